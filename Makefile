@@ -1,0 +1,43 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: install demo test test-slow lint type bench docs reproduce clean
+
+install: $(VENV)/.installed
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The demo needs the core alone; a full environment that is already there serves as well.
+$(VENV)/.core: $(INPUTS) | $(BIN)/python
+	$(PIP) install --editable . --constraint constraints.txt
+	touch $@
+
+# PyTorch first and by its exact version: pip then takes the CPU build.
+$(VENV)/.installed: $(INPUTS) | $(BIN)/python
+	$(PIP) install torch --constraint constraints.txt
+	$(PIP) install --editable '.[all,dev]' --constraint constraints.txt
+	touch $(VENV)/.core $@
+
+demo: $(VENV)/.core
+	$(BIN)/gammagmm demo --picture posterior.png
+
+test: install lint type
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: install
+	$(BIN)/python -m pytest -m slow
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: install
+	$(BIN)/mypy
+
+clean:
+	rm -rf build dist posterior.png .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

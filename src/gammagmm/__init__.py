@@ -1,0 +1,1 @@
+"""What share of these unlabelled rows are anomalies, and how sure can we be?"""

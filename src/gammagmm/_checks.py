@@ -1,0 +1,53 @@
+"""Parameter checks shared by the public entry points: name, rule, value received."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+__all__ = ["as_generator", "check_count", "check_positive", "check_probability"]
+
+
+def check_probability(name: str, value: Any) -> None:
+    """Refuse what does not lie strictly between 0 and 1."""
+    _check_number(name, value)
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is not a finite number above 0."""
+    _check_number(name, value)
+    if not 0.0 < value < np.inf:
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}.")
+
+
+def check_count(name: str, value: Any, minimum: int) -> None:
+    """Refuse what is not a whole number of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}.")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value!r}.")
+
+
+def _check_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Random generator for `random_state`; the global NumPy state is neither read nor moved.
+
+    Takes None (fresh entropy), a whole number, a ``numpy.random.Generator`` (used as it is)
+    or a ``numpy.random.RandomState`` (one number is drawn from it).
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(int(random_state.randint(2**31 - 1)))
+    if random_state is None:
+        return np.random.default_rng()
+    check_count("random_state", random_state, 0)
+    return np.random.default_rng(int(random_state))

@@ -1,0 +1,65 @@
+"""Errors and warnings that users can meet, and the notes that a result carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = [
+    "DetectorError",
+    "DetectorWarning",
+    "GammaGMMWarning",
+    "MixtureConvergenceWarning",
+    "NoSolutionWarning",
+    "Note",
+    "TableError",
+    "UnsolvedRunsWarning",
+]
+
+
+class DetectorError(ValueError):
+    """Too few detectors gave usable scores; the message lists the reason of each."""
+
+
+class TableError(ValueError):
+    """A file cannot be read as a numeric table; the message says where and what to do."""
+
+
+class GammaGMMWarning(UserWarning):
+    """Base of every warning of this package."""
+
+
+class DetectorWarning(GammaGMMWarning):
+    """A detector was left out."""
+
+
+class MixtureConvergenceWarning(GammaGMMWarning, ConvergenceWarning):
+    """A variational run stopped at ``max_iter`` before its bound settled."""
+
+
+class NoSolutionWarning(GammaGMMWarning):
+    """No variational run could meet ``p_high``: the result is the point mass at 0."""
+
+
+class UnsolvedRunsWarning(GammaGMMWarning):
+    """Some variational runs could not meet ``p_high`` and do not enter the posterior."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing that was changed, left out or approximated on the way to the result.
+
+    Attributes
+    ----------
+    step : str
+        The step of the method, named as its module: "detectors", "scores", "mixture", ...
+    subject : str
+        What it concerns: a detector, a parameter, a run.
+    message : str
+        What was done and why, as a sentence.
+    """
+
+    step: str
+    subject: str
+    message: str
