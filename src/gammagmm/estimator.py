@@ -1,0 +1,231 @@
+"""GammaGMM: the steps of the paper's algorithm in turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from gammagmm._checks import as_generator
+from gammagmm.posterior import combine_runs
+from gammagmm.prior import MixturePrior
+from gammagmm.runs import fit_runs
+from gammagmm.scores import fit_scaler
+
+__all__ = ["GammaGMM"]
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int_]
+
+
+class GammaGMM(BaseEstimator):  # type: ignore[misc]
+    """Posterior of the share of anomalies in unlabelled data, and labels by it.
+
+    Implements gammaGMM (Perini, Bürkner, Klami: "Estimating the Contamination Factor's
+    Distribution in Unsupervised Anomaly Detection", ICML 2023).
+
+    Parameters
+    ----------
+    detectors : str, list or dict, default="classic"
+        A preset ("classic" or "fast"), a list of names, PyOD or scikit-learn detectors, a dict from
+        name to detector, or "precomputed": `X` is then the raw score matrix itself, one column a
+        detector, higher for more anomalous.
+    p0 : float, default=0.01
+        How likely it is that there are no anomalies.
+    p_high : float, default=0.01
+        How likely it is that the share of anomalies is at least `high_gamma`.
+    high_gamma, max_gamma : float, default=0.15 and 0.25
+        What counts as a large share, and the bound on the expected weight of the components that
+        may be anomalous; 0 < high_gamma < max_gamma <= 0.5.
+    n_components : int, default=100
+        Truncation of the mixture; one less than the rows where the rows are fewer.
+    n_runs : int, default=10
+        Variational runs, from different starts, whose posteriors are averaged.
+    n_draws : int, default=1000
+        Draws of each component's mean and covariance.
+    max_restarts : int, default=100
+        New starts, in all, for runs that cannot meet `p_high`.
+    mixture_prior : MixturePrior, default=None
+        Prior of the mixture; None is ``MixturePrior()``.
+    max_iter, tol : int and float, default=1500 and 1e-3
+        A run stops when its bound changes by less than `tol`, or after `max_iter` iterations.
+    random_state : int, Generator, RandomState or None
+        The one source of randomness; the same seed gives the same answer for any `n_jobs`.
+    n_jobs : int, default=None
+        Detectors and runs at work at the same time, as everywhere in joblib.
+
+    Attributes
+    ----------
+    posterior_ : GammaPosterior
+        Posterior of the contamination factor.
+    contamination_ : Contamination
+        Its mean, a float for PyOD's and scikit-learn's ``contamination``.
+    scores_, score_space_ : ndarray of shape (n_rows, n_detectors)
+        Raw scores of the training rows, and the same after logarithm and standardisation.
+    decision_scores_, labels_ : ndarray of shape (n_rows,)
+        Mean of the score space over detectors; 1 where it lies above `threshold_`, else 0.
+    threshold_ : float
+        The score that a share `contamination_` of the training rows exceeds.
+    thresholds_ : dict
+        Each detector's own raw-scale threshold at the estimate, by name.
+    detectors_ : dict
+        Fitted detectors by name; empty for precomputed scores.
+    detector_names_ : list of str
+        Names of the columns of `scores_`.
+    detector_info_ : list of DetectorInfo
+        Seconds, rows, status and reason of every detector, those left out included.
+    runs_ : tuple of Run
+        The variational runs.
+    notes_ : list of Note
+        Everything that was changed, left out or approximated on the way.
+
+    Examples
+    --------
+    >>> from gammagmm.datasets import load_demo
+    >>> estimator = GammaGMM(["KNN", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X)
+    >>> estimator.posterior_
+    GammaPosterior(mean=0.039, 90% interval 0.013 to 0.091)
+    """
+
+    def __init__(
+        self,
+        detectors: Any = "classic",
+        *,
+        p0: float = 0.01,
+        p_high: float = 0.01,
+        high_gamma: float = 0.15,
+        max_gamma: float = 0.25,
+        n_components: int = 100,
+        n_runs: int = 10,
+        n_draws: int = 1000,
+        max_restarts: int = 100,
+        mixture_prior: MixturePrior | None = None,
+        max_iter: int = 1500,
+        tol: float = 1e-3,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.detectors = detectors
+        self.p0 = p0
+        self.p_high = p_high
+        self.high_gamma = high_gamma
+        self.max_gamma = max_gamma
+        self.n_components = n_components
+        self.n_runs = n_runs
+        self.n_draws = n_draws
+        self.max_restarts = max_restarts
+        self.mixture_prior = mixture_prior
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: Any = None) -> GammaGMM:
+        """Score the rows of `X`, fit the mixtures and derive posterior, threshold and labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The data, or the raw scores with ``detectors="precomputed"``.
+        y : None
+            Ignored.
+        """
+        constraints = self._check_parameters()
+        X = self._check_rows(X, reset=True)
+        detector_rng, run_rng = as_generator(self.random_state).spawn(2)
+        self.scores_ = self._fit_scores(X, detector_rng)
+        self.scaler_ = fit_scaler(self.scores_)
+        self.score_space_ = self.scaler_.transform(self.scores_)
+        settings = self._run_settings(constraints)
+        budget = (self.n_runs, self.max_restarts)
+        self.runs_ = fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
+        self.posterior_ = combine_runs([run.posterior for run in self.runs_ if run.posterior])
+        self._report_runs()
+        self._set_threshold()
+        return self
+
+    def fit_predict(self, X: ArrayLike, y: Any = None) -> Labels:
+        """Labels of the training rows: 1 anomaly, 0 normal."""
+        return self.fit(X).labels_
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Consensus score of each row: the mean over detectors of its place in score space.
+
+        The training rows' minimum, mean and deviation are used; lower scores are clipped to that
+        minimum.
+        """
+        check_is_fitted(self)
+        X = self._check_rows(X, reset=False)
+        return self.scaler_.transform(self._raw_scores(X)).mean(axis=1)
+
+    def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Labels:
+        """Labels of the rows of `X`: 1 anomaly, 0 normal.
+
+        Without `costs` the rows above `threshold_`, the cut at the posterior mean. With `costs` =
+        (false_alarm, miss) the rows whose probability exceeds false_alarm / (false_alarm + miss);
+        equal costs cut at the posterior median.
+        """
+        if costs is None:
+            return is_anomaly(self.decision_function(X), self.threshold_)
+        return is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probabilities of normal and anomaly, shape (n_rows, 2).
+
+        The second column is P(gamma > share of training rows scored at least as high): the
+        posterior probability that the row lies inside the anomalous share *if the consensus
+        ranking is right*.
+        """
+        scores = self.decision_function(X)
+        p_anomaly = anomaly_probability(self.posterior_, scores, self.decision_scores_)
+        return np.column_stack([1.0 - p_anomaly, p_anomaly])
+
+    def labels_at(self, gamma: float) -> Labels:
+        """Labels of the training rows if the share of anomalies were `gamma`."""
+        check_is_fitted(self)
+        check_probability("gamma", gamma)
+        return is_anomaly(self.decision_scores_, cut_off(self.decision_scores_, gamma))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the posterior; returns the axes."""
+        check_is_fitted(self)
+        return self.posterior_.plot(ax)
+
+    def _check_parameters(self) -> Constraints:
+        for name, minimum in (("n_components", 1), ("n_runs", 1), ("n_draws", 2)):
+            check_count(name, getattr(self, name), minimum)
+        check_count("max_restarts", self.max_restarts, 0)
+        check_count("max_iter", self.max_iter, 1)
+        check_positive("tol", self.tol)
+        if not isinstance(self.mixture_prior, MixturePrior | None):
+            raise TypeError(
+                f"mixture_prior must be a MixturePrior or None, got {self.mixture_prior!r}."
+            )
+        return Constraints(self.p0, self.p_high, self.high_gamma, self.max_gamma)
+
+    def _check_rows(self, X: ArrayLike, *, reset: bool) -> Array:
+        try:
+            rows: Array = validate_data(
+                self, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
+            )
+        except ValueError as error:
+            if "could not convert string to float" not in str(error):
+                raise
+            raise ValueError(text_column_message(X)) from error
+        return rows
+
+    def _fit_scores(self, X: Array, rng: np.random.Generator) -> Array:
+        """Raw scores of the training rows, and the record of who gave them."""
+        if isinstance(self.detectors, str) and self.detectors == "precomputed":
+            names = getattr(self, "feature_names_in_", None)
+            fitted, notes = precomputed_detectors(X, names), []
+        else:
+            resolved, notes = resolve_detectors(self.detectors, *X.shape)
+            fitted = fit_detectors(resolved, X, rng, self.n_jobs)
+        usable = keep_usable(fitted)
+        self.detectors_, self.detector_info_ = usable.detectors, usable.info
+        self.detector_names_ = list(usable.detectors)
+        self.notes_ = [*notes, *usable.notes]
+        return usable.scores

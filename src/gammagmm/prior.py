@@ -1,0 +1,112 @@
+"""The mixture's prior: what the user may set, and the same in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._checks import check_positive
+
+__all__ = ["MixturePrior", "ResolvedPrior"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ResolvedPrior:
+    """The prior in numbers: scale matrix (M, M) and four positive scalars; the prior mean is 0."""
+
+    covariance: Array
+    concentration: float
+    mean_precision: float
+    degrees_of_freedom: float
+    reg_covar: float
+    is_regularised: bool = False  # whether reg_covar was added to a singular scale matrix
+
+
+@dataclass(frozen=True)
+class MixturePrior:
+    """Prior of the mixture; the defaults are those of the published script.
+
+    Attributes
+    ----------
+    covariance : "empirical", "identity" or array of shape (n_detectors, n_detectors)
+        Scale matrix of the Wishart prior; "empirical" is the covariance of the score space.
+    concentration : float
+        Concentration of the Dirichlet process.
+    mean_precision : float
+        Number of pseudo-observations of the prior mean, which is 0.
+    degrees_of_freedom : float or None
+        Degrees of freedom of the Wishart prior; None is the number of detectors.
+    reg_covar : float
+        Added to the diagonal of every component's covariance.
+    """
+
+    covariance: Any = "empirical"  # Deviation D2: the paper says identity
+    concentration: float = 0.01
+    mean_precision: float = 1.0
+    degrees_of_freedom: float | None = None
+    reg_covar: float = 1e-6
+
+    def resolve(self, Z: Array) -> ResolvedPrior:
+        """The prior in numbers, for the score space `Z` of shape (n, n_detectors).
+
+        >>> MixturePrior("identity").resolve(np.zeros((5, 2))).degrees_of_freedom
+        2.0
+        """
+        n_detectors = Z.shape[1]
+        freedom = n_detectors if self.degrees_of_freedom is None else self.degrees_of_freedom
+        self._check(freedom, n_detectors)
+        scale = self._scale_matrix(Z)
+        # Deviation D3: two detectors with the same scores, or fewer rows than detectors, make the
+        # empirical covariance singular, and with it the covariance of every empty component.
+        is_singular = bool(np.linalg.eigvalsh(scale)[0] < self.reg_covar)
+        if is_singular:
+            scale = scale + self.reg_covar * np.eye(n_detectors)
+        return ResolvedPrior(
+            covariance=scale,
+            concentration=self.concentration,
+            mean_precision=self.mean_precision,
+            degrees_of_freedom=float(freedom),
+            reg_covar=self.reg_covar,
+            is_regularised=is_singular,
+        )
+
+    def _check(self, freedom: float, n_detectors: int) -> None:
+        for name in ("concentration", "mean_precision", "reg_covar"):
+            check_positive(f"mixture_prior.{name}", getattr(self, name))
+        check_positive("mixture_prior.degrees_of_freedom", freedom)
+        if freedom <= n_detectors - 1:
+            raise ValueError(
+                "mixture_prior.degrees_of_freedom must exceed the number of detectors less one, "
+                f"{n_detectors - 1}, got {freedom!r}."
+            )
+
+    def _scale_matrix(self, Z: Array) -> Array:
+        n_detectors = Z.shape[1]
+        if not isinstance(self.covariance, str):
+            return _check_scale_matrix(self.covariance, n_detectors)
+        if self.covariance == "identity":
+            return np.eye(n_detectors)
+        if self.covariance == "empirical":
+            return np.atleast_2d(np.cov(Z.T))
+        raise ValueError(
+            "mixture_prior.covariance must be 'empirical', 'identity' or an array, "
+            f"got {self.covariance!r}."
+        )
+
+
+def _check_scale_matrix(value: Any, n_detectors: int) -> Array:
+    matrix = np.asarray(value, dtype=np.float64)
+    expected = (n_detectors, n_detectors)
+    if matrix.shape != expected or not np.allclose(matrix, matrix.T):
+        raise ValueError(
+            f"mixture_prior.covariance must be symmetric of shape {expected}, "
+            f"got an array of shape {matrix.shape}."
+        )
+    if not np.linalg.eigvalsh(matrix)[0] > 0.0:
+        raise ValueError("mixture_prior.covariance must be positive definite.")
+    return matrix

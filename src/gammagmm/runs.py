@@ -1,0 +1,145 @@
+"""Score space -> variational runs, each from mixture to its own posterior, with restarts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from gammagmm.draws import average_conditionals
+from gammagmm.link import Constraints, solve_link
+from gammagmm.mixture import Mixture, ascend, start_labels, start_statistics
+from gammagmm.ordering import Components, order_components
+from gammagmm.posterior import GammaPosterior, run_posterior
+from gammagmm.prior import ResolvedPrior
+
+__all__ = ["Run", "RunSettings", "fit_run", "fit_runs"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What every run of a fit has in common."""
+
+    constraints: Constraints
+    prior: ResolvedPrior
+    n_components: int = 100
+    n_draws: int = 1000
+    max_iter: int = 1500
+    tol: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Run:
+    """One variational run: what it found and how.
+
+    Attributes
+    ----------
+    components : Components
+        Active components, most anomalous first.
+    tau, delta : float
+        Parameters of the sigmoid; NaN where the run is unsolved.
+    status : "solved", "slack" or "unsolved"
+        As in ``gammagmm.link.Link``.
+    reachable : tuple of two floats
+        The P(gamma >= high_gamma) that this mixture allows.
+    reached : float
+        The P(gamma >= high_gamma) of this run's posterior, to compare with `p_high`.
+    weights : ndarray of shape (n_candidates,)
+        P(exactly the k most anomalous components are anomalous), given at least one.
+    elbo, n_iter, converged
+        The bound, the iterations, and whether the bound settled.
+    n_restarts : int
+        How many starts before this one had no solution.
+    posterior : GammaPosterior or None
+        This run's own posterior; None where the run is unsolved.
+    """
+
+    components: Components
+    tau: float
+    delta: float
+    status: Literal["solved", "slack", "unsolved"]
+    reachable: tuple[float, float]
+    reached: float
+    weights: Array
+    elbo: float
+    n_iter: int
+    converged: bool
+    n_restarts: int = 0
+    posterior: GammaPosterior | None = field(default=None, repr=False)
+
+
+def fit_runs(
+    Z: Array,
+    settings: RunSettings,
+    budget: tuple[int, int],
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> tuple[Run, ...]:
+    """The runs of a fit, unsolved ones started anew while the restarts last.
+
+    `budget` is (n_runs, max_restarts); the restarts are shared by all runs. Each start has a
+    generator of its own, so that the answer does not depend on `n_jobs`.
+    """
+    n_runs, n_restarts_left = budget
+    streams = rng.spawn(n_runs)
+    runs = _fit_starts(Z, settings, [(stream, 0) for stream in streams], n_jobs)
+    while n_restarts_left > 0:
+        unsolved = [i for i, run in enumerate(runs) if run.status == "unsolved"][:n_restarts_left]
+        if not unsolved:
+            break
+        starts = [(streams[i], runs[i].n_restarts + 1) for i in unsolved]
+        for i, run in zip(unsolved, _fit_starts(Z, settings, starts, n_jobs), strict=True):
+            runs[i] = run
+        n_restarts_left -= len(unsolved)
+    return tuple(runs)
+
+
+def _fit_starts(
+    Z: Array,
+    settings: RunSettings,
+    starts: list[tuple[np.random.Generator, int]],
+    n_jobs: int | None,
+) -> list[Run]:
+    tasks = (delayed(fit_run)(Z, settings, stream.spawn(1)[0], n) for stream, n in starts)
+    runs: list[Run] = Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
+    return runs
+
+
+def fit_run(Z: Array, settings: RunSettings, rng: np.random.Generator, n_restarts: int = 0) -> Run:
+    """One run: mixture, ordering, link and, if that is solved, posterior."""
+    start_rng, draw_rng = rng.spawn(2)
+    labels = start_labels(Z, settings.n_components, start_rng)
+    start = start_statistics(Z, labels, settings.n_components)
+    mixture = ascend(Z, start, settings.prior, settings.max_iter, settings.tol)
+    return describe_run(mixture, settings, draw_rng, n_restarts)
+
+
+def describe_run(
+    mixture: Mixture, settings: RunSettings, rng: np.random.Generator, n_restarts: int = 0
+) -> Run:
+    """The record of a fitted `mixture`: its order, link and posterior."""
+    components = order_components(mixture)
+    link = solve_link(components, settings.constraints)
+    common: dict[str, Any] = {
+        "components": components,
+        "tau": link.tau,
+        "delta": link.delta,
+        "status": link.status,
+        "reachable": link.reachable,
+        "elbo": mixture.elbo,
+        "n_iter": mixture.n_iter,
+        "converged": mixture.converged,
+        "n_restarts": n_restarts,
+    }
+    if link.status == "unsolved":
+        return Run(**common, reached=np.nan, weights=np.empty(0))
+    conditionals = average_conditionals(components, link, settings.n_draws, rng)
+    posterior = run_posterior(components, conditionals, settings.constraints.p0)
+    reached = posterior.prob_above(settings.constraints.high_gamma)
+    weights = posterior.betas.weights / (1.0 - posterior.prob_zero)
+    return Run(**common, reached=reached, weights=weights, posterior=posterior)

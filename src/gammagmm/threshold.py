@@ -1,0 +1,54 @@
+"""Scores + posterior -> cut-off, labels, probabilities and decisions by cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.posterior import GammaPosterior
+
+__all__ = ["anomaly_probability", "cost_cut", "cut_off", "is_anomaly"]
+
+Array = NDArray[np.float64]
+
+
+def cut_off(scores: Array, gamma: float) -> Array:
+    """Score that a share `gamma` of the rows of `scores` exceeds, for each column.
+
+    PyOD's own formula, to the bit.
+    """
+    return np.asarray(np.percentile(scores, 100.0 * (1.0 - gamma), axis=0))
+
+
+def is_anomaly(scores: Array, threshold: Array | float) -> NDArray[np.int_]:
+    """1 where a score lies strictly above `threshold`, else 0."""
+    return (scores > threshold).astype(int)
+
+
+def anomaly_probability(posterior: GammaPosterior, scores: Array, training: Array) -> Array:
+    """P(gamma > share of training rows scored at least as high), for each of `scores` (n,).
+
+    The posterior probability that a row lies inside the anomalous share if the ranking is right.
+    """
+    ranked = np.sort(training)
+    n_higher = len(ranked) - np.searchsorted(ranked, scores, side="left")
+    distinct, place = np.unique(n_higher, return_inverse=True)
+    return np.asarray(posterior.sf(distinct / len(ranked)))[place]
+
+
+def cost_cut(costs: Any) -> float:
+    """Probability above which an alarm costs less than silence: false_alarm / (false_alarm + miss).
+
+    >>> cost_cut((1.0, 4.0))
+    0.2
+    """
+    message = f"costs must be two positive numbers (false_alarm, miss), got {costs!r}."
+    try:
+        false_alarm, miss = (float(cost) for cost in costs)
+    except (TypeError, ValueError) as error:
+        raise type(error)(message) from error
+    if not (0.0 < false_alarm < np.inf and 0.0 < miss < np.inf):
+        raise ValueError(message)
+    return false_alarm / (false_alarm + miss)

@@ -1,0 +1,58 @@
+"""Score matrices and components that several test files share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gammagmm.datasets import data_folder
+from gammagmm.ordering import Components, expected_anomalousness
+from gammagmm.scores import fit_scaler
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20231)
+
+
+@pytest.fixture
+def benchmark_scores():
+    """Reader of a benchmark set's raw scores (n, 10); skips where the data are not at hand."""
+
+    def read(name):
+        folder = data_folder()
+        if folder is None or not (folder / "scores" / f"{name}.npz").exists():
+            pytest.skip("benchmark scores are not at hand: set GAMMAGMM_DATA")
+        with np.load(folder / "scores" / f"{name}.npz") as archive:
+            return archive["S"]
+
+    return read
+
+
+@pytest.fixture
+def benchmark_space(benchmark_scores):
+    """Reader of a benchmark set's score space."""
+
+    def read(name):
+        scores = benchmark_scores(name)
+        return fit_scaler(scores).transform(scores)
+
+    return read
+
+
+@pytest.fixture
+def make_components(rng):
+    """Maker of ordered components with weights, spread and degrees of freedom of its own."""
+
+    def make(counts, n_detectors=3):
+        counts = np.asarray(counts, dtype=float)
+        n = len(counts)
+        means = np.linspace(2.5, -0.5, n)[:, None] + 0.2 * rng.normal(size=(n, n_detectors))
+        roots = rng.normal(size=(n, n_detectors, n_detectors))
+        covariances = 0.2 * np.eye(n_detectors) + 0.1 * roots @ roots.transpose(0, 2, 1)
+        freedom = n_detectors + counts
+        r = expected_anomalousness(means, covariances, freedom)
+        components = Components(1.0 + counts, means, covariances, 1.0 + counts, freedom, r)
+        return components[np.argsort(-r)]
+
+    return make
