@@ -95,9 +95,9 @@ class TestMakeContaminated:
         assert not np.isin(first.X, other.X).any()
 
     def test_global_random_state_is_not_touched(self):
-        before = np.random.get_state()[1].copy()  # noqa: NPY002
+        before = np.random.get_state()[1].copy()
         make_contaminated(60, 2, 0.1, "local")
-        np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+        np.testing.assert_array_equal(np.random.get_state()[1], before)
 
     def test_rows_are_shuffled(self):
         n, n_anomalies = 4000, 1000

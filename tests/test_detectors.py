@@ -27,8 +27,10 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC, OneClassSVM
 
-from gammagmm.detectors import NAMES, PRESETS, fit_detectors, resolve_detectors, score_rows
+from gammagmm.detectors import fit_detectors, score_rows
 from gammagmm.errors import DetectorError, DetectorWarning, Note
+from gammagmm.presets import NAMES, PRESETS, resolve_detectors
+from gammagmm.scores import keep_usable
 
 
 def make_X(n_rows=120, n_features=4, seed=0):
@@ -40,13 +42,24 @@ def make_X(n_rows=120, n_features=4, seed=0):
 
 def fit(detectors, X, seed=0, n_jobs=None):
     made, _ = resolve_detectors(detectors, *X.shape)
-    return fit_detectors(made, X, np.random.default_rng(seed), n_jobs=n_jobs)
+    return keep_usable(fit_detectors(made, X, np.random.default_rng(seed), n_jobs=n_jobs))
 
 
 def child_seed(position, n_detectors, seed=0):
     """The seed that the detector at `position` draws from its own child generator."""
     child = np.random.default_rng(seed).spawn(n_detectors)[position]
     return int(child.integers(2**31 - 1))
+
+
+def global_state():
+    torch = pytest.importorskip("torch")
+    return {
+        "numpy": pickle.dumps(np.random.get_state()),
+        "random": random.getstate(),
+        "torch": torch.random.get_rng_state().tolist(),
+        "environment": dict(os.environ),
+        "warnings": list(warnings.filters),
+    }
 
 
 class Broken(BaseEstimator):
@@ -116,23 +129,12 @@ class TestEqualToPyOD:
         np.testing.assert_array_equal(ours.scores[:, 1], theirs.decision_scores_)
         assert np.ptp(fit(["KNN", model.__name__], X, seed=6).scores[:, 1] - ours.scores[:, 1]) > 0
 
-    def test_loda_equals_its_draws_from_the_global_state(self):
-        X = make_X()
-        state = np.random.get_state()
-        try:
-            np.random.seed(child_seed(0, 1))
-            theirs = LODA().fit(X).decision_scores_
-        finally:
-            np.random.set_state(state)
-        np.testing.assert_array_equal(fit(["LODA"], X).scores[:, 0], theirs)
-
-    @pytest.mark.parametrize(("n_features", "message"), [(1, "Local m"), (4, "n_bins to n_clf")])
-    def test_lscp(self, n_features, message):
+    @pytest.mark.parametrize("n_features", [1, 4])
+    def test_lscp(self, n_features):
         X = make_X(90, n_features)
         theirs = LSCP([LOF(n_neighbors=k) for k in (10, 20, 30, 40)], random_state=child_seed(0, 1))
-        with pytest.warns(UserWarning, match=message) as record:
+        with pytest.warns(UserWarning, match="Local m|reducing n_bins to n_clf"):
             theirs.fit(X)
-        assert len(record) > 0
         np.testing.assert_array_equal(fit(["LSCP"], X).scores[:, 0], theirs.decision_scores_)
 
 
@@ -201,15 +203,15 @@ class TestInputForms:
     @pytest.mark.parametrize("name", ["knn", "KNN", "paper", "precomputed", ""])
     def test_unknown_preset(self, name):
         match = (
-            rf"detectors='{name}' is not a preset. Presets: classic, fast. "
-            r".*list of names; known names: KNN, IForest, .*PCA"
+            rf"detectors='{name}' is not a preset; presets: classic, fast. "
+            r"Or pass a list; known names: KNN, IForest, .*PCA"
         )
         with pytest.raises(ValueError, match=match):
             resolve_detectors(name, 100, 2)
 
     @pytest.mark.parametrize("detectors", [["KNN", "Knn"], {"a": "Knn"}])
     def test_unknown_name(self, detectors):
-        with pytest.raises(ValueError, match=r"detectors: unknown detector name 'Knn'; known.*KNN"):
+        with pytest.raises(ValueError, match=r"detectors: unknown name 'Knn'; known: KNN, .*PCA"):
             resolve_detectors(detectors, 100, 2)
 
     @pytest.mark.parametrize("detectors", [[], {}, ()])
@@ -219,7 +221,7 @@ class TestInputForms:
 
     @pytest.mark.parametrize("detectors", [KNN(), None, 3, {"KNN", "LOF"}])
     def test_neither_preset_nor_list_nor_dict(self, detectors):
-        match = r"detectors must be a preset, or a list or dict of detectors, got \w+. Put a single"
+        match = r"(?s)detectors must be a preset, or a list or dict of detectors, got .*\. Put a"
         with pytest.raises(TypeError, match=match):
             resolve_detectors(detectors, 100, 2)
 
@@ -264,8 +266,9 @@ class TestSmallData:
         )
 
     @pytest.mark.parametrize("preset", ["classic", "fast"])
-    @pytest.mark.parametrize("n_features", [1, 2, 3, 5])
-    @pytest.mark.parametrize("n_rows", [10, 12, 25, 50])
+    @pytest.mark.parametrize(
+        ("n_rows", "n_features"), [(10, 1), (10, 5), (12, 2), (25, 1), (25, 3), (50, 4)]
+    )
     def test_presets_work_without_a_warning(self, n_rows, n_features, preset):
         X = make_X(n_rows, n_features, seed=n_rows)
         fitted = fit(preset, X)
@@ -297,19 +300,23 @@ class TestLeftOut:
         [
             (Broken("raise"), "failed", "RuntimeError: the disk is full"),
             (Broken("nan"), "failed", "3 of 120 scores are not finite"),
-            (Broken("shape"), "failed", r"scores of shape \(120, 2\), expected \(120,\)"),
+            (
+                Broken("shape"),
+                "failed",
+                r"scores of shape \(120, 2\), expected \(120,\)",
+            ),
             (Broken("short"), "failed", r"scores of shape \(119,\), expected \(120,\)"),
             (Broken("text"), "failed", "ValueError: could not convert string to float"),
             (Broken("constant"), "constant", "the same score for every row"),
             (Broken("nearly"), "constant", "the same score for every row"),
             (NoScores(), "failed", "AttributeError: .*decision_scores_"),
-            (SVC(), "failed", "ValueError: .*requires y"),
+            (SVC(), "failed", "TypeError: .*'y'"),
             (LSCP([KNN()]), "failed", "ValueError: .*less than 2 detectors"),
         ],
     )
     def test_one_is_left_out(self, detector, status, reason):
         X = make_X()
-        with pytest.warns(DetectorWarning, match=f"Detector bad was left out: {reason}") as record:
+        with pytest.warns(DetectorWarning, match=f"bad was left out: .*{reason}") as record:
             fitted = fit({"KNN": "KNN", "bad": detector, "HBOS": "HBOS"}, X)
         assert len(record) == 1
         assert list(fitted.detectors) == ["KNN", "HBOS"]
@@ -441,7 +448,7 @@ class TestSeeds:
 
     @pytest.mark.parametrize("preset", ["classic", "fast"])
     def test_any_n_jobs(self, preset):
-        X = make_X(200, 3)
+        X = make_X(90, 3)
         expected = fit(preset, X, seed=4, n_jobs=1)
         parallel = fit(preset, X, seed=4, n_jobs=2)
         np.testing.assert_array_equal(parallel.scores, expected.scores)
@@ -451,7 +458,7 @@ class TestSeeds:
         )
 
     def test_threads_and_memory_order(self):
-        X = make_X(200, 3)
+        X = make_X(90, 3)
         expected = fit("fast", X, seed=4).scores
         with parallel_config(backend="threading", n_jobs=2):
             np.testing.assert_array_equal(
@@ -460,30 +467,16 @@ class TestSeeds:
 
     def test_data_that_joblib_maps_into_memory(self):
         X = make_X(50_000, 3)
-        fitted = fit(["HBOS", "ECOD"], X, n_jobs=2)
+        fitted = fit(["PCA", "ECOD"], X, n_jobs=2)
         assert X.nbytes > 2**20
         assert type(fitted.detectors["ECOD"].X_train) is np.ndarray
-        np.testing.assert_array_equal(fitted.scores[:, 0], HBOS().fit(X).decision_scores_)
+        np.testing.assert_array_equal(fitted.scores[:, 0], PCA().fit(X).decision_scores_)
 
     @pytest.mark.parametrize("n_jobs", [1, 2])
     def test_global_state_is_left_alone(self, n_jobs):
-        torch = pytest.importorskip("torch")
-        X = make_X()
-        before = (
-            pickle.dumps(np.random.get_state()),
-            random.getstate(),
-            torch.random.get_rng_state().tolist(),
-            dict(os.environ),
-            list(warnings.filters),
-        )
-        own = [IForest(), KNN(), LSCP([IForest(), LODA()], n_bins=2), IsolationForest()]
+        X = make_X(60)
+        before = global_state()
+        own = [OCSVM(), OneClassSVM(), LSCP([IForest(), OCSVM()], n_bins=2), IsolationForest()]
         for detectors in ("classic", "fast", own):
             score_rows(fit(detectors, X, n_jobs=n_jobs).detectors, X[:5])
-        after = (
-            pickle.dumps(np.random.get_state()),
-            random.getstate(),
-            torch.random.get_rng_state().tolist(),
-            dict(os.environ),
-            list(warnings.filters),
-        )
-        assert after == before
+        assert global_state() == before

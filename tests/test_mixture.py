@@ -114,7 +114,9 @@ def test_features_give_every_quadratic_form(rng):
 def test_statistics_add_over_ragged_and_empty_blocks(rng):
     Z, coefficients = rng.normal(size=(50, 2)), rng.normal(size=(7, 6))
     whole = block_statistics(Z, coefficients)
-    parts = [block_statistics(Z[rows], coefficients) for rows in np.split(np.arange(50), [3, 3, 40])]
+    parts = [
+        block_statistics(Z[rows], coefficients) for rows in np.split(np.arange(50), [3, 3, 40])
+    ]
     total = parts[0] + parts[1] + parts[2] + parts[3]
     np.testing.assert_allclose(total.moments, whole.moments, rtol=1e-12, atol=1e-12)
     assert abs(total.entropy - whole.entropy) < 1e-12 * whole.entropy

@@ -96,7 +96,9 @@ def test_weights_with_the_atom_sum_to_one(story):
     posterior, _, components, link = story
     assert abs(posterior.prob_zero + posterior.betas.weights.sum() - 1.0) < 1e-12
     assert len(posterior.betas) == link.n_candidates
-    np.testing.assert_allclose(posterior.betas.a, np.cumsum(components.alpha)[: len(posterior.betas)])
+    np.testing.assert_allclose(
+        posterior.betas.a, np.cumsum(components.alpha)[: len(posterior.betas)]
+    )
     np.testing.assert_allclose(posterior.betas.a + posterior.betas.b, components.alpha.sum())
 
 

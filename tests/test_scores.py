@@ -13,7 +13,7 @@ def test_score_space_is_the_standardised_logarithm_of_the_shifted_scores(rng):
 
 def test_adding_a_constant_to_a_detector_changes_nothing(rng):
     scores = rng.gamma(2.0, size=(100, 2))
-    shifted = scores + [1000.0, -7.0]
+    shifted = scores + np.array([1000.0, -7.0])
     space = fit_scaler(scores).transform(scores)
     np.testing.assert_allclose(fit_scaler(shifted).transform(shifted), space, atol=1e-9)
 
@@ -25,6 +25,4 @@ def test_new_rows_use_the_training_statistics_and_are_clipped_at_the_training_mi
     assert scaler.transform(scores.min(keepdims=True) - 3.0).item() == lowest
     far = scaler.transform(np.array([[1e6]])).item()
     logs = np.log(scores - scores.min() + 0.01)
-    np.testing.assert_allclose(
-        far, (np.log(1e6 - scores.min() + 0.01) - logs.mean()) / logs.std()
-    )
+    np.testing.assert_allclose(far, (np.log(1e6 - scores.min() + 0.01) - logs.mean()) / logs.std())

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_generator", "check_count", "check_positive", "check_probability"]
+__all__ = [
+    "as_generator",
+    "check_count",
+    "check_positive",
+    "check_probability",
+    "describe_text",
+]
 
 
 def check_probability(name: str, value: Any) -> None:
@@ -51,3 +57,25 @@ def as_generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng()
     check_count("random_state", random_state, 0)
     return np.random.default_rng(int(random_state))
+
+
+def describe_text(X: Any) -> str:
+    """Message that names the first column of `X` that holds text, and what it holds."""
+    names = getattr(X, "columns", None)
+    for j, column in enumerate(np.asarray(X, dtype=object).T):
+        for i, value in enumerate(column):
+            if isinstance(value, str | bytes) and not _is_number(value):
+                name = f"column {j}" if names is None else f"column {names[j]!r}"
+                return (
+                    f"X must hold numbers, but {name} holds text ({value[:40]!r} in row {i}): "
+                    "drop the column or encode it as numbers."
+                )
+    return "X must hold numbers, but it holds text: drop or encode the columns that do."
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True

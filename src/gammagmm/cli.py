@@ -38,6 +38,7 @@ def estimate(
     from gammagmm.tables import read_table
 
     try:
+        _check_folder(picture)
         table = read_table(path)
         result = _fit(table.values, detectors, seed, jobs)
         _show(result, picture, as_json)
@@ -57,6 +58,12 @@ def demo(picture: Picture = None, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJs
     if not as_json:
         n_true = int(dataset.y.sum())
         typer.echo(f"The truth, which the method did not see: {n_true} of {len(dataset.y)} rows.")
+
+
+def _check_folder(path: Path | None) -> None:
+    """Refuse an output path before the work, not after it."""
+    if path is not None and not path.parent.is_dir():
+        raise ValueError(f"cannot write {path}: the folder {path.parent} does not exist.")
 
 
 def _fit(X: Any, detectors: str, seed: int, jobs: int) -> Any:

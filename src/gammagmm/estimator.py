@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gammagmm._checks import as_generator
-from gammagmm.posterior import combine_runs
+from gammagmm._checks import (
+    as_generator,
+    check_count,
+    check_positive,
+    check_probability,
+    describe_text,
+)
+from gammagmm.detectors import fit_detectors, given_scores, score_rows
+from gammagmm.errors import Note
+from gammagmm.link import Constraints
+from gammagmm.posterior import Contamination, combine_runs
+from gammagmm.presets import resolve_detectors
 from gammagmm.prior import MixturePrior
-from gammagmm.runs import fit_runs
-from gammagmm.scores import fit_scaler
+from gammagmm.runs import RunSettings, describe_runs, fit_runs
+from gammagmm.scores import fit_scaler, keep_usable
+from gammagmm.threshold import anomaly_probability, cost_cut, cut_off, is_anomaly
 
 __all__ = ["GammaGMM"]
 
@@ -20,7 +33,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int_]
 
 
-class GammaGMM(BaseEstimator):  # type: ignore[misc]
+class GammaGMM(BaseEstimator):
     """Posterior of the share of anomalies in unlabelled data, and labels by it.
 
     Implements gammaGMM (Perini, Bürkner, Klami: "Estimating the Contamination Factor's
@@ -84,9 +97,9 @@ class GammaGMM(BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from gammagmm.datasets import load_demo
-    >>> estimator = GammaGMM(["KNN", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X)
+    >>> estimator = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(load_demo().X)
     >>> estimator.posterior_
-    GammaPosterior(mean=0.039, 90% interval 0.013 to 0.091)
+    GammaPosterior(mean=0.086, 90% interval 0.054 to 0.122)
     """
 
     def __init__(
@@ -142,7 +155,7 @@ class GammaGMM(BaseEstimator):  # type: ignore[misc]
         budget = (self.n_runs, self.max_restarts)
         self.runs_ = fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
         self.posterior_ = combine_runs([run.posterior for run in self.runs_ if run.posterior])
-        self._report_runs()
+        self._report_runs(constraints)
         self._set_threshold()
         return self
 
@@ -213,19 +226,62 @@ class GammaGMM(BaseEstimator):  # type: ignore[misc]
         except ValueError as error:
             if "could not convert string to float" not in str(error):
                 raise
-            raise ValueError(text_column_message(X)) from error
+            raise ValueError(describe_text(X)) from error
         return rows
 
     def _fit_scores(self, X: Array, rng: np.random.Generator) -> Array:
-        """Raw scores of the training rows, and the record of who gave them."""
-        if isinstance(self.detectors, str) and self.detectors == "precomputed":
-            names = getattr(self, "feature_names_in_", None)
-            fitted, notes = precomputed_detectors(X, names), []
+        """Raw scores of the training rows; who gave them goes into the fitted attributes."""
+        if self._is_precomputed:
+            notes: list[Note] = []
+            fitted = given_scores(X, getattr(self, "feature_names_in_", None))
         else:
-            resolved, notes = resolve_detectors(self.detectors, *X.shape)
-            fitted = fit_detectors(resolved, X, rng, self.n_jobs)
+            made, notes = resolve_detectors(self.detectors, *X.shape)
+            fitted = fit_detectors(made, X, rng, self.n_jobs)
         usable = keep_usable(fitted)
-        self.detectors_, self.detector_info_ = usable.detectors, usable.info
+        self.detectors_ = {} if self._is_precomputed else usable.detectors
         self.detector_names_ = list(usable.detectors)
-        self.notes_ = [*notes, *usable.notes]
+        self.detector_info_ = usable.info
+        self.notes_ = notes + [
+            Note("detectors", info.name, f"left out: {info.reason}")
+            for info in usable.info
+            if info.status != "ok"
+        ]
         return usable.scores
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.detectors, str) and self.detectors == "precomputed"
+
+    def _raw_scores(self, X: Array) -> Array:
+        if not self._is_precomputed:
+            return score_rows(self.detectors_, X)
+        return X[:, [info.status == "ok" for info in self.detector_info_]]
+
+    def _run_settings(self, constraints: Constraints) -> RunSettings:
+        """What the runs have in common; truncation and prior as these data allow them."""
+        n_rows = len(self.score_space_)
+        n_components = self.n_components if n_rows >= self.n_components else n_rows - 1
+        if n_components < self.n_components:
+            message = f"lowered from {self.n_components} to {n_components}: there are {n_rows} rows"
+            self.notes_.append(Note("mixture", "n_components", message))
+        prior = (self.mixture_prior or MixturePrior()).resolve(self.score_space_)
+        if prior.is_regularised:
+            message = f"covariance prior singular: {prior.reg_covar} added to its diagonal"
+            self.notes_.append(Note("mixture", "mixture_prior", message))
+        return RunSettings(constraints, prior, n_components, self.n_draws, self.max_iter, self.tol)
+
+    def _set_threshold(self) -> None:
+        """Cut the consensus, and each detector's own scores, at the posterior mean."""
+        self.contamination_ = Contamination(self.posterior_)
+        self.decision_scores_ = self.score_space_.mean(axis=1)
+        self.threshold_ = float(cut_off(self.decision_scores_, self.contamination_))
+        self.labels_ = is_anomaly(self.decision_scores_, self.threshold_)
+        own = cut_off(self.scores_, self.contamination_)
+        self.thresholds_ = dict(zip(self.detector_names_, own.tolist(), strict=True))
+
+    def _report_runs(self, constraints: Constraints) -> None:
+        """Notes and warnings on runs that did not converge, had slack or found no solution."""
+        for note, category in describe_runs(self.runs_, constraints, self.max_iter):
+            self.notes_.append(note)
+            if category is not None:
+                warnings.warn(note.message, category, stacklevel=3)

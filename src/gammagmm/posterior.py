@@ -43,7 +43,7 @@ class GammaPosterior:
     >>> posterior
     GammaPosterior(mean=0.050, 90% interval 0.019 to 0.090)
     >>> posterior.given(high=0.05)
-    GammaPosterior(mean=0.034, 90% interval 0.014 to 0.049)
+    GammaPosterior(mean=0.034, 90% interval 0.015 to 0.048)
     """
 
     prob_zero: float

@@ -10,13 +10,19 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from gammagmm.draws import average_conditionals
+from gammagmm.errors import (
+    MixtureConvergenceWarning,
+    NoSolutionWarning,
+    Note,
+    UnsolvedRunsWarning,
+)
 from gammagmm.link import Constraints, solve_link
 from gammagmm.mixture import Mixture, ascend, start_labels, start_statistics
 from gammagmm.ordering import Components, order_components
 from gammagmm.posterior import GammaPosterior, run_posterior
 from gammagmm.prior import ResolvedPrior
 
-__all__ = ["Run", "RunSettings", "fit_run", "fit_runs"]
+__all__ = ["Run", "RunSettings", "describe_runs", "fit_run", "fit_runs"]
 
 Array = NDArray[np.float64]
 
@@ -116,10 +122,10 @@ def fit_run(Z: Array, settings: RunSettings, rng: np.random.Generator, n_restart
     labels = start_labels(Z, settings.n_components, start_rng)
     start = start_statistics(Z, labels, settings.n_components)
     mixture = ascend(Z, start, settings.prior, settings.max_iter, settings.tol)
-    return describe_run(mixture, settings, draw_rng, n_restarts)
+    return _make_run(mixture, settings, draw_rng, n_restarts)
 
 
-def describe_run(
+def _make_run(
     mixture: Mixture, settings: RunSettings, rng: np.random.Generator, n_restarts: int = 0
 ) -> Run:
     """The record of a fitted `mixture`: its order, link and posterior."""
@@ -143,3 +149,53 @@ def describe_run(
     reached = posterior.prob_above(settings.constraints.high_gamma)
     weights = posterior.betas.weights / (1.0 - posterior.prob_zero)
     return Run(**common, reached=reached, weights=weights, posterior=posterior)
+
+
+def describe_runs(
+    runs: tuple[Run, ...], constraints: Constraints, max_iter: int
+) -> list[tuple[Note, type[Warning] | None]]:
+    """What is to be said of the runs: notes, each with the category of its warning if it is one."""
+    n_runs = len(runs)
+    unsolved = [run for run in runs if run.status == "unsolved"]
+    slack = [run for run in runs if run.status == "slack"]
+    n_capped = sum(not run.converged for run in runs)
+    n_restarts = sum(run.n_restarts for run in runs)
+    told: list[tuple[Note, type[Warning] | None]] = []
+    if n_capped:
+        message = (
+            f"{n_capped} of {n_runs} runs stopped at max_iter={max_iter}: raise max_iter or tol."
+        )
+        told.append((Note("mixture", "runs", message), MixtureConvergenceWarning))
+    if n_restarts:
+        told.append(
+            (Note("link", "runs", f"{n_restarts} starts had no solution, made anew."), None)
+        )
+    if slack:
+        most = max(run.reachable[1] for run in slack)
+        message = (
+            f"{len(slack)} of {n_runs} runs reach at most {most:.3g} for P(gamma >= "
+            f"{constraints.high_gamma}), less than p_high={constraints.p_high}: delta = 0 there."
+        )
+        told.append((Note("link", "p_high", message), None))
+    if unsolved:
+        told.append(_describe_unsolved(unsolved, n_runs, constraints))
+    return told
+
+
+def _describe_unsolved(
+    unsolved: list[Run], n_runs: int, constraints: Constraints
+) -> tuple[Note, type[Warning]]:
+    low = min(run.reachable[0] for run in unsolved)
+    high = max(run.reachable[1] for run in unsolved)
+    cause = (
+        f"their mixtures allow {low:.3g} to {high:.3g} for P(gamma >= {constraints.high_gamma}), "
+        f"p_high is {constraints.p_high}"
+    )
+    if len(unsolved) < n_runs:
+        message = f"{len(unsolved)} of {n_runs} runs have no solution and do not count: {cause}."
+        return Note("link", "runs", message), UnsolvedRunsWarning
+    message = (
+        f"No solution in any of {n_runs} runs: {cause}. The result is the point mass at 0 that the "
+        "paper prescribes; raise p_high or high_gamma, or look for duplicate rows."
+    )
+    return Note("link", "runs", message), NoSolutionWarning

@@ -1,0 +1,88 @@
+"""Laws of the layout."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gammagmm
+
+SOURCE = Path(gammagmm.__file__).parent
+MODULES = sorted(SOURCE.glob("*.py"))
+LAYERS = [
+    "errors",
+    "_checks",
+    "synthetic",
+    "datasets",
+    "tables",
+    "presets",
+    "detectors",
+    "scores",
+    "prior",
+    "mixture",
+    "ordering",
+    "link",
+    "draws",
+    "betas",
+    "posterior",
+    "runs",
+    "threshold",
+    "estimator",
+    "plots",
+    "cli",
+]
+
+
+def top_level_imports(path):
+    """Modules of this package that `path` imports when it is imported itself."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gammagmm."):
+            yield node.module.removeprefix("gammagmm.")
+
+
+def test_every_module_has_its_layer():
+    assert sorted(path.stem for path in MODULES if path.stem != "__init__") == sorted(LAYERS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_imports_point_up(path):
+    own = len(LAYERS) if path.stem == "__init__" else LAYERS.index(path.stem)
+    for imported in top_level_imports(path):
+        assert LAYERS.index(imported) < own, f"{path.stem} imports {imported}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_modules_and_functions_stay_small(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 300
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            length = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+            assert length <= 30, f"{path.stem}.{node.name} has {length} lines"
+
+
+def test_public_names_are_the_documented_ones_and_have_examples():
+    assert sorted(gammagmm.__all__) == ["Contamination", "GammaGMM", "GammaPosterior"]
+    for name in gammagmm.__all__:
+        assert ">>>" in getattr(gammagmm, name).__doc__
+
+
+def test_importing_the_package_loads_no_heavy_neighbour():
+    heavy = {"pyod", "numba", "torch", "matplotlib", "dask", "pythresh", "typer", "rich"}
+    code = f"import sys, gammagmm; print(sorted({heavy!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_deviation_in_the_code_is_explained():
+    documented = (SOURCE.parents[1] / "docs" / "deviations.md").read_text(encoding="utf-8")
+    for path in MODULES:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if "# Deviation D" in line:
+                number = line.split("# Deviation ")[1].split(":")[0]
+                assert f"| {number} |" in documented, f"{number} in {path.stem}"
