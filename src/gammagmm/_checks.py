@@ -6,12 +6,14 @@ import numbers
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "as_generator",
     "check_count",
     "check_positive",
     "check_probability",
+    "check_rows",
     "describe_text",
 ]
 
@@ -57,6 +59,17 @@ def as_generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng()
     check_count("random_state", random_state, 0)
     return np.random.default_rng(int(random_state))
+
+
+def check_rows(name: str, value: Any) -> NDArray[np.float64]:
+    """`value` as finite float64 rows of shape (n, m), at least two; anything else is refused."""
+    rows = np.asarray(value, dtype=np.float64)
+    if rows.ndim != 2 or len(rows) < 2 or rows.shape[1] < 1:
+        raise ValueError(f"{name} must have shape (n >= 2, m >= 1), got {rows.shape}.")
+    if not np.isfinite(rows).all():
+        n_bad = int((~np.isfinite(rows)).sum())
+        raise ValueError(f"{name} must be finite, got {n_bad} values that are NaN or infinite.")
+    return rows
 
 
 def describe_text(X: Any) -> str:

@@ -17,13 +17,14 @@ from gammagmm._checks import (
     check_probability,
     describe_text,
 )
+from gammagmm.backends import check_backend
 from gammagmm.detectors import fit_detectors, given_scores, score_rows
 from gammagmm.errors import Note
 from gammagmm.link import Constraints
 from gammagmm.posterior import Contamination, combine_runs
 from gammagmm.presets import resolve_detectors
 from gammagmm.prior import MixturePrior
-from gammagmm.runs import RunSettings, describe_runs, fit_runs
+from gammagmm.runs import RunSettings, describe_runs, fit_runs, plan_runs
 from gammagmm.scores import fit_scaler, keep_usable
 from gammagmm.threshold import anomaly_probability, cost_cut, cut_off, is_anomaly
 
@@ -64,6 +65,9 @@ class GammaGMM(BaseEstimator):
         Prior of the mixture; None is ``MixturePrior()``.
     max_iter, tol : int and float, default=1500 and 1e-3
         A run stops when its bound changes by less than `tol`, or after `max_iter` iterations.
+    backend, device : str, default="numpy" and None
+        Who fits the mixtures: "numpy" the processor's cores, "torch" PyTorch on `device` (None is
+        CUDA where there is one).
     random_state : int, Generator, RandomState or None
         The one source of randomness; the same seed gives the same answer for any `n_jobs`.
     n_jobs : int, default=None
@@ -117,6 +121,8 @@ class GammaGMM(BaseEstimator):
         mixture_prior: MixturePrior | None = None,
         max_iter: int = 1500,
         tol: float = 1e-3,
+        backend: str = "numpy",
+        device: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -132,18 +138,15 @@ class GammaGMM(BaseEstimator):
         self.mixture_prior = mixture_prior
         self.max_iter = max_iter
         self.tol = tol
+        self.backend = backend
+        self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: Any = None) -> GammaGMM:
-        """Score the rows of `X`, fit the mixtures and derive posterior, threshold and labels.
+        """Score the rows of `X` (n_rows, n_features), fit the mixtures, derive the posterior.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            The data, or the raw scores with ``detectors="precomputed"``.
-        y : None
-            Ignored.
+        With ``detectors="precomputed"`` the columns of `X` are the raw scores; `y` is ignored.
         """
         constraints = self._check_parameters()
         X = self._check_rows(X, reset=True)
@@ -212,6 +215,7 @@ class GammaGMM(BaseEstimator):
         check_count("max_restarts", self.max_restarts, 0)
         check_count("max_iter", self.max_iter, 1)
         check_positive("tol", self.tol)
+        check_backend(self.backend)
         if not isinstance(self.mixture_prior, MixturePrior | None):
             raise TypeError(
                 f"mixture_prior must be a MixturePrior or None, got {self.mixture_prior!r}."
@@ -258,17 +262,16 @@ class GammaGMM(BaseEstimator):
         return X[:, [info.status == "ok" for info in self.detector_info_]]
 
     def _run_settings(self, constraints: Constraints) -> RunSettings:
-        """What the runs have in common; truncation and prior as these data allow them."""
-        n_rows = len(self.score_space_)
-        n_components = self.n_components if n_rows >= self.n_components else n_rows - 1
-        if n_components < self.n_components:
-            message = f"lowered from {self.n_components} to {n_components}: there are {n_rows} rows"
-            self.notes_.append(Note("mixture", "n_components", message))
-        prior = (self.mixture_prior or MixturePrior()).resolve(self.score_space_)
-        if prior.is_regularised:
-            message = f"covariance prior singular: {prior.reg_covar} added to its diagonal"
-            self.notes_.append(Note("mixture", "mixture_prior", message))
-        return RunSettings(constraints, prior, n_components, self.n_draws, self.max_iter, self.tol)
+        options = {
+            name: getattr(self, name)
+            for name in ("n_draws", "max_iter", "tol", "backend", "device")
+        }
+        prior = self.mixture_prior or MixturePrior()
+        settings, notes = plan_runs(
+            self.score_space_, constraints, prior, self.n_components, **options
+        )
+        self.notes_ += notes
+        return settings
 
     def _set_threshold(self) -> None:
         """Cut the consensus, and each detector's own scores, at the posterior mean."""
@@ -280,7 +283,6 @@ class GammaGMM(BaseEstimator):
         self.thresholds_ = dict(zip(self.detector_names_, own.tolist(), strict=True))
 
     def _report_runs(self, constraints: Constraints) -> None:
-        """Notes and warnings on runs that did not converge, had slack or found no solution."""
         for note, category in describe_runs(self.runs_, constraints, self.max_iter):
             self.notes_.append(note)
             if category is not None:

@@ -1,9 +1,4 @@
-"""Score space -> truncated Dirichlet-process Gaussian mixture, by variational inference.
-
-With phi(s) = [1, s, s_i s_j for i <= j], the expected log density of every component is linear in
-phi(s), so the E-step is softmax(phi(s) . W) and the M-step needs only the responsibilities' moments
-R' . phi(s). Both add over blocks of rows.
-"""
+"""Score space -> truncated Dirichlet-process Gaussian mixture, by variational inference."""
 
 from __future__ import annotations
 
@@ -14,46 +9,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln
+from threadpoolctl import threadpool_limits
 
-from gammagmm._checks import as_generator, check_count, check_positive
+from gammagmm._checks import as_generator, check_count, check_positive, check_rows
+from gammagmm.backends import Rows, check_backend, place_rows
 from gammagmm.errors import MixtureConvergenceWarning
 from gammagmm.prior import MixturePrior, ResolvedPrior
+from gammagmm.statistics import Statistics, start_statistics, unpack_moments
+from gammagmm.threads import single_threaded_blas
 
 __all__ = [
     "Mixture",
     "Parameters",
     "State",
-    "Statistics",
     "ascend",
-    "block_statistics",
     "fit_mixture",
+    "inverse_lower",
     "start_labels",
-    "start_statistics",
     "update",
 ]
 
 Array = NDArray[np.float64]
 
-BLOCK_ROWS = 1024
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What the M-step needs of a block of rows; blocks add.
-
-    Attributes
-    ----------
-    moments : ndarray of shape (n_components, n_features)
-        Responsibilities times phi(s), summed over the rows.
-    entropy : float
-        -sum of r log r over rows and components.
-    """
-
-    moments: Array
-    entropy: float
-
-    def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(self.moments + other.moments, self.entropy + other.entropy)
+# The start of more rows than this is the k-means of a random subset of so many.
+START_ROWS = 200_000
 
 
 @dataclass(frozen=True)
@@ -98,22 +77,47 @@ def fit_mixture(
     max_iter: int = 1500,
     tol: float = 1e-3,
     random_state: Any = None,
+    backend: str = "numpy",
+    device: Any = None,
 ) -> Mixture:
     """Truncated stick-breaking mixture of `Z` (n, n_detectors) from one k-means start.
 
     Coordinate ascent on the evidence lower bound until it changes by less than `tol`; the same
     iterates as scikit-learn's ``BayesianGaussianMixture`` with full covariances.
 
+    Parameters
+    ----------
+    Z : array-like of shape (n, n_detectors)
+        The score space.
+    n_components : int, default=100
+        Truncation of the stick-breaking process.
+    prior : MixturePrior, default=None
+        Prior; None is ``MixturePrior()``.
+    max_iter, tol : int and float, default=1500 and 1e-3
+        The ascent stops when the bound changes by less than `tol`, or after `max_iter` iterations.
+    random_state : int, Generator, RandomState or None
+        Source of the start's randomness.
+    backend : "numpy" or "torch", default="numpy"
+        Who does the E-step: the processor's cores, or PyTorch on `device`.
+    device : str or torch.device, default=None
+        Device of the torch backend; None is CUDA where there is one, else the processor.
+
+    Examples
+    --------
     >>> Z = np.random.default_rng(0).normal(size=(200, 2))
     >>> fit_mixture(Z, 5, random_state=0).weight_concentration.shape
     (2, 5)
     """
+    Z = check_rows("Z", Z)
     check_count("n_components", n_components, 1)
     check_count("max_iter", max_iter, 1)
     check_positive("tol", tol)
+    check_backend(backend)
     resolved = (MixturePrior() if prior is None else prior).resolve(Z)
-    labels = start_labels(Z, n_components, as_generator(random_state))
-    mixture = ascend(Z, start_statistics(Z, labels, n_components), resolved, max_iter, tol)
+    with single_threaded_blas as n_threads:
+        labels = start_labels(Z, n_components, as_generator(random_state))
+        start = start_statistics(Z, labels, n_components)
+        mixture = ascend(place_rows(Z, backend, device, n_threads), start, resolved, max_iter, tol)
     if not mixture.converged:
         warnings.warn(
             f"The mixture's bound still changed by more than tol={tol} after max_iter={max_iter} "
@@ -125,65 +129,47 @@ def fit_mixture(
 
 
 def ascend(
-    Z: Array, statistics: Statistics, prior: ResolvedPrior, max_iter: int, tol: float
+    rows: Rows, start: Statistics, prior: ResolvedPrior, max_iter: int, tol: float
 ) -> Mixture:
     """Coordinate ascent from the statistics of a start, until the bound settles."""
-    state = update(statistics, prior)
-    for n_iter in range(1, max_iter + 1):
-        previous = -np.inf if n_iter == 1 else state.elbo
-        state = update(e_step(Z, state.coefficients), prior)
-        converged = abs(state.elbo - previous) < tol
-        if converged:
-            break
-    return Mixture(**vars(state.parameters), elbo=state.elbo, n_iter=n_iter, converged=converged)
+    state, elbo = update(start, prior), -np.inf
+    n_iter, converged = 0, False
+    while n_iter < max_iter and not converged:
+        state = update(rows.statistics(state.coefficients), prior)
+        converged = abs(state.elbo - elbo) < tol
+        n_iter, elbo = n_iter + 1, state.elbo
+    return Mixture(**vars(state.parameters), elbo=elbo, n_iter=n_iter, converged=converged)
 
 
 def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Cluster of each row by one k-means (n_init=1); never more clusters than distinct rows."""
+    """Cluster of each row by one k-means (n_init=1), with no more clusters than distinct rows."""
     from sklearn.cluster import KMeans
 
-    n_clusters = min(n_components, len(np.unique(Z, axis=0)))
+    # Deviation D12: past START_ROWS rows, k-means sees a random subset; the other rows go to the
+    # nearest centre.
+    subset = Z if len(Z) <= START_ROWS else Z[rng.choice(len(Z), START_ROWS, replace=False)]
+    n_clusters = min(n_components, _count_distinct(subset, n_components))
     seed = int(rng.integers(2**31 - 1))
-    labels: NDArray[np.intp] = KMeans(n_clusters, n_init=1, random_state=seed).fit(Z).labels_
+    # One thread: the order in which threads add would decide ties between centres.
+    with threadpool_limits(limits=1, user_api="openmp"):
+        kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(subset)
+        labels: NDArray[np.intp] = kmeans.labels_ if subset is Z else kmeans.predict(Z)
     return labels
 
 
-def start_statistics(Z: Array, labels: NDArray[np.intp], n_components: int) -> Statistics:
-    """Statistics of the hard assignment of each row to the component `labels` (n,)."""
-    moments = np.zeros((n_components, _n_features(Z.shape[1])))
-    for rows in _row_blocks(len(Z)):
-        np.add.at(moments, labels[rows], features(Z[rows]))
-    return Statistics(moments, 0.0)
-
-
-def e_step(Z: Array, coefficients: Array) -> Statistics:
-    """Statistics of all rows, summed in the order of their blocks."""
-    blocks = (block_statistics(Z[rows], coefficients) for rows in _row_blocks(len(Z)))
-    total = next(blocks)
-    for block in blocks:
-        total += block
-    return total
-
-
-def block_statistics(Z: Array, coefficients: Array) -> Statistics:
-    """Statistics of a block of rows under the responsibilities softmax(phi(s) . W)."""
-    phi = features(Z)
-    log_resp = phi @ coefficients.T
-    log_resp -= log_resp.max(axis=1, keepdims=True)
-    resp = np.exp(log_resp)
-    norm = resp.sum(axis=1, keepdims=True)
-    resp /= norm
-    log_resp -= np.log(norm)
-    return Statistics(resp.T @ phi, -float(np.vdot(resp, log_resp)))
+def _count_distinct(Z: Array, enough: int) -> int:
+    """Number of distinct rows, exact where it is below `enough`."""
+    few = np.unique(Z[: 4 * enough], axis=0)
+    return len(few) if len(few) >= enough else len(np.unique(Z, axis=0))
 
 
 def update(statistics: Statistics, prior: ResolvedPrior) -> State:
     """Parameters that maximise the bound given `statistics`, and the bound they reach."""
-    count, total, outer = _unpack(statistics.moments, len(prior.covariance))
+    count, total, outer = unpack_moments(statistics.moments, len(prior.covariance))
     # scikit-learn's guard against division by zero, kept so that the iterates are the same.
     n_k = count + 10.0 * np.finfo(np.float64).eps
     parameters = _update_parameters(n_k, total / n_k[:, None], outer, prior)
-    factor = np.linalg.inv(np.linalg.cholesky(parameters.covariances))
+    factor = inverse_lower(np.linalg.cholesky(parameters.covariances))
     log_det = np.log(np.einsum("kii->ki", factor)).sum(axis=1)
     return State(
         parameters,
@@ -257,23 +243,11 @@ def _bound(parameters: Parameters, log_det: Array) -> float:
     return float(np.sum(log_wishart - log_mean) + betaln(*parameters.weight_concentration).sum())
 
 
-def features(Z: Array) -> Array:
-    """phi(s) = [1, s, s_i s_j for i <= j] of each row of `Z`, shape (n, n_features)."""
-    rows, columns = np.triu_indices(Z.shape[1])
-    return np.concatenate([np.ones((len(Z), 1)), Z, Z[:, rows] * Z[:, columns]], axis=1)
-
-
-def _unpack(moments: Array, n_detectors: int) -> tuple[Array, Array, Array]:
-    """Counts (K,), sums (K, M) and sums of products (K, M, M) from moments of phi."""
-    rows, columns = np.triu_indices(n_detectors)
-    outer = np.empty((len(moments), n_detectors, n_detectors))
-    outer[:, rows, columns] = outer[:, columns, rows] = moments[:, 1 + n_detectors :]
-    return moments[:, 0], moments[:, 1 : 1 + n_detectors], outer
-
-
-def _n_features(n_detectors: int) -> int:
-    return 1 + n_detectors + n_detectors * (n_detectors + 1) // 2
-
-
-def _row_blocks(n_rows: int) -> list[slice]:
-    return [slice(start, start + BLOCK_ROWS) for start in range(0, n_rows, BLOCK_ROWS)]
+def inverse_lower(lower: NDArray[Any]) -> Array:
+    """Inverse of lower-triangular matrices (..., M, M), row by row for all of them at once."""
+    inverse = np.zeros_like(lower)
+    for i in range(lower.shape[-1]):
+        row = -(lower[..., i, None, :i] @ inverse[..., :i, :])[..., 0, :]
+        row[..., i] = 1.0
+        inverse[..., i, :] = row / lower[..., i, i, None]
+    return inverse

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from gammagmm.backends import Rows, place_rows
 from gammagmm.draws import average_conditionals
 from gammagmm.errors import (
     MixtureConvergenceWarning,
@@ -17,12 +18,14 @@ from gammagmm.errors import (
     UnsolvedRunsWarning,
 )
 from gammagmm.link import Constraints, solve_link
-from gammagmm.mixture import Mixture, ascend, start_labels, start_statistics
+from gammagmm.mixture import START_ROWS, Mixture, ascend, start_labels
 from gammagmm.ordering import Components, order_components
 from gammagmm.posterior import GammaPosterior, run_posterior
-from gammagmm.prior import ResolvedPrior
+from gammagmm.prior import MixturePrior, ResolvedPrior
+from gammagmm.statistics import start_statistics
+from gammagmm.threads import single_threaded_blas
 
-__all__ = ["Run", "RunSettings", "describe_runs", "fit_run", "fit_runs"]
+__all__ = ["Run", "RunSettings", "describe_runs", "fit_run", "fit_runs", "plan_runs"]
 
 Array = NDArray[np.float64]
 
@@ -37,6 +40,8 @@ class RunSettings:
     n_draws: int = 1000
     max_iter: int = 1500
     tol: float = 1e-3
+    backend: str = "numpy"
+    device: Any = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,25 @@ class Run:
     posterior: GammaPosterior | None = field(default=None, repr=False)
 
 
+def plan_runs(
+    Z: Array, constraints: Constraints, prior: MixturePrior, n_components: int, **options: Any
+) -> tuple[RunSettings, list[Note]]:
+    """Settings as the score space `Z` (n, M) allows them, and a note of each thing that changed."""
+    n_rows, resolved = len(Z), prior.resolve(Z)
+    possible = n_components if n_rows >= n_components else n_rows - 1
+    notes = []
+    if possible < n_components:
+        message = f"lowered from {n_components} to {possible}: there are {n_rows} rows"
+        notes.append(Note("mixture", "n_components", message))
+    if resolved.is_regularised:
+        message = f"covariance prior singular: {prior.reg_covar} added to its diagonal"
+        notes.append(Note("mixture", "mixture_prior", message))
+    if n_rows > START_ROWS:
+        message = f"k-means of {START_ROWS} random rows, the others put to the nearest centre"
+        notes.append(Note("mixture", "start", message))
+    return RunSettings(constraints, resolved, possible, **options), notes
+
+
 def fit_runs(
     Z: Array,
     settings: RunSettings,
@@ -93,35 +117,41 @@ def fit_runs(
     """
     n_runs, n_restarts_left = budget
     streams = rng.spawn(n_runs)
-    runs = _fit_starts(Z, settings, [(stream, 0) for stream in streams], n_jobs)
-    while n_restarts_left > 0:
-        unsolved = [i for i, run in enumerate(runs) if run.status == "unsolved"][:n_restarts_left]
-        if not unsolved:
-            break
-        starts = [(streams[i], runs[i].n_restarts + 1) for i in unsolved]
-        for i, run in zip(unsolved, _fit_starts(Z, settings, starts, n_jobs), strict=True):
-            runs[i] = run
-        n_restarts_left -= len(unsolved)
+    with single_threaded_blas as n_threads:
+        n_each = max(n_threads // min(effective_n_jobs(n_jobs), n_runs), 1)
+        rows = place_rows(Z, settings.backend, settings.device, n_each)
+        runs = _fit_starts(rows, settings, [(stream, 0) for stream in streams], n_jobs)
+        while n_restarts_left > 0:
+            unsolved = [i for i, run in enumerate(runs) if run.status == "unsolved"]
+            unsolved = unsolved[:n_restarts_left]
+            if not unsolved:
+                break
+            starts = [(streams[i], runs[i].n_restarts + 1) for i in unsolved]
+            for i, run in zip(unsolved, _fit_starts(rows, settings, starts, n_jobs), strict=True):
+                runs[i] = run
+            n_restarts_left -= len(unsolved)
     return tuple(runs)
 
 
 def _fit_starts(
-    Z: Array,
+    rows: Rows,
     settings: RunSettings,
     starts: list[tuple[np.random.Generator, int]],
     n_jobs: int | None,
 ) -> list[Run]:
-    tasks = (delayed(fit_run)(Z, settings, stream.spawn(1)[0], n) for stream, n in starts)
+    tasks = (delayed(fit_run)(rows, settings, stream.spawn(1)[0], n) for stream, n in starts)
     runs: list[Run] = Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
     return runs
 
 
-def fit_run(Z: Array, settings: RunSettings, rng: np.random.Generator, n_restarts: int = 0) -> Run:
+def fit_run(
+    rows: Rows, settings: RunSettings, rng: np.random.Generator, n_restarts: int = 0
+) -> Run:
     """One run: mixture, ordering, link and, if that is solved, posterior."""
     start_rng, draw_rng = rng.spawn(2)
-    labels = start_labels(Z, settings.n_components, start_rng)
-    start = start_statistics(Z, labels, settings.n_components)
-    mixture = ascend(Z, start, settings.prior, settings.max_iter, settings.tol)
+    labels = start_labels(rows.Z, settings.n_components, start_rng)
+    start = start_statistics(rows.Z, labels, settings.n_components)
+    mixture = ascend(rows, start, settings.prior, settings.max_iter, settings.tol)
     return _make_run(mixture, settings, draw_rng, n_restarts)
 
 

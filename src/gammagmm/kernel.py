@@ -1,0 +1,127 @@
+"""The E-step's inner loop, compiled: responsibilities and their moments without an (n, K) array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["accumulate"]
+
+Array = NDArray[np.float64]
+
+# Rows whose features and responsibilities stay in the processor's cache together.
+_TILE_ROWS = 128
+
+_LOG2_E = 1.4426950408889634
+# log 2 in two parts: the product of the first with a whole number below 2 ** 11 is exact.
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12 = (
+    1.0 / math.factorial(power) for power in range(2, 13)
+)
+# exp(-708) is the smallest normal number's neighbourhood; below, a responsibility is as good as 0.
+_LOWEST = -708.0
+
+# Sums may be reordered to use vector instructions; nothing here relies on NaN or infinity.
+_REORDER = {"contract", "reassoc", "nsz", "nnan", "ninf", "arcp"}
+
+
+def _compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Numba's decorator, kept on disk where a folder for that can be written."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        try:
+            compiled = njit(nogil=True, error_model="numpy", cache=True, **options)(function)
+        except RuntimeError:  # no folder to keep it in
+            compiled = njit(nogil=True, error_model="numpy", **options)(function)
+        result: Callable[..., Any] = compiled
+        return result
+
+    return decorate
+
+
+@_compiled()
+def accumulate(Z: Array, weights: Array) -> tuple[Array, float]:
+    """Moments (K, n_features) and entropy of the rows `Z` (n, M) under softmax(phi(s) . W).
+
+    `weights` is W of shape (n_features, K), both arrays C-contiguous.
+    """
+    n_features, n_components = weights.shape
+    phi = np.empty((_TILE_ROWS, n_features))
+    resp = np.empty((_TILE_ROWS, n_components))
+    part = np.empty((n_components, n_features))
+    moments = np.zeros((n_components, n_features))
+    entropy = 0.0
+    for start in range(0, len(Z), _TILE_ROWS):
+        n_rows = min(_TILE_ROWS, len(Z) - start)
+        _fill_features(Z[start : start + n_rows], phi)
+        np.dot(phi[:n_rows], weights, resp[:n_rows])
+        entropy += _softmax(resp[:n_rows])
+        np.dot(resp[:n_rows].T, phi[:n_rows], part)
+        moments += part
+    return moments, entropy
+
+
+@_compiled()
+def _fill_features(Z: Array, phi: Array) -> None:
+    """Write phi(s) = [1, s, s_i s_j for i <= j] of each row of `Z` into `phi`."""
+    n_detectors = Z.shape[1]
+    for n in range(len(Z)):
+        phi[n, 0] = 1.0
+        phi[n, 1 : 1 + n_detectors] = Z[n]
+        column = 1 + n_detectors
+        for i in range(n_detectors):
+            for j in range(i, n_detectors):
+                phi[n, column] = Z[n, i] * Z[n, j]
+                column += 1
+
+
+@_compiled(fastmath=_REORDER)
+def _softmax(logits: Array) -> float:
+    """Turn each row of `logits` into its softmax, in place; returns -sum of r log r."""
+    entropy = 0.0
+    for n in range(len(logits)):
+        row = logits[n]
+        top = row[0]
+        for k in range(len(row)):
+            top = max(top, row[k])
+        norm = 0.0
+        tilt = 0.0
+        for k in range(len(row)):
+            x = max(row[k] - top, _LOWEST)
+            value = _exp(x)
+            norm += value
+            tilt += value * x
+            row[k] = value
+        scale = 1.0 / norm
+        for k in range(len(row)):
+            row[k] *= scale
+        entropy += math.log(norm) - tilt * scale
+    return entropy
+
+
+@_compiled(fastmath=_REORDER, inline="always")
+def _exp(x: float) -> float:
+    """exp(x) to one unit in the last place, in a form that compiles to vector instructions.
+
+    x = n log 2 + r with |r| <= log(2) / 2; a polynomial for exp(r), and n into the exponent bits.
+    """
+    n = np.floor(x * _LOG2_E + 0.5)
+    r = x - n * _LN2_HIGH - n * _LN2_LOW
+    p = _C12 * r + _C11
+    p = p * r + _C10
+    p = p * r + _C9
+    p = p * r + _C8
+    p = p * r + _C7
+    p = p * r + _C6
+    p = p * r + _C5
+    p = p * r + _C4
+    p = p * r + _C3
+    p = p * r + _C2
+    p = (p * r + 1.0) * r + 1.0
+    power_of_two: float = np.int64((np.int64(n) + 1023) << 52).view(np.float64)
+    return p * power_of_two

@@ -1,0 +1,187 @@
+"""Both backends against scikit-learn and against each other."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
+
+from gammagmm.backends import NumpyRows, TorchRows, check_backend
+from gammagmm.mixture import ascend, fit_mixture, start_labels, update
+from gammagmm.prior import MixturePrior
+from gammagmm.statistics import add_statistics, block_statistics, start_statistics
+from gammagmm.threads import single_threaded_blas
+from tests.test_mixture import assert_same_parameters, sklearn_iteration, sklearn_start
+
+BACKENDS = [(NumpyRows, 1e-9), (TorchRows, 1e-7)]
+
+
+def with_ties_and_near_duplicates(Z):
+    """A third of the rows made exact copies of others, another third copies but for 1e-9."""
+    third = len(Z) // 3
+    Z = Z.copy()
+    Z[third : 2 * third] = Z[:third]
+    Z[2 * third : 3 * third] = Z[:third] + 1e-9 * np.sin(np.arange(third))[:, None]
+    return Z
+
+
+@pytest.mark.parametrize(("rows_of", "rtol"), BACKENDS)
+@pytest.mark.parametrize("name", ["Cardiotocography", "Stamps"])
+def test_iterates_equal_scikit_learns_on_ties_and_near_duplicates(
+    rows_of, rtol, name, benchmark_space
+):
+    Z = with_ties_and_near_duplicates(benchmark_space(name))
+    prior = MixturePrior().resolve(Z)
+    labels = start_labels(Z, 60, np.random.default_rng(1))
+    oracle = sklearn_start(Z, labels, 60, prior)
+    state, rows = update(start_statistics(Z, labels, 60), prior), rows_of(Z)
+    for _ in range(25):
+        bound = sklearn_iteration(oracle, Z)
+        state = update(rows.statistics(state.coefficients), prior)
+        assert_same_parameters(state.parameters, oracle, rtol)
+        assert abs(state.elbo - bound) <= rtol * abs(bound)
+
+
+def test_torch_stops_at_the_same_iteration_as_numpy(benchmark_space):
+    Z = benchmark_space("Glass")
+    ours = fit_mixture(Z, 30, random_state=0)
+    torch = fit_mixture(Z, 30, random_state=0, backend="torch", device="cpu")
+    assert torch.n_iter == ours.n_iter
+    np.testing.assert_allclose(torch.means, ours.means, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(torch.elbo, ours.elbo, rtol=1e-10)
+
+
+def test_blocks_of_any_size_and_any_number_of_threads_give_the_same_mixture(benchmark_space):
+    Z = benchmark_space("Cardiotocography")
+    prior = MixturePrior().resolve(Z)
+    start = start_statistics(Z, start_labels(Z, 40, np.random.default_rng(0)), 40)
+
+    class Blocks:
+        def __init__(self, size):
+            self.parts = [Z[i : i + size] for i in range(0, len(Z), size)]
+
+        def statistics(self, coefficients):
+            return add_statistics(block_statistics(part, coefficients) for part in self.parts)
+
+    whole = ascend(Blocks(len(Z)), start, prior, 60, 1e-3)
+    for rows in (Blocks(1000), Blocks(77), NumpyRows(Z, 1), NumpyRows(Z, 3)):
+        other = ascend(rows, start, prior, 60, 1e-3)
+        assert other.n_iter == whole.n_iter
+        np.testing.assert_allclose(other.elbo, whole.elbo, rtol=1e-10)
+        np.testing.assert_allclose(other.means, whole.means, rtol=1e-10, atol=1e-10)
+    one, three = NumpyRows(Z, 1), NumpyRows(Z, 3)
+    coefficients = update(start, prior).coefficients
+    np.testing.assert_array_equal(
+        one.statistics(coefficients).moments, three.statistics(coefficients).moments
+    )
+
+
+@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+def test_rows_travel_to_other_processes(rows_of, rng):
+    Z, coefficients = rng.normal(size=(3000, 2)), rng.normal(size=(4, 6))
+    rows = rows_of(Z)
+    again = pickle.loads(pickle.dumps(rows))
+    np.testing.assert_array_equal(
+        again.statistics(coefficients).moments, rows.statistics(coefficients).moments
+    )
+
+
+def blas_threads():
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+def test_blas_gets_its_threads_back_when_the_last_of_several_threads_is_done():
+    before = blas_threads()
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with single_threaded_blas:
+            entered.set()
+            leave.wait(10)
+
+    with single_threaded_blas as n_threads:
+        assert n_threads == max(before)
+        other = threading.Thread(target=hold)
+        other.start()
+        assert entered.wait(10)
+        assert set(blas_threads()) == {1}
+    assert set(blas_threads()) == {1}  # the other thread still holds it
+    leave.set()
+    other.join()
+    assert blas_threads() == before
+
+
+def degenerate_rows():
+    """Small tables with repeated rows, repeated columns, constants and far outliers."""
+    values = st.one_of(
+        st.floats(-5, 5), st.sampled_from([0.0, 1.0, 1.0 + 1e-12, -2.5]), st.floats(-1e6, 1e6)
+    )
+    shape = st.tuples(st.integers(2, 30), st.integers(1, 3))
+    return shape.flatmap(
+        lambda s: st.lists(
+            st.lists(values, min_size=s[1], max_size=s[1]), min_size=s[0], max_size=s[0]
+        )
+    )
+
+
+def assert_sound(Z, n_components):
+    """Finite parameters, and a bound that falls by no more than 1e-10 of itself."""
+    prior = MixturePrior().resolve(Z)
+    labels = start_labels(Z, n_components, np.random.default_rng(0))
+    state, rows = update(start_statistics(Z, labels, n_components), prior), NumpyRows(Z)
+    previous = -np.inf
+    for _ in range(20):
+        state = update(rows.statistics(state.coefficients), prior)
+        assert all(np.isfinite(value).all() for value in vars(state.parameters).values())
+        assert np.isfinite(state.elbo)
+        assert state.elbo >= previous - 1e-10 * abs(previous) if np.isfinite(previous) else True
+        previous = state.elbo
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(degenerate_rows())
+def test_degenerate_tables_are_fitted_soundly(table):
+    Z = np.array(table)
+    assert_sound(Z, min(len(Z), 8))
+
+
+@pytest.mark.parametrize(
+    "Z",
+    [
+        np.array([[0.0, 1.0], [2.0, 3.0]]),
+        np.ones((40, 3)),
+        np.repeat(np.random.default_rng(0).normal(size=(50, 1)), 2, axis=1),
+        np.vstack([np.random.default_rng(0).normal(size=(300, 3)), np.full((1, 3), 1e6)]),
+        np.random.default_rng(0).normal(size=(5, 4)),
+    ],
+    ids=["two rows", "identical rows", "identical detectors", "a row at 1e6", "few rows"],
+)
+def test_named_degenerate_cases_are_fitted_soundly(Z):
+    assert_sound(Z, 10)
+
+
+@pytest.mark.parametrize(
+    ("Z", "message"),
+    [
+        (np.ones(5), r"Z must have shape \(n >= 2, m >= 1\), got \(5,\)"),
+        (np.ones((1, 3)), r"Z must have shape \(n >= 2, m >= 1\), got \(1, 3\)"),
+        (np.array([[1.0, np.nan], [0.0, 1.0]]), "Z must be finite, got 1 values"),
+    ],
+)
+def test_rows_that_are_none_are_refused(Z, message):
+    with pytest.raises(ValueError, match=message):
+        fit_mixture(Z, 2)
+
+
+def test_an_unknown_backend_is_refused_and_a_missing_torch_gives_the_command(monkeypatch):
+    with pytest.raises(ValueError, match="backend must be one of numpy, torch, got 'cuda'"):
+        check_backend("cuda")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"pip install 'gammagmm\[deep\]'"):
+        check_backend("torch")
