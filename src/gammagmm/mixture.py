@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "ascend",
     "fit_mixture",
     "inverse_lower",
+    "restore",
     "start_labels",
     "update",
 ]
@@ -114,10 +115,11 @@ def fit_mixture(
     check_positive("tol", tol)
     check_backend(backend)
     resolved = (MixturePrior() if prior is None else prior).resolve(Z)
-    with single_threaded_blas as n_threads:
+    with single_threaded_blas() as n_threads:
         labels = start_labels(Z, n_components, as_generator(random_state))
-        start = start_statistics(Z, labels, n_components)
-        mixture = ascend(place_rows(Z, backend, device, n_threads), start, resolved, max_iter, tol)
+        rows = place_rows(resolved.whiten(Z), backend, device, n_threads)
+        start = start_statistics(rows.Z, labels, n_components)
+        mixture = ascend(rows, start, resolved, max_iter, tol)
     if not mixture.converged:
         warnings.warn(
             f"The mixture's bound still changed by more than tol={tol} after max_iter={max_iter} "
@@ -131,14 +133,27 @@ def fit_mixture(
 def ascend(
     rows: Rows, start: Statistics, prior: ResolvedPrior, max_iter: int, tol: float
 ) -> Mixture:
-    """Coordinate ascent from the statistics of a start, until the bound settles."""
+    """Coordinate ascent from the statistics of a start, until the bound settles.
+
+    `rows` and `start` are of whitened rows; the mixture is in the coordinates of the score space.
+    """
     state, elbo = update(start, prior), -np.inf
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
         state = update(rows.statistics(state.coefficients), prior)
         converged = abs(state.elbo - elbo) < tol
         n_iter, elbo = n_iter + 1, state.elbo
-    return Mixture(**vars(state.parameters), elbo=elbo, n_iter=n_iter, converged=converged)
+    parameters = vars(restore(state.parameters, prior))
+    return Mixture(**parameters, elbo=elbo, n_iter=n_iter, converged=converged)
+
+
+def restore(parameters: Parameters, prior: ResolvedPrior) -> Parameters:
+    """The same `parameters` in the coordinates of the score space."""
+    return replace(
+        parameters,
+        means=parameters.means @ prior.factor.T,
+        covariances=prior.factor @ parameters.covariances @ prior.factor.T,
+    )
 
 
 def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -148,7 +163,7 @@ def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArr
     # Deviation D12: past START_ROWS rows, k-means sees a random subset; the other rows go to the
     # nearest centre.
     subset = Z if len(Z) <= START_ROWS else Z[rng.choice(len(Z), START_ROWS, replace=False)]
-    n_clusters = min(n_components, _count_distinct(subset, n_components))
+    n_clusters = min(n_components, count_distinct(subset, n_components))
     seed = int(rng.integers(2**31 - 1))
     # One thread: the order in which threads add would decide ties between centres.
     with threadpool_limits(limits=1, user_api="openmp"):
@@ -157,24 +172,30 @@ def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArr
     return labels
 
 
-def _count_distinct(Z: Array, enough: int) -> int:
-    """Number of distinct rows, exact where it is below `enough`."""
-    few = np.unique(Z[: 4 * enough], axis=0)
-    return len(few) if len(few) >= enough else len(np.unique(Z, axis=0))
+def count_distinct(Z: Array, enough: int) -> int:
+    """Number of rows that k-means can tell apart, exact where it is below `enough`."""
+    # k-means compares squared distances: nearer than 1e-7 of the spread, rows are the same to it.
+    spread = float(np.ptp(Z, axis=0).max())
+    cells = np.round((Z - Z[0]) / spread, 7) if spread > 0.0 else np.zeros_like(Z[:1])
+    few = len(np.unique(cells[: 4 * enough], axis=0))
+    return few if few >= enough else len(np.unique(cells, axis=0))
 
 
 def update(statistics: Statistics, prior: ResolvedPrior) -> State:
-    """Parameters that maximise the bound given `statistics`, and the bound they reach."""
+    """Parameters that maximise the bound given `statistics`, and the bound they reach.
+
+    Statistics and parameters are in the fit's coordinates, the bound in those of the score space.
+    """
     count, total, outer = unpack_moments(statistics.moments, len(prior.covariance))
     # scikit-learn's guard against division by zero, kept so that the iterates are the same.
     n_k = count + 10.0 * np.finfo(np.float64).eps
     parameters = _update_parameters(n_k, total / n_k[:, None], outer, prior)
     factor = inverse_lower(np.linalg.cholesky(parameters.covariances))
     log_det = np.log(np.einsum("kii->ki", factor)).sum(axis=1)
+    coefficients = _coefficients(parameters, factor, log_det)
+    log_scale = np.log(np.diagonal(prior.factor)).sum()
     return State(
-        parameters,
-        _coefficients(parameters, factor, log_det),
-        statistics.entropy + _bound(parameters, log_det),
+        parameters, coefficients, statistics.entropy + _bound(parameters, log_det - log_scale)
     )
 
 
@@ -185,7 +206,7 @@ def _update_parameters(n_k: Array, x_k: Array, outer: Array, prior: ResolvedPrio
     outer_mean = x_k[:, :, None] * x_k[:, None, :]
     shrinkage = n_k * prior.mean_precision / mean_precision
     scatter = outer - n_k[:, None, None] * outer_mean + shrinkage[:, None, None] * outer_mean
-    scatter += prior.covariance + prior.reg_covar * n_k[:, None, None] * np.eye(x_k.shape[1])
+    scatter += np.eye(x_k.shape[1]) + n_k[:, None, None] * prior.ridge
     later = np.append(np.cumsum(n_k[::-1])[-2::-1], 0.0)
     return Parameters(
         weight_concentration=np.stack([1.0 + n_k, prior.concentration + later]),

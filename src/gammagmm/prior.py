@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ResolvedPrior:
-    """The prior in numbers: scale matrix (M, M) and four positive scalars; the prior mean is 0."""
+    """The prior in numbers: scale matrix (M, M) and four positive scalars; the prior mean is 0.
+
+    The mixture is fitted in coordinates in which the scale matrix L L' is the identity, where no
+    direction is small against another and sums of products keep their digits.
+    """
 
     covariance: Array
     concentration: float
@@ -25,6 +30,21 @@ class ResolvedPrior:
     degrees_of_freedom: float
     reg_covar: float
     is_regularised: bool = False  # whether reg_covar was added to a singular scale matrix
+
+    @cached_property
+    def factor(self) -> Array:
+        """L, lower-triangular, with L L' the scale matrix."""
+        return np.asarray(np.linalg.cholesky(self.covariance))
+
+    @cached_property
+    def ridge(self) -> Array:
+        """reg_covar times the identity, in the fit's coordinates: reg_covar . L^-1 L^-T."""
+        inverse = np.linalg.inv(self.factor)
+        return self.reg_covar * inverse @ inverse.T
+
+    def whiten(self, Z: Array) -> Array:
+        """Rows L^-1 s of the fit's coordinates, for rows s of `Z` (n, n_detectors)."""
+        return Z @ np.linalg.inv(self.factor).T
 
 
 @dataclass(frozen=True)
@@ -63,9 +83,10 @@ class MixturePrior:
         scale = self._scale_matrix(Z)
         # Deviation D3: two detectors with the same scores, or fewer rows than detectors, make the
         # empirical covariance singular, and with it the covariance of every empty component.
-        is_singular = bool(np.linalg.eigvalsh(scale)[0] < self.reg_covar)
+        ridge = self.reg_covar * (float(np.trace(scale)) / n_detectors or 1.0)
+        is_singular = bool(np.linalg.eigvalsh(scale)[0] < ridge)
         if is_singular:
-            scale = scale + self.reg_covar * np.eye(n_detectors)
+            scale = scale + ridge * np.eye(n_detectors)
         return ResolvedPrior(
             covariance=scale,
             concentration=self.concentration,

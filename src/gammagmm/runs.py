@@ -95,7 +95,7 @@ def plan_runs(
         message = f"lowered from {n_components} to {possible}: there are {n_rows} rows"
         notes.append(Note("mixture", "n_components", message))
     if resolved.is_regularised:
-        message = f"covariance prior singular: {prior.reg_covar} added to its diagonal"
+        message = f"covariance prior singular: {prior.reg_covar} of its mean added to the diagonal"
         notes.append(Note("mixture", "mixture_prior", message))
     if n_rows > START_ROWS:
         message = f"k-means of {START_ROWS} random rows, the others put to the nearest centre"
@@ -117,39 +117,45 @@ def fit_runs(
     """
     n_runs, n_restarts_left = budget
     streams = rng.spawn(n_runs)
-    with single_threaded_blas as n_threads:
+    with single_threaded_blas() as n_threads:
         n_each = max(n_threads // min(effective_n_jobs(n_jobs), n_runs), 1)
-        rows = place_rows(Z, settings.backend, settings.device, n_each)
-        runs = _fit_starts(rows, settings, [(stream, 0) for stream in streams], n_jobs)
+        rows = place_rows(settings.prior.whiten(Z), settings.backend, settings.device, n_each)
+        runs = _fit_starts(Z, rows, settings, [(stream, 0) for stream in streams], n_jobs)
         while n_restarts_left > 0:
             unsolved = [i for i, run in enumerate(runs) if run.status == "unsolved"]
             unsolved = unsolved[:n_restarts_left]
             if not unsolved:
                 break
             starts = [(streams[i], runs[i].n_restarts + 1) for i in unsolved]
-            for i, run in zip(unsolved, _fit_starts(rows, settings, starts, n_jobs), strict=True):
+            for i, run in zip(
+                unsolved, _fit_starts(Z, rows, settings, starts, n_jobs), strict=True
+            ):
                 runs[i] = run
             n_restarts_left -= len(unsolved)
     return tuple(runs)
 
 
 def _fit_starts(
+    Z: Array,
     rows: Rows,
     settings: RunSettings,
     starts: list[tuple[np.random.Generator, int]],
     n_jobs: int | None,
 ) -> list[Run]:
-    tasks = (delayed(fit_run)(rows, settings, stream.spawn(1)[0], n) for stream, n in starts)
+    tasks = (delayed(fit_run)(Z, rows, settings, stream.spawn(1)[0], n) for stream, n in starts)
     runs: list[Run] = Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
     return runs
 
 
 def fit_run(
-    rows: Rows, settings: RunSettings, rng: np.random.Generator, n_restarts: int = 0
+    Z: Array, rows: Rows, settings: RunSettings, rng: np.random.Generator, n_restarts: int = 0
 ) -> Run:
-    """One run: mixture, ordering, link and, if that is solved, posterior."""
+    """One run: mixture, ordering, link and, if that is solved, posterior.
+
+    `rows` are those of the score space `Z` after the prior's whitening.
+    """
     start_rng, draw_rng = rng.spawn(2)
-    labels = start_labels(rows.Z, settings.n_components, start_rng)
+    labels = start_labels(Z, settings.n_components, start_rng)
     start = start_statistics(rows.Z, labels, settings.n_components)
     mixture = ascend(rows, start, settings.prior, settings.max_iter, settings.tol)
     return _make_run(mixture, settings, draw_rng, n_restarts)
