@@ -23,7 +23,6 @@ LAYERS = [
     "detectors",
     "scores",
     "prior",
-    "threads",
     "kernel",
     "statistics",
     "backends",

@@ -11,10 +11,19 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from gammagmm.statistics import Statistics, add_statistics, block_statistics, row_blocks
 
-__all__ = ["BACKENDS", "NumpyRows", "Rows", "TorchRows", "check_backend", "place_rows"]
+__all__ = [
+    "BACKENDS",
+    "NumpyRows",
+    "Rows",
+    "TorchRows",
+    "check_backend",
+    "count_threads",
+    "place_rows",
+]
 
 Array = NDArray[np.float64]
 
@@ -64,6 +73,9 @@ class TorchRows:
 
     # Rows whose responsibilities are on the device at the same time.
     BLOCK_ROWS = 1 << 20
+    # Logit of a reference component, and the log share at which it would begin to count.
+    REFERENCE = -600.0
+    LARGEST_SHARE = -40.0
 
     def __init__(self, Z: Array, device: Any = None) -> None:
         import torch
@@ -73,10 +85,8 @@ class TorchRows:
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         self._device = torch.device(device)
-        self._blocks = [
-            self._features(Z[start : start + self.BLOCK_ROWS])
-            for start in range(0, len(Z), self.BLOCK_ROWS)
-        ]
+        starts = range(0, len(Z), self.BLOCK_ROWS)
+        self._blocks = [self._features(Z[start : start + self.BLOCK_ROWS]) for start in starts]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TorchRows, (self.Z, self._device)
@@ -84,16 +94,41 @@ class TorchRows:
     def statistics(self, coefficients: Array) -> Statistics:
         """Statistics of all rows under the responsibilities softmax(phi(s) . W)."""
         torch = self._torch
-        weights = torch.as_tensor(coefficients, device=self._device)
+        n_components = len(coefficients)
+        weights = torch.as_tensor(self._with_references(coefficients), device=self._device)
         moments = torch.zeros_like(weights)
         log_norm = torch.zeros((), dtype=weights.dtype, device=self._device)
         for phi in self._blocks:
             logits = phi @ weights.T
-            log_norm += torch.logsumexp(logits, dim=1).sum()
-            moments += torch.softmax(logits, dim=1).T @ phi
+            resp = torch.softmax(logits, dim=1)
+            log_norm += self._log_norm(logits, resp[:, n_components])
+            moments += resp.T @ phi
         # -sum of r log r, with log r = logits - log_norm and the logits linear in phi.
-        entropy = log_norm - (weights * moments).sum()
-        return Statistics(moments.cpu().numpy(), float(entropy))
+        entropy = log_norm - (weights * moments)[:n_components].sum()
+        packed = torch.cat([moments[:n_components].ravel(), entropy[None]]).cpu().numpy()
+        return Statistics(packed[:-1].reshape(coefficients.shape), float(packed[-1]))
+
+    def _with_references(self, coefficients: Array) -> Array:
+        """`coefficients` and, up to a multiple of eight, components with a tiny constant logit."""
+        n_components, n_features = coefficients.shape
+        padded = np.zeros((8 * (n_components // 8 + 1), n_features))
+        padded[:n_components] = coefficients
+        padded[n_components:, 0] = self.REFERENCE
+        return padded
+
+    def _log_norm(self, logits: Any, share: Any) -> Any:
+        """Sum over the rows of log sum exp(logits), from the `share` of a reference component.
+
+        Its logit, the same in every row, is too small to change another's share and large enough
+        to have one itself. That saves two passes over the logits, unless some row leaves the range
+        where it holds.
+        """
+        torch = self._torch
+        log_share = share.log()
+        is_sound = (log_share.amax() < self.LARGEST_SHARE) & torch.isfinite(log_share.amin())
+        if bool(is_sound):
+            return (self.REFERENCE - log_share).sum()
+        return torch.logsumexp(logits, dim=1).sum()
 
     def _features(self, Z: Array) -> Any:
         torch = self._torch
@@ -113,6 +148,12 @@ def check_backend(backend: Any) -> None:
         except ImportError as error:
             message = "backend='torch' needs PyTorch: pip install 'gammagmm[deep]'"
             raise ImportError(message) from error
+
+
+def count_threads() -> int:
+    """Threads that a fit may use: as many as BLAS would, so that limits set for it hold for us."""
+    blas = ThreadpoolController().select(user_api="blas").info()
+    return max((library["num_threads"] for library in blas), default=1)
 
 
 def place_rows(Z: Array, backend: str, device: Any = None, n_threads: int = 1) -> Rows:

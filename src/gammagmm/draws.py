@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.link import Link, conditional_probabilities
-from gammagmm.mixture import inverse_lower
 from gammagmm.ordering import Components
 
 __all__ = ["AveragedConditionals", "anomalousness", "average_conditionals", "draw_parameters"]
@@ -49,7 +48,7 @@ def draw_parameters(
     Bartlett factor of a standard Wishart with nu degrees of freedom; mu = m + B z / sqrt(lambda).
     """
     scale = components.degrees_of_freedom[:, None, None] * components.covariances
-    inverse = inverse_lower(_bartlett(components, n_draws, rng))
+    inverse = _inverse_lower(_bartlett(components, n_draws, rng))
     factor = np.linalg.cholesky(scale)[:, None] @ np.swapaxes(inverse, -1, -2)
     z = rng.standard_normal((*factor.shape[:-1], 1))
     spread = (factor @ z)[..., 0] / np.sqrt(components.mean_precision)[:, None, None]
@@ -65,3 +64,13 @@ def _bartlett(components: Components, n_draws: int, rng: np.random.Generator) ->
     diagonal = np.arange(n_detectors)
     lower[..., diagonal, diagonal] = chi
     return np.asarray(lower)
+
+
+def _inverse_lower(lower: Array) -> Array:
+    """Inverse of lower-triangular matrices (..., M, M), row by row for all of them at once."""
+    inverse = np.zeros_like(lower)
+    for i in range(lower.shape[-1]):
+        row = -(lower[..., i, None, :i] @ inverse[..., :i, :])[..., 0, :]
+        row[..., i] = 1.0
+        inverse[..., i, :] = row / lower[..., i, i, None]
+    return inverse

@@ -12,11 +12,10 @@ from scipy.special import betaln, digamma, gammaln
 from threadpoolctl import threadpool_limits
 
 from gammagmm._checks import as_generator, check_count, check_positive, check_rows
-from gammagmm.backends import Rows, check_backend, place_rows
+from gammagmm.backends import Rows, check_backend, count_threads, place_rows
 from gammagmm.errors import MixtureConvergenceWarning
 from gammagmm.prior import MixturePrior, ResolvedPrior
-from gammagmm.statistics import Statistics, start_statistics, unpack_moments
-from gammagmm.threads import single_threaded_blas
+from gammagmm.statistics import Statistics, pairs, start_statistics, unpack_moments
 
 __all__ = [
     "Mixture",
@@ -24,7 +23,6 @@ __all__ = [
     "State",
     "ascend",
     "fit_mixture",
-    "inverse_lower",
     "restore",
     "start_labels",
     "update",
@@ -115,11 +113,10 @@ def fit_mixture(
     check_positive("tol", tol)
     check_backend(backend)
     resolved = (MixturePrior() if prior is None else prior).resolve(Z)
-    with single_threaded_blas() as n_threads:
-        labels = start_labels(Z, n_components, as_generator(random_state))
-        rows = place_rows(resolved.whiten(Z), backend, device, n_threads)
-        start = start_statistics(rows.Z, labels, n_components)
-        mixture = ascend(rows, start, resolved, max_iter, tol)
+    labels = start_labels(Z, n_components, as_generator(random_state))
+    rows = place_rows(resolved.whiten(Z), backend, device, count_threads())
+    start = start_statistics(rows.Z, labels, n_components)
+    mixture = ascend(rows, start, resolved, max_iter, tol)
     if not mixture.converged:
         warnings.warn(
             f"The mixture's bound still changed by more than tol={tol} after max_iter={max_iter} "
@@ -168,7 +165,7 @@ def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArr
     # One thread: the order in which threads add would decide ties between centres.
     with threadpool_limits(limits=1, user_api="openmp"):
         kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(subset)
-        labels: NDArray[np.intp] = kmeans.labels_ if subset is Z else kmeans.predict(Z)
+    labels: NDArray[np.intp] = kmeans.labels_ if subset is Z else kmeans.predict(Z)
     return labels
 
 
@@ -186,50 +183,52 @@ def update(statistics: Statistics, prior: ResolvedPrior) -> State:
 
     Statistics and parameters are in the fit's coordinates, the bound in those of the score space.
     """
+    from gammagmm.kernel import invert
+
     count, total, outer = unpack_moments(statistics.moments, len(prior.covariance))
     # scikit-learn's guard against division by zero, kept so that the iterates are the same.
     n_k = count + 10.0 * np.finfo(np.float64).eps
     parameters = _update_parameters(n_k, total / n_k[:, None], outer, prior)
-    factor = inverse_lower(np.linalg.cholesky(parameters.covariances))
-    log_det = np.log(np.einsum("kii->ki", factor)).sum(axis=1)
-    coefficients = _coefficients(parameters, factor, log_det)
+    precision, log_det = invert(np.ascontiguousarray(parameters.covariances.transpose(1, 2, 0)))
+    coefficients = _coefficients(parameters, precision, log_det)
     log_scale = np.log(np.diagonal(prior.factor)).sum()
-    return State(
-        parameters, coefficients, statistics.entropy + _bound(parameters, log_det - log_scale)
-    )
+    elbo = statistics.entropy + _bound(parameters, log_det - log_scale)
+    return State(parameters, coefficients, elbo)
 
 
 def _update_parameters(n_k: Array, x_k: Array, outer: Array, prior: ResolvedPrior) -> Parameters:
     """Conjugate update from counts (K,), mean rows (K, M) and summed products (K, M, M)."""
     mean_precision = prior.mean_precision + n_k
     degrees_of_freedom = prior.degrees_of_freedom + n_k
-    outer_mean = x_k[:, :, None] * x_k[:, None, :]
-    shrinkage = n_k * prior.mean_precision / mean_precision
-    scatter = outer - n_k[:, None, None] * outer_mean + shrinkage[:, None, None] * outer_mean
-    scatter += np.eye(x_k.shape[1]) + n_k[:, None, None] * prior.ridge
+    # The scatter about the mean, and that of the mean about the prior's, are one multiple of x x'.
+    scatter = outer - np.einsum("k,ki,kj->kij", n_k**2 / mean_precision, x_k, x_k)
+    scatter += n_k[:, None, None] * prior.ridge
+    np.einsum("kii->ki", scatter)[...] += 1.0
+    scatter /= degrees_of_freedom[:, None, None]
     later = np.append(np.cumsum(n_k[::-1])[-2::-1], 0.0)
     return Parameters(
         weight_concentration=np.stack([1.0 + n_k, prior.concentration + later]),
-        means=n_k[:, None] * x_k / mean_precision[:, None],
-        covariances=scatter / degrees_of_freedom[:, None, None],
+        means=x_k * (n_k / mean_precision)[:, None],
+        covariances=scatter,
         mean_precision=mean_precision,
         degrees_of_freedom=degrees_of_freedom,
     )
 
 
-def _coefficients(parameters: Parameters, factor: Array, log_det: Array) -> Array:
-    """Expected log weight plus log density of each component, as coefficients of phi(s)."""
-    n_detectors = parameters.means.shape[1]
-    precision = factor.transpose(0, 2, 1) @ factor
-    linear = np.einsum("kij,kj->ki", precision, parameters.means)
+def _coefficients(parameters: Parameters, precision: Array, log_det: Array) -> Array:
+    """Expected log weight plus log density of each component, as coefficients of phi(s).
+
+    `precision` (M, M, K) holds the inverses of the covariances.
+    """
+    linear = np.einsum("ijk,kj->ki", precision, parameters.means)
     constant = (
         expected_log_weights(parameters.weight_concentration)
         + _expected_log_norm(parameters, log_det)
         - 0.5 * np.einsum("ki,ki->k", linear, parameters.means)
     )
-    rows, columns = np.triu_indices(n_detectors)
-    quadratic = precision[:, rows, columns] * np.where(rows == columns, -0.5, -1.0)
-    return np.concatenate([constant[:, None], linear, quadratic], axis=1)
+    rows, columns = pairs(len(precision))
+    quadratic = precision[rows, columns] * np.where(rows == columns, -0.5, -1.0)[:, None]
+    return np.concatenate([constant[:, None], linear, quadratic.T], axis=1)
 
 
 def expected_log_weights(weight_concentration: Array) -> Array:
@@ -262,13 +261,3 @@ def _bound(parameters: Parameters, log_det: Array) -> float:
     log_wishart += gammaln(halves).sum(axis=0)
     log_mean = 0.5 * n_detectors * np.log(parameters.mean_precision)
     return float(np.sum(log_wishart - log_mean) + betaln(*parameters.weight_concentration).sum())
-
-
-def inverse_lower(lower: NDArray[Any]) -> Array:
-    """Inverse of lower-triangular matrices (..., M, M), row by row for all of them at once."""
-    inverse = np.zeros_like(lower)
-    for i in range(lower.shape[-1]):
-        row = -(lower[..., i, None, :i] @ inverse[..., :i, :])[..., 0, :]
-        row[..., i] = 1.0
-        inverse[..., i, :] = row / lower[..., i, i, None]
-    return inverse

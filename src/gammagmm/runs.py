@@ -9,7 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from gammagmm.backends import Rows, place_rows
+from gammagmm.backends import Rows, count_threads, place_rows
 from gammagmm.draws import average_conditionals
 from gammagmm.errors import (
     MixtureConvergenceWarning,
@@ -23,7 +23,6 @@ from gammagmm.ordering import Components, order_components
 from gammagmm.posterior import GammaPosterior, run_posterior
 from gammagmm.prior import MixturePrior, ResolvedPrior
 from gammagmm.statistics import start_statistics
-from gammagmm.threads import single_threaded_blas
 
 __all__ = ["Run", "RunSettings", "describe_runs", "fit_run", "fit_runs", "plan_runs"]
 
@@ -117,21 +116,18 @@ def fit_runs(
     """
     n_runs, n_restarts_left = budget
     streams = rng.spawn(n_runs)
-    with single_threaded_blas() as n_threads:
-        n_each = max(n_threads // min(effective_n_jobs(n_jobs), n_runs), 1)
-        rows = place_rows(settings.prior.whiten(Z), settings.backend, settings.device, n_each)
-        runs = _fit_starts(Z, rows, settings, [(stream, 0) for stream in streams], n_jobs)
-        while n_restarts_left > 0:
-            unsolved = [i for i, run in enumerate(runs) if run.status == "unsolved"]
-            unsolved = unsolved[:n_restarts_left]
-            if not unsolved:
-                break
-            starts = [(streams[i], runs[i].n_restarts + 1) for i in unsolved]
-            for i, run in zip(
-                unsolved, _fit_starts(Z, rows, settings, starts, n_jobs), strict=True
-            ):
-                runs[i] = run
-            n_restarts_left -= len(unsolved)
+    n_each = max(count_threads() // min(effective_n_jobs(n_jobs), n_runs), 1)
+    rows = place_rows(settings.prior.whiten(Z), settings.backend, settings.device, n_each)
+    runs = _fit_starts(Z, rows, settings, [(stream, 0) for stream in streams], n_jobs)
+    while n_restarts_left > 0:
+        unsolved = [i for i, run in enumerate(runs) if run.status == "unsolved"][:n_restarts_left]
+        if not unsolved:
+            break
+        starts = [(streams[i], runs[i].n_restarts + 1) for i in unsolved]
+        fitted = _fit_starts(Z, rows, settings, starts, n_jobs)
+        for i, run in zip(unsolved, fitted, strict=True):
+            runs[i] = run
+        n_restarts_left -= len(unsolved)
     return tuple(runs)
 
 

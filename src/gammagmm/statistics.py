@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from math import ceil
 from operator import add
 
@@ -21,6 +21,7 @@ __all__ = [
     "add_statistics",
     "block_statistics",
     "features",
+    "pairs",
     "row_blocks",
     "start_statistics",
     "unpack_moments",
@@ -82,13 +83,20 @@ def features(Z: Array) -> Array:
     >>> features(np.array([[2.0, 3.0]])).tolist()
     [[1.0, 2.0, 3.0, 4.0, 6.0, 9.0]]
     """
-    rows, columns = np.triu_indices(Z.shape[1])
+    rows, columns = pairs(Z.shape[1])
     return np.concatenate([np.ones((len(Z), 1)), Z, Z[:, rows] * Z[:, columns]], axis=1)
+
+
+@lru_cache
+def pairs(n_detectors: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """All i <= j, in the order of the products in phi."""
+    rows, columns = np.triu_indices(n_detectors)
+    return rows, columns
 
 
 def unpack_moments(moments: Array, n_detectors: int) -> tuple[Array, Array, Array]:
     """Counts (K,), sums (K, M) and sums of products (K, M, M) from moments of phi."""
-    rows, columns = np.triu_indices(n_detectors)
+    rows, columns = pairs(n_detectors)
     outer = np.empty((len(moments), n_detectors, n_detectors))
     outer[:, rows, columns] = outer[:, columns, rows] = moments[:, 1 + n_detectors :]
     return moments[:, 0], moments[:, 1 : 1 + n_detectors], outer
