@@ -38,6 +38,9 @@ lint: install
 type: install
 	$(BIN)/mypy
 
+bench: install
+	$(BIN)/python benchmarks/mixture.py
+
 clean:
 	rm -rf build dist posterior.png .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -22,8 +22,8 @@ def gammagmm(*arguments):
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli") / "rows.csv"
-    X = make_contaminated(150, 3, 0.06, "clustered", random_state=2).X
-    np.savetxt(path, X, delimiter=",", header="a,b,c", comments="")
+    X = make_contaminated(300, 4, 0.05, "clustered", random_state=2).X
+    np.savetxt(path, X, delimiter=",", header="a,b,c,d", comments="")
     return path
 
 
@@ -39,7 +39,7 @@ def test_estimate_says_the_answer_in_one_sentence_and_lists_the_detectors(table,
         "more than 15 %",
     ):
         assert part in first
-    assert "of 150 rows are flagged." in first
+    assert "of 300 rows are flagged." in first
     assert all(any(name in line for line in rest) for name in ("KNN", "LOF", "IForest"))
     assert picture.read_text(encoding="utf-8").startswith("<?xml")
 
@@ -53,7 +53,7 @@ def test_json_holds_the_same_numbers_as_python(table):
     estimator = GammaGMM(["KNN", "LOF", "IForest"], random_state=4).fit(read_table(table).values)
     np.testing.assert_allclose(answer["posterior"]["mean"], estimator.posterior_.mean, rtol=1e-9)
     assert answer["flagged_rows"] == estimator.labels_.nonzero()[0].tolist()
-    assert (answer["n_rows"], answer["n_flagged"]) == (150, int(estimator.labels_.sum()))
+    assert (answer["n_rows"], answer["n_flagged"]) == (300, int(estimator.labels_.sum()))
     assert [d["name"] for d in answer["detectors"]] == ["KNN", "LOF", "IForest"]
 
 

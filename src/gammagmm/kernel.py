@@ -24,8 +24,9 @@ _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12 = (
     1.0 / math.factorial(power) for power in range(2, 13)
 )
-# exp(-708) is the smallest normal number's neighbourhood; below, a responsibility is as good as 0.
-_LOWEST = -708.0
+# Logits further below the row's largest count as this far: such a share is nothing beside 1, and
+# its products are still normal numbers, where processors are fast.
+_LOWEST = -80.0
 
 # Sums may be reordered to use vector instructions; nothing here relies on NaN or infinity.
 _REORDER = {"contract", "reassoc", "nsz", "nnan", "ninf", "arcp"}

@@ -1,0 +1,231 @@
+"""Our mixture against scikit-learn's and PyThresh's, in the same process, from the same starts.
+
+    python benchmarks/mixture.py [--quick]
+
+Writes benchmarks/results/mixture.json and mixture.svg. Ratios are what counts: absolute times do
+not hold on shared machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+from joblib import cpu_count
+from sklearn.mixture import BayesianGaussianMixture
+
+from gammagmm.backends import NumpyRows, count_threads
+from gammagmm.datasets import data_folder
+from gammagmm.link import Constraints
+from gammagmm.mixture import start_labels, update
+from gammagmm.prior import MixturePrior
+from gammagmm.runs import fit_runs, plan_runs
+from gammagmm.scores import fit_scaler
+from gammagmm.statistics import start_statistics
+
+RESULTS = Path(__file__).parent / "results"
+N_COMPONENTS = 100
+LINE = (
+    "N {n_rows:>7} M {n_detectors:>2}  ours {ours:.4f} s  scikit-learn {sklearn:.4f} s  "
+    "ratio {ratio:.1f}  bounds differ by {bound_gap:.1e}"
+)
+GROWTH = (
+    "N {n_rows:>7} M 10  {seconds:.3f} s an iteration, {extra_megabytes:.0f} MB beyond the rows"
+)
+
+
+def score_space(n_rows, n_detectors):
+    """Score-like rows: correlated columns, several clusters and a long upper tail."""
+    rng = np.random.default_rng(0)
+    centres = 2.0 * rng.gamma(1.0, size=(12, 1)) + 0.5 * rng.normal(size=(12, n_detectors))
+    spread = rng.uniform(0.1, 0.6, size=(12, n_detectors))
+    cluster = rng.choice(12, size=n_rows, p=rng.dirichlet(np.ones(12)))
+    rows = centres[cluster] + spread[cluster] * rng.normal(size=(n_rows, n_detectors))
+    return (rows - rows.mean(axis=0)) / rows.std(axis=0)
+
+
+def sklearn_start(Z, labels, prior):
+    """scikit-learn's mixture after its initialisation with the hard assignment `labels`."""
+    mixture = BayesianGaussianMixture(
+        n_components=N_COMPONENTS,
+        covariance_prior=prior.covariance,
+        weight_concentration_prior=prior.concentration,
+        mean_prior=np.zeros(Z.shape[1]),
+    )
+    resp = np.zeros((len(Z), N_COMPONENTS))
+    resp[np.arange(len(Z)), labels] = 1.0
+    mixture._check_parameters(Z, xp=np)
+    mixture._initialize(Z, resp)
+    return mixture
+
+
+def best_seconds(step, n_repeats):
+    """Shortest of several: what is left when other programs of the machine keep out."""
+    times = []
+    for _ in range(n_repeats):
+        began = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def seconds_per_iteration(Z, n_sklearn=10, n_ours=60):
+    """Seconds of an iteration, ours and scikit-learn's in turn, and their bounds' gap."""
+    prior = MixturePrior().resolve(Z)
+    labels = start_labels(Z, N_COMPONENTS, np.random.default_rng(0))
+    rows = NumpyRows(prior.whiten(Z), count_threads())
+    state = update(start_statistics(rows.Z, labels, N_COMPONENTS), prior)
+    theirs = sklearn_start(Z, labels, prior)
+    bounds = {}
+
+    def our_iteration():
+        nonlocal state
+        state = update(rows.statistics(state.coefficients), prior)
+
+    def their_iteration():
+        log_prob_norm, log_resp = theirs._e_step(Z)
+        theirs._m_step(Z, log_resp)
+        bounds["theirs"] = theirs._compute_lower_bound(log_resp, log_prob_norm)
+
+    sklearn = best_seconds(their_iteration, n_sklearn)
+    best_seconds(our_iteration, n_sklearn)
+    gap = abs(state.elbo - bounds["theirs"]) / abs(bounds["theirs"])
+    ours = best_seconds(our_iteration, n_ours)
+    return {"ours": ours, "sklearn": sklearn, "ratio": sklearn / ours, "bound_gap": gap}
+
+
+def peak_memory_child(n_rows, queue):
+    Z = score_space(n_rows, 10)
+    prior = MixturePrior().resolve(Z)
+    labels = np.random.default_rng(0).integers(0, N_COMPONENTS, n_rows)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rows = NumpyRows(prior.whiten(Z), count_threads())
+    state = update(start_statistics(rows.Z, labels, N_COMPONENTS), prior)
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        state = update(rows.statistics(state.coefficients), prior)
+        times.append(time.perf_counter() - began)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    queue.put({"seconds": min(times), "extra_megabytes": (after - before) / 1024})
+
+
+def in_a_child(target, *arguments):
+    """Result of `target` in a fresh process, whose peak memory is its own."""
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=target, args=(*arguments, queue))
+    process.start()
+    result = queue.get()
+    process.join()
+    return result
+
+
+def ten_runs(scores, max_iter):
+    """Ten complete fits of ours, n_jobs = cores, and ten of scikit-learn's one after another."""
+    Z = fit_scaler(scores).transform(scores)
+    settings, _ = plan_runs(Z, Constraints(), MixturePrior(), N_COMPONENTS, max_iter=max_iter)
+    began = time.perf_counter()
+    runs = fit_runs(Z, settings, (10, 0), np.random.default_rng(0), cpu_count())
+    ours = time.perf_counter() - began
+    began = time.perf_counter()
+    n_iter = 0
+    for seed in range(10):
+        theirs = BayesianGaussianMixture(
+            n_components=N_COMPONENTS,
+            weight_concentration_prior=0.01,
+            mean_prior=np.zeros(Z.shape[1]),
+            max_iter=max_iter,
+            random_state=seed,
+        ).fit(Z)
+        n_iter += theirs.n_iter_
+    sklearn = time.perf_counter() - began
+    return {
+        "ours": ours,
+        "sklearn": sklearn,
+        "ratio": sklearn / ours,
+        "iterations_ours": sum(run.n_iter for run in runs),
+        "iterations_sklearn": n_iter,
+    }
+
+
+def against_gamgmm(scores, ours):
+    """One evaluation of PyThresh's GAMGMM on the same scores, against our ten runs."""
+    import contextlib
+    import io
+
+    from pythresh.thresholds.gamgmm import GAMGMM
+
+    began = time.perf_counter()
+    with contextlib.redirect_stdout(io.StringIO()):
+        GAMGMM().eval(scores)
+    gamgmm = time.perf_counter() - began
+    return {"ours_ten_runs": ours, "gamgmm_one_run": gamgmm, "ratio": gamgmm / ours}
+
+
+def draw(result, path):
+    """Seconds an iteration against rows, on logarithmic axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    ax = figure.subplots()
+    for n_detectors, style in ((3, "o--"), (10, "o-")):
+        cases = [c for c in result["per_iteration"] if c["n_detectors"] == n_detectors]
+        n_rows = [c["n_rows"] for c in cases]
+        for name, colour in (("sklearn", "#D55E00"), ("ours", "#0072B2")):
+            label = f"{'scikit-learn' if name == 'sklearn' else 'gammagmm'}, M = {n_detectors}"
+            ax.loglog(n_rows, [c[name] for c in cases], style, color=colour, label=label)
+    growth = result["growth"]
+    ax.loglog(
+        [c["n_rows"] for c in growth],
+        [c["seconds"] for c in growth],
+        "s:",
+        color="#0072B2",
+        label="gammagmm, M = 10, growth",
+    )
+    ax.set_xlabel("rows")
+    ax.set_ylabel("seconds an iteration (K = 100)")
+    ax.legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes only, nothing written")
+    quick = parser.parse_args().quick
+    result = {"cores": cpu_count(), "n_components": N_COMPONENTS, "per_iteration": []}
+    sizes = (1_000, 5_000) if quick else (1_000, 5_000, 10_000, 50_000)
+    for n_detectors in (3, 10):
+        for n_rows in sizes:
+            case = {"n_rows": n_rows, "n_detectors": n_detectors}
+            case |= seconds_per_iteration(score_space(n_rows, n_detectors))
+            result["per_iteration"].append(case)
+            print(LINE.format(**case), flush=True)
+    if quick:
+        return
+    result["growth"] = []
+    for n_rows in (10_000, 100_000, 1_000_000):
+        case = {"n_rows": n_rows} | in_a_child(peak_memory_child, n_rows)
+        result["growth"].append(case)
+        print(GROWTH.format(**case), flush=True)
+    folder = data_folder()
+    if folder is not None:
+        with np.load(folder / "scores" / "PageBlocks.npz") as archive:
+            scores = archive["S"]
+        result["ten_runs_PageBlocks"] = ten_runs(scores, max_iter=1500)
+        print("ten runs", result["ten_runs_PageBlocks"], flush=True)
+        ours = result["ten_runs_PageBlocks"]["ours"]
+        result["gamgmm_PageBlocks"] = against_gamgmm(scores, ours)
+        print("GAMGMM", result["gamgmm_PageBlocks"], flush=True)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "mixture.json").write_text(json.dumps(result, indent=2) + "\n")
+    draw(result, RESULTS / "mixture.svg")
+
+
+if __name__ == "__main__":
+    main()
