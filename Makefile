@@ -41,6 +41,13 @@ type: install
 bench: install
 	$(BIN)/python benchmarks/mixture.py
 
+# The picture in README.md.
+docs: install
+	$(BIN)/gammagmm demo --picture docs/images/posterior.png
+
+reproduce: install
+	$(BIN)/python experiments/table2.py
+
 clean:
 	rm -rf build dist posterior.png .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,12 +40,20 @@ LAYERS = [
     "cli",
 ]
 
+# The methods that draw may reach down to what draws.
+DOWNWARD = {("posterior", "plots")}
 
-def top_level_imports(path):
-    """Modules of this package that `path` imports when it is imported itself."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gammagmm."):
-            yield node.module.removeprefix("gammagmm.")
+
+def imports(path):
+    """Modules of this package that `path` imports, at its top or in its functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide where they point"
+            assert node.module != "gammagmm", "import from the module, not from the package"
+            names = [node.module]
+        else:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        yield from (n.removeprefix("gammagmm.") for n in names if n.startswith("gammagmm."))
 
 
 def test_every_module_has_its_layer():
@@ -54,8 +63,9 @@ def test_every_module_has_its_layer():
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_imports_point_up(path):
     own = len(LAYERS) if path.stem == "__init__" else LAYERS.index(path.stem)
-    for imported in top_level_imports(path):
-        assert LAYERS.index(imported) < own, f"{path.stem} imports {imported}"
+    for imported in imports(path):
+        is_allowed = LAYERS.index(imported) < own or (path.stem, imported) in DOWNWARD
+        assert is_allowed, f"{path.stem} imports {imported}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
@@ -66,7 +76,7 @@ def test_modules_and_functions_stay_small(path):
         if isinstance(node, ast.FunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             length = body[-1].end_lineno - body[0].lineno + 1 if body else 0
-            assert length <= 30, f"{path.stem}.{node.name} has {length} lines"
+            assert length <= 25, f"{path.stem}.{node.name} has {length} lines"
 
 
 def test_public_names_are_the_documented_ones_and_have_examples():
@@ -82,10 +92,8 @@ def test_importing_the_package_loads_no_heavy_neighbour():
     assert done.stdout.strip() == "[]"
 
 
-def test_every_deviation_in_the_code_is_explained():
+def test_deviations_are_marked_in_the_code_and_explained_in_the_docs():
     documented = (SOURCE.parents[1] / "docs" / "deviations.md").read_text(encoding="utf-8")
-    for path in MODULES:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if "# Deviation D" in line:
-                number = line.split("# Deviation ")[1].split(":")[0]
-                assert f"| {number} |" in documented, f"{number} in {path.stem}"
+    code = "".join(path.read_text(encoding="utf-8") for path in MODULES)
+    explained = set(re.findall(r"^\| (D\d+) \|", documented, re.MULTILINE))
+    assert set(re.findall(r"# Deviation (D\d+):", code)) == explained

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gammagmm.backends import NumpyRows, TorchRows, check_backend
+from gammagmm.errors import MixtureError
 from gammagmm.mixture import ascend, fit_mixture, restore, start_labels, update
 from gammagmm.prior import MixturePrior
 from gammagmm.statistics import add_statistics, block_statistics, start_statistics
@@ -82,9 +83,11 @@ def test_blocks_of_any_size_and_any_number_of_threads_give_the_same_mixture(benc
     )
 
 
-def test_torch_keeps_the_entropy_where_the_reference_component_fails(rng):
-    # Log norms from -4000 to 4000: below and above what a reference component can measure.
-    Z, coefficients = rng.normal(size=(300, 2)), 400.0 * rng.normal(size=(9, 6))
+@pytest.mark.parametrize("log_norm", [-4000.0, -700.0, -561.0, -550.0, 0.0, 99.0, 140.0, 4000.0])
+def test_torch_measures_any_log_norm(log_norm, rng):
+    # A reference component can measure log norms from -560 to 100.
+    Z, coefficients = rng.normal(size=(300, 2)), rng.normal(size=(9, 6))
+    coefficients[:, 0] += log_norm
     numpy, torch = NumpyRows(Z).statistics(coefficients), TorchRows(Z).statistics(coefficients)
     np.testing.assert_allclose(torch.moments, numpy.moments, atol=1e-9)
     np.testing.assert_allclose(torch.entropy, numpy.entropy, atol=1e-7)
@@ -122,11 +125,11 @@ def degenerate_rows():
     )
 
 
-def assert_sound(Z, n_components):
+def assert_sound(Z, n_components, rows_of=NumpyRows):
     """Finite parameters, and a bound that falls by no more than 1e-10 of itself."""
     prior = MixturePrior().resolve(Z)
     labels = start_labels(Z, n_components, np.random.default_rng(0))
-    rows = NumpyRows(prior.whiten(Z))
+    rows = rows_of(prior.whiten(Z))
     state = update(start_statistics(rows.Z, labels, n_components), prior)
     previous = -np.inf
     for _ in range(20):
@@ -159,8 +162,24 @@ def test_degenerate_tables_are_fitted_soundly(table):
     ],
     ids=["two rows", "identical rows", "identical detectors", "a row at 1e6", "few rows"],
 )
-def test_named_degenerate_cases_are_fitted_soundly(Z):
-    assert_sound(Z, 10)
+@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+def test_named_degenerate_cases_are_fitted_soundly(Z, rows_of):
+    assert_sound(Z, 10, rows_of)
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_far_outliers_give_the_same_mixture_on_both_backends(n_components, rng):
+    Z = rng.normal(size=(2000, 10))
+    Z[:3] += 40.0
+    numpy = fit_mixture(Z, n_components, random_state=0)
+    torch = fit_mixture(Z, n_components, random_state=0, backend="torch", device="cpu")
+    assert torch.n_iter == numpy.n_iter
+    np.testing.assert_allclose(torch.elbo, numpy.elbo, rtol=1e-9)
+
+
+def test_rows_with_an_offset_beyond_all_digits_are_refused(rng):
+    with pytest.raises(MixtureError, match=r"bound is not finite.* Centre the columns"):
+        fit_mixture(rng.normal(size=(200, 2)) + 1e12, 5, random_state=0)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,8 @@ def test_no_solution_is_said_in_words_and_in_json(tmp_path):
     [
         (["nowhere.csv"], "nowhere.csv"),
         (["{table}", "--detectors", "modern"], "detectors='modern' is not a preset"),
-        (["{table}", "--picture", "no/such/folder/p.png"], "no/such/folder/p.png"),
+        (["{table}", "--picture", "no/such/folder/p.png"], "no/such/folder is no folder"),
+        (["{table}", "--picture", "posterior.doc"], "the picture must end in .png, .svg, .pdf"),
         (["{table}", "--detectors", "KNN,LOF", "--seed", "-3"], "random_state must be at least 0"),
     ],
 )

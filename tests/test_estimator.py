@@ -1,18 +1,21 @@
 import copy
+import os
 import pickle
 import random
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy import sparse
+from scipy import sparse, stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
@@ -48,7 +51,11 @@ def scores(rng):
 # and structureless data; so are detectors left out of it.
 @pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")
 @parametrize_with_checks(
-    [GammaGMM(BATCH_FREE, n_components=5, n_runs=2, n_draws=50, max_restarts=1, random_state=0)]
+    [
+        GammaGMM(BATCH_FREE, n_components=5, n_runs=2, n_draws=50, max_restarts=1, random_state=0),
+        # Answers that are not the point mass at 0, on most of the checks' data.
+        GammaGMM(["KNN", "LOF"], p_high=0.6, n_runs=2, n_draws=50, max_restarts=1, random_state=0),
+    ]
 )
 def test_scikit_learns_estimator_checks(estimator, check):
     check(estimator)
@@ -67,6 +74,23 @@ def test_threshold_labels_and_consensus_are_what_they_say(fitted):
         assert fitted.thresholds_[name] == own
     at_ten = consensus > np.percentile(consensus, 90)
     np.testing.assert_array_equal(fitted.labels_at(0.1), at_ten.astype(int))
+
+
+def test_the_users_answers_reach_the_posterior(scores):
+    estimator = GammaGMM("precomputed", p0=0.03, p_high=0.02, **SMALL, random_state=0).fit(scores)
+    posterior = estimator.posterior_
+    assert posterior.prob_zero == 0.03
+    assert abs(posterior.prob_zero + posterior.betas.weights.sum() - 1.0) < 1e-12
+    assert any(run.status == "solved" for run in estimator.runs_)
+    for run in estimator.runs_:
+        alpha, r = run.components.alpha, run.components.anomalousness[: len(run.weights)]
+        p = 1.0 / (1.0 + np.exp(run.tau + run.delta * r))
+        assert abs(1.0 - p[0] - 0.03) < 1e-9
+        pmf = np.cumprod(p) * np.append(1.0 - p[1:], 1.0)
+        sums = np.cumsum(alpha)[: len(p)]
+        p_high = pmf @ stats.beta(sums, alpha.sum() - sums).sf(0.15)
+        assert abs(p_high - (0.02 if run.status == "solved" else run.reachable[1])) < 1e-9
+        assert run.reached == run.posterior.prob_above(0.15)
 
 
 def test_new_rows_are_scored_one_by_one(fitted, data):
@@ -127,11 +151,28 @@ def test_it_works_at_the_end_of_a_pipeline(data):
     assert pipeline[-1].posterior_.mean == direct.posterior_.mean
 
 
-def test_fit_leaves_global_random_states_alone(data):
+def blas_threads():
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+def test_fits_in_two_threads_at_once_give_each_its_own_answer(data):
+    fits = [GammaGMM(["KNN", "LOF"], **SMALL, random_state=seed) for seed in (0, 1)]
+    alone = [clone(fit).fit(data).posterior_.mean for fit in fits]
+    before = blas_threads()
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(lambda i: clone(fits[i % 2]).fit(data).posterior_.mean, range(6)))
+    np.testing.assert_allclose(together, alone * 3, rtol=1e-9)
+    assert blas_threads() == before
+
+
+def test_fit_leaves_global_state_alone(data):
     before = np.random.get_state(), random.getstate(), torch.random.get_rng_state()
+    threads, environment = blas_threads(), dict(os.environ)
     GammaGMM("classic", **SMALL, random_state=0, n_jobs=2).fit(data)
     GammaGMM("classic", **SMALL).fit(data)
     after = np.random.get_state(), random.getstate(), torch.random.get_rng_state()
+    assert blas_threads() == threads
+    assert dict(os.environ) == environment
     np.testing.assert_array_equal(before[0][1], after[0][1])
     assert before[0][2:] == after[0][2:]
     assert before[1] == after[1]
@@ -266,8 +307,8 @@ def test_a_bad_parameter_is_refused_by_name(parameters, error, message):
     [
         (np.where(X[3, 1] == X, np.nan, X), ValueError, "Input X contains NaN"),
         (np.where(X[3, 1] == X, np.inf, X), ValueError, "Input X contains infinity"),
-        (X[0], ValueError, "Expected 2D array, got 1D array instead"),
-        (X[:1], ValueError, r"Found array with 1 sample\(s\) .* while a minimum of 2 is required"),
+        (X[0], ValueError, "X must be a table of rows and columns. Expected 2D array, got 1D"),
+        (X[:1], ValueError, r"X must be a table .* 1 sample\(s\) .* a minimum of 2 is required"),
         (X[:0], ValueError, r"Found array with 0 sample\(s\)"),
         (X[:5], ValueError, "X has 5 rows; the detectors need at least 10"),
         (sparse.csr_matrix(X), TypeError, "Sparse data was passed"),
@@ -275,6 +316,11 @@ def test_a_bad_parameter_is_refused_by_name(parameters, error, message):
             pd.DataFrame({"size": [1.0] * 20, "town": ["Turku"] * 20}),
             ValueError,
             r"X must hold numbers, but column 'town' holds text \('Turku' in row 0\): drop the",
+        ),
+        (
+            pd.DataFrame({"size": [1.0] * 20, "day": pd.to_datetime(["2024-02-29"] * 20)}),
+            TypeError,
+            r"X must hold numbers: drop or encode the columns 'day' \(datetime64",
         ),
         ([["1.0", "blue"]] * 20, ValueError, r"column 1 holds text \('blue' in row 0\)"),
     ],

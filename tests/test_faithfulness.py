@@ -35,7 +35,8 @@ def test_means_on_small_sets_are_in_the_papers_range_and_stable_over_seeds(bench
 @pytest.mark.slow
 def test_means_on_all_sets_are_in_the_papers_range_and_stable_over_seeds(benchmark_scores):
     means = {name: posterior_means(benchmark_scores(name)) for name in SMALL + LARGE}
-    outside = {name for name, (first, _) in means.items() if not 0.03 < first < 0.08}
-    assert outside <= {"SpamBase"}  # 0.092; the paper's table has 0.058
+    outside = {name for name, seeds in means.items() if min(seeds) < 0.03 or max(seeds) > 0.08}
+    # A finding, not a tolerance: SpamBase comes out at 0.092, where the paper's table has 0.058.
+    assert outside == {"SpamBase"}
     differences = [abs(first - second) for first, second in means.values()]
     assert np.mean(differences) < 0.02

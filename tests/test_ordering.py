@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from gammagmm.errors import MixtureError
 from gammagmm.mixture import fit_mixture
 from gammagmm.ordering import active_components, expected_shrinkage, order_components
 
@@ -47,6 +50,13 @@ def test_inactive_mass_is_spread_evenly_and_the_alphas_sum_to_rows_plus_componen
     np.testing.assert_allclose(components.alpha.sum(), 170 + 30)
     share = (1.0 + counts[~active]).sum() / active.sum()
     np.testing.assert_allclose(components.alpha, 1.0 + counts[active] + share)
+
+
+def test_a_mixture_without_members_is_refused(rng):
+    mixture = fit_mixture(rng.normal(size=(2, 1)), 50, random_state=0)
+    empty = replace(mixture, weight_concentration=np.ones((2, 50)))
+    with pytest.raises(MixtureError, match="No component expects a member: fit fewer"):
+        active_components(empty)
 
 
 def test_components_come_most_anomalous_first_with_all_their_parameters(rng):

@@ -162,6 +162,16 @@ def test_an_interval_is_the_kind_it_says():
         posterior.ppf([0.5, 1.2])
 
 
+def test_intervals_keep_to_the_support_of_what_is_given():
+    posterior = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [2.0], [60.0]])))
+    conditioned = posterior.given(low=0.05)
+    assert conditioned.ppf(0.0) == 0.05
+    # The density falls from the lower end on, where the shortest interval therefore begins.
+    low, high = conditioned.interval(0.9, "hdi")
+    assert low == pytest.approx(0.05, abs=1e-4)
+    assert high == pytest.approx(conditioned.ppf(0.9), abs=1e-4)
+
+
 def test_the_shortest_interval_takes_the_atom_in_when_it_is_heavy():
     posterior = GammaPosterior(0.85, BetaMixture(*np.array([[0.15], [30.0], [70.0]])))
     assert posterior.interval(0.9, "hdi")[0] == 0.0
@@ -220,7 +230,7 @@ def test_the_degenerate_posterior_is_a_point_mass_at_zero_that_knows_it():
     assert (posterior.cdf(0.0), posterior.sf(0.0), posterior.pdf(0.1)) == (1.0, 0.0, 0.0)
     assert posterior.sample(5, random_state=0).tolist() == [0.0] * 5
     assert posterior.summary()["modes"] == []
-    assert repr(posterior) == "GammaPosterior(no solution: point mass at 0)"
+    assert repr(posterior) == "GammaPosterior(point mass at 0)"
 
 
 def test_summary_holds_the_numbers():

@@ -66,6 +66,13 @@ def test_blocks_cover_every_row_once():
         np.testing.assert_array_equal(rows, np.arange(n_rows))
 
 
+def test_the_vector_exponential_is_numpys(rng):
+    from gammagmm.kernel import _exp
+
+    x = np.concatenate([[0.0, -80.0], -80.0 * rng.random(5000)])
+    np.testing.assert_allclose([_exp(value) for value in x], np.exp(x), rtol=1e-14)
+
+
 def test_inverses_and_determinants_are_numpys(rng):
     from gammagmm.kernel import invert
 

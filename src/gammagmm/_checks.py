@@ -14,7 +14,7 @@ __all__ = [
     "check_positive",
     "check_probability",
     "check_rows",
-    "describe_text",
+    "explain_rows",
 ]
 
 
@@ -72,7 +72,22 @@ def check_rows(name: str, value: Any) -> NDArray[np.float64]:
     return rows
 
 
-def describe_text(X: Any) -> str:
+def explain_rows(X: Any, error: Exception) -> Exception:
+    """The error to raise where scikit-learn refused `X` with `error`: that, or a clearer one."""
+    words = str(error)
+    if "could not convert string to float" in words:
+        return ValueError(_describe_text(X))
+    if "could not be promoted" in words:
+        columns = getattr(X, "dtypes", {})
+        kinds = [f"{name!r} ({kind})" for name, kind in columns.items() if kind.kind not in "biuf"]
+        which = ", ".join(kinds) or "those of dates or the like"
+        return TypeError(f"X must hold numbers: drop or encode the columns {which}.")
+    if words.startswith(("Expected 2D array", "Found array with")):
+        return ValueError(f"X must be a table of rows and columns. {words}")
+    return error
+
+
+def _describe_text(X: Any) -> str:
     """Message that names the first column of `X` that holds text, and what it holds."""
     names = getattr(X, "columns", None)
     for j, column in enumerate(np.asarray(X, dtype=object).T):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from gammagmm.statistics import Statistics, add_statistics, block_statistics, row_blocks
+from gammagmm.statistics import Statistics, add_statistics, block_statistics, pairs, row_blocks
 
 __all__ = [
     "BACKENDS",
@@ -43,16 +43,19 @@ class NumpyRows:
     """Rows in memory, summarised in blocks by `n_threads` threads without the interpreter lock.
 
     The blocks and their order do not depend on the number of threads, so that the sums do not.
+    `n_callers` threads may ask at the same time, each getting its `n_threads`.
     """
 
-    def __init__(self, Z: Array, n_threads: int = 1) -> None:
+    def __init__(self, Z: Array, n_threads: int = 1, n_callers: int = 1) -> None:
         self.Z = np.ascontiguousarray(Z, dtype=np.float64)
         self._blocks = [self.Z[rows] for rows in row_blocks(len(Z))]
         self._n_threads = min(n_threads, len(self._blocks))
-        self._threads = ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else None
+        self._n_callers = n_callers
+        n_helpers = (self._n_threads - 1) * n_callers
+        self._helpers = ThreadPoolExecutor(n_helpers) if n_helpers else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return NumpyRows, (self.Z, self._n_threads)
+        return NumpyRows, (self.Z, self._n_threads, self._n_callers)
 
     def statistics(self, coefficients: Array) -> Statistics:
         """Statistics of all rows under the responsibilities softmax(phi(s) . W)."""
@@ -61,9 +64,10 @@ class NumpyRows:
             own = self._blocks[first :: self._n_threads]
             return [block_statistics(block, coefficients) for block in own]
 
-        if self._threads is None:
+        if self._helpers is None:
             return add_statistics(share(0))
-        shares = list(self._threads.map(share, range(self._n_threads)))
+        others = [self._helpers.submit(share, first) for first in range(1, self._n_threads)]
+        shares = [share(0), *(other.result() for other in others)]
         rounds = zip_longest(*shares)
         return add_statistics(block for blocks in rounds for block in blocks if block is not None)
 
@@ -73,9 +77,10 @@ class TorchRows:
 
     # Rows whose responsibilities are on the device at the same time.
     BLOCK_ROWS = 1 << 20
-    # Logit of a reference component, and the log share at which it would begin to count.
+    # Logit of a reference component, and the log shares between which it is a normal number that
+    # counts for nothing.
     REFERENCE = -600.0
-    LARGEST_SHARE = -40.0
+    SHARES = (-700.0, -40.0)
 
     def __init__(self, Z: Array, device: Any = None) -> None:
         import torch
@@ -96,16 +101,15 @@ class TorchRows:
         torch = self._torch
         n_components = len(coefficients)
         weights = torch.as_tensor(self._with_references(coefficients), device=self._device)
-        moments = torch.zeros_like(weights)
+        moments = torch.zeros_like(weights)[:n_components]
         log_norm = torch.zeros((), dtype=weights.dtype, device=self._device)
         for phi in self._blocks:
-            logits = phi @ weights.T
-            resp = torch.softmax(logits, dim=1)
-            log_norm += self._log_norm(logits, resp[:, n_components])
-            moments += resp.T @ phi
+            resp, block_norm = self._responsibilities(phi @ weights.T, n_components)
+            log_norm += block_norm
+            moments += resp.T[:n_components] @ phi
         # -sum of r log r, with log r = logits - log_norm and the logits linear in phi.
-        entropy = log_norm - (weights * moments)[:n_components].sum()
-        packed = torch.cat([moments[:n_components].ravel(), entropy[None]]).cpu().numpy()
+        entropy = log_norm - (weights[:n_components] * moments).sum()
+        packed = torch.cat([moments.ravel(), entropy[None]]).cpu().numpy()
         return Statistics(packed[:-1].reshape(coefficients.shape), float(packed[-1]))
 
     def _with_references(self, coefficients: Array) -> Array:
@@ -116,24 +120,27 @@ class TorchRows:
         padded[n_components:, 0] = self.REFERENCE
         return padded
 
-    def _log_norm(self, logits: Any, share: Any) -> Any:
-        """Sum over the rows of log sum exp(logits), from the `share` of a reference component.
+    def _responsibilities(self, logits: Any, n_components: int) -> tuple[Any, Any]:
+        """Softmax of each row, and the sum over the rows of log sum exp.
 
-        Its logit, the same in every row, is too small to change another's share and large enough
-        to have one itself. That saves two passes over the logits, unless some row leaves the range
-        where it holds.
+        The latter comes from the share of a reference component, whose logit, the same in every
+        row, is too small to change another's share and large enough to have one itself: that saves
+        two passes over the logits. Where some row leaves the range in which it holds, the block is
+        done without references.
         """
         torch = self._torch
-        log_share = share.log()
-        is_sound = (log_share.amax() < self.LARGEST_SHARE) & torch.isfinite(log_share.amin())
-        if bool(is_sound):
-            return (self.REFERENCE - log_share).sum()
-        return torch.logsumexp(logits, dim=1).sum()
+        resp = torch.softmax(logits, dim=1)
+        log_share = resp[:, n_components].log()
+        smallest, largest = self.SHARES
+        if bool((log_share.amin() > smallest) & (log_share.amax() < largest)):
+            return resp, (self.REFERENCE - log_share).sum()
+        logits = logits[:, :n_components]
+        return torch.softmax(logits, dim=1), torch.logsumexp(logits, dim=1).sum()
 
     def _features(self, Z: Array) -> Any:
         torch = self._torch
         rows = torch.as_tensor(Z, dtype=torch.float64, device=self._device)
-        i, j = torch.triu_indices(rows.shape[1], rows.shape[1], device=self._device)
+        i, j = (torch.as_tensor(index, device=self._device) for index in pairs(rows.shape[1]))
         ones = torch.ones_like(rows[:, :1])
         return torch.cat([ones, rows, rows[:, i] * rows[:, j]], dim=1)
 
@@ -156,6 +163,8 @@ def count_threads() -> int:
     return max((library["num_threads"] for library in blas), default=1)
 
 
-def place_rows(Z: Array, backend: str, device: Any = None, n_threads: int = 1) -> Rows:
-    """The rows of `Z` (n, M), where `backend` works on them."""
-    return TorchRows(Z, device) if backend == "torch" else NumpyRows(Z, n_threads)
+def place_rows(Z: Array, backend: str, device: Any = None, n_callers: int = 1) -> Rows:
+    """The rows of `Z` (n, M), where `backend` works on them for `n_callers` fits at a time."""
+    if backend == "torch":
+        return TorchRows(Z, device)
+    return NumpyRows(Z, max(count_threads() // n_callers, 1), n_callers)

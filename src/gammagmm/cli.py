@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +17,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+PICTURES = (".png", ".svg", ".pdf")
 
 Seed = Annotated[int, typer.Option(help="Seed of every random step.")]
 Jobs = Annotated[int, typer.Option(help="Processes and threads to use at once; -1 is all cores.")]
@@ -37,14 +41,11 @@ def estimate(
     """Estimate the share of anomalies among the rows of a CSV file."""
     from gammagmm.tables import read_table
 
-    try:
-        _check_folder(picture)
+    with _short_errors():
+        _check_picture(picture)
         table = read_table(path)
         result = _fit(table.values, detectors, seed, jobs)
         _show(result, picture, as_json)
-    except (ValueError, OSError) as error:
-        typer.echo(f"gammagmm: {error}", err=True)
-        raise typer.Exit(2) from None
 
 
 @app.command()
@@ -53,28 +54,46 @@ def demo(picture: Picture = None, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJs
     from gammagmm.datasets import load_demo
 
     dataset = load_demo()
-    result = _fit(dataset.X, "classic", seed, jobs)
-    _show(result, picture, as_json)
+    with _short_errors():
+        _check_picture(picture)
+        result = _fit(dataset.X, "classic", seed, jobs)
+        _show(result, picture, as_json)
     if not as_json:
         n_true = int(dataset.y.sum())
         typer.echo(f"The truth, which the method did not see: {n_true} of {len(dataset.y)} rows.")
 
 
-def _check_folder(path: Path | None) -> None:
-    """Refuse an output path before the work, not after it."""
-    if path is not None and not path.parent.is_dir():
-        raise ValueError(f"cannot write {path}: the folder {path.parent} does not exist.")
+@contextmanager
+def _short_errors() -> Iterator[None]:
+    """Turn what users can mend into one line on standard error and exit code 2."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError) as error:
+        typer.echo(f"gammagmm: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def _check_picture(path: Path | None) -> None:
+    """Refuse a picture that cannot be written before the work, not after it."""
+    if path is None:
+        return
+    if path.suffix.lower() not in PICTURES:
+        raise ValueError(f"cannot write {path}: the picture must end in {', '.join(PICTURES)}.")
+    if not path.parent.is_dir() or path.is_dir():
+        raise ValueError(f"cannot write {path}: {path.parent} is no folder, or {path} is one.")
 
 
 def _fit(X: Any, detectors: str, seed: int, jobs: int) -> Any:
-    """The fitted estimator; the package's warnings go to standard error, a line each."""
-    from gammagmm.errors import GammaGMMWarning
+    """The fitted estimator; warnings go to standard error, a line each."""
     from gammagmm.estimator import GammaGMM
+    from gammagmm.presets import NAMES
 
-    names = detectors.split(",") if "," in detectors else detectors
+    names = [name.strip() for name in detectors.split(",")]
+    is_list = len(names) > 1 or names[0] in NAMES
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", GammaGMMWarning)
-        result = GammaGMM(names, random_state=seed, n_jobs=jobs).fit(X)
+        warnings.simplefilter("always")
+        estimator = GammaGMM(names if is_list else names[0], random_state=seed, n_jobs=jobs)
+        result = estimator.fit(X)
     for warning in caught:
         typer.echo(f"warning: {warning.message}", err=True)
     return result

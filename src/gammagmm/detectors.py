@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -55,9 +57,7 @@ def fit_detectors(
     # Deviation D1: the published script scores the training rows anew, as if they were new.
     children = zip(detectors.items(), rng.spawn(len(detectors)), strict=True)
     jobs = [delayed(_fit_one)(*named, child, X) for named, child in children]
-    # Here for workers that are threads of this process, in `_fit_one` for the others.
-    with threadpool_limits(limits=1):
-        fits = Parallel(n_jobs=n_jobs)(jobs)
+    fits = Parallel(n_jobs=n_jobs)(jobs)
     ran = [fit for fit in fits if fit[0].status == "ok"]
     columns = [np.empty((len(X), 0)), *(scores[:, None] for _, _, scores in ran)]
     return FittedDetectors(
@@ -81,6 +81,15 @@ def score_rows(detectors: Mapping[str, Any], X: FloatArray) -> FloatArray:
     return np.column_stack([_new_scores(detector, X) for detector in detectors.values()])
 
 
+def _one_thread() -> AbstractContextManager[Any]:
+    """BLAS and OpenMP on one thread, as in every worker process: the same bits for any `n_jobs`.
+
+    The limit holds for the whole process, so that only its main thread may set it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    return threadpool_limits(limits=1) if is_main else nullcontext()
+
+
 def _seeded(detector: Any, rng: np.random.Generator) -> Any:
     """Copy of the detector in which every seed left unset comes from `rng`."""
     detector = copy.deepcopy(detector)
@@ -98,7 +107,7 @@ def _fit_one(
     X = np.array(X, dtype=np.float64, order="C")
     try:
         # Scores that are not finite are reported under the detector's name instead.
-        with threadpool_limits(limits=1), np.errstate(all="ignore"):
+        with _one_thread(), np.errstate(all="ignore"):
             detector = _seeded(detector, rng)
             scores = _fit_scores(detector, X)
         if scores.shape != (len(X),):

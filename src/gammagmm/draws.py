@@ -47,6 +47,7 @@ def draw_parameters(
     Sigma = B B' with B = C A^-T, C the Cholesky factor of the scale matrix nu . cov and A the
     Bartlett factor of a standard Wishart with nu degrees of freedom; mu = m + B z / sqrt(lambda).
     """
+    # Deviation D4: the published script draws Sigma from a Wishart, mu with covariance I / lambda.
     scale = components.degrees_of_freedom[:, None, None] * components.covariances
     inverse = _inverse_lower(_bartlett(components, n_draws, rng))
     factor = np.linalg.cholesky(scale)[:, None] @ np.swapaxes(inverse, -1, -2)

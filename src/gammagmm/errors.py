@@ -11,6 +11,7 @@ __all__ = [
     "DetectorWarning",
     "GammaGMMWarning",
     "MixtureConvergenceWarning",
+    "MixtureError",
     "NoSolutionWarning",
     "Note",
     "TableError",
@@ -20,6 +21,10 @@ __all__ = [
 
 class DetectorError(ValueError):
     """Too few detectors gave usable scores; the message lists the reason of each."""
+
+
+class MixtureError(ValueError):
+    """The mixture cannot be fitted to these rows; the message says what to do."""
 
 
 class TableError(ValueError):

@@ -15,7 +15,7 @@ from gammagmm._checks import (
     check_count,
     check_positive,
     check_probability,
-    describe_text,
+    explain_rows,
 )
 from gammagmm.backends import check_backend
 from gammagmm.detectors import fit_detectors, given_scores, score_rows
@@ -24,7 +24,7 @@ from gammagmm.link import Constraints
 from gammagmm.posterior import Contamination, combine_runs
 from gammagmm.presets import resolve_detectors
 from gammagmm.prior import MixturePrior
-from gammagmm.runs import RunSettings, describe_runs, fit_runs, plan_runs
+from gammagmm.runs import RunSettings, describe_runs, fit_runs, plan_runs, solved_posteriors
 from gammagmm.scores import fit_scaler, keep_usable
 from gammagmm.threshold import anomaly_probability, cost_cut, cut_off, is_anomaly
 
@@ -157,7 +157,7 @@ class GammaGMM(BaseEstimator):
         settings = self._run_settings(constraints)
         budget = (self.n_runs, self.max_restarts)
         self.runs_ = fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
-        self.posterior_ = combine_runs([run.posterior for run in self.runs_ if run.posterior])
+        self.posterior_ = combine_runs(solved_posteriors(self.runs_))
         self._report_runs(constraints)
         self._set_threshold()
         return self
@@ -227,10 +227,8 @@ class GammaGMM(BaseEstimator):
             rows: Array = validate_data(
                 self, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
             )
-        except ValueError as error:
-            if "could not convert string to float" not in str(error):
-                raise
-            raise ValueError(describe_text(X)) from error
+        except (TypeError, ValueError) as error:
+            raise explain_rows(X, error) from error
         return rows
 
     def _fit_scores(self, X: Array, rng: np.random.Generator) -> Array:

@@ -14,8 +14,8 @@ __all__ = ["accumulate", "invert"]
 
 Array = NDArray[np.float64]
 
-# OpenBLAS runs products of fewer multiplications on the thread that calls it, so that our threads
-# are not multiplied by its own; tiles of that size stay in the processor's cache, too.
+# OpenBLAS runs products of at most 262,144 multiplications on the thread that calls it, so that our
+# threads are not multiplied by its own; such tiles stay in the processor's cache, too.
 _TILE_PRODUCTS = 250_000
 
 _LOG2_E = 1.4426950408889634
@@ -53,7 +53,7 @@ def accumulate(Z: Array, weights: Array) -> tuple[Array, float]:
     `weights` is W of shape (n_features, K), both arrays C-contiguous.
     """
     n_features, n_components = weights.shape
-    n_tile = min(max(_TILE_PRODUCTS // weights.size, 8), 256)
+    n_tile = min(max(_TILE_PRODUCTS // weights.size, 4), 256)
     phi = np.empty((n_tile, n_features))
     resp = np.empty((n_tile, n_components))
     part = np.empty((n_components, n_features))
@@ -109,7 +109,7 @@ def _softmax(logits: Array) -> float:
 
 @_compiled(fastmath=_REORDER, inline="always")
 def _exp(x: float) -> float:
-    """exp(x) to one unit in the last place, in a form that compiles to vector instructions.
+    """exp(x) for -80 <= x <= 0 to 1e-14, in a form that compiles to vector instructions.
 
     x = n log 2 + r with |r| <= log(2) / 2; a polynomial for exp(r), and n into the exponent bits.
     """

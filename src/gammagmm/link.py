@@ -86,7 +86,9 @@ def solve_link(components: Components, constraints: Constraints) -> Link:
     reachable = prob_high(-np.inf), prob_high(0.0)
     if n_candidates == 0 or constraints.p_high < reachable[0]:
         return Link(np.nan, np.nan, "unsolved", n_candidates, reachable)
+    # Deviation D8: the paper says nothing of a p_high that the mixture cannot reach.
     is_slack = constraints.p_high > reachable[1]
+    # Deviation D7: a bracketed root where the paper has least squares.
     delta = 0.0 if is_slack else _solve_delta(prob_high, constraints.p_high)
     tau = float(logit(constraints.p0) - delta * r[0])
     return Link(tau, delta, "slack" if is_slack else "solved", n_candidates, reachable)
@@ -94,6 +96,7 @@ def solve_link(components: Components, constraints: Constraints) -> Link:
 
 def count_candidates(components: Components, max_gamma: float) -> int:
     """K': the most components, from the top, whose expected total weight is below `max_gamma`."""
+    # Deviation D10: the published script throws draws of gamma above 0.25 away instead.
     cumulative = components.cumulative_alpha
     return int(np.searchsorted(cumulative / cumulative[-1], max_gamma, side="left"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,8 +13,8 @@ from scipy.special import betaln, digamma, gammaln
 from threadpoolctl import threadpool_limits
 
 from gammagmm._checks import as_generator, check_count, check_positive, check_rows
-from gammagmm.backends import Rows, check_backend, count_threads, place_rows
-from gammagmm.errors import MixtureConvergenceWarning
+from gammagmm.backends import Rows, check_backend, place_rows
+from gammagmm.errors import MixtureConvergenceWarning, MixtureError
 from gammagmm.prior import MixturePrior, ResolvedPrior
 from gammagmm.statistics import Statistics, pairs, start_statistics, unpack_moments
 
@@ -32,6 +33,8 @@ Array = NDArray[np.float64]
 
 # The start of more rows than this is the k-means of a random subset of so many.
 START_ROWS = 200_000
+
+_ONE_KMEANS = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def fit_mixture(
     check_backend(backend)
     resolved = (MixturePrior() if prior is None else prior).resolve(Z)
     labels = start_labels(Z, n_components, as_generator(random_state))
-    rows = place_rows(resolved.whiten(Z), backend, device, count_threads())
+    rows = place_rows(resolved.whiten(Z), backend, device)
     start = start_statistics(rows.Z, labels, n_components)
     mixture = ascend(rows, start, resolved, max_iter, tol)
     if not mixture.converged:
@@ -138,6 +141,11 @@ def ascend(
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
         state = update(rows.statistics(state.coefficients), prior)
+        if not np.isfinite(state.elbo):
+            raise MixtureError(
+                "The mixture's bound is not finite: the rows differ by too many orders of "
+                "magnitude. Centre the columns and scale them to a deviation of 1."
+            )
         converged = abs(state.elbo - elbo) < tol
         n_iter, elbo = n_iter + 1, state.elbo
     parameters = vars(restore(state.parameters, prior))
@@ -162,10 +170,11 @@ def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArr
     subset = Z if len(Z) <= START_ROWS else Z[rng.choice(len(Z), START_ROWS, replace=False)]
     n_clusters = min(n_components, count_distinct(subset, n_components))
     seed = int(rng.integers(2**31 - 1))
-    # One thread: the order in which threads add would decide ties between centres.
-    with threadpool_limits(limits=1, user_api="openmp"):
+    # One thread: the order in which threads add would decide ties between centres. One k-means at a
+    # time: each sets the process's BLAS threads, and sets them back to what it found.
+    with _ONE_KMEANS, threadpool_limits(limits=1, user_api="openmp"):
         kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(subset)
-    labels: NDArray[np.intp] = kmeans.labels_ if subset is Z else kmeans.predict(Z)
+        labels: NDArray[np.intp] = kmeans.labels_ if subset is Z else kmeans.predict(Z)
     return labels
 
 

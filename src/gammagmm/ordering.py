@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm.errors import MixtureError
 from gammagmm.mixture import Parameters
 
 __all__ = ["Components", "active_components", "expected_anomalousness", "order_components"]
@@ -67,6 +68,8 @@ def active_components(mixture: Parameters) -> Components:
     # were Dirichlet.
     concentration = mixture.weight_concentration[0]
     active = concentration >= 2.0
+    if not active.any():
+        raise MixtureError("No component expects a member: fit fewer components than rows.")
     alpha = concentration[active] + concentration[~active].sum() / active.sum()
     means, covariances = mixture.means[active], mixture.covariances[active]
     degrees_of_freedom = mixture.degrees_of_freedom[active]

@@ -117,7 +117,7 @@ class GammaPosterior:
             return equal_tailed
         if kind != "hdi":
             raise ValueError(f"kind must be 'equal-tailed' or 'hdi', got {kind!r}.")
-        candidates = [equal_tailed, (0.0, self._quantile(mass))]
+        candidates = [equal_tailed, self._interval_from(0.0, mass)]
         if not self.is_degenerate and self.prob_zero < 1.0 - mass:
             candidates.append(self._interval_from(self._shortest_start(mass), mass))
         return min(candidates, key=lambda ends: ends[1] - ends[0])
@@ -178,12 +178,12 @@ class GammaPosterior:
 
     def __repr__(self) -> str:
         if self.is_degenerate:
-            return "GammaPosterior(no solution: point mass at 0)"
+            return "GammaPosterior(point mass at 0)"
         low, high = self.interval()
         return f"GammaPosterior(mean={self.mean:.3f}, 90% interval {low:.3f} to {high:.3f})"
 
     def _quantile(self, q: float) -> float:
-        if q <= self.prob_zero or self.is_degenerate:
+        if self.prob_zero > 0.0 and q <= self.prob_zero:
             return 0.0
         # Solved in the smaller tail, where the distance to q keeps its digits.
         if q > 0.5:
@@ -246,6 +246,7 @@ def run_posterior(
     w_k proportional to E[P(C* = k)] from the averaged conditionals (Equations 3 and 4).
     """
     # Deviation D6: the atom is p0 itself, not the average of 1 - P(c_1) over the draws.
+    # Deviation D11: the mixture over k in closed form, not an average over k within each draw.
     weights = n_anomalous_pmf(conditionals.mean[1:])
     cumulative = components.cumulative_alpha
     a = cumulative[: len(weights)]

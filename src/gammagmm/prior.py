@@ -16,7 +16,7 @@ __all__ = ["MixturePrior", "ResolvedPrior"]
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ResolvedPrior:
     """The prior in numbers: scale matrix (M, M) and four positive scalars; the prior mean is 0.
 
@@ -47,7 +47,7 @@ class ResolvedPrior:
         return Z @ np.linalg.inv(self.factor).T
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MixturePrior:
     """Prior of the mixture; the defaults are those of the published script.
 

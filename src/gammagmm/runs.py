@@ -9,7 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from gammagmm.backends import Rows, count_threads, place_rows
+from gammagmm.backends import Rows, place_rows
 from gammagmm.draws import average_conditionals
 from gammagmm.errors import (
     MixtureConvergenceWarning,
@@ -24,7 +24,15 @@ from gammagmm.posterior import GammaPosterior, run_posterior
 from gammagmm.prior import MixturePrior, ResolvedPrior
 from gammagmm.statistics import start_statistics
 
-__all__ = ["Run", "RunSettings", "describe_runs", "fit_run", "fit_runs", "plan_runs"]
+__all__ = [
+    "Run",
+    "RunSettings",
+    "describe_runs",
+    "fit_run",
+    "fit_runs",
+    "plan_runs",
+    "solved_posteriors",
+]
 
 Array = NDArray[np.float64]
 
@@ -82,6 +90,11 @@ class Run:
     n_restarts: int = 0
     posterior: GammaPosterior | None = field(default=None, repr=False)
 
+    @property
+    def first_share(self) -> float:
+        """Expected weight of the most anomalous component."""
+        return float(self.components.alpha[0] / self.components.alpha.sum())
+
 
 def plan_runs(
     Z: Array, constraints: Constraints, prior: MixturePrior, n_components: int, **options: Any
@@ -114,10 +127,11 @@ def fit_runs(
     `budget` is (n_runs, max_restarts); the restarts are shared by all runs. Each start has a
     generator of its own, so that the answer does not depend on `n_jobs`.
     """
+    # Deviation D9: the published script fits the detectors anew as well.
     n_runs, n_restarts_left = budget
     streams = rng.spawn(n_runs)
-    n_each = max(count_threads() // min(effective_n_jobs(n_jobs), n_runs), 1)
-    rows = place_rows(settings.prior.whiten(Z), settings.backend, settings.device, n_each)
+    n_callers = min(effective_n_jobs(n_jobs), n_runs)
+    rows = place_rows(settings.prior.whiten(Z), settings.backend, settings.device, n_callers)
     runs = _fit_starts(Z, rows, settings, [(stream, 0) for stream in streams], n_jobs)
     while n_restarts_left > 0:
         unsolved = [i for i, run in enumerate(runs) if run.status == "unsolved"][:n_restarts_left]
@@ -183,51 +197,65 @@ def _make_run(
     return Run(**common, reached=reached, weights=weights, posterior=posterior)
 
 
+def solved_posteriors(runs: tuple[Run, ...]) -> list[GammaPosterior]:
+    """The posteriors of the runs that have one."""
+    return [run.posterior for run in runs if run.posterior is not None]
+
+
 def describe_runs(
     runs: tuple[Run, ...], constraints: Constraints, max_iter: int
 ) -> list[tuple[Note, type[Warning] | None]]:
     """What is to be said of the runs: notes, each with the category of its warning if it is one."""
-    n_runs = len(runs)
-    unsolved = [run for run in runs if run.status == "unsolved"]
-    slack = [run for run in runs if run.status == "slack"]
     n_capped = sum(not run.converged for run in runs)
     n_restarts = sum(run.n_restarts for run in runs)
+    unsolved = [run for run in runs if run.status == "unsolved"]
+    slack = [run for run in runs if run.status == "slack"]
     told: list[tuple[Note, type[Warning] | None]] = []
     if n_capped:
-        message = (
-            f"{n_capped} of {n_runs} runs stopped at max_iter={max_iter}: raise max_iter or tol."
-        )
+        message = f"{n_capped} of {len(runs)} runs stopped at max_iter={max_iter}: raise it or tol."
         told.append((Note("mixture", "runs", message), MixtureConvergenceWarning))
     if n_restarts:
-        told.append(
-            (Note("link", "runs", f"{n_restarts} starts had no solution, made anew."), None)
-        )
+        message = f"{n_restarts} starts had no solution and were made anew."
+        told.append((Note("link", "runs", message), None))
     if slack:
         most = max(run.reachable[1] for run in slack)
         message = (
-            f"{len(slack)} of {n_runs} runs reach at most {most:.3g} for P(gamma >= "
+            f"{len(slack)} of {len(runs)} runs reach at most {most:.3g} for P(gamma >= "
             f"{constraints.high_gamma}), less than p_high={constraints.p_high}: delta = 0 there."
         )
         told.append((Note("link", "p_high", message), None))
     if unsolved:
-        told.append(_describe_unsolved(unsolved, n_runs, constraints))
+        told.append(_describe_unsolved(unsolved, len(runs), constraints))
     return told
 
 
 def _describe_unsolved(
     unsolved: list[Run], n_runs: int, constraints: Constraints
 ) -> tuple[Note, type[Warning]]:
-    low = min(run.reachable[0] for run in unsolved)
-    high = max(run.reachable[1] for run in unsolved)
-    cause = (
-        f"their mixtures allow {low:.3g} to {high:.3g} for P(gamma >= {constraints.high_gamma}), "
-        f"p_high is {constraints.p_high}"
-    )
+    cause = _explain_unsolved(unsolved, constraints)
     if len(unsolved) < n_runs:
-        message = f"{len(unsolved)} of {n_runs} runs have no solution and do not count: {cause}."
+        message = f"{len(unsolved)} of {n_runs} runs have no solution and do not count: {cause}"
         return Note("link", "runs", message), UnsolvedRunsWarning
     message = (
-        f"No solution in any of {n_runs} runs: {cause}. The result is the point mass at 0 that the "
-        "paper prescribes; raise p_high or high_gamma, or look for duplicate rows."
+        f"No solution in any of {n_runs} runs: {cause} The result is the point mass at 0 that the "
+        "paper prescribes."
     )
     return Note("link", "runs", message), NoSolutionWarning
+
+
+def _explain_unsolved(unsolved: list[Run], constraints: Constraints) -> str:
+    """Why there is no solution, and what could be changed."""
+    low = min(run.reachable[0] for run in unsolved)
+    high = max(run.reachable[1] for run in unsolved)
+    n_large = sum(run.first_share >= constraints.max_gamma for run in unsolved)
+    cause = (
+        f"their mixtures allow {low:.3g} to {high:.3g} for P(gamma >= {constraints.high_gamma}), "
+        f"p_high is {constraints.p_high}."
+    )
+    if n_large == len(unsolved):
+        return (
+            f"{cause} Their most anomalous component alone expects max_gamma="
+            f"{constraints.max_gamma} of the rows or more: raise max_gamma, or look for duplicate "
+            "rows."
+        )
+    return f"{cause} Raise p_high or high_gamma, or look for duplicate rows."
