@@ -26,7 +26,7 @@ demo: $(VENV)/.core
 	$(BIN)/gammagmm demo --picture posterior.png
 
 test: install lint type
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from operator import add
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from gammagmm.backends import NumpyRows, TorchRows, check_backend
 from gammagmm.errors import MixtureError
 from gammagmm.mixture import ascend, fit_mixture, restore, start_labels, update
 from gammagmm.prior import MixturePrior
-from gammagmm.statistics import add_statistics, block_statistics, start_statistics
+from gammagmm.statistics import block_statistics, start_statistics
 from tests.test_mixture import assert_same_parameters, sklearn_iteration, sklearn_start
 
 BACKENDS = [(NumpyRows, 1e-9), (TorchRows, 1e-7)]
@@ -68,7 +70,7 @@ def test_blocks_of_any_size_and_any_number_of_threads_give_the_same_mixture(benc
             self.parts = [Z[i : i + size] for i in range(0, len(Z), size)]
 
         def statistics(self, coefficients):
-            return add_statistics(block_statistics(part, coefficients) for part in self.parts)
+            return reduce(add, (block_statistics(part, coefficients) for part in self.parts))
 
     whole = ascend(Blocks(len(Z)), start, prior, 60, 1e-3)
     for rows in (Blocks(1000), Blocks(77), NumpyRows(Z, 1), NumpyRows(Z, 3)):

@@ -6,14 +6,14 @@ A backend supplies the E-step: two products and a softmax. The M-step is the sam
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import zip_longest
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from gammagmm.statistics import Statistics, add_statistics, block_statistics, pairs, row_blocks
+from gammagmm.statistics import Statistics, add_blocks, block_size, pairs, summarise
 
 __all__ = [
     "BACKENDS",
@@ -48,28 +48,25 @@ class NumpyRows:
 
     def __init__(self, Z: Array, n_threads: int = 1, n_callers: int = 1) -> None:
         self.Z = np.ascontiguousarray(Z, dtype=np.float64)
-        self._blocks = [self.Z[rows] for rows in row_blocks(len(Z))]
-        self._n_threads = min(n_threads, len(self._blocks))
+        self._size = block_size(len(Z))
+        shares = np.array_split(np.arange(0, len(Z), self._size), n_threads)
+        ends = [int(share[-1]) + self._size for share in shares if len(share)]
+        self._shares = [self.Z[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         self._n_callers = n_callers
-        n_helpers = (self._n_threads - 1) * n_callers
+        n_helpers = (len(self._shares) - 1) * n_callers
         self._helpers = ThreadPoolExecutor(n_helpers) if n_helpers else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return NumpyRows, (self.Z, self._n_threads, self._n_callers)
+        return NumpyRows, (self.Z, len(self._shares), self._n_callers)
 
     def statistics(self, coefficients: Array) -> Statistics:
         """Statistics of all rows under the responsibilities softmax(phi(s) . W)."""
-
-        def share(first: int) -> list[Statistics]:
-            own = self._blocks[first :: self._n_threads]
-            return [block_statistics(block, coefficients) for block in own]
-
+        work = partial(summarise, size=self._size, coefficients=coefficients)
+        own, *others = self._shares
         if self._helpers is None:
-            return add_statistics(share(0))
-        others = [self._helpers.submit(share, first) for first in range(1, self._n_threads)]
-        shares = [share(0), *(other.result() for other in others)]
-        rounds = zip_longest(*shares)
-        return add_statistics(block for blocks in rounds for block in blocks if block is not None)
+            return add_blocks([work(own)], coefficients)
+        asked = [self._helpers.submit(work, share) for share in others]
+        return add_blocks([work(own), *(answer.result() for answer in asked)], coefficients)
 
 
 class TorchRows:

@@ -47,17 +47,30 @@ def _compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., An
 
 
 @_compiled()
-def accumulate(Z: Array, weights: Array) -> tuple[Array, float]:
-    """Moments (K, n_features) and entropy of the rows `Z` (n, M) under softmax(phi(s) . W).
+def accumulate(Z: Array, block_rows: int, weights: Array) -> tuple[Array, Array]:
+    """Moments (n_blocks, K, n_features) and entropies (n_blocks,) of blocks of the rows `Z` (n, M).
 
-    `weights` is W of shape (n_features, K), both arrays C-contiguous.
+    The responsibilities are softmax(phi(s) . W) with `weights` W of shape (n_features, K); both
+    arrays are C-contiguous.
     """
+    n_features, n_components = weights.shape
+    n_blocks = (len(Z) + block_rows - 1) // block_rows
+    moments = np.zeros((n_blocks, n_components, n_features))
+    entropies = np.zeros(n_blocks)
+    for block in range(n_blocks):
+        rows = Z[block * block_rows : (block + 1) * block_rows]
+        entropies[block] = _accumulate_block(rows, weights, moments[block])
+    return moments, entropies
+
+
+@_compiled()
+def _accumulate_block(Z: Array, weights: Array, moments: Array) -> float:
+    """Add the moments of the rows `Z`, tile by tile, to `moments`; returns their entropy."""
     n_features, n_components = weights.shape
     n_tile = min(max(_TILE_PRODUCTS // weights.size, 4), 256)
     phi = np.empty((n_tile, n_features))
     resp = np.empty((n_tile, n_components))
     part = np.empty((n_components, n_features))
-    moments = np.zeros((n_components, n_features))
     entropy = 0.0
     for start in range(0, len(Z), n_tile):
         n_rows = min(n_tile, len(Z) - start)
@@ -66,7 +79,7 @@ def accumulate(Z: Array, weights: Array) -> tuple[Array, float]:
         entropy += _softmax(resp[:n_rows])
         np.dot(resp[:n_rows].T, phi[:n_rows], part)
         moments += part
-    return moments, entropy
+    return entropy
 
 
 @_compiled()

@@ -237,7 +237,8 @@ def _coefficients(parameters: Parameters, precision: Array, log_det: Array) -> A
     )
     rows, columns = pairs(len(precision))
     quadratic = precision[rows, columns] * np.where(rows == columns, -0.5, -1.0)[:, None]
-    return np.concatenate([constant[:, None], linear, quadratic.T], axis=1)
+    # The transpose, as the products of the E-step take it, is the array in memory.
+    return np.concatenate([constant[None], linear.T, quadratic]).T
 
 
 def expected_log_weights(weight_concentration: Array) -> Array:

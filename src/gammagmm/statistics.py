@@ -6,7 +6,6 @@ phi(s): the responsibilities are softmax(phi(s) . W), and all the M-step needs i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from math import ceil
@@ -18,12 +17,14 @@ from scipy.sparse import csr_array
 
 __all__ = [
     "Statistics",
-    "add_statistics",
+    "add_blocks",
+    "block_size",
     "block_statistics",
     "features",
     "pairs",
     "row_blocks",
     "start_statistics",
+    "summarise",
     "unpack_moments",
 ]
 
@@ -49,20 +50,33 @@ class Statistics:
         return Statistics(self.moments + other.moments, self.entropy + other.entropy)
 
 
-def add_statistics(blocks: Iterable[Statistics]) -> Statistics:
-    """Sum over `blocks`, in their order."""
-    return reduce(add, blocks)
-
-
 def block_statistics(Z: Array, coefficients: Array) -> Statistics:
     """Statistics of the rows `Z` (n, M) under the responsibilities softmax(phi(s) . W).
 
     `coefficients` is W of shape (n_components, n_features).
     """
+    return add_blocks([summarise(Z, max(len(Z), 1), coefficients)], coefficients)
+
+
+def summarise(Z: Array, size: int, coefficients: Array) -> tuple[Array, Array]:
+    """Moments (n_blocks, K, n_features) and entropies (n_blocks,) of blocks of `size` rows.
+
+    Runs without the interpreter lock.
+    """
     from gammagmm.kernel import accumulate
 
     weights = np.ascontiguousarray(coefficients.T)
-    return Statistics(*accumulate(np.ascontiguousarray(Z), weights))
+    return accumulate(np.ascontiguousarray(Z), size, weights)
+
+
+def add_blocks(parts: list[tuple[Array, Array]], coefficients: Array) -> Statistics:
+    """Sum of the blocks in `parts`, one after another in their order."""
+    moments, entropy = np.zeros(coefficients.shape), 0.0
+    for part_moments, part_entropies in parts:
+        for block_moments, block_entropy in zip(part_moments, part_entropies, strict=True):
+            moments += block_moments
+            entropy += float(block_entropy)
+    return Statistics(moments, entropy)
 
 
 def start_statistics(Z: Array, labels: NDArray[np.intp], n_components: int) -> Statistics:
@@ -74,7 +88,7 @@ def start_statistics(Z: Array, labels: NDArray[np.intp], n_components: int) -> S
         shape = (n_components, len(block))
         return Statistics(csr_array((ones, (own, columns)), shape=shape) @ features(block), 0.0)
 
-    return add_statistics(assigned(rows) for rows in row_blocks(len(Z)))
+    return reduce(add, map(assigned, row_blocks(len(Z))))
 
 
 def features(Z: Array) -> Array:
@@ -102,12 +116,17 @@ def unpack_moments(moments: Array, n_detectors: int) -> tuple[Array, Array, Arra
     return moments[:, 0], moments[:, 1 : 1 + n_detectors], outer
 
 
-def row_blocks(n_rows: int) -> list[slice]:
-    """Slices of equal size, but for the last, that cover `n_rows` rows.
+def block_size(n_rows: int) -> int:
+    """Rows a block, the same whoever does the work.
 
-    They depend on nothing else; a multiple of four of them share out well over a few threads.
+    A multiple of four blocks shares out well over a few threads.
     """
-    wanted = min(max(n_rows // 16, 512), 8192)
+    wanted = min(max(n_rows // 16, 1024), 8192)
     n_blocks = 4 * ceil(n_rows / (4 * wanted)) if n_rows > wanted else 1
-    size = ceil(n_rows / n_blocks)
+    return ceil(n_rows / n_blocks)
+
+
+def row_blocks(n_rows: int) -> list[slice]:
+    """Slices of `block_size` rows, but for the last, that cover `n_rows` rows."""
+    size = block_size(n_rows)
     return [slice(start, start + size) for start in range(0, n_rows, size)]
