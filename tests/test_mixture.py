@@ -129,8 +129,9 @@ def test_two_detectors_with_the_same_scores_get_a_regular_prior(rng):
     ("prior", "message"),
     [
         (MixturePrior("diagonal"), "covariance must be 'empirical', 'identity' or an array, got"),
-        (MixturePrior(np.eye(3)), r"symmetric of shape \(2, 2\), got an array of shape \(3, 3\)"),
-        (MixturePrior(-np.eye(2)), "covariance must be positive definite"),
+        (MixturePrior(np.eye(3)), r"must have shape \(2, 2\), got \(3, 3\)"),
+        (MixturePrior(-np.eye(2)), "must be finite, symmetric and positive definite"),
+        (MixturePrior(np.full((2, 2), np.nan)), "must be finite, symmetric and positive"),
         (MixturePrior(concentration=0.0), "mixture_prior.concentration must be a finite number"),
         (MixturePrior(degrees_of_freedom=1), "must exceed the number of detectors less one, 1"),
     ],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -70,10 +71,13 @@ class NumpyRows:
 
 
 class TorchRows:
-    """Rows as float64 tensors on `device`, with their features: 8 . n_features bytes a row."""
+    """Rows as float64 tensors on `device`, with their features: 8 . n_features bytes a row.
 
-    # Rows whose responsibilities are on the device at the same time.
-    BLOCK_ROWS = 1 << 20
+    A block's logits and responsibilities, 16 . n_components bytes a row, come on top.
+    """
+
+    # Rows of a block: many keep a GPU busy, few keep within a processor's caches.
+    BLOCK_ROWS = MappingProxyType({"cuda": 1 << 20, "cpu": 1 << 14})
     # Logit of a reference component, and the log shares between which it is a normal number that
     # counts for nothing.
     REFERENCE = -600.0
@@ -87,8 +91,8 @@ class TorchRows:
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         self._device = torch.device(device)
-        starts = range(0, len(Z), self.BLOCK_ROWS)
-        self._blocks = [self._features(Z[start : start + self.BLOCK_ROWS]) for start in starts]
+        size = self.BLOCK_ROWS.get(self._device.type, 1 << 20)
+        self._blocks = [self._features(Z[i : i + size]) for i in range(0, len(Z), size)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TorchRows, (self.Z, self._device)
@@ -142,16 +146,23 @@ class TorchRows:
         return torch.cat([ones, rows, rows[:, i] * rows[:, j]], dim=1)
 
 
-def check_backend(backend: Any) -> None:
-    """Refuse an unknown backend, and torch where it is not installed."""
+def check_backend(backend: Any, device: Any = None) -> None:
+    """Refuse an unknown backend or device, and torch where it is not installed."""
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
-    if backend == "torch":
-        try:
-            import torch  # noqa: F401
-        except ImportError as error:
-            message = "backend='torch' needs PyTorch: pip install 'gammagmm[deep]'"
-            raise ImportError(message) from error
+    if backend == "numpy":
+        if device is not None:
+            raise ValueError(f"device={device!r} needs backend='torch', got backend='numpy'.")
+        return
+    try:
+        import torch
+    except ImportError as error:
+        message = "backend='torch' needs PyTorch: pip install 'gammagmm[deep]'"
+        raise ImportError(message) from error
+    try:
+        torch.device("cpu" if device is None else device)
+    except RuntimeError as error:
+        raise ValueError(f"device must be one that PyTorch knows, got {device!r}.") from error
 
 
 def count_threads() -> int:

@@ -215,7 +215,7 @@ class GammaGMM(BaseEstimator):
         check_count("max_restarts", self.max_restarts, 0)
         check_count("max_iter", self.max_iter, 1)
         check_positive("tol", self.tol)
-        check_backend(self.backend)
+        check_backend(self.backend, self.device)
         if not isinstance(self.mixture_prior, MixturePrior | None):
             raise TypeError(
                 f"mixture_prior must be a MixturePrior or None, got {self.mixture_prior!r}."

@@ -67,7 +67,7 @@ def accumulate(Z: Array, block_rows: int, weights: Array) -> tuple[Array, Array]
 def _accumulate_block(Z: Array, weights: Array, moments: Array) -> float:
     """Add the moments of the rows `Z`, tile by tile, to `moments`; returns their entropy."""
     n_features, n_components = weights.shape
-    n_tile = min(max(_TILE_PRODUCTS // weights.size, 4), 256)
+    n_tile = min(max(_TILE_PRODUCTS // weights.size, 1), 256)
     phi = np.empty((n_tile, n_features))
     resp = np.empty((n_tile, n_components))
     part = np.empty((n_components, n_features))

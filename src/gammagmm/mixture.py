@@ -85,7 +85,8 @@ def fit_mixture(
     """Truncated stick-breaking mixture of `Z` (n, n_detectors) from one k-means start.
 
     Coordinate ascent on the evidence lower bound until it changes by less than `tol`; the same
-    iterates as scikit-learn's ``BayesianGaussianMixture`` with full covariances.
+    iterates as scikit-learn's ``BayesianGaussianMixture`` with full covariances, unless the
+    prior's scale matrix is singular and has to be made regular.
 
     Parameters
     ----------
@@ -114,8 +115,10 @@ def fit_mixture(
     check_count("n_components", n_components, 1)
     check_count("max_iter", max_iter, 1)
     check_positive("tol", tol)
-    check_backend(backend)
-    resolved = (MixturePrior() if prior is None else prior).resolve(Z)
+    check_backend(backend, device)
+    if not isinstance(prior, MixturePrior | None):
+        raise TypeError(f"prior must be a MixturePrior or None, got {prior!r}.")
+    resolved = (prior or MixturePrior()).resolve(Z)
     labels = start_labels(Z, n_components, as_generator(random_state))
     rows = place_rows(resolved.whiten(Z), backend, device)
     start = start_statistics(rows.Z, labels, n_components)
@@ -142,10 +145,7 @@ def ascend(
     while n_iter < max_iter and not converged:
         state = update(rows.statistics(state.coefficients), prior)
         if not np.isfinite(state.elbo):
-            raise MixtureError(
-                "The mixture's bound is not finite: the rows differ by too many orders of "
-                "magnitude. Centre the columns and scale them to a deviation of 1."
-            )
+            raise MixtureError("The mixture's bound is not finite: scale the columns alike.")
         converged = abs(state.elbo - elbo) < tol
         n_iter, elbo = n_iter + 1, state.elbo
     parameters = vars(restore(state.parameters, prior))
@@ -179,7 +179,7 @@ def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArr
 
 
 def count_distinct(Z: Array, enough: int) -> int:
-    """Number of rows that k-means can tell apart, exact where it is below `enough`."""
+    """About the number of rows that k-means can tell apart, up to `enough`."""
     # k-means compares squared distances: nearer than 1e-7 of the spread, rows are the same to it.
     spread = float(np.ptp(Z, axis=0).max())
     cells = np.round((Z - Z[0]) / spread, 7) if spread > 0.0 else np.zeros_like(Z[:1])
@@ -188,7 +188,9 @@ def count_distinct(Z: Array, enough: int) -> int:
 
 
 def update(statistics: Statistics, prior: ResolvedPrior) -> State:
-    """Parameters that maximise the bound given `statistics`, and the bound they reach.
+    """Parameters given `statistics`, and the bound they reach.
+
+    They maximise the bound but for scikit-learn's `reg_covar`, which is no part of the model.
 
     Statistics and parameters are in the fit's coordinates, the bound in those of the score space.
     """

@@ -10,10 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._checks import check_positive
+from gammagmm.errors import MixtureError
 
 __all__ = ["MixturePrior", "ResolvedPrior"]
 
 Array = NDArray[np.float64]
+
+# Squares of larger values leave too few digits for a spread of 1; rows whitened by their own
+# covariance stay below the square root of their number times that of the columns.
+MAX_WHITENED = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +43,25 @@ class ResolvedPrior:
 
     @cached_property
     def ridge(self) -> Array:
-        """reg_covar times the identity, in the fit's coordinates: reg_covar . L^-1 L^-T."""
+        """reg_covar times the identity, in the fit's coordinates: reg_covar . L^-1 L^-T.
+
+        It is scikit-learn's and no part of the model: where it is large, the bound may fall. Where
+        the scale matrix has been made regular already, it is 0.
+        """
+        if self.is_regularised:
+            return np.zeros_like(self.covariance)
         inverse = np.linalg.inv(self.factor)
         return self.reg_covar * inverse @ inverse.T
 
     def whiten(self, Z: Array) -> Array:
         """Rows L^-1 s of the fit's coordinates, for rows s of `Z` (n, n_detectors)."""
-        return Z @ np.linalg.inv(self.factor).T
+        rows = Z @ np.linalg.inv(self.factor).T
+        if not np.abs(rows).max() <= MAX_WHITENED:
+            raise MixtureError(
+                "The rows lie too far from 0 against their spread for a mixture: centre the "
+                "columns and scale them to a deviation of 1."
+            )
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +140,12 @@ class MixturePrior:
 def _check_scale_matrix(value: Any, n_detectors: int) -> Array:
     matrix = np.asarray(value, dtype=np.float64)
     expected = (n_detectors, n_detectors)
-    if matrix.shape != expected or not np.allclose(matrix, matrix.T):
+    if matrix.shape != expected:
         raise ValueError(
-            f"mixture_prior.covariance must be symmetric of shape {expected}, "
-            f"got an array of shape {matrix.shape}."
+            f"mixture_prior.covariance must have shape {expected}, got {matrix.shape}."
         )
-    if not np.linalg.eigvalsh(matrix)[0] > 0.0:
-        raise ValueError("mixture_prior.covariance must be positive definite.")
+    if not (np.allclose(matrix, matrix.T) and np.linalg.eigvalsh(matrix)[0] > 0.0):
+        raise ValueError(
+            "mixture_prior.covariance must be finite, symmetric and positive definite."
+        )
     return matrix
