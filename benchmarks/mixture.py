@@ -111,6 +111,30 @@ def seconds_per_iteration(Z, n_sklearn=10, n_ours=60):
     return {"ours": ours, "sklearn": sklearn, "ratio": sklearn / ours, "bound_gap": gap}
 
 
+def to_convergence(Z, sklearn_seconds):
+    """Seconds and iterations of a whole fit of ours; scikit-learn's is iterations x seconds."""
+    began = time.perf_counter()
+    mixture = fit_mixture(Z, N_COMPONENTS, random_state=0)
+    ours = time.perf_counter() - began
+    return {
+        "fit_seconds": ours,
+        "fit_iterations": mixture.n_iter,
+        "fit_converged": mixture.converged,
+        "sklearn_fit_seconds_computed": mixture.n_iter * sklearn_seconds,
+    }
+
+
+def sklearn_memory_child(n_rows, queue):
+    Z = score_space(n_rows, 10)
+    labels = np.random.default_rng(0).integers(0, N_COMPONENTS, n_rows)
+    before = resident_megabytes("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    mixture = sklearn_start(Z, labels, MixturePrior().resolve(Z))
+    _, log_resp = mixture._e_step(Z)
+    mixture._m_step(Z, log_resp)
+    queue.put(resident_megabytes("VmHWM") - before)
+
+
 def resident_megabytes(field):
     """Memory of this process by /proc: now (VmRSS) or at its peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -217,7 +241,9 @@ def main():
     for n_detectors in (3, 10):
         for n_rows in sizes:
             case = {"n_rows": n_rows, "n_detectors": n_detectors}
-            case |= seconds_per_iteration(score_space(n_rows, n_detectors))
+            Z = score_space(n_rows, n_detectors)
+            case |= seconds_per_iteration(Z)
+            case |= to_convergence(Z, case["sklearn"])
             result["per_iteration"].append(case)
             print(LINE.format(**case), flush=True)
     if quick:
@@ -227,6 +253,8 @@ def main():
         case = {"n_rows": n_rows} | in_a_child(peak_memory_child, n_rows)
         result["growth"].append(case)
         print(GROWTH.format(**case), flush=True)
+    result["sklearn_megabytes_50000"] = in_a_child(sklearn_memory_child, 50_000)
+    print("scikit-learn, 50,000 rows:", result["sklearn_megabytes_50000"], "MB", flush=True)
     folder = data_folder()
     if folder is not None:
         with np.load(folder / "scores" / "PageBlocks.npz") as archive:

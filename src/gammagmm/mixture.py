@@ -167,6 +167,7 @@ def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArr
 
     # Deviation D12: past START_ROWS rows, k-means sees a random subset; the other rows go to the
     # nearest centre.
+    Z = _comparable(Z)
     subset = Z if len(Z) <= START_ROWS else Z[rng.choice(len(Z), START_ROWS, replace=False)]
     n_clusters = min(n_components, count_distinct(subset, n_components))
     seed = int(rng.integers(2**31 - 1))
@@ -176,6 +177,12 @@ def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArr
         kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(subset)
         labels: NDArray[np.intp] = kmeans.labels_ if subset is Z else kmeans.predict(Z)
     return labels
+
+
+def _comparable(Z: Array) -> Array:
+    """`Z`, moved and scaled if the squares of its differences are no normal numbers."""
+    spread = float(np.ptp(Z, axis=0).max())
+    return Z if 1e-100 < spread < 1e100 or spread == 0.0 else (Z - Z[0]) / spread
 
 
 def count_distinct(Z: Array, enough: int) -> int:
