@@ -38,7 +38,7 @@ LINE = (
     "ratio {ratio:.1f}  bounds differ by {bound_gap:.1e}"
 )
 GROWTH = (
-    "N {n_rows:>7} M 10  {seconds:.3f} s an iteration, {extra_megabytes:.0f} MB beyond the rows"
+    "N {n_rows:>7} M 10  {seconds:.3f} s an E-step, {extra_megabytes:.0f} MB beyond the rows"
 )
 
 
@@ -78,7 +78,7 @@ def best_seconds(step, n_repeats):
 
 
 def our_seconds(Z, n_repeats=10):
-    """Seconds of an iteration of ours, from a random start."""
+    """Seconds of an E-step of ours, from a random start."""
     prior = MixturePrior().resolve(Z)
     labels = np.random.default_rng(0).integers(0, N_COMPONENTS, len(Z))
     rows = NumpyRows(prior.whiten(Z), count_threads())
