@@ -37,9 +37,7 @@ LINE = (
     "N {n_rows:>7} M {n_detectors:>2}  ours {ours:.4f} s  scikit-learn {sklearn:.4f} s  "
     "ratio {ratio:.1f}  bounds differ by {bound_gap:.1e}"
 )
-GROWTH = (
-    "N {n_rows:>7} M 10  {seconds:.3f} s an E-step, {extra_megabytes:.0f} MB beyond the rows"
-)
+GROWTH = "N {n_rows:>7} M 10  {seconds:.3f} s an E-step, {extra_megabytes:.0f} MB beyond the rows"
 
 
 def score_space(n_rows, n_detectors):
