@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: install demo test test-slow lint type bench docs reproduce clean
+.PHONY: install demo test test-slow lint type bench docs dist reproduce compare clean
 
 install: $(VENV)/.installed
 
@@ -40,13 +40,26 @@ type: install
 
 bench: install
 	$(BIN)/python benchmarks/mixture.py
+	$(BIN)/python benchmarks/detectors.py
 
-# The picture in README.md.
+# The pictures and, from docs/ into site/, the pages; needs no network, warnings are errors.
 docs: install
 	$(BIN)/gammagmm demo --picture docs/images/posterior.png
+	$(BIN)/python docs/images/steps.py
+	$(BIN)/mkdocs build --strict
+
+# Source archive and wheel, into dist/.
+dist: install
+	$(BIN)/python -m hatchling build
 
 reproduce: install
 	$(BIN)/python experiments/table2.py
+
+# An hour; each goes on where it was stopped, or writes as it goes.
+compare: install
+	$(BIN)/python experiments/detectors.py
+	$(BIN)/python experiments/deep_agreement.py
+	$(BIN)/python experiments/subsample.py
 
 clean:
 	rm -rf build dist posterior.png .mypy_cache .pytest_cache .ruff_cache .hypothesis

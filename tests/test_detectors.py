@@ -6,6 +6,9 @@ import copy
 import os
 import pickle
 import random
+import signal
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -27,10 +30,12 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC, OneClassSVM
 
-from gammagmm.detectors import fit_detectors, score_rows
-from gammagmm.errors import DetectorError, DetectorWarning, Note
-from gammagmm.presets import NAMES, PRESETS, resolve_detectors
+from gammagmm import presets
+from gammagmm.detectors import FitSettings, fit_detectors, score_rows
+from gammagmm.errors import DetectorError, DetectorWarning, MissingExtraError, Note
+from gammagmm.presets import NAMES, PRESETS, is_superlinear, resolve_detectors
 from gammagmm.scores import keep_usable
+from gammagmm.workers import run_alone
 
 
 def make_X(n_rows=120, n_features=4, seed=0):
@@ -40,14 +45,16 @@ def make_X(n_rows=120, n_features=4, seed=0):
     return X
 
 
-def fit(detectors, X, seed=0, n_jobs=None):
-    made, _ = resolve_detectors(detectors, *X.shape)
-    return keep_usable(fit_detectors(made, X, np.random.default_rng(seed), n_jobs=n_jobs))
+def fit(detectors, X, seed=0, n_jobs=None, **settings):
+    made, _ = resolve_detectors(detectors, len(X), settings.get("max_fit_rows"))
+    settings = FitSettings(n_jobs=n_jobs, **settings)
+    return keep_usable(fit_detectors(made, X, np.random.default_rng(seed), settings))
 
 
 def child_seed(position, n_detectors, seed=0):
     """The seed that the detector at `position` draws from its own child generator."""
-    child = np.random.default_rng(seed).spawn(n_detectors)[position]
+    _, *children = np.random.default_rng(seed).spawn(1 + n_detectors)
+    child = children[position]
     return int(child.integers(2**31 - 1))
 
 
@@ -74,6 +81,10 @@ class Broken(BaseEstimator):
             raise KeyboardInterrupt
         if self.how == "raise":
             raise RuntimeError("the disk is full")
+        if self.how == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.how == "sleep":
+            time.sleep(60)
         self.decision_scores_ = {
             "nan": np.where(np.arange(n) < 3, np.nan, 1.0 * np.arange(n)),
             "shape": np.arange(2.0 * n).reshape(n, 2),
@@ -91,12 +102,58 @@ class Broken(BaseEstimator):
         return X[:, 0]
 
 
-class NoScores(BaseEstimator):
+class SlowOnce(BaseEstimator):
+    """PyOD-like detector that waits, the first time, for someone to kill its process."""
+
+    def __init__(self, path):
+        self.path = path
+
     def fit(self, X, y=None):
+        if not os.path.exists(self.path):
+            with open(self.path, "w") as file:
+                file.write(str(os.getpid()))
+            time.sleep(60)
+        self.decision_scores_ = X[:, 0]
         return self
 
     def decision_function(self, X):
         return X[:, 0]
+
+
+class Locked:
+    """Detector that cannot be sent to another process, or not back."""
+
+    def __init__(self, when):
+        self.lock = threading.Lock() if when == "before" else None
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def fit(self, X):
+        self.lock = threading.Lock()
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+class Distance:
+    """The least that a detector needs."""
+
+    def fit(self, X):
+        self.centre = np.median(X, axis=0)
+
+    def decision_function(self, X):
+        return np.linalg.norm(X - self.centre, axis=1)
+
+
+def make_auto_encoder():
+    from pyod.models.auto_encoder import AutoEncoder
+
+    return AutoEncoder(verbose=0, epoch_num=2)
+
+
+def auto_encoder_scores(X):
+    return make_auto_encoder().fit(X).decision_scores_
 
 
 class OnlyDecision(OutlierMixin, BaseEstimator):
@@ -116,10 +173,11 @@ class TestEqualToPyOD:
         ours = fit([model.__name__], X)
         theirs = model().fit(X)
         np.testing.assert_array_equal(ours.scores[:, 0], theirs.decision_scores_)
-        new = make_X(7, seed=1)
-        np.testing.assert_array_equal(
-            score_rows(ours.detectors, new)[:, 0], theirs.decision_function(new)
-        )
+        if model not in (COPOD, ECOD):  # PyOD's rank new rows together with their batch
+            new = make_X(7, seed=1)
+            np.testing.assert_array_equal(
+                score_rows(ours.detectors, new)[:, 0], theirs.decision_function(new)
+            )
 
     @pytest.mark.parametrize("model", [IForest, LODA])
     def test_seeded(self, model):
@@ -142,10 +200,10 @@ class TestScikitLearn:
     def test_local_outlier_factor(self):
         X = make_X()
         own = LocalOutlierFactor(n_neighbors=15)
-        made, notes = resolve_detectors([own], *X.shape)
+        made, notes = resolve_detectors([own], len(X))
         message = "novelty set to True, so that it can score new rows"
         assert notes == [Note("detectors", "LocalOutlierFactor", message)]
-        fitted = fit_detectors(made, X, np.random.default_rng(0))
+        fitted = fit_detectors(made, X, np.random.default_rng(0), FitSettings())
         expected = -LocalOutlierFactor(n_neighbors=15).fit(X).negative_outlier_factor_
         np.testing.assert_array_equal(fitted.scores[:, 0], expected)
         np.testing.assert_array_equal(
@@ -175,71 +233,81 @@ class TestScikitLearn:
 class TestInputForms:
     @pytest.mark.parametrize("preset", ["classic", "fast"])
     def test_presets(self, preset):
-        made, notes = resolve_detectors(preset, 500, 3)
+        made, notes = resolve_detectors(preset, 500)
         assert tuple(made) == PRESETS[preset]
         assert [type(detector).__name__ for detector in made.values()] == list(PRESETS[preset])
         assert notes == []
 
     def test_names_of_a_list(self):
         made, _ = resolve_detectors(
-            ["KNN", KNN(n_neighbors=7), "KNN", IsolationForest(), "LOF"], 100, 2
+            ["KNN", KNN(n_neighbors=7), "KNN", IsolationForest(), "LOF"], 100
         )
         assert list(made) == ["KNN", "KNN_2", "KNN_3", "IsolationForest", "LOF"]
         assert made["KNN_2"].n_neighbors == 7
 
     def test_dict_keeps_its_names(self):
-        made, _ = resolve_detectors({"near": KNN(method="mean"), "tree": "IForest"}, 100, 2)
+        made, _ = resolve_detectors({"near": KNN(method="mean"), "tree": "IForest"}, 100)
         assert list(made) == ["near", "tree"]
         assert made["near"].method == "mean"
         assert isinstance(made["tree"], IForest)
 
     @pytest.mark.parametrize("form", [tuple, list])
     def test_sequences(self, form):
-        assert list(resolve_detectors(form(["HBOS", "LODA"]), 100, 2)[0]) == ["HBOS", "LODA"]
+        assert list(resolve_detectors(form(["HBOS", "LODA"]), 100)[0]) == ["HBOS", "LODA"]
 
     def test_every_name_is_known(self):
-        assert list(resolve_detectors(list(NAMES), 100, 2)[0]) == list(NAMES)
+        assert list(resolve_detectors(list(NAMES), 100)[0]) == list(NAMES)
 
-    @pytest.mark.parametrize("name", ["knn", "KNN", "paper", "precomputed", ""])
+    @pytest.mark.parametrize("name", ["knn", "KNN", "classics", "precomputed", ""])
     def test_unknown_preset(self, name):
         match = (
-            rf"detectors='{name}' is not a preset; presets: classic, fast. "
+            rf"detectors='{name}' is not a preset; presets: classic, paper, fast. "
             r"Or pass a list; known names: KNN, IForest, .*PCA"
         )
         with pytest.raises(ValueError, match=match):
-            resolve_detectors(name, 100, 2)
+            resolve_detectors(name, 100)
 
     @pytest.mark.parametrize("detectors", [["KNN", "Knn"], {"a": "Knn"}])
     def test_unknown_name(self, detectors):
         with pytest.raises(ValueError, match=r"detectors: unknown name 'Knn'; known: KNN, .*PCA"):
-            resolve_detectors(detectors, 100, 2)
+            resolve_detectors(detectors, 100)
 
     @pytest.mark.parametrize("detectors", [[], {}, ()])
     def test_empty(self, detectors):
         with pytest.raises(ValueError, match=r"detectors must hold at least one detector, got"):
-            resolve_detectors(detectors, 100, 2)
+            resolve_detectors(detectors, 100)
 
     @pytest.mark.parametrize("detectors", [KNN(), None, 3, {"KNN", "LOF"}])
     def test_neither_preset_nor_list_nor_dict(self, detectors):
         match = r"(?s)detectors must be a preset, or a list or dict of detectors, got .*\. Put a"
         with pytest.raises(TypeError, match=match):
-            resolve_detectors(detectors, 100, 2)
+            resolve_detectors(detectors, 100)
 
     @pytest.mark.parametrize("thing", [5, None, KNN, object(), ["KNN"], np.zeros(3)])
     def test_not_a_detector(self, thing):
         match = r"detectors must be names, or objects that are PyOD .* scikit-learn .*got .* for"
         with pytest.raises(TypeError, match=match):
-            resolve_detectors(["KNN", thing], 100, 2)
+            resolve_detectors(["KNN", thing], 100)
+
+    def test_fit_and_decision_function_are_enough(self):
+        X = make_X()
+        fitted = fit([Distance(), "KNN"], X)
+        centre = np.median(X, axis=0)
+        np.testing.assert_array_equal(fitted.scores[:, 0], np.linalg.norm(X - centre, axis=1))
+        new = make_X(3, seed=1)
+        np.testing.assert_array_equal(
+            score_rows(fitted.detectors, new)[:, 0], np.linalg.norm(new - centre, axis=1)
+        )
 
     def test_keys_are_names(self):
         with pytest.raises(TypeError, match=r"detectors must have names as keys, got the key 1"):
-            resolve_detectors({1: "KNN"}, 100, 2)
+            resolve_detectors({1: "KNN"}, 100)
 
 
 class TestSmallData:
     def test_sizes_are_lowered_with_a_note_each(self):
-        made, notes = resolve_detectors("classic", 12, 2)
-        reason = ": the data have 12 rows"
+        made, notes = resolve_detectors("classic", 12)
+        reason = ": it is fitted on 12 rows"
         assert notes == [
             Note("detectors", "LOF", f"n_neighbors lowered from 20 to 11{reason}"),
             Note("detectors", "LSCP", f"local_region_size lowered from 30 to 12{reason}"),
@@ -253,14 +321,14 @@ class TestSmallData:
     def test_users_objects_are_lowered_as_copies(self):
         X = make_X(15, 2)
         knn, factor = KNN(n_neighbors=50), LocalOutlierFactor(n_neighbors=np.int64(30))
-        made, notes = resolve_detectors([knn, factor], *X.shape)
+        made, notes = resolve_detectors([knn, factor], len(X))
         assert [note.message.split(":")[0] for note in notes] == [
             "n_neighbors lowered from 50 to 14",
             "n_neighbors lowered from 30 to 14",
             "novelty set to True, so that it can score new rows",
         ]
         assert (knn.n_neighbors, factor.n_neighbors) == (50, 30)
-        fitted = fit_detectors(made, X, np.random.default_rng(0))
+        fitted = fit_detectors(made, X, np.random.default_rng(0), FitSettings())
         np.testing.assert_array_equal(
             fitted.scores[:, 0], KNN(n_neighbors=14).fit(X).decision_scores_
         )
@@ -288,7 +356,7 @@ class TestSmallData:
     @pytest.mark.parametrize("detectors", ["classic", ["KNN"], {"a": "KNN", "b": LOF()}])
     def test_too_few_rows(self, detectors):
         with pytest.raises(ValueError, match=r"X has 9 rows; the detectors need at least 10"):
-            resolve_detectors(detectors, 9, 2)
+            resolve_detectors(detectors, 9)
 
     def test_users_own_may_see_fewer_rows(self):
         assert fit([KNN(), LOF()], make_X(6, 2)).scores.shape == (6, 2)
@@ -309,9 +377,8 @@ class TestLeftOut:
             (Broken("text"), "failed", "ValueError: could not convert string to float"),
             (Broken("constant"), "constant", "the same score for every row"),
             (Broken("nearly"), "constant", "the same score for every row"),
-            (NoScores(), "failed", "AttributeError: .*decision_scores_"),
             (SVC(), "failed", "TypeError: .*'y'"),
-            (LSCP([KNN()]), "failed", "ValueError: .*less than 2 detectors"),
+            (LSCP([KNN()]), "failed", "ValueError: detector_list needs 2 detectors or more"),
         ],
     )
     def test_one_is_left_out(self, detector, status, reason):
@@ -373,6 +440,224 @@ class TestLeftOut:
         assert len(w) == 1
 
 
+class TestDeathsAndTimeouts:
+    """The others answer as if the lost detector had not been asked for."""
+
+    def check(self, detectors, left_out, match, **settings):
+        X, events = make_X(), []
+        with pytest.warns(DetectorWarning, match=match) as record:
+            fitted = fit(detectors, X, progress=lambda *event: events.append(event), **settings)
+        assert len(record) == len(left_out)
+        assert {info.name: info.status for info in fitted.info if info.status != "ok"} == left_out
+        names = [name for name in detectors if name not in left_out]
+        assert list(fitted.detectors) == names
+        # The same positions, hence the same seeds, with a harmless detector in the gap.
+        whole = fit({n: "PCA" if n in left_out else detectors[n] for n in detectors}, X)
+        expected = whole.scores[:, [name not in left_out for name in detectors]]
+        np.testing.assert_array_equal(fitted.scores, expected)
+        return fitted, events
+
+    def test_a_dead_worker_costs_its_detector_alone(self):
+        detectors = {"KNN": "KNN", "bad": Broken("die"), "IForest": "IForest", "LOF": "LOF"}
+        match = r"bad was left out: its process died, perhaps for want of memory\."
+        fitted, events = self.check(detectors, {"bad": "failed"}, match, n_jobs=2)
+        assert fitted.info[1].traceback
+        assert [event[:2] for event in events if event[0] == "bad"][-1] == ("bad", "failed")
+        assert events[0] == ("bad", "started", 0.0)  # of unknown cost, so it goes first
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_what_cannot_be_sent_costs_itself_alone(self, when):
+        detectors = {"KNN": "KNN", "bad": Locked(when), "IForest": "IForest"}
+        self.check(detectors, {"bad": "failed"}, r"bad was left out: .*pickle", n_jobs=2)
+
+    def test_time_limit(self):
+        detectors = {"KNN": "KNN", "bad": Broken("sleep"), "worse": Broken("die"), "LOF": "LOF"}
+        match = r"took longer than detector_timeout=10\.0 s|process died"
+        left_out = {"bad": "timeout", "worse": "failed"}
+        fitted, _ = self.check(detectors, left_out, match, n_jobs=2, timeout=10.0)
+        assert 10.0 <= fitted.info[1].seconds < 55.0
+
+    def test_killed_from_outside(self, tmp_path):
+        path = tmp_path / "pid"
+
+        def kill():
+            while not (path.exists() and path.read_text()):
+                time.sleep(0.01)
+            os.kill(int(path.read_text()), signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        X = make_X()
+        fitted = fit(["KNN", SlowOnce(str(path)), "IForest"], X, n_jobs=2)
+        killer.join()
+        assert list(fitted.detectors) == ["KNN", "SlowOnce", "IForest"]
+        np.testing.assert_array_equal(fitted.scores[:, 1], X[:, 0])
+
+
+class TestProgress:
+    def test_one_after_another_the_longest_first(self):
+        events = []
+        fit(["KNN", "IForest", "LOF"], make_X(), progress=lambda *event: events.append(event))
+        assert [event[:2] for event in events] == [
+            (name, state) for name in ("KNN", "LOF", "IForest") for state in ("started", "ok")
+        ]
+        assert all((seconds > 0) == (state == "ok") for _, state, seconds in events)
+
+    def test_side_by_side(self):
+        events = []
+        names = ["PCA", "LODA", "IForest", "LOF"]
+        fit(names, make_X(), n_jobs=2, progress=lambda *event: events.append(event))
+        assert [name for name, _, _ in events[:2]] == ["LOF", "IForest"]
+        for name in names:
+            assert [state for subject, state, _ in events if subject == name] == ["started", "ok"]
+
+    def test_a_callback_may_stop_the_fit(self):
+        def stop(name, state, seconds):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            fit(["KNN", "LOF"], make_X(), progress=stop)
+
+
+class TestMaxFitRows:
+    def sample(self, n_rows, size, n_detectors, seed=0):
+        rng = np.random.default_rng(seed).spawn(1 + n_detectors)[0]
+        return np.sort(rng.choice(n_rows, size, replace=False))
+
+    def test_superlinear_ones_see_a_sample(self):
+        X = make_X(200)
+        fitted = fit(["KNN", "LOF", "PCA"], X, max_fit_rows=80)
+        rows = self.sample(200, 80, 3)
+        others = np.setdiff1d(np.arange(200), rows)
+        for column, model in enumerate((KNN(), LOF())):
+            model.fit(X[rows])
+            np.testing.assert_array_equal(fitted.scores[rows, column], model.decision_scores_)
+            np.testing.assert_array_equal(
+                fitted.scores[others, column], model.decision_function(X[others])
+            )
+        np.testing.assert_array_equal(fitted.scores[:, 2], PCA().fit(X).decision_scores_)
+        assert [info.n_rows for info in fitted.info] == [80, 80, 200]
+
+    def test_notes(self):
+        made, notes = resolve_detectors(["KNN", "LOF", "HBOS"], 200, 15)
+        told = "fitted on 15 random rows of 200; the others are scored as new rows"
+        assert notes == [
+            Note("detectors", "KNN", told),
+            Note("detectors", "LOF", told),
+            Note("detectors", "LOF", "n_neighbors lowered from 20 to 14: it is fitted on 15 rows"),
+        ]
+        assert made["LOF"].n_neighbors == 14
+
+    @pytest.mark.parametrize("limit", [None, 120, 500])
+    def test_exact_up_to_the_limit(self, limit):
+        X = make_X(120)
+        np.testing.assert_array_equal(
+            fit(["KNN"], X, max_fit_rows=limit).scores[:, 0], KNN().fit(X).decision_scores_
+        )
+        assert resolve_detectors(["KNN"], 120, limit)[1] == []
+
+    def test_any_n_jobs(self):
+        X = make_X(150)
+        expected = fit("classic", X, max_fit_rows=60)
+        parallel = fit("classic", X, max_fit_rows=60, n_jobs=2)
+        np.testing.assert_array_equal(parallel.scores, expected.scores)
+
+    def test_scikit_learns_local_outlier_factor(self):
+        X = make_X(150)
+        fitted = fit([LocalOutlierFactor()], X, max_fit_rows=60)
+        rows = self.sample(150, 60, 1)
+        others = np.setdiff1d(np.arange(150), rows)
+        factor = LocalOutlierFactor(novelty=True).fit(X[rows])
+        np.testing.assert_array_equal(fitted.scores[others, 0], -factor.score_samples(X[others]))
+        np.testing.assert_array_equal(fitted.scores[rows, 0], -factor.negative_outlier_factor_)
+
+    def test_nested_and_derived_ones_count(self):
+        class Nearest(KNN):
+            pass
+
+        for detector in (LSCP([IForest(), PCA()]), Nearest(), OneClassSVM()):
+            assert is_superlinear(detector)
+        for detector in (IForest(), IsolationForest(), HBOS(), EllipticEnvelope()):
+            assert not is_superlinear(detector)
+
+
+class TestNetworks:
+    """PyTorch's detectors: each in a process of its own, since their random state is global."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def fitted(cls):
+        pytest.importorskip("torch")
+        return fit(["KNN", "AE", "VAE"], make_X(80, 3), seed=2, n_jobs=2)
+
+    def test_any_n_jobs(self, fitted):
+        np.testing.assert_array_equal(
+            fit(["KNN", "AE", "VAE"], make_X(80, 3), seed=2).scores, fitted.scores
+        )
+
+    def test_new_rows(self, fitted):
+        new = make_X(6, 3, seed=3)
+        together = score_rows(fitted.detectors, new)
+        alone = np.concatenate([score_rows(fitted.detectors, row[None]) for row in new])
+        np.testing.assert_allclose(alone, together, rtol=1e-9)
+
+    def test_a_network_of_the_users_keeps_its_seed(self):
+        pytest.importorskip("torch")
+        X = make_X(80, 3)
+        own = run_alone(make_auto_encoder)  # made elsewhere: making it sets the global seeds
+        assert own.random_state == 42
+        before = global_state()
+        scores = fit({"net": own, "KNN": "KNN"}, X, seed=1).scores
+        assert global_state() == before
+        expected = run_alone(auto_encoder_scores, X)
+        np.testing.assert_allclose(scores[:, 0], expected, rtol=1e-4)
+
+    def test_networks_of_other_kinds_are_fitted_and_score_elsewhere(self):
+        pytest.importorskip("torch")
+        from tests.torch_detector import Network
+
+        before = global_state()
+        fitted = fit([Network(), "KNN"], make_X(40, 3))
+        first = score_rows(fitted.detectors, make_X(5, 3, seed=1))
+        assert global_state() == before
+        assert first.shape == (5, 2)
+
+    def test_small_data(self):
+        pytest.importorskip("torch")
+        X = make_X(10, 2)
+        _, notes = resolve_detectors("paper", 10)
+        told = "batch_size lowered from 32 to 10: it is fitted on 10 rows"
+        assert [note for note in notes if note.subject in ("AE", "VAE")] == [
+            Note("detectors", "AE", told),
+            Note("detectors", "VAE", told),
+        ]
+        fitted = fit("paper", X)
+        assert tuple(fitted.detectors) == PRESETS["paper"]
+        assert np.isfinite(fitted.scores).all()
+
+    @pytest.mark.parametrize("missing", [("torch",), ("tqdm",), ("torch", "tqdm")])
+    def test_missing_extra(self, missing, monkeypatch):
+        find = presets.find_spec
+        monkeypatch.setattr(presets, "find_spec", lambda n: None if n in missing else find(n))
+        match = rf"The detector AE needs {' and '.join(missing)}, .*pip install 'gammagmm\[deep\]'"
+        with pytest.raises(MissingExtraError, match=match):
+            resolve_detectors("paper", 100)
+        resolve_detectors("classic", 100)
+
+
+class TestNewRows:
+    """The score of a new row depends on that row and the fitted model alone."""
+
+    @pytest.mark.parametrize("preset", ["classic", "fast"])
+    def test_batches_do_not_matter(self, preset):
+        fitted = fit(preset, make_X(90, 3), seed=4)
+        new = make_X(12, 3, seed=8)
+        together = score_rows(fitted.detectors, new)
+        alone = np.concatenate([score_rows(fitted.detectors, row[None]) for row in new])
+        np.testing.assert_allclose(alone, together, rtol=1e-12)
+        np.testing.assert_array_equal(score_rows(fitted.detectors, new), together)
+
+
 class TestIsolation:
     def test_users_objects_stay_as_they_are(self):
         own = [KNN(), LSCP([IForest(), KNN()], n_bins=2), IsolationForest(), LocalOutlierFactor()]
@@ -391,9 +676,9 @@ class TestIsolation:
 
     def test_fit_leaves_what_it_was_given_unfitted(self):
         X = make_X()
-        made, _ = resolve_detectors(["COPOD", "IForest"], *X.shape)
-        first = fit_detectors(made, X, np.random.default_rng(0))
-        again = fit_detectors(made, X, np.random.default_rng(0))
+        made, _ = resolve_detectors(["COPOD", "IForest"], len(X))
+        first = fit_detectors(made, X, np.random.default_rng(0), FitSettings())
+        again = fit_detectors(made, X, np.random.default_rng(0), FitSettings())
         np.testing.assert_array_equal(first.scores, again.scores)
         assert not hasattr(made["COPOD"], "X_train")
         assert made["IForest"].random_state is None

@@ -27,7 +27,6 @@ from gammagmm.errors import (
 )
 from gammagmm.prior import MixturePrior
 
-BATCH_FREE = ["KNN", "IForest", "LOF", "OCSVM", "HBOS", "LODA"]
 SMALL = {"n_components": 15, "n_runs": 3, "n_draws": 100}
 
 
@@ -51,7 +50,7 @@ def scores(rng):
 @pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")
 @parametrize_with_checks(
     [
-        GammaGMM(BATCH_FREE, n_components=5, n_runs=2, n_draws=50, max_restarts=1, random_state=0),
+        GammaGMM("classic", n_components=5, n_runs=2, n_draws=50, max_restarts=1, random_state=0),
         # Answers that are not the point mass at 0, on most of the checks' data.
         GammaGMM(["KNN", "LOF"], p_high=0.6, n_runs=2, n_draws=50, max_restarts=1, random_state=0),
     ]

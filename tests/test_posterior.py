@@ -1,6 +1,3 @@
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -8,7 +5,7 @@ from scipy import integrate, stats
 from gammagmm.betas import BetaMixture
 from gammagmm.draws import average_conditionals
 from gammagmm.link import Constraints, solve_link
-from gammagmm.posterior import Contamination, GammaPosterior, combine_runs, run_posterior
+from gammagmm.posterior import GammaPosterior, combine_runs, run_posterior
 
 N_SIMULATED = 100_000
 COUNTS = [4.0, 9.0, 15.0, 20.0, 25.0, 30.0, 150.0, 200.0]
@@ -240,13 +237,3 @@ def test_summary_holds_the_numbers():
     assert summary["interval_90"] == list(posterior.interval())
     np.testing.assert_allclose(summary["prob_above_0.15"], 0.9 * stats.beta(3, 40).sf(0.15))
     assert (summary["standard_error"], summary["between_runs"]) == (0.002, 0.01)
-
-
-def test_contamination_is_a_float_that_keeps_its_posterior():
-    posterior = GammaPosterior(0.1, BetaMixture(*np.array([[0.9], [3.0], [40.0]])))
-    gamma = Contamination(posterior)
-    assert isinstance(gamma, float)
-    assert gamma == posterior.mean
-    assert copy.copy(gamma).posterior is copy.deepcopy(gamma).posterior is posterior
-    loaded = pickle.loads(pickle.dumps(gamma))
-    assert (loaded, loaded.posterior.mean) == (gamma, posterior.mean)

@@ -26,7 +26,7 @@ Picture = Annotated[
     Path | None, typer.Option(help="Write a picture of the posterior here (.png, .svg, .pdf).")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
-Preset = Annotated[str, typer.Option(help="Detectors: classic or fast, or names with commas.")]
+Preset = Annotated[str, typer.Option(help="Detectors: classic, paper, fast, or names with commas.")]
 
 
 @app.command()
@@ -68,7 +68,7 @@ def _short_errors() -> Iterator[None]:
     """Turn what users can mend into one line on standard error and exit code 2."""
     try:
         yield
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         typer.echo(f"gammagmm: {error}", err=True)
         raise typer.Exit(2) from None
 
@@ -86,17 +86,42 @@ def _check_picture(path: Path | None) -> None:
 def _fit(X: Any, detectors: str, seed: int, jobs: int) -> Any:
     """The fitted estimator; warnings go to standard error, a line each."""
     from gammagmm.estimator import GammaGMM
-    from gammagmm.presets import NAMES
+    from gammagmm.presets import NAMES, PRESETS
 
     names = [name.strip() for name in detectors.split(",")]
     is_list = len(names) > 1 or names[0] in NAMES
-    with warnings.catch_warnings(record=True) as caught:
+    n_detectors = len(names) if is_list else len(PRESETS.get(names[0], ()))
+    with warnings.catch_warnings(record=True) as caught, _progress_bar(n_detectors) as progress:
         warnings.simplefilter("always")
-        estimator = GammaGMM(names if is_list else names[0], random_state=seed, n_jobs=jobs)
+        estimator = GammaGMM(
+            names if is_list else names[0], random_state=seed, n_jobs=jobs, progress=progress
+        )
         result = estimator.fit(X)
     for warning in caught:
         typer.echo(f"warning: {warning.message}", err=True)
     return result
+
+
+@contextmanager
+def _progress_bar(total: int) -> Iterator[Any]:
+    """Callback that moves a bar on standard error while it is a terminal; else None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    at_work: list[str] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("detectors", total=total)
+
+        def show(name: str, state: str, seconds: float) -> None:
+            at_work.append(name) if state == "started" else at_work.remove(name)
+            step = "fitting mixtures" if not at_work else f"detectors: {', '.join(at_work)}"
+            bar.update(task, description=step, advance=float(state != "started"))
+
+        yield show
 
 
 def _show(result: Any, picture: Path | None, as_json: bool) -> None:
@@ -143,7 +168,13 @@ def _as_data(result: Any) -> dict[str, Any]:
         "threshold": result.threshold_,
         "flagged_rows": result.labels_.nonzero()[0].tolist(),
         "detectors": [
-            {"name": info.name, "status": info.status, "seconds": info.seconds}
+            {
+                "name": info.name,
+                "status": info.status,
+                "reason": info.reason,
+                "rows_fitted": info.n_rows,
+                "seconds": info.seconds,
+            }
             for info in result.detector_info_
         ],
         "notes": [vars(note) for note in result.notes_],
@@ -154,9 +185,9 @@ def _print_detectors(result: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("detector", "status", "seconds", "threshold")
+    table = Table("detector", "status", "rows fitted", "seconds", "threshold")
     for info in result.detector_info_:
         threshold = result.thresholds_.get(info.name)
         shown = "" if threshold is None else f"{threshold:.4g}"
-        table.add_row(info.name, info.status, f"{info.seconds:.1f}", shown)
+        table.add_row(info.name, info.status, f"{info.n_rows}", f"{info.seconds:.1f}", shown)
     Console(file=sys.stdout).print(table)

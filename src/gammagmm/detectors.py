@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import copy
-import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
-from threadpoolctl import threadpool_limits
 
-from gammagmm.presets import detector_parts
+from gammagmm.presets import cost_rank, detector_parts, is_superlinear, uses_torch
+from gammagmm.progress import Progress, quiet
+from gammagmm.workers import OutOfTimeError, one_thread, run_alone
 
-__all__ = ["DetectorInfo", "FittedDetectors", "fit_detectors", "given_scores", "score_rows"]
+__all__ = [
+    "DetectorInfo",
+    "FitSettings",
+    "FittedDetectors",
+    "fit_detectors",
+    "given_scores",
+    "score_rows",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Status: TypeAlias = Literal["ok", "failed", "constant"]
+Status: TypeAlias = Literal["ok", "failed", "timeout", "constant"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class DetectorInfo:
     name: str
     status: Status
     reason: str  # why it was left out; empty where it was not
-    seconds: float  # wall time of its fit
+    seconds: float  # wall time of its fit and scores
     n_rows: int  # rows it was fitted on
     traceback: str = field(default="", repr=False)  # where it raised
 
@@ -46,24 +54,59 @@ class FittedDetectors:
     info: list[DetectorInfo]  # one for each detector asked for, those left out included
 
 
+@dataclass(frozen=True)
+class FitSettings:
+    """How the detectors of a fit are run."""
+
+    max_fit_rows: int | None = None  # most rows for a detector of superlinear cost
+    timeout: float | None = None  # seconds for each detector
+    n_jobs: int | None = None
+    progress: Progress = quiet
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One detector to fit, and how."""
+
+    name: str
+    detector: Any
+    rng: np.random.Generator
+    rows: NDArray[np.intp] | None  # those to fit on; None: all
+    is_alone: bool  # in a process of its own
+    timeout: float | None
+
+
+class _WorkersFailedError(Exception):
+    """A worker died, or a detector could not be sent to one or back."""
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """Record, fitted detector and training scores; of one left out, the record only."""
+
+    info: DetectorInfo
+    detector: Any = None
+    scores: Any = None  # (n,)
+
+
 def fit_detectors(
-    detectors: Mapping[str, Any], X: FloatArray, rng: np.random.Generator, n_jobs: int | None = None
+    detectors: Mapping[str, Any], X: FloatArray, rng: np.random.Generator, settings: FitSettings
 ) -> FittedDetectors:
     """Training scores (n, M) of the detectors that ran, each fitted on its own copy of X (n, d).
 
     They are each detector's own scores of the rows it was fitted on, never re-scored. Seeds left
-    unset come from `rng`; `n_jobs` changes no bit. A detector that raises keeps its record only.
+    unset come from `rng`; `n_jobs` changes no bit. A detector that raises, dies or outlasts its
+    time keeps its record only.
     """
     # Deviation D1: the published script scores the training rows anew, as if they were new.
-    children = zip(detectors.items(), rng.spawn(len(detectors)), strict=True)
-    jobs = [delayed(_fit_one)(*named, child, X) for named, child in children]
-    fits = Parallel(n_jobs=n_jobs)(jobs)
-    ran = [fit for fit in fits if fit[0].status == "ok"]
-    columns = [np.empty((len(X), 0)), *(scores[:, None] for _, _, scores in ran)]
+    tasks = _plan(detectors, len(X), rng, settings)
+    outcomes = {outcome.info.name: outcome for outcome in _run(tasks, X, settings)}
+    ran = {name: outcomes[name] for name in detectors if outcomes[name].info.status == "ok"}
+    columns = [np.empty((len(X), 0)), *(outcome.scores[:, None] for outcome in ran.values())]
     return FittedDetectors(
-        {info.name: detector for info, detector, _ in ran},
+        {name: outcome.detector for name, outcome in ran.items()},
         np.concatenate(columns, axis=1),
-        [info for info, _, _ in fits],
+        [outcomes[name].info for name in detectors],
     )
 
 
@@ -78,16 +121,133 @@ def given_scores(scores: FloatArray, names: Sequence[str] | None = None) -> Fitt
 def score_rows(detectors: Mapping[str, Any], X: FloatArray) -> FloatArray:
     """Raw scores (n, M) of new rows X (n, d) by fitted detectors, higher = more anomalous."""
     X = np.array(X, dtype=np.float64, order="C")
-    return np.column_stack([_new_scores(detector, X) for detector in detectors.values()])
+    return np.column_stack([_score_safely(detector, X) for detector in detectors.values()])
 
 
-def _one_thread() -> AbstractContextManager[Any]:
-    """BLAS and OpenMP on one thread, as in every worker process: the same bits for any `n_jobs`.
+def _score_safely(detector: Any, X: FloatArray) -> FloatArray:
+    """Scores (n,) of new rows; networks that are not ours may move PyTorch's random state."""
+    is_ours = type(detector).__module__ == "gammagmm.neural"
+    if uses_torch(detector) and not is_ours:
+        return run_alone(_new_scores, detector, X)
+    return _new_scores(detector, X)
 
-    The limit holds for the whole process, so that only its main thread may set it.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    return threadpool_limits(limits=1) if is_main else nullcontext()
+
+def _plan(
+    detectors: Mapping[str, Any], n_rows: int, rng: np.random.Generator, settings: FitSettings
+) -> list[_Task]:
+    """A task for each detector, those that take longest first."""
+    sample_rng, *children = rng.spawn(1 + len(detectors))
+    sample = None
+    if settings.max_fit_rows is not None and n_rows > settings.max_fit_rows:
+        sample = np.sort(sample_rng.choice(n_rows, settings.max_fit_rows, replace=False))
+    tasks = [
+        _Task(
+            name,
+            detector,
+            child,
+            # Deviation D13: the paper fits every detector on all rows.
+            sample if is_superlinear(detector) else None,
+            is_alone=settings.timeout is not None or uses_torch(detector),
+            timeout=settings.timeout,
+        )
+        for (name, detector), child in zip(detectors.items(), children, strict=True)
+    ]
+    return sorted(tasks, key=lambda task: cost_rank(task.detector))
+
+
+def _run(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list[_Outcome]:
+    """Outcomes in any order; if the workers fail, the unfinished run again, each by itself."""
+    done: list[_Outcome] = []
+    try:
+        for outcome in _outcomes(tasks, X, settings):
+            done.append(outcome)
+    except _WorkersFailedError:
+        names = {outcome.info.name for outcome in done}
+        again = [replace(task, is_alone=True) for task in tasks if task.name not in names]
+        done.extend(_outcomes(again, X, settings))
+    return done
+
+
+def _outcomes(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> Iterator[_Outcome]:
+    """Outcomes as they come; `progress` hears of each task when a worker must have taken it."""
+    waiting, results = iter(tasks), _start(tasks, X, settings.n_jobs)
+    _tell_started(islice(waiting, effective_n_jobs(settings.n_jobs)), settings.progress)
+    while (outcome := _next(results)) is not None:
+        settings.progress(outcome.info.name, outcome.info.status, outcome.info.seconds)
+        _tell_started(islice(waiting, 1), settings.progress)
+        yield outcome
+
+
+def _start(tasks: list[_Task], X: FloatArray, n_jobs: int | None) -> Iterator[_Outcome]:
+    parallel = Parallel(
+        n_jobs,
+        # Where every detector has its own process, a thread is enough to wait for it.
+        prefer="threads" if all(task.is_alone for task in tasks) else None,
+        batch_size=1,
+        pre_dispatch="all",
+        return_as="generator_unordered",
+    )
+    results: Iterator[_Outcome] = parallel(delayed(_fit_task)(task, X) for task in tasks)
+    return results
+
+
+def _next(results: Iterator[_Outcome]) -> _Outcome | None:
+    """The next outcome; a worker that died, or what cannot be sent to one, fails them all."""
+    try:
+        return next(results, None)
+    except Exception as error:
+        raise _WorkersFailedError from error
+
+
+def _tell_started(tasks: Iterable[_Task], progress: Progress) -> None:
+    for task in tasks:
+        progress(task.name, "started", 0.0)
+
+
+def _fit_task(task: _Task, X: FloatArray) -> _Outcome:
+    """Outcome of one task, whatever becomes of the detector or of its process."""
+    start, n_rows = time.perf_counter(), len(X) if task.rows is None else len(task.rows)
+    status: Status = "failed"
+    try:
+        if task.is_alone:
+            return run_alone(_fit_here, task, X, timeout=task.timeout)
+        return _fit_here(task, X)
+    except OutOfTimeError:
+        status, reason = "timeout", f"it took longer than detector_timeout={task.timeout} s"
+        trace = traceback.format_exc()
+    except BrokenProcessPool:
+        reason, trace = "its process died, perhaps for want of memory", traceback.format_exc()
+    except Exception as error:
+        reason, trace = f"{type(error).__name__}: {error}", traceback.format_exc()
+    seconds = time.perf_counter() - start
+    return _Outcome(DetectorInfo(task.name, status, reason, seconds, n_rows, trace))
+
+
+def _fit_here(task: _Task, X: FloatArray) -> _Outcome:
+    """Outcome of a task that succeeds, in this process."""
+    start = time.perf_counter()
+    X = np.array(X, dtype=np.float64, order="C")
+    rows = slice(None) if task.rows is None else task.rows
+    # Scores that are not finite are reported under the detector's name instead.
+    with one_thread(), np.errstate(all="ignore"):
+        detector = _seeded(task.detector, task.rng)
+        own = _fit_scores(detector, X[rows])
+        if own.shape != (n_rows := len(X[rows]),):
+            raise ValueError(f"scores of shape {own.shape}, expected ({n_rows},)")
+        scores = _spread(own, detector, X, rows)
+    info = DetectorInfo(task.name, "ok", "", time.perf_counter() - start, n_rows)
+    return _Outcome(info, detector, scores)
+
+
+def _spread(own: FloatArray, detector: Any, X: FloatArray, rows: Any) -> FloatArray:
+    """Scores (n,) of all rows X: `own` for those fitted on, the others scored as new rows."""
+    if len(own) == len(X):
+        return own
+    is_new = np.ones(len(X), dtype=bool)
+    is_new[rows] = False
+    scores = np.empty(len(X))
+    scores[rows], scores[is_new] = own, _new_scores(detector, X[is_new])
+    return scores
 
 
 def _seeded(detector: Any, rng: np.random.Generator) -> Any:
@@ -99,31 +259,10 @@ def _seeded(detector: Any, rng: np.random.Generator) -> Any:
     return detector
 
 
-def _fit_one(
-    name: str, detector: Any, rng: np.random.Generator, X: FloatArray
-) -> tuple[DetectorInfo, Any, Any]:
-    """Record, fitted detector and training scores; of one left out, the record only."""
-    start = time.perf_counter()
-    X = np.array(X, dtype=np.float64, order="C")
-    try:
-        # Scores that are not finite are reported under the detector's name instead.
-        with _one_thread(), np.errstate(all="ignore"):
-            detector = _seeded(detector, rng)
-            scores = _fit_scores(detector, X)
-        if scores.shape != (len(X),):
-            raise ValueError(f"scores of shape {scores.shape}, expected ({len(X)},)")
-    except Exception as error:
-        reason, seconds = f"{type(error).__name__}: {error}", time.perf_counter() - start
-        trace = traceback.format_exc()
-        return DetectorInfo(name, "failed", reason, seconds, len(X), trace), None, None
-    seconds = time.perf_counter() - start
-    return DetectorInfo(name, "ok", "", seconds, len(X)), detector, scores
-
-
 def _fit_scores(detector: Any, X: FloatArray) -> FloatArray:
     """Scores (n,) of the rows X that the detector is fitted on here."""
     detector.fit(X)
-    if not isinstance(detector, OutlierMixin):
+    if hasattr(detector, "decision_scores_"):  # PyOD's
         return np.asarray(detector.decision_scores_, dtype=np.float64)
     # LocalOutlierFactor would otherwise take a training row for its own neighbour.
     factors = getattr(detector, "negative_outlier_factor_", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -10,10 +11,13 @@ __all__ = [
     "DetectorError",
     "DetectorWarning",
     "GammaGMMWarning",
+    "MissingExtraError",
     "MixtureConvergenceWarning",
     "MixtureError",
+    "NoContaminationError",
     "NoSolutionWarning",
     "Note",
+    "SavedFileError",
     "TableError",
     "UnsolvedRunsWarning",
 ]
@@ -23,8 +27,33 @@ class DetectorError(ValueError):
     """Too few detectors gave usable scores; the message lists the reason of each."""
 
 
+class MissingExtraError(ImportError):
+    """A package that this needs is not installed; the message gives the command."""
+
+
 class MixtureError(ValueError):
     """The mixture cannot be fitted to these rows; the message says what to do."""
+
+
+class NoContaminationError(ValueError):
+    """The estimate is 0, which PyOD and scikit-learn refuse as a contamination.
+
+    Attributes
+    ----------
+    estimator : GammaGMM
+        The fitted estimator, whose ``notes_`` and ``runs_`` tell more.
+    """
+
+    def __init__(self, message: str, estimator: Any) -> None:
+        super().__init__(message, estimator)
+        self.estimator = estimator
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class SavedFileError(ValueError):
+    """A saved posterior cannot be read; the message says what is wrong with the file."""
 
 
 class TableError(ValueError):

@@ -7,26 +7,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gammagmm._checks import (
-    as_generator,
-    check_count,
-    check_positive,
-    check_probability,
-    explain_rows,
-)
-from gammagmm.backends import check_backend
-from gammagmm.detectors import fit_detectors, given_scores, score_rows
+from gammagmm._checks import as_generator
+from gammagmm.answers import Answers
+from gammagmm.contamination import Contamination
+from gammagmm.detectors import FitSettings, fit_detectors, given_scores
 from gammagmm.errors import Note
+from gammagmm.frames import index_of
 from gammagmm.link import Constraints
-from gammagmm.posterior import Contamination, combine_runs
+from gammagmm.parameters import check_parameters, fit_rows
+from gammagmm.posterior import combine_runs
 from gammagmm.presets import resolve_detectors
 from gammagmm.prior import MixturePrior
+from gammagmm.progress import tell
 from gammagmm.runs import RunSettings, describe_runs, fit_runs, plan_runs, solved_posteriors
-from gammagmm.scores import fit_scaler, keep_usable
-from gammagmm.threshold import anomaly_probability, cost_cut, cut_off, is_anomaly
+from gammagmm.scores import fit_scaler, keep_usable, left_out_notes
+from gammagmm.threshold import cut_off, is_anomaly
 
 __all__ = ["GammaGMM"]
 
@@ -34,7 +30,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int_]
 
 
-class GammaGMM(BaseEstimator):
+class GammaGMM(Answers):
     """Posterior of the share of anomalies in unlabelled data, and labels by it.
 
     Implements gammaGMM (Perini, Bürkner, Klami: "Estimating the Contamination Factor's
@@ -43,9 +39,9 @@ class GammaGMM(BaseEstimator):
     Parameters
     ----------
     detectors : str, list or dict, default="classic"
-        A preset ("classic" or "fast"), a list of names, PyOD or scikit-learn detectors, a dict from
-        name to detector, or "precomputed": `X` is then the raw score matrix itself, one column a
-        detector, higher for more anomalous.
+        A preset ("classic", "paper" or "fast"), a list of names, PyOD or scikit-learn detectors, a
+        dict from name to detector, or "precomputed": `X` is then the raw score matrix itself, one
+        column a detector, higher for more anomalous. "paper" needs the extra ``deep``.
     p0 : float, default=0.01
         How likely it is that there are no anomalies.
     p_high : float, default=0.01
@@ -65,6 +61,11 @@ class GammaGMM(BaseEstimator):
         Prior of the mixture; None is ``MixturePrior()``.
     max_iter, tol : int and float, default=1500 and 1e-3
         A run stops when its bound changes by less than `tol`, or after `max_iter` iterations.
+    max_fit_rows : "auto", int or None, default="auto"
+        Most rows that a detector of superlinear cost (neighbours, kernels) is fitted on: a random
+        subset, the other rows then being scored as new ones. "auto" is 20,000, None any number.
+    detector_timeout : float, default=None
+        Seconds after which a detector is given up and left out; each then has its own process.
     backend, device : str, default="numpy" and None
         Who fits the mixtures: "numpy" the processor's cores, "torch" PyTorch on `device` (None is
         CUDA where there is one).
@@ -72,6 +73,10 @@ class GammaGMM(BaseEstimator):
         The one source of randomness; the same seed gives the same answer for any `n_jobs`.
     n_jobs : int, default=None
         Detectors and runs at work at the same time, as everywhere in joblib.
+    progress : callable, default=None
+        Called with a detector's name, "started" or its status, and its seconds.
+    verbose : int, default=0
+        1 shows a progress bar (tqdm).
 
     Attributes
     ----------
@@ -93,6 +98,8 @@ class GammaGMM(BaseEstimator):
         Names of the columns of `scores_`.
     detector_info_ : list of DetectorInfo
         Seconds, rows, status and reason of every detector, those left out included.
+    index_ : pandas.Index or None
+        Index of the DataFrame it was fitted on.
     runs_ : tuple of Run
         The variational runs.
     notes_ : list of Note
@@ -121,10 +128,14 @@ class GammaGMM(BaseEstimator):
         mixture_prior: MixturePrior | None = None,
         max_iter: int = 1500,
         tol: float = 1e-3,
+        max_fit_rows: int | str | None = "auto",
+        detector_timeout: float | None = None,
         backend: str = "numpy",
         device: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        progress: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.detectors = detectors
         self.p0 = p0
@@ -138,17 +149,22 @@ class GammaGMM(BaseEstimator):
         self.mixture_prior = mixture_prior
         self.max_iter = max_iter
         self.tol = tol
+        self.max_fit_rows = max_fit_rows
+        self.detector_timeout = detector_timeout
         self.backend = backend
         self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.progress = progress
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: Any = None) -> GammaGMM:
         """Score the rows of `X` (n_rows, n_features), fit the mixtures, derive the posterior.
 
         With ``detectors="precomputed"`` the columns of `X` are the raw scores; `y` is ignored.
         """
-        constraints = self._check_parameters()
+        constraints = check_parameters(self)
+        self.index_ = index_of(X)
         X = self._check_rows(X, reset=True)
         detector_rng, run_rng = as_generator(self.random_state).spawn(2)
         self.scores_ = self._fit_scores(X, detector_rng)
@@ -166,98 +182,23 @@ class GammaGMM(BaseEstimator):
         """Labels of the training rows: 1 anomaly, 0 normal."""
         return self.fit(X).labels_
 
-    def decision_function(self, X: ArrayLike) -> Array:
-        """Consensus score of each row: the mean over detectors of its place in score space.
-
-        The training rows' minimum, mean and deviation are used; lower scores are clipped to that
-        minimum.
-        """
-        check_is_fitted(self)
-        X = self._check_rows(X, reset=False)
-        return self.scaler_.transform(self._raw_scores(X)).mean(axis=1)
-
-    def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Labels:
-        """Labels of the rows of `X`: 1 anomaly, 0 normal.
-
-        Without `costs` the rows above `threshold_`, the cut at the posterior mean. With `costs` =
-        (false_alarm, miss) the rows whose probability exceeds false_alarm / (false_alarm + miss);
-        equal costs cut at the posterior median.
-        """
-        if costs is None:
-            return is_anomaly(self.decision_function(X), self.threshold_)
-        return is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
-
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Probabilities of normal and anomaly, shape (n_rows, 2).
-
-        The second column is P(gamma > share of training rows scored at least as high): the
-        posterior probability that the row lies inside the anomalous share *if the consensus
-        ranking is right*.
-        """
-        scores = self.decision_function(X)
-        p_anomaly = anomaly_probability(self.posterior_, scores, self.decision_scores_)
-        return np.column_stack([1.0 - p_anomaly, p_anomaly])
-
-    def labels_at(self, gamma: float) -> Labels:
-        """Labels of the training rows if the share of anomalies were `gamma`."""
-        check_is_fitted(self)
-        check_probability("gamma", gamma)
-        return is_anomaly(self.decision_scores_, cut_off(self.decision_scores_, gamma))
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the posterior; returns the axes."""
-        check_is_fitted(self)
-        return self.posterior_.plot(ax)
-
-    def _check_parameters(self) -> Constraints:
-        for name, minimum in (("n_components", 1), ("n_runs", 1), ("n_draws", 2)):
-            check_count(name, getattr(self, name), minimum)
-        check_count("max_restarts", self.max_restarts, 0)
-        check_count("max_iter", self.max_iter, 1)
-        check_positive("tol", self.tol)
-        check_backend(self.backend, self.device)
-        if not isinstance(self.mixture_prior, MixturePrior | None):
-            raise TypeError(
-                f"mixture_prior must be a MixturePrior or None, got {self.mixture_prior!r}."
-            )
-        return Constraints(self.p0, self.p_high, self.high_gamma, self.max_gamma)
-
-    def _check_rows(self, X: ArrayLike, *, reset: bool) -> Array:
-        try:
-            rows: Array = validate_data(
-                self, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
-            )
-        except (TypeError, ValueError) as error:
-            raise explain_rows(X, error) from error
-        return rows
-
     def _fit_scores(self, X: Array, rng: np.random.Generator) -> Array:
         """Raw scores of the training rows; who gave them goes into the fitted attributes."""
+        notes: list[Note] = []
         if self._is_precomputed:
-            notes: list[Note] = []
             fitted = given_scores(X, getattr(self, "feature_names_in_", None))
         else:
-            made, notes = resolve_detectors(self.detectors, *X.shape)
-            fitted = fit_detectors(made, X, rng, self.n_jobs)
+            limit = fit_rows(self.max_fit_rows)
+            made, notes = resolve_detectors(self.detectors, len(X), limit)
+            with tell(self.progress, self.verbose, "detectors", len(made)) as progress:
+                settings = FitSettings(limit, self.detector_timeout, self.n_jobs, progress)
+                fitted = fit_detectors(made, X, rng, settings)
         usable = keep_usable(fitted)
         self.detectors_ = {} if self._is_precomputed else usable.detectors
         self.detector_names_ = list(usable.detectors)
         self.detector_info_ = usable.info
-        self.notes_ = notes + [
-            Note("detectors", info.name, f"left out: {info.reason}")
-            for info in usable.info
-            if info.status != "ok"
-        ]
+        self.notes_ = notes + left_out_notes(usable.info)
         return usable.scores
-
-    @property
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.detectors, str) and self.detectors == "precomputed"
-
-    def _raw_scores(self, X: Array) -> Array:
-        if not self._is_precomputed:
-            return score_rows(self.detectors_, X)
-        return X[:, [info.status == "ok" for info in self.detector_info_]]
 
     def _run_settings(self, constraints: Constraints) -> RunSettings:
         options = {

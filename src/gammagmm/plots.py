@@ -9,10 +9,11 @@ import numpy as np
 if TYPE_CHECKING:
     from gammagmm.posterior import GammaPosterior
 
-__all__ = ["plot_posterior", "save_picture"]
+__all__ = ["plot_posterior", "plot_steps", "save_picture"]
 
 # Okabe and Ito's blue and vermilion: apart for the colour-blind, and in grey print.
 _BLUE, _VERMILION, _GREY = "#0072B2", "#D55E00", "#555555"
+_LIGHT = "#B4C4D4"
 
 
 def plot_posterior(posterior: GammaPosterior, ax: Any = None) -> Any:
@@ -45,6 +46,94 @@ def _mark_atom(posterior: GammaPosterior, ax: Any) -> None:
     label = f"P(no anomalies) = {height:.1%}"
     ax.plot([0.0, 0.0], [0.0, height], color=_GREY, lw=3.0, transform=transform, label=label)
     ax.plot(0.0, height, "o", color=_GREY, transform=transform, clip_on=False)
+
+
+def plot_steps(estimator: Any, axes: Any = None) -> Any:
+    """The paper's Figure 1 for a fitted `GammaGMM`; returns the four axes, as an array.
+
+    (1) raw scores of the first two detectors against each other; (2) the same in score space, with
+    the components of the first solved run, one standard deviation wide; (3) P(C* = k) of that run;
+    (4) the posterior of all runs. Without a solved run, the first run has P(C* = 0) = 1.
+
+    `axes` are four axes in any shape; None makes a figure.
+    """
+    axes = np.ravel(_new_panels() if axes is None else axes)
+    if len(axes) != 4:
+        raise ValueError(f"axes must be four, got {len(axes)}.")
+    run = next((run for run in estimator.runs_ if run.posterior), estimator.runs_[0])
+    # One detector is drawn against itself.
+    plane = [0, min(1, len(estimator.detector_names_) - 1)]
+    names = [estimator.detector_names_[j] for j in plane]
+    pmf = _n_anomalous(run)
+    _draw_points(estimator.scores_[:, plane], axes[0])
+    _name(axes[0], "1  Raw scores of two detectors", [f"{name}, raw" for name in names])
+    _draw_points(estimator.score_space_[:, plane], axes[1])
+    _draw_components(run.components, pmf, plane, axes[1])
+    _name(axes[1], "2  Score space and components", [f"{name}, standardised" for name in names])
+    _draw_pmf(pmf, axes[2])
+    _name(axes[2], "3  How many components are anomalous", ["k", "P(C* = k)"])
+    plot_posterior(estimator.posterior_, axes[3])
+    axes[3].set_title("4  Posterior of the share", loc="left")
+    return axes
+
+
+def _n_anomalous(run: Any) -> Any:
+    """P(C* = k) of a run for k = 0, ..., K'."""
+    if run.posterior is None:
+        return np.ones(1)
+    return np.append(run.posterior.prob_zero, run.posterior.betas.weights)
+
+
+def _draw_points(points: Any, ax: Any) -> None:
+    ax.scatter(*points.T, s=14.0, color=_GREY, alpha=0.6, linewidths=0.0)
+
+
+def _draw_components(components: Any, pmf: Any, plane: list[int], ax: Any) -> None:
+    """Ellipses of one standard deviation in the plane of two detectors, likely anomalies on top."""
+    from matplotlib.collections import EllipseCollection
+    from matplotlib.colors import LinearSegmentedColormap
+
+    # Component k is anomalous when at least k are.
+    p_anomalous = np.zeros(len(components))
+    p_anomalous[: len(pmf) - 1] = np.cumsum(pmf[:0:-1])[::-1]
+    order = np.argsort(p_anomalous, kind="stable")
+    spread, directions = np.linalg.eigh(components.covariances[order][:, plane][:, :, plane])
+    widths = 2.0 * np.sqrt(np.maximum(spread, 0.0))
+    angles = np.degrees(np.arctan2(directions[:, 1, 0], directions[:, 0, 0]))
+    drawn = EllipseCollection(
+        widths[:, 0],
+        widths[:, 1],
+        angles,
+        units="xy",
+        offsets=components.means[order][:, plane],
+        offset_transform=ax.transData,
+        facecolors="none",
+        linewidths=1.0 + p_anomalous[order],
+    )
+    drawn.set(array=p_anomalous[order], clim=(0.0, 1.0))
+    drawn.set_cmap(LinearSegmentedColormap.from_list("anomalous", [_LIGHT, _VERMILION]))
+    ax.add_collection(drawn)
+    ax.figure.colorbar(drawn, ax=ax, label="P(component is anomalous)")
+
+
+def _draw_pmf(pmf: Any, ax: Any) -> None:
+    """A bar for each k up to the last that can be seen; the atom k = 0 in grey."""
+    shown = pmf[: 1 + max(int(np.flatnonzero(pmf >= 0.002)[-1]), 1)]
+    colours = [_GREY] + [_BLUE] * (len(shown) - 1)
+    ax.bar(np.arange(len(shown)), shown, color=colours)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _name(ax: Any, title: str, labels: list[str]) -> None:
+    ax.set_title(title, loc="left")
+    ax.set_xlabel(labels[0])
+    ax.set_ylabel(labels[1])
+
+
+def _new_panels() -> Any:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(2, 2, figsize=(9.0, 7.0), layout="constrained")[1]
 
 
 def _new_axes() -> Any:

@@ -17,7 +17,7 @@ from gammagmm.draws import AveragedConditionals
 from gammagmm.link import n_anomalous_pmf
 from gammagmm.ordering import Components
 
-__all__ = ["Contamination", "GammaPosterior", "combine_runs", "run_posterior"]
+__all__ = ["GammaPosterior", "combine_runs", "run_posterior"]
 
 Array = NDArray[np.float64]
 
@@ -176,11 +176,41 @@ class GammaPosterior:
 
         return plot_posterior(self, ax)
 
+    def to_arviz(self, n_draws: int = 4000, random_state: Any = None) -> Any:
+        """One chain of independent draws of ``gamma`` for ArviZ, zeros from the atom included.
+
+        An ``arviz.InferenceData`` with ArviZ 0.x, an ``xarray.DataTree`` with ArviZ 1.x.
+        """
+        from gammagmm.interchange import to_arviz
+
+        return to_arviz(self, n_draws, random_state)
+
+    def save(self, path: Any, *, overwrite: bool = False) -> None:
+        """Write the posterior to `path` as versioned JSON, every float exact, whole or not at all.
+
+        An existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
+        """
+        from gammagmm.saving import save_posterior
+
+        save_posterior(self, path, overwrite)
+
+    @classmethod
+    def load(cls, path: Any) -> GammaPosterior:
+        """The posterior that `save` wrote to `path`; anything else is refused, nothing is run."""
+        from gammagmm.saving import load_posterior
+
+        return load_posterior(path)
+
     def __repr__(self) -> str:
         if self.is_degenerate:
             return "GammaPosterior(point mass at 0)"
         low, high = self.interval()
         return f"GammaPosterior(mean={self.mean:.3f}, 90% interval {low:.3f} to {high:.3f})"
+
+    def _repr_html_(self) -> str:
+        from gammagmm.notebook import posterior_html
+
+        return posterior_html(self)
 
     def _quantile(self, q: float) -> float:
         if self.prob_zero > 0.0 and q <= self.prob_zero:
@@ -209,32 +239,6 @@ class GammaPosterior:
         starts = np.linspace(self.prob_zero, 1.0 - mass, 2001)
         lengths = np.interp(starts + mass, cdf, grid) - np.interp(starts, cdf, grid)
         return float(starts[np.argmin(lengths)])
-
-
-class Contamination(float):
-    """A contamination factor that goes wherever a float goes and keeps its posterior.
-
-    >>> gamma = Contamination(GammaPosterior.degenerate())
-    >>> gamma, gamma.posterior.is_degenerate
-    (0.0, True)
-    """
-
-    posterior: GammaPosterior
-
-    def __new__(cls, posterior: GammaPosterior) -> Contamination:
-        """Take the posterior mean as the value."""
-        value = super().__new__(cls, posterior.mean)
-        value.posterior = posterior
-        return value
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Contamination, (self.posterior,)
-
-    def __copy__(self) -> Contamination:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Contamination:
-        return self
 
 
 def run_posterior(

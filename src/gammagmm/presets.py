@@ -4,51 +4,119 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import chain, count
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import OutlierMixin, clone
 
-from gammagmm.errors import Note
+from gammagmm.errors import MissingExtraError, Note
 
-__all__ = ["MIN_ROWS", "NAMES", "PRESETS", "detector_parts", "resolve_detectors"]
+__all__ = [
+    "MIN_ROWS",
+    "NAMES",
+    "PRESETS",
+    "cost_rank",
+    "detector_parts",
+    "is_superlinear",
+    "resolve_detectors",
+    "uses_torch",
+]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Detectors: TypeAlias = str | Sequence[Any] | Mapping[str, Any]
 
-NAMES = ("KNN", "IForest", "LOF", "OCSVM", "LSCP", "HBOS", "LODA", "COPOD", "ECOD", "PCA")
+PYOD = {
+    "KNN": "knn",
+    "IForest": "iforest",
+    "LOF": "lof",
+    "LODA": "loda",
+    "PCA": "pca",
+}
+"""Detectors that are PyOD's own, by name: their modules in pyod.models."""
+
+OURS = {
+    "OCSVM": ("frozen", "pyod.models.ocsvm.OCSVM"),
+    "LSCP": ("frozen", "pyod.models.lscp.LSCP"),
+    "HBOS": ("frozen", "pyod.models.hbos.HBOS"),
+    "COPOD": ("frozen", "pyod.models.copod.COPOD"),
+    "ECOD": ("frozen", "pyod.models.ecod.ECOD"),
+    "AE": ("neural", "pyod.models.auto_encoder.AutoEncoder"),
+    "VAE": ("neural", "pyod.models.vae.VAE"),
+}
+"""Our subclasses of PyOD's, by name: their modules here, and the classes they stand in for."""
+
 PRESETS = {
     "classic": ("KNN", "IForest", "LOF", "OCSVM", "LSCP", "HBOS", "LODA", "COPOD"),
+    "paper": ("KNN", "IForest", "LOF", "OCSVM", "LSCP", "HBOS", "LODA", "COPOD", "AE", "VAE"),
     "fast": ("IForest", "HBOS", "LODA", "COPOD", "ECOD", "PCA"),
 }
+NAMES = (*PRESETS["paper"], "ECOD", "PCA")
 LSCP_NEIGHBORS = (10, 20, 30, 40)
 MIN_ROWS = 10
 
+LONGEST_FIRST = ("VAE", "LSCP", "OCSVM", "AE", "KNN", "LOF", "IForest", "LODA", "HBOS", "ECOD")
+SUPERLINEAR = {
+    *("KNN", "LOF", "LSCP", "OCSVM", "LocalOutlierFactor", "OneClassSVM"),
+    *("ABOD", "COF", "FeatureBagging", "HDBSCAN", "KDE", "KPCA", "LMDD", "LOCI", "LUNAR"),
+    *("ROD", "RGraph", "SOD", "SOS"),
+}
+"""Class names of detectors whose time or memory grows faster than the rows."""
+
 
 def resolve_detectors(
-    detectors: Detectors, n_rows: int, n_features: int
+    detectors: Detectors, n_rows: int, max_fit_rows: int | None = None
 ) -> tuple[dict[str, Any], list[Note]]:
-    """Fresh unfitted detectors by name, and a note for each parameter that had to change.
+    """Fresh unfitted detectors by name, and a note for each thing that had to change.
 
     Takes a preset, or names, PyOD detectors and scikit-learn outlier detectors in a list or as
-    the values of a dict. Sizes that need more rows than there are get lowered, on our own copies.
+    the values of a dict. Sizes that need more rows than there are get lowered, on our own copies;
+    of `n_rows` rows a detector of superlinear cost will see `max_fit_rows` at most.
 
-    >>> detectors, notes = resolve_detectors(["KNN", "LOF"], n_rows=12, n_features=2)
+    >>> detectors, notes = resolve_detectors(["KNN", "LOF"], n_rows=12)
     >>> list(detectors), notes[0].message
-    (['KNN', 'LOF'], 'n_neighbors lowered from 20 to 11: the data have 12 rows')
+    (['KNN', 'LOF'], 'n_neighbors lowered from 20 to 11: it is fitted on 12 rows')
     """
     choices = _name_choices(detectors)
     if n_rows < MIN_ROWS and any(isinstance(choice, str) for choice in choices.values()):
         raise ValueError(f"X has {n_rows} rows; the detectors need at least {MIN_ROWS}.")
     made = {name: _make(choice) for name, choice in choices.items()}
-    for part in detector_parts(list(made.values())):
-        _mend(part, n_features)
-    return made, [note for name in made for note in _adapt(name, made[name], n_rows)]
+    notes = []
+    for name, detector in made.items():
+        n_fit = min(n_rows, max_fit_rows or n_rows) if is_superlinear(detector) else n_rows
+        if n_fit < n_rows:
+            told = f"fitted on {n_fit} random rows of {n_rows}; the others are scored as new rows"
+            notes.append(Note("detectors", name, told))
+        notes.extend(_adapt(name, detector, n_fit))
+    return made, notes
+
+
+def is_superlinear(detector: Any) -> bool:
+    """Whether the detector, or one inside it, is known to cost more than linear time."""
+    classes = chain.from_iterable(type(part).__mro__ for part in detector_parts(detector))
+    return any(cls.__name__ in SUPERLINEAR for cls in classes)
+
+
+def cost_rank(detector: Any) -> int:
+    """Place in the order in which detectors are started: the longest, and unknown ones, first."""
+    name = type(detector).__name__
+    if name in LONGEST_FIRST:
+        return LONGEST_FIRST.index(name)
+    return len(LONGEST_FIRST) if name in NAMES else -1
+
+
+def uses_torch(detector: Any) -> bool:
+    """Whether a part of the detector was written with PyTorch, whose random state is global."""
+    modules = {cls.__module__ for part in detector_parts(detector) for cls in type(part).__mro__}
+    return any(
+        getattr(value, "__name__", "").split(".")[0] == "torch"
+        for name in modules & sys.modules.keys()
+        for value in vars(sys.modules[name]).values()
+        if inspect.ismodule(value)
+    )
 
 
 def detector_parts(value: Any) -> Iterator[Any]:
@@ -104,72 +172,60 @@ def _check_choice(name: Any, choice: Any) -> None:
 
 
 def _make(choice: Any) -> Any:
-    """Unfitted copy of the user's detector, or PyOD's of that name at PyOD's defaults."""
+    """Unfitted copy of the user's detector, or the one of that name at PyOD's defaults."""
     if not isinstance(choice, str):
         return _unfitted(choice)
-    model = getattr(import_module(f"pyod.models.{choice.lower()}"), choice)
+    if choice in PYOD:
+        return getattr(import_module(f"pyod.models.{PYOD[choice]}"), choice)()
     if choice != "LSCP":
-        return model()
+        return _our_class(choice)()
     lof = import_module("pyod.models.lof").LOF
-    # At fit its default of 10 bins would become the number of detectors, with a warning.
-    return model([lof(n_neighbors=k) for k in LSCP_NEIGHBORS], n_bins=len(LSCP_NEIGHBORS))
+    lofs = [lof(n_neighbors=k) for k in LSCP_NEIGHBORS]
+    return _our_class(choice)(lofs, n_bins=len(lofs))
+
+
+def _our_class(name: str) -> Any:
+    """Our subclass of PyOD's detector `name`."""
+    module = OURS[name][0]
+    missing = [extra for extra in ("torch", "tqdm") if find_spec(extra) is None]
+    if module == "neural" and missing:
+        needed = f"The detector {name} needs {' and '.join(missing)}, which is not installed"
+        raise MissingExtraError(f"{needed}: pip install 'gammagmm[deep]'.")
+    return getattr(import_module(f"gammagmm.{module}"), name)
 
 
 def _unfitted(value: Any) -> Any:
-    """Unfitted copy of a detector, as scikit-learn's `clone` makes it."""
+    """Unfitted copy of a detector, as scikit-learn's `clone` makes it; ours for PyOD's own."""
     from pyod.models.base import BaseDetector
 
     if isinstance(value, list | tuple):
         return type(value)(_unfitted(item) for item in value)
     if not isinstance(value, BaseDetector):
         return clone(value, safe=False)
-    # PyOD's get_params, which `clone` calls, edits the warning filters of the whole process.
+    replaced = f"{type(value).__module__}.{type(value).__qualname__}"
+    ours = next((name for name, (_, of) in OURS.items() if of == replaced), None)
+    # PyOD's get_params, which `clone` calls, edits the warning filters of the whole process;
+    # its networks set every random seed of the process when they are made.
     parameters = inspect.signature(type(value)).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD or not hasattr(value, p.name) for p in parameters):
+    is_plain = all(p.kind is not p.VAR_KEYWORD and hasattr(value, p.name) for p in parameters)
+    if not is_plain or (ours is None and uses_torch(value)):
         return copy.deepcopy(value)
-    return type(value)(**{p.name: _unfitted(getattr(value, p.name)) for p in parameters})
-
-
-def _mend(part: Any, n_features: int) -> None:
-    """Give our copy of a PyOD detector a better method that leaves its scores the same."""
-    if type(part).__module__ == "pyod.models.ocsvm":
-        part.random_state, part.fit = None, partial(_fit_ocsvm, part)
-    elif type(part).__module__ == "pyod.models.lscp" and n_features == 1:
-        part._get_local_region = partial(_nearest_rows, part)
-
-
-def _fit_ocsvm(ocsvm: Any, X: FloatArray) -> Any:
-    """Fit as PyOD does, but for the number that libsvm would draw from NumPy's global state."""
-    from sklearn.svm import OneClassSVM
-
-    names = inspect.signature(OneClassSVM).parameters
-    ocsvm.detector_ = OneClassSVM(**{name: getattr(ocsvm, name) for name in names})
-    ocsvm.detector_.random_state = ocsvm.random_state
-    ocsvm.decision_scores_ = -ocsvm.detector_.fit(X).decision_function(X)
-    return ocsvm._set_n_classes(None)._process_decision_scores()
-
-
-def _nearest_rows(lscp: Any, X: FloatArray) -> list[list[int]]:
-    """LSCP's regions in the one subspace that one feature has: PyOD's, without its warnings."""
-    from sklearn.neighbors import KDTree
-
-    nearest = KDTree(lscp.X_train_norm_).query(X, lscp.local_region_size, return_distance=False)
-    return [list(row) for row in nearest]
+    make = type(value) if ours is None else _our_class(ours)
+    return make(**{p.name: _unfitted(getattr(value, p.name)) for p in parameters})
 
 
 def _adapt(name: str, detector: Any, n_rows: int) -> Iterator[Note]:
     """Lower sizes that need more rows than there are, and let new rows be scored."""
     # LSCP scores its training rows anew, so that each counts itself among its neighbours.
     n_others = n_rows - 2 if hasattr(detector, "detector_list") else n_rows - 1
+    limits = {"n_neighbors": n_others, "local_region_size": n_rows, "batch_size": n_rows}
     for part in detector_parts(detector):
-        for parameter, largest in (("n_neighbors", n_others), ("local_region_size", n_rows)):
+        for parameter, largest in limits.items():
             size = getattr(part, parameter, None)
             if isinstance(size, int | np.integer) and size > largest:
                 setattr(part, parameter, largest)
                 lowered = f"{parameter} lowered from {size} to {largest}"
-                yield Note("detectors", name, f"{lowered}: the data have {n_rows} rows")
-                if parameter == "local_region_size":
-                    part.local_region_min = largest  # else LSCP warns of what the note says
+                yield Note("detectors", name, f"{lowered}: it is fitted on {n_rows} rows")
         if getattr(part, "novelty", None) is False:
             part.novelty = True
             yield Note("detectors", name, "novelty set to True, so that it can score new rows")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.detectors import DetectorInfo, FittedDetectors, Status
-from gammagmm.errors import DetectorError, DetectorWarning
+from gammagmm.errors import DetectorError, DetectorWarning, Note
 
-__all__ = ["LOG_OFFSET", "ScoreScaler", "fit_scaler", "keep_usable"]
+__all__ = ["LOG_OFFSET", "ScoreScaler", "fit_scaler", "keep_usable", "left_out_notes"]
 
 Array = NDArray[np.float64]
 
@@ -75,6 +75,12 @@ def keep_usable(fitted: FittedDetectors) -> FittedDetectors:
             warnings.warn(message, DetectorWarning, stacklevel=4)
     kept = {name: detector for name, detector in fitted.detectors.items() if name in names}
     return FittedDetectors(kept, fitted.scores[:, [n in names for n in fitted.detectors]], info)
+
+
+def left_out_notes(info: list[DetectorInfo]) -> list[Note]:
+    """A note for each detector that was left out."""
+    left_out = [record for record in info if record.status != "ok"]
+    return [Note("detectors", record.name, f"left out: {record.reason}") for record in left_out]
 
 
 def _judge(scores: Array) -> tuple[Status, str]:

@@ -1,0 +1,21 @@
+"""A DataFrame in, a DataFrame out: the index and the names of the columns are kept."""
+
+import pandas as pd
+
+from gammagmm import GammaGMM
+from gammagmm.datasets import load_demo
+
+demo = load_demo()
+patients = [f"P{number:03d}" for number in range(len(demo.X))]
+table = pd.DataFrame(demo.X, columns=demo.feature_names, index=patients)
+
+estimator = GammaGMM(n_runs=3, random_state=0).fit(table)
+answers = estimator.to_frame()
+columns = ["score", "probability", "label"]
+print(answers.sort_values("score", ascending=False)[columns].head(3).round(2))
+
+# Columns in another order would be a mistake, and are refused.
+try:
+    estimator.predict(table[sorted(table.columns)])
+except ValueError as error:
+    print(str(error).splitlines()[-1])

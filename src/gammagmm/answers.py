@@ -1,0 +1,102 @@
+"""What a fitted estimator answers: scores, labels, probabilities, decisions, pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gammagmm._checks import check_probability, explain_rows
+from gammagmm.detectors import score_rows
+from gammagmm.frames import row_frame
+from gammagmm.threshold import anomaly_probability, cost_cut, cut_off, is_anomaly
+
+__all__ = ["Answers"]
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int_]
+
+
+class Answers(BaseEstimator):
+    """The questions that a fitted `GammaGMM` takes; what it was fitted to are its attributes."""
+
+    # Set by `GammaGMM`, in __init__ and in fit.
+    detectors: Any
+    detectors_: dict[str, Any]
+    detector_info_: list[Any]
+    scaler_: Any
+    posterior_: Any
+    decision_scores_: Array
+    threshold_: float
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Consensus score of each row: the mean over detectors of its place in score space.
+
+        The training rows' minimum, mean and deviation are used; lower scores are clipped to that
+        minimum.
+        """
+        check_is_fitted(self)
+        X = self._check_rows(X, reset=False)
+        return self.scaler_.transform(self._raw_scores(X)).mean(axis=1)
+
+    def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Labels:
+        """Labels of the rows of `X`: 1 anomaly, 0 normal.
+
+        Without `costs` the rows above `threshold_`, the cut at the posterior mean. With `costs` =
+        (false_alarm, miss) the rows whose probability exceeds false_alarm / (false_alarm + miss);
+        equal costs cut at the posterior median.
+        """
+        if costs is None:
+            return is_anomaly(self.decision_function(X), self.threshold_)
+        return is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probabilities of normal and anomaly, shape (n_rows, 2).
+
+        The second column is P(gamma > share of training rows scored at least as high): the
+        posterior probability that the row lies inside the anomalous share *if the consensus
+        ranking is right*.
+        """
+        scores = self.decision_function(X)
+        p_anomaly = anomaly_probability(self.posterior_, scores, self.decision_scores_)
+        return np.column_stack([1.0 - p_anomaly, p_anomaly])
+
+    def labels_at(self, gamma: float) -> Labels:
+        """Labels of the training rows if the share of anomalies were `gamma`."""
+        check_is_fitted(self)
+        check_probability("gamma", gamma)
+        return is_anomaly(self.decision_scores_, cut_off(self.decision_scores_, gamma))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the posterior; returns the axes."""
+        check_is_fitted(self)
+        return self.posterior_.plot(ax)
+
+    def to_frame(self) -> Any:
+        """The training rows as a pandas DataFrame, with the index they came with.
+
+        Columns: score (the consensus), probability, label, and score_NAME for each detector.
+        """
+        check_is_fitted(self)
+        return row_frame(self)
+
+    def _check_rows(self, X: ArrayLike, *, reset: bool) -> Array:
+        try:
+            rows: Array = validate_data(
+                self, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
+            )
+        except (TypeError, ValueError) as error:
+            raise explain_rows(X, error) from error
+        return rows
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.detectors, str) and self.detectors == "precomputed"
+
+    def _raw_scores(self, X: Array) -> Array:
+        if not self._is_precomputed:
+            return score_rows(self.detectors_, X)
+        return X[:, [info.status == "ok" for info in self.detector_info_]]

@@ -1,0 +1,47 @@
+"""The estimator's parameters -> constraints and settings, or what is wrong with one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gammagmm._checks import check_count, check_positive
+from gammagmm.backends import check_backend
+from gammagmm.link import Constraints
+from gammagmm.presets import MIN_ROWS
+from gammagmm.prior import MixturePrior
+from gammagmm.progress import check_progress
+
+__all__ = ["AUTO_FIT_ROWS", "check_parameters", "fit_rows"]
+
+AUTO_FIT_ROWS = 20_000
+"""What ``max_fit_rows="auto"`` means."""
+
+
+def check_parameters(estimator: Any) -> Constraints:
+    """Constraints on gamma of a `GammaGMM`, once each of its parameters has been found valid."""
+    minima = {"n_components": 1, "n_runs": 1, "n_draws": 2, "max_restarts": 0, "max_iter": 1}
+    for name, minimum in minima.items():
+        check_count(name, getattr(estimator, name), minimum)
+    check_positive("tol", estimator.tol)
+    check_backend(estimator.backend, estimator.device)
+    fit_rows(estimator.max_fit_rows)
+    if estimator.detector_timeout is not None:
+        check_positive("detector_timeout", estimator.detector_timeout)
+    check_progress(estimator.progress, estimator.verbose)
+    prior = estimator.mixture_prior
+    if not isinstance(prior, MixturePrior | None):
+        raise TypeError(f"mixture_prior must be a MixturePrior or None, got {prior!r}.")
+    return Constraints(estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma)
+
+
+def fit_rows(max_fit_rows: Any) -> int | None:
+    """The most rows that a detector of superlinear cost is fitted on; None for any number."""
+    if max_fit_rows is None:
+        return None
+    if isinstance(max_fit_rows, str):
+        if max_fit_rows != "auto":
+            expected = 'max_fit_rows must be "auto", a whole number or None'
+            raise ValueError(f"{expected}, got {max_fit_rows!r}.")
+        return AUTO_FIT_ROWS
+    check_count("max_fit_rows", max_fit_rows, MIN_ROWS)
+    return int(max_fit_rows)

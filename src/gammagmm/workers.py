@@ -1,0 +1,57 @@
+"""A function and its arguments -> its result from a process of its own, or within a time limit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import wait
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+__all__ = ["OutOfTimeError", "one_thread", "run_alone"]
+
+Result = TypeVar("Result")
+
+
+class OutOfTimeError(TimeoutError):
+    """The function did not return in time, and its process was ended."""
+
+
+def run_alone(function: Callable[..., Result], *args: Any, timeout: float | None = None) -> Result:
+    """What ``function(*args)`` returns or raises in a new process, which is ended afterwards.
+
+    Whatever the function does to the process's state, or to the process, stays there: one that
+    dies raises `BrokenProcessPool`, one that takes more than `timeout` seconds `OutOfTimeError`.
+
+    >>> run_alone(divmod, 7, 3)
+    (2, 1)
+    """
+    # Python's own pools would run the user's main module anew in the new process.
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    executor = ProcessPoolExecutor(max_workers=1)
+    try:
+        # The imports that the arguments bring along are no part of the work that is timed.
+        executor.submit(_take, *args).result()
+        future = executor.submit(function, *args)
+        if not wait([future], timeout).done:
+            raise OutOfTimeError(f"no result after {timeout} s")
+        result: Result = future.result()
+    finally:
+        executor.shutdown(kill_workers=True)
+    return result
+
+
+def _take(*args: Any) -> None:
+    """Nothing; the arguments have been loaded by then."""
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """BLAS and OpenMP on one thread, as in every worker process: the same bits for any `n_jobs`.
+
+    The limit holds for the whole process, so that only its main thread may set it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    return threadpool_limits(limits=1) if is_main else nullcontext()

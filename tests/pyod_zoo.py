@@ -1,0 +1,75 @@
+"""Every detector class of the installed PyOD, found in its source, and those left out and why."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pyod.models
+
+BASES = {"BaseDetector", "BaseDeepLearningDetector"}
+
+# The reason, and whom it keeps out. Anyone new in PyOD is tested until named here.
+SKIPPED = {
+    "PyTorch": (
+        *("AE1SVM", "ALAD", "AnoGAN", "AutoEncoder", "BaseDeepLearningDetector", "DIF"),
+        *("DeepSVDD", "DevNet", "LUNAR", "MO_GAAL", "SO_GAAL", "VAE"),
+    ),
+    "graphs": ("ANOMALOUS", "AnomalyDAE", "CONAD", "CoLA", "DOMINANT", "GUIDE", "Radar", "SCAN"),
+    "time series": (
+        *("AnomalyTransformer", "KShape", "LSTMAD", "MatrixProfile", "SAND", "SpectralResidual"),
+        "TimeSeriesOD",
+    ),
+    "sound, pictures and text": ("AudioAE", "EmbeddingOD", "MultiModalOD"),
+    "labels": ("XGBOD",),
+    "combo": ("FeatureBagging",) if find_spec("combo") is None else (),
+    # It takes numbers only, and draws projections that no seed reaches.
+    "suod": ("SUOD",),
+}
+
+
+def find_detectors():
+    """Module and file of each detector class, by its name."""
+    found = {}
+    for module in pkgutil.iter_modules(pyod.models.__path__):
+        path = Path(pyod.models.__path__[0], f"{module.name}.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and BASES & {b.id for b in _plain(node.bases)}:
+                found[node.name] = (f"pyod.models.{module.name}", path)
+    return found
+
+
+def _plain(bases):
+    return [base for base in bases if isinstance(base, ast.Name)]
+
+
+FOUND = find_detectors()
+TABULAR = sorted(set(FOUND) - {name for names in SKIPPED.values() for name in names})
+
+
+def make_detector(name, contamination):
+    """The detector with that contamination, seeded where it can be, and otherwise as it comes."""
+    detector_class = getattr(importlib.import_module(FOUND[name][0]), name)
+    options = {"random_state": 0} if takes_seed(detector_class) else {}
+    if name == "LSCP":
+        from pyod.models.lof import LOF
+
+        options |= {"detector_list": [LOF(n_neighbors=5), LOF(n_neighbors=10)], "n_bins": 2}
+    return detector_class(contamination=contamination, **options)
+
+
+def takes_seed(detector_class):
+    return "random_state" in inspect.signature(detector_class.__init__).parameters
+
+
+def rows_for(name, n_rows, seed):
+    """Rows of three columns, one for those that take no more, with a few far from the rest."""
+    rng = np.random.default_rng(seed)
+    n_far = n_rows // 12
+    rows = np.vstack([rng.normal(size=(n_rows - n_far, 3)), rng.normal(5.0, 1.0, size=(n_far, 3))])
+    return rows[:, :1] if name == "MAD" else rows

@@ -1,0 +1,92 @@
+"""The estimator's parameters: what is refused, and what the others mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gammagmm import GammaGMM
+from gammagmm.errors import DetectorWarning, GammaGMMWarning, Note
+from gammagmm.parameters import AUTO_FIT_ROWS, check_parameters, fit_rows
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "match"),
+    [
+        ({"max_fit_rows": "all"}, ValueError, r'must be "auto", a whole number or None, got \'all'),
+        ({"max_fit_rows": 9}, ValueError, r"max_fit_rows must be at least 10, got 9"),
+        ({"max_fit_rows": 50.5}, TypeError, r"max_fit_rows must be a whole number, got 50.5"),
+        ({"detector_timeout": 0}, ValueError, r"detector_timeout must be a finite number above 0"),
+        ({"detector_timeout": "1 s"}, TypeError, r"detector_timeout must be a number, got '1 s'"),
+        ({"progress": 1}, TypeError, r"progress must be a function or None, got 1"),
+        ({"mixture_prior": 1.0}, TypeError, r"mixture_prior must be a MixturePrior or None, got"),
+        ({"n_runs": 0}, ValueError, r"n_runs must be at least 1, got 0"),
+    ],
+)
+def test_refused(parameters, error, match):
+    with pytest.raises(error, match=match):
+        check_parameters(GammaGMM(**parameters))
+
+
+def test_meaning_of_max_fit_rows():
+    assert fit_rows("auto") == AUTO_FIT_ROWS == 20_000
+    assert fit_rows(np.int64(50)) == 50
+    assert fit_rows(None) is None
+
+
+@pytest.fixture
+def rows():
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    X[:6] += 5.0
+    return X
+
+
+def make(**parameters):
+    small = {"n_components": 8, "n_runs": 2, "n_draws": 50, "max_restarts": 1, "random_state": 0}
+    return GammaGMM(["KNN", "HBOS", "IForest"], **small | parameters)
+
+
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")  # the data are few
+def test_a_subset_is_recorded(rows):
+    exact, subset = make(max_fit_rows=None).fit(rows), make(max_fit_rows=60).fit(rows)
+    assert [info.n_rows for info in subset.detector_info_] == [60, 150, 150]
+    told = "fitted on 60 random rows of 150; the others are scored as new rows"
+    assert Note("detectors", "KNN", told) in subset.notes_
+    assert not np.array_equal(subset.scores_[:, 0], exact.scores_[:, 0])
+    np.testing.assert_array_equal(subset.scores_[:, 1:], exact.scores_[:, 1:])
+    np.testing.assert_array_equal(make().fit(rows).scores_, exact.scores_)
+
+
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")  # the data are few
+def test_progress_reaches_the_callback(rows, capsys):
+    events = []
+    estimator = make(progress=lambda *event: events.append(event), verbose=1).fit(rows)
+    assert sorted(event[0] for event in events) == sorted(2 * estimator.detector_names_)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "detectors: 100%" in err
+
+
+class Sleeper:
+    def fit(self, X):
+        import time
+
+        time.sleep(60)
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+def test_a_detector_past_its_time_is_left_out_of_the_answer(rows):
+    estimator = make(detector_timeout=2.0)
+    estimator.detectors = {"KNN": "KNN", "slow": Sleeper(), "IForest": "IForest"}
+    with pytest.warns(GammaGMMWarning) as record:
+        estimator.fit(rows)
+    assert [str(w.message) for w in record if w.category is DetectorWarning] == [
+        "Detector slow was left out: it took longer than detector_timeout=2.0 s."
+    ]
+    assert estimator.detector_names_ == ["KNN", "IForest"]
+    assert estimator.detector_info_[1].status == "timeout"
+    assert Note("detectors", "slow", "left out: it took longer than detector_timeout=2.0 s") in (
+        estimator.notes_
+    )
