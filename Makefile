@@ -62,5 +62,5 @@ compare: install
 	$(BIN)/python experiments/subsample.py
 
 clean:
-	rm -rf build dist posterior.png .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist site posterior.png .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

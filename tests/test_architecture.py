@@ -56,6 +56,7 @@ LAYERS = [
 
 # The methods that draw, save and translate may reach down to what does.
 DOWNWARD = {("posterior", name) for name in ("plots", "saving", "interchange", "notebook")}
+DOWNWARD |= {("answers", "plots")}
 
 
 def imports(path):

@@ -378,7 +378,7 @@ class TestLeftOut:
             (Broken("constant"), "constant", "the same score for every row"),
             (Broken("nearly"), "constant", "the same score for every row"),
             (SVC(), "failed", "TypeError: .*'y'"),
-            (LSCP([KNN()]), "failed", "ValueError: detector_list needs 2 detectors or more"),
+            (LSCP([KNN()]), "failed", "ValueError: detector_list needs 2 detectors"),
         ],
     )
     def test_one_is_left_out(self, detector, status, reason):
@@ -570,6 +570,17 @@ class TestMaxFitRows:
         factor = LocalOutlierFactor(novelty=True).fit(X[rows])
         np.testing.assert_array_equal(fitted.scores[others, 0], -factor.score_samples(X[others]))
         np.testing.assert_array_equal(fitted.scores[rows, 0], -factor.negative_outlier_factor_)
+
+    def test_scores_that_tell_the_subset_from_the_others_are_left_out(self):
+        X = 100.0 * make_X(200)  # no row is near another, as the SVM's kernel sees it
+        match = (
+            r"OCSVM was left out: ValueError: its scores tell the 90 rows it was fitted on from "
+            r"the others \(Kolmogorov-Smirnov distance 1\.00\): scale the columns, or set max_fit"
+        )
+        with pytest.warns(DetectorWarning, match=match):
+            fitted = fit(["KNN", "OCSVM", "LOF"], X, max_fit_rows=90)
+        assert list(fitted.detectors) == ["KNN", "LOF"]
+        assert list(fit(["KNN", "OCSVM"], X / 100.0, max_fit_rows=90).detectors) == ["KNN", "OCSVM"]
 
     def test_nested_and_derived_ones_count(self):
         class Nearest(KNN):

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -184,5 +185,6 @@ def rewrite(path):
 
 
 if __name__ == "__main__":
-    for page in PAGES:
-        rewrite(page)
+    with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
+        for page in PAGES:
+            rewrite(page)

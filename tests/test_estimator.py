@@ -241,7 +241,7 @@ def test_small_data_is_noted(rng):
     with pytest.warns(NoSolutionWarning, match="No solution in any of 2 runs"):
         estimator.fit(rng.normal(size=(15, 2)))
     messages = [note.message for note in estimator.notes_]
-    assert "n_neighbors lowered from 20 to 14: the data have 15 rows" in messages
+    assert "n_neighbors lowered from 20 to 14: it is fitted on 15 rows" in messages
     assert "lowered from 100 to 14: there are 15 rows" in messages
 
 

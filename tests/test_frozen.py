@@ -339,7 +339,7 @@ class TestLSCP:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"detector_list": [LOF()]}, "detector_list needs 2 detectors, got 1"),
+            ({"detector_list": [LOF()]}, "detector_list needs 2 detectors or more, got 1"),
             ({"local_region_size": 151}, "local_region_size=151 must lie between 1 and the .*150"),
             ({"local_region_size": 0}, "local_region_size=0 must lie between"),
             ({"n_bins": 0}, "n_selected=1 must lie between 1 and the number of bins, 0"),

@@ -75,6 +75,13 @@ class Answers(BaseEstimator):
         check_is_fitted(self)
         return self.posterior_.plot(ax)
 
+    def plot_steps(self, axes: Any = None) -> Any:
+        """Draw the four steps of the paper's Figure 1; returns the four axes."""
+        from gammagmm.plots import plot_steps
+
+        check_is_fitted(self)
+        return plot_steps(self, axes)
+
     def to_frame(self) -> Any:
         """The training rows as a pandas DataFrame, with the index they came with.
 

@@ -32,6 +32,9 @@ __all__ = [
 FloatArray: TypeAlias = NDArray[np.float64]
 Status: TypeAlias = Literal["ok", "failed", "timeout", "constant"]
 
+MAX_DISTANCE = 0.5
+"""Kolmogorov-Smirnov distance of a subset's own scores from the new rows' that is refused."""
+
 
 @dataclass(frozen=True)
 class DetectorInfo:
@@ -247,7 +250,19 @@ def _spread(own: FloatArray, detector: Any, X: FloatArray, rows: Any) -> FloatAr
     is_new[rows] = False
     scores = np.empty(len(X))
     scores[rows], scores[is_new] = own, _new_scores(detector, X[is_new])
+    _check_alike(own, scores[is_new])
     return scores
+
+
+def _check_alike(own: FloatArray, new: FloatArray) -> None:
+    """Refuse scores that tell the rows fitted on from the others, which chance alone chose."""
+    from scipy.stats import ks_2samp
+
+    distance = float(ks_2samp(own, new).statistic)
+    if distance > MAX_DISTANCE:
+        told = f"its scores tell the {len(own)} rows it was fitted on from the others"
+        mend = "scale the columns, or set max_fit_rows=None"
+        raise ValueError(f"{told} (Kolmogorov-Smirnov distance {distance:.2f}): {mend}")
 
 
 def _seeded(detector: Any, rng: np.random.Generator) -> Any:

@@ -93,7 +93,8 @@ class LSCP(_Frozen, lscp.LSCP):
     def _check_parameters(self, n_rows: int) -> None:
         """Refuse detectors and sizes that no region can be made with."""
         if len(self.detector_list) < 2:
-            raise ValueError(f"detector_list needs 2 detectors, got {len(self.detector_list)}.")
+            n_detectors = len(self.detector_list)
+            raise ValueError(f"detector_list needs 2 detectors or more, got {n_detectors}.")
         for detector in self.detector_list:
             check_detector(detector)
         if not 1 <= self.local_region_size <= n_rows:
@@ -216,8 +217,8 @@ class COPOD(_TailDetector, copod.COPOD):
     Examples
     --------
     >>> copod = COPOD().fit([[0.0], [1.0], [2.0], [9.0]])
-    >>> copod.decision_function([[1.5], [9.0], [99.0]]).round(2).tolist()
-    [0.69, 1.39, 1.39]
+    >>> copod.decision_function([[0.5], [9.0], [99.0]]).round(2).tolist()
+    [0.84, 1.39, 1.39]
     """
 
     @staticmethod
@@ -231,8 +232,8 @@ class ECOD(_TailDetector, ecod.ECOD):
     Examples
     --------
     >>> ecod = ECOD().fit([[0.0], [1.0], [2.0], [9.0]])
-    >>> ecod.decision_function([[1.5], [9.0], [99.0]]).round(2).tolist()
-    [0.69, 1.39, 1.39]
+    >>> ecod.decision_function([[0.5], [9.0], [99.0]]).round(2).tolist()
+    [1.39, 1.39, 1.39]
     """
 
     @staticmethod

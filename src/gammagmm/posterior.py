@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.signal import find_peaks
 
 from gammagmm._checks import as_generator, check_count, check_probability
 from gammagmm.betas import BetaMixture
@@ -127,6 +126,8 @@ class GammaPosterior:
 
         A hump counts when it rises above its surroundings by `prominence` of the highest density.
         """
+        from scipy.signal import find_peaks  # a third of this package's import time
+
         if self.is_degenerate:
             return np.empty(0)
         grid = self.betas.grid()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
@@ -34,7 +35,7 @@ def run_alone(function: Callable[..., Result], *args: Any, timeout: float | None
     executor = ProcessPoolExecutor(max_workers=1)
     try:
         # The imports that the arguments bring along are no part of the work that is timed.
-        executor.submit(_take, *args).result()
+        executor.submit(_prepare, *args).result()
         future = executor.submit(function, *args)
         if not wait([future], timeout).done:
             raise OutOfTimeError(f"no result after {timeout} s")
@@ -44,8 +45,11 @@ def run_alone(function: Callable[..., Result], *args: Any, timeout: float | None
     return result
 
 
-def _take(*args: Any) -> None:
-    """Nothing; the arguments have been loaded by then."""
+def _prepare(*args: Any) -> None:
+    """Make the new process ready; the arguments have been loaded by then."""
+    # The semaphore of tqdm's lock between processes would outlive a process that is ended.
+    if "tqdm" in sys.modules:
+        sys.modules["tqdm"].tqdm.set_lock(threading.RLock())
 
 
 def one_thread() -> AbstractContextManager[Any]:
