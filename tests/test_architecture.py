@@ -26,6 +26,7 @@ LAYERS = [
     "presets",
     "progress",
     "workers",
+    "scoring",
     "detectors",
     "scores",
     "prior",

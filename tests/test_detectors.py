@@ -24,6 +24,7 @@ from pyod.models.lof import LOF
 from pyod.models.lscp import LSCP
 from pyod.models.ocsvm import OCSVM
 from pyod.models.pca import PCA
+from pyod.models.sos import SOS
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
@@ -318,6 +319,12 @@ class TestSmallData:
         assert made["LOF"].n_neighbors == 11
         assert [lof.n_neighbors for lof in made["LSCP"].detector_list] == [10] * 4
 
+    def test_bins(self):
+        made, notes = resolve_detectors([HBOS(n_bins=50), LODA(n_bins=50), HBOS()], 12)
+        told = "n_bins lowered from 50 to 12: it is fitted on 12 rows"
+        assert notes == [Note("detectors", "HBOS", told), Note("detectors", "LODA", told)]
+        assert [detector.n_bins for detector in made.values()] == [12, 12, 10]
+
     def test_users_objects_are_lowered_as_copies(self):
         X = make_X(15, 2)
         knn, factor = KNN(n_neighbors=50), LocalOutlierFactor(n_neighbors=np.int64(30))
@@ -581,6 +588,21 @@ class TestMaxFitRows:
             fitted = fit(["KNN", "OCSVM", "LOF"], X, max_fit_rows=90)
         assert list(fitted.detectors) == ["KNN", "LOF"]
         assert list(fit(["KNN", "OCSVM"], X / 100.0, max_fit_rows=90).detectors) == ["KNN", "OCSVM"]
+
+    @pytest.mark.parametrize("n_new", [1, 2, 5])
+    def test_few_new_rows_are_no_reason_to_refuse(self, n_new):
+        X = make_X(200)
+        fitted = fit(["KNN", "LOF", "OCSVM", "LSCP"], X, max_fit_rows=200 - n_new)
+        assert [info.status for info in fitted.info] == ["ok"] * 4
+
+    def test_detectors_that_score_batches_see_all_rows_or_none(self):
+        X = make_X(60)
+        match = (
+            r"SOS was left out: ValueError: it scores rows by their batch, not by a fit: set max"
+        )
+        with pytest.warns(DetectorWarning, match=match):
+            fit(["KNN", SOS(), "LOF"], X, max_fit_rows=40)
+        assert "SOS" in fit(["KNN", SOS()], X).detectors
 
     def test_nested_and_derived_ones_count(self):
         class Nearest(KNN):

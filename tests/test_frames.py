@@ -151,3 +151,14 @@ def test_dates_beside_numbers_are_refused_by_the_name_of_their_column(data):
     frame = pd.DataFrame(data, columns=NAMES).assign(when=pd.Timestamp("2026-01-01"))
     with pytest.raises(TypeError, match=r"drop or encode the columns 'when' \(datetime64"):
         make_estimator().fit(frame)
+
+
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")  # the data are few
+def test_an_index_with_repeats_keeps_its_rows():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    table = pd.DataFrame(X, columns=["a", "b", "c"], index=[0, 1] * 20)
+    fitted = GammaGMM(["KNN", "LOF"], p_high=0.6, n_runs=1, n_draws=20, max_restarts=1)
+    fitted.set_params(random_state=0).fit(table)
+    frame = fitted.to_frame()
+    assert frame.index.tolist() == [0, 1] * 20
+    np.testing.assert_array_equal(frame["score_KNN"], fitted.scores_[:, 0])

@@ -111,14 +111,14 @@ def _progress_bar(total: int) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    at_work: list[str] = []
+    at_work: set[str] = set()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("detectors", total=total)
 
         def show(name: str, state: str, seconds: float) -> None:
-            at_work.append(name) if state == "started" else at_work.remove(name)
-            step = "fitting mixtures" if not at_work else f"detectors: {', '.join(at_work)}"
+            at_work.discard(name) if state != "started" else at_work.add(name)
+            step = "fitting mixtures" if not at_work else f"detectors: {', '.join(sorted(at_work))}"
             bar.update(task, description=step, advance=float(state != "started"))
 
         yield show

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,11 +13,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import OutlierMixin
 
-from gammagmm.presets import cost_rank, detector_parts, is_superlinear, uses_torch
+from gammagmm.presets import cost_rank, is_superlinear, uses_torch
 from gammagmm.progress import Progress, quiet
-from gammagmm.workers import OutOfTimeError, one_thread, run_alone
+from gammagmm.scoring import fit_scores, fit_subset, new_scores, seeded
+from gammagmm.workers import OutOfTimeError, run_alone
 
 __all__ = [
     "DetectorInfo",
@@ -31,9 +30,6 @@ __all__ = [
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Status: TypeAlias = Literal["ok", "failed", "timeout", "constant"]
-
-MAX_DISTANCE = 0.5
-"""Kolmogorov-Smirnov distance of a subset's own scores from the new rows' that is refused."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +94,9 @@ def fit_detectors(
     """Training scores (n, M) of the detectors that ran, each fitted on its own copy of X (n, d).
 
     They are each detector's own scores of the rows it was fitted on, never re-scored. Seeds left
-    unset come from `rng`; `n_jobs` changes no bit. A detector that raises, dies or outlasts its
-    time keeps its record only.
+    unset come from `rng`; `n_jobs` changes no bit, but for BLAS in a thread that is not the main
+    one. A detector that raises or outlasts its time keeps its record only; so does one that dies,
+    if it has a worker to die in: with ``n_jobs`` above 1 or a ``timeout``.
     """
     # Deviation D1: the published script scores the training rows anew, as if they were new.
     tasks = _plan(detectors, len(X), rng, settings)
@@ -131,8 +128,8 @@ def _score_safely(detector: Any, X: FloatArray) -> FloatArray:
     """Scores (n,) of new rows; networks that are not ours may move PyTorch's random state."""
     is_ours = type(detector).__module__ == "gammagmm.neural"
     if uses_torch(detector) and not is_ours:
-        return run_alone(_new_scores, detector, X)
-    return _new_scores(detector, X)
+        return run_alone(new_scores, detector, X, preload=detector)
+    return new_scores(detector, X)
 
 
 def _plan(
@@ -167,13 +164,16 @@ def _run(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list[_Outc
     except _WorkersFailedError:
         names = {outcome.info.name for outcome in done}
         again = [replace(task, is_alone=True) for task in tasks if task.name not in names]
-        done.extend(_outcomes(again, X, settings))
+        # A thread is enough to wait for a process, and takes what cannot be sent to a worker.
+        done.extend(_outcomes(again, X, settings, prefer="threads"))
     return done
 
 
-def _outcomes(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> Iterator[_Outcome]:
+def _outcomes(
+    tasks: list[_Task], X: FloatArray, settings: FitSettings, prefer: str | None = None
+) -> Iterator[_Outcome]:
     """Outcomes as they come; `progress` hears of each task when a worker must have taken it."""
-    waiting, results = iter(tasks), _start(tasks, X, settings.n_jobs)
+    waiting, results = iter(tasks), _start(tasks, X, settings.n_jobs, prefer)
     _tell_started(islice(waiting, effective_n_jobs(settings.n_jobs)), settings.progress)
     while (outcome := _next(results)) is not None:
         settings.progress(outcome.info.name, outcome.info.status, outcome.info.seconds)
@@ -181,16 +181,21 @@ def _outcomes(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> Itera
         yield outcome
 
 
-def _start(tasks: list[_Task], X: FloatArray, n_jobs: int | None) -> Iterator[_Outcome]:
+def _start(
+    tasks: list[_Task], X: FloatArray, n_jobs: int | None, prefer: str | None
+) -> Iterator[_Outcome]:
+    """The tasks handed to workers; an iterator of their outcomes."""
     parallel = Parallel(
         n_jobs,
-        # Where every detector has its own process, a thread is enough to wait for it.
-        prefer="threads" if all(task.is_alone for task in tasks) else None,
+        prefer=prefer,
         batch_size=1,
         pre_dispatch="all",
         return_as="generator_unordered",
     )
-    results: Iterator[_Outcome] = parallel(delayed(_fit_task)(task, X) for task in tasks)
+    try:
+        results: Iterator[_Outcome] = parallel(delayed(_fit_task)(task, X) for task in tasks)
+    except Exception as error:
+        raise _WorkersFailedError from error
     return results
 
 
@@ -213,7 +218,7 @@ def _fit_task(task: _Task, X: FloatArray) -> _Outcome:
     status: Status = "failed"
     try:
         if task.is_alone:
-            return run_alone(_fit_here, task, X, timeout=task.timeout)
+            return run_alone(_fit_here, task, X, timeout=task.timeout, preload=task)
         return _fit_here(task, X)
     except OutOfTimeError:
         status, reason = "timeout", f"it took longer than detector_timeout={task.timeout} s"
@@ -230,63 +235,8 @@ def _fit_here(task: _Task, X: FloatArray) -> _Outcome:
     """Outcome of a task that succeeds, in this process."""
     start = time.perf_counter()
     X = np.array(X, dtype=np.float64, order="C")
-    rows = slice(None) if task.rows is None else task.rows
-    # Scores that are not finite are reported under the detector's name instead.
-    with one_thread(), np.errstate(all="ignore"):
-        detector = _seeded(task.detector, task.rng)
-        own = _fit_scores(detector, X[rows])
-        if own.shape != (n_rows := len(X[rows]),):
-            raise ValueError(f"scores of shape {own.shape}, expected ({n_rows},)")
-        scores = _spread(own, detector, X, rows)
+    detector = seeded(task.detector, task.rng)
+    scores = fit_scores(detector, X) if task.rows is None else fit_subset(detector, X, task.rows)
+    n_rows = len(X) if task.rows is None else len(task.rows)
     info = DetectorInfo(task.name, "ok", "", time.perf_counter() - start, n_rows)
     return _Outcome(info, detector, scores)
-
-
-def _spread(own: FloatArray, detector: Any, X: FloatArray, rows: Any) -> FloatArray:
-    """Scores (n,) of all rows X: `own` for those fitted on, the others scored as new rows."""
-    if len(own) == len(X):
-        return own
-    is_new = np.ones(len(X), dtype=bool)
-    is_new[rows] = False
-    scores = np.empty(len(X))
-    scores[rows], scores[is_new] = own, _new_scores(detector, X[is_new])
-    _check_alike(own, scores[is_new])
-    return scores
-
-
-def _check_alike(own: FloatArray, new: FloatArray) -> None:
-    """Refuse scores that tell the rows fitted on from the others, which chance alone chose."""
-    from scipy.stats import ks_2samp
-
-    distance = float(ks_2samp(own, new).statistic)
-    if distance > MAX_DISTANCE:
-        told = f"its scores tell the {len(own)} rows it was fitted on from the others"
-        mend = "scale the columns, or set max_fit_rows=None"
-        raise ValueError(f"{told} (Kolmogorov-Smirnov distance {distance:.2f}): {mend}")
-
-
-def _seeded(detector: Any, rng: np.random.Generator) -> Any:
-    """Copy of the detector in which every seed left unset comes from `rng`."""
-    detector = copy.deepcopy(detector)
-    for part in detector_parts(detector):
-        if getattr(part, "random_state", 0) is None:
-            part.random_state = int(rng.integers(2**31 - 1))
-    return detector
-
-
-def _fit_scores(detector: Any, X: FloatArray) -> FloatArray:
-    """Scores (n,) of the rows X that the detector is fitted on here."""
-    detector.fit(X)
-    if hasattr(detector, "decision_scores_"):  # PyOD's
-        return np.asarray(detector.decision_scores_, dtype=np.float64)
-    # LocalOutlierFactor would otherwise take a training row for its own neighbour.
-    factors = getattr(detector, "negative_outlier_factor_", None)
-    return _new_scores(detector, X) if factors is None else -np.asarray(factors)
-
-
-def _new_scores(detector: Any, X: FloatArray) -> FloatArray:
-    """Scores (n,) of new rows."""
-    if not isinstance(detector, OutlierMixin):
-        return np.asarray(detector.decision_function(X), dtype=np.float64)
-    score = getattr(detector, "score_samples", None) or detector.decision_function
-    return -np.asarray(score(X), dtype=np.float64)  # scikit-learn scores anomalies low

@@ -34,4 +34,4 @@ def row_frame(estimator: Any) -> Any:
     frame = pd.DataFrame(answers, index=estimator.index_, columns=["score", "probability"])
     frame["label"] = estimator.labels_
     raw = pd.DataFrame(estimator.scores_, index=frame.index, columns=estimator.detector_names_)
-    return frame.join(raw.add_prefix("score_"))
+    return pd.concat([frame, raw.add_prefix("score_")], axis=1)

@@ -24,6 +24,7 @@ __all__ = [
     "detector_parts",
     "is_superlinear",
     "resolve_detectors",
+    "scores_batches",
     "uses_torch",
 ]
 
@@ -62,9 +63,12 @@ LONGEST_FIRST = ("VAE", "LSCP", "OCSVM", "AE", "KNN", "LOF", "IForest", "LODA", 
 SUPERLINEAR = {
     *("KNN", "LOF", "LSCP", "OCSVM", "LocalOutlierFactor", "OneClassSVM"),
     *("ABOD", "COF", "FeatureBagging", "HDBSCAN", "KDE", "KPCA", "LMDD", "LOCI", "LUNAR"),
-    *("ROD", "RGraph", "SOD", "SOS"),
+    *("QMCD", "ROD", "RGraph", "SOD", "SOS"),
 }
 """Class names of detectors whose time or memory grows faster than the rows."""
+
+BATCHES = {"COF", "LMDD", "LOCI", "ROD", "RGraph", "SOD", "SOS"}
+"""Class names of PyOD's detectors that score any rows by themselves, whatever the fit was on."""
 
 
 def resolve_detectors(
@@ -98,6 +102,11 @@ def is_superlinear(detector: Any) -> bool:
     """Whether the detector, or one inside it, is known to cost more than linear time."""
     classes = chain.from_iterable(type(part).__mro__ for part in detector_parts(detector))
     return any(cls.__name__ in SUPERLINEAR for cls in classes)
+
+
+def scores_batches(detector: Any) -> bool:
+    """Whether the detector's scores of new rows come from their batch, not from its fit."""
+    return any(cls.__name__ in BATCHES for cls in type(detector).__mro__)
 
 
 def cost_rank(detector: Any) -> int:
@@ -220,7 +229,8 @@ def _adapt(name: str, detector: Any, n_rows: int) -> Iterator[Note]:
     n_others = n_rows - 2 if hasattr(detector, "detector_list") else n_rows - 1
     limits = {"n_neighbors": n_others, "local_region_size": n_rows, "batch_size": n_rows}
     for part in detector_parts(detector):
-        for parameter, largest in limits.items():
+        has_bins = type(part).__name__ in ("HBOS", "LODA")  # LSCP's bins hold detectors
+        for parameter, largest in (limits | {"n_bins": n_rows} if has_bins else limits).items():
             size = getattr(part, parameter, None)
             if isinstance(size, int | np.integer) and size > largest:
                 setattr(part, parameter, largest)

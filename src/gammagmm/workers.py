@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -16,15 +16,22 @@ __all__ = ["OutOfTimeError", "one_thread", "run_alone"]
 Result = TypeVar("Result")
 
 
+STARTING = 120.0
+"""Seconds that a new process may take to import what it needs."""
+
+
 class OutOfTimeError(TimeoutError):
     """The function did not return in time, and its process was ended."""
 
 
-def run_alone(function: Callable[..., Result], *args: Any, timeout: float | None = None) -> Result:
+def run_alone(
+    function: Callable[..., Result], *args: Any, timeout: float | None = None, preload: Any = None
+) -> Result:
     """What ``function(*args)`` returns or raises in a new process, which is ended afterwards.
 
     Whatever the function does to the process's state, or to the process, stays there: one that
     dies raises `BrokenProcessPool`, one that takes more than `timeout` seconds `OutOfTimeError`.
+    The imports that `preload` brings along are not timed, if they take less than STARTING.
 
     >>> run_alone(divmod, 7, 3)
     (2, 1)
@@ -34,19 +41,21 @@ def run_alone(function: Callable[..., Result], *args: Any, timeout: float | None
 
     executor = ProcessPoolExecutor(max_workers=1)
     try:
-        # The imports that the arguments bring along are no part of the work that is timed.
-        executor.submit(_prepare, *args).result()
-        future = executor.submit(function, *args)
-        if not wait([future], timeout).done:
-            raise OutOfTimeError(f"no result after {timeout} s")
-        result: Result = future.result()
+        _wait(executor.submit(_prepare, preload), STARTING + timeout if timeout else None)
+        result: Result = _wait(executor.submit(function, *args), timeout)
     finally:
         executor.shutdown(kill_workers=True)
     return result
 
 
-def _prepare(*args: Any) -> None:
-    """Make the new process ready; the arguments have been loaded by then."""
+def _wait(future: Future[Result], timeout: float | None) -> Result:
+    if not wait([future], timeout).done:
+        raise OutOfTimeError(f"no result after {timeout} s")
+    return future.result()
+
+
+def _prepare(preload: Any) -> None:
+    """Make the new process ready; `preload` has been loaded by then."""
     # The semaphore of tqdm's lock between processes would outlive a process that is ended.
     if "tqdm" in sys.modules:
         sys.modules["tqdm"].tqdm.set_lock(threading.RLock())
