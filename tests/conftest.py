@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -13,6 +18,22 @@ from gammagmm.scores import fit_scaler
 @pytest.fixture
 def rng():
     return np.random.default_rng(20231)
+
+
+@pytest.fixture
+def killed_pid(tmp_path):
+    """File into which a process may write its number, to be killed for it."""
+    path = tmp_path / "pid"
+
+    def kill():
+        while not (path.exists() and path.read_text()):
+            time.sleep(0.01)
+        os.kill(int(path.read_text()), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    yield path
+    killer.join()
 
 
 @pytest.fixture

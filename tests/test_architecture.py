@@ -20,6 +20,7 @@ LAYERS = [
     "synthetic",
     "datasets",
     "tables",
+    "compiling",
     "regions",
     "frozen",
     "neural",

@@ -484,19 +484,9 @@ class TestDeathsAndTimeouts:
         fitted, _ = self.check(detectors, left_out, match, n_jobs=2, timeout=10.0)
         assert 10.0 <= fitted.info[1].seconds < 55.0
 
-    def test_killed_from_outside(self, tmp_path):
-        path = tmp_path / "pid"
-
-        def kill():
-            while not (path.exists() and path.read_text()):
-                time.sleep(0.01)
-            os.kill(int(path.read_text()), signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
+    def test_killed_from_outside(self, killed_pid):
         X = make_X()
-        fitted = fit(["KNN", SlowOnce(str(path)), "IForest"], X, n_jobs=2)
-        killer.join()
+        fitted = fit(["KNN", SlowOnce(str(killed_pid)), "IForest"], X, n_jobs=2)
         assert list(fitted.detectors) == ["KNN", "SlowOnce", "IForest"]
         np.testing.assert_array_equal(fitted.scores[:, 1], X[:, 0])
 

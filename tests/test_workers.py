@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from concurrent.futures.process import BrokenProcessPool
@@ -76,19 +75,9 @@ class TestRunAlone:
             run_alone(raise_timeout, timeout=30.0)
         assert not isinstance(caught.value, OutOfTimeError)
 
-    def test_killed_from_outside(self, tmp_path):
-        path = tmp_path / "pid"
-
-        def kill():
-            while not (path.exists() and path.read_text()):
-                time.sleep(0.01)
-            os.kill(int(path.read_text()), signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
+    def test_killed_from_outside(self, killed_pid):
         with pytest.raises(BrokenProcessPool):
-            run_alone(write_pid_and_sleep, path)
-        killer.join()
+            run_alone(write_pid_and_sleep, killed_pid)
 
 
 class TestOneThread:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from gammagmm.compiling import compiled
 
 __all__ = ["accumulate", "invert"]
 
@@ -32,21 +31,7 @@ _LOWEST = -80.0
 _REORDER = {"contract", "reassoc", "nsz", "nnan", "ninf", "arcp"}
 
 
-def _compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Numba's decorator, kept on disk where a folder for that can be written."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        try:
-            compiled = njit(nogil=True, error_model="numpy", cache=True, **options)(function)
-        except RuntimeError:  # no folder to keep it in
-            compiled = njit(nogil=True, error_model="numpy", **options)(function)
-        result: Callable[..., Any] = compiled
-        return result
-
-    return decorate
-
-
-@_compiled()
+@compiled()
 def accumulate(Z: Array, block_rows: int, weights: Array) -> tuple[Array, Array]:
     """Moments (n_blocks, K, n_features) and entropies (n_blocks,) of blocks of the rows `Z` (n, M).
 
@@ -63,7 +48,7 @@ def accumulate(Z: Array, block_rows: int, weights: Array) -> tuple[Array, Array]
     return moments, entropies
 
 
-@_compiled()
+@compiled()
 def _accumulate_block(Z: Array, weights: Array, moments: Array) -> float:
     """Add the moments of the rows `Z`, tile by tile, to `moments`; returns their entropy."""
     n_features, n_components = weights.shape
@@ -82,7 +67,7 @@ def _accumulate_block(Z: Array, weights: Array, moments: Array) -> float:
     return entropy
 
 
-@_compiled()
+@compiled()
 def _fill_features(Z: Array, phi: Array) -> None:
     """Write phi(s) = [1, s, s_i s_j for i <= j] of each row of `Z` into `phi`."""
     n_detectors = Z.shape[1]
@@ -96,7 +81,7 @@ def _fill_features(Z: Array, phi: Array) -> None:
                 column += 1
 
 
-@_compiled(fastmath=_REORDER)
+@compiled(fastmath=_REORDER)
 def _softmax(logits: Array) -> float:
     """Turn each row of `logits` into its softmax, in place; returns -sum of r log r."""
     entropy = 0.0
@@ -120,7 +105,7 @@ def _softmax(logits: Array) -> float:
     return entropy
 
 
-@_compiled(fastmath=_REORDER, inline="always")
+@compiled(fastmath=_REORDER, inline="always")
 def _exp(x: float) -> float:
     """exp(x) for -80 <= x <= 0 to 1e-14, in a form that compiles to vector instructions.
 
@@ -143,7 +128,7 @@ def _exp(x: float) -> float:
     return p * power_of_two
 
 
-@_compiled()
+@compiled()
 def invert(matrices: Array) -> tuple[Array, Array]:
     """Inverses (M, M, K) and the logarithms of the square roots of their determinants (K,).
 
@@ -167,7 +152,7 @@ def invert(matrices: Array) -> tuple[Array, Array]:
     return inverses, log_det
 
 
-@_compiled()
+@compiled()
 def _inverse_factors(matrices: Array) -> Array:
     """Upper-triangular L^-T (M, M, K) of the Cholesky factors L of `matrices` (M, M, K)."""
     size, _, n_matrices = matrices.shape
@@ -190,7 +175,7 @@ def _inverse_factors(matrices: Array) -> Array:
     return upper
 
 
-@_compiled(fastmath={"contract"}, inline="always")
+@compiled(fastmath={"contract"}, inline="always")
 def _subtract_product(total: Array, a: Array, b: Array) -> None:
     for k in range(len(total)):
         total[k] -= a[k] * b[k]

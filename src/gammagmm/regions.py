@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from sklearn.neighbors import KDTree
+
+from gammagmm.compiling import compiled
 
 __all__ = ["Ensemble", "Tree", "local_scores", "nearest_rows", "plant_tree"]
 
@@ -47,16 +47,6 @@ class Ensemble(NamedTuple):
     n_selected: int
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function compiled, and kept on disk where a folder for that can be written."""
-    try:
-        compiled = njit(nogil=True, error_model="numpy", cache=True)(function)
-    except RuntimeError:  # no folder to keep it in
-        compiled = njit(nogil=True, error_model="numpy")(function)
-    result: Callable[..., Any] = compiled
-    return result
-
-
 def plant_tree(X: NDArray[Any]) -> Tree:
     """Tree over the rows X (n, d), as scikit-learn builds it."""
     data, order, nodes, bounds = KDTree(X).get_arrays()
@@ -70,7 +60,7 @@ def plant_tree(X: NDArray[Any]) -> Tree:
     return Tree(np.ascontiguousarray(points), rows, np.ascontiguousarray(bounds))
 
 
-@_compiled
+@compiled()
 def nearest_rows(tree: Tree, queries: FloatArray, n_nearest: int) -> IntArray:
     """Numbers (n_queries, n_nearest) of the tree's rows nearest to each query, nearest first.
 
@@ -89,7 +79,7 @@ def nearest_rows(tree: Tree, queries: FloatArray, n_nearest: int) -> IntArray:
     return found
 
 
-@_compiled
+@compiled()
 def _search(tree: Tree, query: FloatArray, heap: Heap, stack: Stack) -> None:
     """Fill the heap with the rows nearest to the query."""
     nodes, bounds = stack
@@ -114,7 +104,7 @@ def _search(tree: Tree, query: FloatArray, heap: Heap, stack: Stack) -> None:
         n_waiting += 2
 
 
-@_compiled
+@compiled()
 def _box_squares(bounds: FloatArray, left: int, query: FloatArray) -> tuple[float, float]:
     """Squared distances from the query to the boxes of node `left` and of the node after it."""
     at_left, at_right = 0.0, 0.0
@@ -127,7 +117,7 @@ def _box_squares(bounds: FloatArray, left: int, query: FloatArray) -> tuple[floa
     return at_left, at_right
 
 
-@_compiled
+@compiled()
 def _fill_squares(points: FloatArray, query: FloatArray, squares: FloatArray) -> None:
     """Write the squared distances from the query to the points (d, n_places) to `squares`."""
     squares[:] = 0.0
@@ -138,7 +128,7 @@ def _fill_squares(points: FloatArray, query: FloatArray, squares: FloatArray) ->
             squares[i] += gap * gap
 
 
-@_compiled
+@compiled()
 def _offer(heap: Heap, squares: FloatArray, rows: IntArray) -> None:
     """Put each row that is nearer than the farthest in the heap in the place of that one."""
     kept_squares, kept_rows = heap
@@ -155,7 +145,7 @@ def _offer(heap: Heap, squares: FloatArray, rows: IntArray) -> None:
         kept_squares[hole], kept_rows[hole] = squares[i], rows[i]
 
 
-@_compiled
+@compiled()
 def _sort(heap: Heap) -> None:
     """Put the nearest first."""
     squares, rows = heap
@@ -167,7 +157,7 @@ def _sort(heap: Heap) -> None:
         squares[hole], rows[hole] = square, row
 
 
-@_compiled
+@compiled()
 def local_scores(ensemble: Ensemble, nearest: IntArray, scores: FloatArray) -> FloatArray:
     """LSCP's scores (n_rows,) of rows whose nearest rows and standardised scores are given.
 
@@ -188,7 +178,7 @@ def local_scores(ensemble: Ensemble, nearest: IntArray, scores: FloatArray) -> F
     return result
 
 
-@_compiled
+@compiled()
 def _fill_region(ensemble: Ensemble, nearest: IntArray, counts: IntArray, seen: IntArray) -> int:
     """Size of the region, whose rows are written to `seen`; 0 where there is none.
 
@@ -214,7 +204,7 @@ def _fill_region(ensemble: Ensemble, nearest: IntArray, counts: IntArray, seen: 
     return size if threshold >= min(ensemble.threshold, 1) else 0
 
 
-@_compiled
+@compiled()
 def _correlate(
     ensemble: Ensemble,
     region: IntArray,
@@ -238,7 +228,7 @@ def _correlate(
             correlations[m] = np.rint(correlations[m])
 
 
-@_compiled
+@compiled()
 def _standardise(values: FloatArray) -> bool:
     """Whether the values differ; if so they are centred and scaled to length 1, in place."""
     total, top, square = 0.0, 0.0, 0.0
@@ -258,7 +248,7 @@ def _standardise(values: FloatArray) -> bool:
     return square > 0.0  # NaN is not
 
 
-@_compiled
+@compiled()
 def _competent_mean(ensemble: Ensemble, correlations: FloatArray, scores: FloatArray) -> float:
     """Mean score of the detectors in the fullest bins of the histogram of the correlations."""
     first, last = np.min(correlations), np.max(correlations)
@@ -279,7 +269,7 @@ def _competent_mean(ensemble: Ensemble, correlations: FloatArray, scores: FloatA
     return total / n_competent
 
 
-@_compiled
+@compiled()
 def _bin_counts(values: FloatArray, edges: FloatArray) -> IntArray:
     """Number of values in each bin, as np.histogram counts them."""
     n_bins = len(edges) - 1
