@@ -17,6 +17,7 @@ MODULES = sorted(SOURCE.glob("*.py"))
 LAYERS = [
     "errors",
     "_checks",
+    "documents",
     "synthetic",
     "datasets",
     "tables",
@@ -48,6 +49,7 @@ LAYERS = [
     "threshold",
     "parameters",
     "frames",
+    "summary",
     "answers",
     "estimator",
     "shortcut",

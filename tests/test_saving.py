@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gammagmm import GammaPosterior, saving
+from gammagmm import GammaPosterior, documents
 from gammagmm.betas import BetaMixture
 from gammagmm.errors import SavedFileError
 from gammagmm.saving import posterior_from_text, posterior_to_text
@@ -93,13 +93,11 @@ def test_an_existing_file_stays_unless_told(posterior, tmp_path):
 
 def test_a_name_taken_meanwhile_is_refused(posterior, tmp_path, monkeypatch):
     path = tmp_path / "posterior.json"
-    write = saving.posterior_to_text
 
-    def write_slowly(posterior):
+    def write_slowly(descriptor):
         path.write_text("another's")
-        return write(posterior)
 
-    monkeypatch.setattr(saving, "posterior_to_text", write_slowly)
+    monkeypatch.setattr(os, "fsync", write_slowly)
     with pytest.raises(FileExistsError, match=r"posterior\.json exists already"):
         posterior.save(path)
     assert path.read_text() == "another's"
@@ -110,7 +108,7 @@ def test_a_file_system_without_links_serves_too(posterior, tmp_path, monkeypatch
     def refuse(self, target):
         raise PermissionError("no links here")
 
-    monkeypatch.setattr(saving.Path, "hardlink_to", refuse)
+    monkeypatch.setattr(documents.Path, "hardlink_to", refuse)
     posterior.save(tmp_path / "posterior.json")
     assert_same(GammaPosterior.load(tmp_path / "posterior.json"), posterior)
     with pytest.raises(FileExistsError, match=r"posterior\.json exists already"):
@@ -201,13 +199,13 @@ def test_a_pickle_is_never_run(tmp_path):
 def test_a_file_too_large_is_refused_unread(tmp_path):
     path = tmp_path / "large.json"
     with path.open("wb") as file:
-        file.truncate(saving.MAX_BYTES + 1)  # takes no room on the disk
+        file.truncate(documents.MAX_BYTES + 1)  # takes no room on the disk
     with pytest.raises(SavedFileError, match=r"it is larger than 64,000,000 bytes\."):
         GammaPosterior.load(path)
 
 
 def test_a_source_without_end_is_given_up(monkeypatch):
-    monkeypatch.setattr(saving, "MAX_BYTES", 1000)
+    monkeypatch.setattr(documents, "MAX_BYTES", 1000)
     with pytest.raises(SavedFileError, match=r"it is larger than 1,000 bytes\."):
         GammaPosterior.load("/dev/zero")
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gammagmm._checks import check_probability, explain_rows
 from gammagmm.detectors import score_rows
 from gammagmm.frames import row_frame
+from gammagmm.summary import FitSummary, summarise
 from gammagmm.threshold import anomaly_probability, cost_cut, cut_off, is_anomaly
 
 __all__ = ["Answers"]
@@ -89,6 +90,15 @@ class Answers(BaseEstimator):
         """
         check_is_fitted(self)
         return row_frame(self)
+
+    def summary(self) -> FitSummary:
+        """What the fit found and how, as plain values that can be saved as JSON.
+
+        Parameters, posterior, thresholds, detectors, runs, notes and versions; the rows, their
+        scores and the fitted detectors are not in it.
+        """
+        check_is_fitted(self)
+        return summarise(self)
 
     def _check_rows(self, X: ArrayLike, *, reset: bool) -> Array:
         try:

@@ -53,7 +53,7 @@ class NoContaminationError(ValueError):
 
 
 class SavedFileError(ValueError):
-    """A saved posterior cannot be read; the message says what is wrong with the file."""
+    """A saved posterior or summary cannot be read; the message says what is wrong with the file."""
 
 
 class TableError(ValueError):

@@ -1,0 +1,188 @@
+"""JSON files with a schema and a version: written whole or not at all, read with suspicion."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.errors import SavedFileError
+
+__all__ = ["Form", "Reader", "or_null", "read_document", "to_text", "write_document"]
+
+Array = NDArray[np.float64]
+Record = TypeVar("Record")
+
+MAX_BYTES = 64_000_000
+"""Larger files are refused unread: a posterior takes some 60 bytes a part."""
+
+_JSON_NAMES = {str: "text", int: "a whole number", bool: "true or false"}
+
+
+@dataclass(frozen=True)
+class Form:
+    """A kind of document: its schema, its newest version, and its name in messages."""
+
+    schema: str
+    version: int
+    noun: str
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """The fields that every document of this kind begins with."""
+        return {"schema": self.schema, "version": self.version}
+
+
+def to_text(data: dict[str, Any]) -> str:
+    """`data` as JSON, each float written so that it reads back as itself."""
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def write_document(text: str, path: Any, overwrite: bool = False) -> None:
+    """Write `text` to `path`, whole or not at all.
+
+    An existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
+    """
+    path = Path(path)
+    if not overwrite and os.path.lexists(path):
+        _refuse_existing(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        _place(part, path, overwrite)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_document(path: Any, reader: Reader) -> str:
+    """The text of the file at `path`, or a `SavedFileError`."""
+    with Path(path).open("rb") as file:
+        n_bytes = os.fstat(file.fileno()).st_size
+        # What is no plain file may give more than its size says.
+        content = b"" if n_bytes > MAX_BYTES else file.read(MAX_BYTES + 1)
+    if max(n_bytes, len(content)) > MAX_BYTES:
+        reader.refuse(f"it is larger than {MAX_BYTES:,} bytes")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        reader.refuse("it is no UTF-8 text")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Takes a document apart; whatever is not as its form promises is a `SavedFileError`."""
+
+    form: Form
+    where: str  # names the source in messages
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise, with the source and the `reason`."""
+        raise SavedFileError(
+            f"{self.where} cannot be read as a {self.form.noun}: {reason}."
+        ) from None
+
+    def parse(self, text: str) -> Any:
+        """What the JSON `text` holds."""
+        try:
+            return json.loads(text, object_pairs_hook=_unique)
+        except (ValueError, RecursionError) as error:
+            self.refuse(f"it is no JSON ({error})")
+
+    def check_header(self, data: Any) -> None:
+        """Refuse another schema and a version that is not ours."""
+        schema = data.get("schema") if isinstance(data, dict) else None
+        if schema != self.form.schema:
+            self.refuse(f"its schema must be {self.form.schema!r}, got {schema!r}")
+        version = data.get("version")
+        if type(version) is not int or version < 1:
+            self.refuse(f"its version must be a whole number above 0, got {version!r}")
+        if version > self.form.version:
+            reads = f"this gammagmm reads up to {self.form.version}"
+            self.refuse(f"it has version {version}, {reads}: upgrade gammagmm")
+
+    def check_fields(self, data: Any, names: set[str], name: str) -> None:
+        """Refuse what is no object with just these fields."""
+        if not isinstance(data, dict):
+            self.refuse(f"{name} must be an object, got {type(data).__name__}")
+        if wrong := sorted(data.keys() ^ names):
+            self.refuse(f"{name} lacks, or has beyond its fields: {', '.join(wrong)}")
+
+    def number(self, name: str, value: Any) -> float:
+        """A finite number; text, booleans, null and the like are refused."""
+        if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
+            self.refuse(f"{name} must hold finite numbers, got {_shown(value)}")
+        return float(value)
+
+    def numbers(self, name: str, value: Any) -> Array:
+        """A list of finite numbers."""
+        return np.array([self.number(name, item) for item in self.items(name, value)], dtype=float)
+
+    def items(self, name: str, value: Any) -> list[Any]:
+        """A list of anything."""
+        if not isinstance(value, list):
+            self.refuse(f"{name} must be a list, got {type(value).__name__}")
+        return value
+
+    def plain(self, name: str, value: Any, kind: type) -> Any:
+        """A text, whole number or boolean, by `kind`."""
+        if type(value) is not kind:
+            self.refuse(f"{name} must be {_JSON_NAMES[kind]}, got {_shown(value)}")
+        return value
+
+    def record(self, cls: type[Record], name: str, data: Any) -> Record:
+        """An object of the dataclass `cls` from its fields; null is NaN where a float belongs."""
+        hints = get_type_hints(cls)
+        self.check_fields(data, {field.name for field in fields(cls)}, name)  # type: ignore[arg-type]
+        return cls(**{key: self._value(f"{name}.{key}", data[key], hints[key]) for key in data})
+
+    def _value(self, name: str, value: Any, kind: Any) -> Any:
+        if get_origin(kind) is Literal:
+            if value not in get_args(kind):
+                self.refuse(f"{name} must be one of {get_args(kind)}, got {_shown(value)}")
+            return value
+        if kind is float:
+            return np.nan if value is None else self.number(name, value)
+        return self.plain(name, value, kind)
+
+
+def or_null(value: float) -> float | None:
+    """NaN, which JSON has not, as null."""
+    return None if np.isnan(value) else float(value)
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:40] if type(value) in (float, bool, str) else type(value).__name__
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of JSON with these members; a name that comes twice is refused."""
+    if len(made := dict(pairs)) < len(pairs):
+        raise ValueError("a name comes twice in one object")
+    return made
+
+
+def _place(part: Path, path: Path, overwrite: bool) -> None:
+    """Give `part` its name; a link is what fails where the name was taken meanwhile."""
+    if overwrite:
+        part.replace(path)
+        return
+    try:
+        path.hardlink_to(part)
+    except FileExistsError:
+        _refuse_existing(path)
+    except OSError:  # a file system without links
+        part.replace(path)
+
+
+def _refuse_existing(path: Path) -> NoReturn:
+    raise FileExistsError(f"{path} exists already: pass overwrite=True to replace it.") from None
