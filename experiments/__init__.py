@@ -1,0 +1,1 @@
+"""The paper's evaluation; not installed, and never imported by the package."""

@@ -1,0 +1,71 @@
+"""How good an estimate is, given the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gammagmm import GammaPosterior
+from gammagmm.betas import BetaMixture
+from gammagmm.threshold import cut_off, is_anomaly
+
+N_GRID = 1001
+BINS = np.linspace(0.0, 1.0, 11)
+
+
+def posterior_figures(posterior: GammaPosterior, truth: float) -> dict:
+    """Point, interval and probabilistic quality of a posterior.
+
+    `needed` is the mass of the smallest central interval that holds the truth, 2 |F(truth) - 1/2|:
+    a calibrated posterior makes it uniform over datasets.
+    """
+    low, high = posterior.interval()
+    cdf = float(posterior.cdf(truth))
+    return {
+        "mean": posterior.mean,
+        "median": posterior.median,
+        "std": posterior.std,
+        "low": low,
+        "high": high,
+        "modes": posterior.modes().tolist(),
+        "cdf_at_truth": cdf,
+        "needed": abs(2.0 * cdf - 1.0),
+        "covers": bool(low <= truth <= high),
+        "crps": crps(posterior, truth),
+    }
+
+
+def crps(posterior: GammaPosterior, truth: float) -> float:
+    """Continuous ranked probability score, the integral of (F(x) - [x >= truth])^2 over [0, 1]."""
+    # Beyond the truth and nearly all of the probability the integrand is nought.
+    end = max(truth, float(posterior.ppf(1.0 - 1e-9)))
+    parts = np.linspace(0.0, truth, N_GRID), np.linspace(truth, end, N_GRID)
+    below, above = (posterior.cdf(part) for part in parts)
+    return float(np.trapezoid(below**2, parts[0]) + np.trapezoid((1.0 - above) ** 2, parts[1]))
+
+
+def evaluate(S: np.ndarray, y: np.ndarray, share: float) -> dict[str, list[float]]:
+    """F1, FP / n and FN / n of each detector (columns of `S`) cut at `share`, as PyOD cuts."""
+    flagged = is_anomaly(S, cut_off(S, share))
+    hits = (flagged * y[:, None]).sum(axis=0)
+    n_flagged, n_anomalies = flagged.sum(axis=0), int(y.sum())
+    f1 = 2.0 * hits / np.maximum(n_flagged + n_anomalies, 1)
+    return {
+        "f1": f1.tolist(),
+        "false_alarms": ((n_flagged - hits) / len(y)).tolist(),
+        "misses": ((n_anomalies - hits) / len(y)).tolist(),
+    }
+
+
+def reliability(probability: np.ndarray, y: np.ndarray) -> dict[str, list[float]]:
+    """Rows, sum of their probabilities and anomalies among them, for ten bins of probability."""
+    place = np.clip(np.searchsorted(BINS, probability, side="right") - 1, 0, 9)
+    sums = {"rows": np.ones(len(y)), "probability": probability, "anomalies": y}
+    return {name: np.bincount(place, values, 10).tolist() for name, values in sums.items()}
+
+
+def beta_prior(gammas: np.ndarray) -> GammaPosterior:
+    """The Beta with the mean and the variance of these shares, as a posterior."""
+    mean, variance = gammas.mean(), gammas.var(ddof=1)
+    total = mean * (1.0 - mean) / variance - 1.0
+    parts = np.array([[1.0], [mean * total], [(1.0 - mean) * total]])
+    return GammaPosterior(0.0, BetaMixture(*parts))

@@ -1,0 +1,237 @@
+"""A trial -> its result, as plain values."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from experiments import data, methods, metrics
+from experiments.plan import Trial
+from gammagmm import GammaGMM
+from gammagmm.datasets import make_contaminated
+from gammagmm.errors import GammaGMMWarning
+from gammagmm.link import Constraints
+from gammagmm.saving import posterior_to_data
+from gammagmm.scores import LOG_OFFSET, fit_scaler
+from gammagmm.threshold import anomaly_probability
+
+Result = dict[str, Any]
+
+
+def run_trial(trial: Trial, plan: dict[str, Any]) -> Result:
+    """What the trial found, or the reason why it found nothing."""
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            # The results say which detectors were left out and which runs have no solution.
+            warnings.simplefilter("ignore", GammaGMMWarning)
+            found = {"status": "ok"} | KINDS[trial.kind](trial, plan)
+    except data.MissingDataError as error:
+        found = {"status": "no data", "reason": str(error)}
+    except Exception as error:
+        # A method of others that fails on a dataset is a result.
+        found = {"status": "failed", "reason": f"{type(error).__name__}: {error}"[:300]}
+    return {"trial": str(trial), **found, "seconds": round(time.perf_counter() - start, 3)}
+
+
+def scores(trial: Trial, plan: dict[str, Any]) -> Result:
+    """The detectors' scores into the cache; their quality at the true gamma."""
+    part = plan["collections"][trial.collection]
+    made = data.score(trial.collection, trial.dataset, part, plan["seed"])
+    best = metrics.evaluate(made.S, made.y, made.gamma)
+    return {"detectors": made.names, "info": made.info, **_truth(made), "at_truth": best}
+
+
+def gamma(trial: Trial, plan: dict[str, Any]) -> Result:
+    """The posterior with the defaults; what other answers and left-out parts would have given."""
+    made = data.scored(trial.collection, trial.dataset)
+    fitted = GammaGMM("precomputed", random_state=plan["seed"]).fit(made.S)
+    share = fitted.posterior_.mean
+    consensus = fitted.decision_scores_
+    probability = anomaly_probability(fitted.posterior_, consensus, consensus)
+    drawn, by_mean = methods.draw_runs(fitted.runs_, plan["seed"])
+    return {
+        **_truth(made),
+        "share": share,
+        **_fit_figures(fitted, made.gamma),
+        "posterior": posterior_to_data(fitted.posterior_),
+        "cut": metrics.evaluate(made.S, made.y, share),
+        "reliability": metrics.reliability(probability, made.y),
+        "sensitivity": _sensitivity(drawn, made.gamma, plan),
+        "parts": _parts(drawn, by_mean, fitted.runs_, made.gamma),
+    }
+
+
+def threshold(trial: Trial, plan: dict[str, Any]) -> Result:
+    """PyThresh's estimate: the shares of the detectors, averaged."""
+    made = data.scored(trial.collection, trial.dataset)
+    Z = fit_scaler(made.S).transform(made.S)
+    is_joint = trial.variant in plan["thresholders"]["joint"]
+    shares = methods.thresholder_shares(trial.variant, Z, is_joint, plan["seed"])
+    return {"shares": shares, **_point(made, float(np.mean(shares)))}
+
+
+def constant(trial: Trial, plan: dict[str, Any]) -> Result:
+    """A share chosen before the data, or a Beta fitted to the true shares of the other sets."""
+    made = data.scored(trial.collection, trial.dataset)
+    if trial.variant != "prior":
+        return _point(made, float(trial.variant))
+    prior = metrics.beta_prior(np.array(_other_gammas(trial, plan)))
+    figures = metrics.posterior_figures(prior, made.gamma)
+    return {**_point(made, prior.mean), "figures": figures}
+
+
+def subset(trial: Trial, plan: dict[str, Any]) -> Result:
+    """The posterior from a few of the detectors, the same ones for every dataset of a repeat."""
+    made = data.scored(trial.collection, trial.dataset)
+    size, repeat = map(int, trial.variant.split("-"))
+    chosen = subset_names(plan, size, repeat)
+    columns = [made.names.index(name) for name in chosen if name in made.names]
+    fitted = GammaGMM("precomputed", random_state=plan["seed"]).fit(made.S[:, columns])
+    names = [made.names[column] for column in columns]
+    return {**_truth(made), "detectors": names, **_fit_figures(fitted, made.gamma)}
+
+
+def subset_names(plan: dict[str, Any], size: int, repeat: int) -> list[str]:
+    """The detectors of a repeat, drawn without replacement from the preset's ten."""
+    rng = np.random.default_rng([plan["seed"], size, repeat])
+    return sorted(rng.choice(plan["subsets"]["detectors"], size, replace=False).tolist())
+
+
+def ablation(trial: Trial, plan: dict[str, Any]) -> Result:
+    """The posterior without the logarithm, or from one detector alone."""
+    made = data.scored(trial.collection, trial.dataset)
+    estimator = GammaGMM("precomputed", random_state=plan["seed"])
+    if trial.variant == "no_log":
+        fitted = estimator.fit(_before_log(made.S))
+    elif trial.variant in made.names:
+        fitted = estimator.fit(made.S[:, [made.names.index(trial.variant)]])
+    else:
+        raise ValueError(f"{trial.variant} was left out on this dataset")
+    return {**_truth(made), **_fit_figures(fitted, made.gamma)}
+
+
+def dose(trial: Trial, plan: dict[str, Any]) -> Result:
+    """Every method's answer as anomalies are put into the same inliers."""
+    settings = plan["dose"]
+    X, y = _dose_rows(trial, settings, plan["seed"])
+    if (n_anomalies := int(y.sum())) < settings["min_anomalies"]:
+        reason = f"{n_anomalies} labelled anomalies, {settings['min_anomalies']} needed"
+        return {"status": "too few anomalies", "reason": reason}
+    rng = np.random.default_rng([plan["seed"], int(trial.variant)])
+    normal, anomalous = rng.permutation(np.flatnonzero(y == 0)), rng.permutation(np.flatnonzero(y))
+    top = max(settings["levels"])
+    n_normal = int(min(len(normal), len(anomalous) * (1 - top) / top))
+    n_normal = min(n_normal, int(settings["max_rows"] * (1.0 - top)))
+    answers = []
+    for level in settings["levels"]:
+        n_added = round(level / (1.0 - level) * n_normal)
+        rows = np.concatenate([normal[:n_normal], anomalous[:n_added]])
+        answers.append(_answers(X[rows], y[rows], plan))
+    return {"n_inliers": n_normal, "answers": answers}
+
+
+def _dose_rows(trial: Trial, settings: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The table that the inliers and the anomalies are drawn from."""
+    if trial.collection != "made":
+        found = data.load(trial.collection, trial.dataset)
+        return found.X, found.y
+    rows, features = settings["separable"].values()
+    random_state = np.random.default_rng([seed, int(trial.variant)])
+    made = make_contaminated(rows, features, 0.25, "clustered", random_state=random_state)
+    # Far away, so that every detector can tell them apart.
+    return made.X + 4.0 * np.ptp(made.X, axis=0) * made.y[:, None], made.y
+
+
+def _answers(X: np.ndarray, y: np.ndarray, plan: dict[str, Any]) -> Result:
+    settings = plan["dose"]
+    part = {"preset": settings["preset"], "max_fit_rows": "all"}
+    made = data.scores_of(X, y, part, plan["seed"])
+    fitted = GammaGMM("precomputed", random_state=plan["seed"]).fit(made.S)
+    Z = fit_scaler(made.S).transform(made.S)
+    low, high = fitted.posterior_.interval()
+    shares = {
+        name: float(np.mean(methods.thresholder_shares(name, Z, False, plan["seed"])))
+        for name in settings["thresholders"]
+    }
+    answer = {"gammaGMM": fitted.posterior_.mean, **shares}
+    return {"truth": float(y.mean()), "low": low, "high": high, "shares": answer}
+
+
+def _before_log(S: np.ndarray) -> np.ndarray:
+    """Scores whose log(s - min + 0.01) is a shifted (s - mean) / deviation of those given."""
+    return LOG_OFFSET * np.exp((S - S.min(axis=0)) / S.std(axis=0))
+
+
+def _truth(made: data.Scored) -> Result:
+    return {"truth": made.gamma, "rows": len(made.y)}
+
+
+def _point(made: data.Scored, share: float) -> Result:
+    return {**_truth(made), "share": share, "cut": metrics.evaluate(made.S, made.y, share)}
+
+
+def _fit_figures(fitted: GammaGMM, truth: float) -> Result:
+    return {
+        "figures": metrics.posterior_figures(fitted.posterior_, truth),
+        "standard_error": fitted.posterior_.standard_error,
+        "between_runs": fitted.posterior_.between_runs,
+        "statuses": [run.status for run in fitted.runs_],
+        "restarts": [run.n_restarts for run in fitted.runs_],
+        "iterations": [run.n_iter for run in fitted.runs_],
+        "converged": [run.converged for run in fitted.runs_],
+        "reached": [run.reached for run in fitted.runs_],
+    }
+
+
+def _sensitivity(drawn: list[methods.Drawn], truth: float, plan: dict[str, Any]) -> Result:
+    """The posterior for other answers of the user, one at a time; the mixtures stay."""
+    return {
+        f"{name}={value}": _changed(methods.answer(drawn, Constraints(**{name: value})), truth)
+        for name, values in plan["sensitivity"].items()
+        for value in values
+    }
+
+
+def _parts(
+    drawn: list[methods.Drawn], by_mean: list[methods.Drawn], runs: Any, truth: float
+) -> Result:
+    """The posterior with one part of the method changed; the mixtures stay."""
+    default, single = Constraints(), methods.single_runs(runs)
+    return {
+        "order_by_mean": _changed(methods.answer(by_mean, default), truth),
+        "plug_in": _changed(methods.answer(drawn, default, plug_in=True), truth),
+        "one_run": [metrics.posterior_figures(posterior, truth) for posterior in single],
+    }
+
+
+def _changed(answer: Result, truth: float) -> Result:
+    figures = metrics.posterior_figures(answer["posterior"], truth)
+    return {**figures, "n_unsolved": answer["n_unsolved"]}
+
+
+def _other_gammas(trial: Trial, plan: dict[str, Any]) -> list[float]:
+    """True shares of the collection's other sets that are at hand."""
+    found = []
+    for name in plan["collections"][trial.collection]["datasets"]:
+        try:
+            if name != trial.dataset:
+                found.append(data.load(trial.collection, name).gamma)
+        except data.MissingDataError:
+            continue
+    return found
+
+
+KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
+    "scores": scores,
+    "gamma": gamma,
+    "threshold": threshold,
+    "constant": constant,
+    "subset": subset,
+    "ablation": ablation,
+    "dose": dose,
+}
