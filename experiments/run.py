@@ -67,7 +67,13 @@ def pending(plan: dict[str, Any], kinds: list[str] | None = None) -> list[Trial]
         scores = Trial("scores", collection, dataset, "all")
         if scores not in todo and _lacks_cache(scores):
             todo.append(scores)
-    return sorted(todo, key=lambda trial: trial.kind != "scores")
+    return sorted(todo, key=lambda trial: urgency(trial, plan))
+
+
+def urgency(trial: Trial, plan: dict[str, Any]) -> tuple[bool, bool, bool]:
+    """What goes first: the paper's sets, scores that others wait for; large sets go last."""
+    is_large = trial.kind != "scores" and trial.dataset in plan["large"]
+    return trial.collection != "paper", is_large, trial.kind != "scores"
 
 
 def run(todo: list[Trial], plan: dict[str, Any], n_workers: int) -> None:
