@@ -21,6 +21,14 @@ def rng():
 
 
 @pytest.fixture
+def keep_global_random_state():
+    """PyThresh and PyOD's networks seed NumPy's global generator."""
+    state = np.random.get_state()
+    yield
+    np.random.set_state(state)
+
+
+@pytest.fixture
 def killed_pid(tmp_path):
     """File into which a process may write its number, to be killed for it."""
     path = tmp_path / "pid"

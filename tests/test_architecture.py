@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gammagmm
+from gammagmm import errors
 
 SOURCE = Path(gammagmm.__file__).parent
 MODULES = sorted(SOURCE.glob("*.py"))
@@ -106,8 +107,10 @@ def test_public_names_are_the_documented_ones_and_have_examples():
         "GammaThreshold",
         "estimate_contamination",
     ]
-    for name in gammagmm.__all__:
-        assert ">>>" in getattr(gammagmm, name).__doc__
+    public = [getattr(gammagmm, name) for name in gammagmm.__all__]
+    public += [getattr(errors, name) for name in errors.__all__]
+    for thing in public:
+        assert ">>>" in thing.__doc__, thing
 
 
 def test_importing_the_package_loads_no_heavy_neighbour():

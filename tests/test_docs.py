@@ -21,6 +21,7 @@ import pytest
 
 import gammagmm
 from gammagmm import errors
+from tests.pyod_zoo import DEEP, SKIPPED, TABULAR
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -69,6 +70,14 @@ def test_every_block_runs_and_prints_what_the_page_shows(path, tmp_path, monkeyp
         n_blocks += 1
     plt.close("all")
     assert n_blocks == read(path).count("```python")
+
+
+def test_the_page_names_each_tabular_detector_of_pyod_that_is_not_tested():
+    page = read(DOCS / "neighbours.md")
+    table = re.search(r"\| detector \| why it is not tested \|\n(.*?)\n\n", page, re.DOTALL)[1]
+    untested = {name for kind in ("labels", "combo", "suod") for name in SKIPPED[kind]}
+    assert untested <= set(re.findall(r"`(\w+)`", table))
+    assert not set(re.findall(r"`([A-Z]\w+)`", table)) & (set(TABULAR) | set(DEEP))
 
 
 def test_the_first_page_needs_four_lines_to_a_fitted_detector():

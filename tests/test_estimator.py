@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
-from gammagmm import GammaGMM
+from gammagmm import GammaGMM, GammaThreshold, estimate_contamination
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import (
     DetectorError,
@@ -348,3 +348,20 @@ def test_fit_prints_nothing(data, capfd):
         GammaGMM(["KNN", "LOF"], **SMALL, random_state=0).fit(data)
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_warnings_point_at_the_callers_line():
+    scores = np.repeat([[0.0, 0.0], [1.0, 1.0]], 50, axis=0)
+    options = {"n_runs": 1, "max_restarts": 0, "n_components": 2, "random_state": 0}
+    asks = (
+        lambda: GammaGMM("precomputed", **options).fit(scores),
+        lambda: GammaGMM("precomputed", **options).fit_predict(scores),
+        lambda: GammaThreshold(n_runs=1, max_restarts=0, random_state=0).fit(scores[:, 0]),
+        lambda: estimate_contamination(
+            scores, detectors="precomputed", at_least_one=True, **options
+        ),
+    )
+    for ask in asks:
+        with pytest.warns(NoSolutionWarning) as caught:
+            ask()
+        assert {warning.filename for warning in caught} == {__file__}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,6 +14,7 @@ from scipy import sparse
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
+from gammagmm.errors import MissingExtraError
 
 SMALL = {"n_components": 15, "n_runs": 2, "n_draws": 100, "p_high": 0.3, "random_state": 0}
 NAMES = ["width", "height", "depth", "mass"]
@@ -40,6 +44,17 @@ FRAMES = {
     "polars": lambda X, names: pl.DataFrame(X, schema=names),
     "pyarrow": lambda X, names: pa.table(dict(zip(names, X.T, strict=True))),
 }
+
+
+def with_column(kind, X, name, values):
+    """The table with one column more, or another in the place of its own."""
+    table = FRAMES[kind](X, NAMES)
+    if kind == "polars":
+        return table.with_columns(pl.Series(name, values))
+    if kind == "pyarrow":
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        return pa.table(columns | {name: pa.array(values)})
+    return table.assign(**{name: values})
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -139,18 +154,81 @@ def test_missing_values_are_refused(kind, data):
         make_estimator().fit(FRAMES[kind](holes, NAMES))
 
 
-def test_text_is_refused_by_the_name_of_its_column(data):
-    frame = pd.DataFrame(data, columns=NAMES)
+@pytest.mark.parametrize("kind", FRAMES)
+def test_text_is_refused_by_the_name_of_its_column(kind, data):
+    table = with_column(kind, data, "depth", ["x"] * len(data))
     words = r"column 'depth' holds text \('x' in row 0\): drop the column or encode it"
-    for table in (frame.assign(depth="x"), pl.DataFrame(frame.assign(depth="x"))):
-        with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=words):
+        make_estimator().fit(table)
+
+
+TIMES = {
+    "date": datetime.date(2026, 1, 1),
+    "time stamp": datetime.datetime(2026, 1, 1, 12),
+    "duration": datetime.timedelta(seconds=5),
+}
+
+
+@pytest.mark.parametrize("value", TIMES.values(), ids=TIMES)
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_times_are_refused_by_the_name_of_their_column(kind, value, data, fitted):
+    table = with_column(kind, data, "when", [value] * len(data))
+    for ask in (make_estimator().fit, fitted.predict):
+        with pytest.raises(TypeError, match=r"drop or encode the columns 'when' \((?i:da|ti|du)"):
+            ask(table)
+
+
+@pytest.mark.parametrize("value", [pd.Timestamp("2026-01-01"), pd.Timedelta("5s")])
+def test_times_of_pandas_are_refused_beside_numbers_and_alone(value, data):
+    frame = pd.DataFrame(data, columns=NAMES).assign(when=value)
+    for table in (frame, frame[["when"]], frame.convert_dtypes(dtype_backend="pyarrow")):
+        with pytest.raises(TypeError, match=r"drop or encode the columns 'when' \(\w+"):
             make_estimator().fit(table)
+    with pytest.raises(TypeError, match=r"columns 'all' \((datetime|timedelta)64"):
+        make_estimator().fit(frame[["when"]].to_numpy())
 
 
-def test_dates_beside_numbers_are_refused_by_the_name_of_their_column(data):
-    frame = pd.DataFrame(data, columns=NAMES).assign(when=pd.Timestamp("2026-01-01"))
-    with pytest.raises(TypeError, match=r"drop or encode the columns 'when' \(datetime64"):
-        make_estimator().fit(frame)
+def test_masked_values_are_missing(data):
+    mask = np.zeros(data.shape, dtype=bool)
+    assert make_estimator().fit(np.ma.masked_array(data, mask)).posterior_.mean > 0.0
+    mask[3, 1] = True
+    with pytest.raises(ValueError, match="X has masked values, which are missing: fill them"):
+        make_estimator().fit(np.ma.masked_array(data, mask))
+
+
+def test_a_lazy_frame_is_to_be_collected(data):
+    with pytest.raises(TypeError, match=r"X is a lazy frame, .*: call X\.collect\(\) first"):
+        make_estimator().fit(pl.DataFrame(data, schema=NAMES).lazy())
+
+
+def test_a_name_that_comes_twice_is_said(data):
+    names = ["a", "b", "a", "c"][: data.shape[1]]
+    with pytest.raises(ValueError, match="X has 2 columns of the name 'a': rename them"):
+        make_estimator().fit(pd.DataFrame(data, columns=names))
+
+
+def test_names_that_are_no_text_are_not_kept(data):
+    """As in scikit-learn: the order of such columns is the user's own affair."""
+    frame = pd.DataFrame(data)
+    fitted = make_estimator().fit(frame)
+    assert not hasattr(fitted, "feature_names_in_")
+    turned = frame[frame.columns[::-1]]
+    np.testing.assert_array_equal(fitted.predict(turned), fitted.predict(turned.to_numpy()))
+
+
+def test_a_fit_that_fails_leaves_the_rows_their_names(data):
+    fitted = make_estimator().fit(pd.DataFrame(data, columns=NAMES))
+    bad = pd.DataFrame(data, columns=NAMES, index=np.arange(len(data)) + 1000)
+    bad.iloc[0, 0] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        fitted.fit(bad)
+    assert fitted.to_frame().index[:3].tolist() == [0, 1, 2]
+
+
+def test_without_pandas_the_frame_says_what_is_missing(fitted, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="to_frame needs pandas: pip install pandas"):
+        fitted.to_frame()
 
 
 def test_an_index_with_repeats_keeps_its_rows(data):

@@ -15,7 +15,8 @@ UNBOUNDED = GammaPosterior(0.5, BetaMixture(*np.array([[0.5], [0.5], [9.0]])))
 ALL_BUT_NONE = GammaPosterior(0.97, BetaMixture(*np.array([[0.03], [5.0], [95.0]])))
 TRUNCATED = TWO.given(low=0.1, high=0.3)
 DEGENERATE = GammaPosterior.degenerate()
-EVERY = [ONE, TWO, UNBOUNDED, ALL_BUT_NONE, TRUNCATED, DEGENERATE]
+NEARLY_NONE = ONE.given(high=1e-12)
+EVERY = [ONE, TWO, UNBOUNDED, ALL_BUT_NONE, TRUNCATED, NEARLY_NONE, DEGENERATE]
 
 
 class Page(HTMLParser):

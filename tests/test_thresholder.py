@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from pyod.models.copod import COPOD
 from pyod.models.knn import KNN
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
@@ -15,7 +16,7 @@ from gammagmm.betas import BetaMixture
 from gammagmm.datasets import load_demo
 from gammagmm.errors import NoSolutionWarning
 from gammagmm.thresholder import GammaThreshold
-from tests.pyod_zoo import TABULAR, make_detector, rows_for
+from tests.pyod_zoo import DEEP, TABULAR, make_detector, rows_for
 
 # Those that take numbers only, or no contamination at all.
 NUMBERS_ONLY = ("IForest", "LOF")
@@ -81,9 +82,22 @@ def test_a_threshold_of_zero_is_moved_off_it_without_moving_a_label(posterior):
         assert threshold.thresh_ == TINY
         np.testing.assert_array_equal(threshold.labels_, scores > 0.0)
         assert threshold.predict([-1.0, -0.0, 0.0, 1e-300]).tolist() == [0, 0, 0, 1]
-    # What PyOD does to a threshold of 0: it takes the share of anomalies instead.
-    assert not 0.0
-    assert TINY
+
+
+def test_pyod_keeps_a_threshold_that_would_have_been_zero(posterior):
+    class Signed(KNN):
+        """Scores of 0 for most rows, and above it for few."""
+
+        def fit(self, X, y=None):
+            super().fit(X)
+            self.decision_scores_ = np.maximum(X[:, 0], 0.0)
+            self._process_decision_scores()
+            return self
+
+    X = np.concatenate([np.arange(1.0, 6.0), np.zeros(95)])[:, None]
+    detector = Signed(contamination=GammaThreshold(posterior)).fit(X)
+    assert detector.threshold_ == TINY
+    assert detector.labels_.sum() == 5
 
 
 def test_no_solution_means_no_anomalies_and_the_highest_score(rng):
@@ -91,12 +105,16 @@ def test_no_solution_means_no_anomalies_and_the_highest_score(rng):
     options = {"n_runs": 1, "max_restarts": 0, "n_components": 2, "random_state": 0}
     with pytest.warns(NoSolutionWarning):
         fitted = GammaGMM("precomputed", **options).fit(scores[:, None])
-    threshold = GammaThreshold(fitted).fit(-scores)
+    words = "The source's posterior is the point mass at 0: no row is an anomaly by it"
+    with pytest.warns(NoSolutionWarning, match=words) as caught:
+        threshold = GammaThreshold(fitted).fit(-scores)
+    assert caught[0].filename == __file__
     assert threshold.contamination_ == 0.0
     assert threshold.labels_.sum() == 0
     assert threshold.thresh_ == TINY  # the highest score is 0
     assert threshold.confidence_interval_ == [0.0, 0.0]
-    assert GammaThreshold(fitted).fit(scores).thresh_ == 1.0
+    with pytest.warns(NoSolutionWarning, match=words):
+        assert GammaThreshold(fitted.posterior_).fit(scores).thresh_ == 1.0
 
 
 def test_what_is_wrong_is_said(scores, posterior):
@@ -114,6 +132,12 @@ def test_what_is_wrong_is_said(scores, posterior):
         GammaThreshold(posterior).fit([1.0])
     with pytest.raises(ValueError, match="scores must be numbers, got 1 of 3 that are NaN"):
         GammaThreshold(posterior).fit(scores).predict([0.0, np.nan, np.inf])
+    with pytest.raises(TypeError, match=r"scores must be dense: pass scores\.toarray\(\)"):
+        GammaThreshold(posterior).fit(sparse.csr_matrix(scores))
+    masked = np.ma.masked_array([1.0, 2.0, 1e9], mask=[0, 0, 1])
+    for ask in (GammaThreshold(posterior).fit, GammaThreshold(posterior).fit(scores).predict):
+        with pytest.raises(ValueError, match="scores has masked values, which are missing"):
+            ask(masked)
     with pytest.raises(ValueError, match="p0 must lie strictly between 0 and 1, got 2"):
         GammaThreshold(p0=2).fit(scores)
 
@@ -143,6 +167,14 @@ def test_parameters_reach_the_object_through_the_detector(posterior):
     assert detector.get_params()["contamination__n_runs"] == 10
 
 
+def test_no_parameter_reaches_through_to_the_source(data):
+    source = GammaGMM(["KNN", "LOF"], n_runs=2, n_draws=100, random_state=0).fit(data)
+    detector = clone(KNN(contamination=GammaThreshold(source)))
+    with pytest.raises(ValueError, match="Invalid parameter 'source__p0': the source is only read"):
+        detector.set_params(contamination__source__p0=0.4)
+    assert source.p0 == 0.01
+
+
 # HDBSCAN of scikit-learn 1.9 announces a new default of `copy`, which PyOD does not set.
 @pytest.mark.filterwarnings("ignore:The default value of `copy` will change:FutureWarning")
 @pytest.mark.parametrize("name", [n for n in TABULAR if n not in NUMBERS_ONLY + OWN_RULE])
@@ -154,6 +186,17 @@ def test_a_pyod_detector_labels_as_with_the_float(name, posterior):
     assert detector.threshold_ == (plain.threshold_ or TINY)
     np.testing.assert_array_equal(detector.labels_, detector.decision_scores_ > detector.threshold_)
     np.testing.assert_array_equal(detector.predict(new), plain.predict(new))
+
+
+# Deep isolation forests pin memory whether or not there is a GPU to pin it for.
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
+@pytest.mark.usefixtures("keep_global_random_state")
+@pytest.mark.parametrize("name", DEEP)
+def test_a_network_labels_by_the_object(name, posterior):
+    detector = make_detector(name, GammaThreshold(posterior)).fit(rows_for(name, 60, 1))
+    cut = np.percentile(detector.decision_scores_, 100 * (1 - posterior.mean))
+    assert detector.threshold_ == cut
+    np.testing.assert_array_equal(detector.labels_, detector.decision_scores_ > cut)
 
 
 @pytest.mark.parametrize("name", NUMBERS_ONLY)
@@ -215,20 +258,27 @@ def test_two_detectors_may_share_one_object(data, posterior):
             np.testing.assert_array_equal(moved.predict(new), expected)
 
 
+def test_a_detector_that_asks_through_a_helper_is_found(data, posterior):
+    def cut(threshold, scores):
+        return threshold.predict(scores)
+
+    class Indirect(KNN):
+        def predict(this, X):
+            return cut(this.contamination, this.decision_function(X))
+
+    shared = GammaThreshold(posterior)
+    detector = Indirect(contamination=shared).fit(data)
+    expected = KNN(contamination=posterior.mean).fit(data).predict(data + 0.5)
+    COPOD(contamination=shared).fit(data)
+    np.testing.assert_array_equal(detector.predict(data + 0.5), expected)
+
+
 def test_two_detectors_may_ask_one_object_at_the_same_time(data, posterior):
     pair, _, alone = shared_pair(data, posterior)
     expected = [plain.predict(data + 0.5).tolist() for plain in alone]
     with ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(pair[i % 2].predict, data + 0.5) for i in range(10)]
         assert [task.result().tolist() for task in asked] == expected * 5
-
-
-@pytest.fixture
-def keep_global_random_state():
-    """PyThresh seeds NumPy's global generator in its constructors."""
-    state = np.random.get_state()
-    yield
-    np.random.set_state(state)
 
 
 @pytest.mark.usefixtures("keep_global_random_state")

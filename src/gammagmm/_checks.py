@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numbers
+import re
+import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,23 +14,28 @@ from numpy.typing import NDArray
 __all__ = [
     "as_generator",
     "check_count",
+    "check_number",
     "check_positive",
     "check_probability",
     "check_rows",
+    "check_table",
     "explain_rows",
+    "warn_user",
 ]
+
+_TIMES = re.compile(r"date|time|duration|interval|period", re.IGNORECASE)
 
 
 def check_probability(name: str, value: Any) -> None:
     """Refuse what does not lie strictly between 0 and 1."""
-    _check_number(name, value)
+    check_number(name, value)
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
 
 
 def check_positive(name: str, value: Any) -> None:
     """Refuse what is not a finite number above 0."""
-    _check_number(name, value)
+    check_number(name, value)
     if not 0.0 < value < np.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}.")
 
@@ -40,7 +48,8 @@ def check_count(name: str, value: Any, minimum: int) -> None:
         raise ValueError(f"{name} must be at least {minimum}, got {value!r}.")
 
 
-def _check_number(name: str, value: Any) -> None:
+def check_number(name: str, value: Any) -> None:
+    """Refuse what is no number, and truth values."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}.")
 
@@ -72,16 +81,38 @@ def check_rows(name: str, value: Any) -> NDArray[np.float64]:
     return rows
 
 
+def check_table(X: Any) -> None:
+    """Refuse what scikit-learn would take for numbers, or refuse without saying what to do."""
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        raise TypeError("X is a lazy frame, which holds no rows yet: call X.collect() first.")
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError("X has masked values, which are missing: fill them, or drop their rows.")
+    columns = _column_kinds(X)
+    times = [f"{name!r} ({kind})" for name, kind in columns if _TIMES.match(kind)]
+    if times:
+        raise TypeError(f"X must hold numbers: drop or encode the columns {', '.join(times)}.")
+    names = [name for name, _ in columns]
+    for name in names:
+        if isinstance(name, str) and names.count(name) > 1:
+            raise ValueError(
+                f"X has {names.count(name)} columns of the name {name!r}: rename them."
+            )
+
+
+def _column_kinds(X: Any) -> list[tuple[Any, str]]:
+    """Name and type of each column of a table of pandas, polars or pyarrow, or of an array."""
+    if hasattr(X, "schema") and hasattr(X, "column_names"):  # pyarrow
+        return [(field.name, str(field.type)) for field in X.schema]
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        return [(name, str(kind)) for name, kind in zip(X.columns, X.dtypes, strict=True)]
+    return [("all", str(X.dtype))] if isinstance(X, np.ndarray) else []
+
+
 def explain_rows(X: Any, error: Exception) -> Exception:
     """The error to raise where scikit-learn refused `X` with `error`: that, or a clearer one."""
     words = str(error)
     if "could not convert string to float" in words:
         return ValueError(_describe_text(X))
-    if "could not be promoted" in words:
-        columns = getattr(X, "dtypes", {})
-        kinds = [f"{name!r} ({kind})" for name, kind in columns.items() if kind.kind not in "biuf"]
-        which = ", ".join(kinds) or "those of dates or the like"
-        return TypeError(f"X must hold numbers: drop or encode the columns {which}.")
     if words.startswith(("Expected 2D array", "Found array with")):
         return ValueError(f"X must be a table of rows and columns. {words}")
     return error
@@ -89,16 +120,24 @@ def explain_rows(X: Any, error: Exception) -> Exception:
 
 def _describe_text(X: Any) -> str:
     """Message that names the first column of `X` that holds text, and what it holds."""
-    names = getattr(X, "columns", None)
+    names = [name for name, _ in _column_kinds(X)]
     for j, column in enumerate(np.asarray(X, dtype=object).T):
         for i, value in enumerate(column):
             if isinstance(value, str | bytes) and not _is_number(value):
-                name = f"column {j}" if names is None else f"column {names[j]!r}"
+                name = f"column {names[j]!r}" if j < len(names) > 1 else f"column {j}"
                 return (
                     f"X must hold numbers, but {name} holds text ({value[:40]!r} in row {i}): "
                     "drop the column or encode it as numbers."
                 )
     return "X must hold numbers, but it holds text: drop or encode the columns that do."
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside this package from which it was called."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "gammagmm":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _is_number(value: Any) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gammagmm._checks import check_probability, explain_rows
+from gammagmm._checks import check_probability, check_table, explain_rows
 from gammagmm.detectors import score_rows
 from gammagmm.frames import row_frame
 from gammagmm.summary import FitSummary, summarise
@@ -101,6 +101,7 @@ class Answers(BaseEstimator):
         return summarise(self)
 
     def _check_rows(self, X: ArrayLike, *, reset: bool) -> Array:
+        check_table(X)
         try:
             rows: Array = validate_data(
                 self, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gammagmm._checks import check_number
 from gammagmm.posterior import GammaPosterior
 
 __all__ = ["Contamination"]
@@ -34,6 +35,9 @@ class Contamination(float):
 
     def __new__(cls, posterior: GammaPosterior, value: float | None = None) -> Contamination:
         """Take `value` or else the posterior mean."""
+        _check_posterior(posterior)
+        if value is not None:
+            check_number("value", value)
         number = super().__new__(cls, posterior.mean if value is None else value)
         if not 0.0 <= number <= 1.0:
             raise ValueError(f"value must lie between 0 and 1, got {float(number)!r}.")
@@ -45,3 +49,9 @@ class Contamination(float):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Contamination:
         return self
+
+
+def _check_posterior(posterior: Any) -> None:
+    if not isinstance(posterior, GammaPosterior):
+        kind = type(posterior).__name__
+        raise TypeError(f"posterior must be a GammaPosterior, got {kind}: a number has none.")

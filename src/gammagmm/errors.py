@@ -24,15 +24,37 @@ __all__ = [
 
 
 class DetectorError(ValueError):
-    """Too few detectors gave usable scores; the message lists the reason of each."""
+    """Too few detectors gave usable scores; the message lists the reason of each.
+
+    Examples
+    --------
+    >>> from gammagmm import GammaGMM
+    >>> try:
+    ...     GammaGMM("precomputed").fit([[1.0], [1.0], [1.0]])
+    ... except DetectorError as error:
+    ...     print(error)
+    0 of 1 detectors gave usable scores, 1 needed. Left out: score_1: the same score for every row.
+    """
 
 
 class MissingExtraError(ImportError):
-    """A package that this needs is not installed; the message gives the command."""
+    """A package that this needs is not installed; the message gives the command.
+
+    Examples
+    --------
+    >>> issubclass(MissingExtraError, ImportError)
+    True
+    """
 
 
 class MixtureError(ValueError):
-    """The mixture cannot be fitted to these rows; the message says what to do."""
+    """The mixture cannot be fitted to these rows; the message says what to do.
+
+    Examples
+    --------
+    >>> issubclass(MixtureError, ValueError)
+    True
+    """
 
 
 class NoContaminationError(ValueError):
@@ -42,6 +64,11 @@ class NoContaminationError(ValueError):
     ----------
     estimator : GammaGMM
         The fitted estimator, whose ``notes_`` and ``runs_`` tell more.
+
+    Examples
+    --------
+    >>> issubclass(NoContaminationError, ValueError)
+    True
     """
 
     def __init__(self, message: str, estimator: Any) -> None:
@@ -53,31 +80,82 @@ class NoContaminationError(ValueError):
 
 
 class SavedFileError(ValueError):
-    """A saved posterior or summary cannot be read; the message says what is wrong with the file."""
+    """A saved posterior or summary cannot be read; the message says what is wrong with the file.
+
+    Examples
+    --------
+    >>> from gammagmm.saving import posterior_from_text
+    >>> try:
+    ...     posterior_from_text("{}")
+    ... except SavedFileError as error:
+    ...     print(error)
+    The text cannot be read as a posterior: its schema must be 'gammagmm/posterior', got None.
+    """
 
 
 class TableError(ValueError):
-    """A file cannot be read as a numeric table; the message says where and what to do."""
+    """A file cannot be read as a numeric table; the message says where and what to do.
+
+    Examples
+    --------
+    >>> from gammagmm.datasets import read_npz
+    >>> try:
+    ...     read_npz("nowhere.npz")
+    ... except TableError as error:
+    ...     print(error)
+    nowhere.npz does not exist or is not a file. Check the path.
+    """
 
 
 class GammaGMMWarning(UserWarning):
-    """Base of every warning of this package."""
+    """Base of every warning of this package.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", GammaGMMWarning)  # none shall pass unseen
+    """
 
 
 class DetectorWarning(GammaGMMWarning):
-    """A detector was left out."""
+    """A detector was left out.
+
+    Examples
+    --------
+    >>> issubclass(DetectorWarning, GammaGMMWarning)
+    True
+    """
 
 
 class MixtureConvergenceWarning(GammaGMMWarning, ConvergenceWarning):
-    """A variational run stopped at ``max_iter`` before its bound settled."""
+    """A variational run stopped at ``max_iter`` before its bound settled.
+
+    Examples
+    --------
+    >>> issubclass(MixtureConvergenceWarning, ConvergenceWarning)
+    True
+    """
 
 
 class NoSolutionWarning(GammaGMMWarning):
-    """No variational run could meet ``p_high``: the result is the point mass at 0."""
+    """No variational run could meet ``p_high``: the result is the point mass at 0.
+
+    Examples
+    --------
+    >>> issubclass(NoSolutionWarning, GammaGMMWarning)
+    True
+    """
 
 
 class UnsolvedRunsWarning(GammaGMMWarning):
-    """Some variational runs could not meet ``p_high`` and do not enter the posterior."""
+    """Some variational runs could not meet ``p_high`` and do not enter the posterior.
+
+    Examples
+    --------
+    >>> issubclass(UnsolvedRunsWarning, GammaGMMWarning)
+    True
+    """
 
 
 @dataclass(frozen=True)
@@ -92,6 +170,11 @@ class Note:
         What it concerns: a detector, a parameter, a run.
     message : str
         What was done and why, as a sentence.
+
+    Examples
+    --------
+    >>> Note("detectors", "KNN", "left out: it raised").subject
+    'KNN'
     """
 
     step: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gammagmm._checks import as_generator
+from gammagmm._checks import as_generator, warn_user
 from gammagmm.answers import Answers
 from gammagmm.contamination import Contamination
 from gammagmm.detectors import FitSettings, fit_detectors, given_scores
@@ -164,7 +163,7 @@ class GammaGMM(Answers):
         With ``detectors="precomputed"`` the columns of `X` are the raw scores; `y` is ignored.
         """
         constraints = check_parameters(self)
-        self.index_ = index_of(X)
+        index = index_of(X)
         X = self._check_rows(X, reset=True)
         detector_rng, run_rng = as_generator(self.random_state).spawn(2)
         self.scores_ = self._fit_scores(X, detector_rng)
@@ -176,6 +175,7 @@ class GammaGMM(Answers):
         self.posterior_ = combine_runs(solved_posteriors(self.runs_))
         self._report_runs(constraints)
         self._set_threshold()
+        self.index_ = index
         return self
 
     def fit_predict(self, X: ArrayLike, y: Any = None) -> Labels:
@@ -225,4 +225,4 @@ class GammaGMM(Answers):
         for note, category in describe_runs(self.runs_, constraints, self.max_iter):
             self.notes_.append(note)
             if category is not None:
-                warnings.warn(note.message, category, stacklevel=3)
+                warn_user(note.message, category)

@@ -25,8 +25,11 @@ def row_frame(estimator: Any) -> Any:
     """
     try:
         import pandas as pd
-    except ImportError:
-        raise MissingExtraError("to_frame needs pandas: pip install pandas.") from None
+    except ModuleNotFoundError as error:
+        if error.name != "pandas":
+            raise
+        message = "to_frame needs pandas: pip install pandas."
+        raise MissingExtraError(message, name="pandas") from None
     consensus = estimator.decision_scores_
     answers = np.column_stack(
         [consensus, anomaly_probability(estimator.posterior_, consensus, consensus)]

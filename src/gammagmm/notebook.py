@@ -84,9 +84,9 @@ def _svg(posterior: GammaPosterior) -> str:
 
 def _axis_end(posterior: GammaPosterior) -> float:
     """Where the axis ends: beyond it lies 1 / 10,000 of what lies above 0."""
-    if posterior.is_degenerate:
-        return 0.25
-    return float(posterior.ppf(1.0 - 1e-4 * (1.0 - posterior.prob_zero)))
+    # An atom of nearly 1 leaves no quantile above 0.
+    end = float(posterior.ppf(1.0 - 1e-4 * (1.0 - posterior.prob_zero)))
+    return end or posterior.betas.high if not posterior.is_degenerate else 0.25
 
 
 def _density(posterior: GammaPosterior, end: float) -> str:

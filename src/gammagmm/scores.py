@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._checks import warn_user
 from gammagmm.detectors import DetectorInfo, FittedDetectors, Status
 from gammagmm.errors import DetectorError, DetectorWarning, Note
 
@@ -72,7 +72,7 @@ def keep_usable(fitted: FittedDetectors) -> FittedDetectors:
     for record in info:
         if record.status != "ok":
             message = f"Detector {record.name} was left out: {record.reason}."
-            warnings.warn(message, DetectorWarning, stacklevel=4)
+            warn_user(message, DetectorWarning)
     kept = {name: detector for name, detector in fitted.detectors.items() if name in names}
     return FittedDetectors(kept, fitted.scores[:, [n in names for n in fitted.detectors]], info)
 

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from gammagmm._checks import check_rows
+from gammagmm._checks import check_rows, warn_user
 from gammagmm.contamination import Contamination
+from gammagmm.errors import NoSolutionWarning
 from gammagmm.estimator import GammaGMM
 from gammagmm.posterior import GammaPosterior
 from gammagmm.threshold import cut_off, is_anomaly
@@ -22,6 +23,9 @@ __all__ = ["GammaThreshold"]
 Array = NDArray[np.float64]
 Labels = NDArray[np.int_]
 
+N_CALLERS = 4
+"""How far up the detector that asks for labels is looked for: PyOD itself is one step away."""
+
 
 class GammaThreshold(BaseEstimator):
     """Threshold of one detector's scores at the contamination factor that gammaGMM estimates.
@@ -29,7 +33,9 @@ class GammaThreshold(BaseEstimator):
     Goes where PyOD takes a thresholder, ``KNN(contamination=GammaThreshold())``, and has
     PyThresh's ``eval``. PyOD's IForest and LOF take numbers only: give them
     `estimate_contamination`'s, or a fitted estimator's ``contamination_``. One object may serve
-    several detectors in turn: each keeps the threshold that it was fitted with.
+    several detectors in turn: each keeps the threshold that it was fitted with, and `predict`
+    finds the detector that asks among its callers. Called from elsewhere, `predict` uses the
+    threshold of the last fit.
 
     Parameters
     ----------
@@ -90,6 +96,9 @@ class GammaThreshold(BaseEstimator):
         """Find the threshold of the training `scores` (n_rows,); `y` is ignored."""
         column = _check_scores(scores)
         self.posterior_ = self._find_posterior(column)
+        if self.source is not None and self.posterior_.is_degenerate:
+            message = "The source's posterior is the point mass at 0: no row is an anomaly by it."
+            warn_user(message, NoSolutionWarning)
         self.contamination_ = Contamination(self.posterior_)
         self.confidence_interval_ = list(self.posterior_.interval())
         self.thresh_ = _off_zero(float(cut_off(column, self.contamination_)))
@@ -111,6 +120,17 @@ class GammaThreshold(BaseEstimator):
             raise ValueError(f"scores must be numbers, got {n_bad} of {len(column)} that are NaN.")
         own = self._threshold_of(inspect.currentframe())
         return is_anomaly(column, self.thresh_ if own is None else own)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; those of the source, which is only read, are not among them."""
+        return super().get_params(deep=False)
+
+    def set_params(self, **params: Any) -> GammaThreshold:
+        """Set parameters by name; those of the source cannot be set from here."""
+        if inner := sorted(name for name in params if name.startswith("source__")):
+            raise ValueError(f"Invalid parameter {inner[0]!r}: the source is only read.")
+        super().set_params(**params)
+        return self
 
     def __sklearn_clone__(self) -> GammaThreshold:
         """A copy that is not fitted; the source, which is only read, stays fitted and shared."""
@@ -137,12 +157,16 @@ class GammaThreshold(BaseEstimator):
         """Threshold of the detector that called what runs in `frame`, if it is one of ours.
 
         PyOD hands over scores without saying whose, and `thresh_` is the last one's that was
-        fitted; but each detector keeps its own as ``threshold_``.
+        fitted; but each detector keeps its own as ``threshold_``. It is looked for among the
+        variables of the nearest few callers.
         """
-        outer = None if frame is None else frame.f_back
-        caller = None if outer is None else outer.f_locals.get("self")
-        kept = getattr(caller, "__dict__", {})
-        return kept.get("threshold_") if kept.get("contamination") is self else None
+        for _ in range(N_CALLERS):
+            frame = None if frame is None else frame.f_back
+            for caller in () if frame is None else frame.f_locals.values():
+                kept = getattr(caller, "__dict__", {})
+                if kept.get("contamination") is self and "threshold_" in kept:
+                    return float(kept["threshold_"])
+        return None
 
 
 def _check_scores(scores: ArrayLike) -> Array:
@@ -153,6 +177,10 @@ def _check_scores(scores: ArrayLike) -> Array:
 
 def _as_column(scores: ArrayLike) -> Array:
     """The scores as float64 of shape (n,); several columns are refused."""
+    if hasattr(scores, "toarray"):
+        raise TypeError("scores must be dense: pass scores.toarray().")
+    if isinstance(scores, np.ma.MaskedArray) and np.ma.is_masked(scores):
+        raise ValueError("scores has masked values, which are missing: leave their rows out.")
     column = np.asarray(scores, dtype=np.float64)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
