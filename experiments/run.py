@@ -24,6 +24,7 @@ from experiments.data import cache_path
 from experiments.plan import Trial, load_plan, small_plan, trials
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+ORDER = ("gamma", "constant", "threshold", "ablation", "subset", "dose")
 NEED_SCORES = frozenset({"gamma", "threshold", "constant", "subset", "ablation"})
 
 
@@ -49,13 +50,14 @@ class Worker:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="four small sets, every question")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="default: cores")
     parser.add_argument("--only", nargs="*", help="kinds of trials")
     options = parser.parse_args()
     plan = small_plan(load_plan()) if options.small else load_plan()
     todo = pending(plan, options.only)
     print(f"{len(todo)} trials to do", flush=True)
     if todo:
-        run(todo, plan, os.cpu_count() or 1)
+        run(todo, plan, options.workers)
 
 
 def pending(plan: dict[str, Any], kinds: list[str] | None = None) -> list[Trial]:
@@ -70,10 +72,12 @@ def pending(plan: dict[str, Any], kinds: list[str] | None = None) -> list[Trial]
     return sorted(todo, key=lambda trial: urgency(trial, plan))
 
 
-def urgency(trial: Trial, plan: dict[str, Any]) -> tuple[bool, bool, bool]:
-    """What goes first: the paper's sets, scores that others wait for; large sets go last."""
-    is_large = trial.kind != "scores" and trial.dataset in plan["large"]
-    return trial.collection != "paper", is_large, trial.kind != "scores"
+def urgency(trial: Trial, plan: dict[str, Any]) -> tuple[Any, ...]:
+    """What goes first: scores that others wait for, the paper's sets; large sets go last."""
+    is_large = trial.dataset in plan["large"]
+    if trial.kind == "scores":
+        return trial.collection != "paper", -1, not is_large
+    return trial.collection != "paper", ORDER.index(trial.kind), is_large
 
 
 def run(todo: list[Trial], plan: dict[str, Any], n_workers: int) -> None:
@@ -134,7 +138,8 @@ def limit_of(trial: Trial, plan: dict[str, Any]) -> float:
 def start_worker(plan: dict[str, Any]) -> Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(theirs, plan), daemon=True)
+    # No daemon: those may have no children, which the networks need.
+    process = context.Process(target=work, args=(theirs, plan))
     process.start()
     theirs.close()
     return Worker(process, ours)

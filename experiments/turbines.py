@@ -7,8 +7,7 @@ sensor, and 15_normalInfo.csv and 15_failureInfo.csv with the columns startTime 
 from __future__ import annotations
 
 from pathlib import Path
-
-import pandas as pd
+from typing import Any
 
 from gammagmm.datasets import Dataset
 
@@ -17,6 +16,8 @@ NO_SENSORS = ("time", "group")  # `group` numbers the rows' batches
 
 def read_turbine(folder: Path, number: int) -> Dataset:
     """Sensor means over each minute; 1 in a failure interval, 0 in a normal one, dropped else."""
+    import pandas as pd
+
     table = pd.read_csv(folder / f"{number}_data.csv", parse_dates=["time"])
     sensors = [name for name in table.columns if name not in NO_SENSORS]
     label = pd.Series(-1, index=table.index)
@@ -30,8 +31,10 @@ def read_turbine(folder: Path, number: int) -> Dataset:
     return Dataset(minutes.to_numpy(float), y, f"T{number}", tuple(sensors))
 
 
-def _inside(times: pd.Series, path: Path) -> pd.Series:
+def _inside(times: Any, path: Path) -> Any:
     """Whether each time lies in one of the intervals of the file, ends included."""
+    import pandas as pd
+
     inside = pd.Series(False, index=times.index)
     intervals = pd.read_csv(path, parse_dates=["startTime", "endTime"])
     for start, end in zip(intervals["startTime"], intervals["endTime"], strict=True):
