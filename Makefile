@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: install demo test test-slow lint type bench docs dist reproduce compare clean
+.PHONY: install demo test test-slow lint type bench docs dist reproduce reproduce-small compare clean
 
 install: $(VENV)/.installed
 
@@ -52,11 +52,20 @@ docs: install
 dist: install
 	$(BIN)/python -m hatchling build
 
+# Hours; goes on where it was stopped. Then the tables, the figures and docs/reproduction.md.
 reproduce: install
-	$(BIN)/python experiments/table2.py
+	$(BIN)/python -m experiments.run
+	$(BIN)/python -m experiments.publish
+
+# Four small sets, every question, minutes.
+reproduce-small: export GAMMAGMM_RESULTS = experiments/small
+reproduce-small: install
+	$(BIN)/python -m experiments.run --small
+	$(BIN)/python -m experiments.publish --small
 
 # An hour; each goes on where it was stopped, or writes as it goes.
 compare: install
+	$(BIN)/python experiments/table2.py
 	$(BIN)/python experiments/detectors.py
 	$(BIN)/python experiments/deep_agreement.py
 	$(BIN)/python experiments/subsample.py

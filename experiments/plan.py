@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-RESULTS = Path(os.environ.get("GAMMAGMM_RESULTS", HERE / "results" / "trials"))
+RESULTS = Path(os.environ.get("GAMMAGMM_RESULTS", HERE / "results"))
 
 
 @dataclass(frozen=True, order=True)
@@ -25,7 +25,7 @@ class Trial:
     @property
     def path(self) -> Path:
         """Where its result stands."""
-        folder = RESULTS / self.kind / self.collection / self.dataset
+        folder = RESULTS / "trials" / self.kind / self.collection / self.dataset
         return folder / f"{self.variant}.json"
 
     def __str__(self) -> str:

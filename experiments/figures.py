@@ -1,0 +1,194 @@
+"""Result files -> figures, SVG under docs/images/reproduction.
+
+python -m experiments.figures
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from experiments.accuracy import errors, f1
+from experiments.calibrations import LEVELS, frequencies, subset_needed
+from experiments.results import OURS, Results, found_by
+from experiments.tables import reliability
+from gammagmm.saving import posterior_of
+
+# Okabe and Ito's colours: apart for the colour-blind.
+BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+CYCLE = (BLUE, VERMILION, GREEN, "#CC79A7", "#E69F00")
+
+
+def posteriors(results: Results) -> Figure:
+    """The paper's Figure 2: every set's posterior, its mean and the truth."""
+    names = results.datasets("paper")
+    figure = Figure(figsize=(10.0, 9.0), layout="constrained")
+    axes = figure.subplots(6, 4, sharex=True).ravel()
+    for ax, name in zip(axes, names, strict=False):
+        ax.set_title(name, fontsize=9, loc="left")
+        ax.set_yticks([])
+        found = results.get("gamma", "paper", name, "default")
+        if found is None:
+            words = results.state("gamma", "paper", name, "default").partition(":")[0]
+            ax.text(0.5, 0.5, words, ha="center", transform=ax.transAxes, color=GREY)
+            continue
+        _draw_posterior(found, ax)
+    for ax in axes[len(names) :]:
+        ax.set_axis_off()
+    handles = axes[0].get_legend_handles_labels()
+    axes[-1].legend(*handles, loc="center", frameon=False)
+    figure.supxlabel("contamination factor γ")
+    return figure
+
+
+def _draw_posterior(found: dict[str, Any], ax: Any) -> None:
+    posterior = posterior_of(found["posterior"], found["trial"])
+    grid = np.linspace(1e-4, 0.25, 400)
+    ax.fill_between(grid, posterior.pdf(grid), color=BLUE, alpha=0.3, label="posterior")
+    ax.axvline(found["truth"], color=VERMILION, label="truth")
+    ax.axvline(found["share"], color=BLUE, ls="--", label="posterior mean")
+    ax.set(xlim=(0.0, 0.25), ylim=(0.0, None))
+    ax.xaxis.set_major_formatter("{x:.0%}")
+
+
+def calibration(results: Results) -> Figure:
+    """The paper's Figure 3, for its sets and for the pool."""
+    figure = Figure(figsize=(4.8, 4.4), layout="constrained")
+    ax = _diagonal(figure.subplots())
+    for collection, colour in (("paper", BLUE), ("pool", VERMILION)):
+        found = found_by(results, collection, OURS)
+        if found:
+            needed = [f["figures"]["needed"] for f in found.values()]
+            label = f"{collection}, {len(needed)} sets"
+            ax.plot(LEVELS, frequencies(needed), color=colour, label=label)
+    ax.legend(frameon=False)
+    return figure
+
+
+def _diagonal(ax: Any) -> Any:
+    """Perfect calibration with bands of 5 % and 10 %."""
+    for band, alpha in ((0.10, 0.15), (0.05, 0.25)):
+        ax.fill_between([0, 1], [-band, 1 - band], [band, 1 + band], color=GREY, alpha=alpha, lw=0)
+    ax.plot([0, 1], [0, 1], color="black", ls="--", lw=1)
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="expected probability", ylabel="empirical frequency")
+    return ax
+
+
+def mae(results: Results) -> Figure:
+    """The paper's Figure 4, with the constants and the prior."""
+    rows = [r for r in errors(results) if r["collection"] == "paper" and "mae" in r]
+    return _bars(sorted(rows, key=lambda r: r["mae"]), "mae", "mae_std", "mean absolute error")
+
+
+def f1_loss(results: Results) -> Figure:
+    """The paper's Figure 5, with the constants and the prior."""
+    rows = [r for r in f1(results) if r["collection"] == "paper" and "f1_std" in r]
+    words = "F1 deterioration (higher is better)"
+    rows.sort(key=lambda r: -r["f1_deterioration"])
+    return _bars(rows, "f1_deterioration", "f1_std", words)
+
+
+def _bars(rows: list[dict[str, Any]], value: str, spread: str, words: str) -> Figure:
+    figure = Figure(figsize=(6.4, 6.0), layout="constrained")
+    ax = figure.subplots()
+    names = [row["method"] for row in rows]
+    colours = [BLUE if n == OURS else GREEN if " " in n else GREY for n in names]
+    means, spreads = ([row[key] for row in rows] for key in (value, spread))
+    ax.barh(names, means, xerr=spreads, color=colours, error_kw={"lw": 0.8, "ecolor": "black"})
+    ax.invert_yaxis()
+    ax.set_xlabel(f"{words}, mean ± std over the sets")
+    ax.margins(y=0.01)
+    return figure
+
+
+def detectors(results: Results) -> Figure:
+    """The paper's Figure 6: calibration with 3, 5, 7 and all detectors."""
+    figure = Figure(figsize=(4.8, 4.4), layout="constrained")
+    ax = _diagonal(figure.subplots())
+    plan = results.plan["subsets"]
+    for size, colour in zip(plan["sizes"], CYCLE[1:], strict=False):
+        needed = [subset_needed(results, size, i) for i in range(plan["repeats"])]
+        curves = np.array([frequencies(n) for n in needed if n])
+        if len(curves):
+            mean, std = curves.mean(axis=0), curves.std(axis=0)
+            ax.plot(LEVELS, mean, color=colour, label=f"M = {size}")
+            ax.fill_between(LEVELS, mean - std, mean + std, color=colour, alpha=0.2, lw=0)
+    ours = found_by(results, "paper", OURS).values()
+    ax.plot(LEVELS, frequencies(f["figures"]["needed"] for f in ours), color=BLUE, label="M = 10")
+    ax.legend(frameon=False)
+    return figure
+
+
+def sensitivity(results: Results) -> Figure:
+    """The paper's Figure 7, and the same for high_gamma and max_gamma."""
+    figure = Figure(figsize=(9.0, 8.4), layout="constrained")
+    ours = found_by(results, "paper", OURS).values()
+    plan = results.plan["sensitivity"]
+    for ax, (name, values) in zip(figure.subplots(2, 2).ravel(), plan.items(), strict=True):
+        _diagonal(ax)
+        default = frequencies(f["figures"]["needed"] for f in ours)
+        ax.plot(LEVELS, default, color="black", label="default")
+        for value, colour in zip(values, CYCLE, strict=False):
+            needed = [f["sensitivity"][f"{name}={value}"]["needed"] for f in ours]
+            ax.plot(LEVELS, frequencies(needed), color=colour, label=f"{name} = {value}")
+        ax.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def dose(results: Results) -> Figure:
+    """The estimates as anomalies are put into the same inliers: made-up data, and real ones."""
+    figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+    groups = {"separable made-up data": ["made"], "labelled datasets": ["paper", "pool"]}
+    for ax, (title, collections) in zip(figure.subplots(1, 2), groups.items(), strict=True):
+        found = [r for t, r in results.all.items() if t.kind == "dose" and r["status"] == "ok"]
+        found = [r for r in found if r["trial"].split("/")[1] in collections]
+        _draw_dose(found, ax)
+        sets = {r["trial"].split("/")[2] for r in found}
+        ax.set_title(title if collections == ["made"] else f"{len(sets)} {title}", loc="left")
+    return figure
+
+
+def _draw_dose(found: list[dict[str, Any]], ax: Any) -> None:
+    """Means over sets and repeats: ours, and PyThresh's in grey."""
+    ax.plot([0.0, 0.2], [0.0, 0.2], color="black", ls="--", lw=1, label="truth")
+    ax.set(xlabel="true share of anomalies", ylabel="estimate", ylim=(0.0, 0.5))
+    if not found:
+        return
+    truth = np.mean([[a["truth"] for a in r["answers"]] for r in found], axis=0)
+    for method in found[0]["answers"][0]["shares"]:
+        share = np.mean([[a["shares"][method] for a in r["answers"]] for r in found], axis=0)
+        is_ours = method == OURS
+        label = method if is_ours else "PyThresh" if method == "IQR" else None
+        style = {"color": BLUE, "lw": 2} if is_ours else {"color": GREY, "lw": 0.8}
+        ax.plot(truth, share, label=label, zorder=3 if is_ours else 2, **style)
+    ax.legend(frameon=False)
+
+
+def probabilities(results: Results) -> Figure:
+    """Anomalies among the rows of each predicted probability."""
+    figure = Figure(figsize=(4.8, 4.4), layout="constrained")
+    ax = figure.subplots()
+    ax.plot([0, 1], [0, 1], color="black", ls="--", lw=1)
+    for collection, colour in (("paper", BLUE), ("pool", VERMILION)):
+        rows = [r for r in reliability(results) if r["collection"] == collection and r["rows"]]
+        x, y = ([row[key] for row in rows] for key in ("probability", "anomalies"))
+        if rows:
+            ax.plot(x, y, "o-", color=colour, label=collection)
+    ax.set(xlabel="predicted probability", ylabel="share of anomalies", xlim=(0, 1), ylim=(0, 1))
+    ax.legend(frameon=False)
+    return figure
+
+
+FIGURES: dict[str, Callable[[Results], Figure]] = {
+    "posteriors": posteriors,
+    "calibration": calibration,
+    "mae": mae,
+    "f1": f1_loss,
+    "detectors": detectors,
+    "sensitivity": sensitivity,
+    "dose": dose,
+    "probabilities": probabilities,
+}

@@ -1,0 +1,276 @@
+"""Results and experiments/page.md -> docs/reproduction.md; every figure in it comes from a file.
+
+python -m experiments.page
+"""
+
+from __future__ import annotations
+
+from string import Template
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from experiments import tables
+from experiments.plan import HERE, trials
+from experiments.results import OURS, Results
+
+Row = dict[str, Any]
+
+
+def render(results: Results) -> str:
+    """The page, with what the results and the paper say in its places."""
+    text = (HERE / "page.md").read_text(encoding="utf-8")
+    return Template(text).substitute(values(results))
+
+
+def values(results: Results) -> dict[str, str]:
+    """Every number and table of the page, by the name of its place."""
+    made = {name: table(results) for name, table in tables.TABLES.items()}
+    paper = {f"paper_{k}": str(v) for k, v in results.paper.items() if k != "tables"}
+    return {
+        **paper,
+        **_progress(results),
+        **_datasets(made["datasets"]),
+        **_errors(made["errors"]),
+        **_f1(results, made["f1"], made["best_detectors"]),
+        **_changes(made),
+        **_dose(made["dose"]),
+        **_pool(made),
+    }
+
+
+def _progress(results: Results) -> dict[str, str]:
+    asked = list(trials(results.plan))
+    done = [results.all[trial] for trial in asked if trial in results.all]
+    hours = sum(found.get("seconds", 0.0) for found in done) / 3600.0
+    states = [found["status"] for found in done]
+    failed = [f for f in done if f["status"] in ("failed", "timeout")]
+    by_kind = {trial.kind: [0, 0] for trial in asked}
+    for trial in asked:
+        by_kind[trial.kind][0] += trial in results.all
+        by_kind[trial.kind][1] += 1
+    rows = [{"kind": k, "done": n, "asked": total} for k, (n, total) in by_kind.items()]
+    return {
+        "n_asked": f"{len(asked):,}",
+        "n_done": f"{len(done):,}",
+        "n_no_data": str(states.count("no data")),
+        "n_failed": str(states.count("failed")),
+        "n_timeout": str(states.count("timeout")),
+        "hours": f"{hours:.1f}",
+        "progress": markdown(rows, {"kind": "", "done": "d", "asked": "d"}),
+        "failures": markdown(_failures(failed), {"method": "", "sets": "", "why": ""}),
+    }
+
+
+def _failures(failed: list[Row]) -> list[Row]:
+    """The failed cells, by method and reason."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for found in failed:
+        kind, _, dataset, variant = found["trial"].split("/")
+        why = "outran its limit" if found["status"] == "timeout" else found["reason"]
+        method = variant if kind == "threshold" else f"{kind} {variant}"
+        grouped.setdefault((method, why.split("\n")[0][:90]), []).append(dataset)
+    return [{"method": m, "sets": ", ".join(d), "why": w} for (m, w), d in grouped.items()]
+
+
+def _datasets(rows: list[Row]) -> dict[str, str]:
+    papers = [row for row in rows if row["collection"] == "paper"]
+    found = [row for row in papers if row["state"] == "ok"]
+    truth, ours, theirs = (
+        np.array([row[key] for row in found]) for key in ("true_gamma", "mean", "paper_mean")
+    )
+    columns = {
+        "dataset": "",
+        "rows": ",d",
+        "true_gamma": ".4f",
+        "paper_mean": ".4f",
+        "mean": ".4f",
+        "low": ".3f",
+        "high": ".3f",
+        "state": "",
+    }
+    counts = {name: sum(row[name] for row in found) for name in ("solved", "slack", "unsolved")}
+    return {
+        "n_sets": str(len(found)),
+        "n_runs": str(sum(counts.values())),
+        **{f"n_{name}": str(count) for name, count in counts.items()},
+        "n_restarts": str(sum(row["restarts"] for row in found)),
+        "n_humps": str(sum(row["humps"] > 1 for row in found)),
+        "mae_ours": _number(np.abs(ours - truth), ".4f"),
+        "mae_table2": _number(np.abs(theirs - truth), ".4f"),
+        "apart": _number(np.abs(ours - theirs), ".4f"),
+        "table_datasets": markdown(papers, columns),
+    }
+
+
+def _errors(rows: list[Row]) -> dict[str, str]:
+    papers = {row["method"]: row for row in rows if row["collection"] == "paper"}
+    columns = {
+        **{"method": "", "sets": "d", "mae": ".4f", "mae_std": ".4f", "crps": ".4f"},
+        **{"rank": ".2f", "rank_std": ".2f", "first": "d", "top_two": "d"},
+        **{"rank_correlation": ".2f", "mean_share": ".3f"},
+    }
+    ours, constant, prior = (papers[name] for name in (OURS, "constant 5%", "prior only"))
+    ordered = sorted(papers.values(), key=lambda row: row.get("mae", np.inf))
+    place = [row["method"] for row in ordered].index(OURS) + 1
+    return {
+        "mae_constant_5": _format(constant.get("mae"), ".4f"),
+        "rank_ours": f"{_format(ours.get('rank'), '.2f')} ± {_format(ours.get('rank_std'), '.2f')}",
+        "first_ours": _format(ours.get("first"), "d"),
+        "top_two_ours": _format(ours.get("top_two"), "d"),
+        "place_ours": str(place),
+        "n_methods": str(len(papers)),
+        "correlation_ours": _format(ours.get("rank_correlation"), ".2f"),
+        "crps_ours": _format(ours.get("crps"), ".4f"),
+        "crps_prior": _format(prior.get("crps"), ".4f"),
+        "coverage_ours": _format(ours.get("coverage_90"), ".0%"),
+        "coverage_prior": _format(prior.get("coverage_90"), ".0%"),
+        "width_ours": _format(ours.get("width_90"), ".3f"),
+        "width_prior": _format(prior.get("width_90"), ".3f"),
+        "table_errors": markdown(ordered, columns),
+    }
+
+
+def _f1(results: Results, rows: list[Row], best: list[Row]) -> dict[str, str]:
+    papers = {row["method"]: row for row in rows if row["collection"] == "paper"}
+    names = [n for n in results.papers_thresholders if "misses" in papers[n]]
+    theirs = np.array([results.paper["tables"]["rates"][name] for name in names])
+    ours = np.array([[papers[n]["false_alarms"], papers[n]["misses"]] for n in names])
+    columns = {
+        **{"method": "", "sets": "d", "f1_deterioration": ".3f", "f1_std": ".3f"},
+        **{"better_than_truth": ".0%", "false_alarms": ".3f", "misses": ".3f"},
+    }
+    ordered = sorted(papers.values(), key=lambda row: -row.get("f1_deterioration", -np.inf))
+    gamma = papers[OURS]
+    ran = [row for row in best if row["state"] == "ok"]
+    return {
+        "f1_ours": _format(gamma.get("f1_deterioration"), ".3f"),
+        "f1_std_ours": _format(gamma.get("f1_std"), ".3f"),
+        "f1_constant_10": _format(papers["constant 10%"].get("f1_deterioration"), ".3f"),
+        "f1_place": str([row["method"] for row in ordered].index(OURS) + 1),
+        "f1_better": _format(gamma.get("better_than_truth"), ".0%"),
+        "f1_zero": _format(gamma.get("f1_zero"), "d"),
+        "n_best_shared": str(sum(row["shared"] > 0 for row in ran)),
+        "rates_alarms": _correlation(ours[:, :1], theirs[:, :1]),
+        "rates_misses": _correlation(ours[:, 1:], theirs[:, 1:]),
+        "rates_methods": str(len(names)),
+        "changed": _changed(names, ours, theirs),
+        "table_f1": markdown(ordered, columns),
+        "table_best": markdown(best, {"dataset": "", "paper": "", "ours": "", "f1": ".2f"}),
+    }
+
+
+def _correlation(ours: np.ndarray, theirs: np.ndarray) -> str:
+    if len(ours) < 3:
+        return "–"
+    return f"{stats.spearmanr(ours.ravel(), theirs.ravel()).statistic:.2f}"
+
+
+def _changed(names: list[str], ours: np.ndarray, theirs: np.ndarray) -> str:
+    """The estimators whose false alarms differ most from the paper's, with both figures."""
+    if not names:
+        return "–"
+    apart = np.abs(ours[:, 0] - theirs[:, 0])
+    most = np.argsort(-apart)[:8]
+    return ", ".join(f"{names[i]} ({ours[i, 0]:.2f}, then {theirs[i, 0]:.2f})" for i in most)
+
+
+def _changes(made: dict[str, list[Row]]) -> dict[str, str]:
+    """Calibration, sensitivity and ablation."""
+    columns = {
+        **{"case": "", "fits": "d", "mae": ".4f", "mean": ".3f", "crps": ".4f"},
+        **{"coverage_90": ".0%", "within_5": ".0%", "within_10": ".0%", "largest_off": ".2f"},
+        **{"unsolved_runs": "d"},
+    }
+    cases = {row["case"]: row for row in made["calibration"]}
+    asked = made["sensitivity"]
+    paper5 = [r["mae"] for r in asked if r["case"].startswith(("p0", "p_high")) and "mae" in r]
+    bounds = [r["mae"] for r in asked if "gamma" in r["case"] and "mae" in r]
+    default = cases.get("default", {})
+    return {
+        "within_5": _format(default.get("within_5"), ".0%"),
+        "within_10": _format(default.get("within_10"), ".0%"),
+        "largest_off": _format(default.get("largest_off"), ".2f"),
+        "q5_low": _format(min(paper5, default=None), ".4f"),
+        "q5_high": _format(max(paper5, default=None), ".4f"),
+        "bounds_low": _format(min(bounds, default=None), ".4f"),
+        "bounds_high": _format(max(bounds, default=None), ".4f"),
+        "table_detectors": _detectors_table(cases),
+        "table_sensitivity": markdown(asked, columns),
+        "table_ablation": markdown(made["ablation"], columns),
+    }
+
+
+def _detectors_table(cases: dict[str, Row]) -> str:
+    """Question 4: calibration with fewer detectors, over the repeats."""
+    rows = []
+    for size in dict.fromkeys(n.split(",")[0] for n in cases if n.startswith("M=")):
+        found = [row for name, row in cases.items() if name.startswith(f"{size},")]
+        off = np.array([row["mean_off"] for row in found])
+        rows.append(
+            {
+                "detectors": size,
+                "repeats": len(found),
+                "sets": " to ".join(str(f([row["sets"] for row in found])) for f in (min, max)),
+                "mean_off": off.mean(),
+                "spread": off.std(ddof=1) if len(off) > 1 else None,
+                "within_10": np.mean([row["within_10"] for row in found]),
+            }
+        )
+    if default := cases.get("default"):
+        rows.append({"detectors": "M=10", "repeats": 1, **default, "sets": str(default["sets"])})
+    columns = {"detectors": "", "repeats": "d", "sets": "", "mean_off": ".3f", "spread": ".3f"}
+    return markdown(rows, columns | {"within_10": ".0%"})
+
+
+def _dose(rows: list[Row]) -> dict[str, str]:
+    ran = [row for row in rows if "slope" in row]
+    methods = dict.fromkeys(row["method"] for row in ran)
+    slopes = []
+    for method in methods:
+        row: Row = {"method": method}
+        for group in ("made", "paper", "pool"):
+            found = [r for r in ran if (r["method"], r["collection"]) == (method, group)]
+            row[f"{group}_slope"] = np.mean([r["slope"] for r in found]) if found else None
+            row[f"{group}_mae"] = np.mean([r["mae"] for r in found]) if found else None
+        slopes.append(row)
+    ours = slopes[0] if slopes else {}
+    names = [f"{group}_{key}" for group in ("made", "paper", "pool") for key in ("slope", "mae")]
+    sets = {(r["collection"], r["dataset"]) for r in ran if r["collection"] != "made"}
+    return {
+        "dose_sets": str(len(sets)),
+        "dose_made": _format(ours.get("made_slope"), ".2f"),
+        "dose_paper": _format(ours.get("paper_slope"), ".2f"),
+        "dose_pool": _format(ours.get("pool_slope"), ".2f"),
+        "table_dose": markdown(slopes, {"method": ""} | dict.fromkeys(names, ".2f")),
+    }
+
+
+def _pool(made: dict[str, list[Row]]) -> dict[str, str]:
+    rows = [row for row in made["errors"] if row["collection"] == "pool" and "mae" in row]
+    columns = {
+        **{"method": "", "sets": "d", "mae": ".4f", "crps": ".4f", "coverage_90": ".0%"},
+        **{"width_90": ".3f", "rank_correlation": ".2f"},
+    }
+    bins = {"collection": "", "bin": "", "rows": ",d", "probability": ".2f", "anomalies": ".2f"}
+    ordered = sorted(rows, key=lambda row: row["mae"])
+    return {
+        "table_pool": markdown(ordered, columns),
+        "table_reliability": markdown(made["reliability"], bins),
+    }
+
+
+def markdown(rows: list[Row], columns: dict[str, str]) -> str:
+    """A table of these columns, each with its format; what a row has not is a dash."""
+    lines = [list(columns), ["---"] * len(columns)]
+    lines += [[_format(row.get(name), form) for name, form in columns.items()] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _format(value: Any, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+def _number(values: np.ndarray, form: str) -> str:
+    return format(values.mean(), form) if len(values) else "–"
