@@ -3,8 +3,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
+BROWSER := tests/browser
+AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
 
-.PHONY: install demo test test-slow lint type bench docs dist reproduce reproduce-small compare clean
+.PHONY: install demo test test-slow test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare clean
 
 install: $(VENV)/.installed
 
@@ -23,13 +25,26 @@ $(VENV)/.installed: $(INPUTS) | $(BIN)/python
 	touch $(VENV)/.core $@
 
 demo: $(VENV)/.core
-	$(BIN)/gammagmm demo --picture posterior.png
+	$(BIN)/gammagmm demo --report report.html --picture posterior.png --force
 
 test: install lint type
-	$(BIN)/python -m pytest -n auto -m 'not slow'
+	$(BIN)/python -m pytest -n auto -m 'not slow and not browser'
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow
+
+# The report in headless Chromium, with axe-core from npm.
+test-browser: browser-tools install $(AXE)
+	$(BIN)/python -m pytest -m browser $(BROWSER)
+
+browser-tools:
+	@for tool in chromium chromedriver npm; do command -v $$tool > /dev/null || { \
+	  echo "$$tool is missing. On Debian: apt-get install chromium chromium-driver npm" >&2; \
+	  exit 1; }; done
+
+$(AXE): $(BROWSER)/package.json $(BROWSER)/package-lock.json
+	npm ci --prefix $(BROWSER) --no-audit --no-fund
+	touch $@
 
 lint: install
 	$(BIN)/ruff check .
@@ -44,9 +59,13 @@ bench: install
 
 # The pictures and, from docs/ into site/, the pages; needs no network, warnings are errors.
 docs: install
-	$(BIN)/gammagmm demo --picture docs/images/posterior.png
+	$(BIN)/gammagmm demo --picture docs/images/posterior.png --force
 	$(BIN)/python docs/images/steps.py
 	$(BIN)/mkdocs build --strict
+
+# The report as docs/images/report-light.png and report-dark.png; needs Chromium.
+pictures: install
+	$(BIN)/python docs/images/report_pictures.py
 
 # Source archive and wheel, into dist/.
 dist: install
@@ -71,5 +90,5 @@ compare: install
 	$(BIN)/python experiments/subsample.py
 
 clean:
-	rm -rf build dist site posterior.png .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist site posterior.png report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""What `import gammagmm` adds to `import sklearn.mixture`, each time in a new process.
+"""What `from gammagmm import GammaGMM` adds to `import sklearn.mixture`, in new processes.
 
     python benchmarks/imports.py
 
@@ -20,7 +20,7 @@ import time
 start = time.perf_counter()
 import sklearn.mixture
 middle = time.perf_counter()
-import gammagmm
+from gammagmm import GammaGMM, GammaPosterior, GammaThreshold, estimate_contamination
 print(middle - start, time.perf_counter() - middle)
 """
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from experiments import data, methods, metrics
 from experiments.plan import Trial
-from gammagmm import GammaGMM
+from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import GammaGMMWarning
 from gammagmm.link import Constraints
 from gammagmm.saving import posterior_to_data
 from gammagmm.scores import LOG_OFFSET, fit_scaler
+from gammagmm.sensitivity import DrawnRun, draw_runs, relink
 from gammagmm.threshold import anomaly_probability
 
 Result = dict[str, Any]
@@ -60,7 +61,7 @@ def gamma(trial: Trial, plan: dict[str, Any]) -> Result:
     share = fitted.posterior_.mean
     consensus = fitted.decision_scores_
     probability = anomaly_probability(fitted.posterior_, consensus, consensus)
-    drawn, by_mean = methods.draw_runs(fitted.runs_, plan["seed"])
+    drawn, by_mean = draw_runs(fitted.runs_, np.random.default_rng(plan["seed"]))
     return {
         **_truth(made),
         "share": share,
@@ -196,30 +197,28 @@ def _fit_figures(fitted: GammaGMM, truth: float) -> Result:
     }
 
 
-def _sensitivity(drawn: list[methods.Drawn], truth: float, plan: dict[str, Any]) -> Result:
+def _sensitivity(drawn: list[DrawnRun], truth: float, plan: dict[str, Any]) -> Result:
     """The posterior for other answers of the user, one at a time; the mixtures stay."""
     return {
-        f"{name}={value}": _changed(methods.answer(drawn, Constraints(**{name: value})), truth)
+        f"{name}={value}": _changed(relink(drawn, Constraints(**{name: value})), truth)
         for name, values in plan["sensitivity"].items()
         for value in values
     }
 
 
-def _parts(
-    drawn: list[methods.Drawn], by_mean: list[methods.Drawn], runs: Any, truth: float
-) -> Result:
+def _parts(drawn: list[DrawnRun], by_mean: list[DrawnRun], runs: Any, truth: float) -> Result:
     """The posterior with one part of the method changed; the mixtures stay."""
     default, single = Constraints(), methods.single_runs(runs)
     return {
-        "order_by_mean": _changed(methods.answer(by_mean, default), truth),
-        "plug_in": _changed(methods.answer(drawn, default, plug_in=True), truth),
+        "order_by_mean": _changed(relink(by_mean, default), truth),
+        "plug_in": _changed(relink(drawn, default, plug_in=True), truth),
         "one_run": [metrics.posterior_figures(posterior, truth) for posterior in single],
     }
 
 
-def _changed(answer: Result, truth: float) -> Result:
-    figures = metrics.posterior_figures(answer["posterior"], truth)
-    return {**figures, "n_unsolved": answer["n_unsolved"]}
+def _changed(answer: tuple[GammaPosterior, int], truth: float) -> Result:
+    posterior, n_unsolved = answer
+    return {**metrics.posterior_figures(posterior, truth), "n_unsolved": n_unsolved}
 
 
 def _other_gammas(trial: Trial, plan: dict[str, Any]) -> list[float]:

@@ -17,11 +17,19 @@ SOURCE = Path(gammagmm.__file__).parent
 MODULES = sorted(SOURCE.glob("*.py"))
 LAYERS = [
     "errors",
+    "convergence",
     "_checks",
     "documents",
     "synthetic",
     "datasets",
+    "raw",
+    "sources",
+    "delimited",
+    "arrays",
+    "formats",
     "tables",
+    "choosing",
+    "preparing",
     "compiling",
     "regions",
     "frozen",
@@ -45,8 +53,10 @@ LAYERS = [
     "contamination",
     "saving",
     "interchange",
+    "wording",
     "notebook",
     "runs",
+    "sensitivity",
     "threshold",
     "parameters",
     "frames",
@@ -55,13 +65,23 @@ LAYERS = [
     "estimator",
     "shortcut",
     "thresholder",
+    "origin",
+    "findings",
+    "sections",
+    "report",
     "plots",
+    "outputs",
+    "bars",
+    "joining",
+    "request",
+    "command",
+    "supervise",
     "cli",
 ]
 
 # The methods that draw, save and translate may reach down to what does.
 DOWNWARD = {("posterior", name) for name in ("plots", "saving", "interchange", "notebook")}
-DOWNWARD |= {("answers", "plots")}
+DOWNWARD |= {("errors", "convergence"), ("answers", "plots"), ("answers", "report")}
 
 
 def imports(path):

@@ -28,7 +28,6 @@ from sklearn.metrics import confusion_matrix, f1_score
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.betas import BetaMixture
 from gammagmm.datasets import make_contaminated
-from gammagmm.link import Constraints
 from gammagmm.scores import fit_scaler
 
 ROOT = Path(__file__).parents[1]
@@ -97,40 +96,7 @@ class TestCalibration:
         assert found["within_10"] == pytest.approx(10 / 99)
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    X = make_contaminated(300, 4, 0.05, "global", random_state=2).X
-    return GammaGMM(["KNN", "LOF", "HBOS", "COPOD"], n_runs=3, random_state=0).fit(X)
-
-
 class TestMethods:
-    def test_the_default_answer_is_the_estimators(self, fitted):
-        drawn, _ = methods.draw_runs(fitted.runs_, 0)
-        found = methods.answer(drawn, Constraints())
-        ours, theirs = fitted.posterior_, found["posterior"]
-        error = 4 * np.hypot(ours.standard_error, theirs.standard_error)
-        assert found["n_unsolved"] == 0
-        assert theirs.mean == pytest.approx(ours.mean, abs=error)
-        again = methods.answer(drawn, Constraints(p0=0.1))["posterior"]
-        assert again.prob_zero == 0.1
-
-    def test_other_answers_are_those_of_a_new_fit_on_the_same_mixtures(self, fitted):
-        drawn, _ = methods.draw_runs(fitted.runs_, 0)
-        again = GammaGMM("precomputed", p_high=0.05, n_runs=3, random_state=0)
-        expected = again.fit(fitted.scores_).posterior_
-        found = methods.answer(drawn, Constraints(p_high=0.05))["posterior"]
-        error = 4 * np.hypot(found.standard_error, expected.standard_error)
-        assert [r.elbo for r in again.runs_] == [r.elbo for r in fitted.runs_]
-        assert found.mean == pytest.approx(expected.mean, abs=error)
-
-    def test_by_mean_orders_by_the_mean(self, fitted):
-        _, by_mean = methods.draw_runs(fitted.runs_, 0)
-        for run in by_mean:
-            means = run.components.means.mean(axis=1)
-            np.testing.assert_array_equal(run.components.anomalousness, means)
-            assert (np.diff(means) <= 0).all()
-            np.testing.assert_allclose(run.r.mean(axis=1), means, atol=0.5)
-
     def test_without_the_logarithm_scores_are_only_standardised(self, rng):
         S = rng.gamma(2.0, size=(200, 3))
         before = _before_log(S)

@@ -1,12 +1,23 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.testing.compare import compare_images
 
 from gammagmm import GammaGMM
 from gammagmm.betas import BetaMixture
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import NoSolutionWarning
-from gammagmm.plots import plot_posterior, plot_steps
+from gammagmm.plots import (
+    plot_calibration,
+    plot_comparison,
+    plot_components,
+    plot_posterior,
+    plot_scores,
+    plot_sensitivity,
+    plot_steps,
+)
 from gammagmm.posterior import GammaPosterior
 
 
@@ -51,8 +62,7 @@ OPTIONS = {"n_components": 20, "n_runs": 2, "n_draws": 100, "random_state": 0}
 
 @pytest.fixture(scope="module")
 def fitted():
-    X = make_contaminated(200, 4, 0.05, "clustered", random_state=1).X
-    return GammaGMM(["KNN", "LOF", "IForest"], **OPTIONS).fit(X)
+    return make_fitted()
 
 
 @pytest.fixture
@@ -115,3 +125,71 @@ def test_the_steps_make_their_own_figure_and_refuse_other_numbers_of_axes(fitted
     plt.close(axes[0].figure)
     with pytest.raises(ValueError, match="axes must be four, got 3"):
         plot_steps(fitted, Figure().subplots(1, 3))
+
+
+GOLDEN = Path(__file__).parent / "golden"
+TWO_HUMPS = GammaPosterior(
+    0.05, BetaMixture(*np.array([[0.5, 0.45], [20.0, 90.0], [980.0, 910.0]]))
+)
+NARROW = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [50.0], [950.0]])))
+CHANGES = [("p0", "5%", TWO_HUMPS), ("p_high", "1%", NARROW), ("start", "run 1", NARROW)]
+PICTURES = {
+    "posterior": lambda fitted, ax: plot_posterior(TWO_HUMPS, ax),
+    "components": lambda fitted, ax: plot_components(fitted, (0, 2), ax),
+    "calibration": lambda fitted, ax: plot_calibration(np.linspace(0.02, 0.98, 25) ** 1.3, ax),
+    "sensitivity": lambda fitted, ax: plot_sensitivity(CHANGES, ax),
+    "scores": plot_scores,
+    "comparison": lambda fitted, ax: plot_comparison([("A", TWO_HUMPS), ("B", NARROW)], ax),
+}
+
+
+def make_fitted():
+    X = make_contaminated(200, 4, 0.05, "clustered", random_state=1).X
+    return GammaGMM(["KNN", "LOF", "IForest"], **OPTIONS).fit(X)
+
+
+def draw(name, fitted, path):
+    figure = Figure(figsize=(5.0, 3.5), layout="constrained")
+    drawn = figure.subplots()
+    assert PICTURES[name](fitted, drawn) is drawn
+    figure.savefig(path, dpi=60, metadata={"Software": None})
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_picture_looks_as_it_did(name, fitted, tmp_path):
+    draw(name, fitted, tmp_path / "new.png")
+    # Root mean square of the differences of grey values, of 255; fonts differ by less.
+    assert compare_images(GOLDEN / f"{name}.png", str(tmp_path / "new.png"), tol=3.0) is None
+
+
+def test_calibration_shows_the_frequencies(ax):
+    plot_calibration([0.1, 0.2, 0.9], ax)
+    levels, frequencies = ax.get_lines()[-1].get_data()
+    assert dict(zip(levels.round(2).tolist(), frequencies, strict=True))[0.5] == pytest.approx(
+        2 / 3
+    )
+
+
+def test_the_band_of_the_threshold_holds_it(fitted, ax):
+    plot_scores(fitted, ax)
+    low, high = fitted.posterior_.interval()
+    edges = np.percentile(fitted.decision_scores_, [100 * (1 - high), 100 * (1 - low)])
+    band = next(p for p in ax.patches if p.get_label().startswith("threshold"))
+    assert band.get_x() == pytest.approx(edges[0])
+    assert band.get_x() + band.get_width() == pytest.approx(edges[1])
+    assert edges[0] <= fitted.threshold_ <= edges[1]
+
+
+def test_sensitivity_shows_means_and_intervals(ax):
+    plot_sensitivity(CHANGES, ax)
+    line, point = ax.get_lines()[:2]
+    assert tuple(line.get_xdata()) == TWO_HUMPS.interval()
+    assert point.get_xdata()[0] == TWO_HUMPS.mean
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["p0: 5%", "p_high: 1%", "start: run 1"]
+
+
+if __name__ == "__main__":  # python -m tests.test_plots draws the golden pictures anew
+    GOLDEN.mkdir(exist_ok=True)
+    made = make_fitted()
+    for picture in PICTURES:
+        draw(picture, made, GOLDEN / f"{picture}.png")

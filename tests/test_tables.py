@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
+import sys
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gammagmm import sources
+from gammagmm.delimited import _sheet, parse, parse_quickly
 from gammagmm.errors import TableError
-from gammagmm.tables import read_table
+from gammagmm.sources import Source
+from gammagmm.tables import read_raw, read_table
 
 
 @pytest.fixture
@@ -85,7 +95,7 @@ def test_folder(tmp_path):
 
 @pytest.mark.parametrize("name", ["table.xlsx", "table"])
 def test_unknown_suffix(write, name):
-    message = r"has the suffix '(\.xlsx)?', which cannot be read\. Save .* formats: \.csv\."
+    message = r"has the suffix '(\.xlsx)?', which cannot be read\. Save .* formats: \.csv, \.tsv, "
     with pytest.raises(TableError, match=message):
         read_table(write("a\n1", name))
 
@@ -188,3 +198,188 @@ def test_a_file_that_may_not_be_read(write):
         pytest.skip("this user may read every file")
     with pytest.raises(TableError, match=r"table\.csv cannot be read: Permission denied"):
         read_table(path)
+
+
+def sheet(text, suffix=".csv"):
+    return _sheet(Source("table.csv", suffix, text.encode()))
+
+
+def read_text(text):
+    return read_raw_bytes(text.encode())
+
+
+def read_raw_bytes(content):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        return read_raw("-")
+
+
+def test_raw_columns_are_numbers_or_text_as_a_whole(write):
+    raw = read_raw(write("a,b,c,d\n1, red,007,\n\n,NA,1_0,\n3,2,inf,?\n"))
+    assert raw.columns == ("a", "b", "c", "d")
+    np.testing.assert_array_equal(raw.data[0], [1.0, np.nan, 3.0])
+    assert raw.data[1].tolist() == ["red", None, "2"]
+    assert raw.data[2].tolist() == ["007", "1_0", "inf"]
+    assert [column.dtype for column in raw.data] == [float, object, object, float]
+    assert np.isnan(raw.data[3]).all()
+    assert [raw.place(row) for row in range(raw.n_rows)] == ["line 2", "line 4", "line 5"]
+    assert repr(raw).endswith("table.csv', 3 rows, 4 columns)")
+
+
+def test_cells_are_kept_as_they_are_written(write):
+    raw = read_raw(write("a,b\n007,1\n 12345678901234567890 ,2\nNA,3\n"))
+    assert raw.data[0].dtype == float
+    assert raw.cells(0) == ["007", "12345678901234567890", None]
+
+
+def test_gaps_are_counted_alike_in_numbers_and_text(write):
+    raw = read_raw(write("a,b\n1,x\n,\n"))
+    assert [raw.is_gap(j).tolist() for j in (0, 1)] == [[False, True]] * 2
+
+
+def test_tabs_alone_separate_the_cells_of_a_tsv(write):
+    raw = read_raw(write("a;1\tb;2\n1\t2\n", "table.tsv"))
+    assert raw.columns == ("a;1", "b;2")
+    raw = read_raw(write("a;b\n1;2\n", "table.tsv"))
+    assert raw.columns == ("a;b",)
+
+
+def test_standard_input():
+    raw = read_text("a;b\n1;2\n")
+    assert (raw.source, raw.columns, raw.place(0)) == ("standard input", ("a", "b"), "line 2")
+    with pytest.raises(TableError, match="standard input is empty"):
+        read_text("")
+
+
+@pytest.mark.parametrize("name", ["table.csv.gz", "TABLE.TSV.GZ"])
+def test_packed_text(write, name):
+    raw = read_raw(write(gzip.compress(b"a\tb\n1\t2\n"), name))
+    assert raw.columns == ("a", "b")
+    assert raw.source.endswith(name)
+
+
+def test_packed_parts_and_padding(write):
+    parts = gzip.compress(b"a,b\n1,2") + gzip.compress(b"2\n" + b"3,4\n" * 10**6)
+    raw = read_raw(write(parts + bytes(50), "table.csv.gz"))
+    assert raw.n_rows == 10**6 + 1
+    assert [column[:2].tolist() for column in raw.data] == [[1.0, 3.0], [22.0, 4.0]]
+
+
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", gzip.compress(b"a,b\n" * 99)[:-9]])
+def test_damaged_gzip(write, content):
+    message = r"table\.csv\.gz cannot be read: .*\. Pack it again with gzip"
+    with pytest.raises(TableError, match=message):
+        read_raw(write(content, "table.csv.gz"))
+
+
+def test_only_text_may_be_packed(write):
+    with pytest.raises(TableError, match=r"is a \.npy file inside a \.gz, .* Unpack it first"):
+        read_raw(write(b"", "table.npy.gz"))
+    with pytest.raises(TableError, match=r"has the suffix '\.gz', which cannot be read"):
+        read_raw(write(b"", "table.gz"))
+
+
+def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(write):
+    zeros = gzip.compress(b"0" * 10**7, 9)
+    path = write(zeros * 400, "bomb.csv.gz")  # 4 GB
+    started = time.perf_counter()
+    message = r"bomb\.csv\.gz expands more than 1000-fold, to over 100 MB, .* Check where it comes"
+    with pytest.raises(TableError, match=message):
+        read_raw(path)
+    assert path.stat().st_size < 4e6
+    # Unpacking a fortieth takes half a second, and all of it twenty.
+    assert time.perf_counter() - started < 5.0
+
+
+def test_the_limit_holds_for_whatever_unpacks_slowly(write, monkeypatch):
+    monkeypatch.setattr(sources, "MAX_BYTES", 1_500_000)
+    text = b"a\n" + b"1\n" * 10**6
+    message = r"holds more than 0\.0015 GB when unpacked, which is the limit\. Give fewer rows"
+    with pytest.raises(TableError, match=message):
+        read_raw(write(gzip.compress(text), "table.csv.gz"))
+    with pytest.raises(TableError, match=f"standard input {message}"):
+        read_raw_bytes(text)
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(st.tuples(finite, finite), min_size=1, max_size=20))
+def test_floats_survive_a_csv_file_to_the_last_bit(rows):
+    raw = read_text("a,b\n" + "\n".join(f"{a!r},{b!r}" for a, b in rows))
+    found = np.column_stack(raw.data)
+    assert found.tobytes() == np.array(rows).tobytes()
+
+
+cells = st.one_of(
+    finite.map(repr),
+    st.integers().map(str),
+    st.sampled_from(["", " 1 ", "nan", "inf", "1e999", "1e-999", "-0", "+1", "1.", ".5", "nan(1)"]),
+    st.sampled_from(
+        ["0x10", "1_0", "1d5", "1e5", "x", "NA", '"1"', "-nan", "1\t", "\u0661", "1,5"]
+    ),
+    st.text("0123456789.eE+-", max_size=6),
+)
+
+
+@given(
+    header=st.sampled_from(["a;b\n", "a;b\r\n", "", "\n", "1;b\n", "\ufeffa;b\n", '"a";b\n']),
+    rows=st.lists(st.tuples(cells, cells), min_size=1, max_size=6),
+    newline=st.sampled_from(["\n", "\r\n", "\r", "\n\n", ";1\n"]),
+    end=st.sampled_from(["", "\n", "\r\n", "\n  \n"]),
+)
+def test_the_quick_way_gives_what_the_standard_library_gives_or_nothing(header, rows, newline, end):
+    try:
+        table = sheet(header + newline.join(map(";".join, rows)) + end)
+    except TableError:
+        return
+    quick = parse_quickly(table)
+    if quick is None:
+        return
+    (lines, numbers), text_columns = parse(table)
+    assert not text_columns
+    assert list(quick[0]) == lines
+    assert quick[1].tobytes() == numbers.tobytes()
+
+
+@given(st.lists(st.tuples(finite, finite), min_size=1, max_size=20), st.booleans(), st.booleans())
+def test_the_quick_way_takes_plain_numbers(rows, has_header, ends_with_newline):
+    text = "a\tb\n" * has_header + "\n".join(f"{a!r}\t{b!r}" for a, b in rows)
+    quick = parse_quickly(sheet(text + "\n" * ends_with_newline))
+    assert quick is not None
+    assert quick[1].tobytes() == np.array(rows).T.tobytes()
+
+
+ODD = {
+    "gap": "a,b\n1,\n",
+    "text": "a,b\n1,x\n",
+    "ragged": "a,b\n1,2\n3\n",
+    "infinite": "a,b\n1,inf\n",
+    "blank line": "a,b\n\n1,2\n",
+    "quotes": 'a,b\n1,"2"\n',
+    "carriage return": "a,b\r1,2\r",
+    "underscore": "a,b\n1,1_0\n",
+    "long cell": f"a,b\n1,{'0' * 140_000}1\n",
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_the_quick_way_leaves_what_is_unusual_to_the_standard_library(kind):
+    table = sheet(ODD[kind]) if kind != "ragged" else sheet("a,b\n1,2\n" * 60 + "3\n")
+    assert parse_quickly(table) is None
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_large_files_read_alike_with_and_without_pyarrow(write, monkeypatch, is_there):
+    if not is_there:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    values = np.random.default_rng(1).normal(size=(20_000, 3))
+    text = "a,b,c\n" + "\n".join(",".join(map(repr, row)) for row in values.tolist())
+    raw = read_raw(write(text))
+    assert len(text) > 1_000_000
+    assert isinstance(raw.lines, range) == is_there
+    assert raw.place(19_999) == "line 20001"
+    assert raw.cells(1)[5] == repr(float(values[5, 1]))
+    np.testing.assert_array_equal(np.column_stack(raw.data), values)
+    with pytest.raises(TableError, match="line 20002: found 'x', which is not a number"):
+        read_table(write(text + "\n1,x,2\n"))

@@ -58,7 +58,8 @@ def test_the_wheel_holds_the_package_alone(built):
     names = set(zipfile.ZipFile(wheel).namelist())
     version = gammagmm.__version__
     assert wheel.name == f"gammagmm-{version}-py3-none-any.whl"
-    sources = {f"gammagmm/{path.name}" for path in (ROOT / "src" / "gammagmm").glob("*.py")}
+    folder = ROOT / "src" / "gammagmm"
+    sources = {f"gammagmm/{p.name}" for s in ("py", "css", "js") for p in folder.glob(f"*.{s}")}
     assert sources | {"gammagmm/py.typed"} == {n for n in names if n.startswith("gammagmm/")}
     described = {n.partition("/")[2] for n in names if n.startswith(f"gammagmm-{version}.dist")}
     assert described == {

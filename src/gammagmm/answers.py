@@ -83,6 +83,28 @@ class Answers(BaseEstimator):
         check_is_fitted(self)
         return plot_steps(self, axes)
 
+    def report(self, path: Any, X: ArrayLike | None = None, *, overwrite: bool = False) -> None:
+        """Write a report to `path`: one HTML file that needs no other, for a reader without Python.
+
+        With `X`, the training rows, it says in which columns the most anomalous rows stand out. An
+        existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
+        """
+        from gammagmm.report import write_report
+
+        check_is_fitted(self)
+        write_report(self, path, self._training_rows(X), overwrite=overwrite)
+
+    def _training_rows(self, X: ArrayLike | None) -> Array | None:
+        """`X` checked against the rows that were fitted."""
+        if X is None:
+            return None
+        rows = self._check_rows(X, reset=False)
+        if len(rows) != len(self.decision_scores_):
+            raise ValueError(
+                f"X must hold the {len(self.decision_scores_)} training rows, got {len(rows)}."
+            )
+        return rows
+
     def to_frame(self) -> Any:
         """The training rows as a pandas DataFrame, with the index they came with.
 

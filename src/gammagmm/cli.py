@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,182 +11,238 @@ from typing import Annotated, Any
 
 import typer
 
+from gammagmm.supervise import is_supervised, run_supervised
+
 app = typer.Typer(
-    help="What share of these unlabelled rows are anomalies, and how sure can we be?",
+    name="gammagmm",
+    help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
+    "Exit codes: 0 done, 1 a fault of this program, 2 bad input or usage, 3 the estimate exceeds "
+    "--fail-above, 130 stopped by Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
-PICTURES = (".png", ".svg", ".pdf")
+OUTPUTS = ("labels", "report", "posterior", "picture")
+SWITCHES = ("as_json", "fail_above", "force", "quiet")
 
-Seed = Annotated[int, typer.Option(help="Seed of every random step.")]
-Jobs = Annotated[int, typer.Option(help="Processes and threads to use at once; -1 is all cores.")]
-Picture = Annotated[
-    Path | None, typer.Option(help="Write a picture of the posterior here (.png, .svg, .pdf).")
+Option, Share = typer.Option, "SHARE"
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="Rows without labels: .csv, .tsv, .parquet, .feather, .arff, .mat, .npy, .npz, "
+        ".jsonl, text ones also with .gz, or - for CSV on standard input.",
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
-Preset = Annotated[str, typer.Option(help="Detectors: classic, paper, fast, or names with commas.")]
+Detectors = Annotated[str, Option(help="classic, paper, fast, or names with commas.")]
+P0 = Annotated[float, Option(help="How likely no anomalies at all are.", metavar=Share)]
+PHigh = Annotated[float, Option(help="How likely a share of --high-gamma is.", metavar=Share)]
+HighGamma = Annotated[float, Option(help="What counts as a large share.", metavar=Share)]
+MaxGamma = Annotated[float, Option(help="Bound on the expected share.", metavar=Share)]
+Runs = Annotated[int, Option(help="Variational runs, from different starts.")]
+Seed = Annotated[int, Option(help="Seed of every random step.")]
+Jobs = Annotated[int, Option(help="Processes and threads to use at once; -1 is all cores.")]
+Id = Annotated[str | None, Option("--id", help="Column that names the rows.", metavar="COLUMN")]
+Drop = Annotated[
+    list[str] | None, Option(help="Column to leave out; may be repeated.", metavar="COLUMN")
+]
+Truth = Annotated[
+    str | None,
+    Option(help="Column with the truth: kept out of the data, compared with.", metavar="COLUMN"),
+]
+Missing = Annotated[str, Option(help="Missing values: error, drop (rows) or impute (medians).")]
+Categories = Annotated[str, Option(help="Columns of text: error or encode (as 0 and 1).")]
+LabelsOut = Annotated[
+    Path | None, Option("--labels", help="Write a line for each row here (CSV).", metavar="OUT")
+]
+ReportOut = Annotated[
+    Path | None, Option("--report", help="Write a report here (HTML).", metavar="OUT")
+]
+PosteriorOut = Annotated[
+    Path | None, Option("--posterior", help="Write the posterior here (JSON).", metavar="OUT")
+]
+Picture = Annotated[
+    Path | None, Option(help="Draw the posterior here (.png, .svg, .pdf).", metavar="OUT")
+]
+AsJson = Annotated[bool, Option("--json", help="Print the answer as JSON.")]
+FailAbove = Annotated[
+    float | None, Option(help="Exit with 3 if the mean exceeds this.", metavar=Share)
+]
+Force = Annotated[bool, Option("--force", help="Replace files that exist.")]
+Quiet = Annotated[bool, Option("--quiet", help="No progress bars and no notes.")]
+Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 
 @app.command()
 def estimate(
-    path: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Rows without labels.")],
-    detectors: Preset = "classic",
+    paths: Paths,
+    detectors: Detectors = "classic",
+    p0: P0 = 0.01,
+    p_high: PHigh = 0.01,
+    high_gamma: HighGamma = 0.15,
+    max_gamma: MaxGamma = 0.25,
+    runs: Runs = 10,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    id_column: Id = None,
+    drop: Drop = None,
+    truth: Truth = None,
+    missing: Missing = "error",
+    categories: Categories = "error",
+    labels: LabelsOut = None,
+    report: ReportOut = None,
+    posterior: PosteriorOut = None,
     picture: Picture = None,
     as_json: AsJson = False,
+    fail_above: FailAbove = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
-    """Estimate the share of anomalies among the rows of a CSV file."""
-    from gammagmm.tables import read_table
+    """Estimate the share of anomalies among the rows of a file (of several: together)."""
+    options = dict(locals())
+    if not is_supervised():
+        outputs = [options[name] for name in OUTPUTS if options[name] is not None]
+        raise typer.Exit(run_supervised(sys.argv[1:], outputs))
+    with _short_errors(debug):
+        raise typer.Exit(_estimate(options))
 
-    with _short_errors():
-        _check_picture(picture)
-        table = read_table(path)
-        result = _fit(table.values, detectors, seed, jobs)
-        _show(result, picture, as_json)
+
+def _estimate(options: dict[str, Any]) -> int:
+    """Exit code of `estimate`, once its options have been parsed."""
+    from gammagmm.preparing import Choices
+    from gammagmm.request import Request, check_request, read_rows
+
+    named = ("missing", "categories", "truth")
+    choices = {name: options[name] for name in named} | {"id": options["id_column"]}
+    given = ("p0", "p_high", "high_gamma", "max_gamma")
+    request = Request(
+        paths=tuple(options["paths"]),
+        choices=Choices(**choices, drop=tuple(options["drop"] or ())),
+        parameters={name: options[name] for name in given}
+        | {"detectors": options["detectors"], "n_runs": options["runs"]}
+        | {"random_state": options["seed"], "n_jobs": options["jobs"]},
+        **{name: options[name] for name in (*OUTPUTS, *SWITCHES)},
+    )
+    check_request(request)
+    prepared, origin = read_rows(request)
+    # Only now, so that a bad file is refused without the seconds that this takes to load.
+    from gammagmm.command import fit_and_tell
+
+    return fit_and_tell(request, prepared.values, origin, _echo)[1]
 
 
 @app.command()
-def demo(picture: Picture = None, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJson = False) -> None:
+def demo(
+    report: ReportOut = None,
+    picture: Picture = None,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
     """Estimate the share of anomalies in a bundled dataset whose truth is known."""
-    from gammagmm.datasets import load_demo
+    if not is_supervised():
+        outputs = [path for path in (report, picture) if path is not None]
+        raise typer.Exit(run_supervised(sys.argv[1:], outputs))
+    with _short_errors(debug):
+        from gammagmm.command import fit_and_tell
+        from gammagmm.datasets import load_demo
+        from gammagmm.origin import Origin
+        from gammagmm.request import Request, check_request
 
-    dataset = load_demo()
-    with _short_errors():
-        _check_picture(picture)
-        result = _fit(dataset.X, "classic", seed, jobs)
-        _show(result, picture, as_json)
-    if not as_json:
-        n_true = int(dataset.y.sum())
-        typer.echo(f"The truth, which the method did not see: {n_true} of {len(dataset.y)} rows.")
+        dataset = load_demo()
+        request = Request(
+            parameters={"random_state": seed, "n_jobs": jobs},
+            report=report,
+            picture=picture,
+            as_json=as_json,
+            force=force,
+        )
+        check_request(request)
+        origin = Origin(dataset.name, columns=dataset.feature_names, truth=dataset.y)
+        fit_and_tell(request, dataset.X, origin, _echo)
+        if not as_json:
+            n_true, n_rows = int(dataset.y.sum()), len(dataset.y)
+            typer.echo(f"The truth, which the method did not see: {n_true} of {n_rows} rows.")
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A.json", help="A posterior.")],
+    second: Annotated[Path, typer.Argument(metavar="B.json", help="Another posterior.")],
+    picture: Picture = None,
+    as_json: AsJson = False,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two saved posteriors: their numbers, and how likely B's share exceeds A's."""
+    with _short_errors(debug):
+        from gammagmm.outputs import compare_posteriors, comparison
+        from gammagmm.posterior import GammaPosterior
+        from gammagmm.request import Request, check_request
+
+        check_request(Request(picture=picture, force=force))
+        pair = [GammaPosterior.load(path) for path in (first, second)]
+        if as_json:
+            typer.echo(json.dumps(compare_posteriors(*pair), indent=2, allow_nan=False))
+        else:
+            typer.echo(comparison((str(first), str(second)), pair))
+        if picture is not None:
+            from gammagmm.plots import save_comparison
+
+            named = [(str(first), pair[0]), (str(second), pair[1])]
+            save_comparison(named, picture, force)
+
+
+@app.command()
+def info(as_json: AsJson = False) -> None:
+    """Versions, extras, threads and GPU: what to say when asking for help."""
+    from gammagmm.outputs import environment
+
+    found = environment()
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    width = max(map(len, found))
+    for name, value in found.items():
+        typer.echo(f"{name.ljust(width)}  {value}")
 
 
 @contextmanager
-def _short_errors() -> Iterator[None]:
-    """Turn what users can mend into one line on standard error and exit code 2."""
+def _short_errors(debug: bool) -> Iterator[None]:
+    """Turn what users can mend into two lines on standard error and exit code 2."""
     try:
         yield
+    except typer.Exit:
+        raise
     except (ValueError, TypeError, OSError, ImportError) as error:
-        typer.echo(f"gammagmm: {error}", err=True)
+        if debug:
+            raise
+        what, _, todo = str(error).partition(". ")
+        _tell_two(what.rstrip("."), todo or "gammagmm estimate --help tells what can be given.")
         raise typer.Exit(2) from None
+    except Exception as error:
+        if debug:
+            raise
+        what = f"this should not have happened: {type(error).__name__}: {error}"
+        _tell_two(what.rstrip("."), "Run it again with --debug and report what it prints.")
+        raise typer.Exit(1) from None
 
 
-def _check_picture(path: Path | None) -> None:
-    """Refuse a picture that cannot be written before the work, not after it."""
-    if path is None:
-        return
-    if path.suffix.lower() not in PICTURES:
-        raise ValueError(f"cannot write {path}: the picture must end in {', '.join(PICTURES)}.")
-    if not path.parent.is_dir() or path.is_dir():
-        raise ValueError(f"cannot write {path}: {path.parent} is no folder, or {path} is one.")
+def _tell_two(what: str, todo: str) -> None:
+    from gammagmm.wording import terminal_safe
+
+    _echo(f"gammagmm: {' '.join(terminal_safe(what).split())}.")
+    _echo(f"  {' '.join(terminal_safe(todo).split())}")
 
 
-def _fit(X: Any, detectors: str, seed: int, jobs: int) -> Any:
-    """The fitted estimator; warnings go to standard error, a line each."""
-    from gammagmm.estimator import GammaGMM
-    from gammagmm.presets import NAMES, PRESETS
-
-    names = [name.strip() for name in detectors.split(",")]
-    is_list = len(names) > 1 or names[0] in NAMES
-    n_detectors = len(names) if is_list else len(PRESETS.get(names[0], ()))
-    with warnings.catch_warnings(record=True) as caught, _progress_bar(n_detectors) as progress:
-        warnings.simplefilter("always")
-        estimator = GammaGMM(
-            names if is_list else names[0], random_state=seed, n_jobs=jobs, progress=progress
-        )
-        result = estimator.fit(X)
-    for warning in caught:
-        typer.echo(f"warning: {warning.message}", err=True)
-    return result
+def _echo(line: str) -> None:
+    """A line on standard error."""
+    typer.echo(line, err=True)
 
 
-@contextmanager
-def _progress_bar(total: int) -> Iterator[Any]:
-    """Callback that moves a bar on standard error while it is a terminal; else None."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    at_work: set[str] = set()
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("detectors", total=total)
-
-        def show(name: str, state: str, seconds: float) -> None:
-            at_work.discard(name) if state != "started" else at_work.add(name)
-            step = "fitting mixtures" if not at_work else f"detectors: {', '.join(sorted(at_work))}"
-            bar.update(task, description=step, advance=float(state != "started"))
-
-        yield show
-
-
-def _show(result: Any, picture: Path | None, as_json: bool) -> None:
-    if picture is not None:
-        from gammagmm.plots import save_picture
-
-        save_picture(result.posterior_, picture)
-    if as_json:
-        typer.echo(json.dumps(_as_data(result), indent=2, allow_nan=False))
-        return
-    typer.echo(sentence(result))
-    _print_detectors(result)
-    if picture is not None:
-        typer.echo(f"The posterior is drawn in {picture}.")
-
-
-def sentence(result: Any) -> str:
-    """The answer of a fitted estimator in one sentence."""
-    posterior = result.posterior_
-    n_flagged, n_rows = int(result.labels_.sum()), len(result.labels_)
-    if posterior.is_degenerate:
-        return (
-            "No solution: no mixture of these scores agrees with p_high, so the estimate is 0 "
-            f"and none of {n_rows} rows is flagged."
-        )
-    low, high = posterior.interval()
-    return (
-        f"About {posterior.mean:.1%} of the rows are anomalies (90 % interval {low:.1%} to "
-        f"{high:.1%}; none at all: {posterior.prob_zero:.1%}; more than 15 %: "
-        f"{posterior.prob_above(0.15):.1%}); {n_flagged} of {n_rows} rows are flagged."
-    )
-
-
-def _as_data(result: Any) -> dict[str, Any]:
-    """The answer as JSON data; what does not exist is null."""
-    posterior = {
-        name: None if value != value else value
-        for name, value in result.posterior_.summary().items()
-    }
-    return {
-        "posterior": posterior,
-        "n_rows": len(result.labels_),
-        "n_flagged": int(result.labels_.sum()),
-        "threshold": result.threshold_,
-        "flagged_rows": result.labels_.nonzero()[0].tolist(),
-        "detectors": [
-            {
-                "name": info.name,
-                "status": info.status,
-                "reason": info.reason,
-                "rows_fitted": info.n_rows,
-                "seconds": info.seconds,
-            }
-            for info in result.detector_info_
-        ],
-        "notes": [vars(note) for note in result.notes_],
-    }
-
-
-def _print_detectors(result: Any) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("detector", "status", "rows fitted", "seconds", "threshold")
-    for info in result.detector_info_:
-        threshold = result.thresholds_.get(info.name)
-        shown = "" if threshold is None else f"{threshold:.4g}"
-        table.add_row(info.name, info.status, f"{info.n_rows}", f"{info.seconds:.1f}", shown)
-    Console(file=sys.stdout).print(table)
+if __name__ == "__main__":
+    app()

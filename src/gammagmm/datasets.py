@@ -20,6 +20,7 @@ from gammagmm.synthetic import Dataset, make_contaminated, numbered_names
 
 __all__ = [
     "Dataset",
+    "arff_lines",
     "benchmark_names",
     "data_folder",
     "load_benchmark",
@@ -33,7 +34,7 @@ DEMO_SEED = 0
 N_DEMO_ANOMALIES = 10
 
 ARFF_LABELS = {"yes": 1, "no": 0}
-NUMERIC_TYPES = frozenset({"real", "numeric", "integer"})
+ARFF_NUMERIC_TYPES = frozenset({"real", "numeric", "integer"})
 ARFF_ATTRIBUTE = re.compile(r"""@attribute\s+('[^']*'|"[^"]*"|[^\s{]+)\s*(.+)""", re.IGNORECASE)
 
 
@@ -157,7 +158,7 @@ def read_dami_arff(path: str | os.PathLike[str]) -> Dataset:
     Dataset('small', 2 rows, 1 features, gamma=0.5000)
     """
     path = _existing_file(path)
-    lines = _arff_lines(path)
+    lines = arff_lines(_arff_text(path))
     names = _arff_names(path, lines)
     rows = [_arff_row(f"{path}, line {line}", text, names) for line, text in lines]
     columns = tuple(name for name in names if name.lower() not in {"id", "outlier"})
@@ -165,15 +166,18 @@ def read_dami_arff(path: str | os.PathLike[str]) -> Dataset:
     return _checked_dataset(path, X, np.array([label for _, label in rows]), columns)
 
 
-def _arff_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Line number and text of whatever is neither blank nor a comment."""
+def _arff_text(path: Path) -> str:
     try:
-        lines = path.read_bytes().decode("utf-8").removeprefix("\ufeff").splitlines()
+        return path.read_bytes().decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise TableError(
             f"{path} is not UTF-8 at byte {error.start + 1}. Save it as UTF-8."
         ) from error
-    stripped = ((i, line.strip()) for i, line in enumerate(lines, start=1))
+
+
+def arff_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Line number and text of whatever is neither blank nor a comment."""
+    stripped = ((i, line.strip()) for i, line in enumerate(text.splitlines(), start=1))
     return ((i, line) for i, line in stripped if line and not line.startswith("%"))
 
 
@@ -183,7 +187,7 @@ def _arff_names(path: Path, lines: Iterator[tuple[int, str]]) -> list[str]:
     found = ((i, ARFF_ATTRIBUTE.match(text)) for i, text in header.items())
     attributes = [(i, match[1].strip("'\""), match[2].lower()) for i, match in found if match]
     for i, name, kind in attributes:
-        if name.lower() not in {"id", "outlier"} and kind.split()[0] not in NUMERIC_TYPES:
+        if name.lower() not in {"id", "outlier"} and kind.split()[0] not in ARFF_NUMERIC_TYPES:
             raise TableError(
                 f"{path}, line {i}: attribute {name!r} has the type {kind!r}. Take the version of "
                 "the file in which every attribute is numeric."

@@ -45,18 +45,19 @@ def to_text(data: dict[str, Any]) -> str:
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
-def write_document(text: str, path: Any, overwrite: bool = False) -> None:
-    """Write `text` to `path`, whole or not at all.
+def write_document(content: str | bytes, path: Any, overwrite: bool = False) -> None:
+    """Write `content`, text as UTF-8, to `path`, whole or not at all.
 
     An existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
     """
     path = Path(path)
     if not overwrite and os.path.lexists(path):
         _refuse_existing(path)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    # Whose part it is, so that it can be cleared away if its process is ended.
+    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
-        with part.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with part.open("xb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         _place(part, path, overwrite)

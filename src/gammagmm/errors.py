@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sklearn.exceptions import ConvergenceWarning
+if TYPE_CHECKING:
+    from gammagmm.convergence import MixtureConvergenceWarning
 
 __all__ = [
     "DetectorError",
@@ -128,16 +129,6 @@ class DetectorWarning(GammaGMMWarning):
     """
 
 
-class MixtureConvergenceWarning(GammaGMMWarning, ConvergenceWarning):
-    """A variational run stopped at ``max_iter`` before its bound settled.
-
-    Examples
-    --------
-    >>> issubclass(MixtureConvergenceWarning, ConvergenceWarning)
-    True
-    """
-
-
 class NoSolutionWarning(GammaGMMWarning):
     """No variational run could meet ``p_high``: the result is the point mass at 0.
 
@@ -180,3 +171,15 @@ class Note:
     step: str
     subject: str
     message: str
+
+
+def __getattr__(name: str) -> Any:
+    """`MixtureConvergenceWarning`, which is scikit-learn's too, when it is asked for.
+
+    The command line refuses a bad file without loading scikit-learn, which takes seconds.
+    """
+    if name == "MixtureConvergenceWarning":
+        from gammagmm.convergence import MixtureConvergenceWarning
+
+        return MixtureConvergenceWarning
+    raise AttributeError(f"module 'gammagmm.errors' has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,9 +74,10 @@ class GammaGMM(Answers):
     n_jobs : int, default=None
         Detectors and runs at work at the same time, as everywhere in joblib.
     progress : callable, default=None
-        Called with a detector's name, "started" or its status, and its seconds.
+        Called with a detector's name, "started" or its status, and its seconds; then with each run
+        ("run 1", ...), its status and the seconds since the first began.
     verbose : int, default=0
-        1 shows a progress bar (tqdm).
+        1 shows progress bars (tqdm).
 
     Attributes
     ----------
@@ -171,7 +173,9 @@ class GammaGMM(Answers):
         self.score_space_ = self.scaler_.transform(self.scores_)
         settings = self._run_settings(constraints)
         budget = (self.n_runs, self.max_restarts)
-        self.runs_ = fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
+        with tell(self.progress, self.verbose, "mixtures", self.n_runs) as progress:
+            settings = replace(settings, progress=progress)
+            self.runs_ = fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
         self.posterior_ = combine_runs(solved_posteriors(self.runs_))
         self._report_runs(constraints)
         self._set_threshold()

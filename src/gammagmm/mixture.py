@@ -14,7 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from gammagmm._checks import as_generator, check_count, check_positive, check_rows
 from gammagmm.backends import Rows, check_backend, place_rows
-from gammagmm.errors import MixtureConvergenceWarning, MixtureError
+from gammagmm.convergence import MixtureConvergenceWarning
+from gammagmm.errors import MixtureError
 from gammagmm.prior import MixturePrior, ResolvedPrior
 from gammagmm.statistics import Statistics, pairs, start_statistics, unpack_moments
 

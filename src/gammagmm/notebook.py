@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm.wording import percent, sentence
+
 if TYPE_CHECKING:
     from gammagmm.posterior import GammaPosterior
 
-__all__ = ["posterior_html", "sentence"]
+__all__ = ["posterior_html", "posterior_svg"]
 
 Array = NDArray[np.float64]
 
@@ -25,41 +28,22 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 16, 464, 28, 164
 def posterior_html(posterior: GammaPosterior) -> str:
     """The answer as one HTML element that needs no script, style sheet or file."""
     words = f"<p>{escape(sentence(posterior))}</p>"
-    return f'<div class="gammagmm-posterior">{words}{_svg(posterior)}{_table(posterior)}</div>'
-
-
-def sentence(posterior: GammaPosterior) -> str:
-    """The answer in one sentence, and one more where the density has several humps."""
-    if posterior.is_degenerate:
-        return (
-            "All probability lies at 0: the estimate is that there are no anomalies, as where no "
-            "mixture of the scores agrees with p_high."
-        )
-    low, high = (_percent(end) for end in posterior.interval())
-    answer = (
-        f"About {_percent(posterior.mean)} of the rows are anomalies (90% interval {low} to "
-        f"{high}; none at all: {_percent(posterior.prob_zero)}; more than 15%: "
-        f"{_percent(posterior.prob_above(0.15))})."
-    )
-    modes = [_percent(mode) for mode in posterior.modes()]
-    if len(modes) < 2:
-        return answer
-    places = f"{', '.join(modes[:-1])} and {modes[-1]}"
-    return f"{answer} The density has {len(modes)} humps, at {places}."
+    picture = posterior_svg(posterior)
+    return f'<div class="gammagmm-posterior">{words}{picture}{_table(posterior)}</div>'
 
 
 def _table(posterior: GammaPosterior) -> str:
     """The numbers behind the sentence; those that do not exist are left out."""
     low, high = posterior.interval()
     numbers = {
-        "mean": _percent(posterior.mean),
-        "median": _percent(posterior.median),
-        "standard deviation": _percent(posterior.std),
-        "90% interval": f"{_percent(low)} to {_percent(high)}",
-        "P(γ = 0)": _percent(posterior.prob_zero),
-        "P(γ > 15%)": _percent(posterior.prob_above(0.15)),
-        "Monte Carlo error of the mean": _percent(posterior.standard_error),
-        "spread of the mean over runs": _percent(posterior.between_runs),
+        "mean": percent(posterior.mean),
+        "median": percent(posterior.median),
+        "standard deviation": percent(posterior.std),
+        "90% interval": f"{percent(low)} to {percent(high)}",
+        "P(γ = 0)": percent(posterior.prob_zero),
+        "P(γ > 15%)": percent(posterior.prob_above(0.15)),
+        "Monte Carlo error of the mean": percent(posterior.standard_error),
+        "spread of the mean over runs": percent(posterior.between_runs),
     }
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
@@ -69,16 +53,21 @@ def _table(posterior: GammaPosterior) -> str:
     return f"<table><tbody>{rows}</tbody></table>"
 
 
-def _svg(posterior: GammaPosterior) -> str:
-    """The density with the interval shaded, the mean and the atom, on an axis from 0."""
-    end = _axis_end(posterior)
+def posterior_svg(posterior: GammaPosterior, marks: Mapping[str, float] | None = None) -> str:
+    """The density with the interval shaded, the mean and the atom, on an axis from 0.
+
+    `marks` are further shares to show, by what they are; the axis reaches to all of them.
+    """
+    marks = marks or {}
+    end = max(_axis_end(posterior), *(1.05 * share for share in marks.values()), 0.0)
     parts = _density(posterior, end) + _mean(posterior, end) + _atom(posterior, end)
-    parts += _axis(end) + _legend()
+    parts += _axis(end) + _legend() + _marks(marks, end)
     label = f"Posterior density of the share of anomalies. {sentence(posterior)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'width="{_WIDTH}" height="{_HEIGHT}" style="max-width:100%" font-family="sans-serif" '
-        f'font-size="11" role="img" aria-label="{escape(label)}">{parts}</svg>'
+        f'width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" font-size="11" '
+        f'data-left="{_LEFT}" data-right="{_RIGHT}" data-end="{end!r}" '
+        f'role="img" aria-label="{escape(label)}">{parts}</svg>'
     )
 
 
@@ -148,14 +137,41 @@ def _axis(end: float) -> str:
     return base + "".join(labels) + title
 
 
+def _marks(marks: Mapping[str, float], end: float) -> str:
+    """A dashed line for each share, its words beside its upper end, one below the other.
+
+    The words go to the right if there is room beside the last, else to the left; they begin with
+    the share on the other side, so that none crosses the line of another.
+    """
+    last = max(marks, key=lambda words: marks[words], default="")
+    is_right = bool(marks) and _across(marks[last], end) + _length(last) < _WIDTH
+    ordered = sorted(marks.items(), key=lambda mark: mark[1], reverse=not is_right)
+    drawn = ""
+    for i, (words, share) in enumerate(ordered):
+        x, y = _across(share, end), _TOP + 15.0 * i
+        style = 'stroke="currentColor" stroke-dasharray="3 3"'
+        drawn += _line("mark", (f"{x:.1f}", f"{y:.1f}"), (f"{x:.1f}", _BOTTOM), style)
+        side, shift = ("start", 4.0) if is_right or x < _length(words) else ("end", -4.0)
+        drawn += _text("mark", x + shift, y + 8.0, words, side)
+    return drawn
+
+
+def _length(words: str) -> float:
+    """About how many pixels a line of words takes, with room beside it."""
+    return 8.0 + 5.5 * len(words)
+
+
 def _legend() -> str:
     """What the colours mean, above the plot."""
-    entries = {"density, 90% interval": _BLUE, "mean": _VERMILION, "P(γ = 0)": _GREY}
-    places = ((150, 62), (260, 20), (340, 30))  # middle and half length of the words
+    entries = (
+        (16, "density", "density, 90% interval", _BLUE),
+        (156, "mean", "mean", _VERMILION),
+        (220, "atom", "P(γ = 0)", _GREY),
+    )
     return "".join(
-        f'<rect x="{x - half - 12}" y="5" width="9" height="9" fill="{colour}"/>'
-        + _text("legend", x, 13, name)
-        for (x, half), (name, colour) in zip(places, entries.items(), strict=True)
+        f'<rect class="{kind}" x="{x}" y="5" width="9" height="9" fill="{colour}"/>'
+        + _text("legend", x + 14, 13, words, "start")
+        for x, kind, words, colour in entries
     )
 
 
@@ -177,15 +193,6 @@ def _line(name: str, start: tuple[object, object], stop: tuple[object, object], 
     return f'<line class="{name}" {places} {style}/>'
 
 
-def _text(name: str, x: float, y: float, words: str) -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="currentColor"'
+def _text(name: str, x: float, y: float, words: str, anchor: str = "middle") -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="currentColor"'
     return f'<text class="{name}" {place}>{escape(words)}</text>'
-
-
-def _percent(share: float) -> str:
-    """The share in per cent, with more digits where it is small; nothing for NaN."""
-    if np.isnan(share):
-        return ""
-    if 0.0 < share < 5e-6:
-        return "below 0.001%"
-    return f"{share:.1%}" if share == 0.0 or share >= 1e-3 else f"{100.0 * share:.1g}%"

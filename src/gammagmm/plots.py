@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gammagmm.documents import write_document
+
 if TYPE_CHECKING:
     from gammagmm.posterior import GammaPosterior
 
-__all__ = ["plot_posterior", "plot_steps", "save_picture"]
+__all__ = [
+    "plot_calibration",
+    "plot_comparison",
+    "plot_components",
+    "plot_posterior",
+    "plot_scores",
+    "plot_sensitivity",
+    "plot_steps",
+    "save_comparison",
+    "save_picture",
+]
 
 # Okabe and Ito's blue and vermilion: apart for the colour-blind, and in grey print.
 _BLUE, _VERMILION, _GREY = "#0072B2", "#D55E00", "#555555"
@@ -77,6 +91,97 @@ def plot_steps(estimator: Any, axes: Any = None) -> Any:
     return axes
 
 
+def plot_components(estimator: Any, detectors: tuple[int, int] = (0, 1), ax: Any = None) -> Any:
+    """Rows and components in the plane of two detectors, by P(anomalous); returns `ax`.
+
+    `detectors` are the columns of ``score_space_``; the components are those of the first solved
+    run, one standard deviation wide.
+    """
+    ax = _new_axes() if ax is None else ax
+    plane = list(detectors)
+    run = next((run for run in estimator.runs_ if run.posterior), estimator.runs_[0])
+    _draw_points(estimator.score_space_[:, plane], ax)
+    _draw_components(run.components, _n_anomalous(run), plane, ax)
+    names = [f"{estimator.detector_names_[j]}, standardised" for j in plane]
+    _name(ax, "Components of the mixture", names)
+    return ax
+
+
+def plot_calibration(needed: Any, ax: Any = None) -> Any:
+    """Calibration over datasets whose truth is known; returns `ax`.
+
+    `needed` (n,) holds 2 |F(truth) - 1/2| for each posterior's distribution function F: the mass of
+    the smallest central interval that holds the truth. Bands of 5 % and 10 % are shaded.
+    """
+    ax = _new_axes() if ax is None else ax
+    levels = np.arange(1, 100) / 100
+    frequencies = (np.asarray(needed)[:, None] <= levels).mean(axis=0)
+    for band, alpha in ((0.10, 0.15), (0.05, 0.25)):
+        ax.fill_between([0, 1], [-band, 1 - band], [band, 1 + band], color=_GREY, alpha=alpha, lw=0)
+    ax.plot([0, 1], [0, 1], color="black", ls="--", lw=1)
+    ax.plot(levels, frequencies, color=_BLUE)
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    _name(ax, f"Calibration over {len(needed)} datasets", ["expected probability", "frequency"])
+    return ax
+
+
+def plot_sensitivity(changes: Any, ax: Any = None) -> Any:
+    """Means and 90 % intervals under changed answers, one line each; returns `ax`.
+
+    `changes` are triples (what changed, to what, posterior), as in ``findings.Findings``.
+    """
+    ax = _new_axes() if ax is None else ax
+    names = [f"{what}: {value}" for what, value, _ in changes]
+    for i, (_, _, posterior) in enumerate(changes):
+        low, high = posterior.interval()
+        ax.plot([low, high], [i, i], color=_BLUE, lw=2)
+        ax.plot(posterior.mean, i, "o", color=_VERMILION)
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.xaxis.set_major_formatter("{x:.0%}")
+    _name(ax, "What the answer hangs on", ["mean and 90 % interval of the share", ""])
+    return ax
+
+
+def plot_scores(estimator: Any, ax: Any = None) -> Any:
+    """Histogram of the consensus scores, the threshold, and the band that it may lie in.
+
+    The band is where the threshold falls as gamma goes through its 90 % interval; returns `ax`.
+    """
+    from gammagmm.threshold import cut_off
+
+    ax = _new_axes() if ax is None else ax
+    scores = estimator.decision_scores_
+    ax.hist(scores, bins=min(60, 10 + len(scores) // 20), color=_LIGHT)
+    low, high = estimator.posterior_.interval()
+    band = [float(cut_off(scores, gamma)) for gamma in (high, low)]
+    ax.axvspan(*band, color=_VERMILION, alpha=0.2, label="threshold, 90 % interval")
+    ax.axvline(estimator.threshold_, color=_VERMILION, label="threshold at the mean")
+    ax.set_yscale("log")
+    _name(ax, "Consensus scores", ["mean of the detectors' standardised scores", "rows"])
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_comparison(posteriors: Any, ax: Any = None) -> Any:
+    """The densities of several posteriors, given as (name, posterior) pairs; returns `ax`."""
+    ax = _new_axes() if ax is None else ax
+    styles = ((_BLUE, "-"), (_VERMILION, "--"), ("#009E73", ":"), (_GREY, "-."))
+    for (name, posterior), (colour, line) in zip(posteriors, styles, strict=False):
+        label = f"{name}: mean {posterior.mean:.1%}"
+        if posterior.is_degenerate:
+            ax.axvline(0.0, color=colour, ls=line, label=label)
+            continue
+        grid = posterior.betas.grid()
+        grid = grid[grid <= float(posterior.ppf(0.9999))]
+        ax.plot(grid, posterior.pdf(grid), color=colour, ls=line, label=label)
+    ax.set_ylim(bottom=0.0)
+    ax.xaxis.set_major_formatter("{x:.0%}")
+    _name(ax, "", ["contamination factor γ (share of anomalies)", "posterior density"])
+    ax.legend(frameon=False)
+    return ax
+
+
 def _n_anomalous(run: Any) -> Any:
     """P(C* = k) of a run for k = 0, ..., K'."""
     if run.posterior is None:
@@ -142,10 +247,21 @@ def _new_axes() -> Any:
     return plt.subplots(figsize=(6.4, 3.6), layout="constrained")[1]
 
 
-def save_picture(posterior: GammaPosterior, path: Any) -> None:
-    """Write the posterior's picture to `path`; the format follows the suffix."""
+def save_picture(posterior: GammaPosterior, path: Any, overwrite: bool = False) -> None:
+    """Write the posterior's picture to `path`, whole or not at all; the suffix says the format."""
+    _save(lambda ax: plot_posterior(posterior, ax), path, overwrite)
+
+
+def save_comparison(posteriors: Any, path: Any, overwrite: bool = False) -> None:
+    """Write the picture of several posteriors, (name, posterior) pairs, to `path`."""
+    _save(lambda ax: plot_comparison(posteriors, ax), path, overwrite)
+
+
+def _save(draw: Any, path: Any, overwrite: bool) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    plot_posterior(posterior, figure.subplots())
-    figure.savefig(path, dpi=150)
+    draw(figure.subplots())
+    content = io.BytesIO()
+    figure.savefig(content, dpi=150, format=Path(path).suffix[1:].lower())
+    write_document(content.getvalue(), path, overwrite)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,9 +11,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from gammagmm.backends import Rows, place_rows
+from gammagmm.convergence import MixtureConvergenceWarning
 from gammagmm.draws import average_conditionals
 from gammagmm.errors import (
-    MixtureConvergenceWarning,
     NoSolutionWarning,
     Note,
     UnsolvedRunsWarning,
@@ -22,6 +23,7 @@ from gammagmm.mixture import START_ROWS, Mixture, ascend, start_labels
 from gammagmm.ordering import Components, order_components
 from gammagmm.posterior import GammaPosterior, run_posterior
 from gammagmm.prior import MixturePrior, ResolvedPrior
+from gammagmm.progress import Progress, quiet
 from gammagmm.statistics import start_statistics
 
 __all__ = [
@@ -49,6 +51,7 @@ class RunSettings:
     tol: float = 1e-3
     backend: str = "numpy"
     device: Any = None
+    progress: Progress = quiet
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,8 @@ def fit_runs(
     """The runs of a fit, unsolved ones started anew while the restarts last.
 
     `budget` is (n_runs, max_restarts); the restarts are shared by all runs. Each start has a
-    generator of its own, so that the answer does not depend on `n_jobs`.
+    generator of its own, so that the answer does not depend on `n_jobs`. The progress of the
+    settings hears of each start when it has ended.
     """
     # Deviation D9: the published script fits the detectors anew as well.
     n_runs, n_restarts_left = budget
@@ -152,8 +156,13 @@ def _fit_starts(
     starts: list[tuple[np.random.Generator, int]],
     n_jobs: int | None,
 ) -> list[Run]:
-    tasks = (delayed(fit_run)(Z, rows, settings, stream.spawn(1)[0], n) for stream, n in starts)
-    runs: list[Run] = Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
+    # The callback stays here: a worker in another process could not call it.
+    sent = replace(settings, progress=quiet)
+    tasks = (delayed(fit_run)(Z, rows, sent, stream.spawn(1)[0], n) for stream, n in starts)
+    began, runs = time.perf_counter(), []
+    for run in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks):
+        runs.append(run)
+        settings.progress(f"run {len(runs)}", run.status, time.perf_counter() - began)
     return runs
 
 

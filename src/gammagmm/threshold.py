@@ -14,10 +14,10 @@ __all__ = ["anomaly_probability", "cost_cut", "cut_off", "is_anomaly"]
 Array = NDArray[np.float64]
 
 
-def cut_off(scores: Array, gamma: float) -> Array:
+def cut_off(scores: Array, gamma: float | Array) -> Array:
     """Score that a share `gamma` of the rows of `scores` exceeds, for each column.
 
-    PyOD's own formula, to the bit.
+    PyOD's own formula, to the bit. An array of shares gives a row of cut-offs for each.
     """
     return np.asarray(np.percentile(scores, 100.0 * (1.0 - gamma), axis=0))
 

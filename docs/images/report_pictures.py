@@ -1,0 +1,61 @@
+"""Draw docs/images/report-light.png and report-dark.png: the top of the demo's report."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+WIDTH, MARGIN = 1200, 20
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+
+
+def start_chromium(profile: Path) -> webdriver.Chrome:
+    """Headless Chromium of the system, with a new profile."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for flag in (*FLAGS, "--hide-scrollbars", f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    return webdriver.Chrome(options, Service(shutil.which("chromedriver")))
+
+
+def resize(driver: webdriver.Chrome, height: int) -> None:
+    """Give the page its width and a height in pixels."""
+    size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def take_picture(driver: webdriver.Chrome, scheme: str, path: Path) -> None:
+    """Save the open page down to the control over gamma, as it looks in the colour scheme."""
+    resize(driver, 1500)
+    code = "return document.querySelector('section:has(.panel)').getBoundingClientRect().bottom"
+    resize(driver, round(driver.execute_script(code)) + MARGIN)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    picture = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
+    path.write_bytes(base64.b64decode(picture["data"]))
+
+
+def main() -> None:
+    """Fit the demo, open its report, and take both pictures."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.html"
+        command = [sys.executable, "-m", "gammagmm.cli", "demo", "--report", str(report)]
+        subprocess.run(command, check=True)
+        driver = start_chromium(Path(folder) / "profile")
+        try:
+            driver.get(report.as_uri())
+            for scheme in ("light", "dark"):
+                take_picture(driver, scheme, Path(__file__).parent / f"report-{scheme}.png")
+        finally:
+            driver.quit()
+
+
+if __name__ == "__main__":
+    main()

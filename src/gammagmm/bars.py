@@ -1,0 +1,43 @@
+"""What the command line shows on standard error while it works."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["Shown", "progress_bars"]
+
+Shown = Callable[[str, str, float], Any]
+
+
+@contextmanager
+def progress_bars(n_detectors: int, n_runs: int, quiet: bool = False) -> Iterator[Shown | None]:
+    """Callback for ``GammaGMM(progress=...)`` that moves two bars, with the time left.
+
+    None where standard error is no terminal, or with `quiet`.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeLeft())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        detectors = bar.add_task("detectors", total=n_detectors)
+        runs = bar.add_task("mixtures", total=n_runs, start=False)
+        at_work: set[str] = set()
+
+        def show(name: str, state: str, seconds: float) -> None:
+            if name.startswith("run "):
+                bar.start_task(runs)
+                bar.update(runs, advance=1.0)
+                return
+            at_work.discard(name) if state != "started" else at_work.add(name)
+            words = f"detectors: {', '.join(sorted(at_work))}" if at_work else "detectors"
+            bar.update(detectors, description=words, advance=float(state != "started"))
+
+        yield show

@@ -1,0 +1,122 @@
+"""What ``gammagmm estimate`` does with the rows: fit, say the answer, write what was asked for."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from gammagmm.bars import progress_bars
+from gammagmm.documents import write_document
+from gammagmm.estimator import GammaGMM
+from gammagmm.origin import Origin
+from gammagmm.outputs import answer_json, labels_csv
+from gammagmm.presets import NAMES, PRESETS
+from gammagmm.request import Request
+from gammagmm.wording import percent, rows_sentence, sentence, shape_words, terminal_safe
+
+__all__ = ["FAILED_ABOVE", "answer", "fit_and_tell"]
+
+FAILED_ABOVE = 3
+"""Exit code where the mean exceeds ``--fail-above``."""
+
+
+def fit_and_tell(
+    request: Request, X: Any, origin: Origin, echo: Callable[[str], None]
+) -> tuple[Any, int]:
+    """The fitted estimator and the exit code; the answer goes to standard output, then the files.
+
+    `echo` writes a line to standard error.
+    """
+    estimator = _fit(request, X, origin, echo)
+    told = answer_json(estimator, origin) if request.as_json else answer(estimator, origin)
+    sys.stdout.write(told + "\n")
+    sys.stdout.flush()
+    _write(request, estimator, X, origin)
+    is_above = request.fail_above is not None and estimator.posterior_.mean > request.fail_above
+    if is_above:
+        mean = percent(estimator.posterior_.mean)
+        echo(f"gammagmm: the estimate {mean} exceeds --fail-above {request.fail_above:g}.")
+    return estimator, FAILED_ABOVE if is_above else 0
+
+
+def _fit(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -> Any:
+    """The fitted estimator; warnings and notes go to standard error, a line each."""
+    detectors = _detectors(request.parameters.get("detectors", "classic"))
+    parameters = request.parameters | {"detectors": detectors}
+    n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
+    if not request.quiet:
+        for note in origin.notes:
+            echo(f"note: {terminal_safe(note.subject)}: {terminal_safe(note.message)}")
+    n_runs = parameters.get("n_runs", 10)
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        progress_bars(n_detectors, n_runs, request.quiet) as progress,
+    ):
+        warnings.simplefilter("always")
+        estimator = GammaGMM(**parameters, progress=progress).fit(X)
+    for warning in caught:
+        echo(f"warning: {terminal_safe(str(warning.message))}")
+    return estimator
+
+
+def _detectors(words: str) -> str | list[str]:
+    """A preset, or names with commas."""
+    names = [name.strip() for name in words.split(",")]
+    return names if len(names) > 1 or names[0] in NAMES else names[0]
+
+
+def answer(estimator: Any, origin: Origin) -> str:
+    """The answer in words, and a table of the detectors."""
+    posterior = estimator.posterior_
+    lines = [_lead(posterior), rows_sentence(int(estimator.labels_.sum()), len(estimator.labels_))]
+    if (shape := shape_words(posterior)) and not posterior.is_degenerate:
+        lines.append(shape)
+    if origin.truth is not None:
+        share = float(origin.truth.mean())
+        low, high = posterior.interval()
+        place = "inside" if low <= share <= high else "outside"
+        lines.append(f"By the labels in the file {percent(share)} are: {place} the interval.")
+    return " ".join(lines) + "\n\n" + detector_table(estimator)
+
+
+def _lead(posterior: Any) -> str:
+    if posterior.is_degenerate:
+        return "No solution: no mixture of these scores agrees with p_high, so the estimate is 0."
+    return sentence(posterior)
+
+
+def detector_table(estimator: Any) -> str:
+    """What became of each detector, in columns."""
+    heads = ["detector", "status", "rows fitted", "seconds", "threshold"]
+    rows = []
+    for info in estimator.detector_info_:
+        threshold = estimator.thresholds_.get(info.name)
+        shown = "" if threshold is None else f"{threshold:.4g}"
+        name = terminal_safe(info.name)
+        rows.append([name, info.status, f"{info.n_rows}", f"{info.seconds:.1f}", shown])
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    return "\n".join(_aligned(line, widths) for line in [heads, *rows])
+
+
+def _aligned(cells: list[str], widths: list[int]) -> str:
+    """Words to the left, numbers to the right."""
+    pairs = enumerate(zip(cells, widths, strict=True))
+    return "  ".join(c.ljust(w) if j < 2 else c.rjust(w) for j, (c, w) in pairs).rstrip()
+
+
+def _write(request: Request, estimator: Any, X: Any, origin: Origin) -> None:
+    """The files that were asked for, each whole or not at all."""
+    if request.labels:
+        write_document(labels_csv(estimator, origin), request.labels, request.force)
+    if request.posterior:
+        estimator.posterior_.save(request.posterior, overwrite=request.force)
+    if request.report:
+        from gammagmm.report import write_report
+
+        write_report(estimator, request.report, X, origin, request.force)
+    if request.picture:
+        from gammagmm.plots import save_picture
+
+        save_picture(estimator.posterior_, request.picture, request.force)

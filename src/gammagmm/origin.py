@@ -1,0 +1,24 @@
+"""Where the rows of a fit came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.errors import Note
+
+__all__ = ["Origin"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows came from: what a report says of its input."""
+
+    name: str = "the table"
+    columns: tuple[str, ...] | None = None  # names of the features
+    ids: tuple[str, ...] | None = None  # names of the rows; None: their numbers from 1
+    digest: str = ""  # SHA-256 of the file
+    truth: NDArray[np.int_] | None = None  # labels that the method did not see
+    notes: tuple[Note, ...] = ()  # what was changed before the fit

@@ -1,0 +1,58 @@
+"""A command in a process of its own, that Ctrl-C ends at once whatever it is doing.
+
+A detector's compiled loop does not look at signals for half a minute; the process that waits for it
+does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["INTERRUPTED", "is_supervised", "run_supervised"]
+
+MARKER = "_GAMMAGMM_SUPERVISED"
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+def is_supervised() -> bool:
+    """Whether this process is the one that does the work."""
+    return MARKER in os.environ
+
+
+def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> int:
+    """Exit code of ``gammagmm`` with these arguments, run in a new session.
+
+    On Ctrl-C the session is killed, and what it had begun to write to `outputs` is removed.
+    """
+    command = [sys.executable, "-m", "gammagmm.cli", *arguments]
+    environment = os.environ | {MARKER: "1"}
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    # Ended like Ctrl-C does: by a pipeline's time limit, or by the terminal that closes.
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, _interrupt)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        _kill(process)
+        for path in outputs:
+            for part in path.parent.glob(f".{path.name}.{process.pid}-*.part"):
+                part.unlink(missing_ok=True)
+        return INTERRUPTED
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the process and all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

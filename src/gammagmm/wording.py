@@ -1,0 +1,78 @@
+"""Posterior -> the answer in plain words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gammagmm.posterior import GammaPosterior
+
+__all__ = ["percent", "rows_sentence", "sentence", "shape_words", "terminal_safe"]
+
+
+def sentence(posterior: GammaPosterior) -> str:
+    """The answer in one sentence, and one more where the density has several humps."""
+    if posterior.is_degenerate:
+        return (
+            "All probability lies at 0: the estimate is that there are no anomalies, as where no "
+            "mixture of the scores agrees with p_high."
+        )
+    low, high = (percent(end) for end in posterior.interval())
+    answer = (
+        f"About {percent(posterior.mean)} of the rows are anomalies (90% interval {low} to "
+        f"{high}; none at all: {percent(posterior.prob_zero)}; more than 15%: "
+        f"{percent(posterior.prob_above(0.15))})."
+    )
+    modes = [percent(mode) for mode in posterior.modes()]
+    if len(modes) < 2:
+        return answer
+    places = f"{', '.join(modes[:-1])} and {modes[-1]}"
+    return f"{answer} The density has {len(modes)} humps, at {places}."
+
+
+def shape_words(posterior: GammaPosterior) -> str:
+    """What the shape of the posterior means for a reader; nothing where it is one narrow hump.
+
+    An interval wider than the mean is called wide: its ends differ by a factor of three or more.
+    """
+    if posterior.is_degenerate:
+        return (
+            "There is no answer: no mixture of these scores agrees with what was held likely "
+            "beforehand. This does not mean that the data are clean."
+        )
+    modes = [f"about {percent(mode)}" for mode in posterior.modes()]
+    if len(modes) > 1:
+        return (
+            f"The data leave it open: either {' or '.join(modes)}. The mean lies between the "
+            "humps and describes neither; use what you know to choose."
+        )
+    low, high = posterior.interval()
+    if high - low > posterior.mean:
+        return (
+            f"The answer is wide: anything from {percent(low)} to {percent(high)} is plausible. "
+            "Give the interval along with the mean."
+        )
+    return ""
+
+
+def rows_sentence(n_flagged: int, n_rows: int) -> str:
+    """How many rows are flagged, as a sentence."""
+    if n_flagged == 0:
+        return f"None of {n_rows:,} rows is flagged."
+    return f"{n_flagged:,} of {n_rows:,} rows {'is' if n_flagged == 1 else 'are'} flagged."
+
+
+def percent(share: float) -> str:
+    """The share in per cent, with more digits where it is small; nothing for NaN."""
+    if np.isnan(share):
+        return ""
+    if 0.0 < share < 5e-6:
+        return "below 0.001%"
+    return f"{share:.1%}" if share == 0.0 or share >= 1e-3 else f"{100.0 * share:.1g}%"
+
+
+def terminal_safe(text: str) -> str:
+    """The text with control characters, which could move the cursor or worse, written out."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

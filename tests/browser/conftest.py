@@ -1,0 +1,86 @@
+"""A report with hostile names, and a headless Chromium that has it open."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+from gammagmm import GammaGMM
+from gammagmm.datasets import load_demo
+from gammagmm.findings import Origin
+from gammagmm.report import write_report
+
+SCRIPT_NAME = "<script>alert(1)</script>"
+IMAGE_NAME = "<img src=x onerror=alert(1)>"
+FORMULA_NAME = "=cmd|' /C calc'!A0"
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A fitted estimator, the names of its rows, and the file of its report."""
+
+    estimator: Any
+    ids: np.ndarray  # (n,) names of the rows
+    path: Path
+
+
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory):
+    X = load_demo().X
+    estimator = GammaGMM(["KNN", "LOF", "IForest", "HBOS"], n_runs=2, random_state=0).fit(X)
+    order = np.argsort(-estimator.decision_scores_, kind="stable")
+    ids = np.array([f"patient {i}" for i in range(len(X))], dtype=object)
+    ids[order[0]] = FORMULA_NAME
+    # The first row that a larger share adds.
+    ids[order[estimator.labels_.sum()]] = IMAGE_NAME
+    columns = np.array([f"feature {j}" for j in range(X.shape[1])], dtype=object)
+    columns[most_outstanding(X, order[0])] = SCRIPT_NAME
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    origin = Origin("<i>demo</i> & more", columns=tuple(columns), ids=tuple(ids))
+    write_report(estimator, path, X, origin)
+    return Reported(estimator, ids, path)
+
+
+def most_outstanding(X, row):
+    """The column in which a row lies farthest from the median, in quartile ranges."""
+    low, middle, high = np.percentile(X, [25, 50, 75], axis=0)
+    return int(np.argmax(np.abs(X[row] - middle) / (high - low)))
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    driver = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(driver, reported):
+    """The driver with the report just opened, 1280 pixels wide, and its logs empty before."""
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    emulate(driver)
+    for kind in ("performance", "browser"):
+        driver.get_log(kind)
+    driver.get(reported.path.as_uri())
+    return driver
+
+
+def emulate(driver, width=1280, scheme="light", media=""):
+    """Give the page a width, a colour scheme and a medium."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})

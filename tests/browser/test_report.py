@@ -1,0 +1,366 @@
+"""The report as its readers meet it: in a browser."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from selenium.common.exceptions import NoAlertPresentException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from gammagmm.findings import MISS_COSTS, N_STEPS
+from gammagmm.threshold import anomaly_probability
+from tests.browser.conftest import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+ROWS = "most_anomalous_rows"
+MAX_LISTED = 40  # rows that the page names before "and 7 more"
+
+
+def text_of(page, name):
+    return page.find_element(By.ID, name).text
+
+
+def cells(page, table):
+    """Texts of a table, one list for each row, the head first."""
+    code = "return [...document.getElementById(arguments[0]).rows].map("
+    code += "row => [...row.cells].map(cell => cell.textContent.trim()))"
+    return page.execute_script(code, table)
+
+
+def column(page, table, index):
+    return [row[index] for row in cells(page, table)[1:]]
+
+
+def flagged(page):
+    shown = re.fullmatch(r"([\d,]+) of ([\d,]+)", text_of(page, "flagged"))
+    return tuple(int(number.replace(",", "")) for number in shown.groups())
+
+
+def changed(page):
+    """How many rows the page says change, in which direction, and the names it lists."""
+    words = text_of(page, "changed")
+    if words == "The same rows as by the estimate.":
+        return 0, "", []
+    pattern = r"([\d,]+) rows? (more|fewer) than by the estimate: (.*?)(?: and ([\d,]+) more)?\."
+    count, way, names, rest = re.fullmatch(pattern, words).groups()
+    listed = names.split(", ")
+    assert int(count) == len(listed) + int(rest or 0)
+    return int(count), way, listed
+
+
+def assert_shows(page, reported, gamma):
+    """The panel shows what Python answers for the share `gamma`."""
+    estimator = reported.estimator
+    labels = estimator.labels_at(gamma)
+    assert flagged(page) == (labels.sum(), len(labels))
+    own = [text_of(page, f"t{i}") for i in range(len(estimator.detector_names_))]
+    shown = [float(text) for text in (text_of(page, "threshold"), *own)]
+    scores = np.column_stack([estimator.decision_scores_, estimator.scores_])
+    # Six digits are shown: half a unit of the sixth, and the rounding of the tenth before.
+    expected = np.percentile(scores, 100.0 * (1.0 - gamma), axis=0)
+    np.testing.assert_allclose(shown, expected, rtol=5.001e-6)
+    assert_lists_changes(page, reported, labels)
+
+
+def assert_lists_changes(page, reported, labels):
+    differ = labels != reported.estimator.labels_
+    count, way, listed = changed(page)
+    assert count == differ.sum()
+    assert way == ("" if count == 0 else "more" if labels[differ].all() else "fewer")
+    order = np.argsort(-reported.estimator.decision_scores_, kind="stable")
+    assert listed == [reported.ids[i] for i in order if differ[i]][:MAX_LISTED]
+
+
+def move_slider(page, value):
+    code = "const slider = document.getElementById('gamma'); slider.value = arguments[0];"
+    page.execute_script(code + "slider.dispatchEvent(new Event('input'))", value)
+
+
+def test_the_control_shows_the_numbers_of_labels_at_by_keyboard(page, reported):
+    slider = page.find_element(By.ID, "gamma")
+    start = int(slider.get_attribute("value"))
+    assert start == round(1000 * reported.estimator.posterior_.mean)
+    moves = {Keys.ARROW_RIGHT: 1, Keys.ARROW_UP: 2, Keys.ARROW_LEFT: 1, Keys.END: N_STEPS}
+    for key, place in moves.items():
+        slider.send_keys(key)
+        step = int(slider.get_attribute("value"))
+        assert step == (place if key == Keys.END else start + place)
+        assert text_of(page, "chosen") == f"{step / 10:.1f}%"
+        assert_shows(page, reported, step / 1000)
+
+
+@pytest.mark.parametrize("step", [1, 2, 5, 9, 14, 20, 26, 33, 41, 50, 65, 80, 100, 150, 220, 299])
+def test_the_control_shows_the_numbers_of_labels_at(page, reported, step):
+    move_slider(page, step)
+    assert text_of(page, "chosen") == f"{step / 10:.1f}%"
+    assert_shows(page, reported, step / 1000)
+    words = page.find_element(By.ID, "gamma").get_attribute("aria-valuetext")
+    n_flagged = reported.estimator.labels_at(step / 1000).sum()
+    assert words == f"{step / 10:.1f}%, {n_flagged} rows flagged"
+
+
+def test_the_control_moves_a_line_in_the_picture(page):
+    places = []
+    for step in (0, 50, 100):
+        move_slider(page, step)
+        line = page.find_element(By.CSS_SELECTOR, "line.cursor")
+        places.append(float(line.get_attribute("x1")))
+    marked = page.find_element(By.CSS_SELECTOR, "line.mark").get_attribute("x1")
+    assert places[2] == pytest.approx(float(marked), abs=0.051)  # PyOD's default, 10 %
+    assert places[1] == pytest.approx(0.5 * (places[0] + places[2]))
+    assert line.get_attribute("visibility") == "visible"
+    end = page.execute_script("return document.querySelector('figure svg').dataset.end = 0.09")
+    move_slider(page, round(1000 * end) + 1)
+    assert line.get_attribute("visibility") == "hidden"
+
+
+def test_the_buttons_show_the_mean_and_the_ends_of_the_interval(page, reported):
+    posterior = reported.estimator.posterior_
+    shares = (*posterior.interval(), posterior.mean)
+    for name, share in zip(("lower end", "upper end", "mean"), shares, strict=True):
+        page.find_element(By.XPATH, f"//button[starts-with(., '{name} (')]").click()
+        assert_shows(page, reported, share)
+
+
+def test_the_costs_show_the_rows_whose_probability_suffices(page, reported):
+    estimator = reported.estimator
+    scores = estimator.decision_scores_
+    probability = anomaly_probability(estimator.posterior_, scores, scores)
+    select = Select(page.find_element(By.ID, "costs"))
+    counts = []
+    for cost in MISS_COSTS:
+        select.select_by_visible_text(f"a miss costs {cost:g} false alarms")
+        labels = (probability > 1.0 / (1.0 + cost)).astype(int)
+        counts.append(labels.sum())
+        assert flagged(page) == (counts[-1], len(labels))
+        assert_lists_changes(page, reported, labels)
+    assert len(set(counts)) > 3
+
+
+def use_every_control(page):
+    for step in (0, 100, N_STEPS):
+        move_slider(page, step)
+    Select(page.find_element(By.ID, "costs")).select_by_index(3)
+    for button in page.find_elements(By.TAG_NAME, "button"):
+        button.click()
+
+
+def requested(page):
+    """Addresses that the page asked for since it was opened."""
+    events = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    asked = [event for event in events if event["method"] == "Network.requestWillBeSent"]
+    return [event["params"]["request"]["url"] for event in asked]
+
+
+def test_no_request_leaves_the_page_and_nothing_fails(page, reported, tmp_path):
+    allow_downloads(page, tmp_path)
+    use_every_control(page)
+    wait_for(page, tmp_path / f"{ROWS}.csv")
+    addresses = [url for url in requested(page) if not url.startswith(("blob:", "data:"))]
+    assert addresses == [reported.path.as_uri()]
+    assert page.get_log("browser") == []
+
+
+def test_the_policy_refuses_what_it_does_not_name(page):
+    code = "const image = new Image(); image.src = 'https://example.org/x.png';"
+    code += "const script = document.createElement('script'); script.text = 'window.ran = 1';"
+    page.execute_script(code + "document.body.append(image, script)")
+    assert page.execute_script("return window.ran") is None
+    refused = []
+
+    def both(page):
+        refused.extend(entry["message"] for entry in page.get_log("browser"))
+        return len(refused) == 2
+
+    WebDriverWait(page, 10).until(both)
+    assert all("Content Security Policy" in message for message in refused)
+
+
+def test_hostile_names_stay_text(page):
+    move_slider(page, N_STEPS)
+    with pytest.raises(NoAlertPresentException):
+        _ = page.switch_to.alert.text
+    assert page.execute_script("return document.querySelectorAll('img, i').length") == 0
+    assert IMAGE_NAME in changed(page)[2]
+    rows = cells(page, ROWS)
+    assert rows[1][0] == FORMULA_NAME
+    assert rows[1][3].startswith(f"{SCRIPT_NAME} = ")
+    assert IMAGE_NAME in [row[0] for row in rows]
+    assert page.title == "Anomalies in <i>demo</i> & more"
+
+
+def press(page, table, head, key):
+    """Press a head of a table; what it then says of the order."""
+    path = f"//table[@id='{table}']//th[button[normalize-space()='{head}']]"
+    cell = page.find_element(By.XPATH, path)
+    button = cell.find_element(By.TAG_NAME, "button")
+    button.click() if key == "click" else button.send_keys(key)
+    return cell.get_attribute("aria-sort")
+
+
+def as_number(text):
+    return float(text.removeprefix("below ").rstrip("%").replace(",", ""))
+
+
+@pytest.mark.parametrize("key", ["click", Keys.ENTER, Keys.SPACE])
+@pytest.mark.parametrize(("head", "index"), [("consensus score", 1), ("probability", 2)])
+def test_numbers_are_sorted_as_numbers(page, head, index, key):
+    before = cells(page, ROWS)[1:]
+    for way, falls in (("ascending", False), ("descending", True)):
+        assert press(page, ROWS, head, key) == way
+        numbers = [as_number(text) for text in column(page, ROWS, index)]
+        assert numbers == sorted(numbers, reverse=falls)
+    assert len(set(numbers)) > 10
+    assert sorted(cells(page, ROWS)[1:]) == sorted(before)
+
+
+def write_cells(page, table, index, texts):
+    code = "const [table, index, texts] = arguments; texts.forEach((text, i) => { document"
+    code += ".getElementById(table).tBodies[0].rows[i].cells[index].textContent = text; })"
+    page.execute_script(code, table, index, texts)
+
+
+def test_numbers_are_sorted_however_they_are_written(page):
+    write_cells(page, "detectors", 4, ["10.2%", "", "9.5%", "below 0.001%"])
+    press(page, "detectors", "agreement", "click")
+    assert column(page, "detectors", 4) == ["below 0.001%", "9.5%", "10.2%", ""]
+    press(page, "detectors", "agreement", "click")
+    assert column(page, "detectors", 4) == ["10.2%", "9.5%", "below 0.001%", ""]
+    write_cells(page, "detectors", 2, ["10,000", "2,000", "300", "1,000,000"])
+    press(page, "detectors", "rows fitted", "click")
+    assert column(page, "detectors", 2) == ["300", "2,000", "10,000", "1,000,000"]
+
+
+def test_ids_with_numbers_are_sorted_by_these(page):
+    press(page, ROWS, "row", "click")
+    ids = [name for name in column(page, ROWS, 0) if name.startswith("patient ")]
+    assert ids == sorted(ids, key=lambda name: int(name.removeprefix("patient ")))
+
+
+def test_words_are_sorted_by_the_alphabet_and_only_one_head_says_so(page):
+    press(page, ROWS, "probability", "click")
+    press(page, "detectors", "seconds", "click")
+    assert press(page, "detectors", "detector", "click") == "ascending"
+    assert column(page, "detectors", 0) == ["HBOS", "IForest", "KNN", "LOF"]
+    said = page.find_elements(By.CSS_SELECTOR, "#detectors th[aria-sort]")
+    assert [cell.text for cell in said] == ["detector"]
+
+
+def allow_downloads(page, folder):
+    where = {"behavior": "allow", "downloadPath": str(folder)}
+    page.execute_cdp_cmd("Browser.setDownloadBehavior", where)
+
+
+def wait_for(page, path):
+    WebDriverWait(page, 20).until(lambda _: path.exists() and path.stat().st_size > 0)
+
+
+def test_a_saved_table_is_the_one_shown_and_runs_nothing_in_a_spreadsheet(page, tmp_path):
+    allow_downloads(page, tmp_path)
+    press(page, ROWS, "probability", "click")
+    page.find_element(By.CSS_SELECTOR, f"button[data-save={ROWS}]").click()
+    wait_for(page, tmp_path / f"{ROWS}.csv")
+    with (tmp_path / f"{ROWS}.csv").open(encoding="utf-8-sig", newline="") as file:
+        saved = list(csv.reader(file))
+    shown = cells(page, ROWS)
+    assert len(shown) == 51
+    row = next(row for row in shown if row[0] == FORMULA_NAME)
+    row[0] = f"'{FORMULA_NAME}"
+    assert saved == shown
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_fault(page, width, scheme):
+    emulate(page, width, scheme)
+    page.execute_script(AXE.read_text(encoding="utf-8"))
+    code = "const done = arguments[0]; axe.run().then(done, fault => done(String(fault)))"
+    found = page.execute_async_script(code)
+    faults = [
+        (fault["id"], fault["impact"], [node["html"] for node in fault["nodes"]])
+        for fault in found["violations"]
+    ]
+    assert faults == []
+    assert "color-contrast" in [rule["id"] for rule in found["passes"]]
+
+
+def test_a_screen_reader_is_told_the_count_alone_at_each_step(page):
+    move_slider(page, 100)
+    live = page.find_elements(By.CSS_SELECTOR, "output, [aria-live], [role=status]")
+    assert [element.get_attribute("id") for element in live] == ["flagged"]
+
+
+def test_the_words_in_the_picture_do_not_overlap(page):
+    code = "return [...document.querySelectorAll('figure svg text')].map(text => {"
+    code += "const box = text.getBBox(); return [box.x, box.y, box.width, box.height]})"
+    for width in (1280, 360):
+        emulate(page, width)
+        boxes = np.array(page.execute_script(code))
+        start, stop = boxes[:, :2], boxes[:, :2] + boxes[:, 2:]
+        apart = (start[:, None] >= stop[None]) | (start[None] >= stop[:, None])
+        assert (apart.any(axis=-1) | np.eye(len(boxes), dtype=bool)).all()
+        assert (start >= 0.0).all()
+        assert (stop <= [480.0, 200.0]).all()
+
+
+def test_a_narrow_page_does_not_scroll_sideways(page):
+    emulate(page, width=360)
+    move_slider(page, N_STEPS)
+    code = "const { scrollWidth, clientWidth } = document.documentElement;"
+    scrolled, shown = page.execute_script(code + "return [scrollWidth, clientWidth]")
+    assert scrolled == shown <= 360
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_print_leaves_out_the_control_and_is_dark_on_white(page, reported, scheme):
+    panel = page.find_element(By.CSS_SELECTOR, ".panel")
+    assert panel.is_displayed()
+    emulate(page, media="print", scheme=scheme)
+    assert not panel.is_displayed()
+    words = page.find_element(By.CSS_SELECTOR, "header p:last-child")
+    assert words.is_displayed()
+    assert words.text.startswith(f"About {reported.estimator.posterior_.mean:.1%} of the rows")
+    assert words.value_of_css_property("color") == "rgba(27, 31, 36, 1)"
+
+
+def test_without_scripts_everything_but_the_control_is_there(page, reported):
+    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    page.refresh()
+    estimator = reported.estimator
+    mean = f"{estimator.posterior_.mean:.1%}"
+    assert page.find_element(By.TAG_NAME, "h1").text.startswith(f"About {mean} anomalies")
+    numbers = [item.text for item in page.find_elements(By.CSS_SELECTOR, ".big b")]
+    assert (numbers[0], numbers[3]) == (
+        mean,
+        f"{estimator.labels_.sum()} of {len(estimator.labels_)}",
+    )
+    assert page.find_element(By.CSS_SELECTOR, "path.density").is_displayed()
+    assert len(page.find_elements(By.CSS_SELECTOR, f"#{ROWS} tbody tr")) == 50
+    assert text_of(page, "chosen") == ""
+    assert page.find_element(By.CSS_SELECTOR, "noscript p").is_displayed()
+
+
+def test_the_file_is_small_and_its_only_code_is_the_one_the_policy_names(reported):
+    text = reported.path.read_text(encoding="utf-8")
+    assert len(text.encode("utf-8")) < 2_000_000
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", text, re.DOTALL)
+    assert [attributes for attributes, _ in scripts] == [
+        ' type="application/json" id="data"',
+        "",
+    ]
+    assert len(re.findall("<script", text)) == 2
+    digest = base64.b64encode(hashlib.sha256(scripts[1][1].encode("utf-8")).digest()).decode()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert policy.endswith(f"script-src 'sha256-{digest}'")
+    assert policy.startswith("default-src 'none';")
