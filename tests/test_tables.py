@@ -383,3 +383,20 @@ def test_large_files_read_alike_with_and_without_pyarrow(write, monkeypatch, is_
     np.testing.assert_array_equal(np.column_stack(raw.data), values)
     with pytest.raises(TableError, match="line 20002: found 'x', which is not a number"):
         read_table(write(text + "\n1,x,2\n"))
+
+
+def test_the_first_text_of_the_file_is_named_not_that_of_the_first_column(write):
+    with pytest.raises(TableError, match="column 'b', line 2: found 'red'"):
+        read_table(write("a,b\n1,red\nblue,2\n"))
+
+
+def test_an_empty_file_of_any_format(write):
+    with pytest.raises(TableError, match=r"table\.npy is empty\. Give a file with at least one"):
+        read_raw(write(b"", "table.npy"))
+
+
+def test_a_large_file_may_expand_as_tables_do():
+    sources.check_expansion("t.csv.gz", 200_000_000, 200_000)
+    sources.check_expansion("t.csv.gz", 100_000_000, 1)
+    with pytest.raises(TableError, match=r"t\.csv\.gz expands more than 1000-fold"):
+        sources.check_expansion("t.csv.gz", 200_000_001, 200_000)

@@ -1,0 +1,76 @@
+"""What reading the file and writing labels, posterior and report add to the fit itself.
+
+    python benchmarks/command.py
+
+A CSV file of 100,000 rows and 20 columns, the preset `fast`, two runs: the fewest that a fit can
+reasonably have, so that the overhead weighs most. Writes benchmarks/results/command.json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+
+from gammagmm.command import _fit, _write, answer
+from gammagmm.datasets import make_contaminated
+from gammagmm.request import Request, read_rows
+
+OUT = Path(__file__).parent / "results" / "command.json"
+N_ROWS, N_COLUMNS = 100_000, 20
+
+
+def write_rows(path):
+    X = make_contaminated(N_ROWS, N_COLUMNS, 0.02, "global", random_state=0).X
+    header = ",".join(f"x{j}" for j in range(N_COLUMNS))
+    np.savetxt(path, X, delimiter=",", header=header, comments="", fmt="%.17g")
+
+
+def measure(folder):
+    """Seconds of each step, and the sizes of what was written."""
+    path = folder / "rows.csv"
+    write_rows(path)
+    request = Request(
+        paths=(str(path),),
+        parameters={"detectors": "fast", "n_runs": 2, "random_state": 0, "n_jobs": -1},
+        labels=folder / "labels.csv",
+        report=folder / "report.html",
+        posterior=folder / "posterior.json",
+    )
+    start = time.perf_counter()
+    prepared, origin = read_rows(request)
+    read = time.perf_counter()
+    estimator = _fit(request, prepared.values, origin, lambda line: print(line, file=sys.stderr))
+    fitted = time.perf_counter()
+    with redirect_stdout(StringIO()):
+        print(answer(estimator, origin))
+    _write(request, estimator, prepared.values, origin)
+    written = time.perf_counter()
+    return {
+        "rows": N_ROWS,
+        "columns": N_COLUMNS,
+        "csv_bytes": path.stat().st_size,
+        "reading_s": round(read - start, 2),
+        "fit_s": round(fitted - read, 2),
+        "writing_s": round(written - fitted, 2),
+        "overhead_share": round((read - start + written - fitted) / (written - start), 3),
+        "report_bytes": request.report.stat().st_size,
+        "mean": round(estimator.posterior_.mean, 4),
+    }
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(Path(folder))
+    OUT.write_text(json.dumps(found, indent=1) + "\n")
+    print(found)
+
+
+if __name__ == "__main__":
+    main()
