@@ -77,7 +77,7 @@ def urgency(trial: Trial, plan: dict[str, Any]) -> tuple[Any, ...]:
     is_large = trial.dataset in plan["large"]
     if trial.kind == "scores":
         return trial.collection != "paper", -1, not is_large
-    return trial.collection != "paper", ORDER.index(trial.kind), is_large
+    return trial.collection != "paper", is_large, ORDER.index(trial.kind)
 
 
 def run(todo: list[Trial], plan: dict[str, Any], n_workers: int) -> None:
