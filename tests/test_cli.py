@@ -106,7 +106,7 @@ def check_labels(path, fitted):
 
 def check_json(answer, data, fitted, names):
     flagged = fitted.labels_.nonzero()[0]
-    assert answer["flagged_rows"] == flagged.tolist()
+    assert answer["flagged_rows"] == (flagged + 1).tolist()
     assert answer["flagged_ids"] == [names[i] for i in flagged]
     assert (answer["n_rows"], answer["n_flagged"]) == (300, len(flagged))
     assert answer["posterior"]["mean"] == pytest.approx(fitted.posterior_.mean, rel=1e-9)
@@ -164,6 +164,47 @@ def test_fail_above_is_an_exit_code(table, fitted):
     assert f"gammagmm: the estimate {mean:.1%} exceeds --fail-above" in done.stderr
 
 
+def test_no_estimate_does_not_pass(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = np.vstack([rng.normal(5, 0.01, (20, 2)), rng.normal(1, 0.01, (20, 2))])
+    path = write_csv(tmp_path / "clusters.csv", dict(zip("ab", rows.T.tolist(), strict=True)))
+    done = gammagmm("estimate", path, *QUICK, "--fail-above", "0.5")
+    assert done.returncode == 3
+    assert "there is no estimate to compare with --fail-above 0.5" in done.stderr
+
+
+def test_modules_in_the_users_folder_are_not_run(table, tmp_path):
+    (tmp_path / "secrets.py").write_text("raise SystemExit(9)")
+    done = gammagmm("estimate", "nowhere.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("gammagmm: nowhere.csv does not exist")
+
+
+def test_files_are_written_although_nobody_listens(table, tmp_path):
+    command = [COMMAND, "estimate", str(table), *QUICK, "--labels", "labels.csv"]
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(command, cwd=tmp_path, stdout=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "labels.csv").read_text().startswith("id,score,")
+
+
+def test_one_column_is_a_table_too(columns, tmp_path):
+    path = write_csv(tmp_path / "one.csv", {"mass": columns["mass"]})
+    done = gammagmm("estimate", path, *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_rows"] == 300
+
+
+def test_a_gap_in_the_second_file_is_found_there(columns, tmp_path):
+    halves = [{n: c[i : i + 5] for n, c in columns.items()} for i in (0, 5)]
+    halves[1]["mass"] = [*halves[1]["mass"][:2], "", *halves[1]["mass"][3:]]
+    paths = [write_csv(tmp_path / f"h{i}.csv", half) for i, half in enumerate(halves)]
+    done = gammagmm("estimate", *paths)
+    assert re.search(r"column 'mass', line 4 of .*h1\.csv", done.stderr), done.stderr
+
+
 def test_no_solution_is_said_in_words_and_in_json(tmp_path):
     rng = np.random.default_rng(0)
     rows = np.vstack([rng.normal(5, 0.01, (20, 2)), rng.normal(1, 0.01, (20, 2))])
@@ -188,6 +229,7 @@ BAD_FILES = {
     "latin.csv": "a,b\n1,2\n3,\xe9\n".encode("latin-1"),
     "twice.csv": b"a,a\n1,2\n3,4\n",
     "gap.csv": b"a,b\n1,2\n3,\n4,5\n",
+    "points.csv": b"No. of items,b\nx,2\n3,4\n",
     "sheet.xlsx": b"PK\x03\x04",
     "evil.npz": b"not a zip",
     "\x1b[31mred.csv": b"",
@@ -214,10 +256,18 @@ BAD_INPUT = [
     (["good.csv", "--seed", "-3"], r"random_state must be at least 0"),
     (["good.csv", "--p0", "2"], r"p0 must lie strictly between 0 and 1, got 2"),
     (["good.csv", "--fail-above", "7"], r"--fail-above must lie between 0 and 1, got 7"),
-    (["good.csv", "--picture", "no/such/p.png"], r"no/such is no folder"),
-    (["good.csv", "--picture", "posterior.doc"], r"the picture must end in \.png, \.svg, \.pdf"),
+    (["good.csv", "--picture", "no/such/p.png"], r"no/such is no folder\.\n  Make it first"),
+    (
+        ["good.csv", "--picture", "posterior.doc"],
+        r"no name of a picture\.\n  End it in \.png, \.svg, \.pdf",
+    ),
     (["good.csv", "--labels", "good.csv"], r"good\.csv exists already\.\n  Pass --force"),
-    (["good.csv", "--labels", "x", "--report", "x"], r"two outputs have the same name"),
+    (["good.csv", "--labels", "x", "--report", "../bad0/x"], r"Two outputs have the same name"),
+    (["good.csv", "--labels", "good.csv", "--force"], r"is an input and an output\.\n  Give"),
+    (["good.csv", "--labels", "pipe", "--force"], r"pipe is no plain file\.\n  Give another name"),
+    (["good.csv", "--labels", "good.csv/l.csv"], r"good\.csv is no folder\.\n  Make it first"),
+    (["points.csv"], r"column 'No\. of items', line 2: .*\n  .*--drop 'No\. of items'"),
+    (["good.csv", "--runs", "many"], r"'--runs': .* integer.*\n  gammagmm COMMAND --help"),
     (["good.csv", "-"], r"cannot be read beside files\.\n  Give one or the other"),
     (["good.csv", "other.csv"], r"other\.csv lacks the columns .*\n  "),
 ]
@@ -226,10 +276,12 @@ BAD_INPUT = [
 @pytest.fixture(scope="module")
 def bad_folder(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bad")
+    assert folder.name == "bad0"
     for name, content in BAD_FILES.items():
         (folder / name).write_bytes(content)
     (folder / "good.csv").write_bytes(table.read_bytes())
     (folder / "other.csv").write_bytes(b"p,q\n1,2\n3,4\n")
+    os.mkfifo(folder / "pipe")
     return folder
 
 

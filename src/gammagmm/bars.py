@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Shown", "progress_bars"]
+__all__ = ["Shown", "progress_bars", "working"]
 
 Shown = Callable[[str, str, float], Any]
 
@@ -41,3 +41,15 @@ def progress_bars(n_detectors: int, n_runs: int, quiet: bool = False) -> Iterato
             bar.update(detectors, description=words, advance=float(state != "started"))
 
         yield show
+
+
+@contextmanager
+def working(step: str, quiet: bool = False) -> Iterator[None]:
+    """Show that `step`, which cannot tell how far it is, is at work."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(step):
+        yield

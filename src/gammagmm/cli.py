@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -104,7 +105,7 @@ def estimate(
     options = dict(locals())
     if not is_supervised():
         outputs = [options[name] for name in OUTPUTS if options[name] is not None]
-        raise typer.Exit(run_supervised(sys.argv[1:], outputs))
+        raise typer.Exit(_supervised(outputs))
     with _short_errors(debug):
         raise typer.Exit(_estimate(options))
 
@@ -145,8 +146,7 @@ def demo(
 ) -> None:
     """Estimate the share of anomalies in a bundled dataset whose truth is known."""
     if not is_supervised():
-        outputs = [path for path in (report, picture) if path is not None]
-        raise typer.Exit(run_supervised(sys.argv[1:], outputs))
+        raise typer.Exit(_supervised([path for path in (report, picture) if path is not None]))
     with _short_errors(debug):
         from gammagmm.command import fit_and_tell
         from gammagmm.datasets import load_demo
@@ -193,7 +193,7 @@ def compare(
         if picture is not None:
             from gammagmm.plots import save_comparison
 
-            named = [(str(first), pair[0]), (str(second), pair[1])]
+            named = [(f"A  {first}", pair[0]), (f"B  {second}", pair[1])]
             save_comparison(named, picture, force)
 
 
@@ -211,6 +211,17 @@ def info(as_json: AsJson = False) -> None:
         typer.echo(f"{name.ljust(width)}  {value}")
 
 
+def _supervised(outputs: list[Path]) -> int:
+    """Exit code of this command in a process of its own."""
+    code = run_supervised(sys.argv[1:], outputs)
+    if code >= 0:
+        return code
+    _tell_two(
+        f"the work was ended by signal {-code}", "Most often memory ran out: give fewer rows."
+    )
+    return 1
+
+
 @contextmanager
 def _short_errors(debug: bool) -> Iterator[None]:
     """Turn what users can mend into two lines on standard error and exit code 2."""
@@ -221,8 +232,8 @@ def _short_errors(debug: bool) -> Iterator[None]:
     except (ValueError, TypeError, OSError, ImportError) as error:
         if debug:
             raise
-        what, _, todo = str(error).partition(". ")
-        _tell_two(what.rstrip("."), todo or "gammagmm estimate --help tells what can be given.")
+        what, todo = _what_and_todo(error)
+        _tell_two(what, todo)
         raise typer.Exit(2) from None
     except Exception as error:
         if debug:
@@ -230,6 +241,20 @@ def _short_errors(debug: bool) -> Iterator[None]:
         what = f"this should not have happened: {type(error).__name__}: {error}"
         _tell_two(what.rstrip("."), "Run it again with --debug and report what it prints.")
         raise typer.Exit(1) from None
+
+
+def _what_and_todo(error: Exception) -> tuple[str, str]:
+    """The first sentence of a message and the rest: what is wrong, and what to do.
+
+    A sentence ends before a capital letter, outside of quotes: column names hold points, too.
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}", "Check the path, and that there is room."
+    message = str(error)
+    for end in re.finditer(r"\. (?=[A-Z])", message):
+        if message.count("'", 0, end.start()) % 2 == 0:
+            return message[: end.start()], message[end.end() :]
+    return message.rstrip("."), "gammagmm COMMAND --help tells what can be given."
 
 
 def _tell_two(what: str, todo: str) -> None:
@@ -244,5 +269,18 @@ def _echo(line: str) -> None:
     typer.echo(line, err=True)
 
 
+def main() -> None:
+    """Run the command; what it cannot parse is told in two lines as well."""
+    try:
+        code = app(standalone_mode=False)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        words = " ".join(str(error.format_message()).split()) or "Nothing was asked for"
+        _tell_two(words.rstrip("."), "gammagmm COMMAND --help tells what can be given.")
+        code = 2
+    sys.exit(code if isinstance(code, int) else 0)
+
+
 if __name__ == "__main__":
-    app()
+    main()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-from gammagmm.bars import progress_bars
+from gammagmm.bars import progress_bars, working
 from gammagmm.documents import write_document
 from gammagmm.estimator import GammaGMM
 from gammagmm.origin import Origin
@@ -31,14 +32,35 @@ def fit_and_tell(
     """
     estimator = _fit(request, X, origin, echo)
     told = answer_json(estimator, origin) if request.as_json else answer(estimator, origin)
-    sys.stdout.write(told + "\n")
-    sys.stdout.flush()
+    say(told)
     _write(request, estimator, X, origin)
-    is_above = request.fail_above is not None and estimator.posterior_.mean > request.fail_above
-    if is_above:
-        mean = percent(estimator.posterior_.mean)
-        echo(f"gammagmm: the estimate {mean} exceeds --fail-above {request.fail_above:g}.")
-    return estimator, FAILED_ABOVE if is_above else 0
+    return estimator, _judge(request, estimator.posterior_, echo)
+
+
+def say(text: str) -> None:
+    """Write to standard output; that nobody listens any more is no reason to lose the files."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What Python writes when it ends goes nowhere, too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _judge(request: Request, posterior: Any, echo: Callable[[str], None]) -> int:
+    """Exit code by ``--fail-above``; an answer that is none does not pass."""
+    if request.fail_above is None:
+        return 0
+    asked = f"--fail-above {request.fail_above:g}"
+    if posterior.is_degenerate:
+        echo(f"gammagmm: there is no estimate to compare with {asked}.")
+        return FAILED_ABOVE
+    if posterior.mean > request.fail_above:
+        echo(f"gammagmm: the estimate {percent(posterior.mean)} exceeds {asked}.")
+        return FAILED_ABOVE
+    return 0
 
 
 def _fit(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -> Any:
@@ -115,7 +137,8 @@ def _write(request: Request, estimator: Any, X: Any, origin: Origin) -> None:
     if request.report:
         from gammagmm.report import write_report
 
-        write_report(estimator, request.report, X, origin, request.force)
+        with working("report", request.quiet):
+            write_report(estimator, request.report, X, origin, request.force)
     if request.picture:
         from gammagmm.plots import save_picture
 

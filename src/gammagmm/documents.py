@@ -57,12 +57,17 @@ def write_document(content: str | bytes, path: Any, overwrite: bool = False) -> 
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         with part.open("xb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+            file.write(_encoded(content))
             file.flush()
             os.fsync(file.fileno())
         _place(part, path, overwrite)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _encoded(content: str | bytes) -> bytes:
+    """Bytes of a text; a lone surrogate, which UTF-8 has not, is written out."""
+    return content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
 
 
 def read_document(path: Any, reader: Reader) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from gammagmm._checks import as_generator
 from gammagmm.link import Constraints
 from gammagmm.origin import Origin
 from gammagmm.posterior import GammaPosterior
@@ -22,8 +23,10 @@ __all__ = ["Cut", "Findings", "Standout", "find"]
 Array = NDArray[np.float64]
 
 N_STEPS = 300
-"""Steps of the control over gamma, from 0 to `MAX_STEP`."""
+"""Steps of the control over gamma, from 0 to `MAX_STEP` or beyond the interval."""
 MAX_STEP = 0.30
+MAX_NAME = 60
+"""Most characters of a row's name that a report shows."""
 MAX_RANKED = 5000
 """Most rows that are named in a report, the most anomalous first."""
 MAX_SHOWN = 50
@@ -73,7 +76,7 @@ def find(estimator: Any, X: Array | None = None, origin: Origin | None = None) -
     """What a report shows of a fitted `GammaGMM`; `X` are its training rows, if at hand."""
     origin = origin or Origin()
     scores = estimator.decision_scores_
-    names = origin.ids or tuple(str(i) for i in range(1, len(scores) + 1))
+    names = _shown_names(origin, len(scores))
     order = np.argsort(-scores, kind="stable")
     probability = anomaly_probability(estimator.posterior_, scores, scores)
     columns = origin.columns or getattr(estimator, "feature_names_in_", None)
@@ -92,6 +95,13 @@ def find(estimator: Any, X: Array | None = None, origin: Origin | None = None) -
     )
 
 
+def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
+    """Names of the rows, cut where they are long."""
+    if origin.ids is None:
+        return tuple(str(i) for i in range(1, n_rows + 1))
+    return tuple(i if len(i) <= MAX_NAME else f"{i[:MAX_NAME]}…" for i in origin.ids)
+
+
 def _named_cuts(estimator: Any) -> tuple[Cut, ...]:
     low, high = estimator.posterior_.interval()
     names = ("mean", "lower end", "upper end")
@@ -99,7 +109,8 @@ def _named_cuts(estimator: Any) -> tuple[Cut, ...]:
 
 
 def _steps(estimator: Any) -> tuple[Cut, ...]:
-    shares = np.linspace(0.0, MAX_STEP, N_STEPS + 1).round(6)
+    end = max(MAX_STEP, estimator.max_gamma, np.ceil(20 * estimator.posterior_.interval()[1]) / 20)
+    shares = np.linspace(0.0, min(end, 1.0), N_STEPS + 1).round(6)
     return cuts_at(estimator, shares, ("",) * len(shares))
 
 
@@ -137,7 +148,8 @@ def _components(runs: tuple[Run, ...]) -> tuple[tuple[float, float], ...]:
 
 def _sensitivity(estimator: Any) -> list[tuple[str, str, GammaPosterior]]:
     """The answer with one thing changed: what the user held likely, a detector, or the start."""
-    rng = np.random.default_rng(0)
+    seed = estimator.random_state
+    rng = as_generator(seed if isinstance(seed, int | np.integer) else None)
     default = Constraints(estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma)
     drawn, _ = draw_runs(estimator.runs_, rng)
     found = []
@@ -149,8 +161,8 @@ def _sensitivity(estimator: Any) -> list[tuple[str, str, GammaPosterior]]:
     if len(estimator.detector_names_) > 2:
         posteriors = leave_one_out(estimator.score_space_, default, rng, estimator.n_jobs)
         found += [("detectors", n, p) for n, p in zip(names, posteriors, strict=True)]
-    solved = [run.posterior for run in estimator.runs_ if run.posterior]
-    return found + [("start", f"run {i}", p) for i, p in enumerate(solved, start=1)]
+    starts = [(i, run.posterior) for i, run in enumerate(estimator.runs_, start=1)]
+    return found + [("start", f"run {i}", p) for i, p in starts if p is not None]
 
 
 def _standouts(

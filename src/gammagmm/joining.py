@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,23 @@ def join_raw(tables: Sequence[RawTable]) -> RawTable:
         return [cell for table in tables for cell in table.cells(j)]
 
     source = ", ".join(table.source for table in tables)
-    return RawTable(source, first.columns, data, None, cells)
+    digest = ", ".join(table.digest for table in tables)
+    return JoinedTable(source, first.columns, data, None, cells, digest, tuple(tables))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JoinedTable(RawTable):
+    """A raw table that knows which file each row came from."""
+
+    parts: tuple[RawTable, ...] = ()
+
+    def place(self, row: int) -> str:
+        """File and place in it of a row, counted through from 0."""
+        for part in self.parts:
+            if row < part.n_rows:
+                return f"{part.place(row)} of {part.source}"
+            row -= part.n_rows
+        raise IndexError(row)
 
 
 def _check_columns(first: RawTable, other: RawTable) -> None:

@@ -19,6 +19,7 @@ class Origin:
     name: str = "the table"
     columns: tuple[str, ...] | None = None  # names of the features
     ids: tuple[str, ...] | None = None  # names of the rows; None: their numbers from 1
-    digest: str = ""  # SHA-256 of the file
+    digest: str = ""  # SHA-256 of the input
     truth: NDArray[np.int_] | None = None  # labels that the method did not see
     notes: tuple[Note, ...] = ()  # what was changed before the fit
+    rows: tuple[int, ...] | None = None  # place of each row in the file, from 0; None: all of them

@@ -77,13 +77,18 @@ def answer_json(estimator: Any, origin: Origin) -> str:
         "n_rows": len(estimator.labels_),
         "n_flagged": len(flagged),
         "threshold": estimator.threshold_,
-        "flagged_rows": flagged,
+        "flagged_rows": [_row_number(i, origin) for i in flagged],
         "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged],
         "truth": _truth(estimator, origin),
         "detectors": [_detector(info, estimator) for info in estimator.detector_info_],
         "notes": [vars(note) for note in [*origin.notes, *estimator.notes_]],
     }
     return json.dumps(data, indent=2, allow_nan=False)
+
+
+def _row_number(i: int, origin: Origin) -> int:
+    """Number of a training row in its file, from 1."""
+    return 1 + (i if origin.rows is None else origin.rows[i])
 
 
 def _detector(info: Any, estimator: Any) -> dict[str, Any]:
@@ -113,7 +118,7 @@ def _truth(estimator: Any, origin: Origin) -> dict[str, Any] | None:
     }
 
 
-def compare_posteriors(first: Any, second: Any) -> dict[str, float]:
+def compare_posteriors(first: Any, second: Any) -> dict[str, Any]:
     """How likely the share of the second exceeds that of the first, the two being independent.
 
     P(B > A) is the integral of P(B > x) over the distribution of A, its atom at 0 included.
@@ -121,6 +126,8 @@ def compare_posteriors(first: Any, second: Any) -> dict[str, float]:
     exceeds = _probability_above(second, first)
     equal = float(first.prob_zero * second.prob_zero)
     return {
+        "no_answer_a": first.is_degenerate,
+        "no_answer_b": second.is_degenerate,
         "mean_a": first.mean,
         "mean_b": second.mean,
         "prob_b_above_a": exceeds,
@@ -136,6 +143,8 @@ def comparison(names: tuple[str, str], pair: list[Any]) -> str:
         f"{letter}  {terminal_safe(name)}: {sentence(posterior)}"
         for letter, name, posterior in zip("AB", names, pair, strict=True)
     ]
+    if pair[0].is_degenerate or pair[1].is_degenerate:
+        return "\n".join([*lines, "There is nothing to compare: one of them is no answer."])
     lines.append(
         f"The share in B exceeds that in A with probability {percent(found['prob_b_above_a'])}; "
         f"it is lower with probability {percent(found['prob_a_above_b'])}."

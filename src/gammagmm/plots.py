@@ -168,7 +168,9 @@ def plot_comparison(posteriors: Any, ax: Any = None) -> Any:
     ax = _new_axes() if ax is None else ax
     styles = ((_BLUE, "-"), (_VERMILION, "--"), ("#009E73", ":"), (_GREY, "-."))
     for (name, posterior), (colour, line) in zip(posteriors, styles, strict=False):
-        label = f"{name}: mean {posterior.mean:.1%}"
+        # A dollar sign begins a formula, and a label with a leading underline is left out.
+        label = f"{name}: mean {posterior.mean:.1%}".replace("$", r"\$")
+        label = f" {label}" if label.startswith("_") else label
         if posterior.is_degenerate:
             ax.axvline(0.0, color=colour, ls=line, label=label)
             continue

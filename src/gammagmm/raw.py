@@ -49,6 +49,8 @@ class RawTable:
     cells : callable
         ``cells(j)`` lists the cells of column `j` as they are written in the file, None where
         missing: "007" is kept, which the number 7 is not.
+    digest : str
+        SHA-256 of the file; of several, one after the other.
     """
 
     source: str
@@ -56,6 +58,7 @@ class RawTable:
     data: tuple[NDArray[Any], ...]
     lines: Sequence[int] | None
     cells: Callable[[int], list[str | None]]
+    digest: str = ""
 
     @property
     def n_rows(self) -> int:

@@ -1,7 +1,6 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (name) => document.getElementById(name);
-const percent = (share) => (100 * share).toFixed(1) + "%";
 const number = (value) => Number(value.toPrecision(6)).toString();
 
 // The control over gamma. Every number was computed in Python; nothing is computed here.
@@ -43,13 +42,13 @@ function moveCursor(gamma) {
 }
 
 function show(cut) {
-  const [gamma, n, threshold, thresholds] = cut;
-  byId("chosen").textContent = percent(gamma);
+  const [gamma, n, threshold, thresholds, words] = cut;
+  byId("chosen").textContent = words;
   byId("flagged").textContent = n.toLocaleString("en") + " of " + data.n_rows.toLocaleString("en");
   byId("threshold").textContent = number(threshold);
   byId("changed").textContent = describeChange(n);
   thresholds.forEach((value, i) => { byId("t" + i).textContent = number(value); });
-  slider.setAttribute("aria-valuetext", percent(gamma) + ", " + n + " rows flagged");
+  slider.setAttribute("aria-valuetext", words + ", " + n + " rows flagged");
   moveCursor(gamma);
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gammagmm.documents import write_document
-from gammagmm.findings import MAX_STEP, N_STEPS, Cut, Findings, find
+from gammagmm.findings import N_STEPS, Cut, Findings, find
 from gammagmm.origin import Origin
 from gammagmm.sections import SECTIONS
 from gammagmm.wording import percent, rows_sentence, sentence, shape_words
@@ -65,20 +65,20 @@ def _data(findings: Findings) -> str:
         "n_rows": findings.summary.n_rows,
         "n_flagged": findings.summary.n_anomalies,
         "n_steps": N_STEPS,
-        "max_step": MAX_STEP,
+        "max_step": findings.steps[-1].gamma,
         "cuts": [_cut_data(cut) for cut in findings.cuts],
         "steps": [_cut_data(cut) for cut in findings.steps],
         "costs": [n for _, n in findings.costs],
         "ranked": findings.ranked,
     }
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     return text.replace("<", "\\u003c").replace("&", "\\u0026").replace("\u2028", "\\u2028")
 
 
 def _cut_data(cut: Cut) -> list[Any]:
     # Ten digits show more than the page does, and take half the room.
     own = [float(f"{value:.10g}") for value in cut.thresholds]
-    return [cut.gamma, cut.n_flagged, float(f"{cut.threshold:.10g}"), own]
+    return [cut.gamma, cut.n_flagged, float(f"{cut.threshold:.10g}"), own, percent(cut.gamma)]
 
 
 def _header(findings: Findings) -> str:

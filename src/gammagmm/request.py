@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 from gammagmm.joining import join_raw
 from gammagmm.origin import Origin
 from gammagmm.preparing import Choices, Prepared, prepare
+from gammagmm.sources import STANDARD_INPUT
 from gammagmm.tables import read_raw
 
 __all__ = ["Request", "check_request", "read_rows"]
@@ -53,44 +54,53 @@ def check_request(request: Request) -> None:
 
 def _check_outputs(request: Request) -> None:
     for path in request.outputs:
-        folder = path.absolute().parent
-        if not folder.is_dir() or path.is_dir():
-            raise ValueError(f"cannot write {path}: {folder} is no folder, or {path} is one.")
-        if not os.access(folder, os.W_OK):
-            raise ValueError(f"cannot write {path}: the folder {folder} may not be written to.")
-        if path.exists() and not request.force:
-            raise ValueError(f"{path} exists already. Pass --force to replace it.")
-    if len({path.absolute() for path in request.outputs}) < len(request.outputs):
-        raise ValueError("two outputs have the same name. Give each a name of its own.")
+        _check_output(path, request.force)
+    places = [path.resolve() for path in request.outputs]
+    if len(set(places)) < len(places):
+        raise ValueError("Two outputs have the same name. Give each a name of its own.")
+    inputs = {Path(path).resolve() for path in request.paths if path != "-"}
+    if taken := inputs & set(places):
+        raise ValueError(f"{taken.pop()} is an input and an output. Give the output another name.")
     if request.picture and request.picture.suffix.lower() not in PICTURES:
-        ending = f"the picture must end in {', '.join(PICTURES)}."
-        raise ValueError(f"cannot write {request.picture}: {ending}")
+        endings = ", ".join(PICTURES)
+        raise ValueError(f"{request.picture} is no name of a picture. End it in {endings}.")
+
+
+def _check_output(path: Path, force: bool) -> None:
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"{path} cannot be written: {folder} is no folder. Make it first.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{folder} may not be written to. Give another folder than {path}'s.")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no plain file. Give another name.")
+    if os.path.lexists(path) and not force:
+        raise ValueError(f"{path} exists already. Pass --force to replace it.")
 
 
 def read_rows(request: Request) -> tuple[Prepared, Origin]:
     """The rows of the files, and what a report says of them."""
     raw = join_raw([read_raw(path) for path in request.paths])
     prepared = prepare(raw, request.choices)
-    names = [Path(path).name if path != "-" else "standard input" for path in request.paths]
+    names = [Path(path).name if path != "-" else STANDARD_INPUT for path in request.paths]
     has_ids = request.choices.id is not None or len(prepared.rows) < raw.n_rows
     origin = Origin(
-        name=", ".join(names),
+        name=", ".join(names).encode("utf-8", "backslashreplace").decode("utf-8"),
         columns=prepared.columns,
         ids=prepared.ids if has_ids else None,
-        digest=_digest(request.paths),
+        rows=tuple(prepared.rows.tolist()),
+        digest=raw.digest,
         truth=prepared.truth,
-        notes=prepared.notes,
+        notes=(*prepared.notes, *_id_notes(request.choices.id, prepared.ids)),
     )
     return prepared, origin
 
 
-def _digest(paths: tuple[str, ...]) -> str:
-    """SHA-256 of the files' bytes, one after the other; nothing for standard input."""
-    if "-" in paths:
-        return ""
-    digest = hashlib.sha256()
-    for path in paths:
-        with open(path, "rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
+def _id_notes(column: str | None, ids: tuple[str, ...]) -> list[Note]:
+    """A note where ids do not tell the rows apart."""
+    if column is None or len(set(ids)) == len(ids):
+        return []
+    first, count = Counter(ids).most_common(1)[0]
+    n_repeated = len(ids) - len(set(ids))
+    message = f"{n_repeated} rows repeat the id of another; {first!r} comes {count} times"
+    return [Note("tables", column, message)]

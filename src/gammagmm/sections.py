@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from gammagmm.findings import MAX_RANKED, MAX_STEP, N_STEPS, Findings
+from gammagmm.findings import MAX_RANKED, N_STEPS, Findings
 from gammagmm.notebook import posterior_svg
 from gammagmm.wording import percent
 
@@ -51,7 +51,7 @@ def _posterior(findings: Findings) -> str:
 
 def _control(findings: Findings) -> str:
     """The control over gamma; what it shows is in the data element."""
-    start = round(min(findings.cuts[0].gamma, MAX_STEP) / MAX_STEP * N_STEPS)
+    start = round(findings.cuts[0].gamma / findings.steps[-1].gamma * N_STEPS)
     names = [d.name for d in findings.summary.detectors if d.status == "ok"]
     rows = [[escape(name), f'<span id="t{i}"></span>'] for i, name in enumerate(names)]
     thresholds = _table(["detector", "threshold of its raw score"], rows, numeric={1})
@@ -154,10 +154,12 @@ def _sensitivity(findings: Findings) -> str:
         answer = "no solution" if posterior.is_degenerate else percent(posterior.mean)
         between = "" if posterior.is_degenerate else f"{percent(low)} to {percent(high)}"
         rows.append([escape(what), escape(value), answer, between])
-    words = (
-        "The same mixtures under other values of p0 and p_high; each start by itself; and one run "
-        "without each detector in turn, on 2,000 rows at most, beside one run with all."
-    )
+    words = "The same mixtures under other values of p0 and p_high, and each start by itself."
+    if any(what == "detectors" for what, _, _ in findings.sensitivity):
+        words += (
+            " Then one run without each detector in turn, on 1,000 rows at most, beside one run "
+            "with all; with the default prior and 100 components."
+        )
     table = _table(["changed", "to", "estimate", "90% interval"], rows, numeric={2})
     return _section("What the answer hangs on", f"<p>{words}</p>{table}")
 
@@ -190,7 +192,7 @@ def _origin(findings: Findings) -> str:
     summary, origin = findings.summary, findings.origin
     facts = {
         "input": f"{origin.name}, {summary.n_rows:,} rows, {summary.n_features:,} columns",
-        "SHA-256 of the file": origin.digest,
+        "SHA-256 of the input": origin.digest,
         "seed": str(summary.parameters["random_state"]),
         **{f"version of {name}": value for name, value in summary.versions.items()},
         "method": "gammaGMM (Perini, Bürkner, Klami, ICML 2023)",

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 N_DRAWS = 1000
 N_COMPONENTS = 100
 MAX_RESTARTS = 5
-SAMPLE_ROWS = 2000
+SAMPLE_ROWS = 1000
 """Most rows that `leave_one_out` fits mixtures to."""
 
 

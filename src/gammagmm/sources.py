@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import zlib
@@ -48,11 +49,14 @@ class Source:
         Format, in lower case and without ".gz": ".csv", ".parquet", ...
     content : bytes
         The whole file, unpacked where it was a ".gz".
+    digest : str
+        SHA-256 of the file as it lies there.
     """
 
     name: str
     suffix: str
     content: bytes
+    digest: str = ""
 
     def __repr__(self) -> str:
         return f"Source({self.name!r}, {len(self.content)} bytes)"
@@ -61,7 +65,8 @@ class Source:
 def open_source(path: str | os.PathLike[str], suffixes: Collection[str]) -> Source:
     """The file at `path`, or standard input where that is "-", in one of the formats `suffixes`."""
     if str(path) == "-":
-        return Source(STANDARD_INPUT, ".csv", _read_input())
+        content = _read_input()
+        return Source(STANDARD_INPUT, ".csv", content, _digest(content))
     path = Path(path)
     if not path.exists():
         raise TableError(f"{path} does not exist. Check the path and the working directory.")
@@ -73,7 +78,12 @@ def open_source(path: str | os.PathLike[str], suffixes: Collection[str]) -> Sour
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror}.") from error
     is_packed = path.suffix.lower() == ".gz"
-    return Source(str(path), suffix, _unpack(str(path), content) if is_packed else content)
+    unpacked = _unpack(str(path), content) if is_packed else content
+    return Source(str(path), suffix, unpacked, _digest(content))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _suffix(path: Path, suffixes: Collection[str]) -> str:

@@ -6,6 +6,7 @@ does.
 
 from __future__ import annotations
 
+import glob
 import os
 import signal
 import subprocess
@@ -29,22 +30,32 @@ def is_supervised() -> bool:
 def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> int:
     """Exit code of ``gammagmm`` with these arguments, run in a new session.
 
-    On Ctrl-C the session is killed, and what it had begun to write to `outputs` is removed.
+    On Ctrl-C the session is killed, and what it had begun to write to `outputs` is removed. A
+    negative code is the signal that ended the work from elsewhere.
     """
-    command = [sys.executable, "-m", "gammagmm.cli", *arguments]
-    environment = os.environ | {MARKER: "1"}
-    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    # Without -P, and the same for the workers, a module in the user's folder would be run as ours.
+    command = [sys.executable, "-P", "-m", "gammagmm.cli", *arguments]
+    environment = os.environ | {MARKER: "1", "PYTHONSAFEPATH": "1"}
     # Ended like Ctrl-C does: by a pipeline's time limit, or by the terminal that closes.
     for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, _interrupt)
+        if signal.getsignal(name) is not signal.SIG_IGN:  # nohup ignores the terminal's end
+            signal.signal(name, _interrupt)
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
-        return process.wait()
+        code = process.wait()
     except KeyboardInterrupt:
         _kill(process)
-        for path in outputs:
-            for part in path.parent.glob(f".{path.name}.{process.pid}-*.part"):
-                part.unlink(missing_ok=True)
-        return INTERRUPTED
+        code = INTERRUPTED
+    if code < 0 or code == INTERRUPTED:
+        _clear_parts(process.pid, outputs)
+    return code
+
+
+def _clear_parts(pid: int, outputs: Iterable[Path]) -> None:
+    """Remove what a process that was ended had begun to write."""
+    for path in outputs:
+        for part in path.parent.glob(f".{glob.escape(path.name)}.{pid}-*.part"):
+            part.unlink(missing_ok=True)
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,7 @@ def read_raw(path: str | os.PathLike[str]) -> RawTable:
     raw = _READERS[source.suffix](source)
     if not raw.n_rows:
         raise TableError(f"{raw.source} holds no rows or no columns. Give a file that has some.")
-    return raw
+    return replace(raw, digest=source.digest)
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
