@@ -63,10 +63,17 @@ def test_a_subset_is_recorded(rows):
 def test_progress_reaches_the_callback(rows, capsys):
     events = []
     estimator = make(progress=lambda *event: events.append(event), verbose=1).fit(rows)
-    assert sorted(event[0] for event in events) == sorted(2 * estimator.detector_names_)
+    names = [event[0] for event in events if not event[0].startswith("run ")]
+    assert sorted(names) == sorted(2 * estimator.detector_names_)
+    # Each run is heard of when it has ended, and each new start of it.
+    ended = [event[0] for event in events if event[0].startswith("run ") and event[1] != "started"]
+    assert ended == ["run 1", "run 2"]
+    anew = [event for event in events if event[0] in ended and event[1] == "started"]
+    assert len(anew) == sum(run.n_restarts for run in estimator.runs_) > 0
     out, err = capsys.readouterr()
     assert out == ""
     assert "detectors: 100%" in err
+    assert "mixtures: 100%" in err
 
 
 class Sleeper:

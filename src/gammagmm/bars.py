@@ -34,7 +34,8 @@ def progress_bars(n_detectors: int, n_runs: int, quiet: bool = False) -> Iterato
         def show(name: str, state: str, seconds: float) -> None:
             if name.startswith("run "):
                 bar.start_task(runs)
-                bar.update(runs, advance=1.0)
+                words = f"mixtures: {name} anew" if state == "started" else "mixtures"
+                bar.update(runs, description=words, advance=float(state != "started"))
                 return
             at_work.discard(name) if state != "started" else at_work.add(name)
             words = f"detectors: {', '.join(sorted(at_work))}" if at_work else "detectors"

@@ -75,7 +75,8 @@ class GammaGMM(Answers):
         Detectors and runs at work at the same time, as everywhere in joblib.
     progress : callable, default=None
         Called with a detector's name, "started" or its status, and its seconds; then with each run
-        ("run 1", ...), its status and the seconds since the first began.
+        ("run 1", ...), its status and the seconds since the first began, and "started" once more
+        where it is started anew.
     verbose : int, default=0
         1 shows progress bars (tqdm).
 

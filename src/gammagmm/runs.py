@@ -129,7 +129,7 @@ def fit_runs(
 
     `budget` is (n_runs, max_restarts); the restarts are shared by all runs. Each start has a
     generator of its own, so that the answer does not depend on `n_jobs`. The progress of the
-    settings hears of each start when it has ended.
+    settings hears of each run when it has ended, and again when it is started anew.
     """
     # Deviation D9: the published script fits the detectors anew as well.
     n_runs, n_restarts_left = budget
@@ -142,7 +142,9 @@ def fit_runs(
         if not unsolved:
             break
         starts = [(streams[i], runs[i].n_restarts + 1) for i in unsolved]
-        fitted = _fit_starts(Z, rows, settings, starts, n_jobs)
+        for i in unsolved:
+            settings.progress(f"run {i + 1}", "started", 0.0)
+        fitted = _fit_starts(Z, rows, replace(settings, progress=quiet), starts, n_jobs)
         for i, run in zip(unsolved, fitted, strict=True):
             runs[i] = run
         n_restarts_left -= len(unsolved)
