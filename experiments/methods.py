@@ -1,4 +1,4 @@
-"""Estimates of gamma by PyThresh, and by each run of gammaGMM alone."""
+"""Estimates of gamma by PyThresh."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import warnings
 from importlib import import_module
 
 import numpy as np
-
-from gammagmm import GammaPosterior
-from gammagmm.runs import Run
 
 
 def thresholder_shares(name: str, Z: np.ndarray, joint: bool, seed: int) -> list[float]:
@@ -20,8 +17,3 @@ def thresholder_shares(name: str, Z: np.ndarray, joint: bool, seed: int) -> list
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs: division by zero, deprecations
         return [float(np.mean(cls(**seeded).eval(scores))) for scores in columns]
-
-
-def single_runs(runs: tuple[Run, ...]) -> list[GammaPosterior]:
-    """Each solved run's own posterior: what one run instead of ten would have said."""
-    return [run.posterior for run in runs if run.posterior is not None]

@@ -16,6 +16,7 @@ from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import GammaGMMWarning
 from gammagmm.link import Constraints
+from gammagmm.runs import solved_posteriors
 from gammagmm.saving import posterior_to_data
 from gammagmm.scores import LOG_OFFSET, fit_scaler
 from gammagmm.sensitivity import DrawnRun, draw_runs, relink
@@ -208,7 +209,7 @@ def _sensitivity(drawn: list[DrawnRun], truth: float, plan: dict[str, Any]) -> R
 
 def _parts(drawn: list[DrawnRun], by_mean: list[DrawnRun], runs: Any, truth: float) -> Result:
     """The posterior with one part of the method changed; the mixtures stay."""
-    default, single = Constraints(), methods.single_runs(runs)
+    default, single = Constraints(), solved_posteriors(runs)
     return {
         "order_by_mean": _changed(relink(by_mean, default), truth),
         "plug_in": _changed(relink(drawn, default, plug_in=True), truth),

@@ -17,19 +17,10 @@ from gammagmm.errors import DetectorWarning, NoSolutionWarning, Note
 from gammagmm.findings import MAX_RANKED, MAX_STEP, N_STEPS, find
 from gammagmm.origin import Origin
 from gammagmm.report import render, write_report
+from tests.flat_detector import Flat
 
 HOSTILE = "<script>alert(1)</script>"
 NAMES = (HOSTILE, "height & width", "depth", "mass")
-
-
-class Flat:
-    """A detector that is left out."""
-
-    def fit(self, X):
-        return self
-
-    def decision_function(self, X):
-        return np.zeros(len(X))
 
 
 @pytest.fixture(scope="module")

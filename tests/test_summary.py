@@ -13,16 +13,7 @@ from gammagmm.datasets import load_demo
 from gammagmm.errors import DetectorWarning, SavedFileError
 from gammagmm.prior import MixturePrior
 from gammagmm.summary import FitSummary
-
-
-class Flat:
-    """A detector that is left out."""
-
-    def fit(self, X):
-        return self
-
-    def decision_function(self, X):
-        return np.zeros(len(X))
+from tests.flat_detector import Flat
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ app = typer.Typer(
     name="gammagmm",
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
     "Exit codes: 0 done, 1 a fault of this program, 2 bad input or usage, 3 the estimate exceeds "
-    "--fail-above, 130 stopped by Ctrl-C.",
+    "--fail-above or there is none, 130 stopped by Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

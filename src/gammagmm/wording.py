@@ -16,8 +16,8 @@ def sentence(posterior: GammaPosterior) -> str:
     """The answer in one sentence, and one more where the density has several humps."""
     if posterior.is_degenerate:
         return (
-            "All probability lies at 0: the estimate is that there are no anomalies, as where no "
-            "mixture of the scores agrees with p_high."
+            "All probability lies at 0: there is no estimate, as where no mixture of the scores "
+            "agrees with p_high. This does not mean that the data are clean."
         )
     low, high = (percent(end) for end in posterior.interval())
     answer = (
