@@ -125,5 +125,6 @@ def test_joblibs_context_may_be_a_dask_cluster(data, fitted):
         with joblib.parallel_config(backend="dask"):
             same_answer(clone(fitted).fit(data), fitted)
         n_tasks = client.run(lambda dask_worker: dask_worker.state.executed_count)
-    # Both workers took part, and each did more than to keep the rows.
-    assert all(n > 1 for n in n_tasks.values()), n_tasks
+    # Which worker takes a task is the scheduler's choice: all of them ran on the cluster.
+    n_jobs = len(fitted.detectors) + fitted.n_runs
+    assert sum(n_tasks.values()) >= n_jobs, n_tasks
