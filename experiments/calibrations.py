@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.plan import subset_cases
 from experiments.results import OURS, Results, found_by
 
 LEVELS = np.arange(1, 100) / 100  # 2 v of the paper's calibration plot
@@ -46,9 +47,8 @@ def calibration_cases(results: Results) -> Iterable[tuple[str, list[float]]]:
     yield "pool", [f["figures"]["needed"] for f in found_by(results, "pool", OURS).values()]
     for name in sensitivity_names(results):
         yield name, [f["sensitivity"][name]["needed"] for f in ours]
-    for size in results.plan["subsets"]["sizes"]:
-        for repeat in range(results.plan["subsets"]["repeats"]):
-            yield f"M={size}, repeat {repeat}", subset_needed(results, size, repeat)
+    for size, repeat in subset_cases(results.plan):
+        yield f"M={size}, repeat {repeat}", subset_needed(results, size, repeat)
 
 
 def subset_needed(results: Results, size: int, repeat: int) -> list[float]:
@@ -79,12 +79,18 @@ def ablation(results: Results) -> list[Row]:
         rows.append(_changed_row(name, [_changed(f["parts"][name], f) for f in ours]))
     single = [(figures, f["truth"], 0) for f in ours for figures in f["parts"]["one_run"]]
     rows.append(_changed_row("one_run", single))
+    n_all = len(results.plan["subsets"]["detectors"])
+    rows.append(_refitted(results, "all ten detectors", "subset", f"{n_all}-0"))
     for name in results.plan["ablation"]["fits"]:
-        found = [results.get("ablation", "paper", d, name) for d in results.datasets("paper")]
-        fits = [(f["figures"], f["truth"], f["statuses"].count("unsolved")) for f in found if f]
         label = name if name == "no_log" else f"one detector: {name}"
-        rows.append(_changed_row(label, fits))
+        rows.append(_refitted(results, label, "ablation", name))
     return rows
+
+
+def _refitted(results: Results, label: str, kind: str, variant: str) -> Row:
+    found = [results.get(kind, "paper", name, variant) for name in results.datasets("paper")]
+    fits = [(f["figures"], f["truth"], f["statuses"].count("unsolved")) for f in found if f]
+    return _changed_row(label, fits)
 
 
 def _changed(part: Row, found: Row) -> tuple[Row, float, int]:

@@ -116,8 +116,9 @@ def detectors(results: Results) -> Figure:
             mean, std = curves.mean(axis=0), curves.std(axis=0)
             ax.plot(LEVELS, mean, color=colour, label=f"M = {size}")
             ax.fill_between(LEVELS, mean - std, mean + std, color=colour, alpha=0.2, lw=0)
-    ours = found_by(results, "paper", OURS).values()
-    ax.plot(LEVELS, frequencies(f["figures"]["needed"] for f in ours), color=BLUE, label="M = 10")
+    n_all = len(plan["detectors"])
+    if needed := subset_needed(results, n_all, 0):
+        ax.plot(LEVELS, frequencies(needed), color=BLUE, label=f"M = {n_all}")
     ax.legend(frameon=False)
     return figure
 

@@ -30,6 +30,7 @@ def values(results: Results) -> dict[str, str]:
     paper = {f"paper_{k}": str(v) for k, v in results.paper.items() if k != "tables"}
     return {
         **paper,
+        **_budgets(results.plan),
         **_progress(results),
         **_datasets(made["datasets"]),
         **_errors(made["errors"]),
@@ -37,6 +38,15 @@ def values(results: Results) -> dict[str, str]:
         **_changes(made),
         **_dose(made["dose"]),
         **_pool(made),
+    }
+
+
+def _budgets(plan: dict[str, Any]) -> dict[str, str]:
+    return {
+        "budget_rows": f"{plan['subsets']['max_rows']:,}",
+        "dose_rows": f"{plan['dose']['max_rows']:,}",
+        "paper_limit": str(plan["thresholders"]["limit"]),
+        "pool_limit": str(plan["collections"].get("pool", {}).get("limit", "–")),
     }
 
 
@@ -218,8 +228,6 @@ def _detectors_table(cases: dict[str, Row]) -> str:
                 "within_10": np.mean([row["within_10"] for row in found]),
             }
         )
-    if default := cases.get("default"):
-        rows.append({"detectors": "M=10", "repeats": 1, **default, "sets": str(default["sets"])})
     columns = {"detectors": "", "repeats": "d", "sets": "", "mean_off": ".3f", "spread": ".3f"}
     return markdown(rows, columns | {"within_10": ".0%"})
 

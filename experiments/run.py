@@ -132,7 +132,9 @@ def finished(workers: list[Worker], plan: dict[str, Any]) -> list[tuple[int, dic
 
 
 def limit_of(trial: Trial, plan: dict[str, Any]) -> float:
-    return plan["thresholders"]["limit"] if trial.kind == "threshold" else math.inf
+    if trial.kind != "threshold":
+        return math.inf
+    return plan["collections"][trial.collection].get("limit", plan["thresholders"]["limit"])
 
 
 def start_worker(plan: dict[str, Any]) -> Worker:

@@ -100,9 +100,11 @@ def subset(trial: Trial, plan: dict[str, Any]) -> Result:
     size, repeat = map(int, trial.variant.split("-"))
     chosen = subset_names(plan, size, repeat)
     columns = [made.names.index(name) for name in chosen if name in made.names]
-    fitted = estimator(plan).fit(made.S[:, columns])
+    rows = _budget(made, plan["subsets"]["max_rows"], plan["seed"])
+    fitted = estimator(plan).fit(made.S[np.ix_(rows, columns)])
     names = [made.names[column] for column in columns]
-    return {**_truth(made), "detectors": names, **_fit_figures(fitted, made.gamma)}
+    found = {**_truth(made), "detectors": names, "rows_fitted": len(rows)}
+    return found | _fit_figures(fitted, made.gamma)
 
 
 def subset_names(plan: dict[str, Any], size: int, repeat: int) -> list[str]:
@@ -114,14 +116,15 @@ def subset_names(plan: dict[str, Any], size: int, repeat: int) -> list[str]:
 def ablation(trial: Trial, plan: dict[str, Any]) -> Result:
     """The posterior without the logarithm, or from one detector alone."""
     made = data.scored(trial.collection, trial.dataset)
-    fresh = estimator(plan)
+    rows = _budget(made, plan["ablation"]["max_rows"], plan["seed"])
     if trial.variant == "no_log":
-        fitted = fresh.fit(_before_log(made.S))
+        S = _before_log(made.S[rows])
     elif trial.variant in made.names:
-        fitted = fresh.fit(made.S[:, [made.names.index(trial.variant)]])
+        S = made.S[np.ix_(rows, [made.names.index(trial.variant)])]
     else:
         raise ValueError(f"{trial.variant} was left out on this dataset")
-    return {**_truth(made), **_fit_figures(fitted, made.gamma)}
+    found = {**_truth(made), "rows_fitted": len(rows)}
+    return found | _fit_figures(estimator(plan).fit(S), made.gamma)
 
 
 def dose(trial: Trial, plan: dict[str, Any]) -> Result:
@@ -169,6 +172,14 @@ def _answers(X: np.ndarray, y: np.ndarray, plan: dict[str, Any]) -> Result:
     }
     answer = {"gammaGMM": fitted.posterior_.mean, **shares}
     return {"truth": float(y.mean()), "low": low, "high": high, "shares": answer}
+
+
+def _budget(made: data.Scored, max_rows: int, seed: int) -> np.ndarray:
+    """At most `max_rows` row numbers: all, or as many drawn at random without replacement."""
+    n_rows = len(made.y)
+    if n_rows <= max_rows:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, max_rows, replace=False))
 
 
 def _before_log(S: np.ndarray) -> np.ndarray:
