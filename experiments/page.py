@@ -43,7 +43,8 @@ def values(results: Results) -> dict[str, str]:
 
 def _budgets(plan: dict[str, Any]) -> dict[str, str]:
     return {
-        "budget_rows": f"{plan['subsets']['max_rows']:,}",
+        "budget_rows": f"{plan['refits']['max_rows']:,}",
+        "budget_restarts": str(plan["refits"]["max_restarts"]),
         "dose_rows": f"{plan['dose']['max_rows']:,}",
         "paper_limit": str(plan["thresholders"]["limit"]),
         "pool_limit": str(plan["collections"].get("pool", {}).get("limit", "–")),

@@ -100,11 +100,8 @@ def subset(trial: Trial, plan: dict[str, Any]) -> Result:
     size, repeat = map(int, trial.variant.split("-"))
     chosen = subset_names(plan, size, repeat)
     columns = [made.names.index(name) for name in chosen if name in made.names]
-    rows = _budget(made, plan["subsets"]["max_rows"], plan["seed"])
-    fitted = estimator(plan).fit(made.S[np.ix_(rows, columns)])
     names = [made.names[column] for column in columns]
-    found = {**_truth(made), "detectors": names, "rows_fitted": len(rows)}
-    return found | _fit_figures(fitted, made.gamma)
+    return {**_truth(made), "detectors": names, **_refit(made.S[:, columns], made.gamma, plan)}
 
 
 def subset_names(plan: dict[str, Any], size: int, repeat: int) -> list[str]:
@@ -116,15 +113,13 @@ def subset_names(plan: dict[str, Any], size: int, repeat: int) -> list[str]:
 def ablation(trial: Trial, plan: dict[str, Any]) -> Result:
     """The posterior without the logarithm, or from one detector alone."""
     made = data.scored(trial.collection, trial.dataset)
-    rows = _budget(made, plan["ablation"]["max_rows"], plan["seed"])
     if trial.variant == "no_log":
-        S = _before_log(made.S[rows])
+        S = _before_log(made.S)
     elif trial.variant in made.names:
-        S = made.S[np.ix_(rows, [made.names.index(trial.variant)])]
+        S = made.S[:, [made.names.index(trial.variant)]]
     else:
         raise ValueError(f"{trial.variant} was left out on this dataset")
-    found = {**_truth(made), "rows_fitted": len(rows)}
-    return found | _fit_figures(estimator(plan).fit(S), made.gamma)
+    return {**_truth(made), **_refit(S, made.gamma, plan)}
 
 
 def dose(trial: Trial, plan: dict[str, Any]) -> Result:
@@ -174,12 +169,14 @@ def _answers(X: np.ndarray, y: np.ndarray, plan: dict[str, Any]) -> Result:
     return {"truth": float(y.mean()), "low": low, "high": high, "shares": answer}
 
 
-def _budget(made: data.Scored, max_rows: int, seed: int) -> np.ndarray:
-    """At most `max_rows` row numbers: all, or as many drawn at random without replacement."""
-    n_rows = len(made.y)
-    if n_rows <= max_rows:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(seed).choice(n_rows, max_rows, replace=False))
+def _refit(S: np.ndarray, truth: float, plan: dict[str, Any]) -> Result:
+    """Figures of a fit within the plan's budget of rows, drawn at random, and of new starts."""
+    budget = plan["refits"]
+    if len(S) > budget["max_rows"]:
+        rng = np.random.default_rng(plan["seed"])
+        S = S[np.sort(rng.choice(len(S), budget["max_rows"], replace=False))]
+    fitted = estimator(plan).set_params(max_restarts=budget["max_restarts"]).fit(S)
+    return {"rows_fitted": len(S), **_fit_figures(fitted, truth)}
 
 
 def _before_log(S: np.ndarray) -> np.ndarray:
