@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,10 @@ _CHUNK_CELLS = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class BetaMixture:
-    """Parts Beta(a_j, b_j) with weights w_j, each truncated to [low, high].
+    """Parts origin + span . Beta(a_j, b_j) with weights w_j, each truncated to [low, high].
 
-    The weights need not sum to 1: `cdf` and `sf` add up to their total.
+    The weights need not sum to 1: `cdf` and `sf` add up to their total. A `span` of 0 is the
+    point mass at `origin`.
     """
 
     weights: Array
@@ -29,72 +31,109 @@ class BetaMixture:
     b: Array
     low: float = 0.0
     high: float = 1.0
+    origin: float = 0.0
+    span: float = 1.0
 
     def __len__(self) -> int:
         return len(self.weights)
 
     def moment(self, order: int) -> float:
         """Sum over the parts of w_j . E[x ** order]."""
-        steps = np.arange(order)[:, None]
-        untruncated = np.prod((self.a + steps) / (self.a + self.b + steps), axis=0)
-        raised = _mass(self.a + order, self.b, self.low, self.high)
-        return float(self.weights @ (untruncated * raised / self._total_mass()))
+        # The binomial expansion of (origin + span . y) ** order.
+        return sum(
+            comb(order, i) * self.origin ** (order - i) * self.span**i * self._beta_moment(i)
+            for i in range(order + 1)
+        )
 
     def pdf(self, x: Array) -> Array:
         """Weighted density at `x`."""
+        if self.span == 0.0:
+            return np.zeros(np.shape(x))
         density = self._sum(x, lambda cells: np.exp(_log_density(cells, self.a, self.b)))
-        return np.where((x >= self.low) & (x <= self.high), density, 0.0)
+        low, high = self.support
+        return np.where((x >= low) & (x <= high), density / self.span, 0.0)
 
     def cdf(self, x: Array) -> Array:
         """Weight at or below `x`."""
-        return self._sum(x, lambda cells: _mass(self.a, self.b, self.low, cells))
+        return self._sum(x, lambda cells: _mass(self.a, self.b, self._bounds[0], cells))
 
     def sf(self, x: Array) -> Array:
         """Weight above `x`, precise where it is small."""
-        return self._sum(x, lambda cells: _mass(self.a, self.b, cells, self.high))
+        return self._sum(x, lambda cells: _mass(self.a, self.b, cells, self._bounds[1]))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """`n` draws, by inversion within a drawn part."""
         part = rng.choice(len(self), size=n, p=self.weights / self.weights.sum())
         a, b = self.a[part], self.b[part]
-        below, above = betainc(a, b, self.low), betainc(a, b, self.high)
-        return np.asarray(betaincinv(a, b, below + rng.random(n) * (above - below)))
+        below, above = (betainc(a, b, bound) for bound in self._bounds)
+        inside = betaincinv(a, b, below + rng.random(n) * (above - below))
+        return np.asarray(self.origin + self.span * inside)
 
     def restrict(self, low: float, high: float) -> BetaMixture:
         """The mixture inside [low, high]; the weights keep the probability they have there."""
         low, high = max(low, self.low), min(high, self.high)
-        if not low < high:
+        if self.span == 0.0 and low <= self.origin <= high:
+            return self
+        if self.span == 0.0 or not low < high:
             return BetaMixture(*(np.empty(0),) * 3)
-        weights = self.weights * _mass(self.a, self.b, low, high) / self._total_mass()
+        inside = replace(self, low=low, high=high)
+        weights = self.weights * inside._total_mass() / self._total_mass()
         keep = weights > 0.0
-        return BetaMixture(weights[keep], self.a[keep], self.b[keep], low, high)
+        return replace(inside, weights=weights[keep], a=self.a[keep], b=self.b[keep])
 
     def scale(self, factor: float) -> BetaMixture:
         """The same mixture with every weight multiplied by `factor`."""
-        return BetaMixture(self.weights * factor, self.a, self.b, self.low, self.high)
+        return replace(self, weights=self.weights * factor)
 
     def grid(self) -> Array:
         """Points, rising from `low` to `high`, close enough to resolve every part that matters."""
         major = self.weights > 1e-4 * self.weights.sum()
         a, b = self.a[major], self.b[major]
         mean = a / (a + b)
-        deviation = np.sqrt(mean * (1.0 - mean) / (a + b + 1.0))
+        deviation = self.span * np.sqrt(mean * (1.0 - mean) / (a + b + 1.0))
+        mean = self.origin + self.span * mean
         around = mean[:, None] + deviation[:, None] * np.linspace(-5.0, 5.0, 31)
-        inside = np.clip(around.ravel(), self.low, self.high)
-        even = np.linspace(self.low, self.high, 257)
+        low, high = self.support
+        inside = np.clip(around.ravel(), low, high)
+        even = np.linspace(low, high, 257)
         # Points nearer than a tenth of the narrowest deviation add nothing.
         points = np.sort(np.concatenate([inside, even]))
         gap = 0.1 * deviation.min()
         _, first = np.unique(np.floor(points / gap), return_index=True)
-        return np.concatenate([points[first], [self.high]])
+        return np.concatenate([points[first], [high]])
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The least and the largest value that there is."""
+        return max(self.low, self.origin), min(self.high, self.origin + self.span)
+
+    @property
+    def _bounds(self) -> tuple[Array, Array]:
+        """`low` and `high` on the scale of the Betas."""
+        if self.span == 0.0:
+            return np.array(0.0), np.array(1.0)
+        return self._inner(np.array(self.low)), self._inner(np.array(self.high))
+
+    def _inner(self, x: Array) -> Array:
+        """`x` on the scale of the Betas, from 0 to 1."""
+        if self.span == 0.0:
+            return np.where(x >= self.origin, 1.0, 0.0)
+        return np.clip((x - self.origin) / self.span, 0.0, 1.0)
+
+    def _beta_moment(self, order: int) -> float:
+        """Sum over the parts of w_j . E[y ** order], y on the scale of the Betas."""
+        steps = np.arange(order)[:, None]
+        untruncated = np.prod((self.a + steps) / (self.a + self.b + steps), axis=0)
+        raised = _mass(self.a + order, self.b, *self._bounds)
+        return float(self.weights @ (untruncated * raised / self._total_mass()))
 
     def _total_mass(self) -> Array:
-        return _mass(self.a, self.b, self.low, self.high)
+        return _mass(self.a, self.b, *self._bounds)
 
     def _sum(self, x: Array, parts: Callable[[Array], Array]) -> Array:
         """Sum over the parts of w_j / mass_j . parts(x)_j, for `x` of any shape."""
         scaled = self.weights / self._total_mass()
-        flat = np.clip(x, self.low, self.high).reshape(-1, 1)
+        flat = self._inner(np.clip(x, self.low, self.high)).reshape(-1, 1)
         total = np.zeros(len(flat))
         rows = max(_CHUNK_CELLS // max(len(self), 1), 1)
         for start in range(0, len(flat), rows):
@@ -106,6 +145,9 @@ class BetaMixture:
 def _mass(a: Array, b: Array, low: Array | float, high: Array | float) -> Array:
     """P(low < x <= high) for x ~ Beta(a, b), from whichever tail is the smaller."""
     is_upper = np.asarray(low) > a / (a + b)
+    # Often all are on one side, and these functions are what a quantile costs.
+    if not is_upper.any():
+        return np.asarray(betainc(a, b, high) - betainc(a, b, low))
     return np.where(
         is_upper,
         betaincc(a, b, low) - betaincc(a, b, high),

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+import gammagmm.options as opt
 from gammagmm.supervise import is_supervised, run_supervised
 
 app = typer.Typer(
@@ -25,81 +26,36 @@ app = typer.Typer(
 
 OUTPUTS = ("labels", "report", "posterior", "picture")
 SWITCHES = ("as_json", "fail_above", "force", "quiet")
-
-Option, Share = typer.Option, "SHARE"
-
-Paths = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PATH...",
-        help="Rows without labels: .csv, .tsv, .parquet, .feather, .arff, .mat, .npy, .npz, "
-        ".jsonl, text ones also with .gz, or - for CSV on standard input.",
-    ),
-]
-Detectors = Annotated[str, Option(help="classic, paper, fast, or names with commas.")]
-P0 = Annotated[float, Option(help="How likely no anomalies at all are.", metavar=Share)]
-PHigh = Annotated[float, Option(help="How likely a share of --high-gamma is.", metavar=Share)]
-HighGamma = Annotated[float, Option(help="What counts as a large share.", metavar=Share)]
-MaxGamma = Annotated[float, Option(help="Bound on the expected share.", metavar=Share)]
-Runs = Annotated[int, Option(help="Variational runs, from different starts.")]
-Seed = Annotated[int, Option(help="Seed of every random step.")]
-Jobs = Annotated[int, Option(help="Processes and threads to use at once; -1 is all cores.")]
-Id = Annotated[str | None, Option("--id", help="Column that names the rows.", metavar="COLUMN")]
-Drop = Annotated[
-    list[str] | None, Option(help="Column to leave out; may be repeated.", metavar="COLUMN")
-]
-Truth = Annotated[
-    str | None,
-    Option(help="Column with the truth: kept out of the data, compared with.", metavar="COLUMN"),
-]
-Missing = Annotated[str, Option(help="Missing values: error, drop (rows) or impute (medians).")]
-Categories = Annotated[str, Option(help="Columns of text: error or encode (as 0 and 1).")]
-LabelsOut = Annotated[
-    Path | None, Option("--labels", help="Write a line for each row here (CSV).", metavar="OUT")
-]
-ReportOut = Annotated[
-    Path | None, Option("--report", help="Write a report here (HTML).", metavar="OUT")
-]
-PosteriorOut = Annotated[
-    Path | None, Option("--posterior", help="Write the posterior here (JSON).", metavar="OUT")
-]
-Picture = Annotated[
-    Path | None, Option(help="Draw the posterior here (.png, .svg, .pdf).", metavar="OUT")
-]
-AsJson = Annotated[bool, Option("--json", help="Print the answer as JSON.")]
-FailAbove = Annotated[
-    float | None, Option(help="Exit with 3 if the mean exceeds this.", metavar=Share)
-]
-Force = Annotated[bool, Option("--force", help="Replace files that exist.")]
-Quiet = Annotated[bool, Option("--quiet", help="No progress bars and no notes.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
+INSPECTING = ("inspected", "sheet", "n", "strategy", "ask")
 
 
 @app.command()
 def estimate(
-    paths: Paths,
-    detectors: Detectors = "classic",
-    p0: P0 = 0.01,
-    p_high: PHigh = 0.01,
-    high_gamma: HighGamma = 0.15,
-    max_gamma: MaxGamma = 0.25,
-    runs: Runs = 10,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    id_column: Id = None,
-    drop: Drop = None,
-    truth: Truth = None,
-    missing: Missing = "error",
-    categories: Categories = "error",
-    labels: LabelsOut = None,
-    report: ReportOut = None,
-    posterior: PosteriorOut = None,
-    picture: Picture = None,
-    as_json: AsJson = False,
-    fail_above: FailAbove = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    paths: opt.Paths,
+    detectors: opt.Detectors = "classic",
+    p0: opt.P0 = 0.01,
+    p_high: opt.PHigh = 0.01,
+    high_gamma: opt.HighGamma = 0.15,
+    max_gamma: opt.MaxGamma = 0.25,
+    runs: opt.Runs = 10,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = -1,
+    id_column: opt.Id = None,
+    drop: opt.Drop = None,
+    truth: opt.Truth = None,
+    missing: opt.Missing = "error",
+    categories: opt.Categories = "error",
+    inspected: opt.InspectedIn = None,
+    trust: opt.Trust = 0.1,
+    labels: opt.LabelsOut = None,
+    report: opt.ReportOut = None,
+    posterior: opt.PosteriorOut = None,
+    picture: opt.Picture = None,
+    as_json: opt.AsJson = False,
+    fail_above: opt.FailAbove = None,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
 ) -> None:
     """Estimate the share of anomalies among the rows of a file (of several: together)."""
     options = dict(locals())
@@ -112,20 +68,9 @@ def estimate(
 
 def _estimate(options: dict[str, Any]) -> int:
     """Exit code of `estimate`, once its options have been parsed."""
-    from gammagmm.preparing import Choices
-    from gammagmm.request import Request, check_request, read_rows
+    from gammagmm.request import check_request, read_rows
 
-    named = ("missing", "categories", "truth")
-    choices = {name: options[name] for name in named} | {"id": options["id_column"]}
-    given = ("p0", "p_high", "high_gamma", "max_gamma")
-    request = Request(
-        paths=tuple(options["paths"]),
-        choices=Choices(**choices, drop=tuple(options["drop"] or ())),
-        parameters={name: options[name] for name in given}
-        | {"detectors": options["detectors"], "n_runs": options["runs"]}
-        | {"random_state": options["seed"], "n_jobs": options["jobs"]},
-        **{name: options[name] for name in (*OUTPUTS, *SWITCHES)},
-    )
+    request = _request(options)
     check_request(request)
     prepared, origin = read_rows(request)
     # Only now, so that a bad file is refused without the seconds that this takes to load.
@@ -134,15 +79,73 @@ def _estimate(options: dict[str, Any]) -> int:
     return fit_and_tell(request, prepared.values, origin, _echo)[1]
 
 
+def _request(options: dict[str, Any]) -> Any:
+    """What the options of `estimate` or `inspect` ask for."""
+    from gammagmm.preparing import Choices
+    from gammagmm.request import Request
+
+    named = ("missing", "categories", "truth")
+    choices = {name: options[name] for name in named} | {"id": options["id_column"]}
+    given = ("p0", "p_high", "high_gamma", "max_gamma", "trust", "detectors")
+    asked = (*OUTPUTS, *SWITCHES, *INSPECTING)
+    return Request(
+        paths=tuple(options["paths"]),
+        choices=Choices(**choices, drop=tuple(options["drop"] or ())),
+        parameters={name: options[name] for name in given}
+        | {"n_runs": options["runs"], "random_state": options["seed"], "n_jobs": options["jobs"]},
+        **{name: options[name] for name in asked if name in options},
+    )
+
+
+@app.command()
+def inspect(
+    paths: opt.Paths,
+    sheet: opt.SheetOut = Path("to_label.csv"),
+    n: opt.HowMany = 30,
+    strategy: opt.How = "random",
+    ask: opt.Ask = False,
+    detectors: opt.Detectors = "classic",
+    p0: opt.P0 = 0.01,
+    p_high: opt.PHigh = 0.01,
+    high_gamma: opt.HighGamma = 0.15,
+    max_gamma: opt.MaxGamma = 0.25,
+    runs: opt.Runs = 10,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = -1,
+    id_column: opt.Id = None,
+    drop: opt.Drop = None,
+    truth: opt.Truth = None,
+    missing: opt.Missing = "error",
+    categories: opt.Categories = "error",
+    trust: opt.Trust = 0.1,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Say which rows a person should look at: the labels sharpen the estimate."""
+    options = dict(locals())
+    if not is_supervised():
+        raise typer.Exit(_supervised([sheet]))
+    with _short_errors(debug):
+        from gammagmm.request import check_request, read_rows
+
+        request = _request(options)
+        check_request(request)
+        prepared, origin = read_rows(request)
+        from gammagmm.command import inspect_and_tell
+
+        inspect_and_tell(request, prepared.values, origin, _echo)
+
+
 @app.command()
 def demo(
-    report: ReportOut = None,
-    picture: Picture = None,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    as_json: AsJson = False,
-    force: Force = False,
-    debug: Debug = False,
+    report: opt.ReportOut = None,
+    picture: opt.Picture = None,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = -1,
+    as_json: opt.AsJson = False,
+    force: opt.Force = False,
+    debug: opt.Debug = False,
 ) -> None:
     """Estimate the share of anomalies in a bundled dataset whose truth is known."""
     if not is_supervised():
@@ -173,10 +176,10 @@ def demo(
 def compare(
     first: Annotated[Path, typer.Argument(metavar="A.json", help="A posterior.")],
     second: Annotated[Path, typer.Argument(metavar="B.json", help="Another posterior.")],
-    picture: Picture = None,
-    as_json: AsJson = False,
-    force: Force = False,
-    debug: Debug = False,
+    picture: opt.Picture = None,
+    as_json: opt.AsJson = False,
+    force: opt.Force = False,
+    debug: opt.Debug = False,
 ) -> None:
     """Compare two saved posteriors: their numbers, and how likely B's share exceeds A's."""
     with _short_errors(debug):
@@ -198,7 +201,7 @@ def compare(
 
 
 @app.command()
-def info(as_json: AsJson = False) -> None:
+def info(as_json: opt.AsJson = False) -> None:
     """Versions, extras, threads and GPU: what to say when asking for help."""
     from gammagmm.outputs import environment
 

@@ -6,18 +6,29 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from gammagmm._checks import as_generator
 from gammagmm.bars import progress_bars, working
+from gammagmm.dialogue import Inspection, ask_rows, write_sheet
 from gammagmm.documents import write_document
 from gammagmm.estimator import GammaGMM
 from gammagmm.origin import Origin
 from gammagmm.outputs import answer_json, labels_csv
 from gammagmm.presets import NAMES, PRESETS
 from gammagmm.request import Request
-from gammagmm.wording import percent, rows_sentence, sentence, shape_words, terminal_safe
+from gammagmm.sheets import SHEET, read_sheet
+from gammagmm.wording import (
+    known_sentence,
+    percent,
+    rows_sentence,
+    sentence,
+    shape_words,
+    terminal_safe,
+)
 
-__all__ = ["FAILED_ABOVE", "answer", "fit_and_tell"]
+__all__ = ["FAILED_ABOVE", "answer", "fit_and_tell", "inspect_and_tell"]
 
 FAILED_ABOVE = 3
 """Exit code where the mean exceeds ``--fail-above``."""
@@ -30,11 +41,37 @@ def fit_and_tell(
 
     `echo` writes a line to standard error.
     """
+    # Before the work, so that a wrong sheet is refused at once.
+    sheet = read_sheet(request.inspected, X, origin) if request.inspected else None
     estimator = _fit(request, X, origin, echo)
+    if sheet is not None:
+        estimator.update(*sheet.answered)
     told = answer_json(estimator, origin) if request.as_json else answer(estimator, origin)
     say(told)
     _write(request, estimator, X, origin)
     return estimator, _judge(request, estimator.posterior_, echo)
+
+
+def inspect_and_tell(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -> None:
+    """Write the rows to look at to a sheet, or ask for their labels one by one."""
+    path = request.sheet or Path(SHEET)
+    if request.ask and not request.force and path.exists():
+        read_sheet(path, X, origin)  # before the work, so that a wrong one is refused at once
+    inspection = Inspection(
+        estimator=_fit(request, X, origin, echo),
+        X=X,
+        origin=origin,
+        path=path,
+        n=request.n,
+        strategy=request.strategy,
+        is_new=request.force,
+        rng=as_generator(request.parameters["random_state"]),
+    )
+    if not request.ask:
+        say(write_sheet(inspection, request.force))
+        return
+    ask_rows(inspection, echo)
+    say(answer(inspection.estimator, origin))
 
 
 def say(text: str) -> None:
@@ -95,6 +132,9 @@ def answer(estimator: Any, origin: Origin) -> str:
     lines = [_lead(posterior), rows_sentence(int(estimator.labels_.sum()), len(estimator.labels_))]
     if (shape := shape_words(posterior)) and not posterior.is_degenerate:
         lines.append(shape)
+    if n_known := len(estimator.known_rows_):
+        n_found = int(estimator.known_rows_.labels.sum())
+        lines.append(known_sentence(n_known, n_found, estimator.fitted_posterior_))
     if origin.truth is not None:
         share = float(origin.truth.mean())
         low, high = posterior.interval()

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._checks import as_generator, warn_user
-from gammagmm.answers import Answers
-from gammagmm.contamination import Contamination
 from gammagmm.detectors import FitSettings, fit_detectors, given_scores
 from gammagmm.errors import Note
 from gammagmm.frames import index_of
+from gammagmm.inspecting import Inspecting
+from gammagmm.labels import KnownRows
 from gammagmm.link import Constraints
 from gammagmm.parameters import check_parameters, fit_rows
 from gammagmm.posterior import combine_runs
@@ -22,7 +22,6 @@ from gammagmm.prior import MixturePrior
 from gammagmm.progress import tell
 from gammagmm.runs import RunSettings, describe_runs, fit_runs, plan_runs, solved_posteriors
 from gammagmm.scores import fit_scaler, keep_usable, left_out_notes
-from gammagmm.threshold import cut_off, is_anomaly
 
 __all__ = ["GammaGMM"]
 
@@ -30,7 +29,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int_]
 
 
-class GammaGMM(Answers):
+class GammaGMM(Inspecting):
     """Posterior of the share of anomalies in unlabelled data, and labels by it.
 
     Implements gammaGMM (Perini, Bürkner, Klami: "Estimating the Contamination Factor's
@@ -71,6 +70,9 @@ class GammaGMM(Answers):
         CUDA where there is one).
     random_state : int, Generator, RandomState or None
         The one source of randomness; the same seed gives the same answer for any `n_jobs`.
+    trust : float, default=0.1
+        How far the fitted posterior is believed once labels are given: it makes up this share of
+        what `update` starts from, and a broad Beta the rest.
     n_jobs : int, default=None
         Detectors and runs at work at the same time, as everywhere in joblib.
     progress : callable, default=None
@@ -82,14 +84,17 @@ class GammaGMM(Answers):
 
     Attributes
     ----------
-    posterior_ : GammaPosterior
-        Posterior of the contamination factor.
+    posterior_, fitted_posterior_ : GammaPosterior
+        Posterior of the contamination factor, after the labels that `update` was given and before.
     contamination_ : Contamination
         Its mean, a float for PyOD's and scikit-learn's ``contamination``.
     scores_, score_space_ : ndarray of shape (n_rows, n_detectors)
         Raw scores of the training rows, and the same after logarithm and standardisation.
     decision_scores_, labels_ : ndarray of shape (n_rows,)
-        Mean of the score space over detectors; 1 where it lies above `threshold_`, else 0.
+        Mean of the score space over detectors; 1 where it lies above `threshold_`, else 0, and the
+        label of a known row.
+    known_rows_ : KnownRows
+        The rows, with their labels, that `update` was given.
     threshold_ : float
         The score that a share `contamination_` of the training rows exceeds.
     thresholds_ : dict
@@ -135,6 +140,7 @@ class GammaGMM(Answers):
         backend: str = "numpy",
         device: Any = None,
         random_state: Any = None,
+        trust: float = 0.1,
         n_jobs: int | None = None,
         progress: Any = None,
         verbose: int = 0,
@@ -156,6 +162,7 @@ class GammaGMM(Answers):
         self.backend = backend
         self.device = device
         self.random_state = random_state
+        self.trust = trust
         self.n_jobs = n_jobs
         self.progress = progress
         self.verbose = verbose
@@ -177,7 +184,9 @@ class GammaGMM(Answers):
         with tell(self.progress, self.verbose, "mixtures", self.n_runs) as progress:
             settings = replace(settings, progress=progress)
             self.runs_ = fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
-        self.posterior_ = combine_runs(solved_posteriors(self.runs_))
+        self.posterior_ = self.fitted_posterior_ = combine_runs(solved_posteriors(self.runs_))
+        self.decision_scores_ = self.score_space_.mean(axis=1)
+        self.known_rows_ = KnownRows.none()
         self._report_runs(constraints)
         self._set_threshold()
         self.index_ = index
@@ -216,15 +225,6 @@ class GammaGMM(Answers):
         )
         self.notes_ += notes
         return settings
-
-    def _set_threshold(self) -> None:
-        """Cut the consensus, and each detector's own scores, at the posterior mean."""
-        self.contamination_ = Contamination(self.posterior_)
-        self.decision_scores_ = self.score_space_.mean(axis=1)
-        self.threshold_ = float(cut_off(self.decision_scores_, self.contamination_))
-        self.labels_ = is_anomaly(self.decision_scores_, self.threshold_)
-        own = cut_off(self.scores_, self.contamination_)
-        self.thresholds_ = dict(zip(self.detector_names_, own.tolist(), strict=True))
 
     def _report_runs(self, constraints: Constraints) -> None:
         for note, category in describe_runs(self.runs_, constraints, self.max_iter):

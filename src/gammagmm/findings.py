@@ -18,9 +18,11 @@ from gammagmm.sensitivity import draw_runs, leave_one_out, relink
 from gammagmm.summary import FitSummary, summarise
 from gammagmm.threshold import anomaly_probability, cost_cut, cut_off
 
-__all__ = ["Cut", "Findings", "Standout", "find"]
+__all__ = ["Cut", "Findings", "Standout", "find", "outstanding"]
 
 Array = NDArray[np.float64]
+Features = tuple[tuple[str, float, float], ...]
+"""Name, value and robust z-score of each."""
 
 N_STEPS = 300
 """Steps of the control over gamma, from 0 to `MAX_STEP` or beyond the interval."""
@@ -31,6 +33,8 @@ MAX_RANKED = 5000
 """Most rows that are named in a report, the most anomalous first."""
 MAX_SHOWN = 50
 """Most rows whose outstanding features are shown."""
+MAX_INSPECTED = 30
+"""Most rows that a report asks its reader to look at."""
 MISS_COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """What a miss may cost, in false alarms."""
 
@@ -53,7 +57,7 @@ class Standout:
     row: str
     score: float
     probability: float
-    features: tuple[tuple[str, float, float], ...]  # name, value, robust z-score
+    features: Features
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,12 @@ class Findings:
     components: tuple[tuple[float, float], ...]  # share and P(anomalous), most anomalous first
     sensitivity: tuple[tuple[str, str, GammaPosterior], ...]  # what changed, to what, the answer
     standouts: tuple[Standout, ...]
+    fitted: (
+        GammaPosterior | None
+    )  # the posterior before the labels of single rows, if there are any
+    n_known: int  # rows that have such a label
+    n_found: int  # those of them that are anomalies
+    to_inspect: tuple[tuple[str, str, Features], ...]  # number in the file, name, what stands out
 
 
 def find(estimator: Any, X: Array | None = None, origin: Origin | None = None) -> Findings:
@@ -80,7 +90,7 @@ def find(estimator: Any, X: Array | None = None, origin: Origin | None = None) -
     order = np.argsort(-scores, kind="stable")
     probability = anomaly_probability(estimator.posterior_, scores, scores)
     columns = origin.columns or getattr(estimator, "feature_names_in_", None)
-    features = _outstanding(X, columns, order[:MAX_SHOWN])
+    features = outstanding(X, columns, order[:MAX_SHOWN])
     return Findings(
         summary=summarise(estimator),
         origin=origin,
@@ -92,7 +102,37 @@ def find(estimator: Any, X: Array | None = None, origin: Origin | None = None) -
         components=_components(estimator.runs_),
         sensitivity=tuple(_sensitivity(estimator)),
         standouts=_standouts(estimator, names, order[:MAX_SHOWN], probability, features),
+        **_known(estimator),
+        to_inspect=_to_inspect(estimator, X, columns, origin),
     )
+
+
+def _known(estimator: Any) -> dict[str, Any]:
+    known = estimator.known_rows_
+    fitted = estimator.fitted_posterior_ if len(known) else None
+    return {"fitted": fitted, "n_known": len(known), "n_found": int(known.labels.sum())}
+
+
+def _to_inspect(
+    estimator: Any, X: Array | None, columns: Any, origin: Origin
+) -> tuple[tuple[str, str, Features], ...]:
+    """The rows whose labels would sharpen the answer, as many as a person looks at."""
+    n = min(MAX_INSPECTED, len(estimator.decision_scores_) - len(estimator.known_rows_))
+    if n < 1:
+        return ()
+    rows = estimator.suggest(n, random_state=_seed(estimator))
+    names = _shown_names(origin, len(estimator.decision_scores_))
+    features = outstanding(X, columns, rows)
+    return tuple(
+        (str(origin.row_number(row)), names[row], found)
+        for row, found in zip(rows.tolist(), features, strict=True)
+    )
+
+
+def _seed(estimator: Any) -> int | None:
+    """The estimator's seed, where it is a number."""
+    seed = estimator.random_state
+    return int(seed) if isinstance(seed, int | np.integer) else None
 
 
 def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
@@ -148,8 +188,7 @@ def _components(runs: tuple[Run, ...]) -> tuple[tuple[float, float], ...]:
 
 def _sensitivity(estimator: Any) -> list[tuple[str, str, GammaPosterior]]:
     """The answer with one thing changed: what the user held likely, a detector, or the start."""
-    seed = estimator.random_state
-    rng = as_generator(seed if isinstance(seed, int | np.integer) else None)
+    rng = as_generator(_seed(estimator))
     default = Constraints(estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma)
     drawn, _ = draw_runs(estimator.runs_, rng)
     found = []
@@ -175,9 +214,7 @@ def _standouts(
     )
 
 
-def _outstanding(
-    X: Array | None, columns: Any, top: Any
-) -> list[tuple[tuple[str, float, float], ...]]:
+def outstanding(X: Array | None, columns: Any, top: Any) -> list[Features]:
     """For each row of `top` the three features farthest from their medians, in robust deviations.
 
     A deviation is the quartile range / 1.349, which is the standard deviation of a normal column;

@@ -75,16 +75,16 @@ def _axis_end(posterior: GammaPosterior) -> float:
     """Where the axis ends: beyond it lies 1 / 10,000 of what lies above 0."""
     # An atom of nearly 1 leaves no quantile above 0.
     end = float(posterior.ppf(1.0 - 1e-4 * (1.0 - posterior.prob_zero)))
-    return end or posterior.betas.high if not posterior.is_degenerate else 0.25
+    return end or posterior.betas.support[1] if not posterior.is_degenerate else 0.25
 
 
 def _density(posterior: GammaPosterior, end: float) -> str:
     if posterior.is_degenerate:
         return ""
     low, high = posterior.interval()
-    x, density = _curve(posterior, (posterior.betas.low, end), end)
+    x, density = _curve(posterior, (posterior.betas.support[0], end), end)
     peak = density.max()
-    shaded, shade = _curve(posterior, (max(low, posterior.betas.low), min(high, end)), end)
+    shaded, shade = _curve(posterior, (max(low, posterior.betas.support[0]), min(high, end)), end)
     outline = _points(x, density / peak, end)
     base = f"{_across(shaded[-1], end):.1f} {_BOTTOM} L{_across(shaded[0], end):.1f} {_BOTTOM}"
     inside = f"{_points(shaded, np.minimum(shade / peak, 1.0), end)} L{base} Z"

@@ -23,3 +23,7 @@ class Origin:
     truth: NDArray[np.int_] | None = None  # labels that the method did not see
     notes: tuple[Note, ...] = ()  # what was changed before the fit
     rows: tuple[int, ...] | None = None  # place of each row in the file, from 0; None: all of them
+
+    def row_number(self, row: int) -> int:
+        """Number in the file, from 1, of a training row, from 0."""
+        return 1 + (row if self.rows is None else self.rows[row])

@@ -74,10 +74,11 @@ def answer_json(estimator: Any, origin: Origin) -> str:
     data = {
         "source": origin.name,
         "posterior": posterior,
+        "inspected": _inspected(estimator),
         "n_rows": len(estimator.labels_),
         "n_flagged": len(flagged),
         "threshold": estimator.threshold_,
-        "flagged_rows": [_row_number(i, origin) for i in flagged],
+        "flagged_rows": [origin.row_number(i) for i in flagged],
         "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged],
         "truth": _truth(estimator, origin),
         "detectors": [_detector(info, estimator) for info in estimator.detector_info_],
@@ -86,9 +87,17 @@ def answer_json(estimator: Any, origin: Origin) -> str:
     return json.dumps(data, indent=2, allow_nan=False)
 
 
-def _row_number(i: int, origin: Origin) -> int:
-    """Number of a training row in its file, from 1."""
-    return 1 + (i if origin.rows is None else origin.rows[i])
+def _inspected(estimator: Any) -> dict[str, Any] | None:
+    """How many rows a person has labelled, and what the answer was before."""
+    known, fitted = estimator.known_rows_, estimator.fitted_posterior_
+    if not len(known):
+        return None
+    return {
+        "n_rows": len(known),
+        "n_anomalies": int(known.labels.sum()),
+        "mean_before": fitted.mean,
+        "interval_90_before": list(fitted.interval()),
+    }
 
 
 def _detector(info: Any, estimator: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gammagmm._checks import check_count, check_positive
+from gammagmm._checks import check_count, check_positive, check_share
 from gammagmm.backends import check_backend
 from gammagmm.link import Constraints
 from gammagmm.presets import MIN_ROWS
@@ -23,6 +23,7 @@ def check_parameters(estimator: Any) -> Constraints:
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum)
     check_positive("tol", estimator.tol)
+    check_share("trust", estimator.trust)
     check_backend(estimator.backend, estimator.device)
     fit_rows(estimator.max_fit_rows)
     if estimator.detector_timeout is not None:

@@ -223,7 +223,7 @@ class GammaPosterior:
         return self._root(lambda x: float(self.cdf(x)) - q)
 
     def _root(self, rising: Callable[[float], float]) -> float:
-        low, high = self.betas.low, self.betas.high
+        low, high = self.betas.support
         if rising(low) >= 0.0:
             return low
         if rising(high) <= 0.0:

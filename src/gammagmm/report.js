@@ -113,11 +113,16 @@ function quoted(text) {
   return '"' + safe.replaceAll('"', '""') + '"';
 }
 
+function cellText(cell) {
+  const field = cell.querySelector("select");
+  return field ? field.value : cell.textContent.trim();
+}
+
 document.querySelectorAll("button[data-save]").forEach((button) => {
   button.addEventListener("click", () => {
     const table = byId(button.dataset.save);
     const lines = [...table.rows].map((row) => [...row.cells]
-      .map((cell) => quoted(cell.textContent.trim())).join(","));
+      .map((cell) => quoted(cellText(cell))).join(","));
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], { type: "text/csv" }));
     link.download = button.dataset.save + ".csv";

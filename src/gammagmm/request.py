@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gammagmm.errors import Note, TableError
 from gammagmm.joining import join_raw
@@ -31,6 +31,11 @@ class Request:
     report: Path | None = None
     posterior: Path | None = None
     picture: Path | None = None
+    inspected: Path | None = None  # labels of single rows
+    sheet: Path | None = None  # of rows to look at, which `inspect` always has
+    n: int = 30  # of them
+    strategy: Literal["random", "adaptive"] = "random"
+    ask: bool = False
     as_json: bool = False
     fail_above: float | None = None
     force: bool = False
@@ -39,7 +44,7 @@ class Request:
     @property
     def outputs(self) -> list[Path]:
         """The files to write."""
-        asked = (self.labels, self.report, self.posterior, self.picture)
+        asked = (self.labels, self.report, self.posterior, self.picture, self.sheet)
         return [path for path in asked if path is not None]
 
 
@@ -48,17 +53,27 @@ def check_request(request: Request) -> None:
     if "-" in request.paths and len(request.paths) > 1:
         raise TableError("Standard input (-) cannot be read beside files. Give one or the other.")
     _check_outputs(request)
+    if request.inspected is not None and not request.inspected.is_file():
+        raise TableError(f"{request.inspected} does not exist or is not a file. Check the path.")
+    if request.n < 1:
+        raise ValueError(f"--n must be at least 1, got {request.n}.")
+    if request.strategy not in ("random", "adaptive"):
+        raise ValueError(f"--strategy must be random or adaptive, got {request.strategy!r}.")
+    if request.ask and "-" in request.paths:
+        raise ValueError("--ask reads the answers from standard input. Give the rows as a file.")
     if request.fail_above is not None and not 0.0 <= request.fail_above <= 1.0:
         raise ValueError(f"--fail-above must lie between 0 and 1, got {request.fail_above}.")
 
 
 def _check_outputs(request: Request) -> None:
     for path in request.outputs:
-        _check_output(path, request.force)
+        # A sheet with some answers is gone on with.
+        _check_output(path, request.force or (request.ask and path == request.sheet))
     places = [path.resolve() for path in request.outputs]
     if len(set(places)) < len(places):
         raise ValueError("Two outputs have the same name. Give each a name of its own.")
-    inputs = {Path(path).resolve() for path in request.paths if path != "-"}
+    given = [*request.paths, *([str(request.inspected)] if request.inspected else [])]
+    inputs = {Path(path).resolve() for path in given if path != "-"}
     if taken := inputs & set(places):
         raise ValueError(f"{taken.pop()} is an input and an output. Give the output another name.")
     if request.picture and request.picture.suffix.lower() not in PICTURES:

@@ -23,6 +23,8 @@ FORM = Form("gammagmm/posterior", 1, "posterior")
 
 _FIELDS = {"schema", "version", "prob_zero", "standard_error", "between_runs", "betas"}
 _BETA_FIELDS = {"low", "high", "weights", "a", "b"}
+# Only where rows are known, so that files without them stay what they were.
+_KNOWN_FIELDS = {"origin", "span"}
 
 
 def save_posterior(posterior: GammaPosterior, path: Any, overwrite: bool = False) -> None:
@@ -61,6 +63,8 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
             "b": betas.b.tolist(),
         },
     }
+    if (betas.origin, betas.span) != (0.0, 1.0):
+        data["betas"] |= {"origin": float(betas.origin), "span": float(betas.span)}
     # What could not be read back is not written either.
     posterior_of(data, "What would be written")
     return data
@@ -71,7 +75,10 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
     reader = Reader(FORM, where)
     reader.check_header(data)
     reader.check_fields(data, _FIELDS, "the file")
-    reader.check_fields(data["betas"], _BETA_FIELDS, "betas")
+    has_known = isinstance(data["betas"], dict) and _KNOWN_FIELDS & data["betas"].keys()
+    reader.check_fields(
+        data["betas"], _BETA_FIELDS | (_KNOWN_FIELDS if has_known else set()), "betas"
+    )
     prob_zero = reader.number("prob_zero", data["prob_zero"])
     if not 0.0 <= prob_zero <= 1.0:
         reader.refuse(f"prob_zero must lie between 0 and 1, got {prob_zero!r}")
@@ -94,12 +101,20 @@ def _betas_of(data: dict[str, Any], reader: Reader) -> BetaMixture:
         reader.refuse(f"weights must be at least 0, got {weights.min()!r}")
     if (a <= 0.0).any() or (b <= 0.0).any():
         reader.refuse(f"a and b must be above 0, got {min(a.min(), b.min())!r}")
-    betas = BetaMixture(weights, a, b, low, high)
+    betas = BetaMixture(weights, a, b, low, high, *_place(data, reader))
     with np.errstate(all="ignore"):
         mean = betas.moment(1)
     if not np.isfinite(mean):
         reader.refuse(f"some part has no probability between {low!r} and {high!r}")
     return betas
+
+
+def _place(data: dict[str, Any], reader: Reader) -> tuple[float, float]:
+    """Where the Betas begin and how far they reach."""
+    origin, span = (reader.number(n, data.get(n, d)) for n, d in (("origin", 0.0), ("span", 1.0)))
+    if not (0.0 <= origin <= 1.0 and 0.0 <= span <= 1.0 and origin + span <= 1.0 + 1e-9):
+        reader.refuse(f"origin and span must lie between 0 and 1, got {origin!r} and {span!r}")
+    return origin, span
 
 
 def _error(name: str, value: Any, reader: Reader) -> float:

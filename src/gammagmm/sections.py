@@ -9,7 +9,7 @@ import numpy as np
 
 from gammagmm.findings import MAX_RANKED, N_STEPS, Findings
 from gammagmm.notebook import posterior_svg
-from gammagmm.wording import percent
+from gammagmm.wording import known_sentence, percent
 
 __all__ = ["SECTIONS"]
 
@@ -45,7 +45,22 @@ def _posterior(findings: Findings) -> str:
     picture = posterior_svg(summary.posterior, marks)  # type: ignore[arg-type]
     return _section(
         "The posterior of the share",
-        f'<figure class="posterior">{picture}<figcaption>{escape(asked)}</figcaption></figure>',
+        f'<figure class="posterior">{picture}<figcaption>{escape(asked)}</figcaption></figure>'
+        f"{_before(findings)}",
+    )
+
+
+def _before(findings: Findings) -> str:
+    """The posterior before the labels of single rows."""
+    if findings.fitted is None:
+        return ""
+    words = known_sentence(findings.n_known, findings.n_found, findings.fitted)
+    if findings.fitted.is_degenerate:
+        return f"<p>{escape(words)}</p>"
+    caption = f"The same before a person looked at {findings.n_known:,} rows."
+    return (
+        f"<p>{escape(words)}</p><figure>{posterior_svg(findings.fitted)}"
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 
 
@@ -183,6 +198,31 @@ def _rows(findings: Findings) -> str:
     return _section("The most anomalous rows", f"{table}<p class='note'>{words}</p>{save}")
 
 
+def _inspect(findings: Findings) -> str:
+    """Rows for the reader to look at, with a place for each answer."""
+    if not findings.to_inspect:
+        return ""
+    has_ids = findings.origin.ids is not None
+    rows = []
+    for number, name, features in findings.to_inspect:
+        parts = [f"{column} = {value:.4g} ({z:+.1f})" for column, value, z in features]
+        answer = (
+            f'<select aria-label="Is row {number} an anomaly?"><option value=""></option>'
+            '<option value="1">anomaly</option><option value="0">normal</option></select>'
+        )
+        named = [escape(name)] if has_ids else []
+        rows.append([number, *named, escape("; ".join(parts)) or "–", answer])
+    heads = ["row", *(["name of the row"] if has_ids else []), "what stands out", "anomaly"]
+    words = (
+        "A person who looks at some of these rows, from the top and as many as there is time for, "
+        "tells more of the share than any method does. They are spread evenly over the ranking. "
+        "Save the answers, and give them to gammagmm estimate --inspected to_label.csv."
+    )
+    save = '<p class="noprint"><button type="button" data-save="to_label">Save as CSV</button></p>'
+    table = _table(heads, rows, numeric={0}, name="to_label", sortable=False)
+    return _section("Rows to look at", f"<p>{words}</p>{table}{save}")
+
+
 def _limits(findings: Findings) -> str:
     items = "".join(f"<li>{escape(words)}</li>" for words in LIMITS)
     return _section("What this method cannot tell", f'<ul class="plain">{items}</ul>')
@@ -210,16 +250,19 @@ def _table(
     rows: Sequence[Sequence[str]],
     numeric: frozenset[int] | set[int] = frozenset(),
     name: str = "",
+    sortable: bool = True,
 ) -> str:
-    """A table of cells that are HTML already; one with a `name` can be sorted."""
+    """A table of cells that are HTML already; one with a `name` can be saved, and sorted."""
     kinds = [' class="n"' if j in numeric else "" for j in range(len(heads))]
-    shown = [f'<button type="button">{head}</button>' if name else head for head in heads]
+    is_sortable = bool(name) and sortable
+    shown = [f'<button type="button">{head}</button>' if is_sortable else head for head in heads]
     top = "".join(f'<th scope="col"{k}>{h}</th>' for k, h in zip(kinds, shown, strict=True))
     lines = "".join(
         "<tr>" + "".join(f"<td{k}>{c}</td>" for k, c in zip(kinds, row, strict=True)) + "</tr>"
         for row in rows
     )
-    named = f' id="{name}" class="sortable"' if name else ""
+    named = f' id="{name}"' if name else ""
+    named += ' class="sortable"' if is_sortable else ""
     label = f"Table of {heads[0]} and {heads[1]}"
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table{named}>'
@@ -235,6 +278,7 @@ SECTIONS: tuple[Callable[[Findings], str], ...] = (
     _health,
     _sensitivity,
     _rows,
+    _inspect,
     _limits,
     _origin,
 )

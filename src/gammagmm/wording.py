@@ -9,7 +9,14 @@ import numpy as np
 if TYPE_CHECKING:
     from gammagmm.posterior import GammaPosterior
 
-__all__ = ["percent", "rows_sentence", "sentence", "shape_words", "terminal_safe"]
+__all__ = [
+    "known_sentence",
+    "percent",
+    "rows_sentence",
+    "sentence",
+    "shape_words",
+    "terminal_safe",
+]
 
 
 def sentence(posterior: GammaPosterior) -> str:
@@ -62,6 +69,16 @@ def rows_sentence(n_flagged: int, n_rows: int) -> str:
     if n_flagged == 0:
         return f"None of {n_rows:,} rows is flagged."
     return f"{n_flagged:,} of {n_rows:,} rows {'is' if n_flagged == 1 else 'are'} flagged."
+
+
+def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> str:
+    """What the answer rests on where a person has labelled rows, and what it was before."""
+    rows = "1 row that was" if n_known == 1 else f"{n_known:,} rows that were"
+    rests = f"This rests on {rows} looked at, {n_anomalies:,} anomalous."
+    if fitted.is_degenerate:
+        return f"{rests} Without them there was no answer."
+    low, high = (percent(end) for end in fitted.interval())
+    return f"{rests} Without them it was {percent(fitted.mean)} ({low} to {high})."
 
 
 def percent(share: float) -> str:
