@@ -43,7 +43,7 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
     small = plan["small"]
     named = plan["thresholders"] | {"names": small["thresholders"]}
     paper = plan["collections"]["paper"] | {"datasets": small["datasets"]}
-    few = {"repeats": small["repeats"]}
+    few, inspection = {"repeats": small["repeats"]}, plan["inspection"]
     dose = plan["dose"] | few | {"levels": [0.0, 0.1], "thresholders": small["thresholders"]}
     return plan | {
         "collections": {"paper": paper},
@@ -51,6 +51,7 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         "subsets": plan["subsets"] | few,
         "ablation": plan["ablation"] | {"fits": ["no_log", "KNN"]},
         "dose": dose | {"datasets": [], "separable": {"rows": 300, "features": 5}},
+        "inspection": inspection | few | {"made": inspection["made"] | small["made"]},
     }
 
 
@@ -66,6 +67,7 @@ def trials(plan: dict[str, Any]) -> Iterator[Trial]:
         for variant in plan["ablation"]["fits"]:
             yield Trial("ablation", "paper", dataset, variant)
     yield from _dose_trials(plan)
+    yield from _inspection_trials(plan)
 
 
 def subset_cases(plan: dict[str, Any]) -> list[tuple[int, int]]:
@@ -92,3 +94,15 @@ def _dose_trials(plan: dict[str, Any]) -> Iterator[Trial]:
     for collection, dataset in sets:
         for repeat in range(plan["dose"]["repeats"]):
             yield Trial("dose", collection, dataset, str(repeat))
+
+
+def _inspection_trials(plan: dict[str, Any]) -> Iterator[Trial]:
+    for collection, part in plan["collections"].items():
+        for dataset in part["datasets"]:
+            for variant in plan["inspection"]["variants"]:
+                yield Trial("inspection", collection, dataset, variant)
+    made = plan["inspection"]["made"]
+    for ranking in made["rankings"]:
+        for share in made["shares"]:
+            for variant in made["variants"]:
+                yield Trial("inspection", "made", f"{ranking}-{share}", variant)

@@ -24,8 +24,8 @@ from experiments.data import cache_path
 from experiments.plan import Trial, load_plan, small_plan, trials
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-ORDER = ("gamma", "constant", "threshold", "ablation", "subset", "dose")
-NEED_SCORES = frozenset({"gamma", "threshold", "constant", "subset", "ablation"})
+ORDER = ("gamma", "constant", "threshold", "ablation", "subset", "dose", "inspection")
+NEED_SCORES = frozenset({"gamma", "threshold", "constant", "subset", "ablation", "inspection"})
 
 
 @dataclass
@@ -64,7 +64,8 @@ def pending(plan: dict[str, Any], kinds: list[str] | None = None) -> list[Trial]
     """The trials without a result, and those whose kept scores others need, scores first."""
     asked = [trial for trial in trials(plan) if not kinds or trial.kind in kinds]
     todo = [trial for trial in asked if not trial.path.exists()]
-    users = {(t.collection, t.dataset) for t in todo if t.kind in NEED_SCORES}
+    needy = [t for t in todo if t.kind in NEED_SCORES and t.collection != "made"]
+    users = {(t.collection, t.dataset) for t in needy}
     for collection, dataset in sorted(users):
         scores = Trial("scores", collection, dataset, "all")
         if scores not in todo and _lacks_cache(scores):

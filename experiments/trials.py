@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import warnings
@@ -10,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from experiments import data, methods, metrics
+from experiments import data, inspection, methods, metrics
 from experiments.plan import Trial
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import GammaGMMWarning
 from gammagmm.link import Constraints
 from gammagmm.runs import solved_posteriors
-from gammagmm.saving import posterior_to_data
+from gammagmm.saving import posterior_of, posterior_to_data
 from gammagmm.scores import LOG_OFFSET, fit_scaler
 from gammagmm.sensitivity import DrawnRun, draw_runs, relink
 from gammagmm.threshold import anomaly_probability
@@ -142,6 +143,19 @@ def dose(trial: Trial, plan: dict[str, Any]) -> Result:
     return {"n_inliers": n_normal, "answers": answers}
 
 
+def inspected(trial: Trial, plan: dict[str, Any]) -> Result:
+    """What labels of single rows bring, on a dataset or on made-up ranks."""
+    if trial.collection == "made":
+        ranking, share = trial.dataset.split("-")
+        return inspection.on_made(ranking, float(share), trial.variant, plan)
+    made = data.scored(trial.collection, trial.dataset)
+    whole = Trial("gamma", trial.collection, trial.dataset, "default")
+    fitted = json.loads(whole.path.read_text(encoding="utf-8"))
+    consensus = fit_scaler(made.S).transform(made.S).mean(axis=1)
+    posterior = posterior_of(fitted["posterior"], str(whole))
+    return _truth(made) | inspection.on_scores(consensus, made.y, posterior, trial.variant, plan)
+
+
 def _dose_rows(trial: Trial, settings: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The table that the inliers and the anomalies are drawn from."""
     if trial.collection != "made":
@@ -250,4 +264,5 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "subset": subset,
     "ablation": ablation,
     "dose": dose,
+    "inspection": inspected,
 }

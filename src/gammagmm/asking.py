@@ -76,7 +76,8 @@ def _label_covariance(belief: Belief) -> tuple[Array, Array]:
     by how much the label lowers the variance of gamma on average; for those that follow it is
     so as long as everything is linear.
     """
-    rho, weights = belief.rho, belief.weights
+    matters = belief.weights > 1e-8 * belief.weights.max()
+    rho, weights = belief.rho[matters], belief.weights[matters]
     mean = weights @ rho
     covariance = (rho.T * weights) @ rho - np.outer(mean, mean)
     return covariance, np.maximum(mean * (1.0 - mean), 1e-12)

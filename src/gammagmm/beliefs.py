@@ -281,5 +281,4 @@ def _spread(curves: Curves, weights: Array, own: NDArray[np.bool_]) -> tuple[Arr
     mean = weights @ z
     centred = z - mean
     covariance = 2.0 * (centred.T * weights) @ centred
-    root: Array = np.linalg.cholesky(covariance + 1e-6 * np.eye(z.shape[1]))
-    return mean, root
+    return mean, np.asarray(np.linalg.cholesky(covariance + 1e-6 * np.eye(z.shape[1])), float)

@@ -1,0 +1,127 @@
+"""Labels of single rows, given to the method as a person would: error against their number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from experiments import metrics
+from gammagmm import GammaGMM, GammaPosterior
+from gammagmm.asking import suggest_rows
+from gammagmm.beliefs import Belief, GammaPrior, prior_belief
+from gammagmm.curves import CurvePrior, rank_cells
+from gammagmm.labels import KnownRows, count_labels, labelled_posterior
+
+Result = dict[str, Any]
+Choose = Callable[[Belief, np.ndarray, int, np.random.Generator], np.ndarray]
+
+# Separation of two normal scores with an area under the curve of 1, 0.9 and 0.5.
+SEPARATIONS = {"perfect": 20.0, "good": 1.8124, "useless": 0.0}
+
+
+def on_scores(
+    consensus: np.ndarray, y: np.ndarray, fitted: GammaPosterior, variant: str, plan: dict[str, Any]
+) -> Result:
+    """Figures of the posterior at each number of labels of the plan, for each repeat."""
+    settings = plan["inspection"]
+    belief = start(consensus, fitted, variant)
+    order = np.argsort(-consensus, kind="stable")
+    repeats = []
+    for repeat in range(settings["repeats"]):
+        rng = np.random.default_rng([plan["seed"], repeat])
+        beliefs = sharpen(belief, order, y, settings["labels"], CHOICES[variant], rng)
+        repeats.append([_figures(n, labelled_posterior(b), y.mean()) for n, b in beliefs])
+    return {"fitted": _figures(0, fitted, y.mean()), "repeats": repeats}
+
+
+def start(consensus: np.ndarray, fitted: GammaPosterior, variant: str) -> Belief:
+    """What is believed without a label; "plain" does not believe in the ranking at all."""
+    prior = GammaPrior(fitted, GammaGMM().trust)
+    curve_prior = CurvePrior(p_flat=1.0) if variant == "plain" else None
+    return prior_belief(rank_cells(consensus), prior, curve_prior)
+
+
+def sharpen(
+    belief: Belief,
+    order: np.ndarray,
+    y: np.ndarray,
+    stops: list[int],
+    choose: Choose,
+    rng: np.random.Generator,
+) -> Iterator[tuple[int, Belief]]:
+    """The belief at each number of labels; it chooses the rows up to the next."""
+    known, unlabelled = KnownRows.none(), belief
+    for n in stops:
+        if n > len(y):
+            return
+        if n > len(known):
+            unknown = order[~np.isin(order, known.rows)]
+            rows = choose(belief, unknown, n - len(known), rng)
+            known = known.add(rows, y[rows], at_random=True, n_rows=len(y))
+            belief = unlabelled.given(count_labels(belief.cells, known))
+        yield n, belief
+
+
+def _by(strategy: Any) -> Choose:
+    return lambda belief, unknown, n, rng: suggest_rows(belief, unknown, n, strategy, rng)
+
+
+def _plainly(belief: Belief, unknown: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.choice(unknown, n, replace=False)
+
+
+CHOICES: dict[str, Choose] = {
+    "random": _by("random"),
+    "adaptive": _by("adaptive"),
+    "plain": _plainly,
+}
+
+
+def on_made(ranking: str, gamma: float, variant: str, plan: dict[str, Any]) -> Result:
+    """Coverage and width on made-up ranks with this share of anomalies, over many repetitions."""
+    settings = plan["inspection"]["made"]
+    n_rows, stops = settings["rows"], settings["labels"]
+    rng = np.random.default_rng([plan["seed"], round(1000 * gamma)])
+    fitted = _fit_made(ranking, gamma, n_rows, rng)
+    ranks = np.arange(n_rows)
+    belief = start(-ranks.astype(float), fitted, variant)
+    low, high = labelled_posterior(belief).interval()
+    repeats = []
+    for _ in range(settings["repeats"]):
+        y = _made_ranks(ranking, gamma, n_rows, rng)
+        *_, (n, after) = sharpen(belief, ranks, y, stops, CHOICES[variant], rng)
+        repeats.append(_interval_figures(n, labelled_posterior(after), y.mean()))
+    return {"truth": gamma, "prior_width": high - low, "repeats": repeats}
+
+
+def _made_ranks(ranking: str, gamma: float, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Labels in the order of a score that tells anomalies apart as well as `ranking` says."""
+    y = (np.arange(n_rows) < round(gamma * n_rows)).astype(int)
+    scores = rng.normal(size=n_rows) + SEPARATIONS[ranking] * y
+    return y[np.argsort(-scores, kind="stable")]
+
+
+def _fit_made(ranking: str, gamma: float, n_rows: int, rng: np.random.Generator) -> GammaPosterior:
+    """What gammaGMM says of three noisy copies of such a score."""
+    is_anomaly = np.arange(n_rows) < round(gamma * n_rows)
+    score = rng.normal(size=n_rows) + SEPARATIONS[ranking] * is_anomaly
+    # Skewed, as detectors' scores are.
+    S = np.exp(0.5 * score[:, None] + 0.3 * rng.normal(size=(n_rows, 10)))
+    fit = GammaGMM("precomputed", n_runs=2, random_state=rng)
+    return fit.fit(S).posterior_
+
+
+def _figures(n: int, posterior: GammaPosterior, truth: float) -> Result:
+    return _interval_figures(n, posterior, truth) | {"crps": metrics.crps(posterior, truth)}
+
+
+def _interval_figures(n: int, posterior: GammaPosterior, truth: float) -> Result:
+    low, high = posterior.interval()
+    return {
+        "n": n,
+        "error": abs(posterior.mean - truth),
+        "covers": bool(low <= truth <= high),
+        "width": high - low,
+    }
