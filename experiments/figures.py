@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from experiments.accuracy import errors, f1
 from experiments.calibrations import LEVELS, frequencies, subset_needed
 from experiments.results import OURS, Results, found_by
+from experiments.sharpened import inspection
 from experiments.tables import reliability
 from gammagmm.saving import posterior_of
 
@@ -183,6 +184,24 @@ def probabilities(results: Results) -> Figure:
     return figure
 
 
+def labels(results: Results) -> Figure:
+    """Error, coverage and width against the number of labels of single rows."""
+    figure = Figure(figsize=(9.0, 5.6), layout="constrained")
+    axes = figure.subplots(2, 3, sharex=True)
+    rows = inspection(results)
+    names = {"crps": "CRPS", "coverage_90": "coverage of the 90 % interval", "width_90": "width"}
+    for line, collection in zip(axes, ("paper", "pool"), strict=True):
+        for ax, (key, words) in zip(line, names.items(), strict=True):
+            for method, colour in zip(("random", "adaptive", "plain"), CYCLE, strict=False):
+                own = [r for r in rows if (r["collection"], r["method"]) == (collection, method)]
+                x, y = [r["labels"] for r in own], [r[key] for r in own]
+                ax.plot(x, y, "o-", color=colour, label=method, ms=3)
+            ax.set(xlabel="labels", ylabel=words, title=collection)
+        line[1].axhline(0.9, color="black", ls="--", lw=1)
+    axes[0, 0].legend(frameon=False)
+    return figure
+
+
 FIGURES: dict[str, Callable[[Results], Figure]] = {
     "posteriors": posteriors,
     "calibration": calibration,
@@ -192,4 +211,5 @@ FIGURES: dict[str, Callable[[Results], Figure]] = {
     "sensitivity": sensitivity,
     "dose": dose,
     "probabilities": probabilities,
+    "labels": labels,
 }

@@ -12,8 +12,10 @@ import numpy as np
 from scipy import stats
 
 from experiments import tables
+from experiments.markup import formatted, markdown, mean_of
 from experiments.plan import HERE, trials
 from experiments.results import OURS, Results
+from experiments.sharpened import labels_values
 
 Row = dict[str, Any]
 
@@ -38,6 +40,7 @@ def values(results: Results) -> dict[str, str]:
         **_changes(made),
         **_dose(made["dose"]),
         **_pool(made),
+        **labels_values(results, made),
     }
 
 
@@ -108,9 +111,9 @@ def _datasets(rows: list[Row]) -> dict[str, str]:
         **{f"n_{name}": str(count) for name, count in counts.items()},
         "n_restarts": str(sum(row["restarts"] for row in found)),
         "n_humps": str(sum(row["humps"] > 1 for row in found)),
-        "mae_ours": _number(np.abs(ours - truth), ".4f"),
-        "mae_table2": _number(np.abs(theirs - truth), ".4f"),
-        "apart": _number(np.abs(ours - theirs), ".4f"),
+        "mae_ours": mean_of(np.abs(ours - truth), ".4f"),
+        "mae_table2": mean_of(np.abs(theirs - truth), ".4f"),
+        "apart": mean_of(np.abs(ours - theirs), ".4f"),
         "table_datasets": markdown(papers, columns),
     }
 
@@ -126,19 +129,19 @@ def _errors(rows: list[Row]) -> dict[str, str]:
     ordered = sorted(papers.values(), key=lambda row: row.get("mae", np.inf))
     place = [row["method"] for row in ordered].index(OURS) + 1
     return {
-        "mae_constant_5": _format(constant.get("mae"), ".4f"),
-        "rank_ours": f"{_format(ours.get('rank'), '.2f')} ± {_format(ours.get('rank_std'), '.2f')}",
-        "first_ours": _format(ours.get("first"), "d"),
-        "top_two_ours": _format(ours.get("top_two"), "d"),
+        "mae_constant_5": formatted(constant.get("mae"), ".4f"),
+        "rank_ours": " ± ".join(formatted(ours.get(k), ".2f") for k in ("rank", "rank_std")),
+        "first_ours": formatted(ours.get("first"), "d"),
+        "top_two_ours": formatted(ours.get("top_two"), "d"),
         "place_ours": str(place),
         "n_methods": str(len(papers)),
-        "correlation_ours": _format(ours.get("rank_correlation"), ".2f"),
-        "crps_ours": _format(ours.get("crps"), ".4f"),
-        "crps_prior": _format(prior.get("crps"), ".4f"),
-        "coverage_ours": _format(ours.get("coverage_90"), ".0%"),
-        "coverage_prior": _format(prior.get("coverage_90"), ".0%"),
-        "width_ours": _format(ours.get("width_90"), ".3f"),
-        "width_prior": _format(prior.get("width_90"), ".3f"),
+        "correlation_ours": formatted(ours.get("rank_correlation"), ".2f"),
+        "crps_ours": formatted(ours.get("crps"), ".4f"),
+        "crps_prior": formatted(prior.get("crps"), ".4f"),
+        "coverage_ours": formatted(ours.get("coverage_90"), ".0%"),
+        "coverage_prior": formatted(prior.get("coverage_90"), ".0%"),
+        "width_ours": formatted(ours.get("width_90"), ".3f"),
+        "width_prior": formatted(prior.get("width_90"), ".3f"),
         "table_errors": markdown(ordered, columns),
     }
 
@@ -156,12 +159,12 @@ def _f1(results: Results, rows: list[Row], best: list[Row]) -> dict[str, str]:
     gamma = papers[OURS]
     ran = [row for row in best if row["state"] == "ok"]
     return {
-        "f1_ours": _format(gamma.get("f1_deterioration"), ".3f"),
-        "f1_std_ours": _format(gamma.get("f1_std"), ".3f"),
-        "f1_constant_10": _format(papers["constant 10%"].get("f1_deterioration"), ".3f"),
+        "f1_ours": formatted(gamma.get("f1_deterioration"), ".3f"),
+        "f1_std_ours": formatted(gamma.get("f1_std"), ".3f"),
+        "f1_constant_10": formatted(papers["constant 10%"].get("f1_deterioration"), ".3f"),
         "f1_place": str([row["method"] for row in ordered].index(OURS) + 1),
-        "f1_better": _format(gamma.get("better_than_truth"), ".0%"),
-        "f1_zero": _format(gamma.get("f1_zero"), "d"),
+        "f1_better": formatted(gamma.get("better_than_truth"), ".0%"),
+        "f1_zero": formatted(gamma.get("f1_zero"), "d"),
         "n_best_shared": str(sum(row["shared"] > 0 for row in ran)),
         "rates_alarms": _correlation(ours[:, :1], theirs[:, :1]),
         "rates_misses": _correlation(ours[:, 1:], theirs[:, 1:]),
@@ -200,13 +203,13 @@ def _changes(made: dict[str, list[Row]]) -> dict[str, str]:
     bounds = [r["mae"] for r in asked if "gamma" in r["case"] and "mae" in r]
     default = cases.get("default", {})
     return {
-        "within_5": _format(default.get("within_5"), ".0%"),
-        "within_10": _format(default.get("within_10"), ".0%"),
-        "largest_off": _format(default.get("largest_off"), ".2f"),
-        "q5_low": _format(min(paper5, default=None), ".4f"),
-        "q5_high": _format(max(paper5, default=None), ".4f"),
-        "bounds_low": _format(min(bounds, default=None), ".4f"),
-        "bounds_high": _format(max(bounds, default=None), ".4f"),
+        "within_5": formatted(default.get("within_5"), ".0%"),
+        "within_10": formatted(default.get("within_10"), ".0%"),
+        "largest_off": formatted(default.get("largest_off"), ".2f"),
+        "q5_low": formatted(min(paper5, default=None), ".4f"),
+        "q5_high": formatted(max(paper5, default=None), ".4f"),
+        "bounds_low": formatted(min(bounds, default=None), ".4f"),
+        "bounds_high": formatted(max(bounds, default=None), ".4f"),
         "table_detectors": _detectors_table(cases),
         "table_sensitivity": markdown(asked, columns),
         "table_ablation": markdown(made["ablation"], columns),
@@ -249,9 +252,9 @@ def _dose(rows: list[Row]) -> dict[str, str]:
     sets = {(r["collection"], r["dataset"]) for r in ran if r["collection"] != "made"}
     return {
         "dose_sets": str(len(sets)),
-        "dose_made": _format(ours.get("made_slope"), ".2f"),
-        "dose_paper": _format(ours.get("paper_slope"), ".2f"),
-        "dose_pool": _format(ours.get("pool_slope"), ".2f"),
+        "dose_made": formatted(ours.get("made_slope"), ".2f"),
+        "dose_paper": formatted(ours.get("paper_slope"), ".2f"),
+        "dose_pool": formatted(ours.get("pool_slope"), ".2f"),
         "table_dose": markdown(slopes, {"method": ""} | dict.fromkeys(names, ".2f")),
     }
 
@@ -268,18 +271,3 @@ def _pool(made: dict[str, list[Row]]) -> dict[str, str]:
         "table_pool": markdown(ordered, columns),
         "table_reliability": markdown(made["reliability"], bins),
     }
-
-
-def markdown(rows: list[Row], columns: dict[str, str]) -> str:
-    """A table of these columns, each with its format; what a row has not is a dash."""
-    lines = [list(columns), ["---"] * len(columns)]
-    lines += [[_format(row.get(name), form) for name, form in columns.items()] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _format(value: Any, form: str) -> str:
-    return "–" if value is None else format(value, form)
-
-
-def _number(values: np.ndarray, form: str) -> str:
-    return format(values.mean(), form) if len(values) else "–"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.markup import formatted, markdown
 from experiments.results import Results
 
 Row = dict[str, Any]
@@ -58,3 +59,36 @@ def inspection_made(results: Results) -> list[Row]:
                     row[f"{variant}_of_prior"] = width / found["prior_width"]
             rows.append(row)
     return rows
+
+
+def labels_values(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
+    """What the page says of labels, by the name of its place."""
+    columns = {
+        **{"collection": "", "method": "", "labels": "d", "sets": "d", "mae": ".4f"},
+        **{"crps": ".4f", "coverage_90": ".0%", "width_90": ".3f"},
+    }
+    cells = {"ranking": "", "gamma": ".1%"}
+    for variant in ("random", "adaptive"):
+        cells |= {f"{variant}_coverage": ".1%", f"{variant}_width": ".3f"}
+        cells |= {f"{variant}_of_prior": ".2f"}
+    rows = made["inspection"]
+    return {
+        "made_repeats": str(results.plan["inspection"]["made"]["repeats"]),
+        "label_repeats": str(results.plan["inspection"]["repeats"]),
+        "table_labels": markdown(rows, columns),
+        "table_labels_made": markdown(made["inspection_made"], cells),
+        **{f"labels_{k}": v for k, v in _label_ratios(rows).items()},
+    }
+
+
+def _label_ratios(rows: list[Row]) -> dict[str, str]:
+    """CRPS with thirty labels against that without, by collection."""
+    found = {(row["collection"], row["method"], row["labels"]): row["crps"] for row in rows}
+    ratios = {}
+    for group in ("paper", "pool"):
+        after = found.get((group, "random", 30))
+        for name, key in (("fitted", "gammaGMM, no labels"), ("prior", "random")):
+            before = found.get((group, key, 0))
+            ratio = after / before if after is not None and before else None
+            ratios[f"{group}_{name}"] = formatted(ratio, ".2f")
+    return ratios

@@ -15,6 +15,7 @@ import numpy as np
 from experiments.accuracy import best_detectors, errors, f1
 from experiments.calibrations import ablation, calibration, sensitivity
 from experiments.results import OURS, Results, found_by
+from experiments.sharpened import inspection, inspection_made
 
 Row = dict[str, Any]
 
@@ -123,6 +124,8 @@ TABLES: dict[str, Callable[[Results], list[Row]]] = {
     "ablation": ablation,
     "reliability": reliability,
     "dose": dose,
+    "inspection": inspection,
+    "inspection_made": inspection_made,
 }
 
 

@@ -16,7 +16,8 @@ import pytest
 from experiments import methods, metrics
 from experiments.accuracy import f1 as f1_table
 from experiments.calibrations import LEVELS, calibration_figures, frequencies
-from experiments.page import markdown, render
+from experiments.markup import markdown
+from experiments.page import render
 from experiments.plan import HERE, Trial, load_plan, small_plan, trials
 from experiments.results import Results
 from experiments.run import pending, plain

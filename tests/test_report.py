@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import json
 import re
@@ -15,6 +16,7 @@ from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import DetectorWarning, NoSolutionWarning, Note
 from gammagmm.findings import MAX_RANKED, MAX_STEP, N_STEPS, find
+from gammagmm.notebook import posterior_svg
 from gammagmm.origin import Origin
 from gammagmm.report import render, write_report
 from tests.flat_detector import Flat
@@ -219,3 +221,26 @@ def test_many_rows_stay_under_two_megabytes():
 def test_write_report_takes_an_origin(fitted, origin, tmp_path):
     write_report(fitted, tmp_path / "report.html", None, origin)
     assert "part 7" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_labels_of_rows_are_shown_before_and_after(fitted, data):
+    known = copy.deepcopy(fitted)
+    rows = known.suggest(20, random_state=1)
+    known.update(rows, data.y[rows])
+    page = render(find(known, data.X, Origin(columns=NAMES)))
+    words = " ".join(" ".join(Parsed(page).words).split())
+    n_found = int(data.y[rows].sum())
+    assert f"This rests on 20 rows that were looked at, {n_found} anomalous." in words
+    assert "The same before a person looked at 20 rows." in words
+    assert page.count("<svg") == 2
+    assert posterior_svg(known.fitted_posterior_) in page
+    asked = {row for row, _, _ in find(known, data.X).to_inspect}
+    assert len(asked) == 30
+    assert not asked & {str(row + 1) for row in rows}
+
+
+def test_rows_to_look_at_have_their_number_in_the_file(fitted, data):
+    origin = Origin(rows=tuple(range(100, 100 + len(data.X))))
+    rows = fitted.suggest(30, random_state=fitted.random_state)
+    found = find(fitted, data.X, origin).to_inspect
+    assert [number for number, _, _ in found] == [str(row + 101) for row in rows]

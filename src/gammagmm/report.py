@@ -63,7 +63,8 @@ def _data(findings: Findings) -> str:
     """What the page's script shows, as JSON that cannot end the element it stands in."""
     data = {
         "n_rows": findings.summary.n_rows,
-        "n_flagged": findings.summary.n_anomalies,
+        # By the cut alone, as the control counts: known rows may have another label.
+        "n_flagged": findings.cuts[0].n_flagged,
         "n_steps": N_STEPS,
         "max_step": findings.steps[-1].gamma,
         "cuts": [_cut_data(cut) for cut in findings.cuts],

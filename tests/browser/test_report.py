@@ -16,7 +16,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from gammagmm.datasets import load_demo
 from gammagmm.findings import MISS_COSTS, N_STEPS
+from gammagmm.origin import Origin
+from gammagmm.sheets import read_sheet
 from gammagmm.threshold import anomaly_probability
 from tests.browser.conftest import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
 
@@ -278,6 +281,20 @@ def test_a_saved_table_is_the_one_shown_and_runs_nothing_in_a_spreadsheet(page, 
     row = next(row for row in shown if row[0] == FORMULA_NAME)
     row[0] = f"'{FORMULA_NAME}"
     assert saved == shown
+
+
+def test_answers_are_saved_as_a_sheet_that_estimate_takes(page, reported, tmp_path):
+    allow_downloads(page, tmp_path)
+    rows = reported.estimator.suggest(30, random_state=0)
+    assert column(page, "to_label", 0) == [str(row + 1) for row in rows]
+    fields = page.find_elements(By.CSS_SELECTOR, "#to_label select")
+    Select(fields[0]).select_by_visible_text("anomaly")
+    Select(fields[2]).select_by_visible_text("normal")
+    page.find_element(By.CSS_SELECTOR, "button[data-save=to_label]").click()
+    wait_for(page, tmp_path / "to_label.csv")
+    sheet = read_sheet(tmp_path / "to_label.csv", load_demo().X, Origin())
+    assert sheet.rows == tuple(rows.tolist())
+    assert sheet.answered == ([rows[0], rows[2]], [1, 0])
 
 
 @pytest.mark.parametrize("width", [1280, 360])
