@@ -27,11 +27,10 @@ def on_scores(
     """Figures of the posterior at each number of labels of the plan, for each repeat."""
     settings = plan["inspection"]
     belief = start(consensus, fitted, variant)
-    order = np.argsort(-consensus, kind="stable")
     repeats = []
     for repeat in range(settings["repeats"]):
         rng = np.random.default_rng([plan["seed"], repeat])
-        beliefs = sharpen(belief, order, y, settings["labels"], CHOICES[variant], rng)
+        beliefs = sharpen(belief, y, settings["labels"], CHOICES[variant], rng)
         repeats.append([_figures(n, labelled_posterior(b), y.mean()) for n, b in beliefs])
     return {"fitted": _figures(0, fitted, y.mean()), "repeats": repeats}
 
@@ -39,33 +38,46 @@ def on_scores(
 def start(consensus: np.ndarray, fitted: GammaPosterior, variant: str) -> Belief:
     """What is believed without a label; "plain" does not believe in the ranking at all."""
     prior = GammaPrior(fitted, GammaGMM().trust)
-    curve_prior = CurvePrior(p_flat=1.0) if variant == "plain" else None
+    curve_prior = CurvePrior(p_flat=1.0, label_weight=1.0) if variant == "plain" else None
     return prior_belief(rank_cells(consensus), prior, curve_prior)
 
 
 def sharpen(
     belief: Belief,
-    order: np.ndarray,
     y: np.ndarray,
     stops: list[int],
     choose: Choose,
     rng: np.random.Generator,
 ) -> Iterator[tuple[int, Belief]]:
-    """The belief at each number of labels; it chooses the rows up to the next."""
-    known, unlabelled = KnownRows.none(), belief
-    for n in stops:
-        if n > len(y):
+    """The belief at each number of labels; rows are chosen anew when those chosen are used up."""
+    known, start = KnownRows.none(), belief
+    order = np.argsort(belief.cells.of_row, kind="stable")  # highest score first
+    stops = [n for n in stops if n <= len(y)]
+    waiting = np.empty(0, dtype=int)
+    for n in range(max(stops) + 1):
+        if n in stops:
+            yield n, belief
+        if n == max(stops):
             return
-        if n > len(known):
+        if not len(waiting):
             unknown = order[~np.isin(order, known.rows)]
-            rows = choose(belief, unknown, n - len(known), rng)
-            known = known.add(rows, y[rows], at_random=True, n_rows=len(y))
-            belief = unlabelled.given(count_labels(belief.cells, known))
-        yield n, belief
+            waiting = choose(belief, unknown, max(stops) - n, rng)
+        known = known.add(waiting[:1], y[waiting[:1]], at_random=True, n_rows=len(y))
+        waiting = waiting[1:]
+        if n + 1 in stops or not len(waiting):
+            belief = start.given(count_labels(belief.cells, known))
 
 
-def _by(strategy: Any) -> Choose:
-    return lambda belief, unknown, n, rng: suggest_rows(belief, unknown, n, strategy, rng)
+def _spread(belief: Belief, unknown: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    return suggest_rows(belief, unknown, n, "random", rng)
+
+
+def _adaptively(
+    belief: Belief, unknown: np.ndarray, n: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Three at a time, nearly as someone does who answers in the terminal; later ten."""
+    n_known = int(belief.labels.known.sum())
+    return suggest_rows(belief, unknown, min(n, 3 if n_known < 30 else 10), "adaptive", rng)
 
 
 def _plainly(belief: Belief, unknown: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -73,8 +85,8 @@ def _plainly(belief: Belief, unknown: np.ndarray, n: int, rng: np.random.Generat
 
 
 CHOICES: dict[str, Choose] = {
-    "random": _by("random"),
-    "adaptive": _by("adaptive"),
+    "random": _spread,
+    "adaptive": _adaptively,
     "plain": _plainly,
 }
 
@@ -91,7 +103,7 @@ def on_made(ranking: str, gamma: float, variant: str, plan: dict[str, Any]) -> R
     repeats = []
     for _ in range(settings["repeats"]):
         y = _made_ranks(ranking, gamma, n_rows, rng)
-        *_, (n, after) = sharpen(belief, ranks, y, stops, CHOICES[variant], rng)
+        *_, (n, after) = sharpen(belief, y, stops, CHOICES[variant], rng)
         repeats.append(_interval_figures(n, labelled_posterior(after), y.mean()))
     return {"truth": gamma, "prior_width": high - low, "repeats": repeats}
 
@@ -104,7 +116,7 @@ def _made_ranks(ranking: str, gamma: float, n_rows: int, rng: np.random.Generato
 
 
 def _fit_made(ranking: str, gamma: float, n_rows: int, rng: np.random.Generator) -> GammaPosterior:
-    """What gammaGMM says of three noisy copies of such a score."""
+    """What gammaGMM says of ten noisy copies of such a score."""
     is_anomaly = np.arange(n_rows) < round(gamma * n_rows)
     score = rng.normal(size=n_rows) + SEPARATIONS[ranking] * is_anomaly
     # Skewed, as detectors' scores are.

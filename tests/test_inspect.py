@@ -18,7 +18,7 @@ from gammagmm.datasets import load_demo
 from gammagmm.dialogue import Inspection, ask_rows, write_sheet
 from gammagmm.errors import TableError
 from gammagmm.origin import Origin
-from gammagmm.sheets import Sheet, fill_sheet, read_sheet
+from gammagmm.sheets import Sheet, fill_sheet, read_answers, read_sheet
 
 X = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
 ORIGIN = Origin(columns=("a", "=b"), rows=(0, 2, 3, 5))
@@ -98,6 +98,7 @@ class TestSheet:
             (b"row,a,anomaly\n1,,1\n", "line 2: 'a' is '' here and 1 in the data"),
             (b"row,anomaly\n1,\xff\n", "is no CSV file in UTF-8"),
             (b'row,anomaly\n"1"x,1\n', "is no CSV file in UTF-8"),
+            (b"row,anomaly\n1,1\n3,0\n1,1\n", "line 4: row 1 comes twice"),
         ],
     )
     def test_what_is_wrong_is_said_with_its_line(self, content, message, tmp_path):
@@ -105,6 +106,17 @@ class TestSheet:
         with pytest.raises(TableError) as caught:
             read_sheet(tmp_path / "s.csv", X, ORIGIN)
         assert message in str(caught.value)
+
+    def test_a_row_with_another_name_is_refused(self, tmp_path):
+        origin = Origin(ids=("u", "v" * 80, "w", "x"))
+        (tmp_path / "s.csv").write_text(f"row,name of the row,anomaly\n2,{'v' * 60}…,1\n1,y,0\n")
+        with pytest.raises(TableError, match="line 3: the row is 'y' here and 'u' in the data"):
+            read_sheet(tmp_path / "s.csv", X, origin)
+
+    def test_a_sheet_without_answers_is_refused(self, tmp_path):
+        (tmp_path / "s.csv").write_text("row,anomaly\n1,\n")
+        with pytest.raises(TableError, match=r"has no answers yet\. Write 1 \(anomaly\)"):
+            read_answers(tmp_path / "s.csv", X, ORIGIN)
 
     def test_a_missing_file(self, tmp_path):
         with pytest.raises(TableError, match="cannot be read"):
@@ -160,6 +172,13 @@ class TestDialogue:
         assert len(set(sheet.rows)) == 6
         assert sheet.answers == (None, 1, 1, 1, 1, 1)
 
+    def test_a_sheet_can_be_made_longer(self, monkeypatch, inspection):
+        _, before, _ = self.answer(monkeypatch, ["n"] * 6, inspection())
+        said, after, _ = self.answer(monkeypatch, ["n"], inspection(n=9))
+        assert said[0] == "6 of 9 rows have an answer already."
+        assert after.rows[:6] == before.rows
+        assert len(set(after.rows)) == 9
+
     def test_a_new_sheet_replaces_the_old_one(self, monkeypatch, inspection):
         self.answer(monkeypatch, ["n", "n"], inspection())
         said, _, _ = self.answer(monkeypatch, ["q"], inspection(is_new=True))
@@ -203,17 +222,21 @@ class TestCommand:
             line[-1] = str(data.y[row])
         with (folder / "filled.csv").open("w", newline="") as file:
             csv.writer(file).writerows(lines)
+        (folder / "tickets.csv").write_text("row,anomaly\n5,1\n")
         told = self.run(
             *("estimate", "rows.csv", "--inspected", "filled.csv", "--json"),
+            *("--known", "tickets.csv"),
             *self.DETECTORS,
             cwd=folder,
         )
         assert told.returncode == 0, told.stderr
         answer = json.loads(told.stdout)
         fitted = copy.deepcopy(whole)
-        posterior = fitted.update(rows, data.y[rows])
+        fitted.update(rows, data.y[rows])
+        posterior = fitted.update([4], [1], at_random=False)
         assert answer["posterior"]["mean"] == pytest.approx(posterior.mean, rel=1e-9)
-        assert answer["inspected"]["n_rows"] == 8
+        assert answer["inspected"]["n_rows"] == 9
+        assert any("1 were not chosen at random" in n["message"] for n in answer["notes"])
         assert answer["inspected"]["mean_before"] == pytest.approx(fitted.fitted_posterior_.mean)
         assert answer["n_flagged"] == fitted.labels_.sum()
 
@@ -241,7 +264,7 @@ class TestCommand:
             ),
             (("estimate", "rows.csv", "--inspected", "no.csv"), "no.csv does not exist"),
             (("estimate", "rows.csv", "--inspected", "rows.csv"), "has no columns 'row'"),
-            (("estimate", "rows.csv", "--trust", "2"), "trust must lie between 0 and 1"),
+            (("estimate", "rows.csv", "--trust", "2"), "trust must be at least 0 and below 1"),
         ],
     )
     def test_bad_input_is_two_lines_and_exit_code_2(self, arguments, words, folder):

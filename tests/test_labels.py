@@ -8,12 +8,13 @@ from scipy import integrate, stats
 
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.asking import expected_width, spread_evenly, suggest_rows
-from gammagmm.beliefs import LABEL_WEIGHT, CellLabels, GammaPrior, prior_belief
+from gammagmm.beliefs import CellLabels, GammaPrior, prior_belief
 from gammagmm.betas import BetaMixture
 from gammagmm.curves import CurvePrior, Curves, rank_cells
 from gammagmm.datasets import load_demo
-from gammagmm.errors import NoSolutionWarning
+from gammagmm.errors import LabelsWarning, NoSolutionWarning
 from gammagmm.labels import KnownRows, count_labels, labelled_posterior
+from gammagmm.wording import sentence
 
 FITTED = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [5.0], [95.0]])))
 PRIOR = GammaPrior(FITTED, trust=0.3, a=1.0, b=9.0)
@@ -90,7 +91,7 @@ class TestBelief:
         after = belief.given(labels_of(cells, rows, y))
         rho = belief.curves.at(cells.log_u[cells.of_row[rows]])
         likelihood = rho[:, 0] * (1 - rho[:, 1]) * (1 - rho[:, 2])
-        expected = belief.weights * likelihood**LABEL_WEIGHT
+        expected = belief.weights * likelihood ** CurvePrior().label_weight
         assert after.p_zero == 0.0
         np.testing.assert_allclose(after.weights, expected / expected.sum(), rtol=1e-9)
 
@@ -101,7 +102,7 @@ class TestBelief:
 
         def density(g):
             prior = 0.3 * FITTED.pdf(g) + 0.7 * stats.beta(1, 9).pdf(g)
-            return prior * (g**3 * (1 - g) ** 27) ** LABEL_WEIGHT
+            return prior * (g**3 * (1 - g) ** 27) ** CurvePrior().label_weight
 
         total = integrate.quad(density, 0, 1, points=[0.05, 0.1])[0]
         mean = integrate.quad(lambda g: g * density(g), 0, 1, points=[0.05, 0.1])[0] / total
@@ -142,8 +143,10 @@ class TestPosterior:
         rows = np.arange(1000)
         after = belief.given(labels_of(cells, rows, (rows < 300).astype(int)))
         posterior = labelled_posterior(after)
-        assert posterior.cdf(299.4 / 2000) == 0.0
-        assert posterior.sf(1 - 699.4 / 2000) == 0.0
+        assert posterior.cdf(0.15 - 1e-12) == 0.0
+        assert posterior.sf(0.65) == 0.0
+        assert posterior.interval(0.999999)[0] >= 0.15
+        assert posterior.sample(1000, 0).min() >= 0.15
         assert posterior.prob_zero == 0.0
 
     def test_no_anomaly_at_all_stays_possible_until_one_is_found(self, belief, cells):
@@ -161,11 +164,27 @@ class TestPosterior:
         assert (posterior.sample(5, 0) == 0.025).all()
         assert posterior.cdf([0.0249, 0.025]).tolist() == [0.0, 1.0]
 
+    @pytest.mark.parametrize("n_anomalies", [0, 100])
+    def test_what_is_certain_can_be_drawn_saved_and_said(
+        self, belief, cells, n_anomalies, tmp_path
+    ):
+        y = (np.arange(2000) < n_anomalies).astype(int)
+        posterior = labelled_posterior(belief.given(labels_of(cells, np.arange(2000), y)))
+        assert posterior.cdf(n_anomalies / 2000) == 1.0
+        assert posterior.prob_zero == (n_anomalies == 0)
+        assert not posterior.is_degenerate
+        assert posterior.interval(0.5, "hdi") == (n_anomalies / 2000,) * 2
+        assert "<svg" in posterior._repr_html_()
+        assert f"About {n_anomalies / 20:.1f}% of the rows" in sentence(posterior)
+        posterior.plot()
+        posterior.save(tmp_path / "p.json")
+        assert GammaPosterior.load(tmp_path / "p.json").mean == posterior.mean
+
     def test_all_but_one_row_labelled(self, belief, cells):
         y = (np.arange(1999) % 40 == 0).astype(int)
         posterior = labelled_posterior(belief.given(labels_of(cells, np.arange(1999), y)))
         low, high = posterior.interval(0.999)
-        assert y.sum() - 0.51 <= 2000 * low <= 2000 * high <= y.sum() + 1.51
+        assert y.sum() <= 2000 * low <= 2000 * high <= y.sum() + 1
 
     def test_told_rows_say_nothing_of_others(self, belief, cells):
         none = KnownRows.none()
@@ -173,7 +192,7 @@ class TestPosterior:
         after = belief.given(count_labels(cells, told))
         expected = belief.weights / belief.weights.sum()
         np.testing.assert_allclose(after.weights, expected, rtol=1e-9)
-        assert labelled_posterior(after).cdf(19.4 / 2000) == 0.0
+        assert labelled_posterior(after).cdf(0.01 - 1e-12) == 0.0
 
     def test_it_is_saved_and_read_to_the_bit(self, belief, cells, tmp_path):
         rows = np.arange(0, 2000, 70)
@@ -187,15 +206,16 @@ class TestPosterior:
 
 
 class TestSuggestions:
-    def test_every_beginning_is_spread_evenly_and_every_row_comes_once(self):
-        rows = np.arange(1000)[::-1]
-        order = spread_evenly(rows, np.random.default_rng(0))
-        assert sorted(order.tolist()) == list(range(1000))
-        for n in (10, 30, 100):
-            gaps = np.diff(np.sort(order[:n]))
+    @pytest.mark.parametrize("n_rows", [700, 891, 1000, 1598])
+    def test_every_beginning_is_spread_evenly_and_every_row_comes_once(self, n_rows):
+        order = spread_evenly(np.arange(n_rows)[::-1], np.random.default_rng(0))
+        assert sorted(order.tolist()) == list(range(n_rows))
+        for n in (2, 5, 10, 30, 100):
+            taken = np.sort(order[:n])
+            gaps = np.diff(np.append(taken, taken[0] + n_rows))
             # Plain random rows have gaps from 0 to several times the mean.
-            assert gaps.max() <= 2.7 * 1000 / n
-            assert gaps.min() >= 0.3 * 1000 / n
+            assert gaps.max() <= 1 + 2.7 * n_rows / n
+            assert gaps.min() >= 0.3 * n_rows / n - 1
 
     def test_each_row_is_as_likely_to_come_first(self):
         rng = np.random.default_rng(0)
@@ -226,8 +246,23 @@ class TestSuggestions:
         rows = suggest_rows(belief, order, 20, "adaptive", np.random.default_rng(0))
         ranks = np.argsort(order)[rows]
         assert len(set(rows.tolist())) == 20
-        # Every other row is spread evenly; those between them lie near the top.
-        assert np.median(ranks[1::2]) < 0.5 * np.median(ranks[::2])
+        # Every third row is spread evenly; those between them lie near the top.
+        between = np.arange(20) % 3 > 0
+        assert ranks[between].max() < 1000 < ranks[~between].max()
+
+    def test_it_does_not_matter_how_many_are_asked_for_at_once(self, belief, cells):
+        """After one answer the next row is where the label promises most, not a spread one."""
+        order = np.argsort(cells.of_row, kind="stable")
+        after = belief.given(labels_of(cells, [order[900]], [0]))
+        left = np.delete(order, 900)
+        chosen = {
+            cells.of_row[suggest_rows(after, left, 1, "adaptive", np.random.default_rng(i))[0]]
+            for i in range(5)
+        }
+        gamma, rho = after.gamma, after.rho
+        p = after.weights @ rho
+        covariance = (after.weights * (gamma - after.weights @ gamma)) @ rho
+        assert chosen == {int(np.argmax(np.square(covariance) / (p * (1 - p))))}
 
     def test_adaptive_falls_back_where_the_ranking_says_nothing(self, flat, cells):
         order = np.argsort(cells.of_row, kind="stable")
@@ -260,10 +295,15 @@ class TestEstimator:
         assert float(estimator.contamination_) == posterior.mean
         above = estimator.decision_scores_ > estimator.threshold_
         unknown = ~np.isin(np.arange(367), rows)
+        left = (posterior.mean * 367 - made.y[rows].sum()) / unknown.sum()
         np.testing.assert_array_equal(estimator.labels_[unknown], above[unknown])
         np.testing.assert_array_equal(estimator.labels_[rows], made.y[rows])
-        share = np.percentile(estimator.decision_scores_, 100 * (1 - posterior.mean))
-        assert estimator.threshold_ == share
+        cut = np.percentile(estimator.decision_scores_[unknown], 100 * (1 - left))
+        assert estimator.threshold_ == cut
+        # As many rows are flagged as the share says, known ones included.
+        assert abs(estimator.labels_.sum() - posterior.mean * 367) <= 1
+        given = estimator.to_frame()["probability"].to_numpy()[rows]
+        np.testing.assert_array_equal(given, made.y[rows])
         probability = estimator.predict_proba(made.X[:5])[:, 1]
         scores = estimator.decision_function(made.X[:5])
         n_higher = [(estimator.decision_scores_ >= score).mean() for score in scores]
@@ -359,6 +399,13 @@ class TestEstimator:
         assert estimator.posterior_ is before
         assert len(estimator.known_rows_) == 0
 
+    def test_labels_that_few_curves_agree_with_are_told(self, estimator, monkeypatch):
+        monkeypatch.setattr("gammagmm.beliefs._MIN_EFFECTIVE", 1e6)
+        monkeypatch.setattr("gammagmm.beliefs._MAX_ROUNDS", 1)
+        with pytest.warns(LabelsWarning, match="The labels contradict the ranking"):
+            estimator.update([1, 2], [0, 1])
+        assert "contradict the ranking" in estimator.notes_[-1].message
+
     def test_a_contradiction_across_calls_is_refused(self, estimator):
         estimator.update([5], [0])
         with pytest.raises(ValueError, match="Row 5 has both labels"):
@@ -371,8 +418,10 @@ class TestEstimator:
             estimator.suggest(368)
         with pytest.raises(ValueError, match="n must be at least 1"):
             estimator.expected_width(0)
-        with pytest.raises(ValueError, match=r"trust must lie between 0 and 1, got 1\.5"):
-            GammaGMM(trust=1.5).fit(np.eye(5))
+        with pytest.raises(ValueError, match="trust must be at least 0 and below 1, got 1"):
+            GammaGMM(trust=1).fit(np.eye(5))
+        with pytest.raises(TypeError, match="at_random must be True or False, got 'no'"):
+            estimator.update([1], [1], at_random="no")
 
 
 def test_counts_keep_what_was_told_apart(cells):

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 from gammagmm.beliefs import Belief
 from gammagmm.labels import labelled_posterior
 
-__all__ = ["STRATEGIES", "Strategy", "expected_width", "suggest_rows"]
+__all__ = ["Strategy", "expected_width", "suggest_rows"]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int_]
 Strategy = Literal["random", "adaptive"]
 
-STRATEGIES = ("random", "adaptive")
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 # Above this probability that the ranking says nothing, "adaptive" no longer relies on it.
 _MAX_P_FLAT = 0.5
 _N_SIMULATIONS = 32
+# "adaptive" takes one row in so many as "random" does.
+_SPREAD_EVERY = 3
 
 
 def suggest_rows(
@@ -31,7 +32,7 @@ def suggest_rows(
     """`n` of the `unknown` rows to look at, in an order that can be stopped at any point.
 
     `unknown` has the row numbers, highest score first. "random" spreads them evenly over the
-    ranks from a random start. "adaptive" takes every other row so, and between them the rank
+    ranks from a random start. "adaptive" takes every third row so, and between them the rank
     whose label is expected to lower the variance of gamma most.
     """
     spread = spread_evenly(unknown, rng)
@@ -46,18 +47,22 @@ def spread_evenly(rows: Rows, rng: np.random.Generator) -> Rows:
     Steps of the golden section stay evenly spaced however many are taken; they start at a random
     row, so that each row is as likely as any other to come first, or at any other place.
     """
-    steps = np.argsort(_GOLDEN * np.arange(len(rows)) % 1.0, kind="stable")
+    steps = np.argsort(np.argsort(_GOLDEN * np.arange(len(rows)) % 1.0, kind="stable"))
     return rows[(steps + rng.integers(len(rows))) % len(rows)]
 
 
 def _alternate(belief: Belief, spread: Rows, n: int, rng: np.random.Generator) -> Iterator[int]:
-    """Rows in turn from `spread` and from the cell that promises most, none of them twice."""
+    """Every third row from `spread`, the others from the cell that promises most, none twice.
+
+    The rows that are known count too, so that it does not matter how many are asked for at once.
+    """
     cells = belief.cells.of_row[spread]
     is_free = np.ones(len(spread), dtype=bool)
     left = np.bincount(cells, minlength=len(belief.cells.counts))
     covariance, variance = _label_covariance(belief)
-    for turn in range(n):
-        if turn % 2:
+    n_known = int(belief.labels.known.sum())
+    for turn in range(n_known, n_known + n):
+        if turn % _SPREAD_EVERY:
             gain = np.where(left > 0, np.square(covariance @ left) / variance, -1.0)
             place = int(rng.choice(np.flatnonzero(is_free & (cells == np.argmax(gain)))))
         else:

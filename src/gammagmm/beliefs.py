@@ -18,9 +18,6 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int_]
 
 N_CURVES = 1 << 13
-# What a label counts for. Curves are simpler than real rankings: with labels taken at their full
-# weight, intervals on made-up data of known gamma held the truth less often than they promise.
-LABEL_WEIGHT = 0.75
 # New curves are drawn around the mass while fewer than these would do as well.
 _MIN_EFFECTIVE = 200.0
 _MAX_ROUNDS = 12
@@ -87,11 +84,11 @@ class CellLabels:
         return known
 
     def log_likelihood(self, rho: Array) -> Array:
-        """Log probability of the labels, times their weight, for each row of `rho` (N, G)."""
+        """Log probability of the labels for each curve, a row of `rho` (N, G)."""
         cells = np.flatnonzero(self.anomalies + self.normals)
         at = rho[:, cells]
         found: Array = np.log(at) @ self.anomalies[cells] + np.log1p(-at) @ self.normals[cells]
-        return LABEL_WEIGHT * found
+        return found
 
 
 @dataclass(frozen=True)
@@ -148,6 +145,11 @@ class Belief:
         return _effective(self.weights)
 
     @property
+    def is_precise(self) -> bool:
+        """Whether enough curves carry the answer; not so where labels contradict all of them."""
+        return self.n_effective >= _MIN_EFFECTIVE
+
+    @property
     def unknown(self) -> Counts:
         """Rows of each cell whose label is not known."""
         left: Counts = self.cells.counts - self.labels.known
@@ -162,7 +164,7 @@ class Belief:
         """The belief after `labels`, which are all there are; redrawn where few curves are left."""
         belief = replace(self, labels=labels)
         for _ in range(_MAX_ROUNDS):
-            if belief.n_effective >= _MIN_EFFECTIVE:
+            if belief.is_precise:
                 break
             belief = _redraw(belief)
         return belief
@@ -184,7 +186,7 @@ class Belief:
 
     @cached_property
     def _log_likelihood(self) -> Array:
-        return self.labels.log_likelihood(self.rho)
+        return self.curve_prior.label_weight * self.labels.log_likelihood(self.rho)
 
 
 def _normalise(log_weights: Array) -> Array:

@@ -23,7 +23,8 @@ class BetaMixture:
     """Parts origin + span . Beta(a_j, b_j) with weights w_j, each truncated to [low, high].
 
     The weights need not sum to 1: `cdf` and `sf` add up to their total. A `span` of 0 is the
-    point mass at `origin`.
+    point mass at `origin`. What lies below `least` or above `most` lies there instead: the
+    distribution has an atom there, `moment` does not take it into account.
     """
 
     weights: Array
@@ -33,6 +34,8 @@ class BetaMixture:
     high: float = 1.0
     origin: float = 0.0
     span: float = 1.0
+    least: float = 0.0
+    most: float = 1.0
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -55,11 +58,15 @@ class BetaMixture:
 
     def cdf(self, x: Array) -> Array:
         """Weight at or below `x`."""
-        return self._sum(x, lambda cells: _mass(self.a, self.b, self._bounds[0], cells))
+        below = self._sum(x, lambda cells: _mass(self.a, self.b, self._bounds[0], cells))
+        total = self.weights.sum()
+        return np.where(x < self.least, 0.0, np.where(x >= self.most, total, below))
 
     def sf(self, x: Array) -> Array:
         """Weight above `x`, precise where it is small."""
-        return self._sum(x, lambda cells: _mass(self.a, self.b, cells, self._bounds[1]))
+        above = self._sum(x, lambda cells: _mass(self.a, self.b, cells, self._bounds[1]))
+        total = self.weights.sum()
+        return np.where(x < self.least, total, np.where(x >= self.most, 0.0, above))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """`n` draws, by inversion within a drawn part."""
@@ -67,7 +74,7 @@ class BetaMixture:
         a, b = self.a[part], self.b[part]
         below, above = (betainc(a, b, bound) for bound in self._bounds)
         inside = betaincinv(a, b, below + rng.random(n) * (above - below))
-        return np.asarray(self.origin + self.span * inside)
+        return np.clip(self.origin + self.span * inside, self.least, self.most)
 
     def restrict(self, low: float, high: float) -> BetaMixture:
         """The mixture inside [low, high]; the weights keep the probability they have there."""
@@ -94,6 +101,8 @@ class BetaMixture:
         mean = self.origin + self.span * mean
         around = mean[:, None] + deviation[:, None] * np.linspace(-5.0, 5.0, 31)
         low, high = self.support
+        if self.span == 0.0:
+            return np.array([self.origin])
         inside = np.clip(around.ravel(), low, high)
         even = np.linspace(low, high, 257)
         # Points nearer than a tenth of the narrowest deviation add nothing.
@@ -105,7 +114,8 @@ class BetaMixture:
     @property
     def support(self) -> tuple[float, float]:
         """The least and the largest value that there is."""
-        return max(self.low, self.origin), min(self.high, self.origin + self.span)
+        low, high = max(self.low, self.origin), min(self.high, self.origin + self.span)
+        return max(low, self.least), min(high, self.most)
 
     @property
     def _bounds(self) -> tuple[Array, Array]:

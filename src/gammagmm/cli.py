@@ -26,7 +26,7 @@ app = typer.Typer(
 
 OUTPUTS = ("labels", "report", "posterior", "picture")
 SWITCHES = ("as_json", "fail_above", "force", "quiet")
-INSPECTING = ("inspected", "sheet", "n", "strategy", "ask")
+INSPECTING = ("inspected", "known", "sheet", "n", "strategy", "ask")
 
 
 @app.command()
@@ -46,6 +46,7 @@ def estimate(
     missing: opt.Missing = "error",
     categories: opt.Categories = "error",
     inspected: opt.InspectedIn = None,
+    known: opt.KnownIn = None,
     trust: opt.Trust = 0.1,
     labels: opt.LabelsOut = None,
     report: opt.ReportOut = None,

@@ -18,7 +18,7 @@ from gammagmm.origin import Origin
 from gammagmm.outputs import answer_json, labels_csv
 from gammagmm.presets import NAMES, PRESETS
 from gammagmm.request import Request
-from gammagmm.sheets import SHEET, read_sheet
+from gammagmm.sheets import SHEET, read_answers, read_sheet
 from gammagmm.wording import (
     known_sentence,
     percent,
@@ -42,10 +42,11 @@ def fit_and_tell(
     `echo` writes a line to standard error.
     """
     # Before the work, so that a wrong sheet is refused at once.
-    sheet = read_sheet(request.inspected, X, origin) if request.inspected else None
+    sheets = ((request.inspected, True), (request.known, False))
+    answers = [(read_answers(path, X, origin), how) for path, how in sheets if path is not None]
     estimator = _fit(request, X, origin, echo)
-    if sheet is not None:
-        estimator.update(*sheet.answered)
+    for given, at_random in answers:
+        estimator.update(*given, at_random=at_random)
     told = answer_json(estimator, origin) if request.as_json else answer(estimator, origin)
     say(told)
     _write(request, estimator, X, origin)

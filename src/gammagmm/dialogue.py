@@ -53,15 +53,17 @@ def write_sheet(inspection: Inspection, overwrite: bool) -> str:
     """The sheet of rows to look at; returns what was done, as a sentence."""
     rows = inspection.suggested(inspection.n)
     inspection.save(Sheet(rows, (None,) * len(rows)), overwrite)
-    width = inspection.estimator.expected_width(
-        len(rows), strategy=inspection.strategy, random_state=inspection.rng
+    first, last = (
+        inspection.estimator.expected_width(
+            n, strategy=inspection.strategy, random_state=inspection.rng
+        )
+        for n in (1, len(rows))
     )
-    low, high = inspection.estimator.posterior_.interval()
     return (
         f"{len(rows)} rows to look at: write 1 (anomaly) or 0 in the column anomaly of "
         f"{terminal_safe(str(inspection.path))}, as many as you like from the top, and give it to "
-        f"gammagmm estimate --inspected. The 90% interval is {percent(high - low)} wide now and is "
-        f"expected to be {percent(width)} wide then."
+        "gammagmm estimate --inspected. The 90% interval is expected to be "
+        f"{percent(first)} wide after the first answer and {percent(last)} after all of them."
     )
 
 
@@ -92,9 +94,19 @@ def _begin(inspection: Inspection, echo: Echo) -> Sheet:
     else:
         sheet = read_sheet(inspection.path, inspection.X, inspection.origin)
         inspection.estimator.update(*sheet.answered)
+        sheet = _with_more(inspection, sheet, inspection.n - len(sheet.rows))
         echo(f"{len(sheet.answered[0])} of {len(sheet.rows)} rows have an answer already.")
     echo("Is the row an anomaly? y yes, n no, s skip it, q stop here (every answer is saved).")
     return sheet
+
+
+def _with_more(inspection: Inspection, sheet: Sheet, n: int) -> Sheet:
+    """The sheet with up to `n` more rows; those that were skipped are not asked for again."""
+    if n < 1:
+        return sheet
+    seen = set(sheet.rows)
+    found = [row for row in inspection.suggested(n + len(seen)) if row not in seen][:n]
+    return Sheet((*sheet.rows, *found), (*sheet.answers, *(None,) * len(found)))
 
 
 def _answered(inspection: Inspection, sheet: Sheet, place: int, label: int) -> Sheet:
@@ -104,10 +116,8 @@ def _answered(inspection: Inspection, sheet: Sheet, place: int, label: int) -> S
     rest = answers[place + 1 :]
     if inspection.strategy == "random" or any(answer is not None for answer in rest):
         return Sheet(sheet.rows, answers)
-    seen = set(sheet.rows[: place + 1])  # those that were skipped are not asked for again
-    more = [row for row in inspection.suggested(len(rest) + len(seen)) if row not in seen]
-    rows = (*sheet.rows[: place + 1], *more[: len(rest)])
-    return Sheet(rows, (*answers[: place + 1], *(None,) * (len(rows) - place - 1)))
+    begun = Sheet(sheet.rows[: place + 1], answers[: place + 1])
+    return _with_more(inspection, begun, len(rest))
 
 
 def _describe(inspection: Inspection, row: int, place: int, n: int) -> str:

@@ -12,6 +12,7 @@ __all__ = [
     "DetectorError",
     "DetectorWarning",
     "GammaGMMWarning",
+    "LabelsWarning",
     "MissingExtraError",
     "MixtureConvergenceWarning",
     "MixtureError",
@@ -125,6 +126,16 @@ class DetectorWarning(GammaGMMWarning):
     Examples
     --------
     >>> issubclass(DetectorWarning, GammaGMMWarning)
+    True
+    """
+
+
+class LabelsWarning(GammaGMMWarning):
+    """The labels contradict the ranking and the prior so much that the posterior is imprecise.
+
+    Examples
+    --------
+    >>> issubclass(LabelsWarning, GammaGMMWarning)
     True
     """
 

@@ -96,7 +96,8 @@ class GammaGMM(Inspecting):
     known_rows_ : KnownRows
         The rows, with their labels, that `update` was given.
     threshold_ : float
-        The score that a share `contamination_` of the training rows exceeds.
+        The score that a share `contamination_` of the training rows exceeds; of those that are not
+        known, what `contamination_` leaves for them.
     thresholds_ : dict
         Each detector's own raw-scale threshold at the estimate, by name.
     detectors_ : dict

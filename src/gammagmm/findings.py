@@ -16,7 +16,7 @@ from gammagmm.posterior import GammaPosterior
 from gammagmm.runs import Run
 from gammagmm.sensitivity import draw_runs, leave_one_out, relink
 from gammagmm.summary import FitSummary, summarise
-from gammagmm.threshold import anomaly_probability, cost_cut, cut_off
+from gammagmm.threshold import cost_cut, cut_off, training_probability
 
 __all__ = ["Cut", "Findings", "Standout", "find", "outstanding"]
 
@@ -74,9 +74,7 @@ class Findings:
     components: tuple[tuple[float, float], ...]  # share and P(anomalous), most anomalous first
     sensitivity: tuple[tuple[str, str, GammaPosterior], ...]  # what changed, to what, the answer
     standouts: tuple[Standout, ...]
-    fitted: (
-        GammaPosterior | None
-    )  # the posterior before the labels of single rows, if there are any
+    fitted: GammaPosterior | None  # the posterior before labels of single rows, if there are any
     n_known: int  # rows that have such a label
     n_found: int  # those of them that are anomalies
     to_inspect: tuple[tuple[str, str, Features], ...]  # number in the file, name, what stands out
@@ -88,7 +86,7 @@ def find(estimator: Any, X: Array | None = None, origin: Origin | None = None) -
     scores = estimator.decision_scores_
     names = _shown_names(origin, len(scores))
     order = np.argsort(-scores, kind="stable")
-    probability = anomaly_probability(estimator.posterior_, scores, scores)
+    probability = training_probability(estimator)
     columns = origin.columns or getattr(estimator, "feature_names_in_", None)
     features = outstanding(X, columns, order[:MAX_SHOWN])
     return Findings(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gammagmm.errors import MissingExtraError
-from gammagmm.threshold import anomaly_probability
+from gammagmm.threshold import training_probability
 
 __all__ = ["index_of", "row_frame"]
 
@@ -31,9 +31,7 @@ def row_frame(estimator: Any) -> Any:
         message = "to_frame needs pandas: pip install pandas."
         raise MissingExtraError(message, name="pandas") from None
     consensus = estimator.decision_scores_
-    answers = np.column_stack(
-        [consensus, anomaly_probability(estimator.posterior_, consensus, consensus)]
-    )
+    answers = np.column_stack([consensus, training_probability(estimator)])
     frame = pd.DataFrame(answers, index=estimator.index_, columns=["score", "probability"])
     frame["label"] = estimator.labels_
     raw = pd.DataFrame(estimator.scores_, index=frame.index, columns=estimator.detector_names_)

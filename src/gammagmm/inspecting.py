@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gammagmm._checks import as_generator, check_count, check_probability
+from gammagmm._checks import as_generator, check_count, check_probability, warn_user
 from gammagmm.answers import Answers
 from gammagmm.asking import Strategy, expected_width, suggest_rows
 from gammagmm.beliefs import Belief, GammaPrior, prior_belief
 from gammagmm.contamination import Contamination
 from gammagmm.curves import rank_cells
-from gammagmm.errors import Note
+from gammagmm.errors import LabelsWarning, Note
 from gammagmm.labels import KnownRows, count_labels, labelled_posterior
 from gammagmm.posterior import GammaPosterior
 from gammagmm.threshold import cut_off, is_anomaly
@@ -44,7 +44,7 @@ class Inspecting(Answers):
         """Places of `n` training rows to look at, in an order that can be stopped at any point.
 
         "random" spreads them evenly over the ranks from a random start: safe whatever the
-        detectors are worth. "adaptive" takes every other row so, and between them those whose
+        detectors are worth. "adaptive" takes every third row so, and between them those whose
         labels are expected to lower the variance of gamma most; it needs fewer labels where the
         ranking is good, relies on the labels so far, and falls back to "random" once they say that
         the ranking tells nothing. Rows that `update` was given are left out.
@@ -63,11 +63,14 @@ class Inspecting(Answers):
         nothing of others, since taken for a sample they would bias it.
         """
         check_is_fitted(self)
+        if not isinstance(at_random, bool):
+            raise TypeError(f"at_random must be True or False, got {at_random!r}.")
         n_rows = len(self.decision_scores_)
         self.known_rows_ = self.known_rows_.add(rows, labels, at_random=at_random, n_rows=n_rows)
         if len(self.known_rows_):
-            self.posterior_ = labelled_posterior(self._belief())
-            self._note_labels()
+            belief = self._belief()
+            self.posterior_ = labelled_posterior(belief)
+            self._note_labels(belief)
             self._set_threshold()
         return self.posterior_
 
@@ -81,8 +84,9 @@ class Inspecting(Answers):
     ) -> float:
         """How wide the interval of probability `mass` is expected to be after `n` more labels.
 
-        The mean over labels drawn from what is believed now: compare it with the width of
-        ``posterior_.interval(mass)`` to decide whether to go on.
+        The mean over labels drawn from what is believed now. Once there are labels, compare it
+        with the width of ``posterior_.interval(mass)`` to decide whether to go on; before the
+        first, that is the fit's own interval, on which `update` hardly relies.
         """
         check_is_fitted(self)
         check_probability("mass", mass)
@@ -107,7 +111,7 @@ class Inspecting(Answers):
         belief = prior_belief(cells, GammaPrior(self.fitted_posterior_, self.trust))
         return belief.given(count_labels(cells, self.known_rows_))
 
-    def _note_labels(self) -> None:
+    def _note_labels(self, belief: Belief) -> None:
         """What the labels changed, in place of what was said of fewer labels."""
         known = self.known_rows_
         n_told = int((~known.at_random).sum())
@@ -120,16 +124,31 @@ class Inspecting(Answers):
         if n_told:
             said = f"{n_told} were not chosen at random: they count for themselves alone"
             notes.append(Note("labels", "known rows", said))
+        if not belief.is_precise and belief.unknown.any():
+            said = "the labels contradict the ranking: few curves agree with them, and the "
+            said += "posterior is imprecise. Other detectors or columns may suit these data better"
+            notes.append(Note("labels", "ranking", said))
+            warn_user(f"{said[0].upper()}{said[1:]}.", LabelsWarning)
         self.notes_ = [note for note in self.notes_ if note.step != "labels"] + notes
+
+    def _rows_to_cut(self, gamma: float) -> tuple[Any, float]:
+        """The rows that are not known, or all where none is left, and their share of anomalies."""
+        known, n_rows = self.known_rows_, len(self.decision_scores_)
+        if len(known) in (0, n_rows):
+            return slice(None), gamma
+        unknown = np.delete(np.arange(n_rows), known.rows)
+        left = (gamma * n_rows - known.labels.sum()) / len(unknown)
+        return unknown, float(np.clip(left, 0.0, 1.0))
 
     def _set_threshold(self) -> None:
         """Cut the consensus, and each detector's own scores, at the posterior mean.
 
-        A row that is known keeps its label.
+        A row that is known keeps its label; the others are cut at the share that is left for them.
         """
         self.contamination_ = Contamination(self.posterior_)
-        self.threshold_ = float(cut_off(self.decision_scores_, self.contamination_))
+        rows, share = self._rows_to_cut(float(self.contamination_))
+        self.threshold_ = float(cut_off(self.decision_scores_[rows], share))
         self.labels_ = is_anomaly(self.decision_scores_, self.threshold_)
         self.labels_[self.known_rows_.rows] = self.known_rows_.labels
-        own = cut_off(self.scores_, self.contamination_)
+        own = cut_off(self.scores_[rows], share)
         self.thresholds_ = dict(zip(self.detector_names_, own.tolist(), strict=True))

@@ -121,8 +121,8 @@ def labelled_posterior(belief: Belief) -> GammaPosterior:
 
     gamma = (known anomalies + those among the unknown rows) / n, where a curve expects
     sum rho anomalies among the unknown rows, with variance sum rho . (1 - rho). Curves of about
-    the same share make up one Beta of their mean and variance, on the range that is left; a count
-    takes up the range of half a row to either side.
+    the same share make up one Beta of their mean and variance, on the range that is left. A count
+    takes up half a row to either side, but for what is known, which bounds it.
     """
     n_rows, labels = belief.cells.n_rows, belief.labels
     if not belief.unknown.any():
@@ -133,7 +133,8 @@ def labelled_posterior(belief: Belief) -> GammaPosterior:
     share = ((labels.n_anomalies + mean) / n_rows - low) / span
     spread = (variance + 1.0 / 12.0) / (n_rows * span) ** 2
     weights, share, spread = _put_together(weights, share, spread)
-    betas = BetaMixture(weights, *_beta_parameters(share, spread), origin=low, span=span)
+    bounds = (labels.n_anomalies / n_rows, 1.0 - labels.n_normals / n_rows)
+    betas = BetaMixture(weights, *_beta_parameters(share, spread), 0.0, 1.0, low, span, *bounds)
     prob_zero = 0.0 if labels.n_anomalies else max(1.0 - float(weights.sum()), 0.0)
     error = GammaPosterior(prob_zero, betas).std / np.sqrt(belief.n_effective)
     return GammaPosterior(prob_zero, betas, standard_error=error)
@@ -142,6 +143,8 @@ def labelled_posterior(belief: Belief) -> GammaPosterior:
 def _certain(share: float) -> GammaPosterior:
     """The point mass at `share`."""
     part = np.ones(1)
+    if share == 0.0:
+        return GammaPosterior(1.0, BetaMixture(0.0 * part, part, part, span=0.0), 0.0)
     return GammaPosterior(0.0, BetaMixture(part, part, part, origin=share, span=0.0), 0.0)
 
 

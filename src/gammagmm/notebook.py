@@ -75,11 +75,13 @@ def _axis_end(posterior: GammaPosterior) -> float:
     """Where the axis ends: beyond it lies 1 / 10,000 of what lies above 0."""
     # An atom of nearly 1 leaves no quantile above 0.
     end = float(posterior.ppf(1.0 - 1e-4 * (1.0 - posterior.prob_zero)))
-    return end or posterior.betas.support[1] if not posterior.is_degenerate else 0.25
+    if posterior.is_degenerate:
+        return 0.25
+    return end or posterior.betas.support[1] or 0.25
 
 
 def _density(posterior: GammaPosterior, end: float) -> str:
-    if posterior.is_degenerate:
+    if posterior.is_degenerate or posterior.betas.span == 0.0:
         return ""
     low, high = posterior.interval()
     x, density = _curve(posterior, (posterior.betas.support[0], end), end)

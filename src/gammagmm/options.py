@@ -23,6 +23,7 @@ __all__ = [
     "Id",
     "InspectedIn",
     "Jobs",
+    "KnownIn",
     "LabelsOut",
     "MaxGamma",
     "Missing",
@@ -93,6 +94,10 @@ Trust = Annotated[
 InspectedIn = Annotated[
     Path | None,
     Option("--inspected", help="Labels of single rows, from `gammagmm inspect`.", metavar="CSV"),
+]
+KnownIn = Annotated[
+    Path | None,
+    Option("--known", help="The same for rows known from elsewhere: no sample.", metavar="CSV"),
 ]
 SheetOut = Annotated[
     Path, Option("--out", help="The rows to look at, with an empty column anomaly.", metavar="CSV")

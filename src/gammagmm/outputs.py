@@ -15,7 +15,7 @@ import numpy as np
 from gammagmm.backends import count_threads
 from gammagmm.origin import Origin
 from gammagmm.summary import PACKAGES
-from gammagmm.threshold import anomaly_probability
+from gammagmm.threshold import training_probability
 from gammagmm.wording import percent, sentence, terminal_safe
 
 __all__ = [
@@ -35,7 +35,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def labels_csv(estimator: Any, origin: Origin) -> str:
     """A line for each training row: id, consensus score, probability, label, detectors' scores."""
     consensus = estimator.decision_scores_
-    probability = anomaly_probability(estimator.posterior_, consensus, consensus)
+    probability = training_probability(estimator)
     ids = origin.ids or [str(i) for i in range(1, len(consensus) + 1)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

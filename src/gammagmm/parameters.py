@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gammagmm._checks import check_count, check_positive, check_share
+from gammagmm._checks import check_count, check_number, check_positive
 from gammagmm.backends import check_backend
 from gammagmm.link import Constraints
 from gammagmm.presets import MIN_ROWS
@@ -23,7 +23,7 @@ def check_parameters(estimator: Any) -> Constraints:
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum)
     check_positive("tol", estimator.tol)
-    check_share("trust", estimator.trust)
+    check_trust(estimator.trust)
     check_backend(estimator.backend, estimator.device)
     fit_rows(estimator.max_fit_rows)
     if estimator.detector_timeout is not None:
@@ -33,6 +33,13 @@ def check_parameters(estimator: Any) -> Constraints:
     if not isinstance(prior, MixturePrior | None):
         raise TypeError(f"mixture_prior must be a MixturePrior or None, got {prior!r}.")
     return Constraints(estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma)
+
+
+def check_trust(trust: Any) -> None:
+    """Refuse what is no share below 1: a prior without the broad part may exclude the truth."""
+    check_number("trust", trust)
+    if not 0.0 <= trust < 1.0:
+        raise ValueError(f"trust must be at least 0 and below 1, got {trust!r}.")
 
 
 def fit_rows(max_fit_rows: Any) -> int | None:

@@ -36,7 +36,7 @@ def plot_posterior(posterior: GammaPosterior, ax: Any = None) -> Any:
     low, high = posterior.interval()
     if not posterior.is_degenerate:
         grid = posterior.betas.grid()
-        right = float(posterior.ppf(0.9999))
+        right = float(posterior.ppf(0.9999)) or 0.01
         grid = np.unique(np.append(grid[grid <= right], [low, high, right]))
         density = posterior.pdf(grid)
         inside = (grid >= low) & (grid <= high)

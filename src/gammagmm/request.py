@@ -32,6 +32,7 @@ class Request:
     posterior: Path | None = None
     picture: Path | None = None
     inspected: Path | None = None  # labels of single rows
+    known: Path | None = None  # labels of rows that were not chosen at random
     sheet: Path | None = None  # of rows to look at, which `inspect` always has
     n: int = 30  # of them
     strategy: Literal["random", "adaptive"] = "random"
@@ -47,14 +48,20 @@ class Request:
         asked = (self.labels, self.report, self.posterior, self.picture, self.sheet)
         return [path for path in asked if path is not None]
 
+    @property
+    def sheets(self) -> list[Path]:
+        """The files with labels of single rows."""
+        return [path for path in (self.inspected, self.known) if path is not None]
+
 
 def check_request(request: Request) -> None:
     """Refuse what could not be read or written before the work, not after it."""
     if "-" in request.paths and len(request.paths) > 1:
         raise TableError("Standard input (-) cannot be read beside files. Give one or the other.")
     _check_outputs(request)
-    if request.inspected is not None and not request.inspected.is_file():
-        raise TableError(f"{request.inspected} does not exist or is not a file. Check the path.")
+    for path in request.sheets:
+        if not path.is_file():
+            raise TableError(f"{path} does not exist or is not a file. Check the path.")
     if request.n < 1:
         raise ValueError(f"--n must be at least 1, got {request.n}.")
     if request.strategy not in ("random", "adaptive"):
@@ -72,7 +79,7 @@ def _check_outputs(request: Request) -> None:
     places = [path.resolve() for path in request.outputs]
     if len(set(places)) < len(places):
         raise ValueError("Two outputs have the same name. Give each a name of its own.")
-    given = [*request.paths, *([str(request.inspected)] if request.inspected else [])]
+    given = [*request.paths, *map(str, request.sheets)]
     inputs = {Path(path).resolve() for path in given if path != "-"}
     if taken := inputs & set(places):
         raise ValueError(f"{taken.pop()} is an input and an output. Give the output another name.")

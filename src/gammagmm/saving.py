@@ -24,7 +24,7 @@ FORM = Form("gammagmm/posterior", 1, "posterior")
 _FIELDS = {"schema", "version", "prob_zero", "standard_error", "between_runs", "betas"}
 _BETA_FIELDS = {"low", "high", "weights", "a", "b"}
 # Only where rows are known, so that files without them stay what they were.
-_KNOWN_FIELDS = {"origin", "span"}
+_KNOWN_FIELDS = {"origin": 0.0, "span": 1.0, "least": 0.0, "most": 1.0}
 
 
 def save_posterior(posterior: GammaPosterior, path: Any, overwrite: bool = False) -> None:
@@ -63,8 +63,9 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
             "b": betas.b.tolist(),
         },
     }
-    if (betas.origin, betas.span) != (0.0, 1.0):
-        data["betas"] |= {"origin": float(betas.origin), "span": float(betas.span)}
+    known = {name: float(getattr(betas, name)) for name in _KNOWN_FIELDS}
+    if known != _KNOWN_FIELDS:
+        data["betas"] |= known
     # What could not be read back is not written either.
     posterior_of(data, "What would be written")
     return data
@@ -75,9 +76,9 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
     reader = Reader(FORM, where)
     reader.check_header(data)
     reader.check_fields(data, _FIELDS, "the file")
-    has_known = isinstance(data["betas"], dict) and _KNOWN_FIELDS & data["betas"].keys()
+    has_known = isinstance(data["betas"], dict) and _KNOWN_FIELDS.keys() & data["betas"].keys()
     reader.check_fields(
-        data["betas"], _BETA_FIELDS | (_KNOWN_FIELDS if has_known else set()), "betas"
+        data["betas"], _BETA_FIELDS | (_KNOWN_FIELDS.keys() if has_known else set()), "betas"
     )
     prob_zero = reader.number("prob_zero", data["prob_zero"])
     if not 0.0 <= prob_zero <= 1.0:
@@ -109,12 +110,15 @@ def _betas_of(data: dict[str, Any], reader: Reader) -> BetaMixture:
     return betas
 
 
-def _place(data: dict[str, Any], reader: Reader) -> tuple[float, float]:
-    """Where the Betas begin and how far they reach."""
-    origin, span = (reader.number(n, data.get(n, d)) for n, d in (("origin", 0.0), ("span", 1.0)))
-    if not (0.0 <= origin <= 1.0 and 0.0 <= span <= 1.0 and origin + span <= 1.0 + 1e-9):
-        reader.refuse(f"origin and span must lie between 0 and 1, got {origin!r} and {span!r}")
-    return origin, span
+def _place(data: dict[str, Any], reader: Reader) -> tuple[float, ...]:
+    """Where the Betas begin, how far they reach, and what bounds them."""
+    given = {n: reader.number(n, data.get(n, default)) for n, default in _KNOWN_FIELDS.items()}
+    for name, value in given.items():
+        if not 0.0 <= value <= 1.0:
+            reader.refuse(f"{name} must lie between 0 and 1, got {value!r}")
+    if given["origin"] + given["span"] > 1.0 + 1e-9 or given["least"] > given["most"]:
+        reader.refuse(f"origin, span, least and most do not fit together: {given!r}")
+    return tuple(given.values())
 
 
 def _error(name: str, value: Any, reader: Reader) -> float:

@@ -170,6 +170,8 @@ def _sensitivity(findings: Findings) -> str:
         between = "" if posterior.is_degenerate else f"{percent(low)} to {percent(high)}"
         rows.append([escape(what), escape(value), answer, between])
     words = "The same mixtures under other values of p0 and p_high, and each start by itself."
+    if findings.n_known:
+        words += " All of this is before the labels, which the answer above rests on."
     if any(what == "detectors" for what, _, _ in findings.sensitivity):
         words += (
             " Then one run without each detector in turn, on 1,000 rows at most, beside one run "

@@ -16,11 +16,13 @@ from gammagmm.errors import TableError
 from gammagmm.origin import Origin
 from gammagmm.outputs import spreadsheet_safe
 
-__all__ = ["ANSWER", "SHEET", "Sheet", "fill_sheet", "read_sheet"]
+__all__ = ["ANSWER", "SHEET", "Sheet", "fill_sheet", "read_answers", "read_sheet"]
 
 SHEET = "to_label.csv"
 """Name of the file, unless another is given."""
 ROW, ANSWER = "row", "anomaly"
+NAMES = ("id", "name of the row")
+"""Columns that name the row, in a sheet and in that of a report."""
 YES = frozenset({"1", "1.0", "yes", "y", "true", "anomaly"})
 NO = frozenset({"0", "0.0", "no", "n", "false", "normal"})
 MAX_BYTES = 100_000_000
@@ -57,6 +59,16 @@ def fill_sheet(sheet: Sheet, X: Any, origin: Origin) -> str:
     return text.getvalue()
 
 
+def read_answers(path: Path, X: Any, origin: Origin) -> tuple[list[int], list[int]]:
+    """Rows and labels of the sheet at `path`, which must have some."""
+    rows, labels = read_sheet(path, X, origin).answered
+    if not rows:
+        raise TableError(
+            f"{path} has no answers yet. Write 1 (anomaly) or 0 (normal) in its column {ANSWER!r}."
+        )
+    return rows, labels
+
+
 def read_sheet(path: Path, X: Any, origin: Origin) -> Sheet:
     """The sheet in the file at `path`, or a `TableError` that says in which line it is wrong.
 
@@ -73,13 +85,17 @@ def read_sheet(path: Path, X: Any, origin: Origin) -> Sheet:
         )
     places = {origin.row_number(i): i for i in range(len(X))}
     shared = _shared_columns(heads, origin)
-    rows, answers = [], []
+    rows: list[int] = []
+    answers: list[int | None] = []
     for number, cells in enumerate(lines[1:], start=2):
         where = f"{path}, line {number}"
         if len(cells) != len(heads):
             raise TableError(f"{where} has {len(cells)} cells, not {len(heads)}. Mend the line.")
         row = _place(cells[heads.index(ROW)], places, where)
+        if row in rows:
+            raise TableError(f"{where}: row {origin.row_number(row)} comes twice. Leave one.")
         _check_values(cells, X[row], shared, where)
+        _check_name(cells, heads, row, origin, where)
         rows.append(row)
         answers.append(_answer(cells[-1 - heads[::-1].index(ANSWER)], where))
     return Sheet(tuple(rows), tuple(answers))
@@ -132,6 +148,20 @@ def _check_values(
                 f"{where}: {name!r} is {cells[i][:40]!r} here and {values[j]:g} in the data. Give "
                 "the sheet of these data, and the same options as for it."
             )
+
+
+def _check_name(cells: list[str], heads: list[str], row: int, origin: Origin, where: str) -> None:
+    """Refuse a row that has another name than in the data."""
+    column = next((name for name in NAMES if name in heads), None)
+    if origin.ids is None or column is None or column in (origin.columns or ()):
+        return
+    name, expected = cells[heads.index(column)], spreadsheet_safe(origin.ids[row])
+    # A report cuts long names.
+    if name != expected and not (name.endswith("…") and expected.startswith(name[:-1])):
+        raise TableError(
+            f"{where}: the row is {name[:40]!r} here and {expected[:40]!r} in the data. Give the "
+            "sheet of these data, and the same options as for it."
+        )
 
 
 def _answer(cell: str, where: str) -> int | None:

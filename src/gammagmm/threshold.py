@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gammagmm.posterior import GammaPosterior
 
-__all__ = ["anomaly_probability", "cost_cut", "cut_off", "is_anomaly"]
+__all__ = ["anomaly_probability", "cost_cut", "cut_off", "is_anomaly", "training_probability"]
 
 Array = NDArray[np.float64]
 
@@ -36,6 +36,14 @@ def anomaly_probability(posterior: GammaPosterior, scores: Array, training: Arra
     n_higher = len(ranked) - np.searchsorted(ranked, scores, side="left")
     distinct, place = np.unique(n_higher, return_inverse=True)
     return np.asarray(posterior.sf(distinct / len(ranked)))[place]
+
+
+def training_probability(estimator: Any) -> Array:
+    """Probability of each training row of a fitted `GammaGMM`; a known row has 0 or 1."""
+    consensus, known = estimator.decision_scores_, estimator.known_rows_
+    probability = anomaly_probability(estimator.posterior_, consensus, consensus)
+    probability[known.rows] = known.labels
+    return probability
 
 
 def cost_cut(costs: Any) -> float:
