@@ -51,7 +51,9 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         "subsets": plan["subsets"] | few,
         "ablation": plan["ablation"] | {"fits": ["no_log", "KNN"]},
         "dose": dose | {"datasets": [], "separable": {"rows": 300, "features": 5}},
-        "inspection": inspection | few | {"made": inspection["made"] | small["made"]},
+        "inspection": inspection
+        | few
+        | {"labels": small["labels"], "made": inspection["made"] | small["made"]},
     }
 
 
