@@ -12,7 +12,7 @@ import numpy as np
 
 from gammagmm.asking import Strategy
 from gammagmm.documents import write_document
-from gammagmm.findings import outstanding
+from gammagmm.findings import feature_words, outstanding
 from gammagmm.origin import Origin
 from gammagmm.sheets import Sheet, fill_sheet, read_sheet
 from gammagmm.wording import percent, sentence, terminal_safe
@@ -128,7 +128,7 @@ def _describe(inspection: Inspection, row: int, place: int, n: int) -> str:
     if inspection.origin.ids is not None:
         name += f" ({inspection.origin.ids[row]})"
     [features] = outstanding(inspection.X, inspection.origin.columns, [row])
-    told = "; ".join(f"{column} = {value:.4g} ({z:+.1f})" for column, value, z in features)
+    told = feature_words(features)
     return f"{place + 1}/{n}  {name}, rank {rank} of {len(scores)}: {told}"
 
 

@@ -18,7 +18,7 @@ from gammagmm.sensitivity import draw_runs, leave_one_out, relink
 from gammagmm.summary import FitSummary, summarise
 from gammagmm.threshold import cost_cut, cut_off, training_probability
 
-__all__ = ["Cut", "Findings", "Standout", "find", "outstanding"]
+__all__ = ["Cut", "Findings", "Standout", "feature_words", "find", "outstanding"]
 
 Array = NDArray[np.float64]
 Features = tuple[tuple[str, float, float], ...]
@@ -210,6 +210,11 @@ def _standouts(
         Standout(names[i], float(estimator.decision_scores_[i]), float(probability[i]), found)
         for i, found in zip(top, features, strict=True)
     )
+
+
+def feature_words(features: Features) -> str:
+    """Features with their values and, in brackets, how far they stand out."""
+    return "; ".join(f"{name} = {value:.4g} ({z:+.1f})" for name, value, z in features)
 
 
 def outstanding(X: Array | None, columns: Any, top: Any) -> list[Features]:

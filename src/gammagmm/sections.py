@@ -7,13 +7,17 @@ from html import escape
 
 import numpy as np
 
-from gammagmm.findings import MAX_RANKED, N_STEPS, Findings
+from gammagmm.findings import MAX_RANKED, N_STEPS, Findings, feature_words
 from gammagmm.notebook import posterior_svg
 from gammagmm.wording import known_sentence, percent
 
 __all__ = ["SECTIONS"]
 
 PYOD_DEFAULT = 0.1
+RANKING_LIMIT = (
+    "The method decides where to cut the ranking of the rows. It does not improve the ranking: a "
+    "row that every detector overlooks is overlooked at every cut."
+)
 LIMITS = (
     "The share of anomalies is hardly identifiable without labels. On labelled benchmark sets the "
     "estimate is no better on average than a constant 5%, and it does not follow the truth from "
@@ -21,11 +25,18 @@ LIMITS = (
     "The 90% interval is too narrow on many real datasets: it does not know whether these "
     "detectors suit these data.",
     "P(none) is the probability that was put in beforehand (p0). The data do not change it.",
-    "The method decides where to cut the ranking of the rows. It does not improve the ranking: a "
-    "row that every detector overlooks is overlooked at every cut.",
+    RANKING_LIMIT,
     "If you can have a random sample of the rows labelled by a person, do: the share among them "
     "has a known error.",
 )
+LABELLED_LIMITS = (
+    "A few looks cannot exclude a few per cent of anomalies that hide among rows which look like "
+    "all others.",
+    "The labels tell of other rows only if they were chosen as suggested. Rows that were picked "
+    "for what they are make the share look larger, unless they were given as known.",
+    RANKING_LIMIT,
+)
+"""Once a person has looked at rows."""
 
 
 def _posterior(findings: Findings) -> str:
@@ -184,9 +195,8 @@ def _sensitivity(findings: Findings) -> str:
 def _rows(findings: Findings) -> str:
     rows = []
     for standout in findings.standouts:
-        parts = [f"{name} = {value:.4g} ({z:+.1f})" for name, value, z in standout.features]
         cells = [escape(standout.row), f"{standout.score:.2f}", percent(standout.probability)]
-        rows.append([*cells, escape("; ".join(parts)) or "–"])
+        rows.append([*cells, escape(feature_words(standout.features)) or "–"])
     heads = ["row", "consensus score", "probability", "what stands out"]
     table = _table(heads, rows, numeric={1, 2}, name="most_anomalous_rows")
     words = (
@@ -207,13 +217,12 @@ def _inspect(findings: Findings) -> str:
     has_ids = findings.origin.ids is not None
     rows = []
     for number, name, features in findings.to_inspect:
-        parts = [f"{column} = {value:.4g} ({z:+.1f})" for column, value, z in features]
         answer = (
             f'<select aria-label="Is row {number} an anomaly?"><option value=""></option>'
             '<option value="1">anomaly</option><option value="0">normal</option></select>'
         )
         named = [escape(name)] if has_ids else []
-        rows.append([number, *named, escape("; ".join(parts)) or "–", answer])
+        rows.append([number, *named, escape(feature_words(features)) or "–", answer])
     heads = ["row", *(["name of the row"] if has_ids else []), "what stands out", "anomaly"]
     words = (
         "A person who looks at some of these rows, from the top and as many as there is time for, "
@@ -226,7 +235,8 @@ def _inspect(findings: Findings) -> str:
 
 
 def _limits(findings: Findings) -> str:
-    items = "".join(f"<li>{escape(words)}</li>" for words in LIMITS)
+    limits = LABELLED_LIMITS if findings.n_known else LIMITS
+    items = "".join(f"<li>{escape(words)}</li>" for words in limits)
     return _section("What this method cannot tell", f'<ul class="plain">{items}</ul>')
 
 
