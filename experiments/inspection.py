@@ -25,7 +25,8 @@ def on_scores(
     consensus: np.ndarray, y: np.ndarray, fitted: GammaPosterior, variant: str, plan: dict[str, Any]
 ) -> Result:
     """Figures of the posterior at each number of labels of the plan, for each repeat."""
-    settings = plan["inspection"]
+    variant, _, part = variant.partition("-")
+    settings = plan["inspection"][part] if part else plan["inspection"]
     belief = start(consensus, fitted, variant)
     repeats = []
     for repeat in range(settings["repeats"]):

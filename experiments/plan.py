@@ -53,7 +53,8 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         "dose": dose | {"datasets": [], "separable": {"rows": 300, "features": 5}},
         "inspection": inspection
         | few
-        | {"labels": small["labels"], "made": inspection["made"] | small["made"]},
+        | {"labels": small["labels"], "made": inspection["made"] | small["made"]}
+        | {"thirty": inspection["thirty"] | few},
     }
 
 
@@ -98,10 +99,15 @@ def _dose_trials(plan: dict[str, Any]) -> Iterator[Trial]:
             yield Trial("dose", collection, dataset, str(repeat))
 
 
+def inspection_variants(plan: dict[str, Any]) -> list[str]:
+    """Ways of choosing rows, the ones with more repeats included."""
+    return plan["inspection"]["variants"] + plan["inspection"]["thirty"]["variants"]
+
+
 def _inspection_trials(plan: dict[str, Any]) -> Iterator[Trial]:
     for collection, part in plan["collections"].items():
         for dataset in part["datasets"]:
-            for variant in plan["inspection"]["variants"]:
+            for variant in inspection_variants(plan):
                 yield Trial("inspection", collection, dataset, variant)
     made = plan["inspection"]["made"]
     for ranking in made["rankings"]:

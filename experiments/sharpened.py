@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from experiments.markup import formatted, markdown
+from experiments.plan import inspection_variants
 from experiments.results import Results
 
 Row = dict[str, Any]
@@ -16,7 +17,7 @@ def inspection(results: Results) -> list[Row]:
     """Mean figures over the sets and repeats, by collection, way of choosing and labels."""
     rows = []
     for collection in results.plan["collections"]:
-        for variant in results.plan["inspection"]["variants"]:
+        for variant in inspection_variants(results.plan):
             found = _found(results, collection, variant)
             if not found:
                 continue
@@ -26,7 +27,8 @@ def inspection(results: Results) -> list[Row]:
             for n in results.plan["inspection"]["labels"]:
                 each = [r for f in found for repeat in f["repeats"] for r in repeat if r["n"] == n]
                 n_sets = sum(any(r["n"] == n for r in f["repeats"][0]) for f in found)
-                rows.append(_row(collection, variant, n, each, n_sets))
+                if each:
+                    rows.append(_row(collection, variant, n, each, n_sets))
     return rows
 
 
@@ -75,6 +77,7 @@ def labels_values(results: Results, made: dict[str, list[Row]]) -> dict[str, str
     return {
         "made_repeats": str(results.plan["inspection"]["made"]["repeats"]),
         "label_repeats": str(results.plan["inspection"]["repeats"]),
+        "thirty_repeats": str(results.plan["inspection"]["thirty"]["repeats"]),
         "table_labels": markdown(rows, columns),
         "table_labels_made": markdown(made["inspection_made"], cells),
         **{f"labels_{k}": v for k, v in _label_ratios(rows).items()},
@@ -84,11 +87,16 @@ def labels_values(results: Results, made: dict[str, list[Row]]) -> dict[str, str
 def _label_ratios(rows: list[Row]) -> dict[str, str]:
     """CRPS with thirty labels against that without, by collection."""
     found = {(row["collection"], row["method"], row["labels"]): row["crps"] for row in rows}
+    others = {
+        "fitted": ("gammaGMM, no labels", 0),
+        "prior": ("random", 0),
+        "plain": ("plain-thirty", 30),
+    }
     ratios = {}
     for group in ("paper", "pool"):
-        after = found.get((group, "random", 30))
-        for name, key in (("fitted", "gammaGMM, no labels"), ("prior", "random")):
-            before = found.get((group, key, 0))
-            ratio = after / before if after is not None and before else None
+        after = found.get((group, "random-thirty", 30))
+        for name, key in others.items():
+            other = found.get((group, *key))
+            ratio = after / other if after is not None and other else None
             ratios[f"{group}_{name}"] = formatted(ratio, ".2f")
     return ratios
