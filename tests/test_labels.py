@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.asking import expected_width, spread_evenly, suggest_rows
-from gammagmm.beliefs import CellLabels, GammaPrior, prior_belief
+from gammagmm.beliefs import N_CURVES, CellLabels, GammaPrior, prior_belief
 from gammagmm.betas import BetaMixture
 from gammagmm.curves import CurvePrior, Curves, rank_cells
 from gammagmm.datasets import load_demo
@@ -436,3 +438,21 @@ def test_counts_keep_what_was_told_apart(cells):
         np.testing.assert_array_equal(getattr(counts, field), expected)
     assert counts.n_anomalies == counts.n_normals == 2
     assert not CellLabels.none(3).known.any()
+
+
+def test_the_page_tells_the_prior_as_it_is():
+    page = (Path(__file__).parents[1] / "docs" / "labels.md").read_text(encoding="utf-8")
+    prior, gamma = CurvePrior(), GammaPrior(FITTED, GammaGMM().trust)
+    low, high = np.exp(prior.l_range)
+    told = [f"uniform between log {low:.2g} and log {high:.2g}"]
+    told.append(f"mean log {np.exp(prior.mean[0]):.2g}, deviation {prior.deviation[0]:g}")
+    told.append(f"(a flat curve) with probability {prior.p_flat:g}")
+    for name, mean, deviation in zip(
+        ("logit low", "(1 − low)"), prior.mean[1:], prior.deviation[1:], strict=True
+    ):
+        told.append(f"{name} | normal, mean {mean:g}, deviation {deviation:g}")
+    told.append(f"{gamma.trust:g} times the fitted posterior and {1 - gamma.trust:g} times")
+    told.append(f"Beta({gamma.a:g}, {gamma.b:g})")
+    told.append(f"{N_CURVES:,} points")
+    told.append(f"the power of {prior.label_weight:g}")
+    assert [words for words in told if words not in page] == []
