@@ -98,7 +98,7 @@ class TestSheet:
             (b"row,a,anomaly\n1,,1\n", "line 2: 'a' is '' here and 1 in the data"),
             (b"row,anomaly\n1,\xff\n", "is no CSV file in UTF-8"),
             (b'row,anomaly\n"1"x,1\n', "is no CSV file in UTF-8"),
-            (b"row,anomaly\n1,1\n3,0\n1,1\n", "line 4: row 1 comes twice"),
+            (b"row,anomaly\n1,1\n\n3,0\n1,1\n", "line 5: row 1 comes twice"),
         ],
     )
     def test_what_is_wrong_is_said_with_its_line(self, content, message, tmp_path):

@@ -149,6 +149,10 @@ class TestPosterior:
         assert posterior.sf(0.65) == 0.0
         assert posterior.interval(0.999999)[0] >= 0.15
         assert posterior.sample(1000, 0).min() >= 0.15
+        assert posterior.given(low=0.15, high=0.65).mean == pytest.approx(posterior.mean)
+        assert posterior.given(high=0.3).sf(0.3) == 0.0
+        with pytest.raises(ValueError, match="no probability"):
+            posterior.given(high=0.14)
         assert posterior.prob_zero == 0.0
 
     def test_no_anomaly_at_all_stays_possible_until_one_is_found(self, belief, cells):

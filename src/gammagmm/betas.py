@@ -78,7 +78,11 @@ class BetaMixture:
 
     def restrict(self, low: float, high: float) -> BetaMixture:
         """The mixture inside [low, high]; the weights keep the probability they have there."""
-        low, high = max(low, self.low), min(high, self.high)
+        if high < self.least or low > self.most:
+            return BetaMixture(*(np.empty(0),) * 3)
+        # What lies at `least` or `most` is inside with it.
+        low = self.low if low <= self.least else max(low, self.low)
+        high = self.high if high >= self.most else min(high, self.high)
         if self.span == 0.0 and low <= self.origin <= high:
             return self
         if self.span == 0.0 or not low < high:

@@ -1,4 +1,4 @@
-"""What ``gammagmm estimate`` does with the rows: fit, say the answer, write what was asked for."""
+"""What ``estimate`` and ``inspect`` do with the rows: fit, say the answer, write what is asked."""
 
 from __future__ import annotations
 

@@ -45,15 +45,17 @@ class Inspecting(Answers):
 
         "random" spreads them evenly over the ranks from a random start: safe whatever the
         detectors are worth. "adaptive" takes every third row so, and between them those whose
-        labels are expected to lower the variance of gamma most; it needs fewer labels where the
-        ranking is good, relies on the labels so far, and falls back to "random" once they say that
-        the ranking tells nothing. Rows that `update` was given are left out.
+        labels are expected to lower the variance of gamma most; it relies on the labels so far, and
+        falls back to "random" once they say that the ranking tells nothing. It is better where the
+        ranking is nearly perfect, and not on average. Rows that `update` was given are left out.
         """
         check_is_fitted(self)
         rows = self._unknown_rows(n, strategy)
         return suggest_rows(self._belief(), rows, n, strategy, as_generator(random_state))
 
-    def update(self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True) -> Any:
+    def update(
+        self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True
+    ) -> GammaPosterior:
         """The posterior of gamma once the `labels` (1 anomaly, 0 normal) of `rows` are known.
 
         `rows` are places of training rows, from 0 on. Labels add up: a second call with more
@@ -70,8 +72,8 @@ class Inspecting(Answers):
         if len(self.known_rows_):
             belief = self._belief()
             self.posterior_ = labelled_posterior(belief)
-            self._note_labels(belief)
             self._set_threshold()
+            self._note_labels(belief)
         return self.posterior_
 
     def expected_width(
@@ -124,12 +126,12 @@ class Inspecting(Answers):
         if n_told:
             said = f"{n_told} were not chosen at random: they count for themselves alone"
             notes.append(Note("labels", "known rows", said))
+        self.notes_ = [note for note in self.notes_ if note.step != "labels"] + notes
         if not belief.is_precise and belief.unknown.any():
             said = "the labels contradict the ranking: few curves agree with them, and the "
             said += "posterior is imprecise. Other detectors or columns may suit these data better"
-            notes.append(Note("labels", "ranking", said))
+            self.notes_.append(Note("labels", "ranking", said))
             warn_user(f"{said[0].upper()}{said[1:]}.", LabelsWarning)
-        self.notes_ = [note for note in self.notes_ if note.step != "labels"] + notes
 
     def _rows_to_cut(self, gamma: float) -> tuple[Any, float]:
         """The rows that are not known, or all where none is left, and their share of anomalies."""

@@ -103,7 +103,7 @@ SheetOut = Annotated[
     Path, Option("--out", help="The rows to look at, with an empty column anomaly.", metavar="CSV")
 ]
 HowMany = Annotated[int, Option("--n", help="Rows to look at.")]
-How = Annotated[str, Option("--strategy", help="random (safe) or adaptive (fewer labels).")]
+How = Annotated[str, Option("--strategy", help="random (safe) or adaptive (good rankings).")]
 Ask = Annotated[
     bool, Option("--ask", help="Ask row by row, here; saves each answer, goes on where it was.")
 ]

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gammagmm.errors import TableError
 from gammagmm.origin import Origin
 from gammagmm.outputs import spreadsheet_safe
@@ -26,8 +23,6 @@ NAMES = ("id", "name of the row")
 YES = frozenset({"1", "1.0", "yes", "y", "true", "anomaly"})
 NO = frozenset({"0", "0.0", "no", "n", "false", "normal"})
 MAX_BYTES = 100_000_000
-
-Rows = NDArray[np.int_]
 
 
 @dataclass(frozen=True)
@@ -75,8 +70,7 @@ def read_sheet(path: Path, X: Any, origin: Origin) -> Sheet:
     Its rows are found by their numbers; columns that it shares with the data must have the same
     values, so that a sheet of other data is not taken for one of these.
     """
-    lines = _read_lines(path)
-    heads = lines[0] if lines else []
+    (_, heads), *lines = _read_lines(path) or [(1, [])]
     # Columns of the data may have these names as well: ours are the first and the last.
     if ROW not in heads or ANSWER not in heads:
         raise TableError(
@@ -85,33 +79,33 @@ def read_sheet(path: Path, X: Any, origin: Origin) -> Sheet:
         )
     places = {origin.row_number(i): i for i in range(len(X))}
     shared = _shared_columns(heads, origin)
-    rows: list[int] = []
-    answers: list[int | None] = []
-    for number, cells in enumerate(lines[1:], start=2):
+    answers: dict[int, int | None] = {}
+    for number, cells in lines:
         where = f"{path}, line {number}"
         if len(cells) != len(heads):
             raise TableError(f"{where} has {len(cells)} cells, not {len(heads)}. Mend the line.")
         row = _place(cells[heads.index(ROW)], places, where)
-        if row in rows:
+        if row in answers:
             raise TableError(f"{where}: row {origin.row_number(row)} comes twice. Leave one.")
         _check_values(cells, X[row], shared, where)
         _check_name(cells, heads, row, origin, where)
-        rows.append(row)
-        answers.append(_answer(cells[-1 - heads[::-1].index(ANSWER)], where))
-    return Sheet(tuple(rows), tuple(answers))
+        answers[row] = _answer(cells[-1 - heads[::-1].index(ANSWER)], where)
+    return Sheet(tuple(answers), tuple(answers.values()))
 
 
-def _read_lines(path: Path) -> list[list[str]]:
+def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
+    """Number, from 1, and cells of each line that is not empty."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise TableError(f"{path} is larger than {MAX_BYTES:,} bytes. Give the sheet itself.")
         text = path.read_bytes().decode("utf-8-sig")
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        lines = [(reader.line_num, cells) for cells in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise TableError(f"{path} is no CSV file in UTF-8 ({error}). Save it as such.") from error
     except OSError as error:
         raise TableError(f"{path} cannot be read ({error.strerror}). Check the path.") from error
-    return [cells for cells in rows if any(cell.strip() for cell in cells)]
+    return [(number, cells) for number, cells in lines if any(cell.strip() for cell in cells)]
 
 
 def _shared_columns(heads: list[str], origin: Origin) -> dict[int, tuple[int, str]]:
