@@ -22,10 +22,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from gammagmm.backends import TorchRows
 from gammagmm.link import Constraints
-from gammagmm.mixture import start_labels, update
+from gammagmm.mixture import update
 from gammagmm.prior import MixturePrior
 from gammagmm.runs import fit_runs, plan_runs
 from gammagmm.scores import fit_scaler
+from gammagmm.starts import start_labels
 from gammagmm.statistics import start_statistics
 
 N_COMPONENTS = 100

@@ -25,10 +25,11 @@ from gammagmm.backends import NumpyRows, count_threads
 from gammagmm.datasets import data_folder
 from gammagmm.errors import MixtureConvergenceWarning
 from gammagmm.link import Constraints
-from gammagmm.mixture import fit_mixture, start_labels, update
+from gammagmm.mixture import fit_mixture, update
 from gammagmm.prior import MixturePrior
 from gammagmm.runs import fit_runs, plan_runs
 from gammagmm.scores import fit_scaler
+from gammagmm.starts import start_labels
 from gammagmm.statistics import start_statistics
 
 RESULTS = Path(__file__).parent / "results"

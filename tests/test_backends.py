@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from gammagmm.backends import NumpyRows, TorchRows, check_backend
 from gammagmm.errors import MixtureError
-from gammagmm.mixture import ascend, fit_mixture, restore, start_labels, update
+from gammagmm.mixture import ascend, fit_mixture, restore, update
 from gammagmm.prior import MixturePrior
+from gammagmm.starts import start_labels
 from gammagmm.statistics import block_statistics, start_statistics
 from tests.test_mixture import assert_same_parameters, sklearn_iteration, sklearn_start
 

@@ -4,8 +4,9 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from gammagmm.backends import NumpyRows
 from gammagmm.errors import MixtureConvergenceWarning
-from gammagmm.mixture import fit_mixture, restore, start_labels, update
+from gammagmm.mixture import fit_mixture, restore, update
 from gammagmm.prior import MixturePrior
+from gammagmm.starts import start_labels
 from gammagmm.statistics import start_statistics
 
 

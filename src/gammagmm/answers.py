@@ -80,7 +80,7 @@ class Answers(BaseEstimator):
         """Draw the four steps of the paper's Figure 1; returns the four axes."""
         from gammagmm.plots import plot_steps
 
-        check_is_fitted(self)
+        self._check_rows_here("plot_steps")
         return plot_steps(self, axes)
 
     def report(self, path: Any, X: ArrayLike | None = None, *, overwrite: bool = False) -> None:
@@ -91,8 +91,17 @@ class Answers(BaseEstimator):
         """
         from gammagmm.report import write_report
 
-        check_is_fitted(self)
+        self._check_rows_here("report")
         write_report(self, path, self._training_rows(X), overwrite=overwrite)
+
+    def _check_rows_here(self, question: str) -> None:
+        """Refuse a `question` that needs the training rows in memory where they are not."""
+        check_is_fitted(self)
+        if not isinstance(getattr(self, "decision_scores_", None), np.ndarray):
+            raise NotImplementedError(
+                f"{question} needs the training rows in memory, and they are in blocks on Dask: "
+                "fit on a sample of them for that."
+            )
 
     def _training_rows(self, X: ArrayLike | None) -> Array | None:
         """`X` checked against the rows that were fitted."""

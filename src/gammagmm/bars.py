@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Shown", "progress_bars", "working"]
+__all__ = ["Shown", "block_bar", "progress_bars", "working"]
 
 Shown = Callable[[str, str, float], Any]
 
@@ -42,6 +42,20 @@ def progress_bars(n_detectors: int, n_runs: int, quiet: bool = False) -> Iterato
             bar.update(detectors, description=words, advance=float(state != "started"))
 
         yield show
+
+
+@contextmanager
+def block_bar(n_blocks: int, quiet: bool = False) -> Iterator[Shown | None]:
+    """Callback that moves a bar of `n_blocks`; None where nobody looks."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        blocks = bar.add_task("labels", total=n_blocks)
+        yield lambda name, state, seconds: bar.advance(blocks)
 
 
 @contextmanager

@@ -13,19 +13,20 @@ from typing import Annotated, Any
 import typer
 
 import gammagmm.options as opt
+from gammagmm.errors import ClusterError
 from gammagmm.supervise import is_supervised, run_supervised
 
 app = typer.Typer(
     name="gammagmm",
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
     "Exit codes: 0 done, 1 a fault of this program, 2 bad input or usage, 3 the estimate exceeds "
-    "--fail-above or there is none, 130 stopped by Ctrl-C.",
+    "--fail-above or there is none, 4 the Dask cluster was lost, 130 stopped by Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 OUTPUTS = ("labels", "report", "posterior", "picture")
-SWITCHES = ("as_json", "fail_above", "force", "quiet")
+SWITCHES = ("as_json", "fail_above", "engine", "scheduler", "force", "quiet")
 INSPECTING = ("inspected", "known", "sheet", "n", "strategy", "ask")
 
 
@@ -54,6 +55,8 @@ def estimate(
     picture: opt.Picture = None,
     as_json: opt.AsJson = False,
     fail_above: opt.FailAbove = None,
+    engine: opt.Engine = "memory",
+    scheduler: opt.Scheduler = None,
     force: opt.Force = False,
     quiet: opt.Quiet = False,
     debug: opt.Debug = False,
@@ -73,6 +76,10 @@ def _estimate(options: dict[str, Any]) -> int:
 
     request = _request(options)
     check_request(request)
+    if request.engine == "dask":
+        from gammagmm.clustered import estimate_blocks
+
+        return estimate_blocks(request, _echo)
     prepared, origin = read_rows(request)
     # Only now, so that a bad file is refused without the seconds that this takes to load.
     from gammagmm.command import fit_and_tell
@@ -242,6 +249,9 @@ def _short_errors(debug: bool) -> Iterator[None]:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, ClusterError):
+            _tell_two(*_what_and_todo(error))
+            raise typer.Exit(4) from None
         what = f"this should not have happened: {type(error).__name__}: {error}"
         _tell_two(what.rstrip("."), "Run it again with --debug and report what it prints.")
         raise typer.Exit(1) from None

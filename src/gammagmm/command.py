@@ -28,7 +28,16 @@ from gammagmm.wording import (
     terminal_safe,
 )
 
-__all__ = ["FAILED_ABOVE", "answer", "fit_and_tell", "inspect_and_tell"]
+__all__ = [
+    "FAILED_ABOVE",
+    "answer",
+    "fit",
+    "fit_and_tell",
+    "inspect_and_tell",
+    "judge",
+    "say",
+    "write_posterior",
+]
 
 FAILED_ABOVE = 3
 """Exit code where the mean exceeds ``--fail-above``."""
@@ -44,13 +53,13 @@ def fit_and_tell(
     # Before the work, so that a wrong sheet is refused at once.
     sheets = ((request.inspected, True), (request.known, False))
     answers = [(read_answers(path, X, origin), how) for path, how in sheets if path is not None]
-    estimator = _fit(request, X, origin, echo)
+    estimator = fit(request, X, origin, echo)
     for given, at_random in answers:
         estimator.update(*given, at_random=at_random)
     told = answer_json(estimator, origin) if request.as_json else answer(estimator, origin)
     say(told)
     _write(request, estimator, X, origin)
-    return estimator, _judge(request, estimator.posterior_, echo)
+    return estimator, judge(request, estimator.posterior_, echo)
 
 
 def inspect_and_tell(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -> None:
@@ -59,7 +68,7 @@ def inspect_and_tell(request: Request, X: Any, origin: Origin, echo: Callable[[s
     if request.ask and not request.force and path.exists():
         read_sheet(path, X, origin)  # before the work, so that a wrong one is refused at once
     inspection = Inspection(
-        estimator=_fit(request, X, origin, echo),
+        estimator=fit(request, X, origin, echo),
         X=X,
         origin=origin,
         path=path,
@@ -87,7 +96,7 @@ def say(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _judge(request: Request, posterior: Any, echo: Callable[[str], None]) -> int:
+def judge(request: Request, posterior: Any, echo: Callable[[str], None]) -> int:
     """Exit code by ``--fail-above``; an answer that is none does not pass."""
     if request.fail_above is None:
         return 0
@@ -101,7 +110,7 @@ def _judge(request: Request, posterior: Any, echo: Callable[[str], None]) -> int
     return 0
 
 
-def _fit(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -> Any:
+def fit(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -> Any:
     """The fitted estimator; warnings and notes go to standard error, a line each."""
     detectors = _detectors(request.parameters.get("detectors", "classic"))
     parameters = request.parameters | {"detectors": detectors}
@@ -173,14 +182,19 @@ def _write(request: Request, estimator: Any, X: Any, origin: Origin) -> None:
     """The files that were asked for, each whole or not at all."""
     if request.labels:
         write_document(labels_csv(estimator, origin), request.labels, request.force)
-    if request.posterior:
-        estimator.posterior_.save(request.posterior, overwrite=request.force)
+    write_posterior(request, estimator.posterior_)
     if request.report:
         from gammagmm.report import write_report
 
         with working("report", request.quiet):
             write_report(estimator, request.report, X, origin, request.force)
+
+
+def write_posterior(request: Request, posterior: Any) -> None:
+    """The posterior as JSON and as a picture, where that was asked for."""
+    if request.posterior:
+        posterior.save(request.posterior, overwrite=request.force)
     if request.picture:
         from gammagmm.plots import save_picture
 
-        save_picture(estimator.posterior_, request.picture, request.force)
+        save_picture(posterior, request.picture, request.force)

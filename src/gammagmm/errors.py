@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gammagmm.convergence import MixtureConvergenceWarning
 
 __all__ = [
+    "ClusterError",
     "DetectorError",
     "DetectorWarning",
     "GammaGMMWarning",
@@ -23,6 +24,16 @@ __all__ = [
     "TableError",
     "UnsolvedRunsWarning",
 ]
+
+
+class ClusterError(RuntimeError):
+    """The Dask cluster that the rows live on is gone, or its workers died again and again.
+
+    Examples
+    --------
+    >>> issubclass(ClusterError, RuntimeError)
+    True
+    """
 
 
 class DetectorError(ValueError):

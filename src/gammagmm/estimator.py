@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._checks import as_generator, warn_user
+from gammagmm.blocks import is_blocks
+from gammagmm.blockwise import Blockwise
 from gammagmm.detectors import FitSettings, fit_detectors, given_scores
 from gammagmm.errors import Note
 from gammagmm.frames import index_of
-from gammagmm.inspecting import Inspecting
 from gammagmm.labels import KnownRows
 from gammagmm.link import Constraints
 from gammagmm.parameters import check_parameters, fit_rows
@@ -20,7 +21,14 @@ from gammagmm.posterior import combine_runs
 from gammagmm.presets import resolve_detectors
 from gammagmm.prior import MixturePrior
 from gammagmm.progress import tell
-from gammagmm.runs import RunSettings, describe_runs, fit_runs, plan_runs, solved_posteriors
+from gammagmm.runs import (
+    Run,
+    RunSettings,
+    describe_runs,
+    fit_runs,
+    plan_runs,
+    solved_posteriors,
+)
 from gammagmm.scores import fit_scaler, keep_usable, left_out_notes
 
 __all__ = ["GammaGMM"]
@@ -29,7 +37,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int_]
 
 
-class GammaGMM(Inspecting):
+class GammaGMM(Blockwise):
     """Posterior of the share of anomalies in unlabelled data, and labels by it.
 
     Implements gammaGMM (Perini, Bürkner, Klami: "Estimating the Contamination Factor's
@@ -171,27 +179,34 @@ class GammaGMM(Inspecting):
     def fit(self, X: ArrayLike, y: Any = None) -> GammaGMM:
         """Score the rows of `X` (n_rows, n_features), fit the mixtures, derive the posterior.
 
-        With ``detectors="precomputed"`` the columns of `X` are the raw scores; `y` is ignored.
+        With ``detectors="precomputed"`` the columns of `X` are the raw scores; `y` is ignored. `X`
+        may be a dask array or data frame: every detector is then fitted on a sample of
+        `max_fit_rows` rows, and the rows and their scores stay where Dask has them.
         """
         constraints = check_parameters(self)
-        index = index_of(X)
+        fit_rows = self._fit_blocks if is_blocks(X) else self._fit_memory
+        self.runs_ = fit_rows(X, constraints)
+        self.posterior_ = self.fitted_posterior_ = combine_runs(solved_posteriors(self.runs_))
+        self.known_rows_ = KnownRows.none()
+        self._report_runs(constraints)
+        self._set_threshold()
+        self.index_ = index_of(X)
+        return self
+
+    def _fit_memory(self, X: ArrayLike, constraints: Constraints) -> tuple[Run, ...]:
+        """Scores, score space and runs of the rows of `X`, all of them in memory."""
         X = self._check_rows(X, reset=True)
+        self._blocks = self._ranks = None
         detector_rng, run_rng = as_generator(self.random_state).spawn(2)
         self.scores_ = self._fit_scores(X, detector_rng)
         self.scaler_ = fit_scaler(self.scores_)
         self.score_space_ = self.scaler_.transform(self.scores_)
+        self.decision_scores_ = self.score_space_.mean(axis=1)
         settings = self._run_settings(constraints)
         budget = (self.n_runs, self.max_restarts)
         with tell(self.progress, self.verbose, "mixtures", self.n_runs) as progress:
             settings = replace(settings, progress=progress)
-            self.runs_ = fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
-        self.posterior_ = self.fitted_posterior_ = combine_runs(solved_posteriors(self.runs_))
-        self.decision_scores_ = self.score_space_.mean(axis=1)
-        self.known_rows_ = KnownRows.none()
-        self._report_runs(constraints)
-        self._set_threshold()
-        self.index_ = index
-        return self
+            return fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
 
     def fit_predict(self, X: ArrayLike, y: Any = None) -> Labels:
         """Labels of the training rows: 1 anomaly, 0 normal."""
@@ -216,13 +231,9 @@ class GammaGMM(Inspecting):
         return usable.scores
 
     def _run_settings(self, constraints: Constraints) -> RunSettings:
-        options = {
-            name: getattr(self, name)
-            for name in ("n_draws", "max_iter", "tol", "backend", "device")
-        }
         prior = self.mixture_prior or MixturePrior()
         settings, notes = plan_runs(
-            self.score_space_, constraints, prior, self.n_components, **options
+            self.score_space_, constraints, prior, self.n_components, **self._run_options()
         )
         self.notes_ += notes
         return settings

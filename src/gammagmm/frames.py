@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gammagmm.errors import MissingExtraError
-from gammagmm.threshold import training_probability
+from gammagmm.threshold import is_anomaly, probability_at, training_probability
 
-__all__ = ["index_of", "row_frame"]
+__all__ = ["block_frame", "index_of", "row_frame"]
+
+Array = NDArray[np.float64]
+
+COLUMNS = ("score", "probability", "label")
 
 
 def index_of(X: Any) -> Any:
@@ -23,6 +28,30 @@ def row_frame(estimator: Any) -> Any:
     Columns: consensus score, probability, label, and each detector's raw score under its name.
     The index is that of the DataFrame the estimator was fitted on.
     """
+    consensus, probability = estimator.decision_scores_, training_probability(estimator)
+    answers = (consensus, probability, estimator.labels_)
+    return _frame(answers, estimator.scores_, estimator.detector_names_, estimator.index_)
+
+
+def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:
+    """The same for a block of rows with raw `scores` (n, M); `first` is its first row's number.
+
+    `answers` are the fit's scaler, ranks, posterior, threshold and names; `source` has the index.
+    """
+    import pandas as pd
+
+    scaler, ranks, posterior, threshold, names = answers
+    consensus = scaler.transform(scores).mean(axis=1)
+    probability = probability_at(posterior, ranks.shares_at_least(consensus))
+    labels = is_anomaly(consensus, threshold)
+    index = index_of(source)
+    if index is None or index.equals(pd.RangeIndex(len(index))):  # one that says nothing
+        index = pd.RangeIndex(first, first + len(scores))
+    return _frame((consensus, probability, labels), scores, names, index)
+
+
+def _frame(answers: tuple[Any, Any, Any], scores: Array, names: list[str], index: Any) -> Any:
+    """Consensus scores, probabilities and labels, then raw scores (n, M), as a DataFrame."""
     try:
         import pandas as pd
     except ModuleNotFoundError as error:
@@ -30,9 +59,6 @@ def row_frame(estimator: Any) -> Any:
             raise
         message = "to_frame needs pandas: pip install pandas."
         raise MissingExtraError(message, name="pandas") from None
-    consensus = estimator.decision_scores_
-    answers = np.column_stack([consensus, training_probability(estimator)])
-    frame = pd.DataFrame(answers, index=estimator.index_, columns=["score", "probability"])
-    frame["label"] = estimator.labels_
-    raw = pd.DataFrame(estimator.scores_, index=frame.index, columns=estimator.detector_names_)
+    frame = pd.DataFrame(dict(zip(COLUMNS, answers, strict=True)), index=index)
+    raw = pd.DataFrame(scores, index=frame.index, columns=names)
     return pd.concat([frame, raw.add_prefix("score_")], axis=1)

@@ -6,7 +6,6 @@ from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._checks import as_generator, check_count, check_probability, warn_user
 from gammagmm.answers import Answers
@@ -49,7 +48,7 @@ class Inspecting(Answers):
         falls back to "random" once they say that the ranking tells nothing. It is better where the
         ranking is nearly perfect, and not on average. Rows that `update` was given are left out.
         """
-        check_is_fitted(self)
+        self._check_rows_here("suggest")
         rows = self._unknown_rows(n, strategy)
         return suggest_rows(self._belief(), rows, n, strategy, as_generator(random_state))
 
@@ -64,7 +63,7 @@ class Inspecting(Answers):
         incidents, say) are given with ``at_random=False``: they count for themselves and say
         nothing of others, since taken for a sample they would bias it.
         """
-        check_is_fitted(self)
+        self._check_rows_here("update")
         if not isinstance(at_random, bool):
             raise TypeError(f"at_random must be True or False, got {at_random!r}.")
         n_rows = len(self.decision_scores_)
@@ -90,7 +89,7 @@ class Inspecting(Answers):
         with the width of ``posterior_.interval(mass)`` to decide whether to go on; before the
         first, that is the fit's own interval, on which `update` hardly relies.
         """
-        check_is_fitted(self)
+        self._check_rows_here("expected_width")
         check_probability("mass", mass)
         unknown = self._unknown_rows(n, strategy)
         belief, rng = self._belief(), as_generator(random_state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,32 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln
-from threadpoolctl import threadpool_limits
 
 from gammagmm._checks import as_generator, check_count, check_positive, check_rows
 from gammagmm.backends import Rows, check_backend, place_rows
 from gammagmm.convergence import MixtureConvergenceWarning
 from gammagmm.errors import MixtureError
 from gammagmm.prior import MixturePrior, ResolvedPrior
+from gammagmm.starts import start_labels
 from gammagmm.statistics import Statistics, pairs, start_statistics, unpack_moments
 
 __all__ = [
+    "Ascent",
     "Mixture",
     "Parameters",
     "State",
     "ascend",
+    "begin",
     "fit_mixture",
     "restore",
-    "start_labels",
     "update",
 ]
 
 Array = NDArray[np.float64]
-
-# The start of more rows than this is the k-means of a random subset of so many.
-START_ROWS = 200_000
-
-_ONE_KMEANS = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -70,6 +65,42 @@ class State:
     parameters: Parameters
     coefficients: Array  # (K, n_features): expected log density is phi(s) . coefficients
     elbo: float
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """A coordinate ascent under way: each step takes the statistics of its coefficients."""
+
+    state: State
+    prior: ResolvedPrior
+    max_iter: int
+    tol: float
+    elbo: float = -np.inf
+    n_iter: int = 0
+    converged: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the bound has settled, or the iterations are spent."""
+        return self.converged or self.n_iter >= self.max_iter
+
+    def step(self, statistics: Statistics) -> Ascent:
+        """The ascent after one more iteration."""
+        state = update(statistics, self.prior)
+        if not np.isfinite(state.elbo):
+            raise MixtureError("The mixture's bound is not finite: scale the columns alike.")
+        return replace(
+            self,
+            state=state,
+            elbo=state.elbo,
+            n_iter=self.n_iter + 1,
+            converged=bool(abs(state.elbo - self.elbo) < self.tol),
+        )
+
+    def mixture(self) -> Mixture:
+        """What has been reached, in the coordinates of the score space."""
+        parameters = vars(restore(self.state.parameters, self.prior))
+        return Mixture(**parameters, elbo=self.elbo, n_iter=self.n_iter, converged=self.converged)
 
 
 def fit_mixture(
@@ -141,16 +172,15 @@ def ascend(
 
     `rows` and `start` are of whitened rows; the mixture is in the coordinates of the score space.
     """
-    state, elbo = update(start, prior), -np.inf
-    n_iter, converged = 0, False
-    while n_iter < max_iter and not converged:
-        state = update(rows.statistics(state.coefficients), prior)
-        if not np.isfinite(state.elbo):
-            raise MixtureError("The mixture's bound is not finite: scale the columns alike.")
-        converged = abs(state.elbo - elbo) < tol
-        n_iter, elbo = n_iter + 1, state.elbo
-    parameters = vars(restore(state.parameters, prior))
-    return Mixture(**parameters, elbo=elbo, n_iter=n_iter, converged=converged)
+    ascent = begin(start, prior, max_iter, tol)
+    while not ascent.is_done:
+        ascent = ascent.step(rows.statistics(ascent.state.coefficients))
+    return ascent.mixture()
+
+
+def begin(start: Statistics, prior: ResolvedPrior, max_iter: int, tol: float) -> Ascent:
+    """The ascent from the statistics of a start, before its first step."""
+    return Ascent(update(start, prior), prior, max_iter, tol)
 
 
 def restore(parameters: Parameters, prior: ResolvedPrior) -> Parameters:
@@ -160,39 +190,6 @@ def restore(parameters: Parameters, prior: ResolvedPrior) -> Parameters:
         means=parameters.means @ prior.factor.T,
         covariances=prior.factor @ parameters.covariances @ prior.factor.T,
     )
-
-
-def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Cluster of each row by one k-means (n_init=1), with no more clusters than distinct rows."""
-    from sklearn.cluster import KMeans
-
-    # Deviation D12: past START_ROWS rows, k-means sees a random subset; the other rows go to the
-    # nearest centre.
-    Z = _comparable(Z)
-    subset = Z if len(Z) <= START_ROWS else Z[rng.choice(len(Z), START_ROWS, replace=False)]
-    n_clusters = min(n_components, count_distinct(subset, n_components))
-    seed = int(rng.integers(2**31 - 1))
-    # One thread: the order in which threads add would decide ties between centres. One k-means at a
-    # time: each sets the process's BLAS threads, and sets them back to what it found.
-    with _ONE_KMEANS, threadpool_limits(limits=1, user_api="openmp"):
-        kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(subset)
-        labels: NDArray[np.intp] = kmeans.labels_ if subset is Z else kmeans.predict(Z)
-    return labels
-
-
-def _comparable(Z: Array) -> Array:
-    """`Z`, moved and scaled if the squares of its differences are no normal numbers."""
-    spread = float(np.ptp(Z, axis=0).max())
-    return Z if 1e-100 < spread < 1e100 or spread == 0.0 else (Z - Z[0]) / spread
-
-
-def count_distinct(Z: Array, enough: int) -> int:
-    """About the number of rows that k-means can tell apart, up to `enough`."""
-    # k-means compares squared distances: nearer than 1e-7 of the spread, rows are the same to it.
-    spread = float(np.ptp(Z, axis=0).max())
-    cells = np.round((Z - Z[0]) / spread, 7) if spread > 0.0 else np.zeros_like(Z[:1])
-    few = len(np.unique(cells[: 4 * enough], axis=0))
-    return few if few >= enough else len(np.unique(cells, axis=0))
 
 
 def update(statistics: Statistics, prior: ResolvedPrior) -> State:

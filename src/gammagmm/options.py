@@ -15,6 +15,7 @@ __all__ = [
     "Debug",
     "Detectors",
     "Drop",
+    "Engine",
     "FailAbove",
     "Force",
     "HighGamma",
@@ -34,6 +35,7 @@ __all__ = [
     "Quiet",
     "ReportOut",
     "Runs",
+    "Scheduler",
     "Seed",
     "SheetOut",
     "Trust",
@@ -86,6 +88,13 @@ FailAbove = Annotated[
 ]
 Force = Annotated[bool, Option("--force", help="Replace files that exist.")]
 Quiet = Annotated[bool, Option("--quiet", help="No progress bars and no notes.")]
+Engine = Annotated[
+    str, Option(help="memory, or dask for Parquet files that do not fit: labels go to a folder.")
+]
+Scheduler = Annotated[
+    str | None,
+    Option(help="Address of a Dask cluster; a local one otherwise.", metavar="ADDRESS"),
+]
 Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 Trust = Annotated[
     float,

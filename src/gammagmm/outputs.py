@@ -70,21 +70,27 @@ def answer_json(estimator: Any, origin: Origin) -> str:
         name: None if value != value else value
         for name, value in estimator.posterior_.summary().items()
     }
-    flagged = estimator.labels_.nonzero()[0].tolist()
+    flagged = _flagged(estimator)
     data = {
         "source": origin.name,
         "posterior": posterior,
         "inspected": _inspected(estimator),
         "n_rows": len(estimator.labels_),
-        "n_flagged": len(flagged),
+        "n_flagged": int(estimator.labels_.sum()),
         "threshold": estimator.threshold_,
-        "flagged_rows": [origin.row_number(i) for i in flagged],
-        "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged],
+        "flagged_rows": None if flagged is None else [origin.row_number(i) for i in flagged],
+        "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged or ()],
         "truth": _truth(estimator, origin),
         "detectors": [_detector(info, estimator) for info in estimator.detector_info_],
         "notes": [vars(note) for note in [*origin.notes, *estimator.notes_]],
     }
     return json.dumps(data, indent=2, allow_nan=False)
+
+
+def _flagged(estimator: Any) -> list[int] | None:
+    """Places of the rows with the label 1, where the rows are in memory."""
+    labels = estimator.labels_
+    return labels.nonzero()[0].tolist() if isinstance(labels, np.ndarray) else None
 
 
 def _inspected(estimator: Any) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from gammagmm.presets import MIN_ROWS
 from gammagmm.prior import MixturePrior
 from gammagmm.progress import check_progress
 
-__all__ = ["AUTO_FIT_ROWS", "check_parameters", "fit_rows"]
+__all__ = ["AUTO_FIT_ROWS", "check_blocks", "check_parameters", "check_trust", "fit_rows"]
 
 AUTO_FIT_ROWS = 20_000
 """What ``max_fit_rows="auto"`` means."""
@@ -33,6 +33,17 @@ def check_parameters(estimator: Any) -> Constraints:
     if not isinstance(prior, MixturePrior | None):
         raise TypeError(f"mixture_prior must be a MixturePrior or None, got {prior!r}.")
     return Constraints(estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma)
+
+
+def check_blocks(estimator: Any) -> None:
+    """Refuse what a `GammaGMM` cannot do with rows in blocks on Dask."""
+    if estimator.backend != "numpy":
+        raise ValueError(f"backend={estimator.backend!r} needs rows in memory, X is Dask's.")
+    if estimator.max_fit_rows is None:
+        raise ValueError(
+            "max_fit_rows=None would bring all rows of Dask's to one place: give a number, or "
+            f"'auto' for {AUTO_FIT_ROWS}."
+        )
 
 
 def check_trust(trust: Any) -> None:

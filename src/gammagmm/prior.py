@@ -94,10 +94,14 @@ class MixturePrior:
         >>> MixturePrior("identity").resolve(np.zeros((5, 2))).degrees_of_freedom
         2.0
         """
-        n_detectors = Z.shape[1]
+        return self.resolve_covariance(np.atleast_2d(np.cov(Z.T)))
+
+    def resolve_covariance(self, empirical: Array) -> ResolvedPrior:
+        """The same from the covariance (n_detectors, n_detectors) of the score space."""
+        n_detectors = len(empirical)
         freedom = n_detectors if self.degrees_of_freedom is None else self.degrees_of_freedom
         self._check(freedom, n_detectors)
-        scale = self._scale_matrix(Z)
+        scale = self._scale_matrix(empirical)
         # Deviation D3: two detectors with the same scores, or fewer rows than detectors, make the
         # empirical covariance singular, and with it the covariance of every empty component.
         ridge = self.reg_covar * (float(np.trace(scale)) / n_detectors or 1.0)
@@ -123,14 +127,14 @@ class MixturePrior:
                 f"{n_detectors - 1}, got {freedom!r}."
             )
 
-    def _scale_matrix(self, Z: Array) -> Array:
-        n_detectors = Z.shape[1]
+    def _scale_matrix(self, empirical: Array) -> Array:
+        n_detectors = len(empirical)
         if not isinstance(self.covariance, str):
             return _check_scale_matrix(self.covariance, n_detectors)
         if self.covariance == "identity":
             return np.eye(n_detectors)
         if self.covariance == "empirical":
-            return np.atleast_2d(np.cov(Z.T))
+            return empirical
         raise ValueError(
             "mixture_prior.covariance must be 'empirical', 'identity' or an array, "
             f"got {self.covariance!r}."

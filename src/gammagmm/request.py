@@ -18,6 +18,16 @@ from gammagmm.tables import read_raw
 __all__ = ["Request", "check_request", "read_rows"]
 
 PICTURES = (".png", ".svg", ".pdf")
+ENGINES = ("memory", "dask")
+# What --engine dask takes of the options that need all rows at once.
+NEEDS_MEMORY: dict[str, tuple[str | None, ...]] = {
+    "report": (None,),
+    "inspected": (None,),
+    "known": (None,),
+    "truth": (None,),
+    "missing": ("error", "drop"),
+    "categories": ("error",),
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,8 @@ class Request:
     ask: bool = False
     as_json: bool = False
     fail_above: float | None = None
+    engine: str = "memory"
+    scheduler: str | None = None  # address of a Dask scheduler
     force: bool = False
     quiet: bool = False
 
@@ -58,6 +70,7 @@ def check_request(request: Request) -> None:
     """Refuse what could not be read or written before the work, not after it."""
     if "-" in request.paths and len(request.paths) > 1:
         raise TableError("Standard input (-) cannot be read beside files. Give one or the other.")
+    _check_engine(request)
     _check_outputs(request)
     for path in request.sheets:
         if not path.is_file():
@@ -72,10 +85,27 @@ def check_request(request: Request) -> None:
         raise ValueError(f"--fail-above must lie between 0 and 1, got {request.fail_above}.")
 
 
+def _check_engine(request: Request) -> None:
+    """Refuse an unknown engine, and what Dask's cannot do."""
+    if request.engine not in ENGINES:
+        raise ValueError(f"--engine must be memory or dask, got {request.engine!r}.")
+    if request.engine == "memory":
+        if request.scheduler is not None:
+            raise ValueError("--scheduler is the address of a Dask cluster. Add --engine dask.")
+        return
+    asked = vars(request) | vars(request.choices)
+    for name, usual in NEEDS_MEMORY.items():
+        if asked[name] not in usual:
+            option = f"--{name}" if usual == (None,) else f"--{name} {asked[name]}"
+            raise ValueError(f"{option} needs the rows in memory. Leave out --engine dask, or it.")
+
+
 def _check_outputs(request: Request) -> None:
     for path in request.outputs:
+        is_folder = request.engine == "dask" and path == request.labels and path.is_dir()
         # A sheet with some answers is gone on with.
-        _check_output(path, request.force or (request.ask and path == request.sheet))
+        is_taken = not (request.force or (request.ask and path == request.sheet))
+        _check_output(path, not is_taken, is_folder)
     places = [path.resolve() for path in request.outputs]
     if len(set(places)) < len(places):
         raise ValueError("Two outputs have the same name. Give each a name of its own.")
@@ -88,13 +118,13 @@ def _check_outputs(request: Request) -> None:
         raise ValueError(f"{request.picture} is no name of a picture. End it in {endings}.")
 
 
-def _check_output(path: Path, force: bool) -> None:
+def _check_output(path: Path, force: bool, is_folder: bool) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
         raise ValueError(f"{path} cannot be written: {folder} is no folder. Make it first.")
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{folder} may not be written to. Give another folder than {path}'s.")
-    if path.exists() and not path.is_file():
+    if path.exists() and not path.is_file() and not is_folder:
         raise ValueError(f"{path} is no plain file. Give another name.")
     if os.path.lexists(path) and not force:
         raise ValueError(f"{path} exists already. Pass --force to replace it.")

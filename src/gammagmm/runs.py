@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -19,11 +21,12 @@ from gammagmm.errors import (
     UnsolvedRunsWarning,
 )
 from gammagmm.link import Constraints, solve_link
-from gammagmm.mixture import START_ROWS, Mixture, ascend, start_labels
+from gammagmm.mixture import Mixture, ascend
 from gammagmm.ordering import Components, order_components
 from gammagmm.posterior import GammaPosterior, run_posterior
 from gammagmm.prior import MixturePrior, ResolvedPrior
 from gammagmm.progress import Progress, quiet
+from gammagmm.starts import START_ROWS, start_labels
 from gammagmm.statistics import start_statistics
 
 __all__ = [
@@ -32,11 +35,16 @@ __all__ = [
     "describe_runs",
     "fit_run",
     "fit_runs",
+    "make_run",
     "plan_runs",
+    "settle_runs",
     "solved_posteriors",
+    "start_runs",
 ]
 
 Array = NDArray[np.float64]
+Start: TypeAlias = tuple[np.random.Generator, int]
+"""The stream of a run, and how many of its starts had no solution."""
 
 
 @dataclass(frozen=True)
@@ -99,23 +107,36 @@ class Run:
         return float(self.components.alpha[0] / self.components.alpha.sum())
 
 
+FitStarts: TypeAlias = Callable[[RunSettings, list[Start]], list[Run]]
+
+
 def plan_runs(
     Z: Array, constraints: Constraints, prior: MixturePrior, n_components: int, **options: Any
 ) -> tuple[RunSettings, list[Note]]:
     """Settings as the score space `Z` (n, M) allows them, and a note of each thing that changed."""
-    n_rows, resolved = len(Z), prior.resolve(Z)
+    return settle_runs(len(Z), prior.resolve(Z), constraints, n_components, **options)
+
+
+def settle_runs(
+    n_rows: int,
+    prior: ResolvedPrior,
+    constraints: Constraints,
+    n_components: int,
+    **options: Any,
+) -> tuple[RunSettings, list[Note]]:
+    """The same for `n_rows` rows whose `prior` is known in numbers."""
     possible = n_components if n_rows >= n_components else n_rows - 1
     notes = []
     if possible < n_components:
         message = f"lowered from {n_components} to {possible}: there are {n_rows} rows"
         notes.append(Note("mixture", "n_components", message))
-    if resolved.is_regularised:
+    if prior.is_regularised:
         message = f"covariance prior singular: {prior.reg_covar} of its mean added to the diagonal"
         notes.append(Note("mixture", "mixture_prior", message))
     if n_rows > START_ROWS:
         message = f"k-means of {START_ROWS} random rows, the others put to the nearest centre"
         notes.append(Note("mixture", "start", message))
-    return RunSettings(constraints, resolved, possible, **options), notes
+    return RunSettings(constraints, prior, possible, **options), notes
 
 
 def fit_runs(
@@ -131,12 +152,20 @@ def fit_runs(
     generator of its own, so that the answer does not depend on `n_jobs`. The progress of the
     settings hears of each run when it has ended, and again when it is started anew.
     """
+    n_callers = min(effective_n_jobs(n_jobs), budget[0])
+    rows = place_rows(settings.prior.whiten(Z), settings.backend, settings.device, n_callers)
+    fit_starts = partial(_fit_starts, Z, rows, n_jobs)
+    return start_runs(fit_starts, settings, budget, rng)
+
+
+def start_runs(
+    fit_starts: FitStarts, settings: RunSettings, budget: tuple[int, int], rng: np.random.Generator
+) -> tuple[Run, ...]:
+    """The runs that `fit_starts` gives, unsolved ones started anew while the restarts last."""
     # Deviation D9: the published script fits the detectors anew as well.
     n_runs, n_restarts_left = budget
     streams = rng.spawn(n_runs)
-    n_callers = min(effective_n_jobs(n_jobs), n_runs)
-    rows = place_rows(settings.prior.whiten(Z), settings.backend, settings.device, n_callers)
-    runs = _fit_starts(Z, rows, settings, [(stream, 0) for stream in streams], n_jobs)
+    runs = fit_starts(settings, [(stream, 0) for stream in streams])
     while n_restarts_left > 0:
         unsolved = [i for i, run in enumerate(runs) if run.status == "unsolved"][:n_restarts_left]
         if not unsolved:
@@ -144,7 +173,7 @@ def fit_runs(
         starts = [(streams[i], runs[i].n_restarts + 1) for i in unsolved]
         for i in unsolved:
             settings.progress(f"run {i + 1}", "started", 0.0)
-        fitted = _fit_starts(Z, rows, replace(settings, progress=quiet), starts, n_jobs)
+        fitted = fit_starts(replace(settings, progress=quiet), starts)
         for i, run in zip(unsolved, fitted, strict=True):
             runs[i] = run
         n_restarts_left -= len(unsolved)
@@ -152,11 +181,7 @@ def fit_runs(
 
 
 def _fit_starts(
-    Z: Array,
-    rows: Rows,
-    settings: RunSettings,
-    starts: list[tuple[np.random.Generator, int]],
-    n_jobs: int | None,
+    Z: Array, rows: Rows, n_jobs: int | None, settings: RunSettings, starts: list[Start]
 ) -> list[Run]:
     # The callback stays here: a worker in another process could not call it.
     sent = replace(settings, progress=quiet)
@@ -179,10 +204,10 @@ def fit_run(
     labels = start_labels(Z, settings.n_components, start_rng)
     start = start_statistics(rows.Z, labels, settings.n_components)
     mixture = ascend(rows, start, settings.prior, settings.max_iter, settings.tol)
-    return _make_run(mixture, settings, draw_rng, n_restarts)
+    return make_run(mixture, settings, draw_rng, n_restarts)
 
 
-def _make_run(
+def make_run(
     mixture: Mixture, settings: RunSettings, rng: np.random.Generator, n_restarts: int = 0
 ) -> Run:
     """The record of a fitted `mixture`: its order, link and posterior."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,18 @@ from gammagmm._checks import warn_user
 from gammagmm.detectors import DetectorInfo, FittedDetectors, Status
 from gammagmm.errors import DetectorError, DetectorWarning, Note
 
-__all__ = ["LOG_OFFSET", "ScoreScaler", "fit_scaler", "keep_usable", "left_out_notes"]
+__all__ = [
+    "LOG_OFFSET",
+    "LogMoments",
+    "ScoreRange",
+    "ScoreScaler",
+    "fit_scaler",
+    "judge_detectors",
+    "keep_usable",
+    "left_out_notes",
+    "log_moments",
+    "score_range",
+]
 
 Array = NDArray[np.float64]
 
@@ -54,27 +66,100 @@ def fit_scaler(scores: Array) -> ScoreScaler:
     return ScoreScaler(minimum, logs.mean(axis=0), logs.std(axis=0))
 
 
+@dataclass(frozen=True)
+class LogMoments:
+    """Count, means (M,) and scatter (M, M) about them of log scores; blocks of rows add."""
+
+    n_rows: int
+    mean: Array
+    scatter: Array
+
+    def __add__(self, other: LogMoments) -> LogMoments:
+        n_rows = self.n_rows + other.n_rows
+        step = other.mean - self.mean
+        between = np.outer(step, step) * (self.n_rows * other.n_rows / n_rows)
+        mean = self.mean + step * (other.n_rows / n_rows)
+        return LogMoments(n_rows, mean, self.scatter + other.scatter + between)
+
+    def scaler(self, minimum: Array) -> ScoreScaler:
+        """The map to the score space, for the smallest scores `minimum` (M,)."""
+        return ScoreScaler(minimum, self.mean, np.sqrt(np.diagonal(self.scatter) / self.n_rows))
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance (M, M) of the score space."""
+        scale = np.sqrt(np.diagonal(self.scatter) / self.n_rows)
+        return self.scatter / np.outer(scale, scale) / (self.n_rows - 1)
+
+
+def log_moments(scores: Array, minimum: Array) -> LogMoments:
+    """Moments of log(s - minimum + 0.01) over the rows of `scores` (n, M)."""
+    logs = _log_scores(scores, minimum)
+    mean = logs.mean(axis=0)
+    return LogMoments(len(logs), mean, (logs - mean).T @ (logs - mean))
+
+
+@dataclass(frozen=True)
+class ScoreRange:
+    """Rows, scores that are not finite, and the extremes of those that are, of each column.
+
+    Ranges of blocks of rows add.
+    """
+
+    n_rows: int
+    n_bad: NDArray[np.intp]  # (M,)
+    lowest: Array  # (M,)
+    highest: Array  # (M,)
+
+    def __getitem__(self, columns: Any) -> ScoreRange:
+        chosen = (self.n_bad[columns], self.lowest[columns], self.highest[columns])
+        return ScoreRange(self.n_rows, *chosen)
+
+    def __add__(self, other: ScoreRange) -> ScoreRange:
+        return ScoreRange(
+            self.n_rows + other.n_rows,
+            self.n_bad + other.n_bad,
+            np.minimum(self.lowest, other.lowest),
+            np.maximum(self.highest, other.highest),
+        )
+
+
+def score_range(scores: Array) -> ScoreRange:
+    """Range of each column of `scores` (n, M)."""
+    is_bad = ~np.isfinite(scores)
+    lowest = np.where(is_bad, np.inf, scores).min(axis=0, initial=np.inf)
+    highest = np.where(is_bad, -np.inf, scores).max(axis=0, initial=-np.inf)
+    return ScoreRange(len(scores), is_bad.sum(axis=0), lowest, highest)
+
+
 def keep_usable(fitted: FittedDetectors) -> FittedDetectors:
-    """The detectors whose scores can be used, with the reason of each other in ``info``.
+    """The detectors whose scores can be used, with the reason of each other in ``info``."""
+    info = judge_detectors(fitted, score_range(fitted.scores))
+    names = {record.name for record in info if record.status == "ok"}
+    kept = {name: detector for name, detector in fitted.detectors.items() if name in names}
+    return FittedDetectors(kept, fitted.scores[:, [n in names for n in fitted.detectors]], info)
+
+
+def judge_detectors(fitted: FittedDetectors, seen: ScoreRange) -> list[DetectorInfo]:
+    """Records of all detectors, after a look at the range of the scores of those that gave any.
 
     Scores that are not finite, or the same in every row, are left out with a `DetectorWarning`;
     fewer than two left, of two or more, is a `DetectorError`.
     """
-    judged = dict(zip(fitted.detectors, map(_judge, fitted.scores.T), strict=True))
+    verdicts = (_judge(seen, column) for column in range(len(fitted.detectors)))
+    judged = dict(zip(fitted.detectors, verdicts, strict=True))
     info = [
         replace(record, status=judged[record.name][0], reason=judged[record.name][1])
         if record.name in judged
         else record
         for record in fitted.info
     ]
-    names = {record.name for record in info if record.status == "ok"}
     _check_enough(info)
     for record in info:
         if record.status != "ok":
             message = f"Detector {record.name} was left out: {record.reason}."
             warn_user(message, DetectorWarning)
-    kept = {name: detector for name, detector in fitted.detectors.items() if name in names}
-    return FittedDetectors(kept, fitted.scores[:, [n in names for n in fitted.detectors]], info)
+    return info
 
 
 def left_out_notes(info: list[DetectorInfo]) -> list[Note]:
@@ -83,15 +168,16 @@ def left_out_notes(info: list[DetectorInfo]) -> list[Note]:
     return [Note("detectors", record.name, f"left out: {record.reason}") for record in left_out]
 
 
-def _judge(scores: Array) -> tuple[Status, str]:
-    """Status and reason for one detector's scores (n,)."""
-    if n_bad := len(scores) - int(np.isfinite(scores).sum()):
-        return "failed", f"{n_bad} of {len(scores)} scores are not finite"
+def _judge(seen: ScoreRange, column: int) -> tuple[Status, str]:
+    """Status and reason for the scores of one detector."""
+    if n_bad := int(seen.n_bad[column]):
+        return "failed", f"{n_bad} of {seen.n_rows} scores are not finite"
+    lowest, highest = float(seen.lowest[column]), float(seen.highest[column])
     # Halved, since the range of finite scores need not be finite.
-    half_range = 0.5 * scores.max() - 0.5 * scores.min()
+    half_range = 0.5 * highest - 0.5 * lowest
     if half_range > 0.25 * np.finfo(np.float64).max:
         return "failed", f"the scores span {half_range:.1e}, more than a float can hold"
-    if half_range <= 1e-12 * max(np.abs(scores).max(), LOG_OFFSET):  # equal but for rounding
+    if half_range <= 1e-12 * max(abs(lowest), abs(highest), LOG_OFFSET):  # equal but for rounding
         return "constant", "the same score for every row"
     return "ok", ""
 

@@ -12,7 +12,7 @@ from sklearn.base import OutlierMixin
 from gammagmm.presets import detector_parts, scores_batches
 from gammagmm.workers import one_thread
 
-__all__ = ["fit_scores", "fit_subset", "new_scores", "seeded"]
+__all__ = ["check_alike", "fit_scores", "fit_subset", "new_scores", "seeded"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def fit_subset(detector: Any, X: FloatArray, rows: NDArray[np.intp]) -> FloatArr
     scores[rows] = fit_scores(detector, X[rows])
     with one_thread(), np.errstate(all="ignore"):
         scores[is_new] = new_scores(detector, X[is_new])
-    _check_alike(scores[rows], scores[is_new])
+    check_alike(scores[rows], scores[is_new])
     return scores
 
 
@@ -71,7 +71,7 @@ def _own_scores(detector: Any, X: FloatArray) -> FloatArray:
     return new_scores(detector, X) if factors is None else -np.asarray(factors)
 
 
-def _check_alike(own: FloatArray, new: FloatArray) -> None:
+def check_alike(own: FloatArray, new: FloatArray) -> None:
     """Refuse scores that tell the rows fitted on from the others, which chance alone chose."""
     from scipy.stats import ks_2samp
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def _clear_parts(pid: int, outputs: Iterable[Path]) -> None:
     """Remove what a process that was ended had begun to write."""
     for path in outputs:
         for part in path.parent.glob(f".{glob.escape(path.name)}.{pid}-*.part"):
-            part.unlink(missing_ok=True)
+            shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
 
 
 def _interrupt(number: int, frame: object) -> None:

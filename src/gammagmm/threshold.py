@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from gammagmm.posterior import GammaPosterior
 
-__all__ = ["anomaly_probability", "cost_cut", "cut_off", "is_anomaly", "training_probability"]
+__all__ = [
+    "anomaly_probability",
+    "cost_cut",
+    "cut_off",
+    "is_anomaly",
+    "probability_at",
+    "training_probability",
+]
 
 Array = NDArray[np.float64]
 
@@ -34,8 +41,13 @@ def anomaly_probability(posterior: GammaPosterior, scores: Array, training: Arra
     """
     ranked = np.sort(training)
     n_higher = len(ranked) - np.searchsorted(ranked, scores, side="left")
-    distinct, place = np.unique(n_higher, return_inverse=True)
-    return np.asarray(posterior.sf(distinct / len(ranked)))[place]
+    return probability_at(posterior, n_higher / len(ranked))
+
+
+def probability_at(posterior: GammaPosterior, shares: Array) -> Array:
+    """P(gamma > share) for each of `shares` (n,), many of which may be the same."""
+    distinct, place = np.unique(shares, return_inverse=True)
+    return np.asarray(posterior.sf(distinct))[place]
 
 
 def training_probability(estimator: Any) -> Array:

@@ -1,0 +1,68 @@
+"""What ``estimate --engine dask`` does: a cluster, Parquet files that stay on it, the answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from gammagmm.bars import block_bar
+from gammagmm.cluster import open_cluster, read_parquet
+from gammagmm.command import answer, fit, judge, say, write_posterior
+from gammagmm.errors import Note, TableError
+from gammagmm.origin import Origin
+from gammagmm.outputs import answer_json
+from gammagmm.request import Request
+from gammagmm.wording import terminal_safe
+
+__all__ = ["estimate_blocks"]
+
+
+def estimate_blocks(request: Request, echo: Callable[[str], None]) -> int:
+    """Exit code; the answer goes to standard output, then the files.
+
+    `echo` writes a line to standard error.
+    """
+    # Its tracebacks of a connection that is gone would bury our two lines.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    n_jobs = request.parameters["n_jobs"]
+    with open_cluster(request.scheduler, n_jobs if n_jobs > 0 else None) as client:
+        if not request.quiet:
+            echo(f"dashboard: {client.dashboard_link}")
+        X, origin = _read(request)
+        estimator = fit(request, X, origin, echo)
+        say(answer_json(estimator, origin) if request.as_json else answer(estimator, origin))
+        write_posterior(request, estimator.posterior_)
+        if request.labels:
+            with block_bar(X.npartitions, request.quiet) as progress:
+                estimator.set_params(progress=progress)
+                estimator.to_parquet(request.labels, overwrite=request.force)
+    return judge(request, estimator.posterior_, echo)
+
+
+def _read(request: Request) -> tuple[Any, Origin]:
+    """The features of the files as a dask data frame, and where they came from."""
+    frame, choices = read_parquet(request.paths), request.choices
+    wanted = [name for name in (*choices.drop, choices.id) if name is not None]
+    for name in wanted:
+        if name not in frame.columns:
+            raise TableError(f"There is no column {name!r}. The columns: {list(frame.columns)}.")
+    frame, notes = _drop_missing(frame, choices), []
+    if choices.missing == "drop":
+        notes.append(Note("tables", "missing", "rows with missing values left out"))
+    if choices.id is not None:
+        frame = frame.map_partitions(_set_index, choices.id)
+    frame = frame[[name for name in frame.columns if name not in wanted]]
+    columns = tuple(str(name) for name in frame.columns)
+    name = terminal_safe(", ".join(request.paths))
+    return frame, Origin(name, columns=columns, notes=tuple(notes))
+
+
+def _drop_missing(frame: Any, choices: Any) -> Any:
+    if choices.missing != "drop":
+        return frame
+    return frame.dropna(subset=[name for name in frame.columns if name not in choices.drop])
+
+
+def _set_index(part: Any, column: str) -> Any:
+    return part.set_index(column)

@@ -1,0 +1,282 @@
+"""Passes over blocks of rows -> scores, score space, mixtures: the method where the rows are.
+
+No new mathematics: what a step needs of the rows adds up over blocks, and the step is the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.blocks import Blocks
+from gammagmm.detectors import (
+    FitSettings,
+    FittedDetectors,
+    fit_detectors,
+    given_scores,
+    score_rows,
+)
+from gammagmm.errors import DetectorError
+from gammagmm.mixture import Ascent, begin
+from gammagmm.presets import scores_batches
+from gammagmm.prior import ResolvedPrior
+from gammagmm.runs import Run, RunSettings, Start, make_run
+from gammagmm.scores import ScoreScaler, judge_detectors, score_range
+from gammagmm.scoring import check_alike
+from gammagmm.starts import fit_kmeans, nearest_centres, start_rows
+from gammagmm.statistics import Statistics, block_statistics, start_statistics
+
+__all__ = [
+    "ScoreSpace",
+    "Scored",
+    "consensus",
+    "consensus_and_own",
+    "given_blocks",
+    "keep_usable_blocks",
+    "open_score_space",
+    "random_rows",
+    "sample_and_score",
+]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Raw scores of all rows in blocks, with the detectors that gave them.
+
+    `fitted.scores` are those of the rows `sample`, which the detectors were fitted on.
+    """
+
+    fitted: FittedDetectors
+    scores: Blocks
+    sample: NDArray[np.intp]
+
+
+def sample_and_score(
+    X: Blocks, detectors: Mapping[str, Any], rng: np.random.Generator, settings: FitSettings
+) -> Scored:
+    """Detectors fitted on a uniform sample of `max_fit_rows` rows, and their scores of all rows.
+
+    The rows of the sample have the scores of the fit, the others are scored as new ones.
+    """
+    # Deviation D13: the paper fits every detector on all rows.
+    rows = sample_rows(X.n_rows, settings.max_fit_rows, rng)
+    sample = X.take(rows)
+    fitted = fit_detectors(detectors, sample, rng, replace(settings, max_fit_rows=None))
+    if len(rows) < X.n_rows:
+        fitted = _able_to_score(fitted, sample)
+    places = np.searchsorted(rows, X.offsets)
+    own = [
+        (rows[start:end] - first, fitted.scores[start:end])
+        for start, end, first in zip(places[:-1], places[1:], X.offsets[:-1], strict=True)
+    ]
+    n_detectors = len(fitted.detectors)
+    scores = X.map(_score_block, fitted.detectors, each=own, n_columns=n_detectors)
+    return Scored(fitted, scores, rows)
+
+
+def sample_rows(
+    n_rows: int, max_fit_rows: int | None, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Numbers of the rows to fit detectors on: those that a fit in memory would take."""
+    if max_fit_rows is None or n_rows <= max_fit_rows:
+        return np.arange(n_rows)
+    # The first child that `fit_detectors` will spawn from `rng`, without spawning it.
+    (first,) = deepcopy(rng).spawn(1)
+    return np.sort(first.choice(n_rows, max_fit_rows, replace=False))
+
+
+def _able_to_score(fitted: FittedDetectors, sample: Array) -> FittedDetectors:
+    """Those that score a new row; the reason of each other goes into its record."""
+    failed: dict[str, str] = {}
+    for name, detector in fitted.detectors.items():
+        try:
+            if scores_batches(detector):
+                raise ValueError("it scores rows by their batch, not by a fit")
+            score_rows({name: detector}, sample[:2])
+        except Exception as error:
+            failed[name] = f"{type(error).__name__}: {error}"
+    return _without(fitted, failed)
+
+
+def _without(fitted: FittedDetectors, failed: Mapping[str, str]) -> FittedDetectors:
+    """The same without the detectors that `failed`, a reason each."""
+    info = [
+        replace(record, status="failed", reason=failed[record.name])
+        if record.name in failed
+        else record
+        for record in fitted.info
+    ]
+    kept = {name: one for name, one in fitted.detectors.items() if name not in failed}
+    columns = [name not in failed for name in fitted.detectors]
+    return FittedDetectors(kept, fitted.scores[:, columns], info)
+
+
+def _score_block(X: Array, detectors: dict[str, Any], own: tuple[NDArray[np.intp], Array]) -> Array:
+    """Raw scores (n, M) of a block's rows; `own` are places and scores of those fitted on."""
+    places, scores_there = own
+    scores = np.empty((len(X), len(detectors)))
+    is_new = np.ones(len(X), dtype=bool)
+    is_new[places] = False
+    scores[places] = scores_there
+    for column, (name, detector) in enumerate(detectors.items()):
+        try:
+            if is_new.any():
+                scores[is_new, column] = score_rows({name: detector}, X[is_new])[:, 0]
+        except Exception as error:
+            words = f"Detector {name} failed on a block of rows: {type(error).__name__}: {error}"
+            raise DetectorError(f"{words}. Leave it out.") from error
+    return scores
+
+
+def given_blocks(X: Blocks, names: Sequence[str] | None) -> Scored:
+    """Scores that come from elsewhere, under `names` or score_1, score_2, ..."""
+    empty = given_scores(np.empty((0, X.n_columns)), names)
+    info = [replace(record, n_rows=X.n_rows) for record in empty.info]
+    kept = X.map(np.asarray)
+    return Scored(replace(empty, info=info), kept, np.empty(0, dtype=np.intp))
+
+
+def keep_usable_blocks(scored: Scored, rows: NDArray[np.intp]) -> tuple[Scored, Array]:
+    """The detectors whose scores can be used, and the smallest score (M,) of each.
+
+    `rows` are random ones, to compare those fitted on with the others.
+    """
+    fitted = _without(scored.fitted, _unlike(scored, rows))
+    names = list(scored.fitted.detectors)
+    seen = scored.scores.summarise(score_range)[[name in fitted.detectors for name in names]]
+    info = judge_detectors(fitted, seen)
+    left_out = {record.name: record.reason for record in info if record.status != "ok"}
+    usable = replace(_without(fitted, left_out), info=info)
+    is_kept = [name in usable.detectors for name in names]
+    if not all(is_kept):
+        columns = np.flatnonzero(is_kept)
+        scored = replace(scored, scores=scored.scores.map(_select, columns, n_columns=len(columns)))
+    lowest = seen.lowest[[name in usable.detectors for name in fitted.detectors]]
+    return replace(scored, fitted=usable), lowest
+
+
+def _unlike(scored: Scored, rows: NDArray[np.intp]) -> dict[str, str]:
+    """Detectors whose scores tell the rows fitted on from the others, with the reason."""
+    new_rows = rows[~np.isin(rows, scored.sample)]
+    if not len(new_rows) or not len(scored.sample):
+        return {}
+    unlike: dict[str, str] = {}
+    own, new = scored.fitted.scores, scored.scores.take(new_rows)
+    for column, name in enumerate(scored.fitted.detectors):
+        try:
+            check_alike(own[:, column], new[:, column])
+        except ValueError as error:
+            unlike[name] = str(error)
+    return unlike
+
+
+def _select(scores: Array, columns: NDArray[np.intp]) -> Array:
+    return np.ascontiguousarray(scores[:, columns])
+
+
+def random_rows(n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Numbers of START_ROWS rows at random, or of all where they are fewer."""
+    rows = start_rows(n_rows, rng)
+    return np.arange(n_rows) if rows is None else np.sort(rows)
+
+
+def whiten_block(scores: Array, scaler: ScoreScaler, prior: ResolvedPrior) -> Array:
+    """Rows of the fit's coordinates, for a block of raw scores (n, M)."""
+    return np.ascontiguousarray(prior.whiten(scaler.transform(scores)))
+
+
+def consensus_and_own(scores: Array, scaler: ScoreScaler) -> Array:
+    """Consensus score of each row, and its raw scores (n, M) again: what is cut at the estimate."""
+    return np.column_stack([consensus(scores, scaler), scores])
+
+
+def consensus(scores: Array, scaler: ScoreScaler) -> Array:
+    """Mean over detectors of the score space, for a block of raw scores (n, M)."""
+    return scaler.transform(scores).mean(axis=1)
+
+
+@dataclass(frozen=True)
+class ScoreSpace:
+    """The score space in blocks: raw scores, their map to it, and rows of the fit's coordinates."""
+
+    scores: Blocks
+    scaler: ScoreScaler
+    rows: Blocks
+
+    def fit_starts(self, settings: RunSettings, starts: list[Start]) -> list[Run]:
+        """A run from each start; all of them share the passes over the blocks."""
+        began = time.perf_counter()
+        streams = [stream.spawn(1)[0].spawn(2) for stream, _ in starts]
+        ascents = self._begin(settings, [start_rng for start_rng, _ in streams])
+        runs: dict[int, Run] = {}
+        while len(runs) < len(starts):
+            for i in [i for i, one in enumerate(ascents) if one.is_done and i not in runs]:
+                runs[i] = make_run(ascents[i].mixture(), settings, streams[i][1], starts[i][1])
+                seconds = time.perf_counter() - began
+                settings.progress(f"run {len(runs)}", runs[i].status, seconds)
+            self._step(ascents)
+        return [runs[i] for i in range(len(starts))]
+
+    def _begin(self, settings: RunSettings, rngs: list[np.random.Generator]) -> list[Ascent]:
+        """An ascent from the k-means of each generator."""
+        fitted = [self._fit_kmeans(settings.n_components, rng) for rng in rngs]
+        shape = (settings.n_components, self.scaler, settings.prior)
+        packed = self.scores.summarise(_start_block, fitted, *shape)
+        return [
+            begin(one, settings.prior, settings.max_iter, settings.tol) for one in _unpack(packed)
+        ]
+
+    def _fit_kmeans(self, n_components: int, rng: np.random.Generator) -> Any:
+        rows = start_rows(self.scores.n_rows, rng)
+        chosen = self.scores.take(np.arange(self.scores.n_rows) if rows is None else rows)
+        return fit_kmeans(self.scaler.transform(chosen), n_components, rng)
+
+    def _step(self, ascents: list[Ascent]) -> None:
+        """One iteration of those that are not done, in one pass."""
+        active = [i for i, ascent in enumerate(ascents) if not ascent.is_done]
+        if active:
+            coefficients = [ascents[i].state.coefficients for i in active]
+            packed = self.rows.summarise(_summarise_block, coefficients)
+            for i, statistics in zip(active, _unpack(packed), strict=True):
+                ascents[i] = ascents[i].step(statistics)
+
+
+def open_score_space(scores: Blocks, scaler: ScoreScaler, prior: ResolvedPrior) -> ScoreSpace:
+    """The score space of raw `scores`, ready for passes."""
+    return ScoreSpace(scores, scaler, scores.merged(whiten_block, scaler, prior))
+
+
+def _start_block(
+    scores: Array, fitted: list[Any], n_components: int, scaler: ScoreScaler, prior: ResolvedPrior
+) -> Array:
+    """Packed statistics of a block's rows, put to the nearest centre of each k-means."""
+    Z = scaler.transform(scores)
+    rows = prior.whiten(Z)
+    return _pack([start_statistics(rows, nearest_centres(one, Z), n_components) for one in fitted])
+
+
+def _summarise_block(rows: Array, coefficients: list[Array]) -> Array:
+    """Packed statistics of a block's rows under the coefficients of each run."""
+    return _pack([block_statistics(rows, one) for one in coefficients])
+
+
+def _pack(statistics: list[Statistics]) -> Array:
+    """Moments of several runs (R, K, n_features), each with its entropy in a column more."""
+    return np.stack(
+        [
+            np.column_stack([one.moments, np.append(one.entropy, np.zeros(len(one.moments) - 1))])
+            for one in statistics
+        ]
+    )
+
+
+def _unpack(packed: Array) -> list[Statistics]:
+    return [Statistics(np.ascontiguousarray(one[:, :-1]), float(one[0, -1])) for one in packed]
