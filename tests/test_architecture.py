@@ -156,6 +156,16 @@ def test_importing_the_package_loads_no_heavy_neighbour():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_blocks_alone_knows_dask(path):
+    trees = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    named = [node.module or "" for node in trees if isinstance(node, ast.ImportFrom)]
+    trees = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    named += [alias.name for node in trees if isinstance(node, ast.Import) for alias in node.names]
+    knows = any(name.partition(".")[0] in ("dask", "distributed") for name in named)
+    assert knows == (path.stem == "blocks")
+
+
 def test_deviations_are_marked_in_the_code_and_explained_in_the_docs():
     documented = (SOURCE.parents[1] / "docs" / "deviations.md").read_text(encoding="utf-8")
     code = "".join(path.read_text(encoding="utf-8") for path in MODULES)

@@ -22,6 +22,9 @@ def open_blocks(X: Any) -> Blocks:
     Empty blocks are left out. What is missing, or not finite, is a ValueError that says where.
     """
     dask = import_dask()
+    if getattr(X, "ndim", 0) != 2:
+        kind = type(X).__name__
+        raise ValueError(f"X must be a table of rows and columns, got a dask {kind} that is none.")
     check_table(X)
     partitions, names = _partitions(X)
     to_rows = dask.delayed(_as_rows)
@@ -57,9 +60,6 @@ def _partitions(X: Any) -> tuple[list[Any], list[Any]]:
             words = f"X must hold numbers, but these columns hold text: {', '.join(texts)}."
             raise ValueError(f"{words} Drop them, or encode them as numbers.")
         return list(X.to_delayed()), list(X.columns)
-    if getattr(X, "ndim", 0) != 2:
-        kind = type(X).__name__
-        raise ValueError(f"X must be a table of rows and columns, got a dask {kind} that is none.")
     if np.isnan(X.shape[1]):
         raise ValueError("X must have a known number of columns: call X.compute_chunk_sizes().")
     return list(X.rechunk({1: -1}).to_delayed().ravel()), list(range(X.shape[1]))
