@@ -133,10 +133,13 @@ class Answers(BaseEstimator):
 
     def _check_rows(self, X: ArrayLike, *, reset: bool) -> Array:
         check_table(X)
+        n_needed = 2 if reset else 1
         try:
-            rows: Array = validate_data(
-                self, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
-            )
+            # scikit-learn adds all cells up to see whether one is infinite.
+            with np.errstate(invalid="ignore"):
+                rows: Array = validate_data(
+                    self, X, reset=reset, dtype=np.float64, ensure_min_samples=n_needed
+                )
         except (TypeError, ValueError) as error:
             raise explain_rows(X, error) from error
         return rows

@@ -14,6 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from gammagmm.errors import DetectorError
 from gammagmm.presets import cost_rank, is_superlinear, uses_torch
 from gammagmm.progress import Progress, quiet
 from gammagmm.scoring import fit_scores, fit_subset, new_scores, seeded
@@ -119,9 +120,29 @@ def given_scores(scores: FloatArray, names: Sequence[str] | None = None) -> Fitt
 
 
 def score_rows(detectors: Mapping[str, Any], X: FloatArray) -> FloatArray:
-    """Raw scores (n, M) of new rows X (n, d) by fitted detectors, higher = more anomalous."""
+    """Raw scores (n, M) of new rows X (n, d) by fitted detectors, higher = more anomalous.
+
+    A detector that raises, or gives a score that is not finite, is a `DetectorError` that names it.
+    """
     X = np.array(X, dtype=np.float64, order="C")
-    return np.column_stack([_score_safely(detector, X) for detector in detectors.values()])
+    return np.column_stack([_finite_scores(*named, X) for named in detectors.items()])
+
+
+def _finite_scores(name: str, detector: Any, X: FloatArray) -> FloatArray:
+    """Scores (n,) of new rows, or the reason why there are none."""
+    told = f"Detector {name} cannot score these rows"
+    try:
+        with np.errstate(all="ignore"):
+            scores = _score_safely(detector, X)
+    except Exception as error:
+        raise DetectorError(f"{told}: {type(error).__name__}: {error}") from error
+    if scores.shape != (len(X),):
+        raise DetectorError(f"{told}: scores of shape {scores.shape}, expected ({len(X)},).")
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        many = f"{len(bad)} of {len(X)} scores are not finite"
+        raise DetectorError(f"{told}: {many}, the first of them in row {bad[0]}.")
+    return scores
 
 
 def _score_safely(detector: Any, X: FloatArray) -> FloatArray:

@@ -37,7 +37,7 @@ class ClusterError(RuntimeError):
 
 
 class DetectorError(ValueError):
-    """Too few detectors gave usable scores; the message lists the reason of each.
+    """Too few detectors gave usable scores, or one cannot score new rows; the message says why.
 
     Examples
     --------

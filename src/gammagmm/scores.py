@@ -178,7 +178,8 @@ def _judge(seen: ScoreRange, column: int) -> tuple[Status, str]:
     if half_range > 0.25 * np.finfo(np.float64).max:
         return "failed", f"the scores span {half_range:.1e}, more than a float can hold"
     if half_range <= 1e-12 * max(abs(lowest), abs(highest), LOG_OFFSET):  # equal but for rounding
-        return "constant", "the same score for every row"
+        told = "the same score for every row"
+        return "constant", f"{told}, but for {2.0 * half_range:.1e}" if half_range else told
     return "ok", ""
 
 
@@ -196,5 +197,12 @@ def _check_enough(info: list[DetectorInfo]) -> None:
 
 
 def _log_scores(scores: Array, minimum: Array) -> Array:
-    logs: Array = np.log(np.maximum(scores - minimum, 0.0) + LOG_OFFSET)
+    with np.errstate(over="ignore"):
+        above = np.maximum(scores - minimum, 0.0)
+    logs: Array = np.log(above + LOG_OFFSET)
+    # A new score may lie further above the minimum than a float can hold; half of that it can.
+    is_far = np.isinf(above)
+    if is_far.any():
+        halves = np.log(0.5 * scores - 0.5 * minimum, where=is_far, out=np.zeros_like(logs))
+        logs = np.where(is_far, halves + np.log(2.0), logs)
     return logs
