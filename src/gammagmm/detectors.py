@@ -18,7 +18,7 @@ from gammagmm.errors import DetectorError
 from gammagmm.presets import cost_rank, is_superlinear, uses_torch
 from gammagmm.progress import Progress, quiet
 from gammagmm.scoring import fit_scores, fit_subset, new_scores, seeded
-from gammagmm.workers import OutOfTimeError, run_alone
+from gammagmm.workers import OutOfTimeError, allowed_jobs, run_alone
 
 __all__ = [
     "DetectorInfo",
@@ -194,8 +194,9 @@ def _outcomes(
     tasks: list[_Task], X: FloatArray, settings: FitSettings, prefer: str | None = None
 ) -> Iterator[_Outcome]:
     """Outcomes as they come; `progress` hears of each task when a worker must have taken it."""
-    waiting, results = iter(tasks), _start(tasks, X, settings.n_jobs, prefer)
-    _tell_started(islice(waiting, effective_n_jobs(settings.n_jobs)), settings.progress)
+    n_jobs = allowed_jobs(settings.n_jobs)
+    waiting, results = iter(tasks), _start(tasks, X, n_jobs, prefer)
+    _tell_started(islice(waiting, effective_n_jobs(n_jobs)), settings.progress)
     while (outcome := _next(results)) is not None:
         settings.progress(outcome.info.name, outcome.info.status, outcome.info.seconds)
         _tell_started(islice(waiting, 1), settings.progress)

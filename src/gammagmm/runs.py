@@ -28,6 +28,7 @@ from gammagmm.prior import MixturePrior, ResolvedPrior
 from gammagmm.progress import Progress, quiet
 from gammagmm.starts import START_ROWS, start_labels
 from gammagmm.statistics import start_statistics
+from gammagmm.workers import allowed_jobs
 
 __all__ = [
     "Run",
@@ -164,6 +165,7 @@ def start_runs(
     """The runs that `fit_starts` gives, unsolved ones started anew while the restarts last."""
     # Deviation D9: the published script fits the detectors anew as well.
     n_runs, n_restarts_left = budget
+    n_jobs = allowed_jobs(n_jobs)
     streams = rng.spawn(n_runs)
     runs = fit_starts(settings, [(stream, 0) for stream in streams])
     while n_restarts_left > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 import threading
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-__all__ = ["OutOfTimeError", "one_thread", "run_alone"]
+__all__ = ["OutOfTimeError", "allowed_jobs", "one_thread", "run_alone"]
 
 Result = TypeVar("Result")
 
@@ -31,11 +32,14 @@ def run_alone(
 
     Whatever the function does to the process's state, or to the process, stays there: one that
     dies raises `BrokenProcessPool`, one that takes more than `timeout` seconds `OutOfTimeError`.
-    The imports that `preload` brings along are not timed, if they take less than STARTING.
+    The imports that `preload` brings along are not timed, if they take less than STARTING. Inside a
+    worker of ``multiprocessing.Pool``, which may have no children, it is a RuntimeError.
 
     >>> run_alone(divmod, 7, 3)
     (2, 1)
     """
+    if _is_childless():
+        raise RuntimeError("it needs a process of its own, which a daemonic worker may not start")
     # Python's own pools would run the user's main module anew in the new process.
     from joblib.externals.loky import ProcessPoolExecutor
 
@@ -59,6 +63,15 @@ def _prepare(preload: Any) -> None:
     # The semaphore of tqdm's lock between processes would outlive a process that is ended.
     if "tqdm" in sys.modules:
         sys.modules["tqdm"].tqdm.set_lock(threading.RLock())
+
+
+def allowed_jobs(n_jobs: int | None) -> int | None:
+    """`n_jobs`, or 1 inside a worker that may have none of its own."""
+    return 1 if _is_childless() else n_jobs
+
+
+def _is_childless() -> bool:
+    return multiprocessing.current_process().daemon
 
 
 def one_thread() -> AbstractContextManager[Any]:
