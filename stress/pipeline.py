@@ -110,7 +110,7 @@ def judge(
 
 @contextmanager
 def within(limit: float) -> Iterator[None]:
-    """Raise `HangError` after `limit` seconds; compiled code that does not return ends the process."""
+    """Raise `HangError` after `limit` seconds; after twice that, end the process."""
 
     def stop(*_: Any) -> None:
         raise HangError(f"no outcome after {limit} s")
