@@ -97,12 +97,13 @@ def _able_to_score(fitted: FittedDetectors, sample: Array) -> FittedDetectors:
     """Those that score a new row; the reason of each other goes into its record."""
     failed: dict[str, str] = {}
     for name, detector in fitted.detectors.items():
+        if scores_batches(detector):
+            failed[name] = "it scores rows by their batch, not by a fit"
+            continue
         try:
-            if scores_batches(detector):
-                raise ValueError("it scores rows by their batch, not by a fit")
             score_rows({name: detector}, sample[:2])
-        except Exception as error:
-            failed[name] = f"{type(error).__name__}: {error}"
+        except DetectorError as error:
+            failed[name] = f"{error}"
     return _without(fitted, failed)
 
 
@@ -126,13 +127,8 @@ def _score_block(X: Array, detectors: dict[str, Any], own: tuple[NDArray[np.intp
     is_new = np.ones(len(X), dtype=bool)
     is_new[places] = False
     scores[places] = scores_there
-    for column, (name, detector) in enumerate(detectors.items()):
-        try:
-            if is_new.any():
-                scores[is_new, column] = score_rows({name: detector}, X[is_new])[:, 0]
-        except Exception as error:
-            words = f"Detector {name} failed on a block of rows: {type(error).__name__}: {error}"
-            raise DetectorError(f"{words}. Leave it out.") from error
+    if is_new.any():
+        scores[is_new] = score_rows(detectors, X[is_new])
     return scores
 
 

@@ -153,6 +153,7 @@ def fit_runs(
     generator of its own, so that the answer does not depend on `n_jobs`. The progress of the
     settings hears of each run when it has ended, and again when it is started anew.
     """
+    n_jobs = allowed_jobs(n_jobs)
     n_callers = min(effective_n_jobs(n_jobs), budget[0])
     rows = place_rows(settings.prior.whiten(Z), settings.backend, settings.device, n_callers)
     fit_starts = partial(_fit_starts, Z, rows, n_jobs)
@@ -165,7 +166,6 @@ def start_runs(
     """The runs that `fit_starts` gives, unsolved ones started anew while the restarts last."""
     # Deviation D9: the published script fits the detectors anew as well.
     n_runs, n_restarts_left = budget
-    n_jobs = allowed_jobs(n_jobs)
     streams = rng.spawn(n_runs)
     runs = fit_starts(settings, [(stream, 0) for stream in streams])
     while n_restarts_left > 0:
