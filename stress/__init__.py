@@ -1,0 +1,1 @@
+"""Long tests that are not installed: hostile files, kills, faults in writing."""
