@@ -192,4 +192,5 @@ def _column(where: str, array: Array) -> Array:
             array = np.char.decode(array, "utf-8")
     if array.dtype.kind != "U":
         raise TableError(f"{where} has the type {array.dtype}. Write numbers or strings.")
-    return text_column(array.tolist())
+    with refusing(where, (Exception,), "Write text as array.astype(str)."):  # no such letter
+        return text_column(array.tolist())

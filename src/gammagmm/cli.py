@@ -196,8 +196,12 @@ def compare(
             typer.echo(comparison((str(first), str(second)), pair))
         if picture is not None:
             from gammagmm.plots import save_comparison
+            from gammagmm.wording import visible
 
-            named = [(f"A  {first}", pair[0]), (f"B  {second}", pair[1])]
+            named = [
+                (f"A  {visible(str(first))}", pair[0]),
+                (f"B  {visible(str(second))}", pair[1]),
+            ]
             save_comparison(named, picture, force)
 
 

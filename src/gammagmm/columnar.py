@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import MissingExtraError, TableError
-from gammagmm.packing import message_bytes, page_bytes
+from gammagmm.packing import message_bytes, parquet_chunks
 from gammagmm.raw import RawTable, check_names, shown, text_column, written
 from gammagmm.sources import Source, check_expansion, refusing
 
@@ -76,16 +76,10 @@ def _arrow(source: Source, module: str) -> Any:
 
 def _check_pages(source: Source, metadata: Any) -> None:
     """Refuse row groups that hold far more than the file is large, by what each says of itself."""
+    Meter(source).add(metadata.num_rows * metadata.num_columns * CELL_BYTES)
     meter = Meter(source)
-    meter.add(metadata.num_rows * metadata.num_columns * CELL_BYTES)
-    meter = Meter(source)
-    for i in range(metadata.num_row_groups):
-        group = metadata.row_group(i)
-        for j in range(group.num_columns):
-            chunk = group.column(j)
-            meter.add(max(group.num_rows, chunk.num_values) * CELL_BYTES)
-            start = chunk.dictionary_page_offset or chunk.data_page_offset
-            meter.add(page_bytes(source.content, start, chunk.total_compressed_size))
+    for n_cells, n_bytes in parquet_chunks(source.content):
+        meter.add(n_cells * CELL_BYTES + n_bytes)
 
 
 def _check_schema(source: Source, arrow: Any, schema: Any) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
@@ -63,8 +64,14 @@ def write_document(content: str | bytes, path: Any, overwrite: bool = False) -> 
             file.flush()
             os.fsync(file.fileno())
         _place(part, path, overwrite)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        # A write that fails does not say of which file, and the part is none of the user's.
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def _encoded(content: str | bytes) -> bytes:
@@ -194,6 +201,8 @@ def _place(part: Path, path: Path, overwrite: bool) -> None:
     except FileExistsError:
         _refuse_existing(path)
     except OSError:  # a file system without links
+        if os.path.lexists(path):
+            _refuse_existing(path)
         part.replace(path)
 
 

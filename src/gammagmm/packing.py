@@ -8,30 +8,53 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
-__all__ = ["message_bytes", "page_bytes"]
+__all__ = ["message_bytes", "parquet_chunks"]
 
-UNPACKED_SIZE, PACKED_SIZE = 2, 3  # fields of a page header
-HEADER, BUFFERS, COMPRESSION, DICTIONARY = 2, 2, 3, 1  # fields of a message and of its batches
+MAX_DEPTH = 16
+
+# Fields of a Parquet footer, of its row groups, its column chunks and their pages.
+GROUPS, COLUMNS, N_ROWS, CHUNK = 4, 1, 3, 3
+N_VALUES, CHUNK_SIZE, DATA_START, DICTIONARY_START = 5, 7, 9, 11
+UNPACKED_SIZE, PACKED_SIZE = 2, 3
+# Fields of an Arrow message and of its batches.
+HEADER, BUFFERS, COMPRESSION, DICTIONARY = 2, 2, 3, 1
 HEADER_TYPE, DICTIONARY_BATCH, RECORD_BATCH = 1, 2, 3
 
+Struct = dict[int, Any]  # fields by their numbers
 
-def page_bytes(content: bytes, start: int, n_packed: int) -> int:
+
+def parquet_chunks(content: bytes) -> Iterator[tuple[int, int]]:
+    """Number of cells and unpacked size of every column chunk of a Parquet file.
+
+    PyArrow's metadata would tell some of it, and ends the process on some damaged files.
+    """
+    n_footer = struct.unpack_from("<I", content, len(content) - 8)[0]
+    footer = Compact(content, max(len(content) - 8 - n_footer, 0)).struct()
+    for group in footer.get(GROUPS, []):
+        for column in group[COLUMNS]:
+            chunk = column[CHUNK]
+            start, dictionary = chunk[DATA_START], chunk.get(DICTIONARY_START, 0)
+            start = dictionary if 0 < dictionary < start else start
+            n_cells = max(group[N_ROWS], chunk[N_VALUES])
+            # A chunk without cells is not looked into, and need not say where it is.
+            yield n_cells, _page_bytes(content, start, chunk[CHUNK_SIZE]) if n_cells > 0 else 0
+
+
+def _page_bytes(content: bytes, start: int, n_packed: int) -> int:
     """Unpacked size of the pages of a column chunk that begins at `start`."""
-    total, position, end = 0, start, min(start + n_packed, len(content))
+    total, position, end = 0, max(start, 0), min(start + n_packed, len(content))
     while position < end:
         reader = Compact(content, position)
-        sizes = dict(reader.struct())
-        packed = sizes.get(PACKED_SIZE, -1)
-        if packed < 0:
-            raise ValueError("a page has no size")
-        total += max(sizes.get(UNPACKED_SIZE, 0), 0)
-        position = reader.position + packed
+        page = reader.struct()
+        total += max(page[UNPACKED_SIZE], 0)
+        position = reader.position + max(page[PACKED_SIZE], 0)
     return total
 
 
 class Compact:
-    """Reader of Thrift's compact protocol, of which whole numbers are kept and the rest skipped."""
+    """Reader of Thrift's compact protocol; whole numbers, lists and structs are kept."""
 
     def __init__(self, content: bytes, position: int) -> None:
         self.content, self.position = content, position
@@ -56,30 +79,38 @@ class Compact:
         value = self.varint()
         return value >> 1 ^ -(value & 1)
 
-    def struct(self, depth: int = 0) -> Iterator[tuple[int, int]]:
-        """Number and value of the fields of a struct that are whole numbers."""
-        if depth > 8:
-            raise ValueError("a page header is nested too deep")
-        field = 0
+    def struct(self, depth: int = 0) -> Struct:
+        """The fields of a struct."""
+        if depth > MAX_DEPTH:
+            raise ValueError("its metadata are nested too deep")
+        field, found = 0, {}
         while head := self.byte():
             field = field + (head >> 4) if head >> 4 else self.zigzag()
-            if head & 15 in (4, 5, 6):
-                yield field, self.zigzag()
-            else:
-                self.skip(head & 15, depth)
+            kind = head & 15
+            found[field] = None if kind in (1, 2) else self.value(kind, depth)
+        return found
 
-    def skip(self, kind: int, depth: int) -> None:
-        """Go past a value of a kind that is no whole number."""
+    def value(self, kind: int, depth: int) -> Any:
+        """A value; None for text and fractions, which are gone past."""
+        if kind in (4, 5, 6):
+            return self.zigzag()
         if kind == 12:
-            for _ in self.struct(depth + 1):
-                pass
-        elif kind in (3, 7):
-            self.position += 1 if kind == 3 else 8
-        elif kind == 8:
-            n_bytes = self.varint()
-            self.position += n_bytes
-        elif kind not in (1, 2):
-            raise ValueError(f"a page header has a field of the kind {kind}")
+            return self.struct(depth + 1)
+        if kind in (9, 10):
+            return self.items(depth)
+        if kind not in (1, 2, 3, 7, 8):
+            raise ValueError(f"its metadata have a field of the kind {kind}")
+        n_bytes = self.varint() if kind == 8 else 8 if kind == 7 else 1
+        self.position += n_bytes
+        return None
+
+    def items(self, depth: int) -> list[Any]:
+        """A list or a set."""
+        head = self.byte()
+        n_items = head >> 4 if head >> 4 < 15 else self.varint()
+        if n_items > len(self.content):
+            raise ValueError("a list is longer than the file")
+        return [self.value(head & 15, depth + 1) for _ in range(n_items)]
 
 
 def message_bytes(metadata: bytes, body: memoryview) -> int:
