@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +37,8 @@ TEXT_WORDS = {
     "summary": [*JSON_WORDS, *POSTERIOR_WORDS, '"status"', '"solved"', '"notes"'],
     "sheet": [",", '"', "row", "anomaly", "id", "1e99", "inf", "yes", "0", "\r\n", "'="],
 }
+JSON_VALUES = [0, 1, 0.5, 1e-300, 1e300, 5e-324, 0.999, -1, 2**70, None, True, "x", [], {}]
+PLACES = range(1000)  # of a list, by what is left after whole lengths
 MAGICS = [b"PAR1", b"ARROW1\0\0", b"\x93NUMPY", b"PK\x03\x04", b"\x1f\x8b\x08", b"\x89HDF\r\n"]
 SIZES = [0, 1, 7, 255, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**64 - 1]
 
@@ -178,6 +183,19 @@ def _json_value(rng: Generator, depth: int) -> str:
     return "{" + ",".join(f"{_pick(names, rng)}:{item}" for item in items) + "}"
 
 
+def json_document(kind: str, rng: Generator) -> bytes:
+    """A saved document with other values in a few places: still JSON, and sometimes still good."""
+    data = json.loads(_pick([seed for seed in seeds(kind) if seed.startswith(b"{")], rng))
+    for _ in range(int(rng.integers(4))):
+        place: Any = data
+        while isinstance(place, dict | list) and place:
+            inside, key = place, _pick(list(place) if isinstance(place, dict) else PLACES, rng)
+            key = key % len(place) if isinstance(place, list) else key
+            place = place[key]
+        inside[key] = _pick(JSON_VALUES, rng)
+    return json.dumps(data).encode()
+
+
 def npy_bytes(rng: Generator) -> bytes:
     """A header that declares something, and a few bytes."""
     numbers = ["0", "1", "2", "-1", *map(str, SIZES), "True", "3L", "1.5"]
@@ -206,8 +224,8 @@ GRAMMARS: dict[str, Callable[[Generator], bytes]] = {
     "arff": arff_text,
     "benchmark-arff": arff_text,
     "jsonl": json_text,
-    "posterior": json_text,
-    "summary": json_text,
+    "posterior": partial(json_document, "posterior"),
+    "summary": partial(json_document, "summary"),
     "npy": npy_bytes,
     "npz": npz_bytes,
     "benchmark-npz": npz_bytes,

@@ -70,6 +70,8 @@ def _variables(source: Source) -> Iterator[Variable]:
     while position + 8 <= len(content):
         kind, n_bytes = struct.unpack_from(f"{order}II", content, position)
         body, position = content[position + 8 :][:n_bytes], position + 8 + n_bytes
+        if position > len(content):
+            break
         if kind == MATRIX:
             yield _variable(body, order, _given(body))
         elif kind == COMPRESSED:
@@ -77,6 +79,8 @@ def _variables(source: Source) -> Iterator[Variable]:
             first = next((chunk for chunk, _ in inflate(bytes(body), ZLIB_BITS)), b"")
             whole = _Packed(source, bytes(body))
             yield _variable(memoryview(first)[8:], order, whole)
+    if position != len(content):
+        raise ValueError("it is cut off")
 
 
 def _given(body: memoryview) -> Callable[[], memoryview]:
@@ -167,6 +171,8 @@ def _old_variables(content: bytes) -> Iterator[Variable]:
         values = _old_loader(content[start:position], order + OLD_KINDS[stored], (rows, columns))
         is_plain = kind % 10 == 0 and not has_imaginary
         yield Variable(name, (rows, columns), values if is_plain else None)
+    if position != len(content):
+        raise ValueError("it is cut off")
 
 
 def _old_loader(stored: bytes, kind: str, shape: tuple[int, int]) -> Callable[[], NDArray[Any]]:
