@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from stress.readers import Worker
-from stress.seeds import MAKERS, corpus, feathers, mats, npy, parquets, seeds
+from stress.seeds import CORPUS, MAKERS, corpus, feathers, mats, npy, parquets, seeds
 
 from gammagmm.errors import TableError
 from gammagmm.packing import Compact
@@ -63,6 +63,13 @@ def test_what_once_showed_a_fault(worker, kind, path):
 def columns_without_end():
     names = ",".join(f"{i:x}" for i in range(40_000))
     return f"{names},z,z\n{','.join('1' * 40_002)}\n".encode()
+
+
+@pytest.mark.parametrize("name", ["index-below-0", "index-out-of-bounds", "offset-in-the-middle"])
+def test_feather_that_points_elsewhere_is_refused(name):
+    """Read as they are, these give other cells than those that are there."""
+    with pytest.raises(TableError, match=r"feather cannot be read: .*Write it again as Feather"):
+        read_raw(CORPUS / "feather" / f"{name}.feather")
 
 
 LARGE = {

@@ -135,7 +135,7 @@ def test_a_sheet_comes_back_whatever_the_rows_are_named(name, tmp_path):
 WRONG = ([], ["--id", "nobody"], ["--truth"], ["--drop", "b", "--drop"], [], ["--missing", "drop"])
 
 
-@pytest.mark.parametrize(("name", "options"), zip(NAMES, WRONG, strict=True))
+@pytest.mark.parametrize(("name", "options"), [*zip(NAMES, WRONG, strict=True)])
 def test_errors_quote_names_on_one_line(name, options, tmp_path):
     with (tmp_path / "t.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([[name, "b"], ["x", 1], [name, 2]])
