@@ -1,1 +1,1 @@
-"""Long use and bad input: what the short tests do not have the time for."""
+"""Bad input, faults and long use: what the short tests do not have the time for."""

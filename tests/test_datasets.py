@@ -215,15 +215,15 @@ class TestReadNpz:
     @pytest.mark.parametrize(
         ("arrays", "message"),
         [
-            ({"X": [[1.0]]}, "must hold arrays X and y: y is not a file"),
-            ({"S": [[1.0]], "y": [0]}, "must hold arrays X and y: X is not a file"),
+            ({"X": [[1.0]]}, "must hold arrays X and y: it has no y"),
+            ({"S": [[1.0]], "y": [0]}, "must hold arrays X and y: it has no X"),
             ({"X": [1.0, 2.0], "y": [0, 1]}, r"X of shape \(2,\) and type float64"),
             ({"X": [[1.0], [2.0]], "y": [0]}, r"X of shape \(2, 1\).*y of shape \(1,\)"),
             ({"X": [["a"]], "y": [0]}, "must hold numbers X .* type <U1"),
             ({"X": [[1.0], [np.nan]], "y": [0, 1]}, r"X\[1, 0\] is nan, not a finite number"),
             ({"X": [[1.0], [2.0]], "y": [1, 2]}, r"y must hold 0 and 1 only, got \[1, 2\]"),
             ({"X": np.empty((0, 3)), "y": []}, r"holds no rows or no features: .*\(0, 3\)"),
-            ({"X": np.array([[{}]]), "y": [0]}, "cannot be read: Object arrays .* plain numeric"),
+            ({"X": np.array([[{}]]), "y": [0]}, "array 'X', holds Python objects, which are never"),
         ],
     )
     def test_refusals(self, tmp_path, arrays, message):

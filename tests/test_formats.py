@@ -478,7 +478,50 @@ def test_damaged_mat(write, content):
         read_raw(write(content, "t.mat"))
 
 
-def test_a_mat_bomb(write):
-    part = zlib.compress(bytes(N_BOMB_BYTES // 10), 9)
+def mat_element(kind, body):
+    return struct.pack("<II", kind, len(body)) + body + bytes(-len(body) % 8)
+
+
+def mat_zeros(n_rows, n_bytes):
+    """A column of small whole numbers that declares `n_rows` and has `n_bytes`."""
+    parts = [(6, struct.pack("<II", 9, 0)), (5, struct.pack("<ii", n_rows, 1)), (1, b"X")]
+    parts.append((2, bytes(n_bytes)))
+    return mat_element(14, b"".join(mat_element(*part) for part in parts))
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_bytes"), [(20_000_000, 100), (4, N_BOMB_BYTES)], ids=["declared", "there"]
+)
+def test_a_mat_bomb(write, n_rows, n_bytes):
+    packed = zlib.compress(mat_zeros(n_rows, n_bytes), 9)
     with pytest.raises(TableError, match=r"bomb\.mat expands more than 1000-fold, to over 100 MB"):
-        read_raw(write(mat_bytes(*[part] * 10), "bomb.mat"))
+        read_raw(write(mat_bytes(packed), "bomb.mat"))
+
+
+@pytest.mark.parametrize("stored", [2, 9])
+def test_mat_numbers_may_be_stored_as_smaller_ones(write, stored):
+    numbers = np.array([[1, 2], [3, 4], [5, 6]], dtype={2: np.uint8, 9: np.float64}[stored])
+    parts = [(6, struct.pack("<II", 6, 0)), (5, struct.pack("<ii", 3, 2)), (1, b"X")]
+    parts.append((stored, numbers.tobytes("F")))
+    content = mat_bytes() + mat_element(14, b"".join(mat_element(*part) for part in parts))
+    assert columns_of(read_raw(write(content, "t.mat"))) == {"x1": [1, 3, 5], "x2": [2, 4, 6]}
+
+
+@pytest.mark.parametrize("options", [{}, {"do_compression": True}, {"format": "4"}])
+@pytest.mark.parametrize("kind", ["f8", "f4", "i2", "u1", "i4", "?"])
+def test_mat_is_what_scipy_reads(tmp_path, rng, kind, options):
+    values = (100 * rng.normal(size=(7, 3))).astype(kind)
+    scipy.io.savemat(tmp_path / "t.mat", {"X": values}, **options)
+    expected = scipy.io.loadmat(tmp_path / "t.mat")["X"]
+    np.testing.assert_array_equal(read_table(tmp_path / "t.mat").values, expected)
+
+
+def test_mat_of_the_other_byte_order(write):
+    head = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x01\x00MI"
+    parts = [(6, struct.pack(">II", 6, 0)), (5, struct.pack(">ii", 1, 2)), (1, b"X")]
+    parts.append((9, struct.pack(">2d", 1.5, -2.0)))
+    body = b"".join(struct.pack(">II", k, len(b)) + b + bytes(-len(b) % 8) for k, b in parts)
+    content = head + struct.pack(">II", 14, len(body)) + body
+    assert columns_of(read_raw(write(content, "t.mat"))) == {"x1": [1.5], "x2": [-2.0]}
+    old = struct.pack(">5i", 1000, 1, 2, 0, 2) + b"X\0" + struct.pack(">2d", 1.5, -2.0)
+    assert columns_of(read_raw(write(old, "t.mat"))) == {"x1": [1.5], "x2": [-2.0]}

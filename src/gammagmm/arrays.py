@@ -7,26 +7,25 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import TableError
+from gammagmm.matlab import ADVICE, Variable, mat_variables
 from gammagmm.raw import RawTable, check_names, shown, text_column, written
-from gammagmm.sources import ZLIB_BITS, Source, check_expansion, inflate, refusing
+from gammagmm.sources import Source, check_expansion, refusing
 from gammagmm.synthetic import numbered_names
 
-__all__ = ["read_mat", "read_npy", "read_npz"]
+__all__ = ["read_archive", "read_mat", "read_npy", "read_npz"]
 
 Array = NDArray[Any]
 
-MAT_NUMBERS = frozenset({"double", "single", "logical"}) | {
-    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
-}
-MAT_HEADER_BYTES = 128
-MAT_COMPRESSED = 15
+# What a number takes in memory, and a column of them besides: its name and its array.
+CELL_BYTES = 8
+COLUMN_BYTES = 1000
 
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -36,40 +35,36 @@ HEADERS = {
 
 def read_npy(source: Source) -> RawTable:
     """Raw table of an .npy file: rows of numbers, or one column."""
-    with refusing(source.name, (ValueError, EOFError, OSError), "Write it with numpy.save."):
+    # NumPy's reader answers a damaged header with almost any exception.
+    with refusing(source.name, (Exception,), "Write it with numpy.save."):
         array = _read_array(source.name, io.BytesIO(source.content), len(source.content))
-    return _table(source.name, _matrix(source.name, array), {})
+    return _table(source, _matrix(source.name, array), {})
 
 
 def read_npz(source: Source) -> RawTable:
     """Raw table of an .npz file: its array X or its only matrix, and the vectors of its length."""
-    # RuntimeError: a password; NotImplementedError: a packing that Python does not know.
-    kinds = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, RuntimeError)
-    with refusing(source.name, (*kinds, NotImplementedError), "Write it with numpy.savez."):
-        arrays = _read_archive(source)
+    arrays = read_archive(source)
     name = _table_name(source.name, {key: array.shape for key, array in arrays.items()})
-    matrix = _matrix(f"{source.name}, array {name!r}", arrays[name])
+    matrix = _matrix(f"{source.name}, array {shown(name)}", arrays[name])
     vectors = {key: a for key, a in arrays.items() if key != name and a.shape == matrix.shape[:1]}
-    return _table(source.name, matrix, vectors)
+    return _table(source, matrix, vectors)
 
 
 def read_mat(source: Source) -> RawTable:
     """Raw table of a MAT file up to version 7: its array X or its largest one, and a vector y."""
-    _check_inflation(source)
-    from scipy.io import loadmat, whosmat
-
-    file = io.BytesIO(source.content)
-    # SciPy's reader answers a damaged file with almost any exception.
-    advice = "Save it again in MATLAB with save(..., '-v7'), or as CSV."
-    with refusing(source.name, (Exception,), advice):
-        found = {name: shape for name, shape, kind in whosmat(file) if kind in MAT_NUMBERS}
-        name = _largest(source.name, found)
-        file.seek(0)
-        arrays = loadmat(file, variable_names=[name, "y"])
-    matrix = _matrix(f"{source.name}, array {name!r}", arrays[name])
-    y = arrays["y"] if "y" in found and name != "y" else np.empty(0)
+    found = {name: v for name, v in mat_variables(source).items() if v.load is not None}
+    name = _largest(source.name, {key: variable.shape for key, variable in found.items()})
+    matrix = _matrix(f"{source.name}, array {shown(name)}", _load(source, found[name]))
+    y = _load(source, found["y"]) if "y" in found and name != "y" else np.empty(0)
     is_vector = y.size == len(matrix) and y.size in y.shape
-    return _table(source.name, matrix, {"y": y.ravel()} if is_vector else {})
+    return _table(source, matrix, {"y": y.ravel()} if is_vector else {})
+
+
+def _load(source: Source, variable: Variable) -> Array:
+    n_cells = math.prod(variable.shape)
+    check_expansion(source.name, n_cells * CELL_BYTES, len(source.content))
+    with refusing(source.name, (ValueError, struct.error, zlib.error), ADVICE):
+        return variable.load() if variable.load is not None else np.empty(0)
 
 
 def _read_array(where: str, file: IO[bytes], n_bytes: int) -> Array:
@@ -84,7 +79,7 @@ def _read_array(where: str, file: IO[bytes], n_bytes: int) -> Array:
             "array.astype(float) or array.astype(str)."
         )
     n_declared = math.prod(shape) * kind.itemsize
-    if min(shape, default=0) < 0 or n_declared > n_bytes:
+    if min(shape, default=0) < 0 or bool in map(type, shape) or n_declared > n_bytes:
         raise TableError(
             f"{where} declares the shape {shape}, which is {n_declared} bytes, but has {n_bytes} "
             "bytes. Write the file again: it is damaged or cut off."
@@ -94,10 +89,20 @@ def _read_array(where: str, file: IO[bytes], n_bytes: int) -> Array:
     return array
 
 
-def _read_archive(source: Source) -> dict[str, Array]:
-    """Arrays of an .npz file by name."""
+def read_archive(source: Source, names: Collection[str] | None = None) -> dict[str, Array]:
+    """Arrays of an .npz file by name; those of `names` where these are given."""
+    with refusing(source.name, (Exception,), "Write it with numpy.savez."):
+        return _read_archive(source, names)
+
+
+def _read_archive(source: Source, names: Collection[str] | None) -> dict[str, Array]:
     with zipfile.ZipFile(io.BytesIO(source.content)) as archive:
-        members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+        members = [info for info in archive.infolist() if _is_asked(info.filename, names)]
+        # The others unpack as much as they like at once, whatever size is declared.
+        if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
+            raise TableError(
+                f"{source.name} is packed in a way that cannot be read. Write it with numpy.savez."
+            )
         # The sum, not each: members that share their bytes would pass one by one.
         check_expansion(source.name, sum(m.file_size for m in members), len(source.content))
         arrays = {}
@@ -107,6 +112,11 @@ def _read_archive(source: Source) -> dict[str, Array]:
                 where = f"{source.name}, array {shown(name)},"
                 arrays[name] = _read_array(where, file, info.file_size)
     return arrays
+
+
+def _is_asked(filename: str, names: Collection[str] | None) -> bool:
+    name, point, suffix = filename.rpartition(".")
+    return suffix == "npy" and bool(point) and (names is None or name in names)
 
 
 def _table_name(source: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
@@ -143,27 +153,6 @@ def _largest(source: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
     return largest[0]
 
 
-def _check_inflation(source: Source) -> None:
-    """Refuse MAT 7.3, and packed elements that are far larger than they look."""
-    content = source.content
-    order = ">" if content[126:128] == b"MI" else "<"
-    if content[:8] == b"\x89HDF\r\n\x1a\n" or content[:10] == b"MATLAB 7.3":
-        raise TableError(
-            f"{source.name} is a MAT file of version 7.3 (HDF5), which cannot be read. Save it in "
-            "MATLAB with save(..., '-v7')."
-        )
-    position, n_bytes = MAT_HEADER_BYTES, 0
-    while content[126:128] in (b"MI", b"IM") and position + 8 <= len(content):
-        kind, size = struct.unpack_from(f"{order}II", content, position)
-        start, position = position + 8, position + 8 + size
-        if kind != MAT_COMPRESSED:
-            continue
-        with refusing(source.name, (zlib.error,), "Save it again: it is damaged."):
-            for chunk, n_taken in inflate(content[start:position], ZLIB_BITS):
-                n_bytes += len(chunk)
-                check_expansion(source.name, n_bytes, start + n_taken)
-
-
 def _matrix(where: str, array: Array) -> Array:
     """Rows and columns of numbers; a vector is one column."""
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
@@ -171,22 +160,27 @@ def _matrix(where: str, array: Array) -> Array:
             f"{where} has the type {array.dtype} and the shape {array.shape}. "
             "Write numbers of two dimensions, rows and columns."
         )
-    return array.reshape(len(array), -1) if array.ndim == 1 else array
+    if not array.size:
+        raise TableError(f"{where} holds no rows or no columns. Give a file that has some.")
+    return array[:, None] if array.ndim == 1 else array
 
 
-def _table(source: str, matrix: Array, vectors: Mapping[str, Array]) -> RawTable:
+def _table(source: Source, matrix: Array, vectors: Mapping[str, Array]) -> RawTable:
     """Raw table of the columns of a matrix and some named vectors."""
+    n_columns = matrix.shape[1] + len(vectors)
+    n_bytes = n_columns * (COLUMN_BYTES + len(matrix) * CELL_BYTES)
+    check_expansion(source.name, n_bytes, len(source.content))
     columns = (*numbered_names(matrix.shape[1]), *vectors)
-    check_names(source, columns)
+    check_names(source.name, columns)
     arrays = [*matrix.T, *vectors.values()]
     pairs = zip(columns, arrays, strict=True)
-    data = tuple(_column(f"{source}, array {shown(name)},", array) for name, array in pairs)
+    data = tuple(_column(f"{source.name}, array {shown(name)},", array) for name, array in pairs)
 
     def cells(j: int) -> list[str | None]:
         is_text = data[j].dtype == object
         return list(data[j]) if is_text else written(arrays[j].tolist())
 
-    return RawTable(source, columns, data, None, cells)
+    return RawTable(source.name, columns, data, None, cells)
 
 
 def _column(where: str, array: Array) -> Array:
@@ -198,4 +192,5 @@ def _column(where: str, array: Array) -> Array:
             array = np.char.decode(array, "utf-8")
     if array.dtype.kind != "U":
         raise TableError(f"{where} has the type {array.dtype}. Write numbers or strings.")
-    return text_column(array.tolist())
+    with refusing(where, (Exception,), "Write text as array.astype(str)."):  # no such letter
+        return text_column(array.tolist())

@@ -25,7 +25,8 @@ def progress_bars(n_detectors: int, n_runs: int, quiet: bool = False) -> Iterato
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.progress import TimeRemainingColumn as TimeLeft
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeLeft())
+    told = TextColumn("{task.description}", markup=False)
+    columns = (told, BarColumn(), TimeElapsedColumn(), TimeLeft())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         detectors = bar.add_task("detectors", total=n_detectors)
         runs = bar.add_task("mixtures", total=n_runs, start=False)

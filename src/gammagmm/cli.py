@@ -27,6 +27,7 @@ app = typer.Typer(
 
 OUTPUTS = ("labels", "report", "posterior", "picture")
 SWITCHES = ("as_json", "fail_above", "engine", "scheduler", "force", "quiet")
+CLUSTER_LOST = 4
 INSPECTING = ("inspected", "known", "sheet", "n", "strategy", "ask")
 
 
@@ -203,9 +204,10 @@ def compare(
             typer.echo(comparison((str(first), str(second)), pair))
         if picture is not None:
             from gammagmm.plots import save_comparison
+            from gammagmm.wording import visible
 
-            named = [(f"A  {first}", pair[0]), (f"B  {second}", pair[1])]
-            save_comparison(named, picture, force)
+            names = (f"A  {visible(str(first))}", f"B  {visible(str(second))}")
+            save_comparison(list(zip(names, pair, strict=True)), picture, force)
 
 
 @app.command()
@@ -240,18 +242,14 @@ def _short_errors(debug: bool) -> Iterator[None]:
         yield
     except typer.Exit:
         raise
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError, ClusterError) as error:
         if debug:
             raise
-        what, todo = _what_and_todo(error)
-        _tell_two(what, todo)
-        raise typer.Exit(2) from None
+        _tell_two(*_what_and_todo(error))
+        raise typer.Exit(CLUSTER_LOST if isinstance(error, ClusterError) else 2) from None
     except Exception as error:
         if debug:
             raise
-        if isinstance(error, ClusterError):
-            _tell_two(*_what_and_todo(error))
-            raise typer.Exit(4) from None
         what = f"this should not have happened: {type(error).__name__}: {error}"
         _tell_two(what.rstrip("."), "Run it again with --debug and report what it prints.")
         raise typer.Exit(1) from None

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gammagmm.bars import block_bar
+from gammagmm.blocks import import_dask
 from gammagmm.cluster import open_cluster, read_parquet
-from gammagmm.command import answer, fit, judge, say, write_posterior
+from gammagmm.command import answer, do_each, fit, judge, say, writers
 from gammagmm.errors import Note, TableError
 from gammagmm.origin import Origin
 from gammagmm.outputs import answer_json
 from gammagmm.request import Request
-from gammagmm.wording import terminal_safe
+from gammagmm.wording import one_line
 
 __all__ = ["estimate_blocks"]
 
@@ -23,6 +25,7 @@ def estimate_blocks(request: Request, echo: Callable[[str], None]) -> int:
 
     `echo` writes a line to standard error.
     """
+    import_dask()  # sets the levels, too
     # Its tracebacks of a connection that is gone would bury our two lines.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     n_jobs = request.parameters["n_jobs"]
@@ -31,13 +34,20 @@ def estimate_blocks(request: Request, echo: Callable[[str], None]) -> int:
             echo(f"dashboard: {client.dashboard_link}")
         X, origin = _read(request)
         estimator = fit(request, X, origin, echo)
-        say(answer_json(estimator, origin) if request.as_json else answer(estimator, origin))
-        write_posterior(request, estimator.posterior_)
-        if request.labels:
-            with block_bar(X.npartitions, request.quiet) as progress:
-                estimator.set_params(progress=progress)
-                estimator.to_parquet(request.labels, overwrite=request.force)
+        told = answer_json(estimator, origin) if request.as_json else answer(estimator, origin)
+        files = writers(replace(request, labels=None), estimator, X, origin)
+        do_each([lambda: say(told), *files, lambda: _write_labels(request, estimator)], echo)
     return judge(request, estimator.posterior_, echo)
+
+
+def _write_labels(request: Request, estimator: Any) -> None:
+    """A folder of Parquet files with a line for each row, where it was asked for."""
+    if request.labels:
+        n_blocks = estimator.labels_.npartitions
+        with block_bar(n_blocks, request.quiet) as progress:
+            estimator.set_params(progress=progress).to_parquet(
+                request.labels, overwrite=request.force
+            )
 
 
 def _read(request: Request) -> tuple[Any, Origin]:
@@ -54,7 +64,7 @@ def _read(request: Request) -> tuple[Any, Origin]:
         frame = frame.map_partitions(_set_index, choices.id)
     frame = frame[[name for name in frame.columns if name not in wanted]]
     columns = tuple(str(name) for name in frame.columns)
-    name = terminal_safe(", ".join(request.paths))
+    name = one_line(", ".join(request.paths))
     return frame, Origin(name, columns=columns, notes=tuple(notes))
 
 

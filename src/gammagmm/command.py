@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +21,23 @@ from gammagmm.request import Request
 from gammagmm.sheets import SHEET, read_answers, read_sheet
 from gammagmm.wording import (
     known_sentence,
+    one_line,
     percent,
     rows_sentence,
     sentence,
     shape_words,
-    terminal_safe,
 )
 
 __all__ = [
     "FAILED_ABOVE",
     "answer",
+    "do_each",
     "fit",
     "fit_and_tell",
     "inspect_and_tell",
     "judge",
     "say",
-    "write_posterior",
+    "writers",
 ]
 
 FAILED_ABOVE = 3
@@ -57,8 +58,8 @@ def fit_and_tell(
     for given, at_random in answers:
         estimator.update(*given, at_random=at_random)
     told = answer_json(estimator, origin) if request.as_json else answer(estimator, origin)
-    say(told)
-    _write(request, estimator, X, origin)
+    # One that fails is no reason to lose the others.
+    do_each([lambda: say(told), *writers(request, estimator, X, origin)], echo)
     return estimator, judge(request, estimator.posterior_, echo)
 
 
@@ -85,15 +86,31 @@ def inspect_and_tell(request: Request, X: Any, origin: Origin, echo: Callable[[s
 
 
 def say(text: str) -> None:
-    """Write to standard output; that nobody listens any more is no reason to lose the files."""
+    """Write to standard output; that nobody listens any more is no error."""
     if sys.stdout is None:
         return
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # What Python writes when it ends goes nowhere, too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def do_each(steps: list[Callable[[], None]], echo: Callable[[str], None]) -> None:
+    """Do every step; where some cannot write, the first is raised and the others are told."""
+    failed: list[OSError] = []
+    for step in steps:
+        try:
+            step()
+        except OSError as error:
+            failed.append(error)
+    for other in failed[1:]:
+        echo(f"gammagmm: {one_line(str(other))}")
+    if failed:
+        raise failed[0]
 
 
 def judge(request: Request, posterior: Any, echo: Callable[[str], None]) -> int:
@@ -117,7 +134,7 @@ def fit(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -
     n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
     if not request.quiet:
         for note in origin.notes:
-            echo(f"note: {terminal_safe(note.subject)}: {terminal_safe(note.message)}")
+            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
     n_runs = parameters.get("n_runs", 10)
     with (
         warnings.catch_warnings(record=True) as caught,
@@ -126,7 +143,7 @@ def fit(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -
         warnings.simplefilter("always")
         estimator = GammaGMM(**parameters, progress=progress).fit(X)
     for warning in caught:
-        echo(f"warning: {terminal_safe(str(warning.message))}")
+        echo(f"warning: {one_line(' '.join(str(warning.message).split()))}")
     return estimator
 
 
@@ -166,7 +183,7 @@ def detector_table(estimator: Any) -> str:
     for info in estimator.detector_info_:
         threshold = estimator.thresholds_.get(info.name)
         shown = "" if threshold is None else f"{threshold:.4g}"
-        name = terminal_safe(info.name)
+        name = one_line(info.name)
         rows.append([name, info.status, f"{info.n_rows}", f"{info.seconds:.1f}", shown])
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     return "\n".join(_aligned(line, widths) for line in [heads, *rows])
@@ -178,23 +195,25 @@ def _aligned(cells: list[str], widths: list[int]) -> str:
     return "  ".join(c.ljust(w) if j < 2 else c.rjust(w) for j, (c, w) in pairs).rstrip()
 
 
-def _write(request: Request, estimator: Any, X: Any, origin: Origin) -> None:
-    """The files that were asked for, each whole or not at all."""
-    if request.labels:
-        write_document(labels_csv(estimator, origin), request.labels, request.force)
-    write_posterior(request, estimator.posterior_)
-    if request.report:
-        from gammagmm.report import write_report
-
-        with working("report", request.quiet):
-            write_report(estimator, request.report, X, origin, request.force)
-
-
-def write_posterior(request: Request, posterior: Any) -> None:
-    """The posterior as JSON and as a picture, where that was asked for."""
-    if request.posterior:
-        posterior.save(request.posterior, overwrite=request.force)
-    if request.picture:
+def writers(
+    request: Request, estimator: Any, X: Any, origin: Origin
+) -> Iterator[Callable[[], None]]:
+    """For each file that was asked for, what writes it, whole or not at all."""
+    force = request.force
+    if labels := request.labels:
+        yield lambda: write_document(labels_csv(estimator, origin), labels, force)
+    if posterior := request.posterior:
+        yield lambda: estimator.posterior_.save(posterior, overwrite=force)
+    if report := request.report:
+        yield lambda: _report(estimator, report, X, origin, request)
+    if picture := request.picture:
         from gammagmm.plots import save_picture
 
-        save_picture(posterior, request.picture, request.force)
+        yield lambda: save_picture(estimator.posterior_, picture, force)
+
+
+def _report(estimator: Any, path: Path, X: Any, origin: Origin, request: Request) -> None:
+    from gammagmm.report import write_report
+
+    with working("report", request.quiet):
+        write_report(estimator, path, X, origin, request.force)

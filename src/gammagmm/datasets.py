@@ -6,7 +6,6 @@ import csv
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -15,7 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm.arrays import read_archive
 from gammagmm.errors import TableError
+from gammagmm.raw import shown
+from gammagmm.sources import Source, refusing
 from gammagmm.synthetic import Dataset, make_contaminated, numbered_names
 
 __all__ = [
@@ -127,17 +129,15 @@ def read_npz(path: str | os.PathLike[str]) -> Dataset:
     path = _existing_file(path)
     if not zipfile.is_zipfile(path):
         raise TableError(f"{path} is not an .npz file. Write it with numpy.savez.")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            X, y = arrays["X"], arrays["y"]
-    except KeyError as error:
-        raise TableError(f"{path} must hold arrays X and y: {error.args[0]}.") from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise TableError(f"{path} cannot be read: {error}. Write plain numeric arrays.") from error
-    if X.ndim != 2 or X.dtype.kind not in "biuf" or y.shape != X.shape[:1]:
+    arrays = read_archive(Source(str(path), ".npz", path.read_bytes()), ("X", "y"))
+    if lacking := sorted({"X", "y"} - arrays.keys()):
+        raise TableError(f"{path} must hold arrays X and y: it has no {lacking[0]}.")
+    X, y = arrays["X"], arrays["y"]
+    are_numbers = X.dtype.kind in "biuf" and y.dtype.kind in "biuf"
+    if X.ndim != 2 or not are_numbers or y.shape != X.shape[:1]:
         raise TableError(
             f"{path} must hold numbers X of shape (n, d) and y of shape (n,), got X of shape "
-            f"{X.shape} and type {X.dtype}, y of shape {y.shape}."
+            f"{X.shape} and type {X.dtype}, y of shape {y.shape} and type {y.dtype}."
         )
     return _checked_dataset(path, X, y, numbered_names(X.shape[1]))
 
@@ -189,8 +189,8 @@ def _arff_names(path: Path, lines: Iterator[tuple[int, str]]) -> list[str]:
     for i, name, kind in attributes:
         if name.lower() not in {"id", "outlier"} and kind.split()[0] not in ARFF_NUMERIC_TYPES:
             raise TableError(
-                f"{path}, line {i}: attribute {name!r} has the type {kind!r}. Take the version of "
-                "the file in which every attribute is numeric."
+                f"{path}, line {i}: attribute {shown(name)} has the type {shown(kind)}. Take the "
+                "version of the file in which every attribute is numeric."
             )
     if [name.lower() for _, name, _ in attributes].count("outlier") != 1:
         raise TableError(
@@ -203,7 +203,9 @@ def _arff_row(where: str, text: str, names: list[str]) -> tuple[list[float], int
     """Values of the features and label of one row."""
     if text.startswith("{"):
         raise TableError(f"{where}: sparse ARFF rows cannot be read. Write every value out.")
-    cells = next(csv.reader([text], quotechar='"' if '"' in text else "'", skipinitialspace=True))
+    quote = '"' if '"' in text else "'"
+    with refusing(where, (csv.Error,), "Correct the line."):
+        cells = next(csv.reader([text], quotechar=quote, skipinitialspace=True))
     if len(cells) != len(names):
         raise TableError(f"{where}: found {len(cells)} values for {len(names)} attributes.")
     values, label = [], -1
@@ -215,7 +217,9 @@ def _arff_row(where: str, text: str, names: list[str]) -> tuple[list[float], int
                 values.append(float(cell))
         except (KeyError, ValueError) as error:
             expected = "yes or no" if name.lower() == "outlier" else "a number"
-            raise TableError(f"{where}, {name!r}: expected {expected}, found {cell!r}.") from error
+            raise TableError(
+                f"{where}, {shown(name)}: expected {expected}, found {shown(cell)}."
+            ) from error
     return values, label
 
 

@@ -15,7 +15,7 @@ from gammagmm.documents import write_document
 from gammagmm.findings import feature_words, outstanding
 from gammagmm.origin import Origin
 from gammagmm.sheets import Sheet, fill_sheet, read_sheet
-from gammagmm.wording import percent, sentence, terminal_safe
+from gammagmm.wording import one_line, percent, sentence
 
 __all__ = ["Inspection", "ask_rows", "write_sheet"]
 
@@ -61,7 +61,7 @@ def write_sheet(inspection: Inspection, overwrite: bool) -> str:
     )
     return (
         f"{len(rows)} rows to look at: write 1 (anomaly) or 0 in the column anomaly of "
-        f"{terminal_safe(str(inspection.path))}, as many as you like from the top, and give it to "
+        f"{one_line(str(inspection.path))}, as many as you like from the top, and give it to "
         "gammagmm estimate --inspected. The 90% interval is expected to be "
         f"{percent(first)} wide after the first answer and {percent(last)} after all of them."
     )
@@ -135,7 +135,7 @@ def _describe(inspection: Inspection, row: int, place: int, n: int) -> str:
 def _ask(question: str, echo: Echo) -> str:
     """The key that was pressed; the end of the input is q."""
     while True:
-        echo(terminal_safe(question))
+        echo(one_line(question))
         line = sys.stdin.readline()
         key = line.strip().lower()[:1] if line else "q"
         if key in {*KEYS, "s", "q"}:

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
@@ -22,6 +23,8 @@ Record = TypeVar("Record")
 
 MAX_BYTES = 64_000_000
 """Larger files are refused unread: a posterior takes some 60 bytes a part."""
+MAX_REASON = 500
+"""Characters of a message that may come from the file."""
 
 _JSON_NAMES = {str: "text", int: "a whole number", bool: "true or false"}
 
@@ -61,8 +64,14 @@ def write_document(content: str | bytes, path: Any, overwrite: bool = False) -> 
             file.flush()
             os.fsync(file.fileno())
         _place(part, path, overwrite)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        # A write that fails does not say of which file, and the part is none of the user's.
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def _encoded(content: str | bytes) -> bytes:
@@ -94,7 +103,7 @@ class Reader:
     def refuse(self, reason: str) -> NoReturn:
         """Raise, with the source and the `reason`."""
         raise SavedFileError(
-            f"{self.where} cannot be read as a {self.form.noun}: {reason}."
+            f"{self.where} cannot be read as a {self.form.noun}: {reason[:MAX_REASON]}."
         ) from None
 
     def parse(self, text: str) -> Any:
@@ -108,13 +117,13 @@ class Reader:
         """Refuse another schema and a version that is not ours."""
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != self.form.schema:
-            self.refuse(f"its schema must be {self.form.schema!r}, got {schema!r}")
+            self.refuse(f"its schema must be {self.form.schema!r}, got {_brief(schema)}")
         version = data.get("version")
         if type(version) is not int or version < 1:
-            self.refuse(f"its version must be a whole number above 0, got {version!r}")
+            self.refuse(f"its version must be a whole number above 0, got {_brief(version)}")
         if version > self.form.version:
             reads = f"this gammagmm reads up to {self.form.version}"
-            self.refuse(f"it has version {version}, {reads}: upgrade gammagmm")
+            self.refuse(f"it has version {_brief(version)}, {reads}: upgrade gammagmm")
 
     def check_fields(self, data: Any, names: set[str], name: str) -> None:
         """Refuse what is no object with just these fields."""
@@ -170,6 +179,11 @@ def _shown(value: Any) -> str:
     return repr(value)[:40] if type(value) in (float, bool, str) else type(value).__name__
 
 
+def _brief(value: Any) -> str:
+    """The value where it is a plain one, its type otherwise: it may be nested without end."""
+    return repr(value)[:40] if value is None or isinstance(value, int) else _shown(value)
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of JSON with these members; a name that comes twice is refused."""
     if len(made := dict(pairs)) < len(pairs):
@@ -187,6 +201,8 @@ def _place(part: Path, path: Path, overwrite: bool) -> None:
     except FileExistsError:
         _refuse_existing(path)
     except OSError:  # a file system without links
+        if os.path.lexists(path):
+            _refuse_existing(path)
         part.replace(path)
 
 

@@ -1,8 +1,7 @@
-"""Parquet, Feather, ARFF and JSON lines -> raw table."""
+"""ARFF and JSON lines -> raw table."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -13,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.datasets import ARFF_NUMERIC_TYPES, arff_lines
-from gammagmm.errors import MissingExtraError, TableError
-from gammagmm.raw import RawTable, check_names, is_number, shown, text_column, written
-from gammagmm.sources import Source, check_expansion, decode, refusing
+from gammagmm.errors import TableError
+from gammagmm.raw import RawTable, check_names, is_number, shown, text_column
+from gammagmm.sources import Source, check_expansion, decode
 
-__all__ = ["read_arff", "read_feather", "read_json_lines", "read_parquet"]
+__all__ = ["read_arff", "read_json_lines"]
 
 CELL_BYTES = 8
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -26,80 +25,6 @@ ARFF_CELL = re.compile(rf"(\s*(?:{QUOTED})\s*|[^,]*),")
 ARFF_ESCAPE = re.compile(r"\\(.)")
 
 Attribute = tuple[str, bool]  # name, whether it is numeric
-
-
-def read_parquet(source: Source) -> RawTable:
-    """Raw table of a Parquet file."""
-    arrow, parquet = _arrow(source, "pyarrow"), _arrow(source, "pyarrow.parquet")
-    with refusing(source.name, (arrow.ArrowException, OSError), "Write it again as Parquet."):
-        file = parquet.ParquetFile(arrow.BufferReader(source.content))
-        n_cells = file.metadata.num_rows * file.metadata.num_columns
-        check_expansion(source.name, n_cells * CELL_BYTES, len(source.content))
-        table = file.read()
-    return _arrow_table(source, arrow, table)
-
-
-def read_feather(source: Source) -> RawTable:
-    """Raw table of a Feather file, which is Arrow's own format, as a file or as a stream."""
-    arrow = _arrow(source, "pyarrow")
-    with refusing(source.name, (arrow.ArrowException, OSError), "Write it again as Feather."):
-        try:
-            reader = arrow.ipc.open_file(arrow.BufferReader(source.content))
-            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        except arrow.ArrowInvalid:
-            reader = batches = arrow.ipc.open_stream(arrow.BufferReader(source.content))
-        kept, n_bytes = [], 0
-        for batch in batches:
-            n_bytes += batch.nbytes
-            check_expansion(source.name, n_bytes, len(source.content))
-            kept.append(batch)
-        table = arrow.Table.from_batches(kept, reader.schema)
-    return _arrow_table(source, arrow, table)
-
-
-def _arrow(source: Source, module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        message = f"{source.name} needs pyarrow to be read: pip install 'gammagmm[data]'."
-        raise MissingExtraError(message, name="pyarrow") from None
-
-
-def _arrow_table(source: Source, arrow: Any, table: Any) -> RawTable:
-    columns = tuple(table.column_names)
-    check_names(source.name, columns)
-    arrays = [_plain(arrow, array) for array in table.columns]
-    pairs = zip(columns, arrays, strict=True)
-    data = tuple(_arrow_column(source, arrow, name, array) for name, array in pairs)
-
-    def cells(j: int) -> list[str | None]:
-        if data[j].dtype == object:
-            return list(data[j])
-        is_whole = arrow.types.is_integer(arrays[j].type)
-        # Whole numbers beyond 2**53 are ids more often than not: their digits are kept.
-        return arrays[j].cast(arrow.string()).to_pylist() if is_whole else written(data[j].tolist())
-
-    return RawTable(source.name, columns, data, None, cells)
-
-
-def _plain(arrow: Any, array: Any) -> Any:
-    """A column of categories as a column of their values."""
-    is_dictionary = arrow.types.is_dictionary(array.type)
-    return array.cast(array.type.value_type) if is_dictionary else array
-
-
-def _arrow_column(source: Source, arrow: Any, name: str, array: Any) -> NDArray[Any]:
-    types, kind = arrow.types, array.type
-    numeric = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)
-    if any(is_kind(kind) for is_kind in (*numeric, types.is_null)):
-        numbers = array.cast(arrow.float64(), safe=False).to_numpy()
-        return np.array(numbers, dtype=np.float64)
-    if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
-        return text_column(array.to_pylist())
-    raise TableError(
-        f"{source.name}, column {shown(name)}: the type {kind} cannot be read. Write the column as "
-        "numbers or text, or write the file without it."
-    )
 
 
 def read_arff(source: Source) -> RawTable:
@@ -184,6 +109,8 @@ def read_json_lines(source: Source) -> RawTable:
             rows.append(_json_row(f"{source.name}, line {line}", text))
             lines.append(line)
     columns = tuple(dict.fromkeys(key for row in rows for key in row))
+    # Lines that have a name each would fill a square.
+    check_expansion(source.name, len(rows) * len(columns) * CELL_BYTES, len(source.content))
     check_names(source.name, columns)
     data = tuple(_json_column([row.get(name) for row in rows]) for name in columns)
 

@@ -16,7 +16,7 @@ from gammagmm.backends import count_threads
 from gammagmm.origin import Origin
 from gammagmm.summary import PACKAGES
 from gammagmm.threshold import training_probability
-from gammagmm.wording import percent, sentence, terminal_safe
+from gammagmm.wording import one_line, percent, sentence
 
 __all__ = [
     "answer_json",
@@ -29,7 +29,8 @@ __all__ = [
 
 EXTRAS = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# The wide ones are the same to a spreadsheet that writes Chinese or Japanese.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def labels_csv(estimator: Any, origin: Origin) -> str:
@@ -155,7 +156,7 @@ def comparison(names: tuple[str, str], pair: list[Any]) -> str:
     """Two posteriors in words: each one's sentence, and how likely the second exceeds the first."""
     found = compare_posteriors(*pair)
     lines = [
-        f"{letter}  {terminal_safe(name)}: {sentence(posterior)}"
+        f"{letter}  {one_line(name)}: {sentence(posterior)}"
         for letter, name, posterior in zip("AB", names, pair, strict=True)
     ]
     if pair[0].is_degenerate or pair[1].is_degenerate:

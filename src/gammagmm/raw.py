@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -139,11 +140,11 @@ def check_names(where: str, names: tuple[str, ...]) -> None:
             f"{where}: column {names.index('') + 1} has no name. Name it, or remove it "
             "if it is a row index (pandas: to_csv(..., index=False))."
         )
-    if len(set(names)) == len(names):
+    repeated, n_times = Counter(names).most_common(1)[0] if names else ("", 0)
+    if n_times < 2:
         return
-    repeated = next(name for name in names if names.count(name) > 1)
     raise TableError(
-        f"{where}: column name {shown(repeated)} stands {names.count(repeated)} times. "
+        f"{where}: column name {shown(repeated)} stands {n_times} times. "
         "Give every column a name of its own."
     )
 

@@ -109,7 +109,7 @@ document.querySelectorAll("table.sortable").forEach((table) => {
 
 // A spreadsheet would run a cell that begins so.
 function quoted(text) {
-  const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? "'" + text : text;
+  const safe = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) && Number.isNaN(Number(text)) ? "'" + text : text;
   return '"' + safe.replaceAll('"', '""') + '"';
 }
 

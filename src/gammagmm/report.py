@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -15,7 +14,7 @@ from gammagmm.documents import write_document
 from gammagmm.findings import N_STEPS, Cut, Findings, find
 from gammagmm.origin import Origin
 from gammagmm.sections import SECTIONS
-from gammagmm.wording import percent, rows_sentence, sentence, shape_words
+from gammagmm.wording import html_safe, percent, rows_sentence, sentence, shape_words, visible
 
 __all__ = ["render", "write_report"]
 
@@ -46,7 +45,7 @@ def render(findings: Findings) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"<title>{html_safe(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"{_header(findings)}<main>{body}</main>\n"
         f'<script type="application/json" id="data">{_data(findings)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
@@ -70,7 +69,7 @@ def _data(findings: Findings) -> str:
         "cuts": [_cut_data(cut) for cut in findings.cuts],
         "steps": [_cut_data(cut) for cut in findings.steps],
         "costs": [n for _, n in findings.costs],
-        "ranked": findings.ranked,
+        "ranked": [visible(name) for name in findings.ranked],
     }
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     return text.replace("<", "\\u003c").replace("&", "\\u0026").replace("\u2028", "\\u2028")
@@ -92,16 +91,16 @@ def _header(findings: Findings) -> str:
         "P(none at all)": percent(posterior.prob_zero),
         "rows flagged": f"{summary.n_anomalies:,} of {summary.n_rows:,}",
     }
-    items = "".join(f"<li><b>{escape(v)}</b> <span>{k}</span></li>" for k, v in numbers.items())
+    items = "".join(f"<li><b>{html_safe(v)}</b> <span>{k}</span></li>" for k, v in numbers.items())
     shape = shape_words(posterior)
-    word = f'<p class="word">{escape(shape)}</p>' if shape else ""
+    word = f'<p class="word">{html_safe(shape)}</p>' if shape else ""
     return (
-        f'<header><p class="kind">Contamination report · {escape(findings.origin.name)}</p>'
-        f"<h1>{escape(_headline(findings))}</h1>{word}"
+        f'<header><p class="kind">Contamination report · {html_safe(findings.origin.name)}</p>'
+        f"<h1>{html_safe(_headline(findings))}</h1>{word}"
         f'<ul class="big">{items}</ul>'
-        f"<p>{escape(sentence(posterior))} "
-        f"{escape(rows_sentence(summary.n_anomalies, summary.n_rows))}{_truth_words(findings)}</p>"
-        "</header>"
+        f"<p>{html_safe(sentence(posterior))} "
+        f"{html_safe(rows_sentence(summary.n_anomalies, summary.n_rows))}"
+        f"{_truth_words(findings)}</p></header>"
     )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 
 import numpy as np
 
 from gammagmm.findings import MAX_RANKED, N_STEPS, Findings, feature_words
 from gammagmm.notebook import posterior_svg
-from gammagmm.wording import known_sentence, percent
+from gammagmm.wording import html_safe, known_sentence, percent
 
 __all__ = ["SECTIONS"]
 
@@ -56,7 +55,7 @@ def _posterior(findings: Findings) -> str:
     picture = posterior_svg(summary.posterior, marks)  # type: ignore[arg-type]
     return _section(
         "The posterior of the share",
-        f'<figure class="posterior">{picture}<figcaption>{escape(asked)}</figcaption></figure>'
+        f'<figure class="posterior">{picture}<figcaption>{html_safe(asked)}</figcaption></figure>'
         f"{_before(findings)}",
     )
 
@@ -67,11 +66,11 @@ def _before(findings: Findings) -> str:
         return ""
     words = known_sentence(findings.n_known, findings.n_found, findings.fitted)
     if findings.fitted.is_degenerate:
-        return f"<p>{escape(words)}</p>"
+        return f"<p>{html_safe(words)}</p>"
     caption = f"The same before a person looked at {findings.n_known:,} rows."
     return (
-        f"<p>{escape(words)}</p><figure>{posterior_svg(findings.fitted)}"
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
+        f"<p>{html_safe(words)}</p><figure>{posterior_svg(findings.fitted)}"
+        f"<figcaption>{html_safe(caption)}</figcaption></figure>"
     )
 
 
@@ -79,11 +78,11 @@ def _control(findings: Findings) -> str:
     """The control over gamma; what it shows is in the data element."""
     start = round(findings.cuts[0].gamma / findings.steps[-1].gamma * N_STEPS)
     names = [d.name for d in findings.summary.detectors if d.status == "ok"]
-    rows = [[escape(name), f'<span id="t{i}"></span>'] for i, name in enumerate(names)]
+    rows = [[html_safe(name), f'<span id="t{i}"></span>'] for i, name in enumerate(names)]
     thresholds = _table(["detector", "threshold of its raw score"], rows, numeric={1})
     known = (
         "The band in the picture above is at the share chosen here. "
-        f"Rows are named by {escape(_row_names(findings))}."
+        f"Rows are named by {html_safe(_row_names(findings))}."
     )
     return _section(
         "What if the share were another?",
@@ -100,7 +99,7 @@ def _control(findings: Findings) -> str:
 def _choices(findings: Findings) -> str:
     """Buttons for the mean and the ends of the interval, and a list of costs."""
     buttons = "".join(
-        f'<button type="button" data-cut="{i}">{escape(cut.name)} ({percent(cut.gamma)})</button>'
+        f'<button type="button" data-cut="{i}">{cut.name} ({percent(cut.gamma)})</button>'
         for i, cut in enumerate(findings.cuts)
     )
     options = "".join(
@@ -128,8 +127,8 @@ def _detectors(findings: Findings) -> str:
         agreement = findings.agreement.get(d.name)
         shown = "" if agreement is None else f"{agreement:.2f}"
         threshold = "" if np.isnan(d.threshold) else f"{d.threshold:.4g}"
-        reason = f" ({escape(d.reason)})" if d.reason else ""
-        cells = [escape(d.name), status + reason, f"{d.n_rows:,}", f"{d.seconds:.1f}"]
+        reason = f" ({html_safe(d.reason)})" if d.reason else ""
+        cells = [html_safe(d.name), status + reason, f"{d.n_rows:,}", f"{d.seconds:.1f}"]
         rows.append([*cells, shown, threshold])
     words = "Agreement is the rank correlation of the detector's scores with the consensus."
     table = _table(heads, rows, numeric={2, 3, 4, 5}, name="detectors")
@@ -167,7 +166,7 @@ def _health(findings: Findings) -> str:
         for i, run in enumerate(runs, start=1)
     ]
     notes = [*findings.origin.notes, *findings.summary.notes]
-    told = "".join(f"<li>{escape(n.subject)}: {escape(n.message)}</li>" for n in notes)
+    told = "".join(f"<li>{html_safe(n.subject)}: {html_safe(n.message)}</li>" for n in notes)
     listed = f'<p>Changed or left out on the way:</p><ul class="plain">{told}</ul>' if told else ""
     table = _table(heads, rows, numeric={0, 2, 4, 5, 6})
     return _section("Health of the fit", f'<p class="word{kind}">{word}</p>{table}{listed}')
@@ -179,7 +178,7 @@ def _sensitivity(findings: Findings) -> str:
         low, high = posterior.interval()
         answer = "no solution" if posterior.is_degenerate else percent(posterior.mean)
         between = "" if posterior.is_degenerate else f"{percent(low)} to {percent(high)}"
-        rows.append([escape(what), escape(value), answer, between])
+        rows.append([html_safe(what), html_safe(value), answer, between])
     words = "The same mixtures under other values of p0 and p_high, and each start by itself."
     if findings.n_known:
         words += " All of this is before the labels, which the answer above rests on."
@@ -195,8 +194,8 @@ def _sensitivity(findings: Findings) -> str:
 def _rows(findings: Findings) -> str:
     rows = []
     for standout in findings.standouts:
-        cells = [escape(standout.row), f"{standout.score:.2f}", percent(standout.probability)]
-        rows.append([*cells, escape(feature_words(standout.features)) or "–"])
+        cells = [html_safe(standout.row), f"{standout.score:.2f}", percent(standout.probability)]
+        rows.append([*cells, html_safe(feature_words(standout.features)) or "–"])
     heads = ["row", "consensus score", "probability", "what stands out"]
     table = _table(heads, rows, numeric={1, 2}, name="most_anomalous_rows")
     words = (
@@ -221,8 +220,8 @@ def _inspect(findings: Findings) -> str:
             f'<select aria-label="Is row {number} an anomaly?"><option value=""></option>'
             '<option value="1">anomaly</option><option value="0">normal</option></select>'
         )
-        named = [escape(name)] if has_ids else []
-        rows.append([number, *named, escape(feature_words(features)) or "–", answer])
+        named = [html_safe(name)] if has_ids else []
+        rows.append([number, *named, html_safe(feature_words(features)) or "–", answer])
     heads = ["row", *(["name of the row"] if has_ids else []), "what stands out", "anomaly"]
     words = (
         "A person who looks at some of these rows, from the top and as many as there is time for, "
@@ -236,7 +235,7 @@ def _inspect(findings: Findings) -> str:
 
 def _limits(findings: Findings) -> str:
     limits = LABELLED_LIMITS if findings.n_known else LIMITS
-    items = "".join(f"<li>{escape(words)}</li>" for words in limits)
+    items = "".join(f"<li>{html_safe(words)}</li>" for words in limits)
     return _section("What this method cannot tell", f'<ul class="plain">{items}</ul>')
 
 
@@ -249,7 +248,7 @@ def _origin(findings: Findings) -> str:
         **{f"version of {name}": value for name, value in summary.versions.items()},
         "method": "gammaGMM (Perini, Bürkner, Klami, ICML 2023)",
     }
-    rows = [[escape(k), f"<code>{escape(v)}</code>"] for k, v in facts.items() if v]
+    rows = [[html_safe(k), f"<code>{html_safe(v)}</code>"] for k, v in facts.items() if v]
     return _section("Where this comes from", _table(["what", "value"], rows))
 
 

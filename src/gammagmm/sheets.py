@@ -12,6 +12,8 @@ from typing import Any
 from gammagmm.errors import TableError
 from gammagmm.origin import Origin
 from gammagmm.outputs import spreadsheet_safe
+from gammagmm.raw import shown
+from gammagmm.wording import visible
 
 __all__ = ["ANSWER", "SHEET", "Sheet", "fill_sheet", "read_answers", "read_sheet"]
 
@@ -139,8 +141,8 @@ def _check_values(
             is_same = False
         if not is_same:
             raise TableError(
-                f"{where}: {name!r} is {cells[i][:40]!r} here and {values[j]:g} in the data. Give "
-                "the sheet of these data, and the same options as for it."
+                f"{where}: {shown(name)} is {cells[i][:40]!r} here and {values[j]:g} in the data. "
+                "Give the sheet of these data, and the same options as for it."
             )
 
 
@@ -150,8 +152,10 @@ def _check_name(cells: list[str], heads: list[str], row: int, origin: Origin, wh
     if origin.ids is None or column is None or column in (origin.columns or ()):
         return
     name, expected = cells[heads.index(column)], spreadsheet_safe(origin.ids[row])
-    # A report cuts long names.
-    if name != expected and not (name.endswith("…") and expected.startswith(name[:-1])):
+    # A report writes out what cannot be seen, and cuts long names.
+    written = spreadsheet_safe(visible(origin.ids[row]))
+    is_cut = name.endswith("…") and written.startswith(name[:-1])
+    if name not in (expected, written) and not is_cut:
         raise TableError(
             f"{where}: the row is {name[:40]!r} here and {expected[:40]!r} in the data. Give the "
             "sheet of these data, and the same options as for it."

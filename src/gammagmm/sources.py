@@ -33,6 +33,7 @@ MAX_BYTES = 4_000_000_000
 MAX_FREE_BYTES = 100_000_000
 MAX_EXPANSION = 1000
 CHUNK_BYTES = 1 << 20
+MAX_REASON = 300  # characters of what a library says
 PACKED_CHUNK_BYTES = 1 << 16
 ZLIB_BITS, GZIP_BITS = 15, 31  # as zlib wants to be told what kind of stream it is
 
@@ -187,4 +188,5 @@ def refusing(name: str, kinds: tuple[type[Exception], ...], advice: str) -> Iter
         raise
     except kinds as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise TableError(f"{name} cannot be read: {lines[0].rstrip('.')}. {advice}") from error
+        reason = lines[0][:MAX_REASON].rstrip(".")
+        raise TableError(f"{name} cannot be read: {reason}. {advice}") from error

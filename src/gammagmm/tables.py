@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.arrays import read_mat, read_npy, read_npz
+from gammagmm.columnar import read_feather, read_parquet
 from gammagmm.delimited import read_delimited
 from gammagmm.errors import TableError
-from gammagmm.formats import read_arff, read_feather, read_json_lines, read_parquet
+from gammagmm.formats import read_arff, read_json_lines
 from gammagmm.raw import RawTable, describe_text, first_text, is_number, shown
 from gammagmm.sources import Source, open_source
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,13 +12,19 @@ if TYPE_CHECKING:
     from gammagmm.posterior import GammaPosterior
 
 __all__ = [
+    "html_safe",
     "known_sentence",
+    "one_line",
     "percent",
     "rows_sentence",
     "sentence",
     "shape_words",
     "terminal_safe",
+    "visible",
 ]
+
+# They turn the text around them about; ids and column names have no need of that.
+DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def sentence(posterior: GammaPosterior) -> str:
@@ -93,3 +101,19 @@ def percent(share: float) -> str:
 def terminal_safe(text: str) -> str:
     """The text with control characters, which could move the cursor or worse, written out."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def one_line(text: str) -> str:
+    """The text as `terminal_safe` has it, line ends written out as well."""
+    return terminal_safe(text).replace("\n", "\\n")
+
+
+def visible(text: str) -> str:
+    """The text with controls, lone surrogates and changes of direction written out."""
+    hidden = (c in DIRECTIONS or unicodedata.category(c) in ("Cc", "Cs") for c in text)
+    return "".join(ascii(c)[1:-1] if h else c for c, h in zip(text, hidden, strict=True))
+
+
+def html_safe(text: str) -> str:
+    """The text as HTML that shows it and does nothing."""
+    return escape(visible(text))

@@ -1,0 +1,243 @@
+"""Mutations of files, and texts from small grammars; everything comes from one generator."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from stress.seeds import MAKERS, npy, seeds
+
+Generator = np.random.Generator
+MAX_BYTES = 200_000
+"""Longer inputs are cut: what is looked for is much from little."""
+
+NUMBERS = ["0", "-1", "1e308", "-1e999", "nan", "1_0", "0x1f", "9" * 400, "٣", "-0.0", "1e-320"]
+CONTROLS = ["\0", "\x1b[2J", "\r", "\n", "\ufeff", "\u2028", "\u202e", "\x85", "\x0b", "\x1c", "é"]
+JSON_WORDS = ["null", "true", "NaN", "Infinity", "[", "]", "{", "}", '"', ":", ",", '"\\ud800"']
+ARFF_WORDS = ["@attribute", "@data", "@relation", "{", "}", "'", '"', "?", "%", "\\", "string"]
+NPY_WORDS = ["'descr'", "'<f8'", "'|O'", "'<U0'", "(", ")", "L", "True", "[", ",", "{", "0,"]
+POSTERIOR_WORDS = ["prob_zero", "weights", "betas", "low", "high", "span", "least", "version"]
+TEXT_WORDS = {
+    "csv": [",", ";", "\t", '"', '""', "\r\n", "=1+1", "<script>", "[red]", " ", "?", "NA"],
+    "arff": [*ARFF_WORDS, "real", "integer", "date", "relational", ",", "yes", "no", "outlier"],
+    "jsonl": [*JSON_WORDS, '"a"', '"b":', '{"c": 1}'],
+    "npy": NPY_WORDS,
+    "npz": [*NPY_WORDS, "X.npy", "y.npy", "PK\x01\x02", "PK\x05\x06"],
+    "posterior": [*JSON_WORDS, *POSTERIOR_WORDS],
+    "summary": [*JSON_WORDS, *POSTERIOR_WORDS, '"status"', '"solved"', '"notes"'],
+    "sheet": [",", '"', "row", "anomaly", "id", "1e99", "inf", "yes", "0", "\r\n", "'="],
+}
+JSON_VALUES = [0, 1, 0.5, 1e-300, 1e300, 5e-324, 0.999, -1, 2**70, None, True, "x", [], {}]
+PLACES = range(1000)  # of a list, by what is left after whole lengths
+MAGICS = [b"PAR1", b"ARROW1\0\0", b"\x93NUMPY", b"PK\x03\x04", b"\x1f\x8b\x08", b"\x89HDF\r\n"]
+SIZES = [0, 1, 7, 255, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**64 - 1]
+
+
+def make_input(kind: str, rng: Generator) -> bytes:
+    """A hostile file of a kind: mutations of a seed, or a text from a grammar."""
+    if kind in GRAMMARS and rng.random() < 0.3:
+        return GRAMMARS[kind](rng)[:MAX_BYTES]
+    content = _pick(seeds(kind), rng)
+    if kind.endswith(".gz") and rng.random() < 0.7:
+        return gzip.compress(mutate(gzip.decompress(content), kind, rng), 1, mtime=0)
+    if kind.endswith("npz") and rng.random() < 0.5:
+        return _inside_zip(content, kind, rng)
+    return mutate(content, kind, rng)
+
+
+def mutate(content: bytes, kind: str, rng: Generator) -> bytes:
+    """One change as often as several."""
+    for _ in range(min(int(rng.geometric(0.5)), 6)):
+        content = _pick(CHANGES, rng)(content, kind, rng)[:MAX_BYTES]
+    return content
+
+
+def flip_bits(content: bytes, kind: str, rng: Generator) -> bytes:
+    changed = bytearray(content)
+    for _ in range(min(len(changed), 1 + int(rng.integers(8)))):
+        changed[int(rng.integers(len(changed)))] ^= 1 << int(rng.integers(8))
+    return bytes(changed)
+
+
+def cut(content: bytes, kind: str, rng: Generator) -> bytes:
+    """Without its end, its start or a piece."""
+    start, end = _span(content, rng)
+    parts = [content[:start], content[end:], content[:start] + content[end:]]
+    return _pick(parts, rng)
+
+
+def repeat(content: bytes, kind: str, rng: Generator) -> bytes:
+    start, end = _span(content, rng)
+    times = int(2 ** rng.integers(1, 12))
+    return content[:start] + content[start:end] * times + content[end:]
+
+
+def splice(content: bytes, kind: str, rng: Generator) -> bytes:
+    """A piece of another file of any kind."""
+    other_kind = kind if rng.random() < 0.7 else _pick(list(MAKERS), rng)
+    other = _pick(seeds(other_kind), rng)
+    start, end = _span(other, rng)
+    place, until = _span(content, rng)
+    return content[:place] + other[start:end] + content[until:]
+
+
+def insert_word(content: bytes, kind: str, rng: Generator) -> bytes:
+    """A word of the format, an odd number or a control character."""
+    base = kind.removeprefix("benchmark-").removesuffix(".gz")
+    words = TEXT_WORDS.get("csv" if base == "tsv" else base, []) + NUMBERS + CONTROLS
+    word = _pick(MAGICS, rng) if rng.random() < 0.05 else _pick(words, rng).encode()
+    place = int(rng.integers(len(content) + 1))
+    until = place + int(rng.integers(2)) * len(word)
+    return content[:place] + word + content[until:]
+
+
+def change_number(content: bytes, kind: str, rng: Generator) -> bytes:
+    """Another number in the place of one that is written out."""
+    found = list(re.finditer(rb"-?\d[\d.e+-]*", content))
+    if not found:
+        return flip_bits(content, kind, rng)
+    match = _pick(found, rng)
+    size = str(_pick(SIZES, rng))
+    number = _pick([*NUMBERS, size, size, size], rng).encode()
+    return content[: match.start()] + number + content[match.end() :]
+
+
+def change_size(content: bytes, kind: str, rng: Generator) -> bytes:
+    """Another number in the place of two, four or eight bytes."""
+    order, (form, width) = _pick("<>", rng), _pick([("H", 2), ("I", 4), ("Q", 8)], rng)
+    size = _pick(SIZES, rng) % 256**width
+    place = int(rng.integers(max(len(content) - width, 0) + 1))
+    if rng.random() < 0.5:
+        place -= place % 4
+    return content[:place] + struct.pack(order + form, size) + content[place + width :]
+
+
+def nest(content: bytes, kind: str, rng: Generator) -> bytes:
+    """Packed once more, with many zeros behind it: a small bomb."""
+    zeros = content + bytes(int(10 ** rng.integers(1, 7)))
+    return gzip.compress(zeros, 9, mtime=0) if rng.random() < 0.5 else zlib.compress(zeros, 9)
+
+
+CHANGES: list[Callable[[bytes, str, Generator], bytes]] = [
+    *(flip_bits, flip_bits, cut, repeat, splice, insert_word, insert_word),
+    *(change_number, change_number, change_size, change_size, nest),
+]
+
+
+def _inside_zip(content: bytes, kind: str, rng: Generator) -> bytes:
+    """The archive with one member changed, its sizes and sums right."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    name = _pick(list(members), rng)
+    members[name] = mutate(members[name], "npy", rng)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", _pick([0, 8, 8, 12, 14], rng)) as archive:
+        for name, part in members.items():
+            archive.writestr(name, part)
+    return file.getvalue()
+
+
+def csv_text(rng: Generator) -> bytes:
+    delimiter, n_columns = _pick([",", ";", "\t", "|"], rng), int(rng.integers(1, 6))
+    cells = ["1", "2.5", "", "x", '"q"', '"a,b"', '"', "?", *NUMBERS, *CONTROLS, *TEXT_WORDS["csv"]]
+    lines = []
+    for _ in range(int(rng.integers(8))):
+        width = n_columns if rng.random() < 0.9 else int(rng.integers(1, 6))
+        lines.append(delimiter.join(_pick(cells, rng) for _ in range(width)))
+    return _pick(["\n", "\r\n", "\r"], rng).join(lines).encode()
+
+
+def arff_text(rng: Generator) -> bytes:
+    kinds = ["real", "NUMERIC", "integer", "string", "{a,'b c'}", "date", "{", ""]
+    names = ["a", "'the size'", '"n"', "outlier", "id", "it\\'s", "'", "é", "a"]
+    cells = ["1", "?", "a", "'b c'", "'it\\'s, so'", "yes", "no", "'", '"', "\\", *NUMBERS]
+    n = int(rng.integers(5))
+    lines = [f"@attribute {_pick(names, rng)} {_pick(kinds, rng)}" for _ in range(n)]
+    lines.append(_pick(["@data", "@DATA", "%", ""], rng))
+    for _ in range(int(rng.integers(5))):
+        lines.append(_pick([",", ", "], rng).join(_pick(cells, rng) for _ in range(n)))
+    return "\n".join(lines).encode()
+
+
+def json_text(rng: Generator) -> bytes:
+    return "\n".join(_json_value(rng, 3) for _ in range(int(rng.integers(1, 5)))).encode()
+
+
+def _json_value(rng: Generator, depth: int) -> str:
+    if depth == 0 or rng.random() < 0.3:
+        return _pick(["1", "-2.5e3", "true", "null", '"x"', "NaN", '"\\ud800"', *NUMBERS], rng)
+    items = [_json_value(rng, depth - 1) for _ in range(int(rng.integers(4)))]
+    if rng.random() < 0.2:
+        return f"[{','.join(items)}]"
+    names = ['"a"', '"b"', '"schema"', '""', '"=1"', '"\\u0000"']
+    return "{" + ",".join(f"{_pick(names, rng)}:{item}" for item in items) + "}"
+
+
+def json_document(kind: str, rng: Generator) -> bytes:
+    """A saved document with other values in a few places: still JSON, and sometimes still good."""
+    data = json.loads(_pick([seed for seed in seeds(kind) if seed.startswith(b"{")], rng))
+    for _ in range(int(rng.integers(4))):
+        place: Any = data
+        while isinstance(place, dict | list) and place:
+            inside, key = place, _pick(list(place) if isinstance(place, dict) else PLACES, rng)
+            key = key % len(place) if isinstance(place, list) else key
+            place = place[key]
+        inside[key] = _pick(JSON_VALUES, rng)
+    return json.dumps(data).encode()
+
+
+def npy_bytes(rng: Generator) -> bytes:
+    """A header that declares something, and a few bytes."""
+    numbers = ["0", "1", "2", "-1", *map(str, SIZES), "True", "3L", "1.5"]
+    shape = ",".join(_pick(numbers, rng) for _ in range(int(rng.integers(4))))
+    kinds = ["<f8", ">i2", "|b1", "|u1", "<U0", "|S0", "|V0", "|O", "<M8[D]", "<c16", "(9,9)f8"]
+    descr = _pick([repr(kind) for kind in kinds] + ["[('a','<f8')]", "()", "[]", "7"], rng)
+    order = _pick(["True", "False", "None"], rng)
+    header = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': ({shape},)}}".encode() + b"\n"
+    version = _pick([b"\1\0", b"\1\0", b"\2\0", b"\3\0"], rng)
+    size = struct.pack("<H" if version == b"\1\0" else "<I", len(header))
+    return b"\x93NUMPY" + version + size + header + bytes(int(rng.integers(64)))
+
+
+def npz_bytes(rng: Generator) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", _pick([0, 8], rng)) as archive:
+        for name in ("X", "y", "t")[: int(rng.integers(1, 4))]:
+            array = np.ones((2, 2)) if name == "X" else np.arange(2)
+            archive.writestr(f"{name}.npy", npy_bytes(rng) if rng.random() < 0.7 else npy(array))
+    return file.getvalue()
+
+
+GRAMMARS: dict[str, Callable[[Generator], bytes]] = {
+    "csv": csv_text,
+    "tsv": csv_text,
+    "arff": arff_text,
+    "benchmark-arff": arff_text,
+    "jsonl": json_text,
+    "posterior": partial(json_document, "posterior"),
+    "summary": partial(json_document, "summary"),
+    "npy": npy_bytes,
+    "npz": npz_bytes,
+    "benchmark-npz": npz_bytes,
+}
+
+
+def _span(content: bytes, rng: Generator) -> tuple[int, int]:
+    """A piece: short as often as long."""
+    start = int(rng.integers(len(content) + 1))
+    longest = 16 if rng.random() < 0.5 else len(content)
+    return start, min(len(content), start + int(rng.integers(1, longest + 2)))
+
+
+def _pick(things, rng: Generator):
+    return things[int(rng.integers(len(things)))]

@@ -1,0 +1,231 @@
+"""Valid files of every kind that can be read, small, as starting points for mutations."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import scipy.io
+
+from gammagmm.betas import BetaMixture
+from gammagmm.origin import Origin
+from gammagmm.posterior import GammaPosterior
+from gammagmm.saving import posterior_to_data, posterior_to_text
+from gammagmm.sheets import Sheet, fill_sheet
+
+CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus"
+CANARY = "canary-of-a-pickle"
+"""Folder that a pickle in the seeds would make in the working directory."""
+
+TABLE = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
+ORIGIN = Origin(columns=("a", "=b"), ids=("u", "@v", "w", "x"))
+
+
+class Trap:
+    """Makes a folder when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
+        import os
+
+        return os.mkdir, (CANARY,)
+
+
+def csv_texts() -> list[bytes]:
+    texts = [
+        "a,b,c\n1,2.5,x\n3,,y\n-1e300,nan,z\n",
+        '\ufeff"a";"b"\r\n"1";"2"\r\n"3,5";4\r\n',
+        "1,2\n3,4\n\n5,6\n",
+        'id,"a ""quoted"" name",note\n007,1,"two\nlines"\n8,?,N/A\n',
+        "x\n1\n2\n",
+        "a\tb\n1\t2\n1_000\t0x10\n",
+    ]
+    return [text.encode() for text in texts]
+
+
+def arff_texts() -> list[bytes]:
+    head = "% note\n@RELATION r\n@attribute 'the size' REAL\n@attribute n integer\n"
+    texts = [
+        head + "@attribute c {red, 'dark blue'}\n@DATA\n1.5,2,red\n?,-1e3,'dark blue'\n",
+        head + "@attribute s string\n@data\n1,2,'it\\'s, so'\n3,4,\"?\"\n",
+        "@attribute id integer\n@attribute a real\n@attribute outlier {yes,no}\n@data\n1,2,no\n"
+        "2,9.5,'yes'\n",
+    ]
+    return [text.encode() for text in texts]
+
+
+def json_lines() -> list[bytes]:
+    rows = [{"a": 1, "b": "x"}, {"b": 2.5, "a": None, "c": True}, {"a": 10**30, "b": "\u202e"}]
+    return ["\n".join(map(json.dumps, rows)).encode(), b'{"x": NaN}\n\n{"x": -Infinity}\n{"x": 3}']
+
+
+def npy(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def npys() -> list[bytes]:
+    objects = np.empty((2, 2), dtype=object)
+    objects[:] = Trap()
+    arrays = [TABLE, TABLE.T.astype(np.int8), TABLE[:, 0], TABLE > 2, np.asfortranarray(TABLE)]
+    texts = [np.array(["u", "v"]), np.zeros(2, dtype=[("a", "<f8"), ("b", "S3")]), objects]
+    return [npy(array) for array in [*arrays, *texts]]
+
+
+def npzs() -> list[bytes]:
+    trap = {"X": TABLE, "y": np.array([Trap()] * 4, dtype=object)}
+    plain = {"X": TABLE, "y": np.array([0, 1, 0, 1]), "name": np.array(["u", "v", "w", "x"])}
+    found = []
+    for save, arrays in [(np.savez, plain), (np.savez_compressed, plain), (np.savez, trap)]:
+        file = io.BytesIO()
+        save(file, **arrays)
+        found.append(file.getvalue())
+    return [*found, *map(zipped, (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))]
+
+
+def zipped(packing: int) -> bytes:
+    """An archive that NumPy would not write."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", packing) as archive:
+        archive.writestr("X.npy", npy(TABLE))
+        archive.writestr("../../y.npy", npy(np.array([0, 1, 0, 1])))
+    return file.getvalue()
+
+
+def mats() -> list[bytes]:
+    found = []
+    plain = {"X": TABLE, "y": np.array([[0], [1], [0], [1]])}
+    odd = {"big": TABLE.astype(np.uint8), "y": np.array([["a", 1.0]], dtype=object), "s": {"t": 1}}
+    for arrays, options in [
+        (plain, {}),
+        (plain, {"format": "4"}),
+        (plain, {"do_compression": True}),
+        (odd, {}),
+    ]:
+        file = io.BytesIO()
+        scipy.io.savemat(file, arrays, **options)
+        found.append(file.getvalue())
+    return found
+
+
+def arrow_table() -> pa.Table:
+    return pa.table(
+        {
+            "whole": pa.array([2**60 + 1, None, 3], pa.int64()),
+            "small": pa.array([0.5, 1.5, None], pa.float32()),
+            "truth": pa.array([True, False, None]),
+            "text": pa.array(["a", None, "1"]),
+            "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "empty": pa.nulls(3),
+        }
+    )
+
+
+def parquets() -> list[bytes]:
+    found = []
+    for packing in ("NONE", "SNAPPY", "ZSTD", "GZIP"):
+        sink = io.BytesIO()
+        pyarrow.parquet.write_table(arrow_table(), sink, compression=packing, row_group_size=2)
+        found.append(sink.getvalue())
+    return found
+
+
+def feathers() -> list[bytes]:
+    found = []
+    for packing in ("uncompressed", "lz4", "zstd"):
+        sink = io.BytesIO()
+        pyarrow.feather.write_feather(arrow_table(), sink, compression=packing)
+        found.append(sink.getvalue())
+    view = arrow_table().select(["text"]).cast(pa.schema({"text": pa.string_view()}))
+    for table in (arrow_table(), view):
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=2)
+        found.append(sink.getvalue())
+    return found
+
+
+def posteriors() -> list[GammaPosterior]:
+    betas = BetaMixture(np.array([0.5, 0.49]), np.array([3.0, 30.0]), np.array([90.0, 70.0]))
+    placed = BetaMixture(betas.weights, betas.a, betas.b, 0.0, 0.9, 0.02, 0.9, 0.02, 0.95)
+    return [
+        GammaPosterior(0.01, betas, np.nan, 0.002),
+        GammaPosterior(0.01, placed),
+        GammaPosterior.degenerate(),
+    ]
+
+
+def posterior_texts() -> list[bytes]:
+    texts = [posterior_to_text(posterior).encode() for posterior in posteriors()]
+    return [*texts, pickle.dumps(Trap())]
+
+
+def summary_texts() -> list[bytes]:
+    """What `FitSummary.save` writes, put down by hand: a fit would take seconds."""
+    detector = {"name": "KNN", "status": "ok", "reason": "", "seconds": 0.5, "n_rows": 4}
+    run = dict.fromkeys(("tau", "delta", "reachable_low", "reachable_high"), 0.5)
+    run |= {"status": "solved", "reached": None, "mean": 0.05, "elbo": -3.5, "n_iter": 9}
+    run |= {"converged": True, "n_restarts": 0, "n_components": 3}
+    summary = {
+        "schema": "gammagmm/fit",
+        "version": 1,
+        "posterior": posterior_to_data(posteriors()[0]),
+        "n_rows": 4,
+        "n_features": 2,
+        "n_anomalies": 1,
+        "threshold": 0.25,
+        "feature_names": ["a", "b"],
+        "parameters": {"p0": 0.01, "detectors": "classic", "random_state": None, "verbose": False},
+        "detectors": [detector | {"threshold": 1.5}, detector | {"threshold": None}],
+        "runs": [run],
+        "notes": [{"step": "tables", "subject": "a", "message": "1 value filled"}],
+        "versions": {"python": "3.11.7", "numpy": "2.0"},
+    }
+    return [json.dumps(summary, indent=1).encode()]
+
+
+def sheet_texts() -> list[bytes]:
+    text = fill_sheet(Sheet((3, 0, 2), (1, None, 0)), TABLE, ORIGIN)
+    return [text.encode(), b'\xef\xbb\xbf"row","a","anomaly"\r\n1.0,"1.0000000001","yes"\r\n']
+
+
+MAKERS: dict[str, Callable[[], list[bytes]]] = {
+    "csv": csv_texts,
+    "tsv": csv_texts,
+    "csv.gz": lambda: [gzip.compress(text, mtime=0) for text in csv_texts()],
+    "arff": arff_texts,
+    "jsonl": json_lines,
+    "jsonl.gz": lambda: [gzip.compress(text, mtime=0) for text in json_lines()],
+    "mat": mats,
+    "npy": npys,
+    "npz": npzs,
+    "parquet": parquets,
+    "feather": feathers,
+    "posterior": posterior_texts,
+    "summary": summary_texts,
+    "sheet": sheet_texts,
+    "benchmark-arff": arff_texts,
+    "benchmark-npz": npzs,
+}
+"""Kind of file -> its seeds."""
+
+
+@cache
+def seeds(kind: str) -> tuple[bytes, ...]:
+    """Valid files of a kind."""
+    return tuple(MAKERS[kind]())
+
+
+def corpus() -> list[tuple[str, Path]]:
+    """What once showed a fault: kind and file."""
+    return [(path.parent.name, path) for path in sorted(CORPUS.glob("*/*"))]
