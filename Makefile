@@ -6,7 +6,7 @@ INPUTS := pyproject.toml constraints.txt
 BROWSER := tests/browser
 AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
 
-.PHONY: install demo test test-slow test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare clean
+.PHONY: install demo test test-slow test-cluster test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare clean
 
 install: $(VENV)/.installed
 
@@ -28,10 +28,14 @@ demo: $(VENV)/.core
 	$(BIN)/gammagmm demo --report report.html --picture posterior.png --force
 
 test: install lint type
-	$(BIN)/python -m pytest -n auto -m 'not slow and not browser'
+	$(BIN)/python -m pytest -n auto -m 'not slow and not browser and not cluster'
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow
+
+# Fits on Dask clusters of processes, some of which are killed.
+test-cluster: install
+	$(BIN)/python -m pytest -m cluster tests
 
 # The report in headless Chromium, with axe-core from npm.
 test-browser: browser-tools install $(AXE)

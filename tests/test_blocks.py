@@ -24,8 +24,7 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("dask.distributed")
 
 pytestmark = [
-    # One cluster for all: on one of the test runner's processes.
-    pytest.mark.xdist_group("dask"),
+    pytest.mark.cluster,
     # Few iterations are enough to compare.
     pytest.mark.filterwarnings(
         "ignore:.*stopped at max_iter:gammagmm.convergence.MixtureConvergenceWarning"

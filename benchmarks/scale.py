@@ -1,0 +1,227 @@
+"""The fit on Dask: time and memory against rows, workers and blocks, beside the fit in memory.
+
+    python benchmarks/scale.py [passes] [compare] [large]     (all three without a name)
+
+passes: seconds of a pass over score blocks, by rows, workers and blocks, for the cost model.
+compare: a fit of a million rows, in memory and on two workers, in the same run.
+large: ten million rows from Parquet on two workers of 2 GiB each.
+
+Writes benchmarks/results/scale.json, a part as soon as it is done. Ratios are what counts: absolute
+times do not hold on shared machines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from dask.distributed import Client, LocalCluster, wait
+
+from gammagmm import GammaGMM
+from gammagmm.blocks import Blocks
+from gammagmm.opening import open_blocks
+from gammagmm.passes import _summarise_block
+
+RESULTS = Path(__file__).parent / "results" / "scale.json"
+N_COMPONENTS = 100
+LAYOUTS = ((800, 1), (800, 8), (800, 64), (200_000, 8), (800_000, 8), (800_000, 64))
+# Enough for times and memory; so many rows are not settled to the default `tol` by then.
+MAX_ITER = 100
+
+
+def make_rows(n_rows, seed):
+    """Ten features; 4 % of the rows lie elsewhere, and are spread wider."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n_rows, 10)) @ np.linalg.cholesky(0.5 + 0.5 * np.eye(10)).T
+    n_anomalies = n_rows // 25
+    rows[:n_anomalies] = 2.0 + 2.0 * rows[:n_anomalies]
+    return rng.permutation(rows)
+
+
+def cluster_of(n_workers, memory="8GiB"):
+    return LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, memory_limit=memory, dashboard_address=":0"
+    )
+
+
+def peak_megabytes():
+    """Peak resident memory of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+class Peaks:
+    """The most memory that each worker had, restarts included."""
+
+    def __init__(self, client):
+        self.client, self.seen, self.stop = client, {}, threading.Event()
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self._watch)
+        self.thread.start()
+        return self
+
+    def _watch(self):
+        while not self.stop.wait(2.0):
+            for worker, peak in self.client.run(peak_megabytes).items():
+                self.seen[worker] = max(peak, self.seen.get(worker, 0.0))
+
+    def __exit__(self, *error):
+        self.stop.set()
+        self.thread.join()
+
+
+def whitened_like(n_rows, n_detectors=6):
+    """Rows and coefficients as a pass meets them."""
+    rng = np.random.default_rng(0)
+    n_features = 1 + n_detectors + n_detectors * (n_detectors + 1) // 2
+    coefficients = 0.05 * rng.normal(size=(N_COMPONENTS, n_features))
+    return rng.normal(size=(n_rows, n_detectors)), coefficients
+
+
+def time_pass(n_rows, n_blocks, n_runs=1, repeats=3):
+    """Shortest seconds of a pass over `n_blocks` blocks on the cluster at hand."""
+    Z, coefficients = whitened_like(n_rows)
+    blocks = open_blocks(da.from_array(Z, chunks=(-(-n_rows // n_blocks), Z.shape[1])))
+    kept = blocks.map(np.asarray)
+    wait(list(kept.parts))
+    seconds = []
+    for _ in range(repeats + 1):  # the first loads the compiled code
+        began = time.perf_counter()
+        kept.summarise(_summarise_block, [coefficients] * n_runs)
+        seconds.append(time.perf_counter() - began)
+    return min(seconds[1:])
+
+
+def passes():
+    found = []
+    for n_workers in (1, 2):
+        with cluster_of(n_workers) as cluster, Client(cluster):
+            for n_rows, n_blocks in LAYOUTS:
+                shape = {"workers": n_workers, "rows": n_rows, "blocks": n_blocks}
+                found.append(shape | {"seconds": time_pass(n_rows, n_blocks)})
+                print(found[-1], flush=True)
+    return found
+
+
+class Phases:
+    """Seconds of each step of a fit, by what the progress hears and the passes that are made."""
+
+    def __init__(self):
+        self.n_passes, self.in_passes = 0, 0.0
+
+    def __enter__(self):
+        self.summarise = Blocks.summarise
+
+        def counted(blocks, function, *shared):
+            began = time.perf_counter()
+            answer = self.summarise(blocks, function, *shared)
+            if function is _summarise_block:
+                self.n_passes += 1
+                self.in_passes += time.perf_counter() - began
+                if self.n_passes % 20 == 0:
+                    print(f"  pass {self.n_passes}, {self.in_passes:.0f} s in passes", flush=True)
+            return answer
+
+        Blocks.summarise = counted
+        return self
+
+    def __exit__(self, *error):
+        Blocks.summarise = self.summarise
+
+
+def fit(rows):
+    """Fitted estimator and its seconds; labels and thresholds are part of it."""
+    estimator = GammaGMM(
+        "fast", n_runs=1, max_restarts=0, max_iter=MAX_ITER, random_state=0, n_jobs=2
+    )
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are in notes_, which goes into the result
+        estimator.fit(rows)
+        n_flagged = int(estimator.labels_.sum())
+    return estimator, time.perf_counter() - began, n_flagged
+
+
+def described(estimator, seconds, n_flagged):
+    run = estimator.runs_[0]
+    return {
+        "seconds": seconds,
+        "iterations": run.n_iter,
+        "converged": run.converged,
+        "status": run.status,
+        "mean": estimator.posterior_.mean,
+        "flagged": n_flagged,
+        "notes": [note.message for note in estimator.notes_],
+    }
+
+
+def compare(n_rows=1_000_000):
+    rows = make_rows(n_rows, 0)
+    here = described(*fit(rows))
+    print("memory", here, flush=True)
+    with cluster_of(2) as cluster, Client(cluster), Phases() as phases:
+        there = described(*fit(da.from_array(rows, chunks=(125_000, 10))))
+        there |= {"passes": phases.n_passes, "seconds_in_passes": phases.in_passes}
+    print("dask", there, flush=True)
+    return {"rows": n_rows, "memory": here, "dask": there}
+
+
+def write_rows(folder, n_rows, n_files=20):
+    for i in range(n_files):
+        columns = [f"x{j}" for j in range(10)]
+        frame = pd.DataFrame(make_rows(n_rows // n_files, i), columns=columns)
+        frame.to_parquet(folder / f"{i:03d}.parquet", row_group_size=250_000)
+
+
+def large(n_rows=10_000_000):
+    with tempfile.TemporaryDirectory() as place:
+        write_rows(Path(place), n_rows)
+        rows = dd.read_parquet(place, split_row_groups=True)
+        with (
+            cluster_of(2, "2GiB") as cluster,
+            Client(cluster) as client,
+            Phases() as phases,
+            Peaks(client) as peaks,
+        ):
+            estimator, seconds, n_flagged = fit(rows)
+            found = described(estimator, seconds, n_flagged)
+            began = time.perf_counter()
+            estimator.to_parquet(Path(place) / "answers")
+            found |= {
+                "rows": n_rows,
+                "blocks": rows.npartitions,
+                "worker_limit_megabytes": 2048,
+                "worker_peak_megabytes": sorted(peaks.seen.values()),
+                "driver_peak_megabytes": peak_megabytes(),
+                "passes": phases.n_passes,
+                "seconds_in_passes": phases.in_passes,
+                "seconds_to_write": time.perf_counter() - began,
+                "megabytes_written": sum(
+                    path.stat().st_size for path in (Path(place) / "answers").iterdir()
+                )
+                / 1e6,
+            }
+    print("large", found, flush=True)
+    return found
+
+
+def main(names):
+    for name in names or ["passes", "compare", "large"]:
+        found = {"passes": passes, "compare": compare, "large": large}[name]()
+        results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cores": os.cpu_count()}
+        RESULTS.write_text(json.dumps(results | {name: found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

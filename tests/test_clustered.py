@@ -1,0 +1,154 @@
+"""``gammagmm estimate --engine dask`` through the real command, on real clusters."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gammagmm import GammaGMM, GammaPosterior
+from gammagmm.datasets import make_contaminated
+
+pytest.importorskip("dask.distributed")
+
+pytestmark = pytest.mark.cluster
+
+COMMAND = str(Path(sys.executable).with_name("gammagmm"))
+QUICK = ("--engine", "dask", "--detectors", "KNN,LOF,HBOS", "--runs", "1", "--jobs", "2")
+# Half a minute of waiting for a scheduler that is gone would be the test's.
+IMPATIENT = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "2s"}
+
+
+def gammagmm(*arguments):
+    command = [COMMAND, "estimate", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=IMPATIENT)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two Parquet files of numbers, with a key."""
+    place = tmp_path_factory.mktemp("parquet")
+    data = make_contaminated(200, 4, 0.05, "clustered", random_state=2)
+    frame = pd.DataFrame(data.X, columns=list("abcd"))
+    frame["key"] = [f"=row {i}" for i in range(len(frame))]
+    frame[:120].to_parquet(place / "0.parquet")
+    frame[120:].reset_index(drop=True).to_parquet(place / "1.parquet")
+    return place
+
+
+def test_a_pattern_of_files_is_estimated_on_a_local_cluster(folder, tmp_path):
+    labels, posterior = tmp_path / "labels", tmp_path / "posterior.json"
+    files = ("--labels", labels, "--posterior", posterior)
+    done = gammagmm(folder / "*.parquet", *QUICK, "--id", "key", "--json", *files)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^dashboard: http://\S+/status$", done.stderr, re.MULTILINE)
+    parts = [pd.read_parquet(folder / f"{i}.parquet") for i in (0, 1)]
+    rows = pd.concat(parts, ignore_index=True)
+    here = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=1, random_state=0).fit(rows[list("abcd")])
+    answer = json.loads(done.stdout)
+    assert answer["posterior"]["mean"] == pytest.approx(here.posterior_.mean, rel=1e-8)
+    assert answer["n_flagged"] == here.labels_.sum()
+    assert GammaPosterior.load(posterior).mean == pytest.approx(here.posterior_.mean, rel=1e-8)
+    written = pd.read_parquet(labels)
+    assert written.index.tolist() == rows["key"].tolist()
+    np.testing.assert_array_equal(written["label"], here.labels_)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labels", "posterior.json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--report", "r.html"], "--report needs the rows in memory"),
+        (["--missing", "impute"], "--missing impute needs the rows in memory"),
+        (["--truth", "a"], "--truth needs the rows in memory"),
+        (["--scheduler", "tcp://x", "--engine", "memory"], "Add --engine dask"),
+        (["--engine", "spark"], "--engine must be memory or dask"),
+    ],
+)
+def test_what_the_engine_cannot_do_is_refused_before_the_work(folder, arguments, words):
+    done = gammagmm(folder / "0.parquet", "--engine", "dask", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 2
+
+
+@pytest.fixture
+def scheduler():
+    """A real scheduler and one worker, as processes; gives the address and the scheduler."""
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+    options = ["--port", "0", "--no-dashboard", "--host", "127.0.0.1"]
+    process = subprocess.Popen(
+        [*command, *options], stderr=subprocess.PIPE, text=True, env=IMPATIENT
+    )
+    address = next(
+        match.group() for line in process.stderr if (match := re.search(r"tcp://\S+", line))
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1",
+         "--no-dashboard", "--death-timeout", "5"],
+        stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    yield address, process
+    os.killpg(worker.pid, signal.SIGKILL)
+    process.kill()
+    worker.wait()
+    process.communicate()
+
+
+def test_a_scheduler_that_goes_is_told_in_two_lines_and_nothing_is_left(
+    folder, tmp_path, scheduler
+):
+    address, process = scheduler
+    command = [COMMAND, "estimate", str(folder / "*.parquet"), *QUICK, "--drop", "key"]
+    # More runs than end before the scheduler does.
+    asked = ["--scheduler", address, "--runs", "500", "--labels", str(tmp_path / "labels")]
+    posterior = ["--posterior", str(tmp_path / "posterior.json")]
+    with subprocess.Popen(
+        [*command, *asked, *posterior], stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True, env=IMPATIENT,
+    ) as running:  # fmt: skip
+        assert running.stderr.readline().startswith("dashboard:")
+        time.sleep(3.0)
+        assert running.poll() is None
+        process.send_signal(signal.SIGKILL)
+        out, err = running.communicate(timeout=120)
+    assert (running.returncode, out) == (4, ""), err
+    what, todo = err.splitlines()[-2:]
+    assert what.startswith("gammagmm: The connection to the Dask scheduler is lost")
+    assert todo == "  Start the cluster and fit again."
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_scheduler_at_the_address(folder):
+    done = gammagmm(folder / "0.parquet", *QUICK, "--scheduler", "tcp://127.0.0.1:9")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.splitlines() == [
+        "gammagmm: No Dask scheduler answers at tcp://127.0.0.1:9.",
+        "  Check the address, and that it runs.",
+    ]
+
+
+def test_files_that_are_not_there_or_no_parquet(folder, tmp_path):
+    done = gammagmm(tmp_path / "*.parquet", *QUICK)
+    assert done.returncode == 2
+    assert "no file matches it" in done.stderr
+    (tmp_path / "text.parquet").write_text("a,b\n1,2\n")
+    done = gammagmm(tmp_path / "text.parquet", *QUICK)
+    assert done.returncode == 2
+    assert "cannot be read as Parquet" in done.stderr
+    done = gammagmm(folder / "0.parquet", *QUICK)
+    assert done.returncode == 2
+    assert "these columns hold text: key" in done.stderr
+    done = gammagmm(folder / "0.parquet", *QUICK, "--drop", "kye")
+    assert done.returncode == 2
+    assert "There is no column 'kye'" in done.stderr
