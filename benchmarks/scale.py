@@ -1,10 +1,11 @@
 """The fit on Dask: time and memory against rows, workers and blocks, beside the fit in memory.
 
-    python benchmarks/scale.py [passes] [compare] [large]     (all three without a name)
+    python benchmarks/scale.py [passes] [compare] [large] [page]     (all without a name)
 
 passes: seconds of a pass over score blocks, by rows, workers and blocks, for the cost model.
 compare: a fit of a million rows, in memory and on two workers, in the same run.
 large: ten million rows from Parquet on two workers of 2 GiB each.
+page: the tables of docs/scaling.md from what was measured.
 
 Writes benchmarks/results/scale.json, a part as soon as it is done. Ratios are what counts: absolute
 times do not hold on shared machines.
@@ -29,11 +30,13 @@ import pandas as pd
 from dask.distributed import Client, LocalCluster, wait
 
 from gammagmm import GammaGMM
-from gammagmm.blocks import Blocks
+from gammagmm.blocks import MERGED_ROWS, Blocks
 from gammagmm.opening import open_blocks
 from gammagmm.passes import _summarise_block
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
+PAGE = Path(__file__).parents[1] / "docs" / "scaling.md"
+MARKS = ("<!-- measured by benchmarks/scale.py -->", "<!-- end -->")
 N_COMPONENTS = 100
 LAYOUTS = ((800, 1), (800, 8), (800, 64), (200_000, 8), (800_000, 8), (800_000, 64))
 # Enough for times and memory; so many rows are not settled to the default `tol` by then.
@@ -115,22 +118,22 @@ def passes():
 
 
 class Phases:
-    """Seconds of each step of a fit, by what the progress hears and the passes that are made."""
+    """Passes over the blocks during a fit, by what they ask for, and the seconds of each kind.
 
-    def __init__(self):
-        self.n_passes, self.in_passes = 0, 0.0
+    The first, `score_range`, waits for the scores: its seconds are those of scoring.
+    """
 
     def __enter__(self):
-        self.summarise = Blocks.summarise
+        self.summarise, self.seconds, self.n_passes = Blocks.summarise, {}, 0
 
         def counted(blocks, function, *shared):
             began = time.perf_counter()
             answer = self.summarise(blocks, function, *shared)
-            if function is _summarise_block:
-                self.n_passes += 1
-                self.in_passes += time.perf_counter() - began
-                if self.n_passes % 20 == 0:
-                    print(f"  pass {self.n_passes}, {self.in_passes:.0f} s in passes", flush=True)
+            name = getattr(function, "func", function).__name__.lstrip("_")
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+            self.n_passes += function is _summarise_block
+            if function is _summarise_block and self.n_passes % 20 == 0:
+                print(f"  pass {self.n_passes}, {self.seconds[name]:.0f} s", flush=True)
             return answer
 
         Blocks.summarise = counted
@@ -138,6 +141,9 @@ class Phases:
 
     def __exit__(self, *error):
         Blocks.summarise = self.summarise
+
+    def described(self):
+        return {"passes": self.n_passes, "seconds_of": self.seconds}
 
 
 def fit(rows):
@@ -172,7 +178,7 @@ def compare(n_rows=1_000_000):
     print("memory", here, flush=True)
     with cluster_of(2) as cluster, Client(cluster), Phases() as phases:
         there = described(*fit(da.from_array(rows, chunks=(125_000, 10))))
-        there |= {"passes": phases.n_passes, "seconds_in_passes": phases.in_passes}
+        there |= phases.described()
     print("dask", there, flush=True)
     return {"rows": n_rows, "memory": here, "dask": there}
 
@@ -198,14 +204,12 @@ def large(n_rows=10_000_000):
             found = described(estimator, seconds, n_flagged)
             began = time.perf_counter()
             estimator.to_parquet(Path(place) / "answers")
-            found |= {
+            found |= phases.described() | {
                 "rows": n_rows,
                 "blocks": rows.npartitions,
                 "worker_limit_megabytes": 2048,
                 "worker_peak_megabytes": sorted(peaks.seen.values()),
                 "driver_peak_megabytes": peak_megabytes(),
-                "passes": phases.n_passes,
-                "seconds_in_passes": phases.in_passes,
                 "seconds_to_write": time.perf_counter() - began,
                 "megabytes_written": sum(
                     path.stat().st_size for path in (Path(place) / "answers").iterdir()
@@ -216,8 +220,91 @@ def large(n_rows=10_000_000):
     return found
 
 
+def terms(results):
+    """The terms of the cost model, from what was measured."""
+    seconds = {(p["workers"], p["rows"], p["blocks"]): p["seconds"] for p in results["passes"]}
+    large = results["large"]
+    # 64 blocks, and 8 + 1 tasks that add, against one block.
+    task = (seconds[2, 800, 64] - seconds[2, 800, 1]) / (63 + 9)
+    a_pass = large["seconds_of"]["summarise_block"] / large["passes"]
+    return {
+        "score": large["seconds_of"]["score_range"] * 2 / large["rows"],
+        "row": a_pass * 2 / large["rows"],
+        "pass": seconds[2, 800, 1],
+        "task": task,
+    }
+
+
+def predicted(term, n_rows, n_workers, n_iterations=100):
+    """Seconds by the model: of scoring, of the passes' work, and of their scheduling."""
+    n_blocks = max(n_rows / MERGED_ROWS, 4 * n_workers)
+    work = n_iterations * n_rows * term["row"] / n_workers
+    tasks = n_iterations * (term["pass"] + term["task"] * n_blocks * (1 + 1 / 7))
+    return n_rows * term["score"] / n_workers, work, tasks
+
+
+def page(results):
+    """The tables of docs/scaling.md."""
+    fits, large, term = results["compare"], results["large"], terms(results)
+    here, there = fits["memory"], fits["dask"]
+    peaks = " and ".join(f"{peak:,.0f}" for peak in large["worker_peak_megabytes"])
+    lines = [
+        f"A fit of {fits['rows']:,} rows of 10 features, `fast`, one run of {here['iterations']} "
+        f"iterations: {here['seconds']:.0f} s in memory, {there['seconds']:.0f} s on two workers, "
+        f"{there['seconds'] / here['seconds']:.2f} times.",
+        "",
+        f"{large['rows']:,} rows of 10 features from {large['blocks']} row groups of Parquet, on "
+        f"two workers of {large['worker_limit_megabytes']:,} MB: {large['seconds']:,.0f} s, of "
+        f"which {large['seconds_of']['score_range']:,.0f} s scored and "
+        f"{large['seconds_of']['summarise_block']:,.0f} s were {large['passes']} passes; peak "
+        f"memory {peaks} MB of the workers, {large['driver_peak_megabytes']:,.0f} MB of the "
+        f"driver; {large['megabytes_written']:,.0f} MB of answers were written in "
+        f"{large['seconds_to_write']:.0f} s.",
+        "",
+        "| workers | rows | blocks | seconds of a pass |",
+        "|---|---|---|---|",
+        *(
+            f"| {p['workers']} | {p['rows']:,} | {p['blocks']} | {p['seconds']:.3f} |"
+            for p in results["passes"]
+        ),
+        "",
+        "| term | measured |",
+        "|---|---|",
+        f"| scoring, a row and worker | {1e6 * term['score']:.1f} µs |",
+        f"| statistics, a row, iteration, run and worker | {1e6 * term['row']:.2f} µs |",
+        "| sent, a block, iteration and run | 8 K (1 + M + M (M + 1) / 2) bytes: 22 KB with M = 6, "
+        "53 KB with M = 10 |",
+        f"| latency, a pass | {1e3 * term['pass']:.0f} ms |",
+        f"| scheduling, a task | {1e3 * term['task']:.1f} ms |",
+        "",
+        "| rows | workers | scoring | 100 passes: work | 100 passes: scheduling |",
+        "|---|---|---|---|---|",
+    ]
+    for n_rows in (10**9, 10**10):
+        for n_workers in (10, 100):
+            shown = " | ".join(_duration(s) for s in predicted(term, n_rows, n_workers))
+            lines.append(f"| {n_rows:,} | {n_workers} | {shown} |")
+    return "\n".join(lines)
+
+
+def _duration(seconds):
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+def write_page(results):
+    """Put the tables between the marks of docs/scaling.md."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    PAGE.write_text(f"{before}{MARKS[0]}\n{page(results)}\n{MARKS[1]}{after}", encoding="utf-8")
+
+
 def main(names):
-    for name in names or ["passes", "compare", "large"]:
+    for name in names or ["passes", "compare", "large", "page"]:
+        if name == "page":
+            write_page(json.loads(RESULTS.read_text()))
+            continue
         found = {"passes": passes, "compare": compare, "large": large}[name]()
         results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cores": os.cpu_count()}
         RESULTS.write_text(json.dumps(results | {name: found}, indent=1) + "\n")

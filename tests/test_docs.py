@@ -17,10 +17,12 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pandas as pd
 import pytest
 
 import gammagmm
 from gammagmm import errors
+from gammagmm.datasets import make_contaminated
 from tests.pyod_zoo import DEEP, SKIPPED, TABULAR
 
 ROOT = Path(__file__).parents[1]
@@ -59,11 +61,20 @@ def run_blocks(path):
         yield block, printed.getvalue()
 
 
+def _write_parquet(folder):
+    """The files that the page on Dask reads."""
+    folder.mkdir()
+    rows = pd.DataFrame(make_contaminated(600, 4, 0.05, "local", random_state=2).X)
+    for i, part in enumerate((rows[:400], rows[400:])):
+        part.rename(columns=str).to_parquet(folder / f"{i}.parquet")
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_every_block_runs_and_prints_what_the_page_shows(path, tmp_path, monkeypatch):
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
+    _write_parquet(tmp_path / "data")
     n_blocks = 0
     for block, printed in run_blocks(path):
         assert printed == (block[2] or ""), block[1]
