@@ -6,7 +6,7 @@ INPUTS := pyproject.toml constraints.txt
 BROWSER := tests/browser
 AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
 
-.PHONY: install demo test test-slow test-cluster test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare clean
+.PHONY: install demo test test-slow test-cluster test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare fuzz soak clean
 
 install: $(VENV)/.installed
 
@@ -85,6 +85,16 @@ reproduce-small: export GAMMAGMM_RESULTS = experiments/small
 reproduce-small: install
 	$(BIN)/python -m experiments.run --small
 	$(BIN)/python -m experiments.publish --small
+
+# Mutated files through every reader for an hour; goes on where it was stopped.
+fuzz: install
+	$(BIN)/python -m stress.readers --minutes 60 --workers 1
+
+# Hours; goes on where it was stopped. Figures in stress/results.
+soak: install
+	$(BIN)/python -m stress.kills --kills 50
+	$(BIN)/python -m stress.soak
+	$(BIN)/python -m stress.pipeline
 
 # An hour; each goes on where it was stopped, or writes as it goes.
 compare: install
