@@ -224,4 +224,6 @@ def clear_errors() -> Iterator[None]:
 
 
 def _words(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    """The message of `error` as one clause."""
+    words = " ".join(str(error).split()).replace(". ", "; ").rstrip(".")
+    return words[:200] or type(error).__name__

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from gammagmm.bars import block_bar
-from gammagmm.blocks import import_dask
 from gammagmm.cluster import open_cluster, read_parquet
 from gammagmm.command import answer, do_each, fit, judge, say, writers
 from gammagmm.errors import Note, TableError
@@ -25,9 +24,8 @@ def estimate_blocks(request: Request, echo: Callable[[str], None]) -> int:
 
     `echo` writes a line to standard error.
     """
-    import_dask()  # sets the levels, too
-    # Its tracebacks of a connection that is gone would bury our two lines.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    # Dask's and asyncio's tracebacks of a connection that is gone would bury our two lines.
+    logging.disable(logging.CRITICAL)
     n_jobs = request.parameters["n_jobs"]
     with open_cluster(request.scheduler, n_jobs if n_jobs > 0 else None) as client:
         if not request.quiet:
