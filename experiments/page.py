@@ -252,11 +252,20 @@ def _dose(rows: list[Row]) -> dict[str, str]:
     sets = {(r["collection"], r["dataset"]) for r in ran if r["collection"] != "made"}
     return {
         "dose_sets": str(len(sets)),
+        "dose_failed": _dose_failures(ran),
         "dose_made": formatted(ours.get("made_slope"), ".2f"),
         "dose_paper": formatted(ours.get("paper_slope"), ".2f"),
         "dose_pool": formatted(ours.get("pool_slope"), ".2f"),
         "table_dose": markdown(slopes, {"method": ""} | dict.fromkeys(names, ".2f")),
     }
+
+
+def _dose_failures(rows: list[Row]) -> str:
+    """The methods that failed at some levels, in words."""
+    failed = [row for row in rows if row["state"] != "ok"]
+    names = dict.fromkeys(row["method"] for row in failed)
+    counted = [f"{name} on {sum(r['method'] == name for r in failed)} sets" for name in names]
+    return ", ".join(counted) or "none"
 
 
 def _pool(made: dict[str, list[Row]]) -> dict[str, str]:

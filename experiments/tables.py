@@ -83,13 +83,22 @@ def dose(results: Results) -> list[Row]:
         if not answers:
             rows.append(row | {"state": results.state("dose", collection, dataset, "0")})
             continue
-        truth = np.array([answer["truth"] for answer in answers])
-        for method in answers[0]["shares"]:
-            share = np.array([answer["shares"][method] for answer in answers])
-            slope = np.polyfit(truth, share, 1)[0]
-            found = {"method": method, "slope": slope, "mae": np.abs(share - truth).mean()}
-            rows.append(row | {"state": "ok", "n": len(truth)} | found)
+        for method in (OURS, *results.plan["dose"]["thresholders"]):
+            rows.append(row | {"method": method} | _slope(answers, method))
     return rows
+
+
+def _slope(answers: list[Row], method: str) -> Row:
+    """Slope and error of one method over the answers that it gave, and why it did not give more."""
+    given = [answer for answer in answers if method in answer["shares"]]
+    failed = {answer["failed"][method] for answer in answers if answer not in given}
+    state = "; ".join(["failed in some", *sorted(failed)]) if failed else "ok"
+    if len({answer["truth"] for answer in given}) < 2:
+        return {"state": state, "n": len(given)}
+    truth = np.array([answer["truth"] for answer in given])
+    share = np.array([answer["shares"][method] for answer in given])
+    slope, mae = np.polyfit(truth, share, 1)[0], np.abs(share - truth).mean()
+    return {"state": state, "n": len(given), "slope": slope, "mae": mae}
 
 
 def _dose_sets(results: Results) -> list[tuple[str, str]]:

@@ -175,12 +175,16 @@ def _answers(X: np.ndarray, y: np.ndarray, plan: dict[str, Any]) -> Result:
     fitted = estimator(plan).fit(made.S)
     Z = fit_scaler(made.S).transform(made.S)
     low, high = fitted.posterior_.interval()
-    shares = {
-        name: float(np.mean(methods.thresholder_shares(name, Z, False, plan["seed"])))
-        for name in settings["thresholders"]
-    }
-    answer = {"gammaGMM": fitted.posterior_.mean, **shares}
-    return {"truth": float(y.mean()), "low": low, "high": high, "shares": answer}
+    shares, failed = {"gammaGMM": fitted.posterior_.mean}, {}
+    for name in settings["thresholders"]:
+        try:
+            of_detectors = methods.thresholder_shares(name, Z, False, plan["seed"])
+        except Exception as error:  # a method that fails costs itself alone
+            failed[name] = f"{type(error).__name__}: {error}"
+        else:
+            shares[name] = float(np.mean(of_detectors))
+    answer = {"truth": float(y.mean()), "low": low, "high": high, "shares": shares}
+    return answer | ({"failed": failed} if failed else {})
 
 
 def _refit(S: np.ndarray, truth: float, plan: dict[str, Any]) -> Result:
