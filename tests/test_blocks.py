@@ -6,7 +6,8 @@ import os
 import pickle
 import signal
 import sys
-import threading
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,11 @@ from gammagmm import GammaGMM
 from gammagmm.blocks import Blocks
 from gammagmm.errors import ClusterError, DetectorWarning, MissingExtraError
 from gammagmm.opening import open_blocks
+from gammagmm.passes import _summarise_block
 from gammagmm.posterior import GammaPosterior
 from gammagmm.scores import fit_scaler, log_moments, score_range
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("dask.distributed")
@@ -179,12 +182,18 @@ def test_a_frame_keeps_names_and_index(client, data):
         fitted.predict(frame_of(data)[["b", "a", "c", "d"]])
 
 
-def test_an_index_that_says_nothing_becomes_the_number_of_the_row(client, data):
-    parts = [pd.DataFrame(data[:300]), pd.DataFrame(data[300:])]
-    fitted = estimator(["HBOS", "PCA"]).fit(dd.concat([dd.from_pandas(p, 1) for p in parts]))
+def test_rows_of_an_array_are_numbered(client, data):
+    fitted = estimator(["HBOS", "PCA"]).fit(in_blocks(data, 7))
     assert fitted.to_frame().compute().index.tolist() == list(range(N_ROWS))
-    fitted = estimator(["HBOS", "PCA"]).fit(da.from_array(data))
-    assert fitted.to_frame().compute().index.tolist() == list(range(N_ROWS))
+
+
+def test_an_index_of_numbers_that_has_a_name_is_kept(client, data):
+    """In two of the blocks it is 0, 1, ..., as an index would be that says nothing."""
+    frame = pd.DataFrame(data, columns=list("abcd"))
+    frame.index = pd.Index([*range(200), *range(200), *range(7, 207)], name="key")
+    rows = dd.from_pandas(frame, npartitions=3, sort=False)
+    answers = estimator(["HBOS", "PCA"]).fit(rows).to_frame().compute()
+    pd.testing.assert_index_equal(answers.index, frame.index)
 
 
 def test_what_is_no_number_is_refused_by_its_place(client, data):
@@ -196,7 +205,7 @@ def test_what_is_no_number_is_refused_by_its_place(client, data):
     with pytest.raises(ValueError, match="row 250, column 'c'"):
         estimator().fit(frame_of(holes))
     texts = frame_of(data).assign(e="word")
-    with pytest.raises(ValueError, match="these columns hold text: e"):
+    with pytest.raises(ValueError, match="these columns do not: e"):
         estimator().fit(texts)
     with pytest.raises(ValueError, match="at least 2 rows and a column, got 1 x 4"):
         estimator().fit(da.from_array(data[:1]))
@@ -204,6 +213,41 @@ def test_what_is_no_number_is_refused_by_its_place(client, data):
         estimator().fit(da.from_array(data[:, 0]))
     with pytest.raises(ValueError, match="a table of rows and columns"):
         estimator().fit(frame_of(data)["a"])
+    with pytest.raises(ValueError, match="a table of rows and columns"):
+        estimator().fit(dask.delayed(data))
+    with pytest.raises(TypeError, match="real numbers, got the type complex128"):
+        estimator().fit(da.from_array(data + 1j))
+    with pytest.raises(TypeError, match="real numbers, got the type datetime64"):
+        estimator().fit(da.from_array(data.astype("datetime64[s]")))
+    with pytest.raises(ValueError, match="masked array"):
+        estimator().fit(da.ma.masked_greater(da.from_array(data), 2.0))
+
+
+def test_numbers_of_every_kind_are_numbers(client, data):
+    whole = pd.DataFrame((10 * data).round(), columns=list("abcd"))
+    expected = estimator(["KNN", "LOF"]).fit(whole)
+    kinds = {"a": "Int64", "b": "int32", "c": "float32", "d": "Float64"}
+    fitted = estimator(["KNN", "LOF"]).fit(dd.from_pandas(whole.astype(kinds), npartitions=3))
+    assert_same(fitted, expected)
+
+
+def test_new_rows_that_are_no_numbers_get_no_answer(client, scores, in_memory):
+    holes = scores.copy()
+    holes[7, 1] = np.nan
+    for answer in (in_memory.predict, in_memory.predict_proba, in_memory.decision_function):
+        with pytest.raises(ValueError, match="1 values that are missing or not finite"):
+            answer(da.from_array(holes, chunks=(100, 3))).compute()
+        with pytest.raises(ValueError, match="a table of rows and columns"):
+            answer(da.from_array(scores[:, 0]))
+
+
+def test_tasks_on_new_rows_do_not_carry_the_detectors(client, data):
+    fitted = estimator(["KNN", "LOF"]).fit(data)
+    graph = fitted.predict_proba(in_blocks(data, 64)).__dask_graph__()
+    whole = len(pickle.dumps(fitted.detectors_))
+    assert whole > 50_000
+    sizes = sorted(len(pickle.dumps(task)) for task in dict(graph).values())
+    assert sum(size > 0.3 * whole for size in sizes) == 1
 
 
 class Refuses:
@@ -217,6 +261,13 @@ class Refuses:
         raise RuntimeError("new rows are not for me")
 
 
+class Infinite(Refuses):
+    """One that gives no number for one of the new rows."""
+
+    def decision_function(self, X):
+        return np.where(X[:, 0] > 5.0, np.inf, X[:, 0] ** 2)
+
+
 class Constant:
     def fit(self, X):
         self.decision_scores_ = np.zeros(len(X))
@@ -228,14 +279,16 @@ class Constant:
 
 def test_detectors_that_cannot_be_used_are_left_out_with_the_reason(data):
     rows = in_blocks(data, 7)
-    made = {"KNN": "KNN", "LOF": "LOF", "new": Refuses(), "flat": Constant()}
+    made = {"KNN": "KNN", "LOF": "LOF", "new": Refuses(), "flat": Constant(), "far": Infinite()}
+    assert 3 <= (data[:, 0] > 5.0).sum() <= 10
     with pytest.warns(DetectorWarning) as caught:
         fitted = estimator(made, max_fit_rows=200).fit(rows)
     assert fitted.detector_names_ == ["KNN", "LOF"]
     reasons = {info.name: info.reason for info in fitted.detector_info_}
     assert "new rows are not for me" in reasons["new"]
     assert "same score for every row" in reasons["flat"]
-    assert sum(issubclass(one.category, DetectorWarning) for one in caught) == 2
+    assert "scores are not finite" in reasons["far"]
+    assert sum(issubclass(one.category, DetectorWarning) for one in caught) == 3
     assert fitted.scores_.shape == (N_ROWS, 2)
     assert fitted.predict(data).shape == (N_ROWS,)
 
@@ -271,31 +324,44 @@ def test_a_copy_takes_new_rows_and_leaves_those_on_the_cluster(scores, in_memory
     fitted = estimator().fit(da.from_array(scores, chunks=(100, 3)))
     copy = pickle.loads(pickle.dumps(fitted))
     assert not hasattr(copy, "scores_")
+    assert len(pickle.dumps(fitted)) < 0.5 * len(pickle.dumps(in_memory))
+    assert copy.summary().n_anomalies == in_memory.labels_.sum()
+    for question in (copy.to_frame, lambda: copy.labels_at(0.1), lambda: copy.to_parquet("x")):
+        with pytest.raises(NotImplementedError, match="a copy leaves them on the cluster"):
+            question()
     assert isinstance(copy.posterior_, GammaPosterior)
     np.testing.assert_array_equal(copy.predict(scores), in_memory.predict(scores))
     np.testing.assert_allclose(copy.predict_proba(scores), in_memory.predict_proba(scores))
 
 
-def test_a_worker_that_is_killed_in_an_iteration_changes_nothing(client, data, monkeypatch):
-    """SIGKILL to one of the two real workers; its blocks are scored again elsewhere."""
+def kill_once(marker, function, rows, *shared):
+    """The first worker that takes this kills itself; then it is `function`."""
+    with suppress(FileExistsError), open(marker, "x", encoding="ascii") as file:
+        file.write(str(os.getpid()))
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return function(rows, *shared)
+
+
+def test_a_worker_that_is_killed_in_an_iteration_changes_nothing(
+    client, data, monkeypatch, tmp_path
+):
+    """SIGKILL to one of the two real workers in a task; its blocks are scored again elsewhere."""
     parameters = {"max_fit_rows": 200, "max_iter": 12, "tol": 1e-9}
     here = estimator(["KNN", "LOF"], **parameters).fit(data)
-    summarise, n_passes, killed = Blocks.summarise, [], []
+    summarise, passes, marker = Blocks.summarise, [], tmp_path / "killed"
+    before = set(client.run(os.getpid).values())
 
     def and_kill(self, function, *shared):
-        n_passes.append(function.__class__)
-        if len(n_passes) == 8:
-            address, pid = next(iter(client.run(os.getpid).items()))
-            killed.append((address, pid))
-            threading.Timer(0.01, os.kill, (pid, signal.SIGKILL)).start()
+        passes.append(function)
+        if passes.count(_summarise_block) == 5:
+            function = partial(kill_once, str(marker), function)
         return summarise(self, function, *shared)
 
     monkeypatch.setattr(Blocks, "summarise", and_kill)
     there = estimator(["KNN", "LOF"], **parameters).fit(in_blocks(data, 7))
-    ((address, _),) = killed
-    assert len(n_passes) > 15
-    assert address not in client.scheduler_info()["workers"] or len(client.run(os.getpid)) == 2
-    assert killed[0][1] not in client.run(os.getpid).values()
+    assert int(marker.read_text()) in before
+    assert passes.count(_summarise_block) == 12
     assert_same(there, here)
     np.testing.assert_array_equal(there.labels_.compute(), here.labels_)
 
@@ -355,9 +421,9 @@ class TestParquet:
         ]
         with pytest.raises(FileExistsError, match="exists already"):
             fitted.to_parquet(tmp_path / "rows")
-        (tmp_path / "rows" / "left").touch()
+        (tmp_path / "rows" / "part-00003.parquet").touch()  # of more blocks, earlier
         fitted.to_parquet(tmp_path / "rows", overwrite=True)
-        assert not (tmp_path / "rows" / "left").exists()
+        assert len(list((tmp_path / "rows").iterdir())) == 3
         assert [path.name for path in tmp_path.iterdir()] == ["rows"]
 
     def test_a_write_that_fails_leaves_what_was_there(self, data, tmp_path):
@@ -369,3 +435,14 @@ class TestParquet:
             fitted.to_parquet(tmp_path / "rows", overwrite=True)
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "rows"), before)
         assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+
+    def test_a_folder_with_other_things_is_never_replaced(self, scores, tmp_path):
+        fitted = estimator().fit(da.from_array(scores))
+        (tmp_path / "rows").mkdir()
+        (tmp_path / "rows" / "mine.parquet").touch()
+        with pytest.raises(FileExistsError, match="holds other things than answers"):
+            fitted.to_parquet(tmp_path / "rows", overwrite=True)
+        assert (tmp_path / "rows" / "mine.parquet").exists()
+        for name in ("s3://bucket/rows", ".", "/"):
+            with pytest.raises(ValueError, match="no name of a new folder"):
+                fitted.to_parquet(name)

@@ -17,7 +17,10 @@ import pytest
 
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
+from gammagmm.errors import ClusterError
 
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
 pytest.importorskip("dask.distributed")
 
 pytestmark = pytest.mark.cluster
@@ -129,6 +132,41 @@ def test_a_scheduler_that_goes_is_told_in_two_lines_and_nothing_is_left(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_scheduler_that_goes_while_detectors_are_fitted(scheduler):
+    """Dask itself would go on with threads of this process."""
+    address, process = scheduler
+
+    def kill(name, state, seconds):
+        process.kill()
+        while client.status == "running":
+            time.sleep(0.1)
+
+    rows = da.from_array(np.random.default_rng(0).normal(size=(300, 4)), chunks=(100, 4))
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        dask.distributed.Client(address) as client,
+    ):
+        client.wait_for_workers(1, timeout=30)
+        with pytest.raises(ClusterError, match="connection to the Dask scheduler is lost"):
+            GammaGMM(["KNN"], n_runs=1, progress=kill).fit(rows)
+
+
+def test_labels_go_to_no_folder_of_other_things(folder, tmp_path):
+    asked = (folder / "*.parquet", *QUICK, "--id", "key", "--force", "--labels")
+    done = gammagmm(*asked, folder)
+    assert done.returncode == 2
+    assert "holds other things than answers" in done.stderr
+    answers = tmp_path / "part-00000.parquet"
+    answers.write_bytes((folder / "0.parquet").read_bytes())
+    done = gammagmm(answers, *asked[1:], tmp_path)
+    assert done.returncode == 2
+    assert "holds the rows themselves" in done.stderr
+    assert answers.exists()
+    done = gammagmm(folder / "0.parquet", *QUICK, "--missing", "drop", "--labels", tmp_path / "x")
+    assert done.returncode == 2
+    assert "Add --id" in done.stderr
+
+
 def test_no_scheduler_at_the_address(folder):
     done = gammagmm(folder / "0.parquet", *QUICK, "--scheduler", "tcp://127.0.0.1:9")
     assert (done.returncode, done.stdout) == (4, "")
@@ -148,7 +186,7 @@ def test_files_that_are_not_there_or_no_parquet(folder, tmp_path):
     assert "cannot be read as Parquet" in done.stderr
     done = gammagmm(folder / "0.parquet", *QUICK)
     assert done.returncode == 2
-    assert "these columns hold text: key" in done.stderr
+    assert "these columns do not: key" in done.stderr
     done = gammagmm(folder / "0.parquet", *QUICK, "--drop", "kye")
     assert done.returncode == 2
     assert "There is no column 'kye'" in done.stderr

@@ -32,6 +32,7 @@ class Answers(BaseEstimator):
     posterior_: Any
     decision_scores_: Array
     threshold_: float
+    labels_: Labels
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Consensus score of each row: the mean over detectors of its place in score space.
@@ -121,6 +122,11 @@ class Answers(BaseEstimator):
         """
         check_is_fitted(self)
         return row_frame(self)
+
+    def row_counts(self) -> tuple[int, int]:
+        """How many training rows there are, and how many of them have the label 1."""
+        check_is_fitted(self)
+        return len(self.labels_), int(self.labels_.sum())
 
     def summary(self) -> FitSummary:
         """What the fit found and how, as plain values that can be saved as JSON.

@@ -6,9 +6,10 @@ The only module that knows Dask; it knows nothing of the method.
 from __future__ import annotations
 
 import os
+from asyncio import CancelledError as AsyncCancelled
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -21,9 +22,12 @@ from gammagmm.errors import ClusterError, MissingExtraError
 __all__ = [
     "Blocks",
     "clear_errors",
+    "client_at_hand",
     "compute",
     "import_dask",
     "is_blocks",
+    "keep",
+    "send",
 ]
 
 Array = NDArray[np.float64]
@@ -60,14 +64,15 @@ def import_dask() -> Any:
 class Blocks:
     """Rows in blocks: each part, once it is computed, is an array (length, n_columns).
 
-    `parts` are Dask's delayed values, none of them empty; `sources` are what they were made of,
-    with the index that the rows came with.
+    `parts` are Dask's delayed values, none of them empty; `sources` are the partitions that have
+    the index of the rows, where it says something.
     """
 
     parts: tuple[Any, ...]
     lengths: tuple[int, ...]
     n_columns: int
-    sources: tuple[Any, ...] = ()
+    client: Any = None  # of the cluster that has them; None: threads of this process
+    sources: tuple[Any, ...] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -90,32 +95,33 @@ class Blocks:
 
         With `each`, one more argument for each block comes last.
         """
-        work, sent = import_dask().delayed(function, traverse=False), _send(shared)
+        work, sent = import_dask().delayed(function, traverse=False), send(shared)
         own = [()] * len(self.parts) if each is None else [(one,) for one in each]
         parts = [work(part, *sent, *one) for part, one in zip(self.parts, own, strict=True)]
-        return Blocks(_keep(parts), self.lengths, n_columns or self.n_columns, self.sources)
+        kept = keep(parts, self.client)
+        return replace(self, parts=kept, n_columns=n_columns or self.n_columns)
 
     def merged(self, function: Callable[..., Array], *shared: Any) -> Blocks:
         """function(rows, *shared) of neighbouring blocks together, kept where it was computed.
 
         A few blocks for each thread, so that a pass over them is few tasks; MERGED_ROWS at most.
         """
-        size = min(max(self.n_rows // (4 * _count_threads()), 1), MERGED_ROWS)
+        size = min(max(self.n_rows // (4 * _count_threads(self.client)), 1), MERGED_ROWS)
         groups = np.split(np.arange(len(self.parts)), _borders(self.lengths, size))
-        work, sent = import_dask().delayed(_on_all, traverse=False), _send(shared)
+        work, sent = import_dask().delayed(_on_all, traverse=False), send(shared)
         parts = [work([self.parts[i] for i in group], function, *sent) for group in groups]
         lengths = tuple(sum(self.lengths[i] for i in group) for group in groups)
-        return Blocks(_keep(parts), lengths, self.n_columns)
+        return Blocks(keep(parts, self.client), lengths, self.n_columns, self.client)
 
     def summarise(self, function: Callable[..., Any], *shared: Any) -> Any:
         """Sum over the blocks of function(block, *shared), in an order that is always the same."""
         dask = import_dask()
         work, total = dask.delayed(function, traverse=False), dask.delayed(_add_up)
-        sent = _send(shared)
+        sent = send(shared)
         values = [work(part, *sent) for part in self.parts]
         while len(values) > 1:
             values = [total(values[i : i + FAN_IN]) for i in range(0, len(values), FAN_IN)]
-        return compute(values)[0]
+        return compute(values, self.client)[0]
 
     def take(self, rows: NDArray[np.intp]) -> Array:
         """The rows with these numbers, in their order, as an array (n, n_columns)."""
@@ -128,7 +134,7 @@ class Blocks:
             if len(own)
         ]
         taken = np.empty((len(rows), self.n_columns))
-        taken[order] = np.concatenate(compute(wanted))
+        taken[order] = np.concatenate(compute(wanted, self.client))
         return taken
 
     def array(self) -> Any:
@@ -146,31 +152,48 @@ class Blocks:
         `first` is the number of the block's first row.
         """
         dask = import_dask()
-        work, sent = dask.delayed(function, traverse=False), _send(shared)
-        each = zip(self.sources, self.offsets.tolist(), self.parts, strict=False)
-        return dask.dataframe.from_delayed([work(*own, *sent) for own in each])
+        work, sent = dask.delayed(function, traverse=False), send(shared)
+        sources = self.sources or (None,) * len(self.parts)
+        each = zip(sources, self.offsets.tolist(), self.parts, strict=False)
+        meta = function(None, 0, np.empty((0, self.n_columns)), *shared)
+        frames = [work(*own, *sent) for own in each]
+        return dask.dataframe.from_delayed(frames, meta=meta, verify_meta=False)
 
 
-def _send(arguments: Sequence[Any]) -> list[Any]:
-    """Each argument as a task of its own, which a worker gets once."""
+def send(arguments: Sequence[Any]) -> list[Any]:
+    """Each argument as a delayed value of its own, which a worker gets once."""
     delayed = import_dask().delayed
     return [delayed(argument, traverse=False) for argument in arguments]
 
 
-def _keep(parts: Sequence[Any]) -> tuple[Any, ...]:
+def keep(parts: Sequence[Any], client: Any) -> tuple[Any, ...]:
     """The delayed `parts`, computed in the background and kept on the workers."""
     dask = import_dask()
-    with clear_errors(), dask.config.set(LARGE_GRAPHS):
-        return tuple(dask.persist(*parts))
+    with clear_errors(client), dask.config.set(LARGE_GRAPHS):
+        return tuple(dask.persist(*parts) if client is None else client.persist(list(parts)))
 
 
-def _count_threads() -> int:
-    """Threads of the cluster at hand, or of this machine."""
+def compute(values: Sequence[Any], client: Any) -> tuple[Any, ...]:
+    """What the delayed `values` are, by the cluster of `client` or by threads."""
+    with clear_errors(client):
+        if client is None:
+            return tuple(import_dask().compute(*values))
+        return tuple(client.gather(client.compute(list(values))))
+
+
+def client_at_hand() -> Any:
+    """The client of the cluster that is in use here; None: there is none."""
     try:
-        client = import_dask().distributed.get_client()
+        return import_dask().distributed.get_client()
     except ValueError:
+        return None
+
+
+def _count_threads(client: Any) -> int:
+    """Threads of the cluster, or of this machine."""
+    if client is None:
         return os.cpu_count() or 1
-    with clear_errors():
+    with clear_errors(client):
         return sum(client.ncores().values()) or 1
 
 
@@ -197,30 +220,40 @@ def _take(part: Array, rows: NDArray[np.intp]) -> Array:
     return part[rows]
 
 
-def compute(values: Sequence[Any]) -> tuple[Any, ...]:
-    """What delayed values are, by the cluster that is at hand."""
-    with clear_errors():
-        return tuple(import_dask().compute(*values))
-
-
 @contextmanager
-def clear_errors() -> Iterator[None]:
-    """A `ClusterError` in place of what Dask raises once a cluster is of no use any more."""
-    from asyncio import CancelledError as AsyncCancelled
+def clear_errors(client: Any) -> Iterator[None]:
+    """A `ClusterError` in place of what Dask raises once the cluster is of no use any more.
+
+    A client that has lost its scheduler must not be used: Dask would go on with threads.
+    """
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
-    from distributed.comm.core import CommClosedError
+    from distributed.client import ClosedClientError
 
+    if _is_lost(client):
+        raise _lost("it was closed")
     try:
         yield
     except KilledWorker as error:
         what = "A task of the Dask cluster was given up, since each worker that took it died"
         todo = "Most often memory ran out: give smaller blocks, or workers more memory"
         raise ClusterError(f"{what} ({error.task}). {todo}.") from error
-    except (CommClosedError, CancelledError, AsyncCancelled, TimeoutError) as error:
-        what = "The connection to the Dask scheduler is lost"
-        raise ClusterError(f"{what} ({_words(error)}). Start the cluster and fit again.") from error
+    except (CancelledError, AsyncCancelled, ClosedClientError) as error:
+        raise _lost(_words(error)) from error
+    except OSError as error:  # of a connection, or of a task that reads a file
+        if not _is_lost(client):
+            raise
+        raise _lost(_words(error)) from error
+
+
+def _is_lost(client: Any) -> bool:
+    return client is not None and client.status != "running"
+
+
+def _lost(words: str) -> ClusterError:
+    what = f"The connection to the Dask scheduler is lost ({words})"
+    return ClusterError(f"{what}. Start the cluster and fit again.")
 
 
 def _words(error: BaseException) -> str:

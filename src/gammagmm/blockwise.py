@@ -19,7 +19,7 @@ from gammagmm.errors import Note
 from gammagmm.frames import block_frame
 from gammagmm.inspecting import Inspecting
 from gammagmm.link import Constraints
-from gammagmm.opening import map_rows, open_blocks
+from gammagmm.opening import check_collection, map_rows, open_blocks
 from gammagmm.parameters import check_blocks, fit_rows
 from gammagmm.passes import (
     Scored,
@@ -34,7 +34,7 @@ from gammagmm.passes import (
 from gammagmm.presets import resolve_detectors
 from gammagmm.prior import MixturePrior
 from gammagmm.progress import tell
-from gammagmm.quantiles import RankTable, cut_offs, exact_ranks, rank_table
+from gammagmm.quantiles import RankTable, count_above, cut_offs, exact_ranks, rank_table
 from gammagmm.runs import Run, settle_runs, start_runs
 from gammagmm.scores import ScoreScaler, left_out_notes, log_moments
 from gammagmm.threshold import is_anomaly, probability_at
@@ -65,6 +65,7 @@ class Blockwise(Inspecting):
     # Where the rows are in blocks: their raw scores (`Blocks`), and their ranks (`RankTable`).
     _blocks: Any = None
     _ranks: Any = None
+    _counts: Any = None  # of rows, and of those with the label 1
 
     def _fit_blocks(self, X: Any, constraints: Constraints) -> tuple[Run, ...]:
         """Scores, score space and runs of the rows of `X`; ends where posteriors are combined."""
@@ -127,7 +128,7 @@ class Blockwise(Inspecting):
         self.notes_ += left_out_notes(fitted.info)
         scores = self.scores_ = scored.scores.array()
         self.score_space_ = scores.map_blocks(scaler.transform, dtype=np.float64)
-        self.decision_scores_ = map_rows(scores, partial(consensus, scaler=scaler))
+        self.decision_scores_ = map_rows(scores, consensus, scaler)
 
     def _keep_ranks(self, some: Array) -> None:
         """The table by which a score finds its rank; `some` are raw scores of random rows."""
@@ -144,6 +145,9 @@ class Blockwise(Inspecting):
         self.contamination_ = Contamination(self.posterior_)
         cuts = self._cut_blocks(float(self.contamination_)).tolist()
         self.threshold_ = cuts[0]
+        of_rows = partial(consensus_and_own, scaler=self.scaler_)
+        n_flagged = self._blocks.summarise(count_above, of_rows, self.threshold_)
+        self._counts = (self._blocks.n_rows, int(n_flagged))
         self.labels_ = is_anomaly(self.decision_scores_, cuts[0])
         self.thresholds_ = dict(zip(self.detector_names_, cuts[1:], strict=True))
 
@@ -153,8 +157,9 @@ class Blockwise(Inspecting):
 
     def labels_at(self, gamma: float) -> Any:
         """Labels of the training rows if the share of anomalies were `gamma`."""
-        if self._blocks is None:
+        if self._counts is None:
             return super().labels_at(gamma)
+        self._check_rows_at_hand("labels_at")
         check_probability("gamma", gamma)
         return is_anomaly(self.decision_scores_, float(self._cut_blocks(gamma)[0]))
 
@@ -167,7 +172,7 @@ class Blockwise(Inspecting):
         if not is_blocks(X):
             return super().decision_function(X)
         check_is_fitted(self)
-        return map_rows(self._matching(X), self._new_consensus())
+        return map_rows(self._matching(X), *self._new_consensus())
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of normal and anomaly, shape (n_rows, 2).
@@ -180,21 +185,21 @@ class Blockwise(Inspecting):
             return super().predict_proba(X)
         check_is_fitted(self)
         ranks = self._ranks or exact_ranks(self.decision_scores_)
-        both = partial(_both_probabilities, ranks, self.posterior_)
         if not is_blocks(X):
-            return both(self.decision_function(X))
-        of_rows = partial(_then, self._new_consensus(), both)
-        return map_rows(self._matching(X), of_rows, n_columns=2)
+            return _both_probabilities(self.decision_function(X), ranks, self.posterior_)
+        told = (ranks, self.posterior_, *self._new_consensus())
+        return map_rows(self._matching(X), _new_probabilities, *told, n_columns=2)
 
-    def _new_consensus(self) -> Any:
-        """The function that gives the consensus scores (n,) of rows (n, d), for other processes."""
+    def _new_consensus(self) -> tuple[Any, ...]:
+        """The function that gives the consensus scores (n,) of rows, and what it is to be given."""
         if self._is_precomputed:
             used = np.flatnonzero([info.status == "ok" for info in self.detector_info_])
-            return partial(_given_consensus, used, self.scaler_)
-        return partial(_detected_consensus, self.detectors_, self.scaler_)
+            return _given_consensus, used, self.scaler_
+        return _detected_consensus, self.detectors_, self.scaler_
 
     def _matching(self, X: Any) -> Any:
         """`X`, once it has been seen to have the columns of the fit."""
+        check_collection(X)
         n_columns, names = X.shape[1], list(getattr(X, "columns", []))
         fitted = list(getattr(self, "feature_names_in_", []))
         if n_columns != self.n_features_in_:
@@ -209,8 +214,9 @@ class Blockwise(Inspecting):
         Columns: score (the consensus), probability, label, and score_NAME for each detector. After
         a fit on Dask, a lazy dask DataFrame.
         """
-        if self._blocks is None:
+        if self._counts is None:
             return super().to_frame()
+        self._check_rows_at_hand("to_frame")
         answers = (self.scaler_, self._ranks, self.posterior_, self.threshold_)
         return self._blocks.frame(block_frame, *answers, self.detector_names_)
 
@@ -221,10 +227,21 @@ class Blockwise(Inspecting):
         `overwrite`, and is a FileExistsError otherwise.
         """
         check_is_fitted(self)
-        if self._blocks is None:
+        if self._counts is None:
             raise NotImplementedError("to_parquet is for a fit on Dask: to_frame().to_parquet().")
+        self._check_rows_at_hand("to_parquet")
         with tell(self.progress, self.verbose, "blocks", len(self._blocks.parts)) as progress:
-            write_parquet(self.to_frame(), folder, overwrite, progress)
+            write_parquet(self.to_frame(), folder, overwrite, progress, self._blocks.client)
+
+    def row_counts(self) -> tuple[int, int]:
+        """How many training rows there are, and how many of them have the label 1."""
+        return super().row_counts() if self._counts is None else self._counts
+
+    def _check_rows_at_hand(self, question: str) -> None:
+        """Refuse a `question` about rows that a copy left on the cluster."""
+        if self._blocks is None:
+            words = "a copy leaves them on the cluster: ask the estimator that was fitted"
+            raise NotImplementedError(f"{question} needs the training rows, and {words}.")
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what lives on a cluster: the copy takes new rows, and has none itself."""
@@ -234,19 +251,20 @@ class Blockwise(Inspecting):
         return {name: value for name, value in state.items() if name not in OF_ROWS}
 
 
-def _both_probabilities(ranks: RankTable, posterior: Any, scores: Array) -> Array:
+def _both_probabilities(scores: Array, ranks: RankTable, posterior: Any) -> Array:
     p_anomaly = probability_at(posterior, ranks.shares_at_least(scores))
     return np.column_stack([1.0 - p_anomaly, p_anomaly])
 
 
-def _then(first: Any, second: Any, rows: Array) -> Array:
-    result: Array = second(first(rows))
-    return result
+def _new_probabilities(
+    rows: Array, ranks: RankTable, posterior: Any, function: Any, *told: Any
+) -> Array:
+    return _both_probabilities(function(rows, *told), ranks, posterior)
 
 
-def _given_consensus(used: NDArray[np.intp], scaler: ScoreScaler, rows: Array) -> Array:
+def _given_consensus(rows: Array, used: NDArray[np.intp], scaler: ScoreScaler) -> Array:
     return consensus(rows[:, used], scaler)
 
 
-def _detected_consensus(detectors: dict[str, Any], scaler: ScoreScaler, rows: Array) -> Array:
+def _detected_consensus(rows: Array, detectors: dict[str, Any], scaler: ScoreScaler) -> Array:
     return consensus(score_rows(detectors, rows), scaler)

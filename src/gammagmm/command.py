@@ -156,7 +156,8 @@ def _detectors(words: str) -> str | list[str]:
 def answer(estimator: Any, origin: Origin) -> str:
     """The answer in words, and a table of the detectors."""
     posterior = estimator.posterior_
-    lines = [_lead(posterior), rows_sentence(int(estimator.labels_.sum()), len(estimator.labels_))]
+    n_rows, n_flagged = estimator.row_counts()
+    lines = [_lead(posterior), rows_sentence(n_flagged, n_rows)]
     if (shape := shape_words(posterior)) and not posterior.is_degenerate:
         lines.append(shape)
     if n_known := len(estimator.known_rows_):

@@ -190,13 +190,13 @@ class GammaGMM(Blockwise):
         self.known_rows_ = KnownRows.none()
         self._report_runs(constraints)
         self._set_threshold()
-        self.index_ = index_of(X)
+        self.index_ = None if is_blocks(X) else index_of(X)
         return self
 
     def _fit_memory(self, X: ArrayLike, constraints: Constraints) -> tuple[Run, ...]:
         """Scores, score space and runs of the rows of `X`, all of them in memory."""
         X = self._check_rows(X, reset=True)
-        self._blocks = self._ranks = None
+        self._blocks = self._ranks = self._counts = None
         detector_rng, run_rng = as_generator(self.random_state).spawn(2)
         self.scores_ = self._fit_scores(X, detector_rng)
         self.scaler_ = fit_scaler(self.scores_)

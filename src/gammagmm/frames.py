@@ -36,7 +36,8 @@ def row_frame(estimator: Any) -> Any:
 def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:
     """The same for a block of rows with raw `scores` (n, M); `first` is its first row's number.
 
-    `answers` are the fit's scaler, ranks, posterior, threshold and names; `source` has the index.
+    `answers` are the fit's scaler, ranks, posterior, threshold and names; `source` has the index,
+    or is None: rows are numbered then.
     """
     import pandas as pd
 
@@ -45,7 +46,7 @@ def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:
     probability = probability_at(posterior, ranks.shares_at_least(consensus))
     labels = is_anomaly(consensus, threshold)
     index = index_of(source)
-    if index is None or index.equals(pd.RangeIndex(len(index))):  # one that says nothing
+    if index is None:
         index = pd.RangeIndex(first, first + len(scores))
     return _frame((consensus, probability, labels), scores, names, index)
 

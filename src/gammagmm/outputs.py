@@ -71,13 +71,13 @@ def answer_json(estimator: Any, origin: Origin) -> str:
         name: None if value != value else value
         for name, value in estimator.posterior_.summary().items()
     }
-    flagged = _flagged(estimator)
+    flagged, (n_rows, n_flagged) = _flagged(estimator), estimator.row_counts()
     data = {
         "source": origin.name,
         "posterior": posterior,
         "inspected": _inspected(estimator),
-        "n_rows": len(estimator.labels_),
-        "n_flagged": int(estimator.labels_.sum()),
+        "n_rows": n_rows,
+        "n_flagged": n_flagged,
         "threshold": estimator.threshold_,
         "flagged_rows": None if flagged is None else [origin.row_number(i) for i in flagged],
         "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged or ()],

@@ -39,7 +39,7 @@ def check_blocks(estimator: Any) -> None:
     """Refuse what a `GammaGMM` cannot do with rows in blocks on Dask."""
     if estimator.backend != "numpy":
         raise ValueError(f"backend={estimator.backend!r} needs rows in memory, X is Dask's.")
-    if estimator.max_fit_rows is None:
+    if estimator.max_fit_rows is None and estimator.detectors != "precomputed":
         raise ValueError(
             "max_fit_rows=None would bring all rows of Dask's to one place: give a number, or "
             f"'auto' for {AUTO_FIT_ROWS}."

@@ -127,8 +127,12 @@ def _score_block(X: Array, detectors: dict[str, Any], own: tuple[NDArray[np.intp
     is_new = np.ones(len(X), dtype=bool)
     is_new[places] = False
     scores[places] = scores_there
-    if is_new.any():
-        scores[is_new] = score_rows(detectors, X[is_new])
+    for column, named in enumerate(detectors.items()):
+        try:
+            if is_new.any():
+                scores[is_new, column] = score_rows(dict([named]), X[is_new])[:, 0]
+        except DetectorError:  # left out, once all blocks are scored
+            scores[is_new, column] = np.nan
     return scores
 
 
@@ -167,8 +171,10 @@ def _unlike(scored: Scored, rows: NDArray[np.intp]) -> dict[str, str]:
     unlike: dict[str, str] = {}
     own, new = scored.fitted.scores, scored.scores.take(new_rows)
     for column, name in enumerate(scored.fitted.detectors):
+        if not np.isfinite(new[:, column]).all():
+            continue  # judged by all rows
         try:
-            check_alike(own[:, column], new[:, column])
+            check_alike(own[:, column], new[:, column], "raise max_fit_rows")
         except ValueError as error:
             unlike[name] = str(error)
     return unlike

@@ -6,16 +6,17 @@ rank is found digit by digit, each by counting in which of 4,096 cells the rows 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.blocks import Blocks
 
-__all__ = ["RankTable", "cut_offs", "exact_ranks", "rank_table"]
+__all__ = ["RankTable", "count_above", "cut_offs", "exact_ranks", "rank_table"]
 
 Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]
@@ -27,6 +28,7 @@ DIGITS = ((52, 12), (40, 12), (28, 12), (16, 12), (4, 12), (0, 4))
 SIGN = np.uint64(1 << 63)
 
 MAX_EDGES = 20_000
+SLICE_ROWS = 100_000
 
 
 def cut_offs(blocks: Blocks, values: Values, gamma: float) -> Array:
@@ -74,14 +76,27 @@ def _digit_counts(
 
     An empty prefix begins every key.
     """
-    keys = _to_keys(values(rows))
-    cells = ((keys >> np.uint64(shift)) & np.uint64((1 << bits) - 1)).astype(np.intp)
-    counts = np.empty((keys.shape[1], 1 << bits), dtype=np.intp)
-    for column, own in enumerate(cells.T):
-        if len(prefix) and shift + bits < 64:
-            own = own[keys[:, column] >> np.uint64(shift + bits) == prefix[column]]
-        counts[column] = np.bincount(own, minlength=1 << bits)
-    return counts
+    counts: Any = 0
+    for part in _slices(rows):
+        keys = _to_keys(values(part))
+        counts = counts + np.stack(
+            [_count_digits(own, prefix[j : j + 1], shift, bits) for j, own in enumerate(keys.T)]
+        )
+    return np.asarray(counts)
+
+
+def _slices(rows: Array) -> Iterator[Array]:
+    """The rows, a few at a time: what is computed of them takes several times their room."""
+    for start in range(0, len(rows), SLICE_ROWS):
+        yield rows[start : start + SLICE_ROWS]
+
+
+def _count_digits(keys: Keys, prefix: Keys, shift: int, bits: int) -> NDArray[np.intp]:
+    """Keys in each of 2 ** bits cells, of those that begin with `prefix`."""
+    if len(prefix) and shift + bits < 64:
+        keys = keys[keys >> np.uint64(shift + bits) == prefix[0]]
+    cells = (keys >> np.uint64(shift)) & np.uint64((1 << bits) - 1)
+    return np.bincount(cells.astype(np.intp), minlength=1 << bits)
 
 
 @dataclass(frozen=True)
@@ -95,8 +110,11 @@ class _Least:
 
 
 def _smallest_above(values: Values, rows: Array, lower: Array) -> _Least:
-    own = values(rows)
-    return _Least(np.where(own > lower, own, np.inf).min(axis=0))
+    least = np.full(len(lower), np.inf)
+    for part in _slices(rows):
+        own = values(part)
+        least = np.minimum(least, np.where(own > lower, own, np.inf).min(axis=0))
+    return _Least(least)
 
 
 def _to_keys(values: Array) -> Keys:
@@ -128,6 +146,11 @@ class RankTable:
         return counts[np.searchsorted(self.edges, scores, side="left")] / self.n_rows
 
 
+def count_above(rows: Array, values: Values, threshold: float) -> int:
+    """Rows of a block whose first value lies strictly above `threshold`."""
+    return sum(int((values(part)[:, 0] > threshold).sum()) for part in _slices(rows))
+
+
 def exact_ranks(scores: Array) -> RankTable:
     """Table of rows in memory, with every one of their `scores` (n,) an edge."""
     edges, counts = np.unique(scores, return_counts=True)
@@ -146,7 +169,7 @@ def rank_table(blocks: Blocks, values: Values, some: Array) -> RankTable:
 
 def _edge_counts(values: Values, rows: Array, edges: Array) -> NDArray[np.intp]:
     """Rows (2, E + 1) below the first edge, then from each to the next: with its own, without."""
-    scores = values(rows)[:, 0]
+    scores = np.concatenate([values(part)[:, 0] for part in _slices(rows)])
     places = np.searchsorted(edges, scores, side="right")
     is_between = np.searchsorted(edges, scores, side="left") == places
     kinds = (places, places[is_between])

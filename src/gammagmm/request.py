@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from gammagmm.cluster import check_folder, matching_files
 from gammagmm.errors import Note, TableError
 from gammagmm.joining import join_raw
 from gammagmm.origin import Origin
@@ -102,10 +103,11 @@ def _check_engine(request: Request) -> None:
 
 def _check_outputs(request: Request) -> None:
     for path in request.outputs:
-        is_folder = request.engine == "dask" and path == request.labels and path.is_dir()
+        if request.engine == "dask" and path == request.labels:
+            _check_folder(request, path)
+            continue
         # A sheet with some answers is gone on with.
-        is_taken = not (request.force or (request.ask and path == request.sheet))
-        _check_output(path, not is_taken, is_folder)
+        _check_output(path, request.force or (request.ask and path == request.sheet))
     places = [path.resolve() for path in request.outputs]
     if len(set(places)) < len(places):
         raise ValueError("Two outputs have the same name. Give each a name of its own.")
@@ -118,13 +120,27 @@ def _check_outputs(request: Request) -> None:
         raise ValueError(f"{request.picture} is no name of a picture. End it in {endings}.")
 
 
-def _check_output(path: Path, force: bool, is_folder: bool) -> None:
+def _check_folder(request: Request, path: Path) -> None:
+    """Refuse a folder for the labels that could not be written, or must not be replaced."""
+    if request.choices.missing == "drop" and request.choices.id is None:
+        raise ValueError("--missing drop leaves rows out. Add --id, to tell which have labels.")
+    if not path.exists():
+        _check_output(path, False)
+    inputs = [name for pattern in request.paths for name in matching_files(pattern)]
+    try:
+        check_folder(path, request.force, inputs)
+    except FileExistsError as error:
+        what, _, todo = str(error).partition(": ")
+        raise ValueError(f"{what}. Pass --force, or {todo}") from error
+
+
+def _check_output(path: Path, force: bool) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
         raise ValueError(f"{path} cannot be written: {folder} is no folder. Make it first.")
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{folder} may not be written to. Give another folder than {path}'s.")
-    if path.exists() and not path.is_file() and not is_folder:
+    if path.exists() and not path.is_file():
         raise ValueError(f"{path} is no plain file. Give another name.")
     if os.path.lexists(path) and not force:
         raise ValueError(f"{path} exists already. Pass --force to replace it.")

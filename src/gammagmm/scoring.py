@@ -71,13 +71,16 @@ def _own_scores(detector: Any, X: FloatArray) -> FloatArray:
     return new_scores(detector, X) if factors is None else -np.asarray(factors)
 
 
-def check_alike(own: FloatArray, new: FloatArray) -> None:
-    """Refuse scores that tell the rows fitted on from the others, which chance alone chose."""
+def check_alike(own: FloatArray, new: FloatArray, limit: str = "set max_fit_rows=None") -> None:
+    """Refuse scores that tell the rows fitted on from the others, which chance alone chose.
+
+    `limit` says what to do about the number of rows fitted on.
+    """
     from scipy.stats import ks_2samp
 
     distance = float(ks_2samp(own, new, method="asymp").statistic)
     chance = 2.0 * np.sqrt(1.0 / len(own) + 1.0 / len(new))
     if distance > MAX_DISTANCE + chance:
         told = f"its scores tell the {len(own)} rows it was fitted on from the others"
-        mend = "scale the columns, or set max_fit_rows=None"
+        mend = f"scale the columns, or {limit}"
         raise ValueError(f"{told} (Kolmogorov-Smirnov distance {distance:.2f}): {mend}")

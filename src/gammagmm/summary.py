@@ -123,11 +123,12 @@ def summarise(estimator: Any) -> FitSummary:
     """The summary of a fitted `GammaGMM`."""
     parameters = estimator.get_params(deep=False)
     names = getattr(estimator, "feature_names_in_", ())
+    n_rows, n_anomalies = estimator.row_counts()
     return FitSummary(
         posterior=estimator.posterior_,
-        n_rows=len(estimator.labels_),
+        n_rows=n_rows,
         n_features=int(estimator.n_features_in_),
-        n_anomalies=int(estimator.labels_.sum()),
+        n_anomalies=n_anomalies,
         threshold=estimator.threshold_,
         feature_names=tuple(str(name) for name in names),
         parameters={name: _plain(value) for name, value in sorted(parameters.items())},

@@ -56,7 +56,12 @@ def _clear_parts(pid: int, outputs: Iterable[Path]) -> None:
     """Remove what a process that was ended had begun to write."""
     for path in outputs:
         for part in path.parent.glob(f".{glob.escape(path.name)}.{pid}-*.part"):
-            shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+            if part.name.endswith("-old.part") and not path.exists():
+                part.rename(path)  # ended between two renames
+            elif part.is_dir():
+                shutil.rmtree(part)
+            else:
+                part.unlink(missing_ok=True)
 
 
 def _interrupt(number: int, frame: object) -> None:
