@@ -68,9 +68,9 @@ def map_rows(
     rows = rows.rechunk({1: -1}) if rows.numblocks[1] > 1 else rows
     sent = send(shared)
     if n_columns is None:
-        return rows.map_blocks(_on_rows, function, *sent, dtype=np.float64, drop_axis=1)
+        return rows.map_blocks(_on_rows, function, *sent, meta=np.empty(0), drop_axis=1)
     chunks = (rows.chunks[0], (n_columns,))
-    return rows.map_blocks(_on_rows, function, *sent, dtype=np.float64, chunks=chunks)
+    return rows.map_blocks(_on_rows, function, *sent, meta=np.empty((0, 0)), chunks=chunks)
 
 
 def _partitions(X: Any) -> tuple[list[Any], list[Any]]:
