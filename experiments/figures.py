@@ -160,8 +160,10 @@ def _draw_dose(found: list[dict[str, Any]], ax: Any) -> None:
     if not found:
         return
     truth = np.mean([[a["truth"] for a in r["answers"]] for r in found], axis=0)
-    for method in found[0]["answers"][0]["shares"]:
-        share = np.mean([[a["shares"][method] for a in r["answers"]] for r in found], axis=0)
+    methods = dict.fromkeys(name for r in found for a in r["answers"] for name in a["shares"])
+    for method in methods:
+        given = [[a["shares"].get(method, np.nan) for a in r["answers"]] for r in found]
+        share = np.nanmean(given, axis=0)
         is_ours = method == OURS
         label = method if is_ours else "PyThresh" if method == "IQR" else None
         style = {"color": BLUE, "lw": 2} if is_ours else {"color": GREY, "lw": 0.8}

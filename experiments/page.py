@@ -252,7 +252,7 @@ def _dose(rows: list[Row]) -> dict[str, str]:
     sets = {(r["collection"], r["dataset"]) for r in ran if r["collection"] != "made"}
     return {
         "dose_sets": str(len(sets)),
-        "dose_failed": _dose_failures(ran),
+        "dose_failed": _dose_failures([row for row in rows if "method" in row]),
         "dose_made": formatted(ours.get("made_slope"), ".2f"),
         "dose_paper": formatted(ours.get("paper_slope"), ".2f"),
         "dose_pool": formatted(ours.get("pool_slope"), ".2f"),
@@ -261,10 +261,10 @@ def _dose(rows: list[Row]) -> dict[str, str]:
 
 
 def _dose_failures(rows: list[Row]) -> str:
-    """The methods that failed at some levels, in words."""
+    """The methods that failed at some levels or at all, in words."""
     failed = [row for row in rows if row["state"] != "ok"]
     names = dict.fromkeys(row["method"] for row in failed)
-    counted = [f"{name} on {sum(r['method'] == name for r in failed)} sets" for name in names]
+    counted = [f"{name} (sets: {sum(r['method'] == name for r in failed)})" for name in names]
     return ", ".join(counted) or "none"
 
 
