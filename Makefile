@@ -6,7 +6,7 @@ INPUTS := pyproject.toml constraints.txt
 BROWSER := tests/browser
 AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
 
-.PHONY: install demo test test-slow test-cluster test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare fuzz soak clean
+.PHONY: install demo test test-slow test-long test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare fuzz soak clean
 
 install: $(VENV)/.installed
 
@@ -28,14 +28,14 @@ demo: $(VENV)/.core
 	$(BIN)/gammagmm demo --report report.html --picture posterior.png --force
 
 test: install lint type
-	$(BIN)/python -m pytest -n auto -m 'not slow and not browser and not cluster'
+	$(BIN)/python -m pytest -n auto -m 'not slow and not browser and not long'
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow
 
-# Fits on Dask clusters of processes, some of which are killed.
-test-cluster: install
-	$(BIN)/python -m pytest -m cluster tests
+# Minutes each: fits on Dask clusters, and a reproduction, whose processes are killed.
+test-long: install
+	$(BIN)/python -m pytest -m long tests
 
 # The report in headless Chromium, with axe-core from npm.
 test-browser: browser-tools install $(AXE)

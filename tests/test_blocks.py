@@ -27,7 +27,7 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("dask.distributed")
 
 pytestmark = [
-    pytest.mark.cluster,
+    pytest.mark.long,
     # Few iterations are enough to compare.
     pytest.mark.filterwarnings(
         "ignore:.*stopped at max_iter:gammagmm.convergence.MixtureConvergenceWarning"

@@ -23,7 +23,7 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 pytest.importorskip("dask.distributed")
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.long
 
 COMMAND = str(Path(sys.executable).with_name("gammagmm"))
 QUICK = ("--engine", "dask", "--detectors", "KNN,LOF,HBOS", "--runs", "1", "--jobs", "2")

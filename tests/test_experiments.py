@@ -196,6 +196,7 @@ def kill_in_the_middle(env):
     process.wait()
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on_and_is_published(place):
     kill_in_the_middle(place)
     before = {path: path.stat().st_mtime_ns for path in results_of(place)}

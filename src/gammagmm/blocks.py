@@ -228,8 +228,11 @@ def clear_errors(client: Any) -> Iterator[None]:
     """
     from concurrent.futures import CancelledError
 
+    import distributed
     from distributed import KilledWorker
-    from distributed.client import ClosedClientError
+
+    # Older versions have no name for it.
+    closed = getattr(distributed.client, "ClosedClientError", CancelledError)
 
     if _is_lost(client):
         raise _lost("it was closed")
@@ -239,7 +242,7 @@ def clear_errors(client: Any) -> Iterator[None]:
         what = "A task of the Dask cluster was given up, since each worker that took it died"
         todo = "Most often memory ran out: give smaller blocks, or workers more memory"
         raise ClusterError(f"{what} ({error.task}). {todo}.") from error
-    except (CancelledError, AsyncCancelled, ClosedClientError) as error:
+    except (CancelledError, AsyncCancelled, closed) as error:
         raise _lost(_words(error)) from error
     except OSError as error:  # of a connection, or of a task that reads a file
         if not _is_lost(client):
