@@ -4,7 +4,7 @@ Chunks of tables are numbered, and a chunk's number is its seed: a stopped run g
 and a fault can be met again by its recipe alone.
 
     python -m stress.pipeline            # 100,000 from scores, 1,000 and 1,000 with the defaults
-    python -m stress.pipeline --scores 2000 --defaults 0 --data 0 --results /tmp/some.json
+    python -m stress.pipeline --scores 2000 --defaults 0 --data 0 --results some.json
 """
 
 from __future__ import annotations
