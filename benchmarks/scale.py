@@ -285,7 +285,7 @@ def page(results):
         f"| latency, a pass | {1e3 * term['pass']:.0f} ms |",
         f"| scheduling, a task | {1e3 * term['task']:.1f} ms |",
         "",
-        "| rows | workers | scoring | 100 passes: work | 100 passes: scheduling |",
+        "| rows | workers | reading and scoring | 100 passes: work | 100 passes: scheduling |",
         "|---|---|---|---|---|",
     ]
     for n_rows in (10**9, 10**10):

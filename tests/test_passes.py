@@ -12,6 +12,7 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 
+# Few iterations are enough to compare.
 @pytest.mark.filterwarnings(
     "ignore:.*stopped at max_iter:gammagmm.convergence.MixtureConvergenceWarning"
 )

@@ -42,7 +42,7 @@ class Answers(BaseEstimator):
         """
         check_is_fitted(self)
         X = self._check_rows(X, reset=False)
-        return self.scaler_.transform(self._raw_scores(X)).mean(axis=1)
+        return self.scaler_.consensus(self._raw_scores(X))
 
     def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Labels:
         """Labels of the rows of `X`: 1 anomaly, 0 normal.

@@ -23,7 +23,6 @@ from gammagmm.opening import check_collection, map_rows, open_blocks
 from gammagmm.parameters import check_blocks, fit_rows
 from gammagmm.passes import (
     Scored,
-    consensus,
     consensus_and_own,
     given_blocks,
     keep_usable_blocks,
@@ -110,7 +109,8 @@ class Blockwise(Inspecting):
         if self._is_precomputed:
             return given_blocks(rows, getattr(self, "feature_names_in_", None))
         limit = fit_rows(self.max_fit_rows)
-        made, self.notes_ = resolve_detectors(self.detectors, min(rows.n_rows, limit or 0))
+        n_fit = rows.n_rows if limit is None else min(rows.n_rows, limit)
+        made, self.notes_ = resolve_detectors(self.detectors, n_fit)
         with tell(self.progress, self.verbose, "detectors", len(made)) as progress:
             settings = FitSettings(limit, self.detector_timeout, self.n_jobs, progress)
             scored = sample_and_score(rows, made, rng, settings)
@@ -128,12 +128,12 @@ class Blockwise(Inspecting):
         self.notes_ += left_out_notes(fitted.info)
         scores = self.scores_ = scored.scores.array()
         self.score_space_ = scores.map_blocks(scaler.transform, dtype=np.float64)
-        self.decision_scores_ = map_rows(scores, consensus, scaler)
+        self.decision_scores_ = map_rows(scores, scaler.consensus)
 
     def _keep_ranks(self, some: Array) -> None:
         """The table by which a score finds its rank; `some` are raw scores of random rows."""
-        of_rows = partial(consensus_and_own, scaler=self.scaler_)
-        self._ranks = rank_table(self._blocks, of_rows, consensus(some, self.scaler_))
+        some_consensus = self.scaler_.consensus(some)
+        self._ranks = rank_table(self._blocks, self._cut_values(), some_consensus)
         if self._ranks.error > 0.0:
             message = f"ranks from a table: shares of rows off by {self._ranks.error:.1e} at most"
             self.notes_.append(Note("threshold", "probabilities", message))
@@ -145,15 +145,18 @@ class Blockwise(Inspecting):
         self.contamination_ = Contamination(self.posterior_)
         cuts = self._cut_blocks(float(self.contamination_)).tolist()
         self.threshold_ = cuts[0]
-        of_rows = partial(consensus_and_own, scaler=self.scaler_)
-        n_flagged = self._blocks.summarise(count_above, of_rows, self.threshold_)
+        n_flagged = self._blocks.summarise(count_above, self._cut_values(), self.threshold_)
         self._counts = (self._blocks.n_rows, int(n_flagged))
         self.labels_ = is_anomaly(self.decision_scores_, cuts[0])
         self.thresholds_ = dict(zip(self.detector_names_, cuts[1:], strict=True))
 
     def _cut_blocks(self, gamma: float) -> Array:
         """Cut-off of the consensus, then of each detector's own scores, at the share `gamma`."""
-        return cut_offs(self._blocks, partial(consensus_and_own, scaler=self.scaler_), gamma)
+        return cut_offs(self._blocks, self._cut_values(), gamma)
+
+    def _cut_values(self) -> Any:
+        """The function that gives what is cut of a block: the consensus and the raw scores."""
+        return partial(consensus_and_own, scaler=self.scaler_)
 
     def labels_at(self, gamma: float) -> Any:
         """Labels of the training rows if the share of anomalies were `gamma`."""
@@ -263,8 +266,8 @@ def _new_probabilities(
 
 
 def _given_consensus(rows: Array, used: NDArray[np.intp], scaler: ScoreScaler) -> Array:
-    return consensus(rows[:, used], scaler)
+    return scaler.consensus(rows[:, used])
 
 
 def _detected_consensus(rows: Array, detectors: dict[str, Any], scaler: ScoreScaler) -> Array:
-    return consensus(score_rows(detectors, rows), scaler)
+    return scaler.consensus(score_rows(detectors, rows))

@@ -42,7 +42,7 @@ def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:
     import pandas as pd
 
     scaler, ranks, posterior, threshold, names = answers
-    consensus = scaler.transform(scores).mean(axis=1)
+    consensus = scaler.consensus(scores)
     probability = probability_at(posterior, ranks.shares_at_least(consensus))
     labels = is_anomaly(consensus, threshold)
     index = index_of(source)

@@ -35,7 +35,6 @@ from gammagmm.statistics import Statistics, block_statistics, start_statistics
 __all__ = [
     "ScoreSpace",
     "Scored",
-    "consensus",
     "consensus_and_own",
     "given_blocks",
     "keep_usable_blocks",
@@ -197,12 +196,7 @@ def whiten_block(scores: Array, scaler: ScoreScaler, prior: ResolvedPrior) -> Ar
 
 def consensus_and_own(scores: Array, scaler: ScoreScaler) -> Array:
     """Consensus score of each row, and its raw scores (n, M) again: what is cut at the estimate."""
-    return np.column_stack([consensus(scores, scaler), scores])
-
-
-def consensus(scores: Array, scaler: ScoreScaler) -> Array:
-    """Mean over detectors of the score space, for a block of raw scores (n, M)."""
-    return scaler.transform(scores).mean(axis=1)
+    return np.column_stack([scaler.consensus(scores), scores])
 
 
 @dataclass(frozen=True)

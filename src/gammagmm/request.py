@@ -130,8 +130,10 @@ def _check_folder(request: Request, path: Path) -> None:
     try:
         check_folder(path, request.force, inputs)
     except FileExistsError as error:
+        if not request.force and path.is_dir():
+            raise ValueError(f"{path} exists already. Pass --force to replace it.") from error
         what, _, todo = str(error).partition(": ")
-        raise ValueError(f"{what}. Pass --force, or {todo}") from error
+        raise ValueError(f"{what}. {todo.capitalize()}") from error
 
 
 def _check_output(path: Path, force: bool) -> None:

@@ -58,6 +58,10 @@ class ScoreScaler:
         """
         return (_log_scores(scores, self.minimum) - self.mean) / self.deviation
 
+    def consensus(self, scores: Array) -> Array:
+        """Mean over detectors of the score space, for scores of shape (n, n_detectors)."""
+        return self.transform(scores).mean(axis=1)
+
 
 def fit_scaler(scores: Array) -> ScoreScaler:
     """Minimum, and mean and deviation after the logarithm, of each column of `scores` (n, M)."""
