@@ -20,10 +20,11 @@ from scipy.stats import spearmanr
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_benchmark
+from gammagmm.deadline import OutOfTimeError
 from gammagmm.detectors import FitSettings, fit_detectors
 from gammagmm.parameters import AUTO_FIT_ROWS
 from gammagmm.presets import NAMES, PRESETS, resolve_detectors
-from gammagmm.workers import OutOfTimeError, run_alone
+from gammagmm.workers import run_alone
 
 RESULTS = Path(__file__).parent / "results" / "detectors.json"
 LIMIT = 100.0

@@ -19,10 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from gammagmm.datasets import data_folder, load_benchmark
+from gammagmm.deadline import OutOfTimeError
 from gammagmm.detectors import FitSettings, fit_detectors
 from gammagmm.parameters import AUTO_FIT_ROWS
 from gammagmm.presets import PRESETS, is_superlinear, resolve_detectors
-from gammagmm.workers import OutOfTimeError, run_alone
+from gammagmm.workers import run_alone
 
 OUT = Path(__file__).parent / "results" / "detectors.csv"
 COLUMNS = (

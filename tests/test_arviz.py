@@ -1,7 +1,6 @@
 import inspect
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -11,10 +10,7 @@ from gammagmm.betas import BetaMixture
 from gammagmm.errors import MissingExtraError
 from gammagmm.interchange import arviz_arguments
 
-with warnings.catch_warnings():
-    # ArviZ 0.23 announces 1.0 on the first import of each day.
-    warnings.filterwarnings("ignore", "\nArviZ is undergoing a major refactor", FutureWarning)
-    arviz = pytest.importorskip("arviz")
+arviz = pytest.importorskip("arviz")
 
 IS_NEW = int(arviz.__version__.split(".")[0]) >= 1
 N_DRAWS = 20_000

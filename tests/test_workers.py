@@ -10,7 +10,8 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 from threadpoolctl import threadpool_info
 
-from gammagmm.workers import OutOfTimeError, one_thread, run_alone
+from gammagmm.deadline import OutOfTimeError
+from gammagmm.workers import one_thread, run_alone
 
 
 def set_variable(value):

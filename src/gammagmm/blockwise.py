@@ -14,6 +14,7 @@ from gammagmm._checks import as_generator, check_probability
 from gammagmm.blocks import Blocks, is_blocks
 from gammagmm.cluster import write_parquet
 from gammagmm.contamination import Contamination
+from gammagmm.deadline import Deadline
 from gammagmm.detectors import FitSettings, score_rows
 from gammagmm.errors import Note
 from gammagmm.frames import block_frame
@@ -37,6 +38,7 @@ from gammagmm.quantiles import RankTable, count_above, cut_offs, exact_ranks, ra
 from gammagmm.runs import Run, settle_runs, start_runs
 from gammagmm.scores import ScoreScaler, left_out_notes, log_moments
 from gammagmm.threshold import is_anomaly, probability_at
+from gammagmm.unfinished import check_time
 
 __all__ = ["Blockwise"]
 
@@ -66,13 +68,14 @@ class Blockwise(Inspecting):
     _ranks: Any = None
     _counts: Any = None  # of rows, and of those with the label 1
 
-    def _fit_blocks(self, X: Any, constraints: Constraints) -> tuple[Run, ...]:
+    def _fit_blocks(self, X: Any, constraints: Constraints, deadline: Deadline) -> tuple[Run, ...]:
         """Scores, score space and runs of the rows of `X`; ends where posteriors are combined."""
         check_blocks(self)
         detector_rng, run_rng, pick_rng = as_generator(self.random_state).spawn(3)
         rows = self._open(X)
         some = random_rows(rows.n_rows, pick_rng)
-        scored, minimum = keep_usable_blocks(self._score_blocks(rows, detector_rng), some)
+        scored = self._score_blocks(rows, detector_rng, deadline)
+        scored, minimum = keep_usable_blocks(scored, some)
         moments = scored.scores.summarise(log_moments, minimum)
         self._keep_scores(scored, moments.scaler(minimum))
         prior = (self.mixture_prior or MixturePrior()).resolve_covariance(moments.covariance)
@@ -82,9 +85,10 @@ class Blockwise(Inspecting):
         self.notes_ += notes
         space = open_score_space(scored.scores, self.scaler_, prior)
         with tell(self.progress, self.verbose, "mixtures", self.n_runs) as progress:
-            settings = replace(settings, progress=progress)
+            settings = replace(settings, progress=progress, deadline=deadline)
             budget = (self.n_runs, self.max_restarts)
             runs = start_runs(space.fit_starts, settings, budget, run_rng)
+        check_time(deadline, replace(scored.fitted, scores=self.scores_), self.n_runs, runs)
         self._keep_ranks(scored.scores.take(some))
         return runs
 
@@ -103,7 +107,7 @@ class Blockwise(Inspecting):
             self.feature_names_in_ = np.array(names, dtype=object)
         return rows
 
-    def _score_blocks(self, rows: Blocks, rng: np.random.Generator) -> Scored:
+    def _score_blocks(self, rows: Blocks, rng: np.random.Generator, deadline: Deadline) -> Scored:
         """Raw scores in blocks, by detectors that were fitted on a sample."""
         self.notes_ = []
         if self._is_precomputed:
@@ -112,8 +116,10 @@ class Blockwise(Inspecting):
         n_fit = rows.n_rows if limit is None else min(rows.n_rows, limit)
         made, self.notes_ = resolve_detectors(self.detectors, n_fit)
         with tell(self.progress, self.verbose, "detectors", len(made)) as progress:
-            settings = FitSettings(limit, self.detector_timeout, self.n_jobs, progress)
+            limits = (limit, self.detector_timeout, self.n_jobs)
+            settings = FitSettings(*limits, progress, deadline)
             scored = sample_and_score(rows, made, rng, settings)
+        check_time(deadline, scored.fitted, self.n_runs)
         if (n_fitted := len(scored.sample)) < rows.n_rows:
             message = f"every detector fitted on {n_fitted} of {rows.n_rows} rows, at random"
             self.notes_.append(Note("detectors", "max_fit_rows", message))

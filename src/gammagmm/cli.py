@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,21 +12,22 @@ from typing import Annotated, Any
 import typer
 
 import gammagmm.options as opt
-from gammagmm.errors import ClusterError
+from gammagmm.errors import ClusterError, FitTimeoutError
 from gammagmm.supervise import is_supervised, run_supervised
 
 app = typer.Typer(
     name="gammagmm",
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
     "Exit codes: 0 done, 1 a fault of this program, 2 bad input or usage, 3 the estimate exceeds "
-    "--fail-above or there is none, 4 the Dask cluster was lost, 130 stopped by Ctrl-C.",
+    "--fail-above or there is none, 4 the Dask cluster was lost, 5 --timeout was over, 130 stopped "
+    "by Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 OUTPUTS = ("labels", "report", "posterior", "picture")
 SWITCHES = ("as_json", "fail_above", "engine", "scheduler", "force", "quiet")
-CLUSTER_LOST = 4
+OWN_CODES = ((ClusterError, 4), (FitTimeoutError, 5))
 INSPECTING = ("inspected", "known", "sheet", "n", "strategy", "ask")
 
 
@@ -42,6 +42,7 @@ def estimate(
     runs: opt.Runs = 10,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = -1,
+    timeout: opt.Timeout = None,
     id_column: opt.Id = None,
     drop: opt.Drop = None,
     truth: opt.Truth = None,
@@ -95,7 +96,7 @@ def _request(options: dict[str, Any]) -> Any:
 
     named = ("missing", "categories", "truth")
     choices = {name: options[name] for name in named} | {"id": options["id_column"]}
-    given = ("p0", "p_high", "high_gamma", "max_gamma", "trust", "detectors")
+    given = ("p0", "p_high", "high_gamma", "max_gamma", "trust", "timeout", "detectors")
     asked = (*OUTPUTS, *SWITCHES, *INSPECTING)
     return Request(
         paths=tuple(options["paths"]),
@@ -121,6 +122,7 @@ def inspect(
     runs: opt.Runs = 10,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = -1,
+    timeout: opt.Timeout = None,
     id_column: opt.Id = None,
     drop: opt.Drop = None,
     truth: opt.Truth = None,
@@ -245,28 +247,17 @@ def _short_errors(debug: bool) -> Iterator[None]:
     except (ValueError, TypeError, OSError, ImportError, ClusterError) as error:
         if debug:
             raise
-        _tell_two(*_what_and_todo(error))
-        raise typer.Exit(CLUSTER_LOST if isinstance(error, ClusterError) else 2) from None
+        from gammagmm.wording import what_and_todo
+
+        _tell_two(*what_and_todo(error))
+        codes = [code for kind, code in OWN_CODES if isinstance(error, kind)]
+        raise typer.Exit(*codes or [2]) from None
     except Exception as error:
         if debug:
             raise
         what = f"this should not have happened: {type(error).__name__}: {error}"
         _tell_two(what.rstrip("."), "Run it again with --debug and report what it prints.")
         raise typer.Exit(1) from None
-
-
-def _what_and_todo(error: Exception) -> tuple[str, str]:
-    """The first sentence of a message and the rest: what is wrong, and what to do.
-
-    A sentence ends before a capital letter, outside of quotes: column names hold points, too.
-    """
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}", "Check the path, and that there is room."
-    message = str(error)
-    for end in re.finditer(r"\. (?=[A-Z])", message):
-        if message.count("'", 0, end.start()) % 2 == 0:
-            return message[: end.start()], message[end.end() :]
-    return message.rstrip("."), "gammagmm COMMAND --help tells what can be given."
 
 
 def _tell_two(what: str, todo: str) -> None:

@@ -14,11 +14,12 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from gammagmm.deadline import NEVER, Deadline, OutOfTimeError
 from gammagmm.errors import DetectorError
 from gammagmm.presets import cost_rank, is_superlinear, uses_torch
 from gammagmm.progress import Progress, quiet
 from gammagmm.scoring import fit_scores, fit_subset, new_scores, seeded
-from gammagmm.workers import OutOfTimeError, allowed_jobs, run_alone
+from gammagmm.workers import allowed_jobs, run_alone, run_until
 
 __all__ = [
     "DetectorInfo",
@@ -62,6 +63,7 @@ class FitSettings:
     timeout: float | None = None  # seconds for each detector
     n_jobs: int | None = None
     progress: Progress = quiet
+    deadline: Deadline = NEVER  # of all of them
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class _Task:
     rows: NDArray[np.intp] | None  # those to fit on; None: all
     is_alone: bool  # in a process of its own
     timeout: float | None
+    deadline: Deadline
 
 
 class _WorkersFailedError(Exception):
@@ -97,7 +100,7 @@ def fit_detectors(
     They are each detector's own scores of the rows it was fitted on, never re-scored. Seeds left
     unset come from `rng`; `n_jobs` changes no bit, but for BLAS in a thread that is not the main
     one. A detector that raises or outlasts its time keeps its record only; so does one that dies,
-    if it has a worker to die in: with ``n_jobs`` above 1 or a ``timeout``.
+    if it has a worker to die in: with ``n_jobs`` above 1, a ``timeout`` or a ``deadline``.
     """
     # Deviation D1: the published script scores the training rows anew, as if they were new.
     tasks = _plan(detectors, len(X), rng, settings)
@@ -170,6 +173,7 @@ def _plan(
             sample if is_superlinear(detector) else None,
             is_alone=settings.timeout is not None or uses_torch(detector),
             timeout=settings.timeout,
+            deadline=settings.deadline,
         )
         for (name, detector), child in zip(detectors.items(), children, strict=True)
     ]
@@ -187,7 +191,21 @@ def _run(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list[_Outc
         again = [replace(task, is_alone=True) for task in tasks if task.name not in names]
         # A thread is enough to wait for a process, and takes what cannot be sent to a worker.
         done.extend(_outcomes(again, X, settings, prefer="threads"))
-    return done
+    return done + _give_up(tasks, done, X, settings.progress)
+
+
+def _give_up(
+    tasks: list[_Task], done: list[_Outcome], X: FloatArray, progress: Progress
+) -> list[_Outcome]:
+    """Outcomes of the tasks that the deadline found under way, or not begun."""
+    names, given_up = {outcome.info.name for outcome in done}, []
+    for task in tasks:
+        if task.name not in names:
+            reason = f"it was not done when timeout={task.deadline.timeout} s was over"
+            n_rows = len(X) if task.rows is None else len(task.rows)
+            given_up.append(_Outcome(DetectorInfo(task.name, "timeout", reason, 0.0, n_rows)))
+            progress(task.name, "timeout", 0.0)
+    return given_up
 
 
 def _outcomes(
@@ -195,7 +213,13 @@ def _outcomes(
 ) -> Iterator[_Outcome]:
     """Outcomes as they come; `progress` hears of each task when a worker must have taken it."""
     n_jobs = allowed_jobs(settings.n_jobs)
-    waiting, results = iter(tasks), _start(tasks, X, n_jobs, prefer)
+    deadline = settings.deadline
+    if deadline.timeout is None or prefer == "threads":
+        results = _start(tasks, X, n_jobs, prefer)
+    else:
+        n_workers = min(effective_n_jobs(n_jobs), len(tasks))
+        results = run_until(deadline, n_workers, _fit_task, tasks, X)
+    waiting = iter(tasks)
     _tell_started(islice(waiting, effective_n_jobs(n_jobs)), settings.progress)
     while (outcome := _next(results)) is not None:
         settings.progress(outcome.info.name, outcome.info.status, outcome.info.seconds)
@@ -240,7 +264,8 @@ def _fit_task(task: _Task, X: FloatArray) -> _Outcome:
     status: Status = "failed"
     try:
         if task.is_alone:
-            return run_alone(_fit_here, task, X, timeout=task.timeout, preload=task)
+            limits: dict[str, Any] = {"timeout": task.timeout, "deadline": task.deadline}
+            return run_alone(_fit_here, task, X, **limits, preload=task)
         return _fit_here(task, X)
     except OutOfTimeError:
         status, reason = "timeout", f"it took longer than detector_timeout={task.timeout} s"

@@ -12,6 +12,7 @@ __all__ = [
     "ClusterError",
     "DetectorError",
     "DetectorWarning",
+    "FitTimeoutError",
     "GammaGMMWarning",
     "LabelsWarning",
     "MissingExtraError",
@@ -48,6 +49,34 @@ class DetectorError(ValueError):
     ...     print(error)
     0 of 1 detectors gave usable scores, 1 needed. Left out: score_1: the same score for every row.
     """
+
+
+class FitTimeoutError(TimeoutError):
+    """The fit was not done after ``timeout`` seconds; what was done is here, and not lost.
+
+    Attributes
+    ----------
+    so_far : FitSoFar
+        The detectors that were done, with their scores, and the runs that were, with their
+        posterior. ``GammaGMM("precomputed").fit(error.so_far.scores)`` goes on from the scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gammagmm import GammaGMM
+    >>> scores = np.random.default_rng(0).normal(size=(50, 2))
+    >>> try:
+    ...     GammaGMM("precomputed", timeout=1e-9).fit(scores)
+    ... except FitTimeoutError as error:
+    ...     print(error)  # doctest: +ELLIPSIS
+    ...     print(error.so_far.scores.shape, error.so_far.posterior)
+    The fit was not done after timeout=1e-09 s: 2 of 2 detectors were, and 0 of 10 runs...
+    (50, 2) None
+    """
+
+    def __init__(self, message: str, so_far: Any = None) -> None:
+        super().__init__(message)
+        self.so_far = so_far
 
 
 class MissingExtraError(ImportError):

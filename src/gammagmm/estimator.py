@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from gammagmm._checks import as_generator, warn_user
 from gammagmm.blocks import is_blocks
 from gammagmm.blockwise import Blockwise
-from gammagmm.detectors import FitSettings, fit_detectors, given_scores
+from gammagmm.deadline import Deadline
+from gammagmm.detectors import FitSettings, FittedDetectors, fit_detectors, given_scores
 from gammagmm.errors import Note
 from gammagmm.frames import index_of
 from gammagmm.labels import KnownRows
@@ -21,15 +22,11 @@ from gammagmm.posterior import combine_runs
 from gammagmm.presets import resolve_detectors
 from gammagmm.prior import MixturePrior
 from gammagmm.progress import tell
-from gammagmm.runs import (
-    Run,
-    RunSettings,
-    describe_runs,
-    fit_runs,
-    plan_runs,
-    solved_posteriors,
-)
+from gammagmm.remarks import describe_runs
+from gammagmm.rollback import undone_on_failure
+from gammagmm.runs import Run, RunSettings, fit_runs, plan_runs, solved_posteriors
 from gammagmm.scores import fit_scaler, keep_usable, left_out_notes
+from gammagmm.unfinished import check_time
 
 __all__ = ["GammaGMM"]
 
@@ -73,6 +70,9 @@ class GammaGMM(Blockwise):
         subset, the other rows then being scored as new ones. "auto" is 20,000, None any number.
     detector_timeout : float, default=None
         Seconds after which a detector is given up and left out; each then has its own process.
+    timeout : float, default=None
+        Seconds for the whole fit. One that is not done by then ends with a `FitTimeoutError`, whose
+        ``so_far`` has what was; each detector has its own process, which is ended.
     backend, device : str, default="numpy" and None
         Who fits the mixtures: "numpy" the processor's cores, "torch" PyTorch on `device` (None is
         CUDA where there is one).
@@ -146,6 +146,7 @@ class GammaGMM(Blockwise):
         tol: float = 1e-3,
         max_fit_rows: int | str | None = "auto",
         detector_timeout: float | None = None,
+        timeout: float | None = None,
         backend: str = "numpy",
         device: Any = None,
         random_state: Any = None,
@@ -168,6 +169,7 @@ class GammaGMM(Blockwise):
         self.tol = tol
         self.max_fit_rows = max_fit_rows
         self.detector_timeout = detector_timeout
+        self.timeout = timeout
         self.backend = backend
         self.device = device
         self.random_state = random_state
@@ -182,37 +184,51 @@ class GammaGMM(Blockwise):
         With ``detectors="precomputed"`` the columns of `X` are the raw scores; `y` is ignored. `X`
         may be a dask array or data frame: every detector is then fitted on a sample of
         `max_fit_rows` rows, and the rows and their scores stay where Dask has them.
+
+        A fit that fails leaves the estimator as it was.
         """
-        constraints = check_parameters(self)
+        deadline, constraints = Deadline.after(self.timeout), check_parameters(self)
+        with undone_on_failure(self):
+            self._fit(X, constraints, deadline)
+        return self
+
+    def _fit(self, X: Any, constraints: Constraints, deadline: Deadline) -> None:
+        """Set the fitted attributes, all of them."""
         fit_rows = self._fit_blocks if is_blocks(X) else self._fit_memory
-        self.runs_ = fit_rows(X, constraints)
+        self.runs_ = fit_rows(X, constraints, deadline)
         self.posterior_ = self.fitted_posterior_ = combine_runs(solved_posteriors(self.runs_))
         self.known_rows_ = KnownRows.none()
         self._report_runs(constraints)
         self._set_threshold()
         self.index_ = None if is_blocks(X) else index_of(X)
-        return self
 
-    def _fit_memory(self, X: ArrayLike, constraints: Constraints) -> tuple[Run, ...]:
+    def _fit_memory(
+        self, X: ArrayLike, constraints: Constraints, deadline: Deadline
+    ) -> tuple[Run, ...]:
         """Scores, score space and runs of the rows of `X`, all of them in memory."""
         X = self._check_rows(X, reset=True)
         self._blocks = self._ranks = self._counts = None
         detector_rng, run_rng = as_generator(self.random_state).spawn(2)
-        self.scores_ = self._fit_scores(X, detector_rng)
+        fitted = self._fit_scores(X, detector_rng, deadline)
+        self.scores_ = fitted.scores
         self.scaler_ = fit_scaler(self.scores_)
         self.score_space_ = self.scaler_.transform(self.scores_)
         self.decision_scores_ = self.score_space_.mean(axis=1)
         settings = self._run_settings(constraints)
         budget = (self.n_runs, self.max_restarts)
         with tell(self.progress, self.verbose, "mixtures", self.n_runs) as progress:
-            settings = replace(settings, progress=progress)
-            return fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
+            settings = replace(settings, progress=progress, deadline=deadline)
+            runs = fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
+        check_time(deadline, fitted, self.n_runs, runs)
+        return runs
 
     def fit_predict(self, X: ArrayLike, y: Any = None) -> Labels:
         """Labels of the training rows: 1 anomaly, 0 normal."""
         return self.fit(X).labels_
 
-    def _fit_scores(self, X: Array, rng: np.random.Generator) -> Array:
+    def _fit_scores(
+        self, X: Array, rng: np.random.Generator, deadline: Deadline
+    ) -> FittedDetectors:
         """Raw scores of the training rows; who gave them goes into the fitted attributes."""
         notes: list[Note] = []
         if self._is_precomputed:
@@ -221,14 +237,16 @@ class GammaGMM(Blockwise):
             limit = fit_rows(self.max_fit_rows)
             made, notes = resolve_detectors(self.detectors, len(X), limit)
             with tell(self.progress, self.verbose, "detectors", len(made)) as progress:
-                settings = FitSettings(limit, self.detector_timeout, self.n_jobs, progress)
+                limits = (limit, self.detector_timeout, self.n_jobs)
+                settings = FitSettings(*limits, progress, deadline)
                 fitted = fit_detectors(made, X, rng, settings)
+            check_time(deadline, fitted, self.n_runs)
         usable = keep_usable(fitted)
         self.detectors_ = {} if self._is_precomputed else usable.detectors
         self.detector_names_ = list(usable.detectors)
         self.detector_info_ = usable.info
         self.notes_ = notes + left_out_notes(usable.info)
-        return usable.scores
+        return usable
 
     def _run_settings(self, constraints: Constraints) -> RunSettings:
         prior = self.mixture_prior or MixturePrior()

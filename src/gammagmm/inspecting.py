@@ -16,6 +16,7 @@ from gammagmm.curves import rank_cells
 from gammagmm.errors import LabelsWarning, Note
 from gammagmm.labels import KnownRows, count_labels, labelled_posterior
 from gammagmm.posterior import GammaPosterior
+from gammagmm.rollback import undone_on_failure
 from gammagmm.threshold import cut_off, is_anomaly
 
 __all__ = ["Inspecting"]
@@ -67,12 +68,14 @@ class Inspecting(Answers):
         if not isinstance(at_random, bool):
             raise TypeError(f"at_random must be True or False, got {at_random!r}.")
         n_rows = len(self.decision_scores_)
-        self.known_rows_ = self.known_rows_.add(rows, labels, at_random=at_random, n_rows=n_rows)
-        if len(self.known_rows_):
-            belief = self._belief()
-            self.posterior_ = labelled_posterior(belief)
-            self._set_threshold()
-            self._note_labels(belief)
+        known = self.known_rows_.add(rows, labels, at_random=at_random, n_rows=n_rows)
+        with undone_on_failure(self):
+            self.known_rows_ = known
+            if len(known):
+                belief = self._belief()
+                self.posterior_ = labelled_posterior(belief)
+                self._set_threshold()
+                self._note_labels(belief)
         return self.posterior_
 
     def expected_width(

@@ -13,6 +13,7 @@ from scipy.special import betaln, digamma, gammaln
 from gammagmm._checks import as_generator, check_count, check_positive, check_rows
 from gammagmm.backends import Rows, check_backend, place_rows
 from gammagmm.convergence import MixtureConvergenceWarning
+from gammagmm.deadline import NEVER, Deadline
 from gammagmm.errors import MixtureError
 from gammagmm.prior import MixturePrior, ResolvedPrior
 from gammagmm.starts import start_labels
@@ -166,14 +167,22 @@ def fit_mixture(
 
 
 def ascend(
-    rows: Rows, start: Statistics, prior: ResolvedPrior, max_iter: int, tol: float
+    rows: Rows,
+    start: Statistics,
+    prior: ResolvedPrior,
+    max_iter: int,
+    tol: float,
+    deadline: Deadline = NEVER,
 ) -> Mixture:
     """Coordinate ascent from the statistics of a start, until the bound settles.
+
+    One that the `deadline` finds under way is an `OutOfTimeError`.
 
     `rows` and `start` are of whitened rows; the mixture is in the coordinates of the score space.
     """
     ascent = begin(start, prior, max_iter, tol)
     while not ascent.is_done:
+        deadline.check()
         ascent = ascent.step(rows.statistics(ascent.state.coefficients))
     return ascent.mixture()
 

@@ -38,6 +38,7 @@ __all__ = [
     "Scheduler",
     "Seed",
     "SheetOut",
+    "Timeout",
     "Trust",
     "Truth",
 ]
@@ -60,6 +61,9 @@ MaxGamma = Annotated[float, Option(help="Bound on the expected share.", metavar=
 Runs = Annotated[int, Option(help="Variational runs, from different starts.")]
 Seed = Annotated[int, Option(help="Seed of every random step.")]
 Jobs = Annotated[int, Option(help="Processes and threads to use at once; -1 is all cores.")]
+Timeout = Annotated[
+    float | None, Option(help="Give up after so many seconds, exit code 5.", metavar="SECONDS")
+]
 Id = Annotated[str | None, Option("--id", help="Column that names the rows.", metavar="COLUMN")]
 Drop = Annotated[
     list[str] | None, Option(help="Column to leave out; may be repeated.", metavar="COLUMN")

@@ -26,8 +26,9 @@ def check_parameters(estimator: Any) -> Constraints:
     check_trust(estimator.trust)
     check_backend(estimator.backend, estimator.device)
     fit_rows(estimator.max_fit_rows)
-    if estimator.detector_timeout is not None:
-        check_positive("detector_timeout", estimator.detector_timeout)
+    for name in ("detector_timeout", "timeout"):
+        if getattr(estimator, name) is not None:
+            check_positive(name, getattr(estimator, name))
     check_progress(estimator.progress, estimator.verbose)
     prior = estimator.mixture_prior
     if not isinstance(prior, MixturePrior | None):

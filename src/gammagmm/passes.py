@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.blocks import Blocks
+from gammagmm.deadline import OutOfTimeError
 from gammagmm.detectors import (
     FitSettings,
     FittedDetectors,
@@ -207,33 +209,40 @@ class ScoreSpace:
     scaler: ScoreScaler
     rows: Blocks
 
-    def fit_starts(self, settings: RunSettings, starts: list[Start]) -> list[Run]:
-        """A run from each start; all of them share the passes over the blocks."""
+    def fit_starts(self, settings: RunSettings, starts: list[Start]) -> list[Run | None]:
+        """A run from each start, None where its time is over; they share the passes."""
+        runs: dict[int, Run] = {}
+        with suppress(OutOfTimeError):
+            self._fit_into(runs, settings, starts)
+        return [runs.get(i) for i in range(len(starts))]
+
+    def _fit_into(self, runs: dict[int, Run], settings: RunSettings, starts: list[Start]) -> None:
+        """Put the run of each start into `runs` when it is done, under the start's number."""
         began = time.perf_counter()
         streams = [stream.spawn(1)[0].spawn(2) for stream, _ in starts]
         ascents = self._begin(settings, [start_rng for start_rng, _ in streams])
-        runs: dict[int, Run] = {}
         while len(runs) < len(starts):
             for i in [i for i, one in enumerate(ascents) if one.is_done and i not in runs]:
                 runs[i] = make_run(ascents[i].mixture(), settings, streams[i][1], starts[i][1])
                 seconds = time.perf_counter() - began
                 settings.progress(f"run {len(runs)}", runs[i].status, seconds)
+            settings.deadline.check()
             self._step(ascents)
-        return [runs[i] for i in range(len(starts))]
 
     def _begin(self, settings: RunSettings, rngs: list[np.random.Generator]) -> list[Ascent]:
         """An ascent from the k-means of each generator."""
-        fitted = [self._fit_kmeans(settings.n_components, rng) for rng in rngs]
+        fitted = [self._fit_kmeans(settings, rng) for rng in rngs]
         shape = (settings.n_components, self.scaler, settings.prior)
         packed = self.scores.summarise(_start_block, fitted, *shape)
         return [
             begin(one, settings.prior, settings.max_iter, settings.tol) for one in _unpack(packed)
         ]
 
-    def _fit_kmeans(self, n_components: int, rng: np.random.Generator) -> Any:
+    def _fit_kmeans(self, settings: RunSettings, rng: np.random.Generator) -> Any:
+        settings.deadline.check()
         rows = start_rows(self.scores.n_rows, rng)
         chosen = self.scores.take(np.arange(self.scores.n_rows) if rows is None else rows)
-        return fit_kmeans(self.scaler.transform(chosen), n_components, rng)
+        return fit_kmeans(self.scaler.transform(chosen), settings.n_components, rng)
 
     def _step(self, ascents: list[Ascent]) -> None:
         """One iteration of those that are not done, in one pass."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,13 +14,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from gammagmm.backends import Rows, place_rows
-from gammagmm.convergence import MixtureConvergenceWarning
+from gammagmm.deadline import NEVER, Deadline, OutOfTimeError
 from gammagmm.draws import average_conditionals
-from gammagmm.errors import (
-    NoSolutionWarning,
-    Note,
-    UnsolvedRunsWarning,
-)
+from gammagmm.errors import Note
 from gammagmm.link import Constraints, solve_link
 from gammagmm.mixture import Mixture, ascend
 from gammagmm.ordering import Components, order_components
@@ -33,7 +30,6 @@ from gammagmm.workers import allowed_jobs
 __all__ = [
     "Run",
     "RunSettings",
-    "describe_runs",
     "fit_run",
     "fit_runs",
     "make_run",
@@ -61,6 +57,7 @@ class RunSettings:
     backend: str = "numpy"
     device: Any = None
     progress: Progress = quiet
+    deadline: Deadline = NEVER
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,8 @@ class Run:
         return float(self.components.alpha[0] / self.components.alpha.sum())
 
 
-FitStarts: TypeAlias = Callable[[RunSettings, list[Start]], list[Run]]
+FitStarts: TypeAlias = Callable[[RunSettings, list[Start]], list[Run | None]]
+"""Gives a run from each start; None for one that the deadline found under way."""
 
 
 def plan_runs(
@@ -163,36 +161,50 @@ def fit_runs(
 def start_runs(
     fit_starts: FitStarts, settings: RunSettings, budget: tuple[int, int], rng: np.random.Generator
 ) -> tuple[Run, ...]:
-    """The runs that `fit_starts` gives, unsolved ones started anew while the restarts last."""
+    """The runs that `fit_starts` gives, unsolved ones started anew while the restarts last.
+
+    Where the deadline of the settings has come, those that are done.
+    """
     # Deviation D9: the published script fits the detectors anew as well.
     n_runs, n_restarts_left = budget
     streams = rng.spawn(n_runs)
     runs = fit_starts(settings, [(stream, 0) for stream in streams])
     while n_restarts_left > 0:
-        unsolved = [i for i, run in enumerate(runs) if run.status == "unsolved"][:n_restarts_left]
-        if not unsolved:
+        unsolved = {i: run for i, run in enumerate(runs) if run and run.status == "unsolved"}
+        again = dict(islice(unsolved.items(), n_restarts_left))
+        if not again or settings.deadline.is_over:
             break
-        starts = [(streams[i], runs[i].n_restarts + 1) for i in unsolved]
-        for i in unsolved:
+        for i in again:
             settings.progress(f"run {i + 1}", "started", 0.0)
+        starts = [(streams[i], run.n_restarts + 1) for i, run in again.items()]
         fitted = fit_starts(replace(settings, progress=quiet), starts)
-        for i, run in zip(unsolved, fitted, strict=True):
-            runs[i] = run
-        n_restarts_left -= len(unsolved)
-    return tuple(runs)
+        for i, run in zip(again, fitted, strict=True):
+            runs[i] = run or runs[i]
+        n_restarts_left -= len(again)
+    return tuple(run for run in runs if run is not None)
 
 
 def _fit_starts(
     Z: Array, rows: Rows, n_jobs: int | None, settings: RunSettings, starts: list[Start]
-) -> list[Run]:
+) -> list[Run | None]:
     # The callback stays here: a worker in another process could not call it.
     sent = replace(settings, progress=quiet)
-    tasks = (delayed(fit_run)(Z, rows, sent, stream.spawn(1)[0], n) for stream, n in starts)
-    began, runs = time.perf_counter(), []
+    tasks = (delayed(_try_run)(Z, rows, sent, stream.spawn(1)[0], n) for stream, n in starts)
+    began = time.perf_counter()
+    runs: list[Run | None] = []
     for run in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks):
         runs.append(run)
-        settings.progress(f"run {len(runs)}", run.status, time.perf_counter() - began)
+        status = "timeout" if run is None else run.status
+        settings.progress(f"run {len(runs)}", status, time.perf_counter() - began)
     return runs
+
+
+def _try_run(*task: Any) -> Run | None:
+    """The run of a task; None where its time was over before."""
+    try:
+        return fit_run(*task)
+    except OutOfTimeError:
+        return None
 
 
 def fit_run(
@@ -202,10 +214,12 @@ def fit_run(
 
     `rows` are those of the score space `Z` after the prior's whitening.
     """
+    settings.deadline.check()
     start_rng, draw_rng = rng.spawn(2)
     labels = start_labels(Z, settings.n_components, start_rng)
     start = start_statistics(rows.Z, labels, settings.n_components)
-    mixture = ascend(rows, start, settings.prior, settings.max_iter, settings.tol)
+    limits = (settings.max_iter, settings.tol, settings.deadline)
+    mixture = ascend(rows, start, settings.prior, *limits)
     return make_run(mixture, settings, draw_rng, n_restarts)
 
 
@@ -238,62 +252,3 @@ def make_run(
 def solved_posteriors(runs: tuple[Run, ...]) -> list[GammaPosterior]:
     """The posteriors of the runs that have one."""
     return [run.posterior for run in runs if run.posterior is not None]
-
-
-def describe_runs(
-    runs: tuple[Run, ...], constraints: Constraints, max_iter: int
-) -> list[tuple[Note, type[Warning] | None]]:
-    """What is to be said of the runs: notes, each with the category of its warning if it is one."""
-    n_capped = sum(not run.converged for run in runs)
-    n_restarts = sum(run.n_restarts for run in runs)
-    unsolved = [run for run in runs if run.status == "unsolved"]
-    slack = [run for run in runs if run.status == "slack"]
-    told: list[tuple[Note, type[Warning] | None]] = []
-    if n_capped:
-        message = f"{n_capped} of {len(runs)} runs stopped at max_iter={max_iter}: raise it or tol."
-        told.append((Note("mixture", "runs", message), MixtureConvergenceWarning))
-    if n_restarts:
-        message = f"{n_restarts} starts had no solution and were made anew."
-        told.append((Note("link", "runs", message), None))
-    if slack:
-        most = max(run.reachable[1] for run in slack)
-        message = (
-            f"{len(slack)} of {len(runs)} runs reach at most {most:.3g} for P(gamma >= "
-            f"{constraints.high_gamma}), less than p_high={constraints.p_high}: delta = 0 there."
-        )
-        told.append((Note("link", "p_high", message), None))
-    if unsolved:
-        told.append(_describe_unsolved(unsolved, len(runs), constraints))
-    return told
-
-
-def _describe_unsolved(
-    unsolved: list[Run], n_runs: int, constraints: Constraints
-) -> tuple[Note, type[Warning]]:
-    cause = _explain_unsolved(unsolved, constraints)
-    if len(unsolved) < n_runs:
-        message = f"{len(unsolved)} of {n_runs} runs have no solution and do not count: {cause}"
-        return Note("link", "runs", message), UnsolvedRunsWarning
-    message = (
-        f"No solution in any of {n_runs} runs: {cause} The result is the point mass at 0 that the "
-        "paper prescribes."
-    )
-    return Note("link", "runs", message), NoSolutionWarning
-
-
-def _explain_unsolved(unsolved: list[Run], constraints: Constraints) -> str:
-    """Why there is no solution, and what could be changed."""
-    low = min(run.reachable[0] for run in unsolved)
-    high = max(run.reachable[1] for run in unsolved)
-    n_large = sum(run.first_share >= constraints.max_gamma for run in unsolved)
-    cause = (
-        f"their mixtures allow {low:.3g} to {high:.3g} for P(gamma >= {constraints.high_gamma}), "
-        f"p_high is {constraints.p_high}."
-    )
-    if n_large == len(unsolved):
-        return (
-            f"{cause} Their most anomalous component alone expects max_gamma="
-            f"{constraints.max_gamma} of the rows or more: raise max_gamma, or look for duplicate "
-            "rows."
-        )
-    return f"{cause} Raise p_high or high_gamma, or look for duplicate rows."

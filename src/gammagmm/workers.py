@@ -5,14 +5,18 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, wait
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-__all__ = ["OutOfTimeError", "allowed_jobs", "one_thread", "run_alone"]
+from gammagmm.deadline import NEVER, Deadline, OutOfTimeError
+
+__all__ = ["allowed_jobs", "one_thread", "run_alone", "run_until"]
 
 Result = TypeVar("Result")
 
@@ -21,35 +25,95 @@ STARTING = 120.0
 """Seconds that a new process may take to import what it needs."""
 
 
-class OutOfTimeError(TimeoutError):
-    """The function did not return in time, and its process was ended."""
-
-
 def run_alone(
-    function: Callable[..., Result], *args: Any, timeout: float | None = None, preload: Any = None
+    function: Callable[..., Result],
+    *args: Any,
+    timeout: float | None = None,
+    deadline: Deadline = NEVER,
+    preload: Any = None,
 ) -> Result:
     """What ``function(*args)`` returns or raises in a new process, which is ended afterwards.
 
     Whatever the function does to the process's state, or to the process, stays there: one that
-    dies raises `BrokenProcessPool`, one that takes more than `timeout` seconds `OutOfTimeError`.
-    The imports that `preload` brings along are not timed, if they take less than STARTING. Inside a
-    worker of ``multiprocessing.Pool``, which may have no children, it is a RuntimeError.
+    dies raises `BrokenProcessPool`, one that takes more than `timeout` seconds or is not done at
+    the `deadline` an `OutOfTimeError`. The imports that `preload` brings along are no part of the
+    `timeout`, if they take less than STARTING. Inside a worker of ``multiprocessing.Pool``, which
+    may have no children, it is a RuntimeError.
 
     >>> run_alone(divmod, 7, 3)
     (2, 1)
     """
+    deadline.check()
+    executor, calls = _new_processes(1), []
+    try:
+        calls.append(executor.submit(_prepare, preload))
+        _wait(calls[0], deadline.left(STARTING + timeout if timeout else None))
+        calls.append(executor.submit(function, *args))
+        result: Result = _wait(calls[1], deadline.left(timeout))
+    finally:
+        _end(executor, calls)
+    return result
+
+
+def run_until(
+    deadline: Deadline,
+    n_workers: int,
+    function: Callable[..., Result],
+    tasks: Iterable[Any],
+    shared: Any,
+) -> Iterator[Result]:
+    """``function(task, shared)`` of each task, as they come, from `n_workers` new processes.
+
+    At the `deadline` the processes are ended, and no more comes. One that dies raises
+    `BrokenProcessPool`.
+
+    >>> sorted(run_until(NEVER, 1, pow, [2, 3], 10))
+    [1024, 59049]
+    """
+    if deadline.is_over:
+        return
+    # Each process is sent what is shared once, and not with every task.
+    executor = _new_processes(n_workers, initializer=_share, initargs=(shared,))
+    calls = (executor.submit(_call, function, task) for task in tasks)
+    waiting = set(islice(calls, n_workers))
+    try:
+        while waiting and not deadline.is_over:
+            done, waiting = wait(waiting, deadline.left(), FIRST_COMPLETED)
+            waiting |= set(islice(calls, len(done)))
+            for future in done:
+                yield future.result()
+    finally:
+        _end(executor, waiting)
+
+
+_shared: list[Any] = []
+"""In a process of `run_until`: what its tasks share."""
+
+
+def _share(shared: Any) -> None:
+    _shared.append(shared)
+
+
+def _call(function: Callable[..., Result], task: Any) -> Result:
+    return function(task, _shared[-1])
+
+
+def _new_processes(n_workers: int, **options: Any) -> Any:
+    """An executor with processes that nothing else uses."""
     if _is_childless():
         raise RuntimeError("it needs a process of its own, which a daemonic worker may not start")
     # Python's own pools would run the user's main module anew in the new process.
     from joblib.externals.loky import ProcessPoolExecutor
 
-    executor = ProcessPoolExecutor(max_workers=1)
-    try:
-        _wait(executor.submit(_prepare, preload), STARTING + timeout if timeout else None)
-        result: Result = _wait(executor.submit(function, *args), timeout)
-    finally:
-        executor.shutdown(kill_workers=True)
-    return result
+    return ProcessPoolExecutor(max_workers=n_workers, **options)
+
+
+def _end(executor: Any, calls: Iterable[Future[Any]]) -> None:
+    """End the processes at once, whatever the `calls` that they were given."""
+    # loky's thread raises, on standard error, over one that it has not sent yet.
+    while not all(call.running() or call.done() for call in calls):
+        time.sleep(0.001)
+    executor.shutdown(kill_workers=True)
 
 
 def _wait(future: Future[Result], timeout: float | None) -> Result:
