@@ -69,8 +69,8 @@ def _arff_attribute(where: str, text: str) -> Attribute:
     name, kind = _unquoted(match[1]), match[2].split()[0].lower()
     if kind not in ARFF_NUMERIC_TYPES and kind != "string" and not kind.startswith("{"):
         raise TableError(
-            f"{where}, column {shown(name)}: the type {kind!r} cannot be read. Write the column as "
-            "numbers or text, or write the file without it."
+            f"{where}, column {shown(name)}: the type {shown(kind)} cannot be read. Write the "
+            "column as numbers or text, or write the file without it."
         )
     return name, kind in ARFF_NUMERIC_TYPES
 
