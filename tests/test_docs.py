@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 import pandas as pd
 import pytest
+from stress import page
 
 import gammagmm
 from gammagmm import errors
@@ -92,6 +93,23 @@ def test_the_figures_of_scale_are_those_of_the_benchmark():
     exec(compile(read(path), path, "exec"), vars(scale))
     shown = read(DOCS / "scaling.md").split(scale.MARKS[0])[1].split(scale.MARKS[1])[0]
     assert shown.strip() == scale.page(json.loads(read(scale.RESULTS)))
+
+
+def test_the_figures_of_reliability_are_those_of_the_long_runs():
+    shown = read(DOCS / "reliability.md").split(page.MARKS[0])[1].split(page.MARKS[1])[0]
+    assert shown.strip() == page.figures()
+
+
+def test_the_tests_that_the_page_of_reliability_names_are_there():
+    cells = re.findall(r"\| (`[^|]*) \|$", read(DOCS / "reliability.md"), re.MULTILINE)
+    named = [re.findall(r"`((?:test_\w+\.py::)?(?:\w+::)?)(\w+)`", cell) for cell in cells]
+    assert sum(map(len, named)) > 30
+    for cell in named:
+        for where, name in cell:
+            # A name alone is of the file before it.
+            text = read(ROOT / "tests" / where.partition("::")[0]) if where else text
+            kinds = [*where.split("::")[1:-1], name]
+            assert all(re.search(rf"(def|class) {kind}\b", text) for kind in kinds), name
 
 
 def test_the_page_names_each_tabular_detector_of_pyod_that_is_not_tested():
