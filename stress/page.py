@@ -62,22 +62,24 @@ def files_tried() -> str:
     total = sum(one["inputs"] for one in found["readers"].values())
     kinds = ", ".join(f"`{one['reader']}`, {one['fault']}" for one in found["faults"]) or "none"
     return (
-        f"{total:,} files in {found['minutes']:.0f} minutes; kinds of fault met on the way, all mended "
-        f"and kept in `tests/corpus`: {kinds}.\n\n{table(header, rows)}"
+        f"{total:,} files in {found['minutes']:.0f} minutes; kinds of fault met on the way, all "
+        f"mended and kept in `tests/corpus`: {kinds}.\n\n{table(header, rows)}"
     )
 
 
 def faults_tried() -> str:
     kills, soak = results("kills"), results("soak")
+    killed = "SIGKILL at a random moment while five kinds of output are written"
+    failed = "a step of writing that fails, or a file that may not grow"
     rows = [
-        ("SIGKILL at a random moment while five kinds of output are written", kills["kills"], 0),
-        ("a step of writing that fails, or a file that may not grow", kills["faults"], 0),
+        (killed, kills["kills"], kills["torn_by_kills"], kills["parts_left"]),
+        (failed, kills["faults"], kills["torn_by_faults"], "none"),
     ]
-    lost = table(("fault", "injected", "files lost or torn"), rows)
-    sizes = (soak["mib_after_warm_up"], soak["mib_at_the_end"])
+    lost = table(("fault", "injected", "files lost or torn", "hidden parts left"), rows)
+    few, sizes = soak["warm_up"], (soak["mib_after_warm_up"], soak["mib_at_the_end"])
     return (
-        f"{lost}\n\n{soak['fits']} fits in one process: {sizes[0]:.0f} MiB after the first "
-        f"{soak['warm_up']}, {sizes[1]:.0f} MiB at the end, {soak['growth']:+.1%}."
+        f"{lost}\n\n{soak['fits']} fits in one process: {sizes[0]:.0f} MiB in the {few} after "
+        f"the first {few}, {sizes[1]:.0f} MiB in the last {few} (medians), {soak['growth']:+.1%}."
     )
 
 

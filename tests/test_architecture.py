@@ -42,6 +42,7 @@ LAYERS = [
     "deadline",
     "workers",
     "scoring",
+    "fitting",
     "detectors",
     "scores",
     "prior",

@@ -102,7 +102,7 @@ def test_the_figures_of_reliability_are_those_of_the_long_runs():
 
 def test_the_tests_that_the_page_of_reliability_names_are_there():
     cells = re.findall(r"\| (`[^|]*) \|$", read(DOCS / "reliability.md"), re.MULTILINE)
-    named = [re.findall(r"`((?:test_\w+\.py::)?(?:\w+::)?)(\w+)`", cell) for cell in cells]
+    named = [re.findall(r"`((?:[\w/]+\.py::)?(?:\w+::)?)(\w+)`", cell) for cell in cells]
     assert sum(map(len, named)) > 30
     text = ""
     for cell in named:

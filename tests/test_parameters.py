@@ -18,6 +18,8 @@ from gammagmm.parameters import AUTO_FIT_ROWS, check_parameters, fit_rows
         ({"max_fit_rows": 50.5}, TypeError, r"max_fit_rows must be a whole number, got 50.5"),
         ({"detector_timeout": 0}, ValueError, r"detector_timeout must be a finite number above 0"),
         ({"detector_timeout": "1 s"}, TypeError, r"detector_timeout must be a number, got '1 s'"),
+        ({"timeout": -1.0}, ValueError, r"timeout must be a finite number above 0, got -1\.0"),
+        ({"timeout": "1 s"}, TypeError, r"timeout must be a number, got '1 s'"),
         ({"progress": 1}, TypeError, r"progress must be a function or None, got 1"),
         ({"mixture_prior": 1.0}, TypeError, r"mixture_prior must be a MixturePrior or None, got"),
         ({"n_runs": 0}, ValueError, r"n_runs must be at least 1, got 0"),

@@ -88,6 +88,13 @@ def test_what_a_table_comes_in_changes_no_bit(container):
     assert second.posterior_.summary() == first.posterior_.summary()
 
 
+def test_booleans_are_ones_and_zeros():
+    X = np.random.default_rng(0).random((200, 4)) < 0.1
+    first, second = (attempt(from_scores(), given).estimator for given in (X, X.astype(float)))
+    np.testing.assert_array_equal(second.score_space_, first.score_space_)
+    assert second.posterior_.summary() == first.posterior_.summary()
+
+
 def test_the_kinds_are_refused_and_answered():
     """Tables by chance are of use only if some get through and some do not."""
     rng = np.random.default_rng(0)

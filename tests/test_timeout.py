@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import threading
 import time
 import warnings
+from concurrent.futures import Future
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from sklearn.cluster import KMeans
 
 from gammagmm import GammaGMM
 from gammagmm.cli import main
 from gammagmm.datasets import make_contaminated
 from gammagmm.deadline import NEVER, Deadline, OutOfTimeError
+from gammagmm.detectors import FitSettings, fit_detectors
 from gammagmm.errors import FitTimeoutError, LabelsWarning, MixtureError
+from gammagmm.passes import keep_usable_blocks
 from gammagmm.saving import posterior_to_text
 from gammagmm.supervise import MARKER
-from gammagmm.workers import run_until
+from gammagmm.workers import _results, run_until
 
 X = make_contaminated(300, 4, 0.05, "clustered", random_state=2).X
 DETECTORS = ["KNN", "LOF", "HBOS"]
 SETTINGS = {"n_components": 30, "n_runs": 4, "max_restarts": 0, "random_state": 0}
-
-
-class Sleeper:
-    def fit(self, X):
-        time.sleep(600.0)
-
-    def decision_function(self, X):
-        return X[:, 0]
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +39,48 @@ def whole():
 
 
 def children():
-    return {child.pid for child in psutil.Process().children(recursive=True)}
+    """Processes that work for this one; what looks after semaphores stays until its end."""
+    found = psutil.Process().children(recursive=True)
+    return {child.pid for child in found if "resource_tracker" not in " ".join(child.cmdline())}
+
+
+class First:
+    def fit(self, X):
+        pass
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+class Sleeper(First):
+    def __init__(self, begun=None):
+        self.begun = begun
+
+    def fit(self, X):
+        if self.begun is not None:
+            Path(self.begun).touch()
+        time.sleep(600.0)
+
+
+class Killer(First):
+    def fit(self, X):
+        os._exit(1)
 
 
 @pytest.fixture
-def over_after(monkeypatch):
-    """Makes the next deadline come when `subject` is done: no clock decides."""
+def end(monkeypatch):
+    """Every deadline is an hour away until this is called: no clock decides."""
+    deadline = Deadline(3600.0, time.monotonic() + 3600.0)
+    monkeypatch.setattr(Deadline, "after", lambda timeout: deadline)
+    return lambda *_: object.__setattr__(deadline, "moment", 0.0)
+
+
+@pytest.fixture
+def over_after(end):
+    """A `progress` that makes the deadline come when `subject` is done."""
 
     def arrange(subject):
-        deadline = Deadline(3600.0, time.monotonic() + 3600.0)
-        monkeypatch.setattr(Deadline, "after", lambda timeout: deadline)
-
-        def progress(name, state, seconds):
-            if name == subject and state != "started":
-                object.__setattr__(deadline, "moment", 0.0)
-
-        return progress
+        return lambda name, state, _: end() if name == subject and state != "started" else None
 
     return arrange
 
@@ -72,12 +97,14 @@ class TestDeadline:
         assert not NEVER.is_over
         assert NEVER.left() is None
         assert NEVER.left(3.0) == 3.0
+        assert NEVER.left(1e10) == threading.TIMEOUT_MAX
 
     def test_to_come(self):
         deadline = Deadline.after(1000.0)
         deadline.check()
         assert 900.0 < deadline.left() <= 1000.0
         assert deadline.left(3.0) == 3.0
+        assert Deadline.after(1e10).left() == threading.TIMEOUT_MAX
 
     def test_over(self):
         deadline = Deadline.after(1e-9)
@@ -101,9 +128,26 @@ class TestRunUntil:
         assert children() <= before
         assert capfd.readouterr() == ("", "")
 
+    def test_what_was_done_while_the_caller_was_at_work_counts(self, monkeypatch):
+        monkeypatch.setattr("gammagmm.workers._shared", [10])
+        over = Deadline(1.0, 0.0)
+        assert sorted(_results(Inline(), over, 2, pow, [2, 3, 4])) == [1024, 59049]
+
 
 def sleep(seconds, shared):
     time.sleep(seconds)
+
+
+class Inline:
+    """An executor whose calls are done at once."""
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+    def shutdown(self, kill_workers):
+        pass
 
 
 class TestFit:
@@ -113,25 +157,69 @@ class TestFit:
         assert posterior_to_text(timed.posterior_) == posterior_to_text(whole.posterior_)
         np.testing.assert_array_equal(timed.labels_, whole.labels_)
 
-    def test_while_detectors_run(self, whole, over_after):
-        before, heard = children(), over_after("LOF")
-        detectors = {"LOF": "LOF", "slow": Sleeper()}
+    def test_while_detectors_run(self, over_after):
+        before, heard = children(), over_after("first")
+        detectors = {"first": First(), "slow": Sleeper()}
         estimator = GammaGMM(detectors, **SETTINGS, n_jobs=2, progress=heard)
         error = timed_out(estimator)
         assert str(error).startswith(
             "The fit was not done after timeout=3600.0 s: 1 of 2 detectors were, and 0 of 4 runs. "
         )
         so_far = error.so_far
-        assert so_far.detector_names == list(so_far.detectors) == ["LOF"]
+        assert so_far.detector_names == list(so_far.detectors) == ["first"]
         assert [info.status for info in so_far.detector_info] == ["ok", "timeout"]
         assert "not done when timeout=3600.0 s was over" in so_far.detector_info[1].reason
-        np.testing.assert_array_equal(so_far.scores, whole.scores_[:, [1]])
+        np.testing.assert_array_equal(so_far.scores, X[:, :1])
         assert (so_far.runs, so_far.posterior) == ((), None)
         assert children() <= before
 
-    def test_a_detector_that_never_ends(self):
-        error = timed_out(GammaGMM({"slow": Sleeper()}, timeout=0.5))
+    def test_a_detector_at_work_is_ended(self, end, monkeypatch, tmp_path):
+        before, begun = children(), tmp_path / "begun"
+
+        def left(deadline, limit=None):
+            # Asked before each wait, which is short here.
+            end() if begun.exists() else None
+            return 0.05
+
+        monkeypatch.setattr(Deadline, "left", left)
+        error = timed_out(GammaGMM({"slow": Sleeper(str(begun))}))
+        assert begun.exists()
         assert error.so_far.scores.shape == (300, 0)
+        assert children() <= before
+
+    def test_the_fits_time_ends_before_a_detectors(self):
+        before = children()
+        detectors = {"one": Sleeper(), "two": Sleeper()}
+        error = timed_out(GammaGMM(detectors, timeout=1.0, detector_timeout=600.0))
+        reasons = {info.reason for info in error.so_far.detector_info}
+        assert reasons == {"it was not done when timeout=1.0 s was over"}
+        assert children() <= before
+
+    def test_a_detector_that_kills_its_process(self):
+        settings = FitSettings(n_jobs=2, deadline=Deadline.after(1e10))
+        detectors = {"killer": Killer(), "first": First()}
+        fitted = fit_detectors(detectors, X, np.random.default_rng(0), settings)
+        assert [info.status for info in fitted.info] == ["failed", "ok"]
+        assert "its process died" in fitted.info[0].reason
+        np.testing.assert_array_equal(fitted.scores, X[:, :1])
+
+    def test_starts_that_wait_for_their_turn(self, end, monkeypatch):
+        n_fits, fit = [], KMeans.fit
+
+        def fit_and_end(kmeans, Z):
+            n_fits.append(1)
+            end()
+            return fit(kmeans, Z)
+
+        monkeypatch.setattr(KMeans, "fit", fit_and_end)
+        error = timed_out(GammaGMM("precomputed", **SETTINGS, n_jobs=4))
+        assert (len(n_fits), error.so_far.runs) == (1, ())
+
+    def test_a_fit_that_is_done_late_is_done(self, whole, over_after):
+        parameters = SETTINGS | {"n_runs": 2}
+        heard = over_after("run 2")
+        estimator = GammaGMM("precomputed", **parameters, progress=heard).fit(whole.scores_)
+        assert len(estimator.runs_) == 2
 
     def test_while_runs_run(self, whole, over_after):
         heard = over_after("run 2")
@@ -152,6 +240,7 @@ class TestFit:
         error = timed_out(GammaGMM("precomputed", **parameters, progress=heard))
         assert [run.elbo for run in error.so_far.runs] == [run.elbo for run in runs]
         assert error.so_far.posterior is None
+        assert "4 of 4 runs, 4 of them without a solution so far. Raise" in str(error)
 
     def test_rows_on_dask(self, whole, over_after):
         array = pytest.importorskip("dask.array")
@@ -161,6 +250,27 @@ class TestFit:
         assert 1 <= len(so_far.runs) < 4
         np.testing.assert_array_equal(so_far.scores.compute(), whole.scores_)
 
+    def test_passes_on_dask(self, whole, end, monkeypatch):
+        array = pytest.importorskip("dask.array")
+
+        def keep_and_end(*arguments):
+            end()
+            return keep_usable_blocks(*arguments)
+
+        monkeypatch.setattr("gammagmm.blockwise.keep_usable_blocks", keep_and_end)
+        estimator = GammaGMM("precomputed", **SETTINGS)
+        so_far = timed_out(estimator, array.from_array(whole.scores_, chunks=(70, 3))).so_far
+        np.testing.assert_array_equal(so_far.scores.compute(), whole.scores_)
+        assert so_far.runs == ()
+
+    def test_detectors_on_dask(self, over_after):
+        array = pytest.importorskip("dask.array")
+        estimator = GammaGMM({"first": First(), "slow": Sleeper()}, **SETTINGS, n_jobs=2)
+        estimator.set_params(progress=over_after("first"), max_fit_rows=100)
+        so_far = timed_out(estimator, array.from_array(X, chunks=(70, 4))).so_far
+        assert so_far.detector_names == ["first"]
+        assert so_far.scores.shape == (0, 1)  # those of a sample are not those of the rows
+
     def test_going_on_from_the_scores(self, whole):
         error = timed_out(GammaGMM("precomputed", **SETTINGS, timeout=1e-9), whole.scores_)
         estimator = GammaGMM("precomputed", **SETTINGS).fit(error.so_far.scores)
@@ -169,6 +279,7 @@ class TestFit:
     def test_the_error_travels(self):
         error = pickle.loads(pickle.dumps(timed_out(GammaGMM("precomputed", timeout=1e-9))))
         assert "0 of 10 runs" in str(error)
+        assert error.__notes__ == ["What was done is in this error's so_far."]
         np.testing.assert_array_equal(error.so_far.scores, X)
         assert isinstance(error, TimeoutError)
 
@@ -178,17 +289,23 @@ class TestFailedFits:
 
     @pytest.fixture
     def fitted(self, whole):
-        return copy.deepcopy(whole)
+        return GammaGMM("precomputed", **SETTINGS).fit(whole.scores_)
 
     def check_unchanged(self, estimator, before):
         assert vars(estimator).keys() == vars(before).keys()
         assert posterior_to_text(estimator.posterior_) == posterior_to_text(before.posterior_)
-        np.testing.assert_array_equal(estimator.predict_proba(X), before.predict_proba(X))
+        new = before.scores_[::2] + 0.5
+        np.testing.assert_array_equal(estimator.predict_proba(new), before.predict_proba(new))
         np.testing.assert_array_equal(estimator.scores_, before.scores_)
 
-    def test_out_of_time(self, fitted):
-        before = copy.deepcopy(fitted.set_params(timeout=1e-9))
-        timed_out(fitted, X[:, :2])
+    @pytest.mark.parametrize("place", ["memory", "dask"])
+    def test_out_of_time(self, fitted, place):
+        fitted.set_params(timeout=1e-9)
+        before = copy.deepcopy(fitted)
+        rows = X[:, :2]
+        if place == "dask":
+            rows = pytest.importorskip("dask.array").from_array(rows)
+        timed_out(fitted, rows)
         self.check_unchanged(fitted, before)
 
     def test_mixture_without_a_bound(self, fitted, monkeypatch):

@@ -44,6 +44,7 @@ def test_kills_and_failing_writes(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "kills.json").read_text())
     assert found["kills"] == 6
+    assert found["torn_by_kills"] == found["torn_by_faults"] == 0
     assert found["faults"] == 5 * 8  # files, and ways to fail
 
 
@@ -82,6 +83,17 @@ def test_a_folder_that_nobody_may_write_to():
         write_document("text", "/sys/gammagmm.json")
     assert caught.value.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     assert "part" not in str(caught.value)
+
+
+@pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a folder that nobody may write to")
+def test_the_answer_comes_although_a_folder_is_read_only(table, tmp_path):
+    outputs = ("--labels", "/sys/gammagmm.csv", "--posterior", "posterior.json")
+    done = estimate(table, *outputs, cwd=tmp_path, stdout=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr.startswith("gammagmm: /sys/gammagmm.csv: ")
+    if os.access("/sys", os.W_OK):  # as root has it, whom only the attempt tells
+        assert done.stdout.startswith("About ")
+        assert (tmp_path / "posterior.json").exists()
 
 
 def test_parts_of_others_do_not_disturb_and_stay(tmp_path):

@@ -25,11 +25,12 @@ from gammagmm.parameters import check_blocks, fit_rows
 from gammagmm.passes import (
     Scored,
     consensus_and_own,
+    fit_sample,
     given_blocks,
     keep_usable_blocks,
     open_score_space,
     random_rows,
-    sample_and_score,
+    score_all,
 )
 from gammagmm.presets import resolve_detectors
 from gammagmm.prior import MixturePrior
@@ -76,6 +77,8 @@ class Blockwise(Inspecting):
         some = random_rows(rows.n_rows, pick_rng)
         scored = self._score_blocks(rows, detector_rng, deadline)
         scored, minimum = keep_usable_blocks(scored, some)
+        fitted = replace(scored.fitted, scores=scored.scores.array())
+        check_time(deadline, fitted, self.n_runs)
         moments = scored.scores.summarise(log_moments, minimum)
         self._keep_scores(scored, moments.scaler(minimum))
         prior = (self.mixture_prior or MixturePrior()).resolve_covariance(moments.covariance)
@@ -88,8 +91,9 @@ class Blockwise(Inspecting):
             settings = replace(settings, progress=progress, deadline=deadline)
             budget = (self.n_runs, self.max_restarts)
             runs = start_runs(space.fit_starts, settings, budget, run_rng)
-        check_time(deadline, replace(scored.fitted, scores=self.scores_), self.n_runs, runs)
+        check_time(deadline, fitted, self.n_runs, runs)
         self._keep_ranks(scored.scores.take(some))
+        check_time(deadline, fitted, self.n_runs, runs)
         return runs
 
     def _run_options(self) -> dict[str, Any]:
@@ -118,8 +122,9 @@ class Blockwise(Inspecting):
         with tell(self.progress, self.verbose, "detectors", len(made)) as progress:
             limits = (limit, self.detector_timeout, self.n_jobs)
             settings = FitSettings(*limits, progress, deadline)
-            scored = sample_and_score(rows, made, rng, settings)
-        check_time(deadline, scored.fitted, self.n_runs)
+            fitted, sample = fit_sample(rows, made, rng, settings)
+            check_time(deadline, replace(fitted, scores=fitted.scores[:0]), self.n_runs)
+            scored = score_all(rows, fitted, sample)
         if (n_fitted := len(scored.sample)) < rows.n_rows:
             message = f"every detector fitted on {n_fitted} of {rows.n_rows} rows, at random"
             self.notes_.append(Note("detectors", "max_fit_rows", message))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from threading import TIMEOUT_MAX
 
 __all__ = ["NEVER", "Deadline", "OutOfTimeError"]
 
@@ -36,10 +37,10 @@ class Deadline:
 
     def left(self, limit: float | None = None) -> float | None:
         """Seconds until the moment, `limit` at most; None for any number."""
-        if self.timeout is None:
-            return limit
-        seconds = max(self.moment - time.monotonic(), 0.0)
-        return seconds if limit is None else min(seconds, limit)
+        if self.timeout is None and limit is None:
+            return None
+        longest = min(TIMEOUT_MAX, float("inf") if limit is None else limit)
+        return min(max(self.moment - time.monotonic(), 0.0), longest)
 
 
 NEVER = Deadline()

@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-import time
-import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from gammagmm.deadline import NEVER, Deadline, OutOfTimeError
 from gammagmm.errors import DetectorError
+from gammagmm.fitting import DetectorInfo, FitSettings, Status, Task, run_tasks
 from gammagmm.presets import cost_rank, is_superlinear, uses_torch
-from gammagmm.progress import Progress, quiet
-from gammagmm.scoring import fit_scores, fit_subset, new_scores, seeded
-from gammagmm.workers import allowed_jobs, run_alone, run_until
+from gammagmm.scoring import new_scores
+from gammagmm.workers import run_alone
 
 __all__ = [
     "DetectorInfo",
     "FitSettings",
     "FittedDetectors",
+    "Status",
     "fit_detectors",
     "given_scores",
     "score_rows",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Status: TypeAlias = Literal["ok", "failed", "timeout", "constant"]
-
-
-@dataclass(frozen=True)
-class DetectorInfo:
-    """What became of one detector; only those with the status "ok" enter the result."""
-
-    name: str
-    status: Status
-    reason: str  # why it was left out; empty where it was not
-    seconds: float  # wall time of its fit and scores
-    n_rows: int  # rows it was fitted on
-    traceback: str = field(default="", repr=False)  # where it raised
 
 
 @dataclass(frozen=True)
@@ -53,43 +35,6 @@ class FittedDetectors:
     detectors: dict[str, Any]  # name -> fitted detector, M of them
     scores: FloatArray  # (n, M) raw training scores, higher = more anomalous
     info: list[DetectorInfo]  # one for each detector asked for, those left out included
-
-
-@dataclass(frozen=True)
-class FitSettings:
-    """How the detectors of a fit are run."""
-
-    max_fit_rows: int | None = None  # most rows for a detector of superlinear cost
-    timeout: float | None = None  # seconds for each detector
-    n_jobs: int | None = None
-    progress: Progress = quiet
-    deadline: Deadline = NEVER  # of all of them
-
-
-@dataclass(frozen=True)
-class _Task:
-    """One detector to fit, and how."""
-
-    name: str
-    detector: Any
-    rng: np.random.Generator
-    rows: NDArray[np.intp] | None  # those to fit on; None: all
-    is_alone: bool  # in a process of its own
-    timeout: float | None
-    deadline: Deadline
-
-
-class _WorkersFailedError(Exception):
-    """A worker died, or a detector could not be sent to one or back."""
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """Record, fitted detector and training scores; of one left out, the record only."""
-
-    info: DetectorInfo
-    detector: Any = None
-    scores: Any = None  # (n,)
 
 
 def fit_detectors(
@@ -104,7 +49,7 @@ def fit_detectors(
     """
     # Deviation D1: the published script scores the training rows anew, as if they were new.
     tasks = _plan(detectors, len(X), rng, settings)
-    outcomes = {outcome.info.name: outcome for outcome in _run(tasks, X, settings)}
+    outcomes = {outcome.info.name: outcome for outcome in run_tasks(tasks, X, settings)}
     ran = {name: outcomes[name] for name in detectors if outcomes[name].info.status == "ok"}
     columns = [np.empty((len(X), 0)), *(outcome.scores[:, None] for outcome in ran.values())]
     return FittedDetectors(
@@ -158,14 +103,14 @@ def _score_safely(detector: Any, X: FloatArray) -> FloatArray:
 
 def _plan(
     detectors: Mapping[str, Any], n_rows: int, rng: np.random.Generator, settings: FitSettings
-) -> list[_Task]:
+) -> list[Task]:
     """A task for each detector, those that take longest first."""
     sample_rng, *children = rng.spawn(1 + len(detectors))
     sample = None
     if settings.max_fit_rows is not None and n_rows > settings.max_fit_rows:
         sample = np.sort(sample_rng.choice(n_rows, settings.max_fit_rows, replace=False))
     tasks = [
-        _Task(
+        Task(
             name,
             detector,
             child,
@@ -178,112 +123,3 @@ def _plan(
         for (name, detector), child in zip(detectors.items(), children, strict=True)
     ]
     return sorted(tasks, key=lambda task: cost_rank(task.detector))
-
-
-def _run(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list[_Outcome]:
-    """Outcomes in any order; if the workers fail, the unfinished run again, each by itself."""
-    done: list[_Outcome] = []
-    try:
-        for outcome in _outcomes(tasks, X, settings):
-            done.append(outcome)
-    except _WorkersFailedError:
-        names = {outcome.info.name for outcome in done}
-        again = [replace(task, is_alone=True) for task in tasks if task.name not in names]
-        # A thread is enough to wait for a process, and takes what cannot be sent to a worker.
-        done.extend(_outcomes(again, X, settings, prefer="threads"))
-    return done + _give_up(tasks, done, X, settings.progress)
-
-
-def _give_up(
-    tasks: list[_Task], done: list[_Outcome], X: FloatArray, progress: Progress
-) -> list[_Outcome]:
-    """Outcomes of the tasks that the deadline found under way, or not begun."""
-    names, given_up = {outcome.info.name for outcome in done}, []
-    for task in tasks:
-        if task.name not in names:
-            reason = f"it was not done when timeout={task.deadline.timeout} s was over"
-            n_rows = len(X) if task.rows is None else len(task.rows)
-            given_up.append(_Outcome(DetectorInfo(task.name, "timeout", reason, 0.0, n_rows)))
-            progress(task.name, "timeout", 0.0)
-    return given_up
-
-
-def _outcomes(
-    tasks: list[_Task], X: FloatArray, settings: FitSettings, prefer: str | None = None
-) -> Iterator[_Outcome]:
-    """Outcomes as they come; `progress` hears of each task when a worker must have taken it."""
-    n_jobs = allowed_jobs(settings.n_jobs)
-    deadline = settings.deadline
-    if deadline.timeout is None or prefer == "threads":
-        results = _start(tasks, X, n_jobs, prefer)
-    else:
-        n_workers = min(effective_n_jobs(n_jobs), len(tasks))
-        results = run_until(deadline, n_workers, _fit_task, tasks, X)
-    waiting = iter(tasks)
-    _tell_started(islice(waiting, effective_n_jobs(n_jobs)), settings.progress)
-    while (outcome := _next(results)) is not None:
-        settings.progress(outcome.info.name, outcome.info.status, outcome.info.seconds)
-        _tell_started(islice(waiting, 1), settings.progress)
-        yield outcome
-
-
-def _start(
-    tasks: list[_Task], X: FloatArray, n_jobs: int | None, prefer: str | None
-) -> Iterator[_Outcome]:
-    """The tasks handed to workers; an iterator of their outcomes."""
-    parallel = Parallel(
-        n_jobs,
-        prefer=prefer,
-        batch_size=1,
-        pre_dispatch="all",
-        return_as="generator_unordered",
-    )
-    try:
-        results: Iterator[_Outcome] = parallel(delayed(_fit_task)(task, X) for task in tasks)
-    except Exception as error:
-        raise _WorkersFailedError from error
-    return results
-
-
-def _next(results: Iterator[_Outcome]) -> _Outcome | None:
-    """The next outcome; a worker that died, or what cannot be sent to one, fails them all."""
-    try:
-        return next(results, None)
-    except Exception as error:
-        raise _WorkersFailedError from error
-
-
-def _tell_started(tasks: Iterable[_Task], progress: Progress) -> None:
-    for task in tasks:
-        progress(task.name, "started", 0.0)
-
-
-def _fit_task(task: _Task, X: FloatArray) -> _Outcome:
-    """Outcome of one task, whatever becomes of the detector or of its process."""
-    start, n_rows = time.perf_counter(), len(X) if task.rows is None else len(task.rows)
-    status: Status = "failed"
-    try:
-        if task.is_alone:
-            limits: dict[str, Any] = {"timeout": task.timeout, "deadline": task.deadline}
-            return run_alone(_fit_here, task, X, **limits, preload=task)
-        return _fit_here(task, X)
-    except OutOfTimeError:
-        status, reason = "timeout", f"it took longer than detector_timeout={task.timeout} s"
-        trace = traceback.format_exc()
-    except BrokenProcessPool:
-        reason, trace = "its process died, perhaps for want of memory", traceback.format_exc()
-    except Exception as error:
-        reason, trace = f"{type(error).__name__}: {error}", traceback.format_exc()
-    seconds = time.perf_counter() - start
-    return _Outcome(DetectorInfo(task.name, status, reason, seconds, n_rows, trace))
-
-
-def _fit_here(task: _Task, X: FloatArray) -> _Outcome:
-    """Outcome of a task that succeeds, in this process."""
-    start = time.perf_counter()
-    X = np.array(X, dtype=np.float64, order="C")
-    detector = seeded(task.detector, task.rng)
-    scores = fit_scores(detector, X) if task.rows is None else fit_subset(detector, X, task.rows)
-    n_rows = len(X) if task.rows is None else len(task.rows)
-    info = DetectorInfo(task.name, "ok", "", time.perf_counter() - start, n_rows)
-    return _Outcome(info, detector, scores)

@@ -26,7 +26,7 @@ from gammagmm.remarks import describe_runs
 from gammagmm.rollback import undone_on_failure
 from gammagmm.runs import Run, RunSettings, fit_runs, plan_runs, solved_posteriors
 from gammagmm.scores import fit_scaler, keep_usable, left_out_notes
-from gammagmm.unfinished import check_time
+from gammagmm.unfinished import check_runs, check_time
 
 __all__ = ["GammaGMM"]
 
@@ -72,7 +72,8 @@ class GammaGMM(Blockwise):
         Seconds after which a detector is given up and left out; each then has its own process.
     timeout : float, default=None
         Seconds for the whole fit. One that is not done by then ends with a `FitTimeoutError`, whose
-        ``so_far`` has what was; each detector has its own process, which is ended.
+        ``so_far`` has what was. Detectors then run in processes of their own, which are ended; a
+        mixture's k-means and a pass on Dask are not interrupted.
     backend, device : str, default="numpy" and None
         Who fits the mixtures: "numpy" the processor's cores, "torch" PyTorch on `device` (None is
         CUDA where there is one).
@@ -187,7 +188,7 @@ class GammaGMM(Blockwise):
 
         A fit that fails leaves the estimator as it was.
         """
-        deadline, constraints = Deadline.after(self.timeout), check_parameters(self)
+        constraints, deadline = check_parameters(self), Deadline.after(self.timeout)
         with undone_on_failure(self):
             self._fit(X, constraints, deadline)
         return self
@@ -219,7 +220,7 @@ class GammaGMM(Blockwise):
         with tell(self.progress, self.verbose, "mixtures", self.n_runs) as progress:
             settings = replace(settings, progress=progress, deadline=deadline)
             runs = fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
-        check_time(deadline, fitted, self.n_runs, runs)
+        check_runs(deadline, fitted, budget, runs)
         return runs
 
     def fit_predict(self, X: ArrayLike, y: Any = None) -> Labels:

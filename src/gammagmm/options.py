@@ -62,7 +62,8 @@ Runs = Annotated[int, Option(help="Variational runs, from different starts.")]
 Seed = Annotated[int, Option(help="Seed of every random step.")]
 Jobs = Annotated[int, Option(help="Processes and threads to use at once; -1 is all cores.")]
 Timeout = Annotated[
-    float | None, Option(help="Give up after so many seconds, exit code 5.", metavar="SECONDS")
+    float | None,
+    Option(help="For detectors and mixtures; exit code 5 when it is over.", metavar="SECONDS"),
 ]
 Id = Annotated[str | None, Option("--id", help="Column that names the rows.", metavar="COLUMN")]
 Drop = Annotated[

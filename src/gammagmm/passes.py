@@ -38,11 +38,12 @@ __all__ = [
     "ScoreSpace",
     "Scored",
     "consensus_and_own",
+    "fit_sample",
     "given_blocks",
     "keep_usable_blocks",
     "open_score_space",
     "random_rows",
-    "sample_and_score",
+    "score_all",
 ]
 
 Array = NDArray[np.float64]
@@ -60,19 +61,24 @@ class Scored:
     sample: NDArray[np.intp]
 
 
-def sample_and_score(
+def fit_sample(
     X: Blocks, detectors: Mapping[str, Any], rng: np.random.Generator, settings: FitSettings
-) -> Scored:
-    """Detectors fitted on a uniform sample of `max_fit_rows` rows, and their scores of all rows.
-
-    The rows of the sample have the scores of the fit, the others are scored as new ones.
-    """
+) -> tuple[FittedDetectors, NDArray[np.intp]]:
+    """Detectors fitted on a uniform sample of `max_fit_rows` rows, and the rows of the sample."""
     # Deviation D13: the paper fits every detector on all rows.
     rows = sample_rows(X.n_rows, settings.max_fit_rows, rng)
     sample = X.take(rows)
     fitted = fit_detectors(detectors, sample, rng, replace(settings, max_fit_rows=None))
-    if len(rows) < X.n_rows:
+    if len(rows) < X.n_rows and not settings.deadline.is_over:
         fitted = _able_to_score(fitted, sample)
+    return fitted, rows
+
+
+def score_all(X: Blocks, fitted: FittedDetectors, rows: NDArray[np.intp]) -> Scored:
+    """Scores of all rows by detectors that were fitted on `rows`.
+
+    Those have the scores of the fit, the others are scored as new ones.
+    """
     places = np.searchsorted(rows, X.offsets)
     own = [
         (rows[start:end] - first, fitted.scores[start:end])
@@ -239,10 +245,10 @@ class ScoreSpace:
         ]
 
     def _fit_kmeans(self, settings: RunSettings, rng: np.random.Generator) -> Any:
-        settings.deadline.check()
         rows = start_rows(self.scores.n_rows, rng)
         chosen = self.scores.take(np.arange(self.scores.n_rows) if rows is None else rows)
-        return fit_kmeans(self.scaler.transform(chosen), settings.n_components, rng)
+        chosen = self.scaler.transform(chosen)
+        return fit_kmeans(chosen, settings.n_components, rng, settings.deadline)
 
     def _step(self, ascents: list[Ascent]) -> None:
         """One iteration of those that are not done, in one pass."""

@@ -174,9 +174,16 @@ def _numbers(raw: RawTable, j: int, rows: Rows) -> tuple[list[Column], list[Note
     gaps = np.isnan(values)
     if not gaps.any():
         return [(name, values)], []
-    median = float(np.median(values[~gaps]))
+    median = _median(values[~gaps])
     message = f"{count(int(gaps.sum()), 'missing value')} filled with the median {median:.6g}"
     return [(name, np.where(gaps, median, values))], [_note(name, message)]
+
+
+def _median(values: NDArray[np.float64]) -> float:
+    with np.errstate(over="ignore"):
+        median = float(np.median(values))
+    # The sum of the two in the middle may be more than a float holds, their mean is not.
+    return median if np.isfinite(median) else 2.0 * float(np.median(values / 2.0))
 
 
 def _encoded(raw: RawTable, j: int, rows: Rows) -> tuple[list[Column], list[Note]]:

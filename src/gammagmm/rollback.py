@@ -19,6 +19,7 @@ def undone_on_failure(estimator: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        vars(estimator).clear()
         vars(estimator).update(before)
+        for name in vars(estimator).keys() - before.keys():
+            delattr(estimator, name)
         raise

@@ -214,9 +214,8 @@ def fit_run(
 
     `rows` are those of the score space `Z` after the prior's whitening.
     """
-    settings.deadline.check()
     start_rng, draw_rng = rng.spawn(2)
-    labels = start_labels(Z, settings.n_components, start_rng)
+    labels = start_labels(Z, settings.n_components, start_rng, settings.deadline)
     start = start_statistics(rows.Z, labels, settings.n_components)
     limits = (settings.max_iter, settings.tol, settings.deadline)
     mixture = ascend(rows, start, settings.prior, *limits)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from gammagmm.deadline import NEVER, Deadline
+
 __all__ = [
     "START_ROWS",
     "count_distinct",
@@ -26,11 +28,13 @@ START_ROWS = 200_000
 _ONE_KMEANS = threading.Lock()
 
 
-def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def start_labels(
+    Z: Array, n_components: int, rng: np.random.Generator, deadline: Deadline = NEVER
+) -> NDArray[np.intp]:
     """Cluster of each row by one k-means (n_init=1), with no more clusters than distinct rows."""
     Z = _comparable(Z)
     rows = start_rows(len(Z), rng)
-    kmeans = fit_kmeans(Z if rows is None else Z[rows], n_components, rng)
+    kmeans = fit_kmeans(Z if rows is None else Z[rows], n_components, rng, deadline)
     labels: NDArray[np.intp] = kmeans.labels_ if rows is None else nearest_centres(kmeans, Z)
     return labels
 
@@ -42,8 +46,14 @@ def start_rows(n_rows: int, rng: np.random.Generator) -> NDArray[np.intp] | None
     return None if n_rows <= START_ROWS else rng.choice(n_rows, START_ROWS, replace=False)
 
 
-def fit_kmeans(Z: Array, n_components: int, rng: np.random.Generator) -> Any:
-    """scikit-learn's k-means of the rows `Z` (n, M), fitted once."""
+def fit_kmeans(
+    Z: Array, n_components: int, rng: np.random.Generator, deadline: Deadline = NEVER
+) -> Any:
+    """scikit-learn's k-means of the rows `Z` (n, M), fitted once.
+
+    One that has begun is not interrupted; one whose turn comes after the `deadline` is an
+    `OutOfTimeError`.
+    """
     from sklearn.cluster import KMeans
 
     n_clusters = min(n_components, count_distinct(Z, n_components))
@@ -51,6 +61,7 @@ def fit_kmeans(Z: Array, n_components: int, rng: np.random.Generator) -> Any:
     # One thread: the order in which threads add would decide ties between centres. One k-means at a
     # time: each sets the process's BLAS threads, and sets them back to what it found.
     with _ONE_KMEANS, threadpool_limits(limits=1, user_api="openmp"):
+        deadline.check()
         return KMeans(n_clusters, n_init=1, random_state=seed).fit(Z)
 
 

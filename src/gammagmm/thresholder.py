@@ -95,10 +95,11 @@ class GammaThreshold(BaseEstimator):
     def fit(self, scores: ArrayLike, y: Any = None) -> GammaThreshold:
         """Find the threshold of the training `scores` (n_rows,); `y` is ignored."""
         column = _check_scores(scores)
-        self.posterior_ = self._find_posterior(column)
-        if self.source is not None and self.posterior_.is_degenerate:
+        posterior = self._find_posterior(column)
+        if self.source is not None and posterior.is_degenerate:
             message = "The source's posterior is the point mass at 0: no row is an anomaly by it."
             warn_user(message, NoSolutionWarning)
+        self.posterior_ = posterior
         self.contamination_ = Contamination(self.posterior_)
         self.confidence_interval_ = list(self.posterior_.interval())
         self.thresh_ = _off_zero(float(cut_off(column, self.contamination_)))

@@ -12,7 +12,7 @@ from gammagmm.posterior import GammaPosterior, combine_runs
 from gammagmm.runs import Run, solved_posteriors
 from gammagmm.wording import percent
 
-__all__ = ["FitSoFar", "check_time"]
+__all__ = ["FitSoFar", "check_runs", "check_time"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class FitSoFar:
     detector_info : list of DetectorInfo
         Seconds, rows, status and reason of every detector, the others included.
     scores : ndarray of shape (n_rows, n_detectors)
-        Their raw scores of the training rows; of rows on Dask, a lazy dask array.
+        Their raw scores of the training rows. Of rows on Dask, a lazy dask array; an array with no
+        rows while only a sample of them has scores.
     runs : tuple of Run
         The variational runs that were done.
     posterior : GammaPosterior or None
@@ -55,11 +56,28 @@ def check_time(
     solved = solved_posteriors(runs)
     posterior = combine_runs(solved) if solved else None
     names = list(fitted.detectors)
-    done = FitSoFar(names, fitted.detectors, fitted.info, fitted.scores, runs, posterior)
     share = f" (by those, {percent(posterior.mean)} are anomalies)" if posterior else ""
-    raise FitTimeoutError(
+    n_unsolved = len(runs) - len(solved)
+    unsolved = f", {n_unsolved} of them without a solution so far" if n_unsolved else ""
+    error = FitTimeoutError(
         f"The fit was not done after timeout={deadline.timeout} s: {len(names)} of "
-        f"{len(fitted.info)} detectors were, and {len(runs)} of {n_runs} runs{share}. Raise "
-        "timeout, or give fewer rows, detectors or runs; what was done is in this error's so_far.",
-        done,
+        f"{len(fitted.info)} detectors were, and {len(runs)} of {n_runs} runs{unsolved}{share}. "
+        "Raise timeout, or give fewer rows, detectors or runs.",
+        FitSoFar(names, fitted.detectors, fitted.info, fitted.scores, runs, posterior),
     )
+    error.add_note("What was done is in this error's so_far.")
+    raise error
+
+
+def check_runs(
+    deadline: Deadline, fitted: FittedDetectors, budget: tuple[int, int], runs: tuple[Run, ...]
+) -> None:
+    """The same after the last run: a fit that is done, if late, is done.
+
+    `budget` is (n_runs, max_restarts).
+    """
+    n_runs, max_restarts = budget
+    n_restarts = sum(run.n_restarts for run in runs)
+    is_unsolved = any(run.status == "unsolved" for run in runs)
+    if len(runs) < n_runs or (is_unsolved and n_restarts < max_restarts):
+        check_time(deadline, fitted, n_runs, runs)

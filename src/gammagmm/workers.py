@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+import joblib
 from threadpoolctl import threadpool_limits
 
 from gammagmm.deadline import NEVER, Deadline, OutOfTimeError
@@ -72,16 +75,32 @@ def run_until(
     """
     if deadline.is_over:
         return
-    # Each process is sent what is shared once, and not with every task.
-    executor = _new_processes(n_workers, initializer=_share, initargs=(shared,))
+    with TemporaryDirectory() as folder:
+        # Each process maps what is shared, instead of a copy.
+        path = joblib.dump(shared, Path(folder, "shared"))[0]
+        executor = _new_processes(n_workers, initializer=_share, initargs=(path,))
+        yield from _results(executor, deadline, n_workers, function, tasks)
+
+
+def _results(
+    executor: Any,
+    deadline: Deadline,
+    n_workers: int,
+    function: Callable[..., Result],
+    tasks: Iterable[Any],
+) -> Iterator[Result]:
+    """Results as they come; the executor's processes are ended with the last, or before."""
     calls = (executor.submit(_call, function, task) for task in tasks)
     waiting = set(islice(calls, n_workers))
     try:
         while waiting and not deadline.is_over:
             done, waiting = wait(waiting, deadline.left(), FIRST_COMPLETED)
             waiting |= set(islice(calls, len(done)))
-            for future in done:
-                yield future.result()
+            for call in done:
+                yield call.result()
+        # What was done while the caller was at work counts, however late it is asked for.
+        for call in wait(waiting, 0.0).done:
+            yield call.result()
     finally:
         _end(executor, waiting)
 
@@ -90,11 +109,12 @@ _shared: list[Any] = []
 """In a process of `run_until`: what its tasks share."""
 
 
-def _share(shared: Any) -> None:
-    _shared.append(shared)
+def _share(path: str) -> None:
+    _shared.append(joblib.load(path, mmap_mode="r"))
 
 
 def _call(function: Callable[..., Result], task: Any) -> Result:
+    _prepare(task)
     return function(task, _shared[-1])
 
 
