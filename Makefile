@@ -3,10 +3,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
+OLDEST := .venv-oldest
+QUICK := not slow and not browser and not long
 BROWSER := tests/browser
 AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
 
-.PHONY: install demo test test-slow test-long test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare fuzz soak clean
+.PHONY: install demo test test-oldest test-slow test-long test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare fuzz soak clean
 
 install: $(VENV)/.installed
 
@@ -28,7 +30,20 @@ demo: $(VENV)/.core
 	$(BIN)/gammagmm demo --report report.html --picture posterior.png --force
 
 test: install lint type
-	$(BIN)/python -m pytest -n auto -m 'not slow and not browser and not long'
+	$(BIN)/python -m pytest -n auto -m '$(QUICK)'
+
+# The same tests on the oldest versions that pyproject.toml allows; constraints.txt has the newest.
+test-oldest: $(OLDEST)/.installed
+	$(OLDEST)/bin/python -m pytest -n auto -m '$(QUICK)'
+
+$(OLDEST)/bin/python:
+	$(PYTHON) -m venv $(OLDEST)
+
+$(OLDEST)/.installed: PIP := $(OLDEST)/bin/python -m pip --disable-pip-version-check --quiet
+$(OLDEST)/.installed: pyproject.toml constraints-oldest.txt | $(OLDEST)/bin/python
+	$(PIP) install torch --constraint constraints-oldest.txt
+	$(PIP) install --editable '.[all,dev]' --constraint constraints-oldest.txt
+	touch $@
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow
@@ -105,4 +120,4 @@ compare: install
 
 clean:
 	rm -rf build dist site posterior.png report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './$(VENV)*/*' -prune -exec rm -rf {} +

@@ -61,7 +61,7 @@ def sklearn_start(Z, labels, prior):
     )
     resp = np.zeros((len(Z), N_COMPONENTS))
     resp[np.arange(len(Z)), labels] = 1.0
-    mixture._check_parameters(Z, xp=np)
+    mixture._check_parameters(Z)
     mixture._initialize(Z, resp)
     return mixture
 

@@ -218,7 +218,7 @@ def test_names_that_are_no_text_are_not_kept(data):
 
 def test_a_fit_that_fails_leaves_the_rows_their_names(data):
     fitted = make_estimator().fit(pd.DataFrame(data, columns=NAMES))
-    bad = pd.DataFrame(data, columns=NAMES, index=np.arange(len(data)) + 1000)
+    bad = pd.DataFrame(data.copy(), columns=NAMES, index=np.arange(len(data)) + 1000)
     bad.iloc[0, 0] = np.nan
     with pytest.raises(ValueError, match="Input X contains NaN"):
         fitted.fit(bad)

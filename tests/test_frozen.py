@@ -222,6 +222,15 @@ class TestEveryDetector:
             detector.decision_function(make_X(10, 4))
 
 
+def refuses_bins_of_rounding():
+    """Whether NumPy has no bins narrower than rounding; that of 2.0 makes them."""
+    try:
+        np.histogram([1.0, np.nextafter(1.0, 2.0)], bins=3)
+    except ValueError:
+        return True
+    return False
+
+
 class TestLSCP:
     @pytest.mark.parametrize("name", SMALL)
     def test_scores_are_pyods_on_benchmark_data(self, name):
@@ -302,8 +311,9 @@ class TestLSCP:
         detectors = [Column(0), Column(1), Column(2)]
         scores = LSCP(detectors, n_bins=3, random_state=0).fit(X).decision_function(new)
         assert_allclose(scores, ((new - X.mean(axis=0)) / X.std(axis=0)).mean(axis=1))
-        with pytest.raises(ValueError, match="Too many bins for data range"):
-            fit_pyod(PyodLSCP(detectors, n_bins=3, random_state=0), X)
+        if refuses_bins_of_rounding():  # PyOD's histogram is NumPy's
+            with pytest.raises(ValueError, match="Too many bins for data range"):
+                fit_pyod(PyodLSCP(detectors, n_bins=3, random_state=0), X)
 
     def test_attributes_that_pyods_users_read(self):
         X = make_X()

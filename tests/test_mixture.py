@@ -23,7 +23,7 @@ def sklearn_start(Z, labels, n_components, prior):
     )
     resp = np.zeros((len(Z), n_components))
     resp[np.arange(len(Z)), labels] = 1.0
-    oracle._check_parameters(Z, xp=np)
+    oracle._check_parameters(Z)
     oracle._initialize(Z, resp)
     return oracle
 

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -155,6 +156,10 @@ def draw(name, fitted, path):
     figure.savefig(path, dpi=60, metadata={"Software": None})
 
 
+@pytest.mark.skipif(
+    matplotlib.__version_info__ < (3, 11),
+    reason="drawn by Matplotlib 3.11, whose text has another size than that of 3.10 and before",
+)
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_picture_looks_as_it_did(name, fitted, tmp_path):
     draw(name, fitted, tmp_path / "new.png")

@@ -8,12 +8,16 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import gammagmm
 
@@ -74,6 +78,7 @@ def test_the_source_archive_holds_what_the_tests_and_pages_need(built):
         names = {name.partition("/")[2] for name in opened.getnames()}
     for needed in (
         *("LICENSE", "README.md", "CHANGELOG.md", "Makefile", "constraints.txt", "mkdocs.yml"),
+        "constraints-oldest.txt",
         *("pyproject.toml", "src/gammagmm/py.typed", "tests/test_wheel.py", "docs/index.md"),
         *("docs/images/steps.png", "examples/with_pyod.py", "experiments/table2.py"),
     ):
@@ -99,6 +104,31 @@ def test_what_the_package_imports_is_declared():
         for module in imported(path) - sys.stdlib_module_names - {"gammagmm"}:
             names = {name.lower().replace("_", "-") for name in by_module[module]}
             assert names & declared, f"{path.name} imports {module}"
+
+
+def claimed_minima():
+    """Lowest versions, by name, of required libraries, the extras', pandas and polars."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    runtime = [extras[name] for name in ("deep", "data", "dask", "arviz", "experiments")]
+    frames = [line for line in extras["dev"] if line.startswith(("pandas", "polars"))]
+    lines = [*project["dependencies"], *chain.from_iterable(runtime), *frames]
+    found = {}
+    for requirement in map(Requirement, lines):
+        (bound,) = requirement.specifier
+        assert bound.operator == ">="
+        found.setdefault(requirement.name, set()).add(Version(bound.version))
+    return found
+
+
+def test_the_oldest_versions_are_the_minima():
+    """What `make test-oldest` installs is what pyproject.toml claims to be enough."""
+    text = (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8")
+    pins = {name: {Version(pin)} for name, pin in re.findall(r"^([\w.-]+)==(\S+)$", text, re.M)}
+    minima = claimed_minima()
+    assert len(minima) == 19
+    minima.pop("torch")  # its one version of which pip takes the CPU build, see the file
+    assert minima == {name: pins[name] for name in minima}
 
 
 def imported(path):

@@ -118,8 +118,9 @@ def n_anomalous_pmf(p_anomalous: Array) -> Array:
 def tail_probabilities(components: Components, n_first: int, high_gamma: float) -> Array:
     """P(pi_1 + ... + pi_k >= high_gamma) for k = 1..n_first, from the Beta of each sum."""
     cumulative = components.cumulative_alpha
-    a = cumulative[:n_first]
-    return np.asarray(betaincc(a, cumulative[-1] - a, high_gamma))
+    a, b = cumulative[:n_first], cumulative[-1] - cumulative[:n_first]
+    # All components together hold every row: b is 0, which SciPy before 1.16 answers with NaN.
+    return np.where(b > 0.0, betaincc(a, b, high_gamma), 1.0)
 
 
 def _prob_high_function(
