@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyod.models
+import pytest
 
 BASES = {"BaseDetector", "BaseDeepLearningDetector"}
 
@@ -60,6 +61,12 @@ DEEP = {
     "VAE": {"epoch_num": 1, "verbose": 0},
 }
 TABULAR = sorted(set(FOUND) - {name for names in SKIPPED.values() for name in names} - set(DEEP))
+TAKES_LONG = ("AnoGAN", "SOD")
+
+
+def one_by_one(names):
+    """The names as parameters of a test; those that take longest are for `make test-long`."""
+    return [pytest.param(n, marks=pytest.mark.long) if n in TAKES_LONG else n for n in names]
 
 
 def make_detector(name, contamination):

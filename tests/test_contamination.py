@@ -16,7 +16,7 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from gammagmm import Contamination, GammaPosterior
 from gammagmm.betas import BetaMixture
-from tests.pyod_zoo import DEEP, FOUND, SKIPPED, TABULAR, make_detector, rows_for
+from tests.pyod_zoo import DEEP, FOUND, SKIPPED, TABULAR, make_detector, one_by_one, rows_for
 
 A, B, WEIGHT = 6.0, 44.0, 0.9
 
@@ -128,7 +128,7 @@ def test_the_detectors_left_out_exist_and_need_what_is_said():
 
 # HDBSCAN of scikit-learn 1.9 announces a new default of `copy`, which PyOD does not set.
 @pytest.mark.filterwarnings("ignore:The default value of `copy` will change:FutureWarning")
-@pytest.mark.parametrize("name", TABULAR)
+@pytest.mark.parametrize("name", one_by_one(TABULAR))
 def test_a_pyod_detector_labels_as_with_the_plain_float(name, posterior):
     gamma, X, new = Contamination(posterior), rows_for(name, 60, 1), rows_for(name, 30, 2)
     fitted = [make_detector(name, value).fit(X) for value in (gamma, float(gamma))]
@@ -145,7 +145,7 @@ def test_a_pyod_detector_labels_as_with_the_plain_float(name, posterior):
 # Deep isolation forests pin memory whether or not there is a GPU to pin it for.
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
 @pytest.mark.usefixtures("keep_global_random_state")
-@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("name", one_by_one(DEEP))
 def test_a_network_labels_by_the_number(name, posterior):
     gamma = Contamination(posterior)
     detector = make_detector(name, gamma).fit(rows_for(name, 60, 1))

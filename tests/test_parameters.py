@@ -44,7 +44,8 @@ def rows():
 
 
 def make(**parameters):
-    small = {"n_components": 40, "n_runs": 2, "n_draws": 50, "p_high": 0.3, "random_state": 0}
+    small = {"n_components": 40, "n_runs": 2, "n_draws": 50, "p_high": 0.3, "max_restarts": 3}
+    small |= {"random_state": 0}
     return GammaGMM(["KNN", "HBOS", "IForest"], **small | parameters)
 
 

@@ -16,7 +16,7 @@ from gammagmm.betas import BetaMixture
 from gammagmm.datasets import load_demo
 from gammagmm.errors import NoSolutionWarning
 from gammagmm.thresholder import GammaThreshold
-from tests.pyod_zoo import DEEP, TABULAR, make_detector, rows_for
+from tests.pyod_zoo import DEEP, TABULAR, make_detector, one_by_one, rows_for
 
 # Those that take numbers only, or no contamination at all.
 NUMBERS_ONLY = ("IForest", "LOF")
@@ -177,7 +177,7 @@ def test_no_parameter_reaches_through_to_the_source(data):
 
 # HDBSCAN of scikit-learn 1.9 announces a new default of `copy`, which PyOD does not set.
 @pytest.mark.filterwarnings("ignore:The default value of `copy` will change:FutureWarning")
-@pytest.mark.parametrize("name", [n for n in TABULAR if n not in NUMBERS_ONLY + OWN_RULE])
+@pytest.mark.parametrize("name", one_by_one(n for n in TABULAR if n not in NUMBERS_ONLY + OWN_RULE))
 def test_a_pyod_detector_labels_as_with_the_float(name, posterior):
     X, new = rows_for(name, 60, 1), rows_for(name, 30, 2)
     detector = make_detector(name, GammaThreshold(posterior)).fit(X)
@@ -191,7 +191,7 @@ def test_a_pyod_detector_labels_as_with_the_float(name, posterior):
 # Deep isolation forests pin memory whether or not there is a GPU to pin it for.
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
 @pytest.mark.usefixtures("keep_global_random_state")
-@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("name", one_by_one(DEEP))
 def test_a_network_labels_by_the_object(name, posterior):
     detector = make_detector(name, GammaThreshold(posterior)).fit(rows_for(name, 60, 1))
     cut = np.percentile(detector.decision_scores_, 100 * (1 - posterior.mean))
