@@ -387,6 +387,12 @@ def is_alive(pid):
         return False
 
 
+def as_a_terminal_starts_it():
+    """Ctrl-C is neither ignored nor blocked, whatever it is where the tests run."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
 def test_ctrl_c_ends_the_work_and_leaves_no_file(tmp_path):
     # LSCP is in a compiled loop for long.
@@ -394,7 +400,8 @@ def test_ctrl_c_ends_the_work_and_leaves_no_file(tmp_path):
     np.save(tmp_path / "rows.npy", rows)
     outputs = ("--labels", "labels.csv", "--report", "report.html")
     command = [COMMAND, "estimate", "rows.npy", "--detectors", "LSCP,KNN", "--jobs", "1", *outputs]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
+    options = {"cwd": tmp_path, "stderr": subprocess.PIPE, "preexec_fn": as_a_terminal_starts_it}
+    process = subprocess.Popen(command, **options)
     while not (workers := children_of(process.pid)):
         time.sleep(0.01)
     time.sleep(5.0)  # into the loop

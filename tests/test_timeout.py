@@ -40,8 +40,9 @@ def whole():
 
 def children():
     """Processes that work for this one; what looks after semaphores stays until its end."""
-    found = psutil.Process().children(recursive=True)
-    return {child.pid for child in found if "resource_tracker" not in " ".join(child.cmdline())}
+    found = psutil.process_iter(["pid", "ppid", "status", "cmdline"])
+    mine = [p.info for p in found if p.info["ppid"] == os.getpid() and p.info["status"] != "zombie"]
+    return {p["pid"] for p in mine if "resource_tracker" not in " ".join(p["cmdline"] or [])}
 
 
 class First:
