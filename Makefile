@@ -48,7 +48,8 @@ $(OLDEST)/.installed: pyproject.toml constraints-oldest.txt | $(OLDEST)/bin/pyth
 test-slow: install
 	$(BIN)/python -m pytest -m slow
 
-# Minutes each: fits on Dask clusters, and a reproduction, whose processes are killed.
+# What takes longest: Dask clusters and a reproduction whose processes are killed, slow detectors,
+# the wheel in an environment of its own.
 test-long: install
 	$(BIN)/python -m pytest -m long tests
 

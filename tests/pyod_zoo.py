@@ -61,7 +61,7 @@ DEEP = {
     "VAE": {"epoch_num": 1, "verbose": 0},
 }
 TABULAR = sorted(set(FOUND) - {name for names in SKIPPED.values() for name in names} - set(DEEP))
-TAKES_LONG = ("AnoGAN", "SOD")
+TAKES_LONG = ("AnoGAN", "LOCI", "ROD", "SOD")
 
 
 def one_by_one(names):

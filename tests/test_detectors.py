@@ -624,6 +624,7 @@ class TestNetworks:
         alone = np.concatenate([score_rows(fitted.detectors, row[None]) for row in new])
         np.testing.assert_allclose(alone, together, rtol=1e-9)
 
+    @pytest.mark.long
     def test_a_network_of_the_users_keeps_its_seed(self):
         pytest.importorskip("torch")
         X = make_X(80, 3)

@@ -9,6 +9,7 @@ from gammagmm.mixture import fit_mixture
 from gammagmm.ordering import active_components, expected_shrinkage, order_components
 
 
+@pytest.mark.long
 def test_expected_anomalousness_agrees_with_a_million_draws(make_components):
     components = make_components([1.0, 12.0, 80.0])
     rng = np.random.default_rng(7)

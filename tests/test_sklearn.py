@@ -117,6 +117,7 @@ def test_joblibs_own_context_sets_the_jobs_and_not_the_answer(data, fitted, back
 
 
 # joblib's own Dask backend, before joblib 1.6.
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:`apply_async` is deprecated:DeprecationWarning")
 def test_joblibs_context_may_be_a_dask_cluster(data, fitted):
     distributed = pytest.importorskip("dask.distributed")

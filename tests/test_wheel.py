@@ -158,6 +158,7 @@ def check_installed(python, folder):
     assert re.fullmatch(r"\d+ GammaPosterior\(mean=0\.\d+, 90% interval .*\)\n", printed)
 
 
+@pytest.mark.long
 def test_the_wheel_runs_the_demo_and_the_readmes_example(python, tmp_path):
     check_installed(python, tmp_path)
 
