@@ -250,8 +250,8 @@ def _short_errors(debug: bool) -> Iterator[None]:
         from gammagmm.wording import what_and_todo
 
         _tell_two(*what_and_todo(error))
-        codes = [code for kind, code in OWN_CODES if isinstance(error, kind)]
-        raise typer.Exit(*codes or [2]) from None
+        own = (code for kind, code in OWN_CODES if isinstance(error, kind))
+        raise typer.Exit(next(own, 2)) from None
     except Exception as error:
         if debug:
             raise
