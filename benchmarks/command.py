@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gammagmm.command import _fit, _write, answer
+from gammagmm.cli.estimate import _fit, _write, answer
+from gammagmm.cli.request import Request, read_rows
 from gammagmm.datasets import make_contaminated
-from gammagmm.request import Request, read_rows
 
 OUT = Path(__file__).parent / "results" / "command.json"
 N_ROWS, N_COLUMNS = 100_000, 20

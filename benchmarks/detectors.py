@@ -19,12 +19,12 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from gammagmm import GammaGMM
+from gammagmm._support.deadlines import OutOfTimeError
+from gammagmm._support.processes import run_alone
 from gammagmm.datasets import load_benchmark
-from gammagmm.deadline import OutOfTimeError
-from gammagmm.detectors import FitSettings, fit_detectors
-from gammagmm.parameters import AUTO_FIT_ROWS
-from gammagmm.presets import NAMES, PRESETS, resolve_detectors
-from gammagmm.workers import run_alone
+from gammagmm.detectors.fit import FitSettings, fit_detectors
+from gammagmm.detectors.presets import NAMES, PRESETS, resolve_detectors
+from gammagmm.estimator.parameters import AUTO_FIT_ROWS
 
 RESULTS = Path(__file__).parent / "results" / "detectors.json"
 LIMIT = 100.0

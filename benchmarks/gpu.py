@@ -20,14 +20,14 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from gammagmm.backends import TorchRows
-from gammagmm.link import Constraints
-from gammagmm.mixture import update
-from gammagmm.prior import MixturePrior
-from gammagmm.runs import fit_runs, plan_runs
-from gammagmm.scores import fit_scaler
-from gammagmm.starts import start_labels
-from gammagmm.statistics import start_statistics
+from gammagmm.mixture.fit import update
+from gammagmm.mixture.prior import MixturePrior
+from gammagmm.mixture.rows import TorchRows
+from gammagmm.mixture.score_space import fit_scaler
+from gammagmm.mixture.starts import start_labels
+from gammagmm.mixture.statistics import start_statistics
+from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.runs import fit_runs, plan_runs
 
 N_COMPONENTS = 100
 N_ITERATIONS = 100

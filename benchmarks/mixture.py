@@ -21,16 +21,16 @@ import numpy as np
 from joblib import cpu_count
 from sklearn.mixture import BayesianGaussianMixture
 
-from gammagmm.backends import NumpyRows, count_threads
 from gammagmm.datasets import data_folder
 from gammagmm.errors import MixtureConvergenceWarning
-from gammagmm.link import Constraints
-from gammagmm.mixture import fit_mixture, update
-from gammagmm.prior import MixturePrior
-from gammagmm.runs import fit_runs, plan_runs
-from gammagmm.scores import fit_scaler
-from gammagmm.starts import start_labels
-from gammagmm.statistics import start_statistics
+from gammagmm.mixture.fit import fit_mixture, update
+from gammagmm.mixture.prior import MixturePrior
+from gammagmm.mixture.rows import NumpyRows, count_threads
+from gammagmm.mixture.score_space import fit_scaler
+from gammagmm.mixture.starts import start_labels
+from gammagmm.mixture.statistics import start_statistics
+from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.runs import fit_runs, plan_runs
 
 RESULTS = Path(__file__).parent / "results"
 N_COMPONENTS = 100

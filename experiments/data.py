@@ -12,10 +12,10 @@ import numpy as np
 
 from experiments.turbines import read_turbine
 from gammagmm.datasets import Dataset, data_folder, load_benchmark
-from gammagmm.detectors import FitSettings, fit_detectors
-from gammagmm.parameters import AUTO_FIT_ROWS
-from gammagmm.presets import resolve_detectors
-from gammagmm.scores import keep_usable
+from gammagmm.detectors.fit import FitSettings, fit_detectors
+from gammagmm.detectors.presets import resolve_detectors
+from gammagmm.estimator.parameters import AUTO_FIT_ROWS
+from gammagmm.mixture.score_space import keep_usable
 
 CACHE = Path(os.environ.get("GAMMAGMM_CACHE", Path(__file__).parent / "cache"))
 TURBINE = re.compile(r"T(15|21)")

@@ -1,4 +1,4 @@
-"""The auto-encoders of gammagmm.neural beside PyOD's: the same ranks, in what share of the time?
+"""Our auto-encoders beside those of PyOD: the same ranks, in what share of the time?
 
     python experiments/deep_agreement.py
 

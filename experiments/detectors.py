@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
+from gammagmm._support.deadlines import OutOfTimeError
+from gammagmm._support.processes import run_alone
 from gammagmm.datasets import data_folder, load_benchmark
-from gammagmm.deadline import OutOfTimeError
-from gammagmm.detectors import FitSettings, fit_detectors
-from gammagmm.parameters import AUTO_FIT_ROWS
-from gammagmm.presets import PRESETS, is_superlinear, resolve_detectors
-from gammagmm.workers import run_alone
+from gammagmm.detectors.fit import FitSettings, fit_detectors
+from gammagmm.detectors.presets import PRESETS, is_superlinear, resolve_detectors
+from gammagmm.estimator.parameters import AUTO_FIT_ROWS
 
 OUT = Path(__file__).parent / "results" / "detectors.csv"
 COLUMNS = (

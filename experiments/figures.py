@@ -16,7 +16,7 @@ from experiments.calibrations import LEVELS, frequencies, subset_needed
 from experiments.results import OURS, Results, found_by
 from experiments.sharpened import inspection
 from experiments.tables import reliability
-from gammagmm.saving import posterior_of
+from gammagmm.posterior.storage import posterior_of
 
 # Okabe and Ito's colours: apart for the colour-blind.
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"

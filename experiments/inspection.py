@@ -9,10 +9,10 @@ import numpy as np
 
 from experiments import metrics
 from gammagmm import GammaGMM, GammaPosterior
-from gammagmm.asking import suggest_rows
-from gammagmm.beliefs import Belief, GammaPrior, prior_belief
-from gammagmm.curves import CurvePrior, rank_cells
-from gammagmm.labels import KnownRows, count_labels, labelled_posterior
+from gammagmm.inspection.beliefs import Belief, GammaPrior, prior_belief
+from gammagmm.inspection.curves import CurvePrior, rank_cells
+from gammagmm.inspection.labels import KnownRows, count_labels, labelled_posterior
+from gammagmm.inspection.suggestions import suggest_rows
 
 Result = dict[str, Any]
 Choose = Callable[[Belief, np.ndarray, int, np.random.Generator], np.ndarray]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gammagmm import GammaPosterior
-from gammagmm.betas import BetaMixture
-from gammagmm.threshold import cut_off, is_anomaly
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.decisions import cut_off, is_anomaly
 
 N_GRID = 1001
 BINS = np.linspace(0.0, 1.0, 11)

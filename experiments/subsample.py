@@ -20,10 +20,10 @@ from scipy.stats import spearmanr
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_benchmark
-from gammagmm.detectors import FitSettings, fit_detectors
+from gammagmm.detectors.fit import FitSettings, fit_detectors
+from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.errors import GammaGMMWarning
-from gammagmm.presets import resolve_detectors
-from gammagmm.scores import fit_scaler
+from gammagmm.mixture.score_space import fit_scaler
 
 OUT = Path(__file__).parent / "results" / "subsample.csv"
 DATASETS = ("Cardiotocography", "Waveform", "Wilt")

@@ -16,12 +16,12 @@ from experiments.plan import Trial
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import GammaGMMWarning
-from gammagmm.link import Constraints
-from gammagmm.runs import solved_posteriors
-from gammagmm.saving import posterior_of, posterior_to_data
-from gammagmm.scores import LOG_OFFSET, fit_scaler
-from gammagmm.sensitivity import DrawnRun, draw_runs, relink
-from gammagmm.threshold import anomaly_probability
+from gammagmm.mixture.score_space import LOG_OFFSET, fit_scaler
+from gammagmm.posterior.decisions import anomaly_probability
+from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.runs import solved_posteriors
+from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, relink
+from gammagmm.posterior.storage import posterior_of, posterior_to_data
 
 Result = dict[str, Any]
 BACKEND = os.environ.get("GAMMAGMM_BACKEND", "numpy")

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from gammagmm import documents
-from gammagmm.documents import write_document
+from gammagmm._support.documents import write_document
 
 RESULTS = Path(__file__).parent / "results" / "kills.json"
 Writer = Callable[[Path], None]  # replaces the file
@@ -43,7 +43,7 @@ def fitted(seed: int) -> tuple[Any, Any]:
     """A small fit, and what a report says of it."""
     from gammagmm import GammaGMM
     from gammagmm.datasets import make_contaminated
-    from gammagmm.findings import find
+    from gammagmm.report.findings import find
 
     X = make_contaminated(300, 4, 0.05, "clustered", random_state=2).X
     estimator = GammaGMM(["KNN", "LOF"], n_runs=1, random_state=seed, n_jobs=1).fit(X)
@@ -51,14 +51,14 @@ def fitted(seed: int) -> tuple[Any, Any]:
 
 
 def write_labels(seed: int, path: Path) -> None:
-    from gammagmm.origin import Origin
-    from gammagmm.outputs import labels_csv
+    from gammagmm.cli.output import labels_csv
+    from gammagmm.report.origin import Origin
 
     write_document(labels_csv(fitted(seed)[0], Origin()), path, overwrite=True)
 
 
 def write_report(seed: int, path: Path) -> None:
-    from gammagmm.report import render
+    from gammagmm.report.page import render
 
     write_document(render(fitted(seed)[1]), path, overwrite=True)
 
@@ -68,7 +68,7 @@ def write_posterior(seed: int, path: Path) -> None:
 
 
 def write_picture(seed: int, path: Path) -> None:
-    from gammagmm.plots import save_picture
+    from gammagmm.report.plots import save_picture
 
     save_picture(fitted(seed)[0].posterior_, path, overwrite=True)
 

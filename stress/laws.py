@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import DetectorError, GammaGMMWarning
-from gammagmm.posterior import GammaPosterior
+from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = ["CAUSES", "LawError", "Outcome", "attempt", "check_fitted", "check_posterior"]
 

@@ -4,7 +4,7 @@
 
 Every input is made from the seed and its number. What is tried is added up in
 stress/results/readers.json; an input that shows a fault is made smaller and kept in tests/corpus,
-which tests/test_hostile_files.py replays.
+which tests/readers/test_hostile_files.py replays.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gammagmm.documents import write_document
+from gammagmm._support.documents import write_document
 from stress.reading_laws import SUFFIXES, Outcome, made, work
 from stress.seeds import CORPUS, MAKERS
 

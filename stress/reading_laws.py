@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from gammagmm.cli.sheet import read_sheet
 from gammagmm.datasets import read_dami_arff, read_npz
 from gammagmm.errors import MissingExtraError, SavedFileError, TableError
-from gammagmm.posterior import GammaPosterior
-from gammagmm.preparing import Choices, prepare
-from gammagmm.sheets import read_sheet
-from gammagmm.summary import FitSummary
-from gammagmm.tables import read_raw
+from gammagmm.estimator.summary import FitSummary
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.readers.prepare import Choices, prepare
+from gammagmm.readers.registry import read_raw
 from stress.mutations import make_input
 from stress.seeds import CANARY, MAKERS, ORIGIN, TABLE
 

@@ -17,11 +17,11 @@ import pyarrow.feather
 import pyarrow.parquet
 import scipy.io
 
-from gammagmm.betas import BetaMixture
-from gammagmm.origin import Origin
-from gammagmm.posterior import GammaPosterior
-from gammagmm.saving import posterior_to_data, posterior_to_text
-from gammagmm.sheets import Sheet, fill_sheet
+from gammagmm.cli.sheet import Sheet, fill_sheet
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.storage import posterior_to_data, posterior_to_text
+from gammagmm.report.origin import Origin
 
 CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus"
 CANARY = "canary-of-a-pickle"

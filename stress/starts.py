@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.backends import NumpyRows, Rows
-from gammagmm.draws import average_conditionals
-from gammagmm.link import Constraints, Link, solve_link
-from gammagmm.mixture import Mixture, ascend
-from gammagmm.ordering import Components, order_components
-from gammagmm.posterior import GammaPosterior, run_posterior
-from gammagmm.prior import MixturePrior
-from gammagmm.scores import fit_scaler
-from gammagmm.statistics import Statistics, add_blocks, start_statistics, summarise
+from gammagmm.mixture.fit import Mixture, ascend
+from gammagmm.mixture.prior import MixturePrior
+from gammagmm.mixture.rows import NumpyRows, Rows
+from gammagmm.mixture.score_space import fit_scaler
+from gammagmm.mixture.statistics import Statistics, add_blocks, start_statistics, summarise
+from gammagmm.posterior.components import Components, order_components
+from gammagmm.posterior.draws import average_conditionals
+from gammagmm.posterior.gamma_posterior import GammaPosterior, run_posterior
+from gammagmm.posterior.link import Constraints, Link, solve_link
 
 __all__ = ["Blocks", "Steps", "follow", "grouped_scores", "numbers", "rank_labels", "space_of"]
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gammagmm.datasets import data_folder
-from gammagmm.ordering import Components, expected_anomalousness
-from gammagmm.scores import fit_scaler
+from gammagmm.mixture.score_space import fit_scaler
+from gammagmm.posterior.components import Components, expected_anomalousness
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def main() -> None:
     """Fit the demo, open its report, and take both pictures."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.html"
-        command = [sys.executable, "-m", "gammagmm.cli", "demo", "--report", str(report)]
+        command = [sys.executable, "-m", "gammagmm.cli.main", "demo", "--report", str(report)]
         subprocess.run(command, check=True)
         driver = start_chromium(Path(folder) / "profile")
         try:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from gammagmm import GammaGMM
-from gammagmm.plots import plot_steps
+from gammagmm.report.plots import plot_steps
 
 
 def toy_data() -> np.ndarray:

@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gammagmm.contamination import Contamination
-    from gammagmm.estimator import GammaGMM
-    from gammagmm.posterior import GammaPosterior
-    from gammagmm.shortcut import estimate_contamination
-    from gammagmm.thresholder import GammaThreshold
+    from gammagmm.estimator.gamma_gmm import GammaGMM
+    from gammagmm.estimator.shortcut import estimate_contamination
+    from gammagmm.estimator.thresholder import GammaThreshold
+    from gammagmm.posterior.contamination import Contamination
+    from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = [
     "Contamination",
@@ -19,11 +19,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Contamination": "contamination",
-    "GammaGMM": "estimator",
-    "GammaPosterior": "posterior",
-    "GammaThreshold": "thresholder",
-    "estimate_contamination": "shortcut",
+    "Contamination": "posterior.contamination",
+    "GammaGMM": "estimator.gamma_gmm",
+    "GammaPosterior": "posterior.gamma_posterior",
+    "GammaThreshold": "estimator.thresholder",
+    "estimate_contamination": "estimator.shortcut",
 }
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.arrays import read_archive
 from gammagmm.errors import TableError
-from gammagmm.raw import shown
-from gammagmm.sources import Source, refusing
+from gammagmm.readers.arrays import read_archive
+from gammagmm.readers.raw_table import shown
+from gammagmm.readers.source import Source, refusing
 from gammagmm.synthetic import Dataset, make_contaminated, numbered_names
 
 __all__ = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gammagmm.convergence import MixtureConvergenceWarning
+    from gammagmm.mixture.convergence import MixtureConvergenceWarning
 
 __all__ = [
     "ClusterError",
@@ -126,7 +126,7 @@ class SavedFileError(ValueError):
 
     Examples
     --------
-    >>> from gammagmm.saving import posterior_from_text
+    >>> from gammagmm.posterior.storage import posterior_from_text
     >>> try:
     ...     posterior_from_text("{}")
     ... except SavedFileError as error:
@@ -230,7 +230,7 @@ def __getattr__(name: str) -> Any:
     The command line refuses a bad file without loading scikit-learn, which takes seconds.
     """
     if name == "MixtureConvergenceWarning":
-        from gammagmm.convergence import MixtureConvergenceWarning
+        from gammagmm.mixture.convergence import MixtureConvergenceWarning
 
         return MixtureConvergenceWarning
     raise AttributeError(f"module 'gammagmm.errors' has no attribute {name!r}")

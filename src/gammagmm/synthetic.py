@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._checks import as_generator, check_count
+from gammagmm._support.checks import as_generator, check_count
 
 __all__ = ["Dataset", "make_contaminated", "numbered_names"]
 

@@ -14,8 +14,8 @@ from selenium.webdriver.chrome.service import Service
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
-from gammagmm.findings import Origin
-from gammagmm.report import write_report
+from gammagmm.report.findings import Origin
+from gammagmm.report.page import write_report
 
 SCRIPT_NAME = "<script>alert(1)</script>"
 IMAGE_NAME = "<img src=x onerror=alert(1)>"

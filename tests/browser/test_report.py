@@ -16,11 +16,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from gammagmm.cli.sheet import read_sheet
 from gammagmm.datasets import load_demo
-from gammagmm.findings import MISS_COSTS, N_STEPS
-from gammagmm.origin import Origin
-from gammagmm.sheets import read_sheet
-from gammagmm.threshold import anomaly_probability
+from gammagmm.posterior.decisions import anomaly_probability
+from gammagmm.report.findings import MISS_COSTS, N_STEPS
+from gammagmm.report.origin import Origin
 from tests.browser.conftest import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
 
 pytestmark = pytest.mark.browser

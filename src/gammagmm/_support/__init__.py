@@ -1,0 +1,1 @@
+"""What every room uses and no room owns: checks, processes, progress, files, text."""

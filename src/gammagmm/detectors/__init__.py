@@ -1,0 +1,1 @@
+"""Rows -> raw anomaly scores, one column for each detector."""

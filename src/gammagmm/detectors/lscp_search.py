@@ -1,0 +1,284 @@
+"""The inner loops of LSCP, compiled: nearest rows in subspaces, and the detectors fit for them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import KDTree
+
+from gammagmm._support.compiled import compiled
+
+__all__ = ["Ensemble", "Tree", "local_scores", "nearest_rows", "plant_tree"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+# Squared distances and numbers of the nearest rows so far, as a heap: the farthest comes first.
+# Behind the distances stands minus infinity, so that whoever has a left child has a right one.
+Heap: TypeAlias = tuple[FloatArray, IntArray]
+# Nodes that a search has put off, and the squared distances to their boxes.
+Stack: TypeAlias = tuple[IntArray, FloatArray]
+
+# Places in a leaf come in multiples of this, for vector instructions without a remainder.
+_LANES = 16
+# A search puts off one node on each level of the tree, and no tree has that many.
+_MAX_LEVELS = 64
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+class Tree(NamedTuple):
+    """A k-d tree: nodes 2 i + 1 and 2 i + 2 are the halves of node i, the last nodes the leaves."""
+
+    points: FloatArray  # (n_leaves, d, n_places) rows in each leaf; infinite in places left over
+    rows: IntArray  # (n_leaves, n_places) their row numbers
+    bounds: FloatArray  # (n_nodes, 2, d) least and greatest value of each feature
+
+
+class Ensemble(NamedTuple):
+    """What LSCP keeps of M detectors and n training rows."""
+
+    labels: FloatArray  # (n,) pseudo ground truth
+    scores: FloatArray  # (n, M) standardised training scores
+    tree_of: IntArray  # (n_subspaces,) which tree belongs to each subspace
+    threshold: int  # rows of a region are among the nearest in more subspaces than this
+    n_bins: int
+    n_selected: int
+
+
+def plant_tree(X: NDArray[Any]) -> Tree:
+    """Tree over the rows X (n, d), as scikit-learn builds it."""
+    data, order, nodes, bounds = KDTree(X).get_arrays()
+    leaves = nodes[len(nodes) // 2 :]
+    sizes = leaves["idx_end"] - leaves["idx_start"]
+    places = np.arange(-(-sizes.max() // _LANES) * _LANES)
+    is_used = places < sizes[:, None]
+    rows = np.where(is_used, order.take(leaves["idx_start"][:, None] + places, mode="clip"), 0)
+    points = np.where(is_used[:, :, None], data[rows], np.inf).transpose(0, 2, 1)
+    bounds = bounds.transpose(1, 0, 2)
+    return Tree(np.ascontiguousarray(points), rows, np.ascontiguousarray(bounds))
+
+
+@compiled()
+def nearest_rows(tree: Tree, queries: FloatArray, n_nearest: int) -> IntArray:
+    """Numbers (n_queries, n_nearest) of the tree's rows nearest to each query, nearest first.
+
+    The search is scikit-learn's, step by step, so that it finds the same ones of several rows at
+    the same distance. It takes less time: scikit-learn squares by pow(), and here the distances
+    to the rows of a leaf are worked out side by side.
+    """
+    found = np.zeros((len(queries), n_nearest), np.int64)  # row 0 where distances overflow
+    squares = np.full(n_nearest + 1, -np.inf)
+    stack = np.empty(_MAX_LEVELS, np.int64), np.empty(_MAX_LEVELS)
+    for i in range(len(queries)):
+        squares[:n_nearest] = np.inf
+        heap = squares, found[i]
+        _search(tree, queries[i], heap, stack)
+        _sort(heap)
+    return found
+
+
+@compiled()
+def _search(tree: Tree, query: FloatArray, heap: Heap, stack: Stack) -> None:
+    """Fill the heap with the rows nearest to the query."""
+    nodes, bounds = stack
+    in_leaf = np.empty(tree.rows.shape[1])
+    nodes[0], bounds[0] = 0, 0.0
+    n_waiting = 1
+    while n_waiting > 0:
+        n_waiting -= 1
+        node = nodes[n_waiting]
+        if bounds[n_waiting] > heap[0][0]:
+            continue
+        leaf = node - (len(tree.rows) - 1)
+        if leaf >= 0:
+            _fill_squares(tree.points[leaf], query, in_leaf)
+            _offer(heap, in_leaf, tree.rows[leaf])
+            continue
+        left = 2 * node + 1
+        at_left, at_right = _box_squares(tree.bounds, left, query)
+        near = left if at_left <= at_right else left + 1
+        nodes[n_waiting], bounds[n_waiting] = 2 * left + 1 - near, max(at_left, at_right)
+        nodes[n_waiting + 1], bounds[n_waiting + 1] = near, min(at_left, at_right)
+        n_waiting += 2
+
+
+@compiled()
+def _box_squares(bounds: FloatArray, left: int, query: FloatArray) -> tuple[float, float]:
+    """Squared distances from the query to the boxes of node `left` and of the node after it."""
+    at_left, at_right = 0.0, 0.0
+    for j in range(len(query)):
+        value = query[j]
+        gap = max(max(bounds[left, 0, j] - value, value - bounds[left, 1, j]), 0.0)
+        at_left += gap * gap
+        gap = max(max(bounds[left + 1, 0, j] - value, value - bounds[left + 1, 1, j]), 0.0)
+        at_right += gap * gap
+    return at_left, at_right
+
+
+@compiled()
+def _fill_squares(points: FloatArray, query: FloatArray, squares: FloatArray) -> None:
+    """Write the squared distances from the query to the points (d, n_places) to `squares`."""
+    squares[:] = 0.0
+    for j in range(len(query)):
+        value, feature = query[j], points[j]
+        for i in range(len(squares)):
+            gap = value - feature[i]
+            squares[i] += gap * gap
+
+
+@compiled()
+def _offer(heap: Heap, squares: FloatArray, rows: IntArray) -> None:
+    """Put each row that is nearer than the farthest in the heap in the place of that one."""
+    kept_squares, kept_rows = heap
+    for i in range(len(squares)):
+        if squares[i] >= kept_squares[0]:
+            continue
+        hole, child = 0, 1
+        while child < len(kept_rows):
+            child += int(kept_squares[child + 1] > kept_squares[child])
+            if kept_squares[child] <= squares[i]:
+                break
+            kept_squares[hole], kept_rows[hole] = kept_squares[child], kept_rows[child]
+            hole, child = child, 2 * child + 1
+        kept_squares[hole], kept_rows[hole] = squares[i], rows[i]
+
+
+@compiled()
+def _sort(heap: Heap) -> None:
+    """Put the nearest first."""
+    squares, rows = heap
+    for i in range(1, len(rows)):
+        square, row, hole = squares[i], rows[i], i
+        while hole > 0 and squares[hole - 1] > square:
+            squares[hole], rows[hole] = squares[hole - 1], rows[hole - 1]
+            hole -= 1
+        squares[hole], rows[hole] = square, row
+
+
+@compiled()
+def local_scores(ensemble: Ensemble, nearest: IntArray, scores: FloatArray) -> FloatArray:
+    """LSCP's scores (n_rows,) of rows whose nearest rows and standardised scores are given.
+
+    `nearest` has the shape (n_trees, n_rows, n_nearest), `scores` (n_rows, M). A row whose region
+    would hold fewer than two rows gets NaN.
+    """
+    n_seen = len(ensemble.tree_of) * nearest.shape[2]
+    seen = np.empty(n_seen, np.int64)
+    counts = np.zeros(len(ensemble.labels), np.int64)
+    truth, own = np.empty(n_seen), np.empty(n_seen)
+    correlations = np.empty(scores.shape[1])
+    result = np.full(len(scores), np.nan)
+    for i in range(len(scores)):
+        size = _fill_region(ensemble, nearest[:, i], counts, seen)
+        if size > 0:
+            _correlate(ensemble, seen[:size], (truth[:size], own[:size]), correlations)
+            result[i] = _competent_mean(ensemble, correlations, scores[i])
+    return result
+
+
+@compiled()
+def _fill_region(ensemble: Ensemble, nearest: IntArray, counts: IntArray, seen: IntArray) -> int:
+    """Size of the region, whose rows are written to `seen`; 0 where there is none.
+
+    The threshold falls until two rows pass it, but not below 1. `counts` (n,) is zero before and
+    after.
+    """
+    n_seen, size, first, second = 0, 0, 0, 0
+    for tree in ensemble.tree_of:
+        for row in nearest[tree]:
+            if counts[row] == 0:
+                seen[n_seen] = row
+                n_seen += 1
+            counts[row] += 1
+    for row in seen[:n_seen]:
+        if counts[row] > second:
+            first, second = max(first, counts[row]), min(first, counts[row])
+    threshold = min(ensemble.threshold, second - 1)
+    for row in seen[:n_seen]:
+        if counts[row] > threshold:
+            seen[size] = row
+            size += 1
+        counts[row] = 0
+    return size if threshold >= min(ensemble.threshold, 1) else 0
+
+
+@compiled()
+def _correlate(
+    ensemble: Ensemble,
+    region: IntArray,
+    vectors: tuple[FloatArray, FloatArray],
+    correlations: FloatArray,
+) -> None:
+    """Write each detector's correlation with the pseudo labels in the region, 0 if undefined."""
+    truth, own = vectors
+    for i in range(len(region)):
+        truth[i] = ensemble.labels[region[i]]
+    is_defined = _standardise(truth)
+    for m in range(len(correlations)):
+        for i in range(len(region)):
+            own[i] = ensemble.scores[region[i], m]
+        correlations[m] = 0.0
+        if _standardise(own) and is_defined:
+            for i in range(len(region)):
+                correlations[m] += truth[i] * own[i]
+            correlations[m] = min(max(correlations[m], -1.0), 1.0)
+        if len(region) == 2:
+            correlations[m] = np.rint(correlations[m])
+
+
+@compiled()
+def _standardise(values: FloatArray) -> bool:
+    """Whether the values differ; if so they are centred and scaled to length 1, in place."""
+    total, top, square = 0.0, 0.0, 0.0
+    n_equal = 0
+    for value in values:
+        total += value
+        n_equal += value == values[0]
+    if n_equal == len(values):
+        return False
+    for i in range(len(values)):
+        values[i] -= total / len(values)
+        top = max(top, abs(values[i]))
+    for value in values:
+        square += (value / top) * (value / top)
+    for i in range(len(values)):
+        values[i] /= top * math.sqrt(square)
+    return square > 0.0  # NaN is not
+
+
+@compiled()
+def _competent_mean(ensemble: Ensemble, correlations: FloatArray, scores: FloatArray) -> float:
+    """Mean score of the detectors in the fullest bins of the histogram of the correlations."""
+    first, last = np.min(correlations), np.max(correlations)
+    # Of detectors that correlate alike, all are taken. Where they differ by rounding alone, PyOD
+    # fails: NumPy can make no bins of that width.
+    if last - first < ensemble.n_bins * _EPSILON:
+        return float(np.mean(scores))
+    edges = np.arange(ensemble.n_bins + 1) * ((last - first) / ensemble.n_bins) + first
+    edges[ensemble.n_bins] = last
+    counts = _bin_counts(correlations, edges)
+    least = np.sort(counts)[len(counts) - ensemble.n_selected]
+    total, n_competent = 0.0, 0
+    for b in range(len(counts)):
+        for m in range(len(scores)):
+            if counts[b] >= least and edges[b] <= correlations[m] <= edges[b + 1]:
+                total += scores[m]
+                n_competent += 1
+    return total / n_competent
+
+
+@compiled()
+def _bin_counts(values: FloatArray, edges: FloatArray) -> IntArray:
+    """Number of values in each bin, as np.histogram counts them."""
+    n_bins = len(edges) - 1
+    counts = np.zeros(n_bins, np.int64)
+    for value in values:
+        b = min(int((value - edges[0]) / (edges[n_bins] - edges[0]) * n_bins), n_bins - 1)
+        if value < edges[b]:
+            b -= 1
+        elif b < n_bins - 1 and value >= edges[b + 1]:
+            b += 1
+        counts[b] += 1
+    return counts

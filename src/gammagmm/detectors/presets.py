@@ -1,0 +1,241 @@
+"""Presets, names and users' objects -> fresh detectors that fit the size of the data."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import chain, count
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.base import OutlierMixin, clone
+
+from gammagmm.errors import MissingExtraError, Note
+
+__all__ = [
+    "MIN_ROWS",
+    "NAMES",
+    "PRESETS",
+    "cost_rank",
+    "detector_parts",
+    "is_superlinear",
+    "resolve_detectors",
+    "scores_batches",
+    "uses_torch",
+]
+
+Detectors: TypeAlias = str | Sequence[Any] | Mapping[str, Any]
+
+PYOD = {
+    "KNN": "knn",
+    "IForest": "iforest",
+    "LOF": "lof",
+    "LODA": "loda",
+    "PCA": "pca",
+}
+"""Detectors that are PyOD's own, by name: their modules in pyod.models."""
+
+OURS = {
+    "OCSVM": ("pyod_subclasses", "pyod.models.ocsvm.OCSVM"),
+    "LSCP": ("pyod_subclasses", "pyod.models.lscp.LSCP"),
+    "HBOS": ("pyod_subclasses", "pyod.models.hbos.HBOS"),
+    "COPOD": ("pyod_subclasses", "pyod.models.copod.COPOD"),
+    "ECOD": ("pyod_subclasses", "pyod.models.ecod.ECOD"),
+    "AE": ("autoencoders", "pyod.models.auto_encoder.AutoEncoder"),
+    "VAE": ("autoencoders", "pyod.models.vae.VAE"),
+}
+"""Our subclasses of PyOD's, by name: their modules here, and the classes they stand in for."""
+
+PRESETS = {
+    "classic": ("KNN", "IForest", "LOF", "OCSVM", "LSCP", "HBOS", "LODA", "COPOD"),
+    "paper": ("KNN", "IForest", "LOF", "OCSVM", "LSCP", "HBOS", "LODA", "COPOD", "AE", "VAE"),
+    "fast": ("IForest", "HBOS", "LODA", "COPOD", "ECOD", "PCA"),
+}
+NAMES = (*PRESETS["paper"], "ECOD", "PCA")
+LSCP_NEIGHBORS = (10, 20, 30, 40)
+MIN_ROWS = 10
+
+LONGEST_FIRST = ("VAE", "LSCP", "OCSVM", "AE", "KNN", "LOF", "IForest", "LODA", "HBOS", "ECOD")
+SUPERLINEAR = {
+    *("KNN", "LOF", "LSCP", "OCSVM", "LocalOutlierFactor", "OneClassSVM"),
+    *("ABOD", "COF", "FeatureBagging", "HDBSCAN", "KDE", "KPCA", "LMDD", "LOCI", "LUNAR"),
+    *("QMCD", "ROD", "RGraph", "SOD", "SOS"),
+}
+"""Class names of detectors whose time or memory grows faster than the rows."""
+
+BATCHES = {"COF", "LMDD", "LOCI", "ROD", "RGraph", "SOD", "SOS"}
+"""Class names of PyOD's detectors that score any rows by themselves, whatever the fit was on."""
+
+
+def resolve_detectors(
+    detectors: Detectors, n_rows: int, max_fit_rows: int | None = None
+) -> tuple[dict[str, Any], list[Note]]:
+    """Fresh unfitted detectors by name, and a note for each thing that had to change.
+
+    Takes a preset, or names, PyOD detectors and scikit-learn outlier detectors in a list or as
+    the values of a dict. Sizes that need more rows than there are get lowered, on our own copies;
+    of `n_rows` rows a detector of superlinear cost will see `max_fit_rows` at most.
+
+    >>> detectors, notes = resolve_detectors(["KNN", "LOF"], n_rows=12)
+    >>> list(detectors), notes[0].message
+    (['KNN', 'LOF'], 'n_neighbors lowered from 20 to 11: it is fitted on 12 rows')
+    """
+    choices = _name_choices(detectors)
+    if n_rows < MIN_ROWS and any(isinstance(choice, str) for choice in choices.values()):
+        raise ValueError(f"X has {n_rows} rows; the detectors need at least {MIN_ROWS}.")
+    made = {name: _make(choice) for name, choice in choices.items()}
+    notes = []
+    for name, detector in made.items():
+        n_fit = min(n_rows, max_fit_rows or n_rows) if is_superlinear(detector) else n_rows
+        if n_fit < n_rows:
+            told = f"fitted on {n_fit} random rows of {n_rows}; the others are scored as new rows"
+            notes.append(Note("detectors", name, told))
+        notes.extend(_adapt(name, detector, n_fit))
+    return made, notes
+
+
+def is_superlinear(detector: Any) -> bool:
+    """Whether the detector, or one inside it, is known to cost more than linear time."""
+    classes = chain.from_iterable(type(part).__mro__ for part in detector_parts(detector))
+    return any(cls.__name__ in SUPERLINEAR for cls in classes)
+
+
+def scores_batches(detector: Any) -> bool:
+    """Whether the detector's scores of new rows come from their batch, not from its fit."""
+    return any(cls.__name__ in BATCHES for cls in type(detector).__mro__)
+
+
+def cost_rank(detector: Any) -> int:
+    """Place in the order in which detectors are started: the longest, and unknown ones, first."""
+    name = type(detector).__name__
+    if name in LONGEST_FIRST:
+        return LONGEST_FIRST.index(name)
+    return len(LONGEST_FIRST) if name in NAMES else -1
+
+
+def uses_torch(detector: Any) -> bool:
+    """Whether a part of the detector was written with PyTorch, whose random state is global."""
+    modules = {cls.__module__ for part in detector_parts(detector) for cls in type(part).__mro__}
+    return any(
+        getattr(value, "__name__", "").split(".")[0] == "torch"
+        for name in modules & sys.modules.keys()
+        for value in vars(sys.modules[name]).values()
+        if inspect.ismodule(value)
+    )
+
+
+def detector_parts(value: Any) -> Iterator[Any]:
+    """Walk over a detector and the estimators in its parameters, such as LSCP's detectors."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from detector_parts(item)
+    elif hasattr(value, "fit") and not isinstance(value, type):
+        yield value
+        for name in inspect.signature(type(value)).parameters:
+            yield from detector_parts(getattr(value, name, None))
+
+
+def _name_choices(detectors: Any) -> dict[str, Any]:
+    """Each detector asked for, a known name or an object that looks right, under its own name."""
+    if isinstance(detectors, str):
+        if detectors not in PRESETS:
+            presets = f"detectors={detectors!r} is not a preset; presets: {', '.join(PRESETS)}. "
+            raise ValueError(presets + f"Or pass a list; known names: {', '.join(NAMES)}.")
+        detectors = PRESETS[detectors]
+    if not isinstance(detectors, Sequence | Mapping):
+        expected = "detectors must be a preset, or a list or dict of detectors"
+        raise TypeError(f"{expected}, got {detectors!r}. Put a single detector into a list.")
+    if not detectors:
+        raise ValueError(f"detectors must hold at least one detector, got {detectors!r}.")
+    choices = detectors if isinstance(detectors, Mapping) else _named_by_class(detectors)
+    for name, choice in choices.items():
+        _check_choice(name, choice)
+    return dict(choices)
+
+
+def _named_by_class(detectors: Sequence[Any]) -> dict[str, Any]:
+    """Detectors by name or class name; one that comes again gets the suffix _2, _3, ..."""
+    named: dict[str, Any] = {}
+    for choice in detectors:
+        base = choice if isinstance(choice, str) else type(choice).__name__
+        names = chain([base], (f"{base}_{number}" for number in count(2)))
+        named[next(name for name in names if name not in named)] = choice
+    return named
+
+
+def _check_choice(name: Any, choice: Any) -> None:
+    """Refuse what is neither a known name nor an object that looks like a detector."""
+    if not isinstance(name, str):
+        raise TypeError(f"detectors must have names as keys, got the key {name!r}.")
+    can_score = hasattr(choice, "decision_function") or isinstance(choice, OutlierMixin)
+    if isinstance(choice, str):
+        if choice not in NAMES:
+            raise ValueError(f"detectors: unknown name {choice!r}; known: {', '.join(NAMES)}.")
+    elif isinstance(choice, type) or not (hasattr(choice, "fit") and can_score):
+        expected = "names, or objects that are PyOD detectors or scikit-learn outlier detectors"
+        raise TypeError(f"detectors must be {expected}, got {choice!r} for {name!r}.")
+
+
+def _make(choice: Any) -> Any:
+    """Unfitted copy of the user's detector, or the one of that name at PyOD's defaults."""
+    if not isinstance(choice, str):
+        return _unfitted(choice)
+    if choice in PYOD:
+        return getattr(import_module(f"pyod.models.{PYOD[choice]}"), choice)()
+    if choice != "LSCP":
+        return _our_class(choice)()
+    lof = import_module("pyod.models.lof").LOF
+    lofs = [lof(n_neighbors=k) for k in LSCP_NEIGHBORS]
+    return _our_class(choice)(lofs, n_bins=len(lofs))
+
+
+def _our_class(name: str) -> Any:
+    """Our subclass of PyOD's detector `name`."""
+    module = OURS[name][0]
+    missing = [extra for extra in ("torch", "tqdm") if find_spec(extra) is None]
+    if module == "autoencoders" and missing:
+        needed = f"The detector {name} needs {' and '.join(missing)}, which is not installed"
+        raise MissingExtraError(f"{needed}: pip install 'gammagmm[deep]'.")
+    return getattr(import_module(f"gammagmm.detectors.{module}"), name)
+
+
+def _unfitted(value: Any) -> Any:
+    """Unfitted copy of a detector, as scikit-learn's `clone` makes it; ours for PyOD's own."""
+    from pyod.models.base import BaseDetector
+
+    if isinstance(value, list | tuple):
+        return type(value)(_unfitted(item) for item in value)
+    if not isinstance(value, BaseDetector):
+        return clone(value, safe=False)
+    replaced = f"{type(value).__module__}.{type(value).__qualname__}"
+    ours = next((name for name, (_, of) in OURS.items() if of == replaced), None)
+    # PyOD's get_params, which `clone` calls, edits the warning filters of the whole process;
+    # its networks set every random seed of the process when they are made.
+    parameters = inspect.signature(type(value)).parameters.values()
+    is_plain = all(p.kind is not p.VAR_KEYWORD and hasattr(value, p.name) for p in parameters)
+    if not is_plain or (ours is None and uses_torch(value)):
+        return copy.deepcopy(value)
+    make = type(value) if ours is None else _our_class(ours)
+    return make(**{p.name: _unfitted(getattr(value, p.name)) for p in parameters})
+
+
+def _adapt(name: str, detector: Any, n_rows: int) -> Iterator[Note]:
+    """Lower sizes that need more rows than there are, and let new rows be scored."""
+    # LSCP scores its training rows anew, so that each counts itself among its neighbours.
+    n_others = n_rows - 2 if hasattr(detector, "detector_list") else n_rows - 1
+    limits = {"n_neighbors": n_others, "local_region_size": n_rows, "batch_size": n_rows}
+    for part in detector_parts(detector):
+        has_bins = type(part).__name__ in ("HBOS", "LODA")  # LSCP's bins hold detectors
+        for parameter, largest in (limits | {"n_bins": n_rows} if has_bins else limits).items():
+            size = getattr(part, parameter, None)
+            if isinstance(size, int | np.integer) and size > largest:
+                setattr(part, parameter, largest)
+                lowered = f"{parameter} lowered from {size} to {largest}"
+                yield Note("detectors", name, f"{lowered}: it is fitted on {n_rows} rows")
+        if getattr(part, "novelty", None) is False:
+            part.novelty = True
+            yield Note("detectors", name, "novelty set to True, so that it can score new rows")

@@ -1,0 +1,296 @@
+"""PyOD's detectors with the same training scores, and with a frozen model behind new ones.
+
+The score of a new row depends on that row and the model alone; with LSCP, as far as those of its
+detectors do. Fitting changes no parameter and no state of the process, and it forgets an earlier
+fit.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pyod.models import copod, ecod, hbos, lscp, ocsvm
+from pyod.utils.utility import (
+    check_detector,
+    check_parameter,
+    generate_bagging_indices,
+    get_optimal_n_bins,
+    invert_order,
+    standardizer,
+)
+from sklearn.base import BaseEstimator
+from sklearn.svm import OneClassSVM
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from gammagmm.detectors.lscp_search import Ensemble, local_scores, nearest_rows, plant_tree
+
+__all__ = ["COPOD", "ECOD", "HBOS", "LSCP", "OCSVM"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Rows whose neighbours in all subspaces are in memory at a time.
+_BLOCK_ROWS = 2_000
+
+
+class _Frozen:
+    """What the detectors share."""
+
+    # PyOD's own edits the warning filters of the whole process.
+    get_params = BaseEstimator.get_params
+
+    def _check_training(self, X: Any, y: Any) -> NDArray[Any]:
+        """Training rows (n, d) as an array."""
+        X = check_array(X)
+        self._set_n_classes(y)  # type: ignore[attr-defined]
+        self.n_features_ = X.shape[1]
+        return X
+
+    def _check_new(self, X: Any) -> NDArray[Any]:
+        """New rows (n, d) as an array, with as many features as the training rows."""
+        check_is_fitted(self, ["decision_scores_", "threshold_", "labels_"])
+        X = check_array(X)
+        if X.shape[1] != self.n_features_:
+            raise ValueError(f"X has {X.shape[1]} features, expected {self.n_features_}.")
+        return X
+
+
+class LSCP(_Frozen, lscp.LSCP):
+    """PyOD's LSCP, compiled, with the subspaces drawn once.
+
+    PyOD draws other subspaces at every call. Here those of the fit stay, `subspaces_`, and with
+    them the trees of the training rows in each. The detectors in `detector_list` stay as they
+    are; the fitted ones are `detectors_`.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> LSCP:
+        """Fitted detector, on the rows X (n, d); y is ignored."""
+        X = self._check_training(X, y)
+        self._check_parameters(len(X))
+        self.X_train_norm_ = X
+        # One copy of both, which may share a generator.
+        self.detectors_, random_state = copy.deepcopy((self.detector_list, self.random_state))
+        for detector in self.detectors_:
+            detector.fit(X)
+        self.train_scores_ = np.column_stack([d.decision_scores_ for d in self.detectors_])
+        self.subspaces_ = self._draw_subspaces(random_state)
+        keys = [tuple(features.tolist()) for features in self.subspaces_]
+        self.trees_ = {key: plant_tree(X[:, list(key)]) for key in dict.fromkeys(keys)}
+        self._freeze(np.array([list(self.trees_).index(key) for key in keys]))
+        self.decision_scores_ = self._score(X)
+        self._process_decision_scores()
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores (n,) of the rows X (n, d), higher for more anomalous."""
+        return self._score(self._check_new(X))
+
+    def _check_parameters(self, n_rows: int) -> None:
+        """Refuse detectors and sizes that no region can be made with."""
+        if len(self.detector_list) < 2:
+            n_detectors = len(self.detector_list)
+            raise ValueError(f"detector_list needs 2 detectors or more, got {n_detectors}.")
+        for detector in self.detector_list:
+            check_detector(detector)
+        if not 1 <= self.local_region_size <= n_rows:
+            given = f"local_region_size={self.local_region_size}"
+            raise ValueError(f"{given} must lie between 1 and the number of rows, {n_rows}.")
+        n_bins = min(self.n_bins, len(self.detector_list))
+        if not 1 <= self.n_selected <= n_bins:
+            given = f"n_selected={self.n_selected}"
+            raise ValueError(f"{given} must lie between 1 and the number of bins, {n_bins}.")
+
+    def _draw_subspaces(self, random_state: Any) -> list[NDArray[np.intp]]:
+        """Features of each subspace, drawn as PyOD does for its training rows."""
+        n_features, n_draws = self.n_features_, self.local_region_iterations
+        greatest = min(self.local_max_features, 1.0)
+        least = self.local_min_features if n_features * self.local_min_features >= 1 else 1.0
+        if least == greatest:
+            return [np.arange(n_features)] * n_draws
+        sizes = int(n_features * least), int(n_features * greatest)
+        if sizes[0] >= sizes[1]:
+            given = f"local_max_features={self.local_max_features}"
+            raise ValueError(f"{given} is too small for subspaces of {n_features} features.")
+        # What NumPy shares with the whole process stays untouched.
+        rng = np.random.RandomState() if random_state is None else check_random_state(random_state)
+        return [generate_bagging_indices(rng, False, n_features, *sizes) for _ in range(n_draws)]
+
+    def _freeze(self, tree_of: NDArray[np.intp]) -> None:
+        """Keep what the scores of new rows need of the training scores."""
+        scores, self.scaler_ = standardizer(self.train_scores_, keep_scalar=True)
+        self.training_pseudo_label_ = scores.max(axis=1, keepdims=True)
+        self.n_nearest_ = self.local_region_size
+        self.ensemble_ = Ensemble(
+            self.training_pseudo_label_.ravel(),
+            np.ascontiguousarray(scores),
+            tree_of,
+            self.local_region_threshold,
+            min(self.n_bins, len(self.detectors_)),
+            self.n_selected,
+        )
+
+    def _score(self, X: NDArray[Any]) -> FloatArray:
+        """Scores (n,) of rows that have been checked."""
+        raw = np.column_stack([detector.decision_function(X) for detector in self.detectors_])
+        scores = np.ascontiguousarray(self.scaler_.transform(check_array(raw)))
+        result = np.empty(len(X))
+        for start in range(0, len(X), _BLOCK_ROWS):
+            block = slice(start, start + _BLOCK_ROWS)
+            result[block] = local_scores(self.ensemble_, self._nearest(X[block]), scores[block])
+        if np.isnan(result).any():
+            n_nearest = f"local_region_size={self.n_nearest_}"
+            row = f"row {int(np.isnan(result).argmax())} has no local region"
+            raise ValueError(f"{row}: no two rows come again among its nearest. Raise {n_nearest}.")
+        return result
+
+    def _nearest(self, X: NDArray[Any]) -> NDArray[np.int64]:
+        """Numbers (n_trees, n, n_nearest) of the training rows nearest to X in each subspace."""
+        queries = [np.array(X[:, key], dtype=np.float64, order="C") for key in self.trees_]
+        searches = zip(self.trees_.values(), queries, strict=True)
+        return np.stack([nearest_rows(*search, self.n_nearest_) for search in searches])
+
+
+class _TailDetector(_Frozen):
+    """COPOD and ECOD: minus log of the training rows' ECDF from either end, feature by feature."""
+
+    _both: Any  # what becomes of the two ends, where the skewness does not decide
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Fitted detector, on the rows X (n, d); y is ignored."""
+        self.X_train = X = self._check_training(X, y)
+        self.sorted_columns_ = np.sort(X.T, axis=1)
+        # What PyOD's column_ecdf gives to 1, 2, ..., n rows.
+        self.tails_ = -1 * np.log(np.linspace(1 / len(X), 1.0, len(X)))
+        self.skewness_ = np.sign(_skewness(X))
+        self.U_l, self.U_r, self.U_skew, self.O = self._dimensions(X)
+        self.decision_scores_ = self.O.sum(axis=1)
+        self._process_decision_scores()  # type: ignore[attr-defined]
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores (n,) of the rows X (n, d), higher for more anomalous.
+
+        Each value is ranked among the training rows, and counts as one of them where it would
+        come before the first or after the last.
+        """
+        scores: FloatArray = self._dimensions(self._check_new(X))[-1].sum(axis=1)
+        return scores
+
+    def _dimensions(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Left, right, skewness-corrected and final outlyingness (n, d) of each value."""
+        n_below, n_above = np.empty(X.shape, dtype=np.intp), np.empty(X.shape, dtype=np.intp)
+        for j, column in enumerate(self.sorted_columns_):
+            order = np.argsort(X[:, j])
+            values = X[order, j]  # searching is several times faster for sorted values
+            n_below[order, j] = np.searchsorted(column, values, side="right")
+            n_above[order, j] = len(column) - np.searchsorted(column, values, side="left")
+        left = self.tails_[np.maximum(n_below, 1) - 1]
+        right = self.tails_[np.maximum(n_above, 1) - 1]
+        skewness = self.skewness_
+        corrected = left * -1 * np.sign(skewness - 1) + right * np.sign(skewness + 1)
+        return left, right, corrected, np.maximum(corrected, self._both(left, right))
+
+
+def _skewness(X: NDArray[Any]) -> NDArray[Any]:
+    """Skewness (d,) of each column by SciPy's arithmetic, 0 for a constant one.
+
+    SciPy warns of constant columns. The scores depend on the sign alone, which rounding decides
+    for a symmetric column.
+    """
+    mean = X.mean(axis=0)
+    centred = X - mean
+    second = (centred**2).mean(axis=0)
+    third = (centred**2 * centred).mean(axis=0)
+    with np.errstate(all="ignore"):
+        is_constant = second <= (np.finfo(second.dtype).eps * mean) ** 2
+        return np.nan_to_num(np.where(is_constant, 0.0, third / second**1.5))
+
+
+class COPOD(_TailDetector, copod.COPOD):
+    """PyOD's COPOD, with new rows ranked among the training rows; `n_jobs` has no effect.
+
+    Examples
+    --------
+    >>> copod = COPOD().fit([[0.0], [1.0], [2.0], [9.0]])
+    >>> copod.decision_function([[0.5], [9.0], [99.0]]).round(2).tolist()
+    [0.84, 1.39, 1.39]
+    """
+
+    @staticmethod
+    def _both(left: FloatArray, right: FloatArray) -> FloatArray:
+        return np.add(left, right) / 2
+
+
+class ECOD(_TailDetector, ecod.ECOD):
+    """PyOD's ECOD, with new rows ranked among the training rows; `n_jobs` has no effect.
+
+    Examples
+    --------
+    >>> ecod = ECOD().fit([[0.0], [1.0], [2.0], [9.0]])
+    >>> ecod.decision_function([[0.5], [9.0], [99.0]]).round(2).tolist()
+    [1.39, 1.39, 1.39]
+    """
+
+    @staticmethod
+    def _both(left: FloatArray, right: FloatArray) -> FloatArray:
+        return np.maximum(left, right)
+
+
+class OCSVM(_Frozen, ocsvm.OCSVM):
+    """PyOD's OCSVM, without its draw from NumPy's global generator."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> OCSVM:
+        """Fitted detector, on the rows X (n, d); y is ignored."""
+        X = self._check_training(X, y)
+        names = inspect.signature(OneClassSVM).parameters
+        self.detector_ = OneClassSVM(**{name: getattr(self, name) for name in names})
+        # Left unset, scikit-learn draws it from the global generator. libsvm reads it to split
+        # rows for probability estimates only, which a one-class SVM has none of.
+        self.detector_.random_state = 0
+        self.detector_.fit(X=X, y=y, sample_weight=sample_weight, **params)
+        self.decision_scores_ = invert_order(self.detector_.decision_function(X))
+        self._process_decision_scores()
+        return self
+
+
+class HBOS(_Frozen, hbos.HBOS):
+    """PyOD's HBOS, without a function to compile in every process."""
+
+    def fit(self, X: Any, y: Any = None) -> HBOS:
+        """Fitted detector, on the rows X (n, d); y is ignored."""
+        X = self._check_training(X, y)
+        is_auto = isinstance(self.n_bins, str) and self.n_bins.lower() == "auto"
+        if not is_auto:
+            check_parameter(self.n_bins, low=2, high=np.inf)
+        sizes = [get_optimal_n_bins(x) if is_auto else self.n_bins for x in X.T]
+        bins = zip(X.T, sizes, strict=True)
+        heights, edges = zip(*(np.histogram(x, n, density=True) for x, n in bins), strict=True)
+        # PyOD's compiled logarithm is the C library's, which NumPy's does not equal to the bit.
+        log2 = np.log2 if is_auto else np.vectorize(math.log2, otypes=[np.float64])
+        self.bin_scores_ = [log2(height + self.alpha) for height in heights]
+        self.hist_ = list(heights) if is_auto else np.column_stack(heights)
+        self.bin_edges_ = list(edges) if is_auto else np.column_stack(edges).astype(np.float64)
+        self.decision_scores_ = self._score(X)
+        self._process_decision_scores()
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores (n,) of the rows X (n, d), higher for more anomalous."""
+        return self._score(self._check_new(X))
+
+    def _score(self, X: NDArray[Any]) -> FloatArray:
+        """Scores (n,) of rows that have been checked."""
+        scores = np.empty(X.shape)
+        all_edges = self.bin_edges_ if isinstance(self.bin_edges_, list) else self.bin_edges_.T
+        for j, (edges, heights) in enumerate(zip(all_edges, self.bin_scores_, strict=True)):
+            x = X[:, j]
+            scores[:, j] = heights[np.clip(np.searchsorted(edges, x) - 1, 0, len(heights) - 1)]
+            is_far = edges[0] - x > (edges[1] - edges[0]) * self.tol
+            is_far |= x - edges[-1] > (edges[-1] - edges[-2]) * self.tol
+            scores[is_far, j] = heights.min()
+        return invert_order(scores.sum(axis=1))

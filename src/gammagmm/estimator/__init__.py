@@ -1,0 +1,1 @@
+"""GammaGMM, and the shortcuts that PyOD and scikit-learn users call."""

@@ -1,0 +1,65 @@
+"""Fitted estimator -> a data frame with a line for each training row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.errors import MissingExtraError
+from gammagmm.posterior.decisions import is_anomaly, probability_at, training_probability
+
+__all__ = ["block_frame", "index_of", "row_frame"]
+
+Array = NDArray[np.float64]
+
+COLUMNS = ("score", "probability", "label")
+
+
+def index_of(X: Any) -> Any:
+    """The index of a pandas DataFrame, and None for what has none."""
+    return X.index.copy() if hasattr(X, "iloc") and hasattr(X, "index") else None
+
+
+def row_frame(estimator: Any) -> Any:
+    """The answer for each training row of a fitted `GammaGMM`, as a pandas DataFrame.
+
+    Columns: consensus score, probability, label, and each detector's raw score under its name.
+    The index is that of the DataFrame the estimator was fitted on.
+    """
+    consensus, probability = estimator.decision_scores_, training_probability(estimator)
+    answers = (consensus, probability, estimator.labels_)
+    return _frame(answers, estimator.scores_, estimator.detector_names_, estimator.index_)
+
+
+def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:
+    """The same for a block of rows with raw `scores` (n, M); `first` is its first row's number.
+
+    `answers` are the fit's scaler, ranks, posterior, threshold and names; `source` has the index,
+    or is None: rows are numbered then.
+    """
+    import pandas as pd
+
+    scaler, ranks, posterior, threshold, names = answers
+    consensus = scaler.consensus(scores)
+    probability = probability_at(posterior, ranks.shares_at_least(consensus))
+    labels = is_anomaly(consensus, threshold)
+    index = index_of(source)
+    if index is None:
+        index = pd.RangeIndex(first, first + len(scores))
+    return _frame((consensus, probability, labels), scores, names, index)
+
+
+def _frame(answers: tuple[Any, Any, Any], scores: Array, names: list[str], index: Any) -> Any:
+    """Consensus scores, probabilities and labels, then raw scores (n, M), as a DataFrame."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError as error:
+        if error.name != "pandas":
+            raise
+        message = "to_frame needs pandas: pip install pandas."
+        raise MissingExtraError(message, name="pandas") from None
+    frame = pd.DataFrame(dict(zip(COLUMNS, answers, strict=True)), index=index)
+    raw = pd.DataFrame(scores, index=frame.index, columns=names)
+    return pd.concat([frame, raw.add_prefix("score_")], axis=1)

@@ -1,0 +1,257 @@
+"""Fitted estimator -> what a fit found and how, as plain values that are saved as JSON."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+import numpy as np
+
+from gammagmm._support.documents import (
+    Form,
+    Reader,
+    or_null,
+    read_document,
+    to_text,
+    write_document,
+)
+from gammagmm.detectors.fit import Status
+from gammagmm.errors import Note
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.runs import Run
+from gammagmm.posterior.storage import posterior_of, posterior_to_data
+
+__all__ = ["DetectorSummary", "FitSummary", "RunSummary", "summarise"]
+
+FORM = Form("gammagmm/fit", 1, "summary of a fit")
+PACKAGES = ("gammagmm", "numpy", "scipy", "scikit-learn", "pyod", "joblib")
+
+Plain = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class DetectorSummary:
+    """What became of one detector; `threshold` is NaN for one that was left out."""
+
+    name: str
+    status: Status
+    reason: str
+    seconds: float
+    n_rows: int
+    threshold: float
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One variational run without its components; floats that a run has not are NaN."""
+
+    status: Literal["solved", "slack", "unsolved"]
+    tau: float
+    delta: float
+    reachable_low: float
+    reachable_high: float
+    reached: float
+    mean: float
+    elbo: float
+    n_iter: int
+    converged: bool
+    n_restarts: int
+    n_components: int
+
+
+@dataclass(frozen=True, repr=False)
+class FitSummary:
+    """What a fitted `GammaGMM` found, without its rows, scores and detectors.
+
+    Attributes
+    ----------
+    posterior : GammaPosterior
+        Posterior of the contamination factor.
+    n_rows, n_features, n_anomalies : int
+        Shape of the table, and how many of its rows have the label 1.
+    threshold : float
+        The consensus score that an anomaly exceeds.
+    feature_names : tuple of str
+        Names of the columns; empty where the table had none.
+    parameters : dict
+        Parameters of the estimator; what is no text, number, boolean or None as its `repr`.
+    detectors : tuple of DetectorSummary
+        Seconds, rows, status, reason and raw-scale threshold of every detector.
+    runs : tuple of RunSummary
+        The variational runs.
+    notes : tuple of Note
+        Everything that was changed, left out or approximated on the way.
+    versions : dict
+        Versions of Python and of the packages that the answer depends on.
+
+    Examples
+    --------
+    >>> from gammagmm import GammaGMM
+    >>> from gammagmm.datasets import load_demo
+    >>> GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(load_demo().X).summary()
+    FitSummary(367 rows, 32 anomalies, 2 detectors, mean=0.086, 90% interval 0.054 to 0.122)
+    """
+
+    posterior: GammaPosterior
+    n_rows: int
+    n_features: int
+    n_anomalies: int
+    threshold: float
+    feature_names: tuple[str, ...]
+    parameters: dict[str, Plain]
+    detectors: tuple[DetectorSummary, ...]
+    runs: tuple[RunSummary, ...]
+    notes: tuple[Note, ...]
+    versions: dict[str, str]
+
+    def save(self, path: Any, *, overwrite: bool = False) -> None:
+        """Write the summary to `path` as versioned JSON, every float exact, whole or not at all.
+
+        An existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
+        """
+        write_document(to_text(_to_data(self)), path, overwrite)
+
+    @classmethod
+    def load(cls, path: Any) -> FitSummary:
+        """The summary that `save` wrote to `path`; anything else is refused, nothing is run."""
+        reader = Reader(FORM, str(path))
+        return _summary_of(reader.parse(read_document(path, reader)), reader)
+
+    def __repr__(self) -> str:
+        n_ok = sum(detector.status == "ok" for detector in self.detectors)
+        answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
+        counts = f"{self.n_rows} rows, {self.n_anomalies} anomalies, {n_ok} detectors"
+        return f"FitSummary({counts}, {answer})"
+
+
+def summarise(estimator: Any) -> FitSummary:
+    """The summary of a fitted `GammaGMM`."""
+    parameters = estimator.get_params(deep=False)
+    names = getattr(estimator, "feature_names_in_", ())
+    n_rows, n_anomalies = estimator.row_counts()
+    return FitSummary(
+        posterior=estimator.posterior_,
+        n_rows=n_rows,
+        n_features=int(estimator.n_features_in_),
+        n_anomalies=n_anomalies,
+        threshold=estimator.threshold_,
+        feature_names=tuple(str(name) for name in names),
+        parameters={name: _plain(value) for name, value in sorted(parameters.items())},
+        detectors=tuple(_summarise_detectors(estimator)),
+        runs=tuple(_summarise_run(run) for run in estimator.runs_),
+        notes=tuple(estimator.notes_),
+        versions={"python": platform.python_version()} | _versions(),
+    )
+
+
+def _summarise_detectors(estimator: Any) -> list[DetectorSummary]:
+    return [
+        DetectorSummary(
+            info.name,
+            info.status,
+            info.reason,
+            float(info.seconds),
+            int(info.n_rows),
+            estimator.thresholds_.get(info.name, np.nan),
+        )
+        for info in estimator.detector_info_
+    ]
+
+
+def _summarise_run(run: Run) -> RunSummary:
+    return RunSummary(
+        status=run.status,
+        tau=float(run.tau),
+        delta=float(run.delta),
+        reachable_low=float(run.reachable[0]),
+        reachable_high=float(run.reachable[1]),
+        reached=float(run.reached),
+        mean=np.nan if run.posterior is None else run.posterior.mean,
+        elbo=float(run.elbo),
+        n_iter=int(run.n_iter),
+        converged=bool(run.converged),
+        n_restarts=int(run.n_restarts),
+        n_components=len(run.components.alpha),
+    )
+
+
+def _plain(value: Any) -> Plain:
+    """`value` where JSON holds it exactly, its `repr` otherwise."""
+    value = value.item() if isinstance(value, np.generic) else value
+    is_plain = value is None or isinstance(value, str | bool | int)
+    is_plain = is_plain or (isinstance(value, float) and bool(np.isfinite(value)))
+    return value if is_plain else repr(value)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # a source tree that was never installed
+            continue
+    return found
+
+
+def _to_data(summary: FitSummary) -> dict[str, Any]:
+    """The summary as what JSON can hold."""
+    data = {field.name: getattr(summary, field.name) for field in fields(summary)}
+    records = {
+        name: [_record_data(record) for record in data[name]]
+        for name in ("detectors", "runs", "notes")
+    }
+    data |= {"posterior": posterior_to_data(summary.posterior), **records}
+    return FORM.header | data | {"feature_names": list(summary.feature_names)}
+
+
+def _record_data(record: Any) -> dict[str, Any]:
+    return {
+        name: or_null(value) if isinstance(value, float) else value
+        for name, value in asdict(record).items()
+    }
+
+
+def _summary_of(data: Any, reader: Reader) -> FitSummary:
+    """The summary that `data`, as JSON gives it, describes."""
+    reader.check_header(data)
+    names = {field.name for field in fields(FitSummary)}
+    reader.check_fields(data, names | FORM.header.keys(), "the file")
+    counts = {name: _count(name, data[name], reader) for name in names if name.startswith("n_")}
+    return FitSummary(
+        posterior=posterior_of(data["posterior"], f"The posterior in {reader.where}"),
+        threshold=reader.number("threshold", data["threshold"]),
+        feature_names=tuple(
+            reader.plain("feature_names", name, str)
+            for name in reader.items("feature_names", data["feature_names"])
+        ),
+        parameters=_plain_values("parameters", data["parameters"], reader),
+        detectors=_records(DetectorSummary, "detectors", data, reader),
+        runs=_records(RunSummary, "runs", data, reader),
+        notes=_records(Note, "notes", data, reader),
+        versions={
+            name: reader.plain(f"versions.{name}", value, str)
+            for name, value in _plain_values("versions", data["versions"], reader).items()
+        },
+        **counts,
+    )
+
+
+def _count(name: str, value: Any, reader: Reader) -> int:
+    if reader.plain(name, value, int) < 0:
+        reader.refuse(f"{name} must be at least 0, got {value!r}")
+    return int(value)
+
+
+def _records(cls: type, name: str, data: dict[str, Any], reader: Reader) -> tuple[Any, ...]:
+    return tuple(reader.record(cls, name, item) for item in reader.items(name, data[name]))
+
+
+def _plain_values(name: str, data: Any, reader: Reader) -> dict[str, Any]:
+    """An object of plain values; a float that is not finite, and what is nested, is refused."""
+    reader.check_fields(data, set(data) if isinstance(data, dict) else set(), name)
+    for key, value in data.items():
+        if not (value is None or type(value) in (str, bool)):
+            reader.number(f"{name}.{key}", value)
+    return dict(data)

@@ -1,0 +1,198 @@
+"""One detector's scores -> threshold and labels: the object that PyOD and PyThresh take."""
+
+from __future__ import annotations
+
+import inspect
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from gammagmm._support.checks import check_rows, warn_user
+from gammagmm.errors import NoSolutionWarning
+from gammagmm.estimator.gamma_gmm import GammaGMM
+from gammagmm.posterior.contamination import Contamination
+from gammagmm.posterior.decisions import cut_off, is_anomaly
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+__all__ = ["GammaThreshold"]
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int_]
+
+N_CALLERS = 4
+"""How far up the detector that asks for labels is looked for: PyOD itself is one step away."""
+
+
+class GammaThreshold(BaseEstimator):
+    """Threshold of one detector's scores at the contamination factor that gammaGMM estimates.
+
+    Goes where PyOD takes a thresholder, ``KNN(contamination=GammaThreshold())``, and has
+    PyThresh's ``eval``. PyOD's IForest and LOF take numbers only: give them
+    `estimate_contamination`'s, or a fitted estimator's ``contamination_``. One object may serve
+    several detectors in turn: each keeps the threshold that it was fitted with, and `predict`
+    finds the detector that asks among its callers. Called from elsewhere, `predict` uses the
+    threshold of the last fit.
+
+    Parameters
+    ----------
+    source : None, GammaGMM or GammaPosterior, default=None
+        Where the contamination factor comes from: the scores themselves, a fitted estimator, or a
+        posterior. The scores of one detector often leave no solution, which a `NoSolutionWarning`
+        says and which makes no row an anomaly: an estimator fitted with several detectors is the
+        better source. A clone shares it.
+    p0, p_high, high_gamma, max_gamma, n_runs, max_restarts, n_jobs, random_state
+        As in `GammaGMM`, for ``source=None``.
+
+    Attributes
+    ----------
+    thresh_ : float
+        An anomaly is a score strictly above it. It is on the scale of the scores and never 0,
+        which PyOD would replace by the share of anomalies.
+    labels_ : ndarray of shape (n_rows,)
+        1 for an anomaly, 0 for a normal row.
+    posterior_, contamination_ : GammaPosterior and Contamination
+        The posterior of the contamination factor, and its mean.
+    confidence_interval_ : list of two floats
+        The posterior's 90 % interval.
+
+    Examples
+    --------
+    >>> from pyod.models.knn import KNN
+    >>> from gammagmm.datasets import load_demo
+    >>> threshold = GammaThreshold(n_runs=2, random_state=0)
+    >>> detector = KNN(contamination=threshold).fit(load_demo().X)
+    >>> int(detector.labels_.sum()), round(float(threshold.contamination_), 3)
+    (38, 0.102)
+    """
+
+    def __init__(
+        self,
+        source: GammaGMM | GammaPosterior | None = None,
+        *,
+        p0: float = 0.01,
+        p_high: float = 0.01,
+        high_gamma: float = 0.15,
+        max_gamma: float = 0.25,
+        n_runs: int = 10,
+        max_restarts: int = 100,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.source = source
+        self.p0 = p0
+        self.p_high = p_high
+        self.high_gamma = high_gamma
+        self.max_gamma = max_gamma
+        self.n_runs = n_runs
+        self.max_restarts = max_restarts
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, scores: ArrayLike, y: Any = None) -> GammaThreshold:
+        """Find the threshold of the training `scores` (n_rows,); `y` is ignored."""
+        column = _check_scores(scores)
+        posterior = self._find_posterior(column)
+        if self.source is not None and posterior.is_degenerate:
+            message = "The source's posterior is the point mass at 0: no row is an anomaly by it."
+            warn_user(message, NoSolutionWarning)
+        self.posterior_ = posterior
+        self.contamination_ = Contamination(self.posterior_)
+        self.confidence_interval_ = list(self.posterior_.interval())
+        self.thresh_ = _off_zero(float(cut_off(column, self.contamination_)))
+        self.labels_ = is_anomaly(column, self.thresh_)
+        return self
+
+    def eval(self, scores: ArrayLike) -> Labels:
+        """Labels of the training `scores` (n_rows,), after `fit`."""
+        return self.fit(scores).labels_
+
+    def predict(self, scores: ArrayLike) -> Labels:
+        """Labels of new `scores` (n_rows,): 1 above the threshold, 0 elsewhere.
+
+        A detector that asks has its own threshold, and gets labels by that one.
+        """
+        check_is_fitted(self)
+        column = _as_column(scores)
+        if n_bad := int(np.isnan(column).sum()):
+            raise ValueError(f"scores must be numbers, got {n_bad} of {len(column)} that are NaN.")
+        own = self._threshold_of(inspect.currentframe())
+        return is_anomaly(column, self.thresh_ if own is None else own)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; those of the source, which is only read, are not among them."""
+        return super().get_params(deep=False)
+
+    def set_params(self, **params: Any) -> GammaThreshold:
+        """Set parameters by name; those of the source cannot be set from here."""
+        if inner := sorted(name for name in params if name.startswith("source__")):
+            raise ValueError(f"Invalid parameter {inner[0]!r}: the source is only read.")
+        super().set_params(**params)
+        return self
+
+    def __sklearn_clone__(self) -> GammaThreshold:
+        """A copy that is not fitted; the source, which is only read, stays fitted and shared."""
+        own = self.get_params(deep=False)
+        source = own.pop("source")
+        return type(self)(source, **{name: clone(own[name], safe=False) for name in own})
+
+    def _find_posterior(self, column: Array) -> GammaPosterior:
+        if self.source is None:
+            parameters = self.get_params(deep=False)
+            del parameters["source"]
+            return GammaGMM("precomputed", **parameters).fit(column[:, None]).posterior_
+        if isinstance(self.source, GammaPosterior):
+            return self.source
+        if isinstance(self.source, GammaGMM):
+            check_is_fitted(self.source)
+            return self.source.posterior_
+        raise TypeError(
+            "source must be None, a fitted GammaGMM or a GammaPosterior, got "
+            f"{type(self.source).__name__}."
+        )
+
+    def _threshold_of(self, frame: FrameType | None) -> float | None:
+        """Threshold of the detector that called what runs in `frame`, if it is one of ours.
+
+        PyOD hands over scores without saying whose, and `thresh_` is the last one's that was
+        fitted; but each detector keeps its own as ``threshold_``. It is looked for among the
+        variables of the nearest few callers.
+        """
+        for _ in range(N_CALLERS):
+            frame = None if frame is None else frame.f_back
+            for caller in () if frame is None else frame.f_locals.values():
+                kept = getattr(caller, "__dict__", {})
+                if kept.get("contamination") is self and "threshold_" in kept:
+                    return float(kept["threshold_"])
+        return None
+
+
+def _check_scores(scores: ArrayLike) -> Array:
+    """The scores as finite float64 of shape (n,), at least two."""
+    column = _as_column(scores)
+    return check_rows("scores", column[:, None])[:, 0]
+
+
+def _as_column(scores: ArrayLike) -> Array:
+    """The scores as float64 of shape (n,); several columns are refused."""
+    if hasattr(scores, "toarray"):
+        raise TypeError("scores must be dense: pass scores.toarray().")
+    if isinstance(scores, np.ma.MaskedArray) and np.ma.is_masked(scores):
+        raise ValueError("scores has masked values, which are missing: leave their rows out.")
+    column = np.asarray(scores, dtype=np.float64)
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1:
+        raise ValueError(
+            f"scores must be one detector's, of shape (n,), got {column.shape}: fit "
+            'GammaGMM("precomputed") to the scores of several.'
+        )
+    return column
+
+
+def _off_zero(threshold: float) -> float:
+    """The threshold, or the next float above 0: no score but that float itself lies between."""
+    return float(np.nextafter(0.0, 1.0)) if threshold == 0.0 else threshold

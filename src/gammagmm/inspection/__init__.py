@@ -1,0 +1,1 @@
+"""Labels of a few rows -> a sharper posterior."""

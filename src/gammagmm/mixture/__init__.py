@@ -1,0 +1,1 @@
+"""Raw scores -> score space -> Gaussian mixture, by variational inference."""

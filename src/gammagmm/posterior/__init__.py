@@ -1,0 +1,1 @@
+"""Mixtures -> the posterior of the contamination factor, and decisions by it."""

@@ -1,0 +1,46 @@
+"""Posterior -> the objects of other libraries."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.checks import check_count
+from gammagmm.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+__all__ = ["arviz_arguments", "to_arviz"]
+
+
+def to_arviz(posterior: GammaPosterior, n_draws: int, random_state: Any) -> Any:
+    """One chain of independent draws of ``gamma``: InferenceData or, from ArviZ 1 on, DataTree."""
+    check_count("n_draws", n_draws, 1)
+    try:
+        import arviz
+    except ModuleNotFoundError as error:
+        if error.name != "arviz":
+            raise
+        message = "to_arviz needs ArviZ: pip install 'gammagmm[arviz]'."
+        raise MissingExtraError(message, name="arviz") from None
+    draws = posterior.sample(n_draws, random_state)
+    arguments, options = arviz_arguments(arviz.from_dict, draws)
+    return arviz.from_dict(*arguments, **options)
+
+
+def arviz_arguments(
+    from_dict: Callable[..., Any], draws: NDArray[np.float64]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments for ArviZ's `from_dict`, of 0.x or of 1.x, that hand over `draws` (n,)."""
+    variables = {"gamma": draws[None, :]}
+    origin = {"inference_library": "gammagmm", "inference_library_version": version("gammagmm")}
+    # 0.x takes each group as an argument of its own, 1.x a dictionary of groups.
+    if "posterior" in inspect.signature(from_dict).parameters:
+        return (), {"posterior": variables, "posterior_attrs": origin}
+    return ({"posterior": variables},), {"attrs": {"posterior": origin}}

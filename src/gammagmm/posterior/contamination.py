@@ -1,0 +1,57 @@
+"""The contamination factor as a float that keeps its posterior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gammagmm._support.checks import check_number
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+__all__ = ["Contamination"]
+
+
+class Contamination(float):
+    """A contamination factor that goes wherever a float goes and keeps its posterior.
+
+    Copies in the same process share the posterior; JSON takes it as a plain number.
+
+    Parameters
+    ----------
+    posterior : GammaPosterior
+        Where the number comes from.
+    value : float, default=None
+        The number itself; None is the posterior mean.
+
+    Examples
+    --------
+    >>> gamma = Contamination(GammaPosterior.degenerate())
+    >>> gamma, gamma.posterior.is_degenerate
+    (0.0, True)
+    >>> Contamination(GammaPosterior.degenerate(), 0.01)
+    0.01
+    """
+
+    posterior: GammaPosterior
+
+    def __new__(cls, posterior: GammaPosterior, value: float | None = None) -> Contamination:
+        """Take `value` or else the posterior mean."""
+        _check_posterior(posterior)
+        if value is not None:
+            check_number("value", value)
+        number = super().__new__(cls, posterior.mean if value is None else value)
+        if not 0.0 <= number <= 1.0:
+            raise ValueError(f"value must lie between 0 and 1, got {float(number)!r}.")
+        number.posterior = posterior
+        return number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.posterior, float(self))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Contamination:
+        return self
+
+
+def _check_posterior(posterior: Any) -> None:
+    if not isinstance(posterior, GammaPosterior):
+        kind = type(posterior).__name__
+        raise TypeError(f"posterior must be a GammaPosterior, got {kind}: a number has none.")

@@ -1,0 +1,293 @@
+"""Ordered components + averaged conditionals -> the posterior of the contamination factor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from gammagmm._support.checks import as_generator, check_count, check_probability
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.components import Components
+from gammagmm.posterior.draws import AveragedConditionals
+from gammagmm.posterior.link import n_anomalous_pmf
+
+__all__ = ["GammaPosterior", "combine_runs", "run_posterior"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class GammaPosterior:
+    """Posterior of the contamination factor: an atom at 0 and a mixture of Beta distributions.
+
+    Attributes
+    ----------
+    prob_zero : float
+        Probability that there are no anomalies.
+    betas : BetaMixture
+        The rest: ``betas.weights`` and `prob_zero` sum to 1.
+    standard_error : float
+        Monte Carlo error of the mean, from the finite number of draws; NaN after `given`.
+    between_runs : float
+        Standard deviation of the mean over the variational runs; NaN for one run and after `given`.
+
+    Examples
+    --------
+    >>> posterior = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [5.0], [95.0]])))
+    >>> posterior
+    GammaPosterior(mean=0.050, 90% interval 0.019 to 0.090)
+    >>> posterior.given(high=0.05)
+    GammaPosterior(mean=0.034, 90% interval 0.015 to 0.048)
+    """
+
+    prob_zero: float
+    betas: BetaMixture
+    standard_error: float = np.nan
+    between_runs: float = np.nan
+
+    @classmethod
+    def degenerate(cls) -> GammaPosterior:
+        """The point mass at 0, which the paper prescribes when there is no solution."""
+        empty = np.empty(0)
+        return cls(1.0, BetaMixture(empty, empty, empty))
+
+    @property
+    def is_degenerate(self) -> bool:
+        """Whether all probability lies at 0."""
+        return len(self.betas) == 0
+
+    @property
+    def mean(self) -> float:
+        """Posterior mean."""
+        return self.betas.moment(1)
+
+    @property
+    def std(self) -> float:
+        """Posterior standard deviation."""
+        return float(np.sqrt(max(self.betas.moment(2) - self.betas.moment(1) ** 2, 0.0)))
+
+    @property
+    def median(self) -> float:
+        """Posterior median."""
+        return self._quantile(0.5)
+
+    def pdf(self, x: ArrayLike) -> Array:
+        """Density of the continuous part at `x`; it integrates to 1 - `prob_zero`."""
+        return self.betas.pdf(np.asarray(x, dtype=np.float64))[()]
+
+    def cdf(self, x: ArrayLike) -> Array:
+        """P(gamma <= x), the atom at 0 included."""
+        x = np.asarray(x, dtype=np.float64)
+        return np.where(x >= 0.0, self.prob_zero + self.betas.cdf(x), 0.0)[()]
+
+    def sf(self, x: ArrayLike) -> Array:
+        """P(gamma > x), precise in the upper tail."""
+        x = np.asarray(x, dtype=np.float64)
+        return np.where(x >= 0.0, self.betas.sf(x), 1.0)[()]
+
+    def prob_above(self, x: float) -> float:
+        """P(gamma > x)."""
+        return float(self.sf(x))
+
+    def ppf(self, q: ArrayLike) -> Array:
+        """Quantiles: the least x with P(gamma <= x) >= q."""
+        q = np.asarray(q, dtype=np.float64)
+        if not np.all((q >= 0.0) & (q <= 1.0)):
+            raise ValueError(f"q must lie between 0 and 1, got {q!r}.")
+        quantiles: Array = np.vectorize(self._quantile, otypes=[np.float64])(q)
+        return quantiles[()]
+
+    def interval(
+        self, mass: float = 0.9, kind: Literal["equal-tailed", "hdi"] = "equal-tailed"
+    ) -> tuple[float, float]:
+        """Credible interval of probability `mass`.
+
+        "equal-tailed" leaves as much probability below as above; "hdi" is the shortest single
+        interval (`modes` tells when the posterior has several humps).
+        """
+        check_probability("mass", mass)
+        equal_tailed = self._interval_from(0.5 * (1.0 - mass), mass)
+        if kind == "equal-tailed":
+            return equal_tailed
+        if kind != "hdi":
+            raise ValueError(f"kind must be 'equal-tailed' or 'hdi', got {kind!r}.")
+        candidates = [equal_tailed, self._interval_from(0.0, mass)]
+        if not self.is_degenerate and self.prob_zero < 1.0 - mass:
+            candidates.append(self._interval_from(self._shortest_start(mass), mass))
+        return min(candidates, key=lambda ends: ends[1] - ends[0])
+
+    def modes(self, prominence: float = 0.1) -> Array:
+        """Local maxima of the density, lowest first: more than one means several humps.
+
+        A hump counts when it rises above its surroundings by `prominence` of the highest density.
+        """
+        from scipy.signal import find_peaks  # a third of this package's import time
+
+        if self.is_degenerate:
+            return np.empty(0)
+        grid = self.betas.grid()
+        density = self.pdf(grid)
+        peaks, _ = find_peaks(np.pad(density, 1), prominence=prominence * density.max())
+        return grid[peaks - 1]
+
+    def sample(self, n: int, random_state: Any = None) -> Array:
+        """`n` independent draws, zeros from the atom included."""
+        check_count("n", n, 1)
+        rng = as_generator(random_state)
+        draws = np.zeros(n)
+        is_positive = rng.random(n) >= self.prob_zero
+        if not self.is_degenerate:
+            draws[is_positive] = self.betas.sample(int(is_positive.sum()), rng)
+        return draws
+
+    def given(self, low: float = 0.0, high: float = 1.0) -> GammaPosterior:
+        """Posterior given that low <= gamma <= high, for example "surely below 5 %"."""
+        if not 0.0 <= low < high <= 1.0:
+            raise ValueError(f"given needs 0 <= low < high <= 1, got low={low!r}, high={high!r}.")
+        prob_zero = self.prob_zero if low == 0.0 else 0.0
+        betas = self.betas.restrict(low, high)
+        total = prob_zero + betas.weights.sum()
+        if not total > 0.0:
+            raise ValueError(f"The posterior gives no probability to gamma in [{low}, {high}].")
+        return GammaPosterior(prob_zero / total, betas.scale(1.0 / total))
+
+    def summary(self) -> dict[str, Any]:
+        """The answer as plain numbers."""
+        return {
+            "mean": self.mean,
+            "std": self.std,
+            "median": self.median,
+            "interval_90": list(self.interval()),
+            "prob_zero": self.prob_zero,
+            "prob_above_0.15": self.prob_above(0.15),
+            "modes": self.modes().tolist(),
+            "standard_error": self.standard_error,
+            "between_runs": self.between_runs,
+            "is_degenerate": self.is_degenerate,
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the density with the atom, the 90 % interval and the mean; returns the axes."""
+        from gammagmm.report.plots import plot_posterior
+
+        return plot_posterior(self, ax)
+
+    def to_arviz(self, n_draws: int = 4000, random_state: Any = None) -> Any:
+        """One chain of independent draws of ``gamma`` for ArviZ, zeros from the atom included.
+
+        An ``arviz.InferenceData`` with ArviZ 0.x, an ``xarray.DataTree`` with ArviZ 1.x.
+        """
+        from gammagmm.posterior.arviz import to_arviz
+
+        return to_arviz(self, n_draws, random_state)
+
+    def save(self, path: Any, *, overwrite: bool = False) -> None:
+        """Write the posterior to `path` as versioned JSON, every float exact, whole or not at all.
+
+        An existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
+        """
+        from gammagmm.posterior.storage import save_posterior
+
+        save_posterior(self, path, overwrite)
+
+    @classmethod
+    def load(cls, path: Any) -> GammaPosterior:
+        """The posterior that `save` wrote to `path`; anything else is refused, nothing is run."""
+        from gammagmm.posterior.storage import load_posterior
+
+        return load_posterior(path)
+
+    def __repr__(self) -> str:
+        if self.is_degenerate:
+            return "GammaPosterior(point mass at 0)"
+        low, high = self.interval()
+        return f"GammaPosterior(mean={self.mean:.3f}, 90% interval {low:.3f} to {high:.3f})"
+
+    def _repr_html_(self) -> str:
+        from gammagmm.report.svg import posterior_html
+
+        return posterior_html(self)
+
+    def _quantile(self, q: float) -> float:
+        if self.prob_zero > 0.0 and q <= self.prob_zero:
+            return 0.0
+        # Solved in the smaller tail, where the distance to q keeps its digits.
+        if q > 0.5:
+            target = 1.0 - q
+            return self._root(lambda x: target - self.prob_above(x))
+        return self._root(lambda x: float(self.cdf(x)) - q)
+
+    def _root(self, rising: Callable[[float], float]) -> float:
+        low, high = self.betas.support
+        if rising(low) >= 0.0:
+            return low
+        if rising(high) <= 0.0:
+            return high
+        return float(brentq(rising, low, high, xtol=1e-15, rtol=1e-14))
+
+    def _interval_from(self, start: float, mass: float) -> tuple[float, float]:
+        return self._quantile(start), self._quantile(min(start + mass, 1.0))
+
+    def _shortest_start(self, mass: float) -> float:
+        """The lower tail probability at which an interval of `mass` is shortest, off the atom."""
+        grid = self.betas.grid()
+        cdf = self.cdf(grid)
+        starts = np.linspace(self.prob_zero, 1.0 - mass, 2001)
+        lengths = np.interp(starts + mass, cdf, grid) - np.interp(starts, cdf, grid)
+        return float(starts[np.argmin(lengths)])
+
+
+def run_posterior(
+    components: Components, conditionals: AveragedConditionals, p0: float
+) -> GammaPosterior:
+    """Posterior of one solved run.
+
+    p0 . (point mass at 0) + (1 - p0) . sum over k >= 1 of w_k . Beta(A_k, A_K - A_k), with
+    w_k proportional to E[P(C* = k)] from the averaged conditionals (Equations 3 and 4).
+    """
+    # Deviation D6: the atom is p0 itself, not the average of 1 - P(c_1) over the draws.
+    # Deviation D11: the mixture over k in closed form, not an average over k within each draw.
+    weights = n_anomalous_pmf(conditionals.mean[1:])
+    cumulative = components.cumulative_alpha
+    a = cumulative[: len(weights)]
+    betas = BetaMixture((1.0 - p0) * weights, a, cumulative[-1] - a)
+    error = (1.0 - p0) * mean_error(a / cumulative[-1], conditionals)
+    return GammaPosterior(p0, betas, standard_error=error)
+
+
+def mean_error(shares: Array, conditionals: AveragedConditionals) -> float:
+    """Monte Carlo error of m_1 + sum over k >= 2 of (m_k - m_k-1) . q_2 ... q_k (delta method).
+
+    `shares` holds m_k, the expected total weight of the first k components.
+    """
+    steps, q = np.diff(shares), conditionals.mean[1:]
+    # The derivative by q_t is reached[t] . ahead[t]: what leads to t, and what follows from it.
+    reached = np.append(1.0, np.cumprod(q))[: len(q)]
+    ahead = np.zeros(len(q) + 1)
+    for t in range(len(q) - 1, -1, -1):
+        ahead[t] = steps[t] + (q[t + 1] * ahead[t + 1] if t + 1 < len(q) else 0.0)
+    variance = np.square(reached * ahead[:-1]) @ conditionals.error_variance[1:]
+    return float(np.sqrt(variance))
+
+
+def combine_runs(posteriors: Sequence[GammaPosterior]) -> GammaPosterior:
+    """Equal-weight mixture of the solved runs' posteriors; the point mass at 0 if there is none."""
+    if not posteriors:
+        return GammaPosterior.degenerate()
+    n_runs = len(posteriors)
+    betas = BetaMixture(
+        np.concatenate([p.betas.weights for p in posteriors]) / n_runs,
+        np.concatenate([p.betas.a for p in posteriors]),
+        np.concatenate([p.betas.b for p in posteriors]),
+    )
+    return GammaPosterior(
+        prob_zero=posteriors[0].prob_zero,
+        betas=betas,
+        standard_error=float(np.sqrt(sum(p.standard_error**2 for p in posteriors))) / n_runs,
+        between_runs=float(np.std([p.mean for p in posteriors], ddof=1)) if n_runs > 1 else np.nan,
+    )

@@ -1,0 +1,149 @@
+"""Ordered components + what the user holds likely -> tau and delta of the sigmoid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import betaincc, expit, logit
+
+from gammagmm._support.checks import check_probability
+from gammagmm.posterior.components import Components
+
+__all__ = ["Constraints", "Link", "conditional_probabilities", "n_anomalous_pmf", "solve_link"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """The user's answers to the paper's two questions, with the two shares they speak of.
+
+    Attributes
+    ----------
+    p0 : float
+        Probability that there are no anomalies.
+    p_high : float
+        Probability that the share of anomalies is at least `high_gamma`.
+    high_gamma : float
+        What counts as a large share, the paper's t.
+    max_gamma : float
+        Components are anomalous only while their expected total weight stays below this.
+    """
+
+    p0: float = 0.01
+    p_high: float = 0.01
+    high_gamma: float = 0.15
+    max_gamma: float = 0.25
+
+    def __post_init__(self) -> None:
+        for name in ("p0", "p_high", "high_gamma", "max_gamma"):
+            check_probability(name, getattr(self, name))
+        if not self.high_gamma < self.max_gamma <= 0.5:
+            raise ValueError(
+                "high_gamma and max_gamma must satisfy 0 < high_gamma < max_gamma <= 0.5, got "
+                f"high_gamma={self.high_gamma!r} and max_gamma={self.max_gamma!r}."
+            )
+
+
+@dataclass(frozen=True)
+class Link:
+    """The sigmoid P(c_k | c_k-1) = 1 / (1 + exp(tau + delta . r_k)) and how it was found.
+
+    Attributes
+    ----------
+    tau, delta : float
+        Parameters of the sigmoid; NaN where there is no solution.
+    status : "solved", "slack" or "unsolved"
+        "slack": `p_high` exceeds what the mixture can reach, so that the constraint does not bind
+        and delta is 0. "unsolved": `p_high` lies below what the mixture can reach.
+    n_candidates : int
+        The paper's K': the most components whose expected total weight is below `max_gamma`.
+    reachable : tuple of two floats
+        The least and the greatest P(gamma >= high_gamma) over delta <= 0.
+    """
+
+    tau: float
+    delta: float
+    status: Literal["solved", "slack", "unsolved"]
+    n_candidates: int
+    reachable: tuple[float, float]
+
+
+def solve_link(components: Components, constraints: Constraints) -> Link:
+    """Tau and delta at which both of the user's answers hold at the representative values E[r].
+
+    The first answer gives tau = logit(p0) - delta . r_1; then P(gamma >= high_gamma) rises with
+    delta <= 0 and is brought to p_high by a bracketed root.
+    """
+    n_candidates = count_candidates(components, constraints.max_gamma)
+    r = components.anomalousness[: max(n_candidates, 1)]
+    prob_high = _prob_high_function(components, constraints)
+    reachable = prob_high(-np.inf), prob_high(0.0)
+    if n_candidates == 0 or constraints.p_high < reachable[0]:
+        return Link(np.nan, np.nan, "unsolved", n_candidates, reachable)
+    # Deviation D8: the paper says nothing of a p_high that the mixture cannot reach.
+    is_slack = constraints.p_high > reachable[1]
+    # Deviation D7: a bracketed root where the paper has least squares.
+    delta = 0.0 if is_slack else _solve_delta(prob_high, constraints.p_high)
+    tau = float(logit(constraints.p0) - delta * r[0])
+    return Link(tau, delta, "slack" if is_slack else "solved", n_candidates, reachable)
+
+
+def count_candidates(components: Components, max_gamma: float) -> int:
+    """K': the most components, from the top, whose expected total weight is below `max_gamma`."""
+    # Deviation D10: the published script throws draws of gamma above 0.25 away instead.
+    cumulative = components.cumulative_alpha
+    return int(np.searchsorted(cumulative / cumulative[-1], max_gamma, side="left"))
+
+
+def conditional_probabilities(r: Array, tau: float, delta: float) -> Array:
+    """P(c_k | c_k-1) = 1 / (1 + exp(tau + delta . r_k)) (Equation 2), of the shape of `r`."""
+    return np.asarray(expit(-(tau + delta * r)))
+
+
+def n_anomalous_pmf(p_anomalous: Array) -> Array:
+    """P(exactly the k most anomalous components are anomalous) (Equation 3), k = 0..K.
+
+    >>> n_anomalous_pmf(np.array([0.5, 0.5])).tolist()
+    [0.5, 0.25, 0.25]
+    """
+    return np.append(1.0, np.cumprod(p_anomalous)) * np.append(1.0 - p_anomalous, 1.0)
+
+
+def tail_probabilities(components: Components, n_first: int, high_gamma: float) -> Array:
+    """P(pi_1 + ... + pi_k >= high_gamma) for k = 1..n_first, from the Beta of each sum."""
+    cumulative = components.cumulative_alpha
+    a, b = cumulative[:n_first], cumulative[-1] - cumulative[:n_first]
+    # All components together hold every row: b is 0, which SciPy before 1.16 answers with NaN.
+    return np.where(b > 0.0, betaincc(a, b, high_gamma), 1.0)
+
+
+def _prob_high_function(
+    components: Components, constraints: Constraints
+) -> Callable[[float], float]:
+    """P(gamma >= high_gamma) as a function of delta, with tau such that P(c_1) = 1 - p0."""
+    n_first = max(count_candidates(components, constraints.max_gamma), 1)
+    gaps = components.anomalousness[:n_first] - components.anomalousness[0]
+    tails = tail_probabilities(components, n_first, constraints.high_gamma)
+    at_top = float(logit(constraints.p0))
+
+    def prob_high(delta: float) -> float:
+        # Multiplied only where the gap is not 0: at delta = -inf ties with the first stay with it.
+        slope = np.multiply(delta, gaps, out=np.zeros_like(gaps), where=gaps < 0.0)
+        return float(n_anomalous_pmf(expit(-(at_top + slope)))[1:] @ tails)
+
+    return prob_high
+
+
+def _solve_delta(prob_high: Callable[[float], float], p_high: float) -> float:
+    """The delta <= 0 at which the increasing function `prob_high` equals `p_high`."""
+    low = -1.0
+    while prob_high(low) > p_high:
+        low *= 2.0
+    xtol = 1e-15 * abs(low)
+    return float(brentq(lambda delta: prob_high(delta) - p_high, low, 0.0, xtol=xtol, rtol=1e-15))

@@ -1,0 +1,138 @@
+"""Posterior -> versioned JSON with exact floats, and back; what is not ours is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gammagmm._support.documents import (
+    Form,
+    Reader,
+    or_null,
+    read_document,
+    to_text,
+    write_document,
+)
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+__all__ = [
+    "load_posterior",
+    "posterior_from_text",
+    "posterior_of",
+    "posterior_to_data",
+    "posterior_to_text",
+    "save_posterior",
+]
+
+FORM = Form("gammagmm/posterior", 1, "posterior")
+
+_FIELDS = {"schema", "version", "prob_zero", "standard_error", "between_runs", "betas"}
+_BETA_FIELDS = {"low", "high", "weights", "a", "b"}
+# Only where rows are known, so that files without them stay what they were.
+_KNOWN_FIELDS = {"origin": 0.0, "span": 1.0, "least": 0.0, "most": 1.0}
+
+
+def save_posterior(posterior: GammaPosterior, path: Any, overwrite: bool = False) -> None:
+    """Write `posterior` to `path`; see `documents.write_document`."""
+    write_document(posterior_to_text(posterior), path, overwrite)
+
+
+def load_posterior(path: Any) -> GammaPosterior:
+    """The posterior in the file at `path`, or a `SavedFileError`."""
+    return posterior_from_text(read_document(path, Reader(FORM, str(path))), str(path))
+
+
+def posterior_to_text(posterior: GammaPosterior) -> str:
+    """The posterior as JSON."""
+    return to_text(posterior_to_data(posterior))
+
+
+def posterior_from_text(text: str, where: str = "The text") -> GammaPosterior:
+    """The posterior that `posterior_to_text` wrote; `where` names the source in errors."""
+    return posterior_of(Reader(FORM, where).parse(text), where)
+
+
+def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
+    """The posterior as what JSON can hold."""
+    betas = posterior.betas
+    data = {
+        **FORM.header,
+        "prob_zero": float(posterior.prob_zero),
+        "standard_error": or_null(posterior.standard_error),
+        "between_runs": or_null(posterior.between_runs),
+        "betas": {
+            "low": float(betas.low),
+            "high": float(betas.high),
+            "weights": betas.weights.tolist(),
+            "a": betas.a.tolist(),
+            "b": betas.b.tolist(),
+        },
+    }
+    known = {name: float(getattr(betas, name)) for name in _KNOWN_FIELDS}
+    if known != _KNOWN_FIELDS:
+        data["betas"] |= known
+    # What could not be read back is not written either.
+    posterior_of(data, "What would be written")
+    return data
+
+
+def posterior_of(data: Any, where: str) -> GammaPosterior:
+    """The posterior that `data`, as JSON gives it, describes."""
+    reader = Reader(FORM, where)
+    reader.check_header(data)
+    reader.check_fields(data, _FIELDS, "the file")
+    has_known = isinstance(data["betas"], dict) and _KNOWN_FIELDS.keys() & data["betas"].keys()
+    reader.check_fields(
+        data["betas"], _BETA_FIELDS | (_KNOWN_FIELDS.keys() if has_known else set()), "betas"
+    )
+    prob_zero = reader.number("prob_zero", data["prob_zero"])
+    if not 0.0 <= prob_zero <= 1.0:
+        reader.refuse(f"prob_zero must lie between 0 and 1, got {prob_zero!r}")
+    betas = _betas_of(data["betas"], reader)
+    total = prob_zero + float(betas.weights.sum())
+    if abs(total - 1.0) > 1e-9:
+        reader.refuse(f"the weights and prob_zero must sum to 1, got {total!r}")
+    errors = [_error(name, data[name], reader) for name in ("standard_error", "between_runs")]
+    return GammaPosterior(prob_zero, betas, *errors)
+
+
+def _betas_of(data: dict[str, Any], reader: Reader) -> BetaMixture:
+    low, high = reader.number("low", data["low"]), reader.number("high", data["high"])
+    if not 0.0 <= low < high <= 1.0:
+        reader.refuse(f"the range must have 0 <= low < high <= 1, got {low!r} to {high!r}")
+    weights, a, b = (reader.numbers(name, data[name]) for name in ("weights", "a", "b"))
+    if not len(weights) == len(a) == len(b):
+        reader.refuse(f"weights, a and b differ in length: {len(weights)}, {len(a)}, {len(b)}")
+    if (weights < 0.0).any():
+        reader.refuse(f"weights must be at least 0, got {weights.min()!r}")
+    if (a <= 0.0).any() or (b <= 0.0).any():
+        reader.refuse(f"a and b must be above 0, got {min(a.min(), b.min())!r}")
+    betas = BetaMixture(weights, a, b, low, high, *_place(data, reader))
+    with np.errstate(all="ignore"):
+        mean = betas.moment(1)
+    if not np.isfinite(mean):
+        reader.refuse(f"some part has no probability between {low!r} and {high!r}")
+    return betas
+
+
+def _place(data: dict[str, Any], reader: Reader) -> tuple[float, ...]:
+    """Where the Betas begin, how far they reach, and what bounds them."""
+    given = {n: reader.number(n, data.get(n, default)) for n, default in _KNOWN_FIELDS.items()}
+    for name, value in given.items():
+        if not 0.0 <= value <= 1.0:
+            reader.refuse(f"{name} must lie between 0 and 1, got {value!r}")
+    if given["origin"] + given["span"] > 1.0 + 1e-9 or given["least"] > given["most"]:
+        reader.refuse(f"origin, span, least and most do not fit together: {given!r}")
+    return tuple(given.values())
+
+
+def _error(name: str, value: Any, reader: Reader) -> float:
+    """A standard error: a number of at least 0, or NaN where the file has null."""
+    if value is None:
+        return np.nan
+    number = reader.number(name, value)
+    if number < 0.0:
+        reader.refuse(f"{name} must be at least 0 or null, got {number!r}")
+    return number

@@ -1,0 +1,1 @@
+"""A fit -> pictures and a report for readers without Python."""

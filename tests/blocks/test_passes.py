@@ -1,0 +1,46 @@
+"""A fit by passes over blocks against the fit in memory, without a cluster (see test_blocks.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gammagmm import GammaGMM
+from gammagmm.blocks.passes import sample_rows
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+
+# Few iterations are enough to compare.
+@pytest.mark.filterwarnings(
+    "ignore:.*stopped at max_iter:gammagmm.mixture.convergence.MixtureConvergenceWarning"
+)
+def test_passes_over_blocks_give_what_memory_gives(rng):
+    level = rng.gamma(2.0, size=(400, 1))
+    level[:30] += 12.0
+    scores = (level + rng.gamma(1.0, size=(400, 3))) * [1.0, 50.0, 0.02]
+    make = {"n_components": 6, "n_runs": 2, "max_restarts": 0, "max_iter": 8, "random_state": 3}
+    here = GammaGMM("precomputed", **make).fit(scores)
+    with dask.config.set(scheduler="synchronous"):
+        there = GammaGMM("precomputed", **make).fit(da.from_array(scores, chunks=(90, 2)))
+        labels = there.labels_.compute()
+    assert not here.posterior_.is_degenerate
+    for name in ("weights", "a", "b"):
+        ours, theirs = (getattr(one.posterior_.betas, name) for one in (here, there))
+        np.testing.assert_allclose(theirs, ours, rtol=1e-10)
+    assert [run.elbo for run in there.runs_] == pytest.approx(
+        [run.elbo for run in here.runs_], rel=1e-12
+    )
+    assert there.threshold_ == pytest.approx(here.threshold_, rel=1e-12)
+    np.testing.assert_array_equal(labels, here.labels_)
+
+
+def test_the_sample_is_that_of_a_fit_in_memory(rng):
+    """`fit_detectors` draws it from the first child of its generator."""
+    (child,) = np.random.default_rng(1).spawn(1)
+    expected = np.sort(child.choice(1000, 50, replace=False))
+    source = np.random.default_rng(1)
+    np.testing.assert_array_equal(sample_rows(1000, 50, source), expected)
+    np.testing.assert_array_equal(sample_rows(1000, 50, source), expected)  # nothing was spawned
+    np.testing.assert_array_equal(sample_rows(40, 50, source), np.arange(40))

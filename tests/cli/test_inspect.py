@@ -1,0 +1,275 @@
+"""Rows for a person to look at: the sheet, the questions in the terminal, the commands."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gammagmm import GammaGMM
+from gammagmm.cli.inspect import Inspection, ask_rows, write_sheet
+from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
+from gammagmm.datasets import load_demo
+from gammagmm.errors import TableError
+from gammagmm.report.origin import Origin
+
+X = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
+ORIGIN = Origin(columns=("a", "=b"), rows=(0, 2, 3, 5))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_demo()
+
+
+@pytest.fixture(scope="module")
+def folder(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inspect")
+    with (folder / "rows.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(data.feature_names)
+        writer.writerows(data.X.tolist())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(data):
+    return GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(data.X)
+
+
+@pytest.fixture
+def inspection(whole, data, tmp_path):
+    def begin(strategy="random", n=6, is_new=False):
+        fitted = copy.deepcopy(whole)
+        rng = np.random.default_rng(0)
+        origin = Origin("demo", columns=data.feature_names)
+        path = tmp_path / "sheet.csv"
+        return Inspection(fitted, data.X, origin, path, n, strategy, is_new, rng)
+
+    return begin
+
+
+class TestSheet:
+    def test_it_comes_back_as_it_was(self, tmp_path):
+        sheet = Sheet((3, 0, 2), (1, None, 0))
+        text = fill_sheet(sheet, X, ORIGIN)
+        assert text == "row,a,'=b,anomaly\n6,7.0,8.0,1\n1,1.0,2.5,\n4,1e-07,6.0,0\n"
+        (tmp_path / "s.csv").write_text(text)
+        read = read_sheet(tmp_path / "s.csv", X, ORIGIN)
+        assert read == sheet
+        assert read.answered == ([3, 2], [1, 0])
+
+    def test_ids_are_there_and_run_nothing(self):
+        origin = Origin(columns=("a", "b"), ids=("u", "@v", "w", "x"))
+        lines = list(csv.reader(io.StringIO(fill_sheet(Sheet((1,), (None,)), X, origin))))
+        assert lines == [["row", "id", "a", "b", "anomaly"], ["2", "'@v", "3.0", "-4.25", ""]]
+
+    def test_columns_of_the_data_may_have_our_names(self, tmp_path):
+        origin = Origin(columns=("row", "anomaly"))
+        (tmp_path / "s.csv").write_text(fill_sheet(Sheet((1,), (1,)), X, origin))
+        assert read_sheet(tmp_path / "s.csv", X, origin) == Sheet((1,), (1,))
+
+    @pytest.mark.parametrize("word", ["1", " yes", "Y", "TRUE", "1.0", "Anomaly"])
+    def test_answers_as_people_write_them(self, word, tmp_path):
+        # As a spreadsheet saves it: a mark at the front, quotes, rounded numbers, other line ends.
+        text = f'\ufeff"row","a","anomaly"\r\n1.0,"1.0000000001","{word}"\r\n\r\n'
+        (tmp_path / "s.csv").write_text(text, encoding="utf-8", newline="")
+        assert read_sheet(tmp_path / "s.csv", X, ORIGIN) == Sheet((0,), (1,))
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"", "has no columns 'row' and 'anomaly'. Give a file that"),
+            (b"row,a\n1,1\n", "has no columns"),
+            (b"row,anomaly\n2,1\n", "line 2: the data have no row 2, or it was left out"),
+            (b"row,anomaly\n1,1\n1e99,1\n", "line 3: the data have no row 1e99"),
+            (b"row,anomaly\nx,1\n", "line 2: 'x' is no number of a row"),
+            (b"row,anomaly\ninf,1\n", "line 2: the data have no row inf"),
+            (b"row,anomaly\n1,maybe\n", "line 2: 'maybe' is no answer. Write 1"),
+            (b"row,anomaly\n1,1,1\n", "line 2 has 3 cells, not 2"),
+            (b"row,a,anomaly\n1,2.0,1\n", "line 2: 'a' is '2.0' here and 1 in the data"),
+            (b"row,a,anomaly\n1,,1\n", "line 2: 'a' is '' here and 1 in the data"),
+            (b"row,anomaly\n1,\xff\n", "is no CSV file in UTF-8"),
+            (b'row,anomaly\n"1"x,1\n', "is no CSV file in UTF-8"),
+            (b"row,anomaly\n1,1\n\n3,0\n1,1\n", "line 5: row 1 comes twice"),
+        ],
+    )
+    def test_what_is_wrong_is_said_with_its_line(self, content, message, tmp_path):
+        (tmp_path / "s.csv").write_bytes(content)
+        with pytest.raises(TableError) as caught:
+            read_sheet(tmp_path / "s.csv", X, ORIGIN)
+        assert message in str(caught.value)
+
+    def test_a_row_with_another_name_is_refused(self, tmp_path):
+        origin = Origin(ids=("u", "v" * 80, "w", "x"))
+        (tmp_path / "s.csv").write_text(f"row,name of the row,anomaly\n2,{'v' * 60}…,1\n1,y,0\n")
+        with pytest.raises(TableError, match="line 3: the row is 'y' here and 'u' in the data"):
+            read_sheet(tmp_path / "s.csv", X, origin)
+
+    def test_a_sheet_without_answers_is_refused(self, tmp_path):
+        (tmp_path / "s.csv").write_text("row,anomaly\n1,\n")
+        with pytest.raises(TableError, match=r"has no answers yet\. Write 1 \(anomaly\)"):
+            read_answers(tmp_path / "s.csv", X, ORIGIN)
+
+    def test_a_missing_file(self, tmp_path):
+        with pytest.raises(TableError, match="cannot be read"):
+            read_sheet(tmp_path / "none.csv", X, ORIGIN)
+
+
+class TestDialogue:
+    def answer(self, monkeypatch, keys, inspection):
+        """What was said, the sheet, and the answers on disk at each line that was said."""
+        monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(keys) + "\n"))
+        said, saved = [], []
+
+        def echo(line):
+            said.append(line)
+            saved.append(read_sheet(inspection.path, inspection.X, inspection.origin).answered)
+
+        return said, ask_rows(inspection, echo), saved
+
+    def test_each_answer_is_saved_before_the_next_question(self, monkeypatch, inspection, data):
+        start = inspection()
+        said, sheet, saved = self.answer(monkeypatch, ["y", "huh", "n", "s", "q"], start)
+        assert sheet.answered == saved[-1]
+        assert [len(rows) for rows, _ in saved if rows] == sorted(len(r) for r, _ in saved if r)
+        assert sheet.answers == (1, 0, None, None, None, None)
+        assert sum("y, n, s or q" in line for line in said) == 1
+        sharpened = [line for line in said if line.startswith("  About")]
+        assert len(sharpened) == 2
+        assert start.estimator.known_rows_.rows.tolist() == sorted(sheet.rows[:2])
+        row = sheet.rows[0]
+        rank = (start.estimator.decision_scores_ > start.estimator.decision_scores_[row]).sum() + 1
+        assert f"1/6  row {row + 1}, rank {rank} of 367: " in said[1]
+
+    @pytest.mark.parametrize("strategy", ["random", "adaptive"])
+    def test_it_goes_on_where_it_was(self, monkeypatch, inspection, strategy):
+        _, before, _ = self.answer(monkeypatch, ["n", "n"], inspection(strategy))
+        again = inspection(strategy)
+        said, after, _ = self.answer(monkeypatch, ["n", "y"], again)
+        assert said[0] == "2 of 6 rows have an answer already."
+        assert after.answers[:4] == (0, 0, 0, 1)
+        assert after.rows[:2] == before.rows[:2]
+        assert len(set(after.rows)) == 6
+        assert len(again.estimator.known_rows_) == 4
+
+    def test_adaptive_chooses_anew_and_does_not_ask_again_for_what_was_skipped(
+        self, monkeypatch, inspection
+    ):
+        start = inspection("adaptive")
+        first = start.suggested(6)
+        again = inspection("adaptive")
+        _, sheet, _ = self.answer(monkeypatch, ["s", *["y"] * 5], again)
+        assert sheet.rows[:2] == first[:2]
+        assert sheet.rows != first
+        assert len(set(sheet.rows)) == 6
+        assert sheet.answers == (None, 1, 1, 1, 1, 1)
+
+    def test_a_sheet_can_be_made_longer(self, monkeypatch, inspection):
+        _, before, _ = self.answer(monkeypatch, ["n"] * 6, inspection())
+        said, after, _ = self.answer(monkeypatch, ["n"], inspection(n=9))
+        assert said[0] == "6 of 9 rows have an answer already."
+        assert after.rows[:6] == before.rows
+        assert len(set(after.rows)) == 9
+
+    def test_a_new_sheet_replaces_the_old_one(self, monkeypatch, inspection):
+        self.answer(monkeypatch, ["n", "n"], inspection())
+        said, _, _ = self.answer(monkeypatch, ["q"], inspection(is_new=True))
+        assert "already" not in said[0]
+
+    def test_a_sheet_says_what_it_is_expected_to_bring(self, inspection):
+        start = inspection(n=20)
+        words = write_sheet(start, overwrite=False)
+        sheet = read_sheet(start.path, start.X, start.origin)
+        assert len(sheet.rows) == 20
+        assert sheet.answered == ([], [])
+        assert words.startswith("20 rows to look at: write 1 (anomaly) or 0")
+        with pytest.raises(FileExistsError):
+            write_sheet(start, overwrite=False)
+
+    def test_hostile_names_cannot_move_the_cursor(self, monkeypatch, inspection, data):
+        start = inspection()
+        names = tuple(f"\x1b[2J{name}" for name in data.feature_names)
+        hostile = replace(start, origin=Origin(columns=names), n=2)
+        said, _, _ = self.answer(monkeypatch, ["q"], hostile)
+        assert "\\x1b[2J" in said[1]
+        assert "\x1b" not in "".join(said)
+
+
+class TestCommand:
+    DETECTORS = ("--detectors", "KNN,LOF", "--runs", "2", "--quiet")
+
+    def run(self, *arguments, cwd, stdin=None):
+        command = [sys.executable, "-m", "gammagmm.cli.main", *map(str, arguments)]
+        return subprocess.run(
+            command, cwd=cwd, input=stdin, capture_output=True, text=True, check=False
+        )
+
+    def test_from_rows_to_labels_to_the_sharper_answer(self, folder, data, whole):
+        made = self.run("inspect", "rows.csv", "--n", 8, *self.DETECTORS, cwd=folder)
+        assert (made.returncode, made.stderr) == (0, "")
+        assert made.stdout.startswith("8 rows to look at")
+        lines = list(csv.reader((folder / "to_label.csv").read_text().splitlines()))
+        rows = [int(line[0]) - 1 for line in lines[1:]]
+        for line, row in zip(lines[1:], rows, strict=True):
+            line[-1] = str(data.y[row])
+        with (folder / "filled.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(lines)
+        (folder / "tickets.csv").write_text("row,anomaly\n5,1\n")
+        told = self.run(
+            *("estimate", "rows.csv", "--inspected", "filled.csv", "--json"),
+            *("--known", "tickets.csv"),
+            *self.DETECTORS,
+            cwd=folder,
+        )
+        assert told.returncode == 0, told.stderr
+        answer = json.loads(told.stdout)
+        fitted = copy.deepcopy(whole)
+        fitted.update(rows, data.y[rows])
+        posterior = fitted.update([4], [1], at_random=False)
+        assert answer["posterior"]["mean"] == pytest.approx(posterior.mean, rel=1e-9)
+        assert answer["inspected"]["n_rows"] == 9
+        assert any("1 were not chosen at random" in n["message"] for n in answer["notes"])
+        assert answer["inspected"]["mean_before"] == pytest.approx(fitted.fitted_posterior_.mean)
+        assert answer["n_flagged"] == fitted.labels_.sum()
+
+    def test_questions_in_the_terminal(self, folder, data):
+        arguments = ("inspect", "rows.csv", "--ask", "--out", "asked.csv", "--n", 5)
+        first = self.run(*arguments, *self.DETECTORS, cwd=folder, stdin="n\nn\n")
+        assert first.returncode == 0, first.stderr
+        assert "This rests on 2 rows that were looked at, 0 anomalous." in first.stdout
+        again = self.run(*arguments, *self.DETECTORS, cwd=folder, stdin="y\nq\n")
+        assert "2 of 5 rows have an answer already." in again.stderr
+        assert "This rests on 3 rows that were looked at, 1 anomalous." in again.stdout
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (("inspect", "rows.csv", "--out", "new.csv", "--n", "0"), "--n must be at least 1"),
+            (
+                ("inspect", "rows.csv", "--out", "new.csv", "--strategy", "best"),
+                "--strategy must be random or",
+            ),
+            (("inspect", "rows.csv", "--out", "rows.csv", "--force"), "is an input and an output"),
+            (
+                ("inspect", "-", "--out", "new.csv", "--ask"),
+                "--ask reads the answers from standard input",
+            ),
+            (("estimate", "rows.csv", "--inspected", "no.csv"), "no.csv does not exist"),
+            (("estimate", "rows.csv", "--inspected", "rows.csv"), "has no columns 'row'"),
+            (("estimate", "rows.csv", "--trust", "2"), "trust must be at least 0 and below 1"),
+        ],
+    )
+    def test_bad_input_is_two_lines_and_exit_code_2(self, arguments, words, folder):
+        done = self.run(*arguments, cwd=folder)
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 2
+        assert words in done.stderr
+        assert done.stdout == ""

@@ -1,0 +1,320 @@
+"""Any table, any order, any block size: a typed refusal, or a posterior that is as it should be.
+
+The long form, 100,000 tables by chance, is ``make soak``.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from stress.inputs import CONTAINERS, Recipe, draw_recipe, make, recipes, tables
+from stress.laws import LawError, attempt, check_posterior
+from stress.starts import follow, grouped_scores, numbers, rank_labels, space_of
+
+from gammagmm import GammaGMM
+from gammagmm.errors import DetectorError, GammaGMMWarning
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+EPS = np.finfo(np.float64).eps
+N_ROWS, N_DETECTORS, N_COMPONENTS, N_ITER = 500, 6, 10, 30
+# A sum of n terms is rounded by at most n eps of itself, and each iteration takes such sums anew;
+# towards its fixed point the ascent does not make them grow.
+ROUNDING = N_ITER * N_ROWS * EPS
+
+once = settings(
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def from_scores(n_components=5, p_high=0.5):
+    """The pipeline from scores, as small as it goes; with this `p_high` many tables are solved."""
+    return GammaGMM(
+        "precomputed",
+        n_components=n_components,
+        n_runs=1,
+        n_draws=100,
+        max_restarts=1,
+        p_high=p_high,
+        max_iter=100,
+        random_state=0,
+    )
+
+
+@settings(once, max_examples=120)
+@given(recipes(), st.integers(1, 10))
+# Two infinities whose sum is NaN: scikit-learn warned before it refused.
+@example(Recipe(7, 2, ("constant",), ("minus infinity", "infinity"), "array", 2013953684), 5)
+def test_tables_of_every_kind(recipe, n_components):
+    attempt(from_scores(n_components), make(recipe))
+
+
+@settings(once, max_examples=100)
+@given(tables())
+def test_tables_number_by_number(X):
+    attempt(from_scores(), X)
+
+
+@settings(once, max_examples=15)
+@given(recipes(max_rows=60))
+def test_rows_through_detectors(recipe):
+    estimator = GammaGMM(["HBOS", "ECOD"], n_components=5, n_runs=1, n_draws=100, max_restarts=1)
+    attempt(estimator.set_params(max_iter=100, random_state=0), make(recipe))
+
+
+SAME = [
+    *("Fortran order", "every other", "read-only", "big-endian", "float32", "int64", "object"),
+    *("objects of several types", "list", "tuple of arrays", "frame", "frame of nullable numbers"),
+    "text",
+]
+
+
+@pytest.mark.parametrize("container", SAME)
+def test_what_a_table_comes_in_changes_no_bit(container):
+    # Whole numbers, which every container holds exactly; enough rows that NumPy's sums over rows
+    # and over columns, in memory, are rounded differently.
+    X = make(Recipe(300, 3, ("integers",), ("shared anomalies",), "array", 7))
+    first, second = (
+        attempt(from_scores(), given).estimator for given in (X, CONTAINERS[container](X))
+    )
+    np.testing.assert_array_equal(second.score_space_, first.score_space_)
+    assert second.posterior_.summary() == first.posterior_.summary()
+
+
+def test_booleans_are_ones_and_zeros():
+    X = np.random.default_rng(0).random((200, 4)) < 0.1
+    first, second = (attempt(from_scores(), given).estimator for given in (X, X.astype(float)))
+    np.testing.assert_array_equal(second.score_space_, first.score_space_)
+    assert second.posterior_.summary() == first.posterior_.summary()
+
+
+def test_the_kinds_are_refused_and_answered():
+    """Tables by chance are of use only if some get through and some do not."""
+    rng = np.random.default_rng(0)
+    reasons = {attempt(from_scores(), make(draw_recipe(rng))).reason for _ in range(120)}
+    assert {"answered", "point mass at 0", "NaN", "infinity", "unusable detectors"} <= reasons
+
+
+class TestLaws:
+    """The laws can be broken."""
+
+    def posterior(self, cls=GammaPosterior, weights=(0.5, 0.4)):
+        betas = BetaMixture(np.array(weights), np.array([5.0, 9.0]), np.array([95.0, 91.0]))
+        return cls(0.1, betas)
+
+    def test_a_right_posterior_passes(self):
+        check_posterior(self.posterior())
+        check_posterior(GammaPosterior.degenerate())
+
+    def test_weights(self):
+        with pytest.raises(LawError, match=r"the weights sum to .*0\.8999"):
+            check_posterior(self.posterior(weights=(0.5, 0.2999)))
+
+    @pytest.mark.parametrize(
+        ("method", "wrong", "words"),
+        [
+            ("cdf", lambda self, x: GammaPosterior.cdf(self, x) * 0.99, "the cdf starts at"),
+            ("sf", lambda self, x: 1.001 - GammaPosterior.cdf(self, x), "do not add up"),
+            ("ppf", lambda self, q: GammaPosterior.ppf(self, q) * 0.999, "do not invert"),
+            ("sample", lambda self, n, rng: 1.3 * GammaPosterior.sample(self, n, rng), "off the"),
+        ],
+    )
+    def test_each_method(self, method, wrong, words):
+        broken = type("Broken", (GammaPosterior,), {method: wrong})
+        with pytest.raises(LawError, match=words):
+            check_posterior(self.posterior(broken))
+
+    def test_modified_input_unknown_cause_and_untrue_cause(self):
+        class Fake:
+            detectors = "precomputed"
+
+            def __init__(self, message, value=0.0):
+                self.message, self.value = message, value
+
+            def fit(self, X):
+                X[0, 0] += self.value
+                raise ValueError(self.message)
+
+        X = np.ones((3, 2))
+        with pytest.raises(LawError, match="without a known cause: ValueError: what"):
+            attempt(Fake("what"), X)
+        with pytest.raises(LawError, match="refused for NaN, which is not so"):
+            attempt(Fake("Input X contains NaN."), X)
+        with pytest.raises(LawError, match="the input was modified"):
+            attempt(Fake("Complex data not supported", 1.0), X)
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return grouped_scores(N_ROWS, N_DETECTORS, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def labels(scores):
+    return rank_labels(scores, N_COMPONENTS)
+
+
+@pytest.fixture(scope="module")
+def steps(scores, labels):
+    return follow(space_of(scores), labels, N_ITER)
+
+
+def assert_same_posterior(first, second, tolerance):
+    for name, value in numbers(first.posterior).items():
+        np.testing.assert_allclose(numbers(second.posterior)[name], value, rtol=tolerance)
+    bound = abs(first.mixture.elbo)
+    np.testing.assert_allclose(second.mixture.elbo, first.mixture.elbo, atol=tolerance * bound)
+
+
+class TestInvariances:
+    @settings(once, max_examples=10)
+    @given(st.integers(-(2**20), 2**20), st.integers(0, 2**20))
+    def test_adding_a_constant_to_a_detector_is_exact_where_the_sums_are(self, constant, seed):
+        # Multiples of 1/1024 below 2 ** 21 are added without rounding: not a bit may change.
+        scores = grouped_scores(40, 3, np.random.default_rng(seed))
+        scores = np.round(scores * 1024.0) / 1024.0
+        shifted = scores + np.array([constant, 0.0, -constant / 1024.0])
+        np.testing.assert_array_equal(space_of(shifted), space_of(scores))
+
+    def test_adding_a_constant_leaves_the_answer_to_the_bit(self, scores):
+        scores = np.round(scores * 1024.0) / 1024.0
+        first = fitted(scores)
+        shifted = fitted(scores + 4096.0)
+        assert shifted.posterior_.summary() == first.posterior_.summary()
+        np.testing.assert_array_equal(shifted.labels_, first.labels_)
+
+    def test_adding_any_constant_changes_rounding_only(self, scores, labels, steps):
+        constant = 100.0 * np.pi
+        space, moved = space_of(scores), space_of(scores + constant)
+        # Rounding of s + c, which the logarithm divides by s - min + 0.01 and so by 0.01 at worst.
+        largest = 4.0 * EPS * (constant + scores.max()) / 0.01
+        deviation = np.log(scores - scores.min(axis=0) + 0.01).std(axis=0).min()
+        np.testing.assert_allclose(moved, space, atol=largest / deviation)
+        assert_same_posterior(steps, follow(moved, labels, N_ITER), largest / deviation)
+
+    @pytest.mark.parametrize("power", [0.3, 1.7])
+    def test_scaling_that_the_transformation_allows(self, scores, labels, steps, power):
+        """The logarithm may be stretched, not the scores.
+
+        Standardised, log(s - min + 0.01) stays the same where it goes over into p times itself and
+        a constant; the least row, at log 0.01, stays there: u -> 0.01 (u / 0.01) ** p.
+        """
+        ratio = (scores - scores.min(axis=0) + 0.01) / 0.01
+        stretched = 0.01 * ratio**power
+        space = space_of(scores)
+        # The power multiplies the relative rounding of u by p, its logarithm is at most log(1e6).
+        tolerance = 64.0 * EPS * np.log(ratio).max() * max(power, 1.0 / power)
+        np.testing.assert_allclose(space_of(stretched), space, atol=tolerance)
+        assert_same_posterior(steps, follow(space_of(stretched), labels, N_ITER), 10 * ROUNDING)
+
+    def test_plain_scaling_keeps_the_order_only(self, scores):
+        space, scaled = space_of(scores), space_of(1024.0 * scores)
+        np.testing.assert_array_equal(np.argsort(scaled, axis=0), np.argsort(space, axis=0))
+        assert np.abs(scaled - space).max() > 0.1
+
+    def test_tiny_scores_may_be_scaled(self, scores):
+        """Far below 0.01 the logarithm is a line: log(1 + x) = x up to x squared over 2."""
+        tiny = 1e-9 * scores / np.ptp(scores, axis=0)
+        space = (tiny - tiny.mean(axis=0)) / tiny.std(axis=0)
+        bent = (1e-9 / 0.01) * np.abs(space).max() ** 2
+        np.testing.assert_allclose(space_of(0.5 * tiny), space_of(tiny), atol=2.0 * bent)
+
+    def test_permuting_rows_from_the_same_start(self, scores, labels, steps, rng):
+        # Not exact: the sums over the rows are taken in another order.
+        order = rng.permutation(N_ROWS)
+        other = follow(space_of(scores)[order], labels[order], N_ITER)
+        assert_same_posterior(steps, other, ROUNDING)
+
+    def test_permuting_detectors_from_the_same_start(self, scores, labels, steps, rng):
+        order = rng.permutation(N_DETECTORS)
+        other = follow(space_of(scores)[:, order], labels, N_ITER)
+        # Mixture and link know no order of the detectors; their sums are rounded otherwise.
+        scale = np.abs(steps.mixture.means).max()
+        np.testing.assert_allclose(
+            other.mixture.means, steps.mixture.means[:, order], atol=ROUNDING * scale
+        )
+        np.testing.assert_allclose(other.components.alpha, steps.components.alpha, rtol=ROUNDING)
+        # The root amplifies: P(gamma >= high_gamma) is flat in delta where it is small.
+        np.testing.assert_allclose(other.link.delta, steps.link.delta, rtol=100 * ROUNDING)
+        # Draws through another Cholesky factor are other draws: equal up to Monte Carlo error.
+        first, second = steps.posterior, other.posterior
+        error = np.hypot(first.standard_error, second.standard_error)
+        assert abs(first.mean - second.mean) < 4.0 * error
+
+    @pytest.mark.parametrize("block_size", [1, 17, 499, 10_000])
+    def test_another_block_size(self, scores, labels, steps, block_size):
+        # Not exact but where one block holds all rows, as it does in `steps`.
+        tolerance = 0.0 if block_size >= N_ROWS else ROUNDING
+        other = follow(space_of(scores), labels, N_ITER, block_size=block_size)
+        assert_same_posterior(steps, other, tolerance)
+
+    def test_another_n_jobs_is_exact(self, scores):
+        first = fitted(scores, n_runs=3)
+        second = fitted(scores, n_runs=3, n_jobs=2)
+        assert second.posterior_.summary() == first.posterior_.summary()
+        np.testing.assert_array_equal(second.labels_, first.labels_)
+
+
+def fitted(scores, **parameters):
+    """A fit, of which single runs may have no solution."""
+    estimator = GammaGMM("precomputed", n_components=10, max_iter=50, p_high=0.1, random_state=0)
+    estimator.set_params(**{"n_runs": 1, "n_draws": 100, "max_restarts": 10} | parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GammaGMMWarning)
+        estimator.fit(scores)
+    assert not estimator.posterior_.is_degenerate
+    return estimator
+
+
+class TestNewRows:
+    """What the detectors make of rows they have not seen."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def estimator():
+        X = np.random.default_rng(0).normal(size=(60, 3))
+        estimator = GammaGMM(["LOF", "HBOS"], n_components=5, n_runs=1, max_restarts=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GammaGMMWarning)
+            return estimator.set_params(random_state=0).fit(X)
+
+    def test_a_score_that_is_not_finite_is_refused_by_name(self, estimator):
+        rows = np.array([[0.0, 0.0, 0.0], [1e300, 1e300, 1e300]])
+        words = r"Detector LOF cannot score these rows: 1 of 2 scores are not finite, .* row 1"
+        with pytest.raises(DetectorError, match=words):
+            estimator.predict(rows)
+
+    def test_a_detector_that_raises_is_named(self, estimator, monkeypatch):
+        def refuse(X):
+            raise RuntimeError("the disk is full")
+
+        monkeypatch.setattr(estimator.detectors_["HBOS"], "decision_function", refuse)
+        words = "Detector HBOS cannot score these rows: RuntimeError: the disk is full"
+        with pytest.raises(DetectorError, match=words):
+            estimator.predict(np.zeros((2, 3)))
+
+    def test_scores_of_another_shape_are_refused(self, estimator, monkeypatch):
+        monkeypatch.setattr(
+            estimator.detectors_["HBOS"], "decision_function", lambda X: np.zeros((len(X), 2))
+        )
+        with pytest.raises(DetectorError, match=r"scores of shape \(2, 2\), expected \(2,\)"):
+            estimator.predict(np.zeros((2, 3)))
+
+    def test_scores_further_out_than_a_float_can_span(self):
+        scores = np.array([[-1e308, 0.0], [-9e307, 1.0], [-8e307, 3.0], [-5e307, 9.0]])
+        with pytest.warns(GammaGMMWarning, match="No solution"):
+            estimator = GammaGMM("precomputed", n_components=2, n_runs=1, max_restarts=0).fit(
+                scores
+            )
+        far = np.array([[1.5e308, 9.0], [5e307, 9.0]])
+        scaler = estimator.scaler_
+        first, second = scaler.transform(far)[:, 0]
+        assert first > second
+        np.testing.assert_allclose(first - second, np.log(2.5 / 1.5) / scaler.deviation[0])

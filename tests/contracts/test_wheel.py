@@ -1,0 +1,179 @@
+"""The wheel and the source archive hold what they must, and work away from the checkout."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import venv
+import zipfile
+from importlib import metadata
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+import gammagmm
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command, cwd):
+    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Folder with the wheel and the source archive, as `make dist` makes them."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "hatchling", "build", "--directory", folder, cwd=ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def python(built, tmp_path_factory):
+    """Interpreter of a new environment: the wheel, and of the running one the other libraries.
+
+    A folder named in a .pth file is searched last, and the .pth files in it, that of the checkout
+    among them, are not read.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    paths = {"base": str(folder), "platbase": str(folder)}
+    site = Path(sysconfig.get_path("purelib", "venv", paths))
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    made = Path(sysconfig.get_path("scripts", "venv", paths)) / Path(sys.executable).name
+    wheel = next(built.glob("*.whl"))
+    pip = (sys.executable, "-m", "pip", "--python", made, "--disable-pip-version-check")
+    run(*pip, "install", "--no-deps", "--no-index", "--ignore-installed", wheel, cwd=folder)
+    return made
+
+
+def test_the_wheel_holds_the_package_alone(built):
+    (wheel,) = built.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    version = gammagmm.__version__
+    assert wheel.name == f"gammagmm-{version}-py3-none-any.whl"
+    folder = ROOT / "src" / "gammagmm"
+    sources = {f"gammagmm/{p.name}" for s in ("py", "css", "js") for p in folder.glob(f"*.{s}")}
+    assert sources | {"gammagmm/py.typed"} == {n for n in names if n.startswith("gammagmm/")}
+    described = {n.partition("/")[2] for n in names if n.startswith(f"gammagmm-{version}.dist")}
+    assert described == {
+        *("METADATA", "WHEEL", "RECORD", "entry_points.txt"),
+        "licenses/LICENSE",
+    }
+
+
+def test_the_source_archive_holds_what_the_tests_and_pages_need(built):
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    for needed in (
+        *("LICENSE", "README.md", "CHANGELOG.md", "Makefile", "constraints.txt", "mkdocs.yml"),
+        "constraints-oldest.txt",
+        *(
+            "pyproject.toml",
+            "src/gammagmm/py.typed",
+            "tests/contracts/test_wheel.py",
+            "docs/index.md",
+        ),
+        *("docs/images/steps.png", "examples/with_pyod.py", "experiments/table2.py"),
+    ):
+        assert needed in names
+    assert not any("__pycache__" in name or name.startswith((".venv", "site/")) for name in names)
+
+
+def test_the_installed_package_is_the_wheels(python, tmp_path):
+    code = (
+        "import gammagmm, importlib.metadata as m; print(gammagmm.__file__, m.version('gammagmm'))"
+    )
+    path, version = run(python, "-c", code, cwd=tmp_path).split()
+    assert python.parents[1] in Path(path).parents
+    assert version == gammagmm.__version__
+
+
+def test_what_the_package_imports_is_declared():
+    """Each library that the source imports is required, or belongs to an extra."""
+    requirements = metadata.requires("gammagmm")
+    declared = {re.match(r"[\w-]+", line)[0].lower().replace("_", "-") for line in requirements}
+    by_module = metadata.packages_distributions()
+    for path in (ROOT / "src" / "gammagmm").glob("*.py"):
+        for module in imported(path) - sys.stdlib_module_names - {"gammagmm"}:
+            names = {name.lower().replace("_", "-") for name in by_module[module]}
+            assert names & declared, f"{path.name} imports {module}"
+
+
+def claimed_minima():
+    """Lowest versions, by name, of required libraries, the extras', pandas and polars."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    runtime = [extras[name] for name in ("deep", "data", "dask", "arviz", "experiments")]
+    frames = [line for line in extras["dev"] if line.startswith(("pandas", "polars"))]
+    lines = [*project["dependencies"], *chain.from_iterable(runtime), *frames]
+    found = {}
+    for requirement in map(Requirement, lines):
+        (bound,) = requirement.specifier
+        assert bound.operator == ">="
+        found.setdefault(requirement.name, set()).add(Version(bound.version))
+    return found
+
+
+def test_the_oldest_versions_are_the_minima():
+    """What `make test-oldest` installs is what pyproject.toml claims to be enough."""
+    text = (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8")
+    pins = {name: {Version(pin)} for name, pin in re.findall(r"^([\w.-]+)==(\S+)$", text, re.M)}
+    minima = claimed_minima()
+    assert len(minima) == 19
+    minima.pop("torch")  # its one version of which pip takes the CPU build, see the file
+    assert minima == {name: pins[name] for name in minima}
+
+
+def imported(path):
+    """Top-level names of the modules that the file imports, in functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def readme_example():
+    """The README's first block of code, and a line that prints what came of it."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = re.search(r"^```python\n(.*?)^```\n", readme, re.DOTALL | re.MULTILINE)[1]
+    return code + "\nprint(knn.labels_.sum(), knn.contamination.posterior)\n"
+
+
+def check_installed(python, folder):
+    """The command's demo and the README's first example, in `folder`."""
+    printed = run(python.with_name("gammagmm"), "demo", "--jobs", "1", cwd=folder)
+    assert printed.startswith("About ")
+    assert "The truth, which the method did not see: 10 of 367 rows." in printed
+    printed = run(python, "-c", readme_example(), cwd=folder)
+    assert re.fullmatch(r"\d+ GammaPosterior\(mean=0\.\d+, 90% interval .*\)\n", printed)
+
+
+@pytest.mark.long
+def test_the_wheel_runs_the_demo_and_the_readmes_example(python, tmp_path):
+    check_installed(python, tmp_path)
+
+
+# Slow: every library is installed anew.
+@pytest.mark.slow
+def test_an_empty_environment_gets_all_it_needs(built, tmp_path):
+    venv.create(tmp_path / "environment", with_pip=True)
+    paths = {"base": str(tmp_path / "environment"), "platbase": str(tmp_path / "environment")}
+    python = Path(sysconfig.get_path("scripts", "venv", paths)) / Path(sys.executable).name
+    pip = (python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
+    run(*pip, next(built.glob("*.whl")), "--constraint", ROOT / "constraints.txt", cwd=tmp_path)
+    check_installed(python, tmp_path)

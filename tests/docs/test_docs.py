@@ -1,0 +1,253 @@
+"""The pages say what the code does, and the site holds together without a network.
+
+``python -m tests.docs.test_docs`` writes what the blocks print into the pages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import types
+from html.parser import HTMLParser
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pandas as pd
+import pytest
+from stress import page
+
+import gammagmm
+from gammagmm import errors
+from gammagmm.datasets import make_contaminated
+from tests.support.pyod_zoo import DEEP, SKIPPED, TABULAR
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+# The page of examples shows scripts, which test_examples runs.
+PAGES = sorted(path for path in DOCS.glob("*.md") if path.stem != "examples")
+# A block of code and, if nothing stands between, a block of what it prints.
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n+```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+
+QUESTIONS = (
+    "Why must I specify the contamination at all?",
+    "Can it be 'auto'?",
+    "What if the data are clean?",
+    "Does it change the ranking, or only the threshold?",
+    "What about new data?",
+    "Can I use an ensemble of detectors?",
+    "Are thresholds comparable across detectors?",
+    "What do the probabilities mean?",
+    "Why did two runs differ?",
+)
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def run_blocks(path):
+    """What each block of the page prints, one namespace for all."""
+    text, namespace = read(path), {"__name__": path.stem}
+    for block in BLOCK.finditer(text):
+        # Empty lines above let a traceback name the line of the page.
+        above = "\n" * (text[: block.start(1)].count("\n"))
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(above + block[1], path, "exec"), namespace)
+        yield block, printed.getvalue()
+
+
+def _write_parquet(folder):
+    """The files that the page on Dask reads."""
+    folder.mkdir()
+    rows = pd.DataFrame(make_contaminated(600, 4, 0.05, "local", random_state=2).X)
+    for i, part in enumerate((rows[:400], rows[400:])):
+        part.rename(columns=str).to_parquet(folder / f"{i}.parquet")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_block_runs_and_prints_what_the_page_shows(path, tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    monkeypatch.chdir(tmp_path)
+    _write_parquet(tmp_path / "data")
+    n_blocks = 0
+    for block, printed in run_blocks(path):
+        assert printed == (block[2] or ""), block[1]
+        n_blocks += 1
+    plt.close("all")
+    assert n_blocks == read(path).count("```python")
+
+
+def test_the_figures_of_scale_are_those_of_the_benchmark():
+    path = ROOT / "benchmarks" / "scale.py"
+    scale = types.ModuleType("scale")
+    scale.__file__ = str(path)
+    exec(compile(read(path), path, "exec"), vars(scale))
+    shown = read(DOCS / "scaling.md").split(scale.MARKS[0])[1].split(scale.MARKS[1])[0]
+    assert shown.strip() == scale.page(json.loads(read(scale.RESULTS)))
+
+
+def test_the_figures_of_reliability_are_those_of_the_long_runs():
+    shown = read(DOCS / "reliability.md").split(page.MARKS[0])[1].split(page.MARKS[1])[0]
+    assert shown.strip() == page.figures()
+
+
+def test_the_tests_that_the_page_of_reliability_names_are_there():
+    cells = re.findall(r"\| (`[^|]*) \|$", read(DOCS / "reliability.md"), re.MULTILINE)
+    named = [re.findall(r"`((?:[\w/]+\.py::)?(?:\w+::)?)(\w+)`", cell) for cell in cells]
+    assert sum(map(len, named)) > 30
+    text = ""
+    for cell in named:
+        for where, name in cell:
+            if where:  # a name alone is of the file before it
+                text = read(ROOT / "tests" / where.partition("::")[0])
+            kinds = [*where.split("::")[1:-1], name]
+            assert all(re.search(rf"(def|class) {kind}\b", text) for kind in kinds), name
+
+
+def test_the_page_names_each_tabular_detector_of_pyod_that_is_not_tested():
+    page = read(DOCS / "neighbours.md")
+    table = re.search(r"\| detector \| why it is not tested \|\n(.*?)\n\n", page, re.DOTALL)[1]
+    untested = {name for kind in ("labels", "combo", "suod") for name in SKIPPED[kind]}
+    assert untested <= set(re.findall(r"`(\w+)`", table))
+    assert not set(re.findall(r"`([A-Z]\w+)`", table)) & (set(TABULAR) | set(DEEP))
+
+
+def test_the_first_page_needs_four_lines_to_a_fitted_detector():
+    first = BLOCK.search(read(DOCS / "index.md"))[1].replace("\n\n", "\n").splitlines()
+    assert len(first) <= 4
+    assert "gammagmm" in first[0]
+    assert "KNN(contamination=estimate_contamination(" in first[-1]
+
+
+def test_the_nine_questions_are_answered():
+    assert re.findall(r"^## (.*)$", read(DOCS / "faq.md"), re.MULTILINE) == list(QUESTIONS)
+
+
+def version_rows():
+    """Rows of the table of versions: library and version."""
+    table = read(DOCS / "neighbours.md").split("## What was tested with which version")[1]
+    return re.findall(r"^\| ([\w-]+) \| (\d[\w.]*) \|", table, re.MULTILINE)
+
+
+def pinned_versions(path):
+    """Versions by the libraries' names in small letters, of a file of constraints."""
+    pins = re.findall(r"^([\w.-]+)==(\S+)$", read(path), re.MULTILINE)
+    return {name.lower(): number for name, number in pins}
+
+
+def test_the_table_of_versions_is_that_of_the_constraints():
+    rows = version_rows()
+    assert len(rows) == 11
+    pinned = pinned_versions(ROOT / "constraints.txt")
+    assert dict(rows) == {name: pinned[name.lower()] for name, _ in rows}
+
+
+def test_the_table_of_versions_is_that_of_the_installed_libraries():
+    rows = dict(version_rows())
+    installed = {name: version(name) for name in rows}
+    oldest = pinned_versions(ROOT / "constraints-oldest.txt")
+    if installed == {name: oldest[name.lower()] for name in rows}:
+        pytest.skip("the oldest versions are installed; the page shows the newest")
+    assert rows == installed
+
+
+class Page(HTMLParser):
+    """What a page refers to, and the anchors it has."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.assets, self.anchors = [], [], {""}
+        self.feed(read(path))
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.anchors |= {values[name] for name in ("id", "name") if values.get(name)}
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        elif tag == "link" and values.get("rel") not in {"next", "prev", "canonical"}:
+            self.assets.append(values["href"])
+        elif values.get("src"):
+            self.assets.append(values["src"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site; a proxy that leads nowhere stands for a machine without a network."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return {
+        path.relative_to(folder).as_posix(): Page(path) for path in folder.rglob("*.html")
+    }, folder
+
+
+def test_every_page_is_built(site):
+    pages, _ = site
+    sources = {f"{path.stem}.html" for path in DOCS.glob("*.md")}
+    assert set(pages) - {"404.html"} == sources
+    assert {"index.html", "method.html", "limits.html", "deviations.html"} <= sources
+
+
+def test_every_internal_link_leads_somewhere(site):
+    pages, folder = site
+    n_links = 0
+    for name, page in pages.items():
+        if name == "404.html":  # it is served from any depth, and so has absolute links
+            continue
+        for link in page.links + page.assets:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (folder / name).parent / unquote(parts.path) if parts.path else folder / name
+            assert target.is_file(), f"{name} refers to {link}"
+            place = target.resolve().relative_to(folder.resolve()).as_posix()
+            if place in pages:
+                assert unquote(parts.fragment) in pages[place].anchors, f"{name} refers to {link}"
+            n_links += 1
+    assert n_links > 100
+
+
+def test_no_page_loads_anything_from_elsewhere(site):
+    pages, folder = site
+    for name, page in pages.items():
+        remote = [asset for asset in page.assets if urlsplit(asset).netloc]
+        assert not remote, f"{name} loads {remote}"
+    for sheet in folder.rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", read(sheet)), sheet
+
+
+def test_the_reference_has_every_public_name(site):
+    pages, _ = site
+    anchors = pages["api.html"].anchors
+    assert {f"gammagmm.{name}" for name in gammagmm.__all__} <= anchors
+    assert {f"gammagmm.errors.{name}" for name in errors.__all__} <= anchors
+    for method in ("fit", "predict", "predict_proba", "labels_at", "to_frame"):
+        assert f"gammagmm.GammaGMM.{method}" in anchors
+
+
+def rewrite(path):
+    """Put what the blocks print now under them."""
+    text = read(path)
+    for block, printed in reversed(list(run_blocks(path))):
+        if block[2] is not None:
+            text = text[: block.start(2)] + printed + text[block.end(2) :]
+    path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
+        for page in PAGES:
+            rewrite(page)

@@ -1,0 +1,74 @@
+"""Each example runs, and the page of examples shows it and what it prints.
+
+``python -m tests.docs.test_examples`` writes the page.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "examples.md"
+TITLES = {
+    "with_pyod": "With PyOD",
+    "with_isolation_forest": "With IsolationForest",
+    "from_pandas": "From pandas",
+    "costs": "Costs of misses and false alarms",
+    "own_detector": "A detector of your own",
+    "scores_and_arviz": "Precomputed scores, and ArviZ",
+}
+HEAD = """# Examples
+
+Six scripts of the folder `examples/`, each with what it prints.
+"""
+SECTION = """
+## {title}
+
+```python
+{code}```
+
+prints
+
+```text
+{printed}```
+"""
+
+
+def script(name):
+    return ROOT / "examples" / f"{name}.py"
+
+
+def run(name, folder):
+    """What the script prints, run in another folder with warnings as errors."""
+    # Ours are UserWarnings; other libraries announce changes with FutureWarnings.
+    command = [sys.executable, "-W", "error::UserWarning", str(script(name))]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def make_section(name, printed):
+    code = script(name).read_text(encoding="utf-8")
+    return SECTION.format(title=TITLES[name], code=code, printed=printed)
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_the_page_shows_the_script_and_what_it_prints(name, tmp_path):
+    assert make_section(name, run(name, tmp_path)) in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_shows_every_script_and_nothing_else():
+    assert {path.stem for path in script("*").parent.glob("*.py")} == set(TITLES)
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.startswith(HEAD)
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == list(TITLES.values())
+
+
+if __name__ == "__main__":
+    sections = [make_section(name, run(name, ROOT)) for name in TITLES]
+    PAGE.write_text(HEAD + "".join(sections), encoding="utf-8")

@@ -1,0 +1,44 @@
+"""The README says what the code does."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+EXAMPLES = re.findall(
+    r"```python\n((?:(?!```).)*?)```\n\nprints\n\n```text\n(.*?)```", TEXT, re.DOTALL
+)
+
+
+@pytest.mark.parametrize(("code", "expected"), EXAMPLES)
+def test_the_example_prints_what_the_readme_shows(code, expected):
+    assert len([line for line in code.splitlines() if line]) <= 11
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    assert printed.getvalue() == expected
+
+
+def test_the_first_block_needs_four_lines_to_a_fitted_detector():
+    lines = [line for line in BLOCKS[0].splitlines() if line]
+    assert len(lines) <= 4
+    names = {}
+    exec(compile(BLOCKS[0], "README.md", "exec"), names)
+    assert names["knn"].contamination.posterior.mean == names["knn"].contamination
+    assert 0 < names["knn"].labels_.sum() < len(names["X"])
+
+
+def test_there_are_examples():
+    assert (len(BLOCKS), len(EXAMPLES)) == (3, 2)
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8")):
+        assert (README.parent / target).exists(), target

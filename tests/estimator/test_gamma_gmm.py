@@ -1,0 +1,367 @@
+import copy
+import os
+import pickle
+import random
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info
+
+from gammagmm import GammaGMM, GammaThreshold, estimate_contamination
+from gammagmm.datasets import make_contaminated
+from gammagmm.errors import (
+    DetectorError,
+    DetectorWarning,
+    MixtureConvergenceWarning,
+    NoSolutionWarning,
+)
+from gammagmm.mixture.prior import MixturePrior
+
+SMALL = {"n_components": 15, "n_runs": 3, "n_draws": 100}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_contaminated(200, 4, 0.05, "clustered", random_state=1).X
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return GammaGMM(["KNN", "LOF", "IForest"], **SMALL, random_state=0).fit(data)
+
+
+@pytest.fixture
+def scores(rng):
+    return np.exp(np.vstack([rng.normal(size=(190, 3)), rng.normal(3.0, 0.5, size=(10, 3))]))
+
+
+# A mixture that cannot meet p_high answers with a warning, which is right on the checks' tiny
+# and structureless data; so are detectors left out of it.
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")
+@parametrize_with_checks(
+    [
+        GammaGMM("classic", n_components=5, n_runs=2, n_draws=50, max_restarts=1, random_state=0),
+        # Answers that are not the point mass at 0, on most of the checks' data.
+        GammaGMM(["KNN", "LOF"], p_high=0.6, n_runs=2, n_draws=50, max_restarts=1, random_state=0),
+    ]
+)
+def test_scikit_learns_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def test_threshold_labels_and_consensus_are_what_they_say(fitted):
+    gamma = fitted.posterior_.mean
+    consensus = fitted.score_space_.mean(axis=1)
+    assert fitted.contamination_ == gamma
+    assert fitted.contamination_.posterior is fitted.posterior_
+    np.testing.assert_array_equal(fitted.decision_scores_, consensus)
+    assert fitted.threshold_ == np.percentile(consensus, 100 * (1 - gamma))
+    np.testing.assert_array_equal(fitted.labels_, (consensus > fitted.threshold_).astype(int))
+    for j, name in enumerate(fitted.detector_names_):
+        own = np.percentile(fitted.scores_[:, j], 100 * (1 - gamma))
+        assert fitted.thresholds_[name] == own
+    at_ten = consensus > np.percentile(consensus, 90)
+    np.testing.assert_array_equal(fitted.labels_at(0.1), at_ten.astype(int))
+
+
+def test_the_users_answers_reach_the_posterior(rng):
+    rows = np.vstack([rng.normal(size=(290, 3)), rng.normal(2.0, 0.8, size=(30, 3))])
+    estimator = GammaGMM("precomputed", p0=0.03, p_high=0.02, n_components=25, n_runs=3)
+    estimator.set_params(max_restarts=20, random_state=0).fit(np.exp(rows))
+    posterior = estimator.posterior_
+    assert posterior.prob_zero == 0.03
+    assert abs(posterior.prob_zero + posterior.betas.weights.sum() - 1.0) < 1e-12
+    assert {run.status for run in estimator.runs_} == {"solved", "slack"}
+    for run in estimator.runs_:
+        alpha, r = run.components.alpha, run.components.anomalousness[: len(run.weights)]
+        p = 1.0 / (1.0 + np.exp(run.tau + run.delta * r))
+        assert abs(1.0 - p[0] - 0.03) < 1e-9
+        pmf = np.cumprod(p) * np.append(1.0 - p[1:], 1.0)
+        sums = np.cumsum(alpha)[: len(p)]
+        p_high = pmf @ stats.beta(sums, alpha.sum() - sums).sf(0.15)
+        assert abs(p_high - (0.02 if run.status == "solved" else run.reachable[1])) < 1e-9
+        assert run.reached == run.posterior.prob_above(0.15)
+
+
+def test_new_rows_are_scored_one_by_one(fitted, data):
+    rows = data[:30] + 0.01
+    together = fitted.decision_function(rows)
+    alone = np.concatenate([fitted.decision_function(row[None]) for row in rows])
+    np.testing.assert_allclose(together, alone, rtol=1e-12)
+    raw = np.column_stack([d.decision_function(rows) for d in fitted.detectors_.values()])
+    np.testing.assert_allclose(together, fitted.scaler_.transform(raw).mean(axis=1), rtol=1e-12)
+    np.testing.assert_array_equal(fitted.predict(rows), (together > fitted.threshold_).astype(int))
+
+
+def test_probabilities_and_costs(fitted, data):
+    rows = np.vstack([data[:20], 50.0 + data[:1]])
+    proba = fitted.predict_proba(rows)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    scores = fitted.decision_function(rows)
+    for p, score in zip(proba[:, 1], scores, strict=True):
+        share = np.mean(fitted.decision_scores_ >= score)
+        np.testing.assert_allclose(p, fitted.posterior_.prob_above(share))
+    np.testing.assert_array_equal(fitted.predict(rows, costs=(1, 4)), proba[:, 1] > 0.2)
+    # Equal costs cut at the posterior median.
+    shares = np.array([np.mean(fitted.decision_scores_ >= score) for score in scores])
+    at_median = shares < fitted.posterior_.median
+    np.testing.assert_array_equal(fitted.predict(rows, costs=(1, 1)), at_median)
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_same_seed_same_answer_for_any_n_jobs(fitted, data, n_jobs):
+    again = GammaGMM(["KNN", "LOF", "IForest"], **SMALL, random_state=0, n_jobs=n_jobs).fit(data)
+    for name in ("weights", "a", "b"):
+        ours, theirs = (getattr(e.posterior_.betas, name) for e in (again, fitted))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+def test_another_seed_gives_another_answer(fitted, data):
+    other = GammaGMM(["KNN", "LOF", "IForest"], **SMALL, random_state=1).fit(data)
+    assert other.posterior_.mean != fitted.posterior_.mean
+
+
+def test_clone_pickle_and_copy_keep_the_answer(fitted, data):
+    again = clone(fitted).fit(data)
+    assert again.posterior_.mean == fitted.posterior_.mean
+    for other in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        assert other.posterior_.mean == fitted.posterior_.mean
+        np.testing.assert_array_equal(other.predict(data), fitted.predict(data))
+
+
+def test_it_works_at_the_end_of_a_pipeline(data):
+    pipeline = make_pipeline(
+        StandardScaler(), GammaGMM(["KNN", "LOF"], **SMALL, random_state=0)
+    ).fit(data)
+    direct = GammaGMM(["KNN", "LOF"], **SMALL, random_state=0)
+    direct.fit(StandardScaler().fit_transform(data))
+    np.testing.assert_array_equal(
+        pipeline.predict(data), direct.predict(StandardScaler().fit_transform(data))
+    )
+    assert pipeline[-1].posterior_.mean == direct.posterior_.mean
+
+
+def blas_threads():
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+def test_fits_in_two_threads_at_once_give_each_its_own_answer(data):
+    fits = [GammaGMM(["KNN", "LOF"], **SMALL, random_state=seed) for seed in (0, 1)]
+    alone = [clone(fit).fit(data).posterior_.mean for fit in fits]
+    before = blas_threads()
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(lambda i: clone(fits[i % 2]).fit(data).posterior_.mean, range(6)))
+    np.testing.assert_allclose(together, alone * 3, rtol=1e-9)
+    assert blas_threads() == before
+
+
+def test_fit_leaves_global_state_alone(data):
+    before = np.random.get_state(), random.getstate(), torch.random.get_rng_state()
+    threads, environment = blas_threads(), dict(os.environ)
+    GammaGMM("classic", **SMALL, random_state=0, n_jobs=2).fit(data)
+    GammaGMM("classic", **SMALL).fit(data)
+    after = np.random.get_state(), random.getstate(), torch.random.get_rng_state()
+    assert blas_threads() == threads
+    assert dict(os.environ) == environment
+    np.testing.assert_array_equal(before[0][1], after[0][1])
+    assert before[0][2:] == after[0][2:]
+    assert before[1] == after[1]
+    assert torch.equal(before[2], after[2])
+
+
+def test_random_state_may_be_a_generator_or_a_legacy_state(scores):
+    from_int = GammaGMM("precomputed", **SMALL, random_state=3).fit(scores)
+    rng = np.random.default_rng(3)
+    from_generator = GammaGMM("precomputed", **SMALL, random_state=rng).fit(scores)
+    assert from_int.posterior_.mean == from_generator.posterior_.mean
+    legacy = [
+        GammaGMM("precomputed", **SMALL, random_state=np.random.RandomState(0)).fit(scores)
+        for _ in range(2)
+    ]
+    assert legacy[0].posterior_.mean == legacy[1].posterior_.mean
+
+
+def test_precomputed_scores_are_the_scores(scores):
+    estimator = GammaGMM("precomputed", **SMALL, random_state=0).fit(scores)
+    np.testing.assert_array_equal(estimator.scores_, scores)
+    assert estimator.detector_names_ == ["score_1", "score_2", "score_3"]
+    np.testing.assert_allclose(
+        estimator.decision_function(scores), estimator.decision_scores_, rtol=1e-12
+    )
+    frame = pd.DataFrame(scores, columns=["a", "b", "c"])
+    named = GammaGMM("precomputed", **SMALL, random_state=0).fit(frame)
+    assert named.detector_names_ == ["a", "b", "c"]
+    assert named.posterior_.mean == estimator.posterior_.mean
+
+
+def test_a_constant_detector_is_left_out_and_named(scores):
+    wide = np.column_stack([scores[:, :1], np.full(len(scores), 7.0), scores[:, 1:]])
+    estimator = GammaGMM("precomputed", **SMALL, random_state=0)
+    with pytest.warns(DetectorWarning, match="score_2 was left out: the same score for every row"):
+        estimator.fit(wide)
+    np.testing.assert_array_equal(estimator.scores_, scores)
+    assert [info.status for info in estimator.detector_info_] == ["ok", "constant", "ok", "ok"]
+    assert estimator.notes_[0].subject == "score_2"
+    np.testing.assert_allclose(
+        estimator.decision_function(wide), estimator.decision_scores_, rtol=1e-12
+    )
+
+
+def test_scores_too_close_for_the_logarithm_are_constant(scores):
+    wide = np.column_stack([scores, 1e-20 * scores[:, 0]])
+    with pytest.warns(DetectorWarning, match="score_4 was left out: the same score"):
+        GammaGMM("precomputed", **SMALL, random_state=0).fit(wide)
+
+
+def test_one_usable_of_two_is_an_error_and_one_of_one_is_not(scores):
+    with pytest.raises(DetectorError, match="1 of 2 detectors gave usable scores, 2 needed"):
+        GammaGMM("precomputed", **SMALL).fit(np.column_stack([scores[:, 0], np.ones(200)]))
+    single = GammaGMM("precomputed", **SMALL, max_restarts=0, random_state=0)
+    # One column splits into few components, each too large: no solution, but no error either.
+    with pytest.warns(NoSolutionWarning, match="No solution in any of 3 runs"):
+        single.fit(scores[:, :1])
+    assert single.scores_.shape == (200, 1)
+    with pytest.raises(DetectorError, match="0 of 1 detectors gave usable scores, 1 needed"):
+        GammaGMM("precomputed", **SMALL).fit(np.ones((50, 1)))
+
+
+def test_small_data_is_noted(rng):
+    estimator = GammaGMM(["KNN", "LOF"], n_runs=2, n_draws=50, max_restarts=0, random_state=0)
+    # With 15 rows the smallest component already holds too large a share.
+    with pytest.warns(NoSolutionWarning, match="No solution in any of 2 runs"):
+        estimator.fit(rng.normal(size=(15, 2)))
+    messages = [note.message for note in estimator.notes_]
+    assert "n_neighbors lowered from 20 to 14: it is fitted on 15 rows" in messages
+    assert "lowered from 100 to 14: there are 15 rows" in messages
+
+
+def test_a_repeated_detector_is_noted_and_works(scores):
+    repeated = np.column_stack([scores[:, 0], scores])
+    estimator = GammaGMM("precomputed", **SMALL, p_high=0.5, random_state=0).fit(repeated)
+    assert any("covariance prior singular" in note.message for note in estimator.notes_)
+    assert 0.0 < estimator.posterior_.mean < 0.25
+
+
+def test_runs_that_hit_max_iter_are_counted(scores):
+    estimator = GammaGMM("precomputed", **SMALL, max_iter=2, random_state=0)
+    with pytest.warns(MixtureConvergenceWarning, match="3 of 3 runs stopped at max_iter=2"):
+        estimator.fit(scores)
+    assert any("max_iter=2" in note.message for note in estimator.notes_)
+
+
+def test_a_mixture_prior_is_used(scores):
+    default = GammaGMM("precomputed", **SMALL, random_state=0).fit(scores)
+    prior = MixturePrior("identity", concentration=1.0)
+    other = GammaGMM("precomputed", **SMALL, mixture_prior=prior, random_state=0).fit(scores)
+    assert other.runs_[0].elbo != default.runs_[0].elbo
+
+
+X = np.random.default_rng(0).normal(size=(50, 3))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"p0": 0}, ValueError, "p0 must lie strictly between 0 and 1, got 0"),
+        ({"p_high": 1.5}, ValueError, "p_high must lie strictly between 0 and 1, got 1.5"),
+        ({"p0": None}, TypeError, "p0 must be a number, got None"),
+        (
+            {"high_gamma": 0.25},
+            ValueError,
+            "high_gamma < max_gamma <= 0.5, got high_gamma=0.25",
+        ),
+        ({"max_gamma": 0.7}, ValueError, "max_gamma <= 0.5, got .* max_gamma=0.7"),
+        ({"n_components": 0}, ValueError, "n_components must be at least 1, got 0"),
+        ({"n_runs": 2.5}, TypeError, "n_runs must be a whole number, got 2.5"),
+        ({"n_draws": 1}, ValueError, "n_draws must be at least 2, got 1"),
+        ({"max_restarts": -1}, ValueError, "max_restarts must be at least 0, got -1"),
+        ({"max_iter": 0}, ValueError, "max_iter must be at least 1, got 0"),
+        ({"tol": 0.0}, ValueError, "tol must be a finite number above 0, got 0.0"),
+        ({"mixture_prior": "identity"}, TypeError, "mixture_prior must be a MixturePrior or None"),
+        ({"random_state": "abc"}, TypeError, "random_state must be a whole number, got 'abc'"),
+        ({"detectors": ["KNN", "Knn"]}, ValueError, "detectors: unknown name 'Knn'; known: KNN, "),
+        ({"detectors": "modern"}, ValueError, "detectors='modern' is not a preset; presets: cla"),
+        ({"detectors": []}, ValueError, r"detectors must hold at least one detector, got \[\]"),
+        ({"detectors": 3}, TypeError, "detectors must be a preset, or a list or dict of detectors"),
+    ],
+)
+def test_a_bad_parameter_is_refused_by_name(parameters, error, message):
+    with pytest.raises(error, match=message):
+        GammaGMM(**parameters).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        (np.where(X[3, 1] == X, np.nan, X), ValueError, "Input X contains NaN"),
+        (np.where(X[3, 1] == X, np.inf, X), ValueError, "Input X contains infinity"),
+        (X[0], ValueError, "X must be a table of rows and columns. Expected 2D array, got 1D"),
+        (X[:1], ValueError, r"X must be a table .* 1 sample\(s\) .* a minimum of 2 is required"),
+        (X[:0], ValueError, r"Found array with 0 sample\(s\)"),
+        (X[:5], ValueError, "X has 5 rows; the detectors need at least 10"),
+        (sparse.csr_matrix(X), TypeError, "Sparse data was passed"),
+        (
+            pd.DataFrame({"size": [1.0] * 20, "town": ["Turku"] * 20}),
+            ValueError,
+            r"X must hold numbers, but column 'town' holds text \('Turku' in row 0\): drop the",
+        ),
+        (
+            pd.DataFrame({"size": [1.0] * 20, "day": pd.to_datetime(["2024-02-29"] * 20)}),
+            TypeError,
+            r"X must hold numbers: drop or encode the columns 'day' \(datetime64",
+        ),
+        ([["1.0", "blue"]] * 20, ValueError, r"column 1 holds text \('blue' in row 0\)"),
+    ],
+)
+def test_bad_rows_are_refused_with_a_word(rows, error, message):
+    with pytest.raises(error, match=message):
+        GammaGMM().fit(rows)
+
+
+def test_methods_before_fit_and_with_other_columns_are_refused(fitted, data):
+    for method in ("decision_function", "predict", "predict_proba"):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(GammaGMM(), method)(data)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        GammaGMM().labels_at(0.1)
+    with pytest.raises(ValueError, match="X has 3 features, but GammaGMM is expecting 4"):
+        fitted.predict(data[:, :3])
+    with pytest.raises(ValueError, match=r"gamma must lie strictly between 0 and 1, got 1\.5"):
+        fitted.labels_at(1.5)
+    with pytest.raises(ValueError, match="costs must be two positive numbers"):
+        fitted.predict(data, costs=(1, -1))
+
+
+def test_fit_prints_nothing(data, capfd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GammaGMM(["KNN", "LOF"], **SMALL, random_state=0).fit(data)
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_warnings_point_at_the_callers_line():
+    scores = np.repeat([[0.0, 0.0], [1.0, 1.0]], 50, axis=0)
+    options = {"n_runs": 1, "max_restarts": 0, "n_components": 2, "random_state": 0}
+    asks = (
+        lambda: GammaGMM("precomputed", **options).fit(scores),
+        lambda: GammaGMM("precomputed", **options).fit_predict(scores),
+        lambda: GammaThreshold(n_runs=1, max_restarts=0, random_state=0).fit(scores[:, 0]),
+        lambda: estimate_contamination(
+            scores, detectors="precomputed", at_least_one=True, **options
+        ),
+    )
+    for ask in asks:
+        with pytest.warns(NoSolutionWarning) as caught:
+            ask()
+        assert {warning.filename for warning in caught} == {__file__}

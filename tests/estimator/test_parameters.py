@@ -1,0 +1,104 @@
+"""The estimator's parameters: what is refused, and what the others mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gammagmm import GammaGMM
+from gammagmm.errors import DetectorWarning, GammaGMMWarning, Note
+from gammagmm.estimator.parameters import AUTO_FIT_ROWS, check_parameters, fit_rows
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "match"),
+    [
+        ({"max_fit_rows": "all"}, ValueError, r'must be "auto", a whole number or None, got \'all'),
+        ({"max_fit_rows": 9}, ValueError, r"max_fit_rows must be at least 10, got 9"),
+        ({"max_fit_rows": 50.5}, TypeError, r"max_fit_rows must be a whole number, got 50.5"),
+        ({"detector_timeout": 0}, ValueError, r"detector_timeout must be a finite number above 0"),
+        ({"detector_timeout": "1 s"}, TypeError, r"detector_timeout must be a number, got '1 s'"),
+        ({"timeout": -1.0}, ValueError, r"timeout must be a finite number above 0, got -1\.0"),
+        ({"timeout": "1 s"}, TypeError, r"timeout must be a number, got '1 s'"),
+        ({"progress": 1}, TypeError, r"progress must be a function or None, got 1"),
+        ({"mixture_prior": 1.0}, TypeError, r"mixture_prior must be a MixturePrior or None, got"),
+        ({"n_runs": 0}, ValueError, r"n_runs must be at least 1, got 0"),
+    ],
+)
+def test_refused(parameters, error, match):
+    with pytest.raises(error, match=match):
+        check_parameters(GammaGMM(**parameters))
+
+
+def test_meaning_of_max_fit_rows():
+    assert fit_rows("auto") == AUTO_FIT_ROWS == 20_000
+    assert fit_rows(np.int64(50)) == 50
+    assert fit_rows(None) is None
+
+
+@pytest.fixture
+def rows():
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    X[:6] += 5.0
+    return X
+
+
+def make(**parameters):
+    small = {"n_components": 40, "n_runs": 2, "n_draws": 50, "p_high": 0.3, "max_restarts": 3}
+    small |= {"random_state": 0}
+    return GammaGMM(["KNN", "HBOS", "IForest"], **small | parameters)
+
+
+# Too little data for a solution, which is no matter here.
+@pytest.mark.filterwarnings("ignore:No solution in any:gammagmm.errors.NoSolutionWarning")
+def test_a_subset_is_recorded(rows):
+    exact, subset = make(max_fit_rows=None).fit(rows), make(max_fit_rows=60).fit(rows)
+    assert [info.n_rows for info in subset.detector_info_] == [60, 150, 150]
+    told = "fitted on 60 random rows of 150; the others are scored as new rows"
+    assert Note("detectors", "KNN", told) in subset.notes_
+    assert not np.array_equal(subset.scores_[:, 0], exact.scores_[:, 0])
+    np.testing.assert_array_equal(subset.scores_[:, 1:], exact.scores_[:, 1:])
+    np.testing.assert_array_equal(make().fit(rows).scores_, exact.scores_)
+
+
+# Too little data for a solution, which is no matter here.
+@pytest.mark.filterwarnings("ignore:No solution in any:gammagmm.errors.NoSolutionWarning")
+def test_progress_reaches_the_callback(rows, capsys):
+    events = []
+    estimator = make(progress=lambda *event: events.append(event), verbose=1).fit(rows)
+    names = [event[0] for event in events if not event[0].startswith("run ")]
+    assert sorted(names) == sorted(2 * estimator.detector_names_)
+    # Each run is heard of when it has ended, and each new start of it.
+    ended = [event[0] for event in events if event[0].startswith("run ") and event[1] != "started"]
+    assert ended == ["run 1", "run 2"]
+    anew = [event for event in events if event[0] in ended and event[1] == "started"]
+    assert len(anew) == sum(run.n_restarts for run in estimator.runs_) > 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "detectors: 100%" in err
+    assert "mixtures: 100%" in err
+
+
+class Sleeper:
+    def fit(self, X):
+        import time
+
+        time.sleep(60)
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+def test_a_detector_past_its_time_is_left_out_of_the_answer(rows):
+    estimator = make(detector_timeout=2.0)
+    estimator.detectors = {"KNN": "KNN", "slow": Sleeper(), "IForest": "IForest"}
+    with pytest.warns(GammaGMMWarning) as record:
+        estimator.fit(rows)
+    assert [str(w.message) for w in record if w.category is DetectorWarning] == [
+        "Detector slow was left out: it took longer than detector_timeout=2.0 s."
+    ]
+    assert estimator.detector_names_ == ["KNN", "IForest"]
+    assert estimator.detector_info_[1].status == "timeout"
+    assert Note("detectors", "slow", "left out: it took longer than detector_timeout=2.0 s") in (
+        estimator.notes_
+    )

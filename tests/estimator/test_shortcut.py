@@ -1,0 +1,64 @@
+import pickle
+
+import numpy as np
+import pytest
+from pyod.models.knn import KNN
+from sklearn.ensemble import IsolationForest
+
+from gammagmm import Contamination, GammaGMM
+from gammagmm.datasets import load_demo
+from gammagmm.errors import NoContaminationError, NoSolutionWarning
+from gammagmm.estimator.shortcut import estimate_contamination
+
+OPTIONS = {"detectors": ["KNN", "LOF"], "n_runs": 2, "n_draws": 100, "random_state": 0}
+# One hump: the most anomalous component is too large to meet p_high.
+NO_SOLUTION = {"detectors": "precomputed", "n_runs": 1, "max_restarts": 0, "n_components": 2}
+
+
+@pytest.fixture(scope="module")
+def clean():
+    return np.random.default_rng(0).uniform(size=(40, 2))
+
+
+def test_it_is_the_estimators_contamination():
+    X = load_demo().X
+    gamma = estimate_contamination(X, **OPTIONS)
+    fitted = GammaGMM(**OPTIONS).fit(X)
+    assert type(gamma) is Contamination
+    assert gamma == fitted.posterior_.mean > 0.05
+    # An estimate above 0 is the same whether or not one row at least is asked for.
+    assert estimate_contamination(X, at_least_one=True, **OPTIONS) == gamma
+
+
+def test_an_estimate_of_zero_is_an_error_that_says_why_and_what_to_do(clean):
+    words = (
+        r"The estimate is 0, which PyOD and scikit-learn refuse as a contamination\. "
+        r"No solution in any of 1 runs: .*p_high is 0\.01\..* Take other detectors, or pass "
+        r"at_least_one=True for 1 / n_rows = 0\.025\."
+    )
+    with (
+        pytest.warns(NoSolutionWarning, match="No solution in any of 1 runs"),
+        pytest.raises(NoContaminationError, match=words) as caught,
+    ):
+        estimate_contamination(clean, **NO_SOLUTION)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.estimator.posterior_.is_degenerate
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_at_least_one_row_is_one_row(clean):
+    with pytest.warns(NoSolutionWarning, match="No solution in any of 1 runs"):
+        gamma = estimate_contamination(clean, at_least_one=True, **NO_SOLUTION)
+    assert type(gamma) is Contamination
+    assert gamma == 1 / 40
+    assert gamma.posterior.is_degenerate
+    loaded = pickle.loads(pickle.dumps(gamma))
+    assert (loaded, loaded.posterior.is_degenerate) == (1 / 40, True)
+    assert KNN(contamination=gamma).fit(clean).labels_.sum() == 1
+    forest = IsolationForest(contamination=gamma, n_estimators=20, random_state=0)
+    assert (forest.fit_predict(clean) == -1).sum() == 1
+
+
+def test_a_parameter_that_is_none_is_refused(clean):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'contamination'"):
+        estimate_contamination(clean, contamination=0.1)

@@ -1,0 +1,353 @@
+"""A fit whose time is over: a typed error that carries what was done, and nothing left behind."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import threading
+import time
+import warnings
+from concurrent.futures import Future
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+from sklearn.cluster import KMeans
+
+from gammagmm import GammaGMM
+from gammagmm._support.deadlines import NEVER, Deadline, OutOfTimeError
+from gammagmm._support.processes import _results, run_until
+from gammagmm.blocks.passes import keep_usable_blocks
+from gammagmm.cli.main import main
+from gammagmm.cli.supervisor import MARKER
+from gammagmm.datasets import make_contaminated
+from gammagmm.detectors.fit import FitSettings, fit_detectors
+from gammagmm.errors import FitTimeoutError, LabelsWarning, MixtureError
+from gammagmm.posterior.storage import posterior_to_text
+
+X = make_contaminated(300, 4, 0.05, "clustered", random_state=2).X
+DETECTORS = ["KNN", "LOF", "HBOS"]
+SETTINGS = {"n_components": 30, "n_runs": 4, "max_restarts": 0, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return GammaGMM(DETECTORS, **SETTINGS).fit(X)
+
+
+def children():
+    """Processes that work for this one; what looks after semaphores stays until its end."""
+    found = psutil.process_iter(["pid", "ppid", "status", "cmdline"])
+    mine = [p.info for p in found if p.info["ppid"] == os.getpid() and p.info["status"] != "zombie"]
+    return {p["pid"] for p in mine if "resource_tracker" not in " ".join(p["cmdline"] or [])}
+
+
+class First:
+    def fit(self, X):
+        pass
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+class Sleeper(First):
+    def __init__(self, begun=None):
+        self.begun = begun
+
+    def fit(self, X):
+        if self.begun is not None:
+            Path(self.begun).touch()
+        time.sleep(600.0)
+
+
+class Killer(First):
+    def fit(self, X):
+        os._exit(1)
+
+
+@pytest.fixture
+def end(monkeypatch):
+    """Every deadline is an hour away until this is called: no clock decides."""
+    deadline = Deadline(3600.0, time.monotonic() + 3600.0)
+    monkeypatch.setattr(Deadline, "after", lambda timeout: deadline)
+    return lambda *_: object.__setattr__(deadline, "moment", 0.0)
+
+
+@pytest.fixture
+def over_after(end):
+    """A `progress` that makes the deadline come when `subject` is done."""
+
+    def arrange(subject):
+        return lambda name, state, _: end() if name == subject and state != "started" else None
+
+    return arrange
+
+
+def timed_out(estimator, X=X):
+    with pytest.raises(FitTimeoutError) as caught:
+        estimator.fit(X)
+    return caught.value
+
+
+class TestDeadline:
+    def test_never(self):
+        assert Deadline.after(None) is NEVER
+        assert not NEVER.is_over
+        assert NEVER.left() is None
+        assert NEVER.left(3.0) == 3.0
+        assert NEVER.left(1e10) == threading.TIMEOUT_MAX
+
+    def test_to_come(self):
+        deadline = Deadline.after(1000.0)
+        deadline.check()
+        assert 900.0 < deadline.left() <= 1000.0
+        assert deadline.left(3.0) == 3.0
+        assert Deadline.after(1e10).left() == threading.TIMEOUT_MAX
+
+    def test_over(self):
+        deadline = Deadline.after(1e-9)
+        assert deadline.is_over
+        assert deadline.left(3.0) == 0.0
+        with pytest.raises(OutOfTimeError, match=r"timeout=1e-09 s is over"):
+            deadline.check()
+
+
+class TestRunUntil:
+    @pytest.mark.parametrize("n_workers", [1, 2])
+    def test_results(self, n_workers):
+        found = run_until(Deadline.after(600.0), n_workers, np.multiply, range(5), np.ones(3))
+        assert sorted(row[0] for row in found) == [0, 1, 2, 3, 4]
+
+    def test_processes_are_ended_and_nothing_is_printed(self, capfd):
+        before = children()
+        for timeout in (0.001, 0.01, 0.1, 1.0):
+            tasks = [600.0, 601.0, 602.0]
+            assert list(run_until(Deadline.after(timeout), 2, sleep, tasks, None)) == []
+        assert children() <= before
+        assert capfd.readouterr() == ("", "")
+
+    def test_what_was_done_while_the_caller_was_at_work_counts(self, monkeypatch):
+        monkeypatch.setattr("gammagmm._support.processes._shared", [10])
+        over = Deadline(1.0, 0.0)
+        assert sorted(_results(Inline(), over, 2, pow, [2, 3, 4])) == [1024, 59049]
+
+
+def sleep(seconds, shared):
+    time.sleep(seconds)
+
+
+class Inline:
+    """An executor whose calls are done at once."""
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+    def shutdown(self, kill_workers):
+        pass
+
+
+class TestFit:
+    def test_timely_is_the_same_to_the_bit(self, whole):
+        timed = GammaGMM(DETECTORS, **SETTINGS, timeout=600.0).fit(X)
+        np.testing.assert_array_equal(timed.scores_, whole.scores_)
+        assert posterior_to_text(timed.posterior_) == posterior_to_text(whole.posterior_)
+        np.testing.assert_array_equal(timed.labels_, whole.labels_)
+
+    def test_while_detectors_run(self, over_after):
+        before, heard = children(), over_after("first")
+        detectors = {"first": First(), "slow": Sleeper()}
+        estimator = GammaGMM(detectors, **SETTINGS, n_jobs=2, progress=heard)
+        error = timed_out(estimator)
+        assert str(error).startswith(
+            "The fit was not done after timeout=3600.0 s: 1 of 2 detectors were, and 0 of 4 runs. "
+        )
+        so_far = error.so_far
+        assert so_far.detector_names == list(so_far.detectors) == ["first"]
+        assert [info.status for info in so_far.detector_info] == ["ok", "timeout"]
+        assert "not done when timeout=3600.0 s was over" in so_far.detector_info[1].reason
+        np.testing.assert_array_equal(so_far.scores, X[:, :1])
+        assert (so_far.runs, so_far.posterior) == ((), None)
+        assert children() <= before
+
+    def test_a_detector_at_work_is_ended(self, end, monkeypatch, tmp_path):
+        before, begun = children(), tmp_path / "begun"
+
+        def left(deadline, limit=None):
+            # Asked before each wait, which is short here.
+            end() if begun.exists() else None
+            return 0.05
+
+        monkeypatch.setattr(Deadline, "left", left)
+        error = timed_out(GammaGMM({"slow": Sleeper(str(begun))}))
+        assert begun.exists()
+        assert error.so_far.scores.shape == (300, 0)
+        assert children() <= before
+
+    def test_the_fits_time_ends_before_a_detectors(self):
+        before = children()
+        detectors = {"one": Sleeper(), "two": Sleeper()}
+        error = timed_out(GammaGMM(detectors, timeout=1.0, detector_timeout=600.0))
+        reasons = {info.reason for info in error.so_far.detector_info}
+        assert reasons == {"it was not done when timeout=1.0 s was over"}
+        assert children() <= before
+
+    def test_a_detector_that_kills_its_process(self):
+        settings = FitSettings(n_jobs=2, deadline=Deadline.after(1e10))
+        detectors = {"killer": Killer(), "first": First()}
+        fitted = fit_detectors(detectors, X, np.random.default_rng(0), settings)
+        assert [info.status for info in fitted.info] == ["failed", "ok"]
+        assert "its process died" in fitted.info[0].reason
+        np.testing.assert_array_equal(fitted.scores, X[:, :1])
+
+    def test_starts_that_wait_for_their_turn(self, end, monkeypatch):
+        n_fits, fit = [], KMeans.fit
+
+        def fit_and_end(kmeans, Z):
+            n_fits.append(1)
+            end()
+            return fit(kmeans, Z)
+
+        monkeypatch.setattr(KMeans, "fit", fit_and_end)
+        error = timed_out(GammaGMM("precomputed", **SETTINGS, n_jobs=4))
+        assert (len(n_fits), error.so_far.runs) == (1, ())
+
+    def test_a_fit_that_is_done_late_is_done(self, whole, over_after):
+        parameters = SETTINGS | {"n_runs": 2}
+        heard = over_after("run 2")
+        estimator = GammaGMM("precomputed", **parameters, progress=heard).fit(whole.scores_)
+        assert len(estimator.runs_) == 2
+
+    def test_while_runs_run(self, whole, over_after):
+        heard = over_after("run 2")
+        error = timed_out(GammaGMM(DETECTORS, **SETTINGS, progress=heard))
+        so_far = error.so_far
+        assert "3 of 3 detectors were, and 2 of 4 runs (by those, " in str(error)
+        np.testing.assert_array_equal(so_far.scores, whole.scores_)
+        assert [run.elbo for run in so_far.runs] == [run.elbo for run in whole.runs_[:2]]
+        means = [run.posterior.mean for run in whole.runs_[:2]]
+        assert so_far.posterior.mean == pytest.approx(np.mean(means), abs=1e-12)
+
+    def test_while_unsolved_runs_are_started_anew(self, over_after):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            runs = GammaGMM("precomputed", **SETTINGS).fit(X).runs_
+        assert {run.status for run in runs} == {"unsolved"}
+        heard, parameters = over_after("run 4"), SETTINGS | {"max_restarts": 50}
+        error = timed_out(GammaGMM("precomputed", **parameters, progress=heard))
+        assert [run.elbo for run in error.so_far.runs] == [run.elbo for run in runs]
+        assert error.so_far.posterior is None
+        assert "4 of 4 runs, 4 of them without a solution so far. Raise" in str(error)
+
+    def test_rows_on_dask(self, whole, over_after):
+        array = pytest.importorskip("dask.array")
+        heard = over_after("run 1")
+        estimator = GammaGMM("precomputed", **SETTINGS, progress=heard)
+        so_far = timed_out(estimator, array.from_array(whole.scores_, chunks=(70, 3))).so_far
+        assert 1 <= len(so_far.runs) < 4
+        np.testing.assert_array_equal(so_far.scores.compute(), whole.scores_)
+
+    def test_passes_on_dask(self, whole, end, monkeypatch):
+        array = pytest.importorskip("dask.array")
+
+        def keep_and_end(*arguments):
+            end()
+            return keep_usable_blocks(*arguments)
+
+        monkeypatch.setattr("gammagmm.estimator.blockwise.keep_usable_blocks", keep_and_end)
+        estimator = GammaGMM("precomputed", **SETTINGS)
+        so_far = timed_out(estimator, array.from_array(whole.scores_, chunks=(70, 3))).so_far
+        np.testing.assert_array_equal(so_far.scores.compute(), whole.scores_)
+        assert so_far.runs == ()
+
+    def test_detectors_on_dask(self, over_after):
+        array = pytest.importorskip("dask.array")
+        estimator = GammaGMM({"first": First(), "slow": Sleeper()}, **SETTINGS, n_jobs=2)
+        estimator.set_params(progress=over_after("first"), max_fit_rows=100)
+        so_far = timed_out(estimator, array.from_array(X, chunks=(70, 4))).so_far
+        assert so_far.detector_names == ["first"]
+        assert so_far.scores.shape == (0, 1)  # those of a sample are not those of the rows
+
+    def test_going_on_from_the_scores(self, whole):
+        error = timed_out(GammaGMM("precomputed", **SETTINGS, timeout=1e-9), whole.scores_)
+        estimator = GammaGMM("precomputed", **SETTINGS).fit(error.so_far.scores)
+        assert posterior_to_text(estimator.posterior_) == posterior_to_text(whole.posterior_)
+
+    def test_the_error_travels(self):
+        error = pickle.loads(pickle.dumps(timed_out(GammaGMM("precomputed", timeout=1e-9))))
+        assert "0 of 10 runs" in str(error)
+        assert error.__notes__ == ["What was done is in this error's so_far."]
+        np.testing.assert_array_equal(error.so_far.scores, X)
+        assert isinstance(error, TimeoutError)
+
+
+class TestFailedFits:
+    """They leave the estimator as it was: half of one fit and half of another would answer."""
+
+    @pytest.fixture
+    def fitted(self, whole):
+        return GammaGMM("precomputed", **SETTINGS).fit(whole.scores_)
+
+    def check_unchanged(self, estimator, before):
+        assert vars(estimator).keys() == vars(before).keys()
+        assert posterior_to_text(estimator.posterior_) == posterior_to_text(before.posterior_)
+        new = before.scores_[::2] + 0.5
+        np.testing.assert_array_equal(estimator.predict_proba(new), before.predict_proba(new))
+        np.testing.assert_array_equal(estimator.scores_, before.scores_)
+
+    @pytest.mark.parametrize("place", ["memory", "dask"])
+    def test_out_of_time(self, fitted, place):
+        fitted.set_params(timeout=1e-9)
+        before = copy.deepcopy(fitted)
+        rows = X[:, :2]
+        if place == "dask":
+            rows = pytest.importorskip("dask.array").from_array(rows)
+        timed_out(fitted, rows)
+        self.check_unchanged(fitted, before)
+
+    def test_mixture_without_a_bound(self, fitted, monkeypatch):
+        before = copy.deepcopy(fitted)
+
+        def fail(*_):
+            raise MixtureError("no bound")
+
+        monkeypatch.setattr("gammagmm.estimator.gamma_gmm.fit_runs", fail)
+        with pytest.raises(MixtureError):
+            fitted.fit(X[:, :2])
+        self.check_unchanged(fitted, before)
+
+    def test_first(self):
+        estimator = GammaGMM("precomputed", timeout=1e-9)
+        before = set(vars(estimator))
+        timed_out(estimator)
+        assert set(vars(estimator)) == before
+
+    def test_labels(self, fitted, monkeypatch):
+        before = copy.deepcopy(fitted)
+
+        def warn(*_):
+            raise LabelsWarning("contradictory")
+
+        monkeypatch.setattr(GammaGMM, "_note_labels", warn)
+        with pytest.raises(LabelsWarning):
+            fitted.update([0, 1], [1, 0])
+        self.check_unchanged(fitted, before)
+        assert len(fitted.known_rows_) == 0
+
+
+def test_command_line(tmp_path, monkeypatch, capsys):
+    pd.DataFrame(X).to_csv(tmp_path / "rows.csv", index=False)
+    monkeypatch.setenv(MARKER, "1")
+    arguments = ["estimate", str(tmp_path / "rows.csv"), "--timeout", "0.001", "--labels"]
+    monkeypatch.setattr("sys.argv", ["gammagmm", *arguments, str(tmp_path / "labels.csv")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 5
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[0].startswith("gammagmm: The fit was not done after timeout=0.001 s: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]

@@ -1,0 +1,126 @@
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from gammagmm import GammaPosterior
+from gammagmm.errors import MissingExtraError
+from gammagmm.posterior.arviz import arviz_arguments
+from gammagmm.posterior.betas import BetaMixture
+
+arviz = pytest.importorskip("arviz")
+
+IS_NEW = int(arviz.__version__.split(".")[0]) >= 1
+N_DRAWS = 20_000
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return GammaPosterior(0.2, BetaMixture(*np.array([[0.5, 0.3], [3.0, 30.0], [90.0, 70.0]])))
+
+
+@pytest.fixture(scope="module")
+def converted(posterior):
+    return posterior.to_arviz(N_DRAWS, random_state=3)
+
+
+def test_it_is_what_the_installed_version_works_with(converted):
+    import xarray
+
+    expected = xarray.DataTree if IS_NEW else arviz.InferenceData
+    assert isinstance(converted, expected)
+    gamma = converted["posterior"]["gamma"]
+    assert gamma.dims == ("chain", "draw")
+    assert gamma.shape == (1, N_DRAWS)
+    assert converted["posterior"].attrs["inference_library"] == "gammagmm"
+
+
+def test_the_draws_are_the_posteriors_and_keep_the_atom(converted, posterior):
+    draws = converted["posterior"]["gamma"].values[0]
+    for x in (0.0, 0.03, 0.1, 0.3):
+        p = float(posterior.cdf(x))
+        assert abs(np.mean(draws <= x) - p) <= 4.0 * np.sqrt(p * (1 - p) / N_DRAWS)
+    assert abs(np.mean(draws == 0.0) - 0.2) <= 4.0 * np.sqrt(0.16 / N_DRAWS)
+    again = posterior.to_arviz(N_DRAWS, random_state=3)["posterior"]["gamma"].values[0]
+    np.testing.assert_array_equal(draws, again)
+    assert posterior.to_arviz()["posterior"]["gamma"].shape == (1, 4000)
+
+
+def test_arviz_summarises_it(converted, posterior):
+    summary = arviz.summary(converted, round_to="none" if IS_NEW else None).loc["gamma"]
+    error = posterior.std / np.sqrt(N_DRAWS)
+    assert float(summary["mean"]) == pytest.approx(posterior.mean, abs=4.0 * error)
+    assert float(summary["sd"]) == pytest.approx(posterior.std, rel=0.03)
+    # Independent draws: the effective size is their number, within its own error.
+    assert float(summary["ess_bulk"]) == pytest.approx(N_DRAWS, rel=0.1)
+
+
+def test_the_point_mass_at_zero_is_all_zeros():
+    draws = GammaPosterior.degenerate().to_arviz(50, random_state=0)["posterior"]["gamma"].values
+    assert (draws == 0.0).all()
+
+
+def old_from_dict(posterior=None, *, prior=None, attrs=None, **kwargs):
+    """The part that matters of the signature of ArviZ 0.17 to 0.23."""
+
+
+def new_from_dict(
+    data,
+    *,
+    name=None,
+    sample_dims=None,
+    save_warmup=None,
+    index_origin=None,
+    coords=None,
+    dims=None,
+    pred_dims=None,
+    pred_coords=None,
+    check_conventions=True,
+    attrs=None,
+):
+    """The documented signature of ArviZ 1.0 to 1.3."""
+
+
+def test_both_versions_are_called_as_they_document_it():
+    draws = np.array([0.0, 0.1, 0.2])
+    arguments, options = arviz_arguments(new_from_dict, draws)
+    bound = inspect.signature(new_from_dict).bind(*arguments, **options).arguments
+    # Groups by name, variables by name, (chain, draw) first; `attrs` by group.
+    assert bound["data"]["posterior"]["gamma"].shape == (1, 3)
+    assert bound["attrs"].keys() == bound["data"].keys() == {"posterior"}
+    arguments, options = arviz_arguments(old_from_dict, draws)
+    bound = inspect.signature(old_from_dict).bind(*arguments, **options).arguments
+    assert bound["posterior"]["gamma"].tolist() == [[0.0, 0.1, 0.2]]
+    assert bound["kwargs"]["posterior_attrs"]["inference_library"] == "gammagmm"
+
+
+def test_the_installed_version_has_the_signature_assumed():
+    installed = inspect.signature(arviz.from_dict).parameters
+    assumed = inspect.signature(new_from_dict if IS_NEW else old_from_dict).parameters
+    assert set(assumed) <= set(installed)
+    assert ("posterior" in installed) is not IS_NEW
+
+
+def test_without_arviz_the_error_says_what_to_install(posterior, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(MissingExtraError, match=r"needs ArviZ: pip install 'gammagmm\[arviz\]'\."):
+        posterior.to_arviz()
+
+
+def test_an_arviz_that_is_broken_is_not_called_missing(tmp_path):
+    (tmp_path / "arviz.py").write_text("import a_package_that_arviz_lacks")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from gammagmm import GammaPosterior; GammaPosterior.degenerate().to_arviz()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ModuleNotFoundError: No module named 'a_package_that_arviz_lacks'" in done.stderr
+
+
+def test_a_count_that_is_none_is_refused(posterior):
+    with pytest.raises(ValueError, match="n_draws must be at least 1, got 0"):
+        posterior.to_arviz(0)
+    with pytest.raises(TypeError, match=r"n_draws must be a whole number, got 2\.5"):
+        posterior.to_arviz(2.5)

@@ -1,0 +1,215 @@
+import json
+import math
+import os
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gammagmm import GammaPosterior, documents
+from gammagmm.errors import SavedFileError
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.storage import posterior_from_text, posterior_to_text
+
+WEIGHTS, A, B = [0.1 + 0.2, 0.69], [1 / 3, 1e-7], [95.0, 12345.678901234567]
+# Written by hand, in the form that version 1 promises.
+TEXT = """{"schema": "gammagmm/posterior", "version": 1, "prob_zero": 0.01,
+"standard_error": null, "between_runs": 0.002,
+"betas": {"low": 0, "high": 1.0, "weights": [0.5, 0.49], "a": [3, 30.0], "b": [90, 70]}}"""
+
+
+@pytest.fixture
+def posterior():
+    return GammaPosterior(0.01, BetaMixture(*np.array([WEIGHTS, A, B])), 0.1 + 0.7)
+
+
+def fields(posterior):
+    """Every float that a posterior holds."""
+    betas = posterior.betas
+    arrays = [betas.weights, betas.a, betas.b]
+    errors = [posterior.standard_error, posterior.between_runs]
+    return [posterior.prob_zero, *errors, betas.low, betas.high, *np.concatenate(arrays)]
+
+
+def assert_same(first, second):
+    assert len(first.betas) == len(second.betas)
+    np.testing.assert_array_equal(fields(first), fields(second))
+
+
+def test_a_file_gives_back_every_float(posterior, tmp_path):
+    for made in (posterior, posterior.given(0.0, 0.2), posterior.given(low=1e-3)):
+        made.save(tmp_path / "posterior.json", overwrite=True)
+        loaded = GammaPosterior.load(tmp_path / "posterior.json")
+        assert_same(loaded, made)
+        assert (loaded.mean, loaded.interval()) == (made.mean, made.interval())
+    assert math.isnan(loaded.standard_error)
+    degenerate = GammaPosterior.degenerate()
+    degenerate.save(str(tmp_path / "none.json"))
+    assert GammaPosterior.load(str(tmp_path / "none.json")).is_degenerate
+
+
+@given(
+    st.lists(st.tuples(*[st.floats(1e-6, 1e6)] * 3), min_size=1, max_size=5),
+    st.floats(0.0, 0.999),
+    st.one_of(st.just(math.nan), st.floats(0.0, 1.0)),
+)
+def test_any_posterior_comes_back_to_the_bit(parts, prob_zero, error):
+    weights, a, b = np.array(parts).T
+    weights *= (1.0 - prob_zero) / weights.sum()
+    posterior = GammaPosterior(prob_zero, BetaMixture(weights, a, b), error)
+    assert_same(posterior_from_text(posterior_to_text(posterior)), posterior)
+
+
+def test_the_text_is_the_promised_one(posterior):
+    data = json.loads(posterior_to_text(posterior))
+    assert data == {
+        "schema": "gammagmm/posterior",
+        "version": 1,
+        "prob_zero": 0.01,
+        "standard_error": 0.1 + 0.7,
+        "between_runs": None,
+        "betas": {"low": 0.0, "high": 1.0, "weights": WEIGHTS, "a": A, "b": B},
+    }
+    read = posterior_from_text(TEXT)
+    expected = BetaMixture(np.array([0.5, 0.49]), np.array([3.0, 30.0]), np.array([90.0, 70.0]))
+    assert_same(read, GammaPosterior(0.01, expected, np.nan, 0.002))
+
+
+def test_an_existing_file_stays_unless_told(posterior, tmp_path):
+    path = tmp_path / "posterior.json"
+    path.write_text("mine")
+    with pytest.raises(FileExistsError, match=r"posterior\.json exists already: pass overwrite=Tr"):
+        posterior.save(path)
+    assert path.read_text() == "mine"
+    posterior.save(path, overwrite=True)
+    assert_same(GammaPosterior.load(path), posterior)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileExistsError, match="link exists already"):
+        posterior.save(tmp_path / "link")
+    assert sorted(os.listdir(tmp_path)) == ["link", "posterior.json"]
+
+
+def test_a_name_taken_meanwhile_is_refused(posterior, tmp_path, monkeypatch):
+    path = tmp_path / "posterior.json"
+
+    def write_slowly(descriptor):
+        path.write_text("another's")
+
+    monkeypatch.setattr(os, "fsync", write_slowly)
+    with pytest.raises(FileExistsError, match=r"posterior\.json exists already"):
+        posterior.save(path)
+    assert path.read_text() == "another's"
+    assert os.listdir(tmp_path) == ["posterior.json"]
+
+
+def test_a_file_system_without_links_serves_too(posterior, tmp_path, monkeypatch):
+    def refuse(self, target):
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(documents.Path, "hardlink_to", refuse)
+    posterior.save(tmp_path / "posterior.json")
+    assert_same(GammaPosterior.load(tmp_path / "posterior.json"), posterior)
+    with pytest.raises(FileExistsError, match=r"posterior\.json exists already"):
+        GammaPosterior.degenerate().save(tmp_path / "posterior.json")
+    assert_same(GammaPosterior.load(tmp_path / "posterior.json"), posterior)
+    assert os.listdir(tmp_path) == ["posterior.json"]
+
+
+def test_a_write_that_fails_leaves_what_was_there(posterior, tmp_path, monkeypatch):
+    path = tmp_path / "posterior.json"
+    posterior.save(path)
+    before = path.read_bytes()
+
+    def fail(descriptor):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        GammaPosterior.degenerate().save(path, overwrite=True)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["posterior.json"]
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path):
+    bad = GammaPosterior(0.5, BetaMixture(*np.array([[0.2], [5.0], [95.0]])))
+    words = r"What would be written cannot be read as a posterior: .* must sum to 1, got 0\.7\."
+    with pytest.raises(SavedFileError, match=words):
+        bad.save(tmp_path / "posterior.json")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("gammagmm/posterior", "other", r"its schema must be 'gammagmm/posterior', got 'other'"),
+        ('"version": 1', '"version": 2', "it has version 2, this gammagmm reads up to 1: upgrade"),
+        ('"version": 1', '"version": true', "its version must be a whole number above 0, got True"),
+        ('"version": 1', '"version": 0', "its version must be a whole number above 0, got 0"),
+        ('"version": 1', '"version": "1"', "its version must be a whole number above 0, got '1'"),
+        ('"prob_zero": 0.01,', "", "the file lacks, or has beyond its fields: prob_zero"),
+        ('"a":', '"more": 1, "a":', "betas lacks, or has beyond its fields: more"),
+        ('"a":', '"low": 0, "a":', "it is no JSON .a name comes twice in one object"),
+        ("0.01", '"0.01"', "prob_zero must hold finite numbers, got '0.01'"),
+        ("0.01", "true", "prob_zero must hold finite numbers, got True"),
+        ("0.01", "-0.01", "prob_zero must lie between 0 and 1, got -0.01"),
+        ("0.01", "0.0100001", r"the weights and prob_zero must sum to 1, got 1\.0000001"),
+        ("[0.5, 0.49]", "[NaN, 0.49]", "weights must hold finite numbers, got nan"),
+        ("[0.5, 0.49]", "[1e999, 0.49]", "weights must hold finite numbers, got inf"),
+        ("[0.5, 0.49]", "[1.0, -0.01]", "weights must be at least 0, got .*-0.01"),
+        ("[0.5, 0.49]", "[0.5, null]", "weights must hold finite numbers, got NoneType"),
+        ("[0.5, 0.49]", "[0.5, [0.49]]", "weights must hold finite numbers, got list"),
+        ("[0.5, 0.49]", "[0.99]", "weights, a and b differ in length: 1, 2, 2"),
+        ("[0.5, 0.49]", "0.99", "weights must be a list, got float"),
+        ("[3, 30.0]", "[0, 30.0]", "a and b must be above 0, got .*0.0"),
+        ("[90, 70]", "[90, -70]", "a and b must be above 0, got .*-70.0"),
+        ("[90, 70]", f"[90, 1{'0' * 400}]", "b must hold finite numbers, got int"),
+        ('"low": 0', '"low": 1.0', "must have 0 <= low < high <= 1, got 1.0 to 1.0"),
+        ('"low": 0', '"low": 0.999999', "some part has no probability between 0.999999 and 1.0"),
+        ("0.002", "-0.002", "between_runs must be at least 0 or null, got -0.002"),
+        ("null", "NaN", "standard_error must hold finite numbers, got nan"),
+        (TEXT, "[1]", "its schema must be 'gammagmm/posterior', got None"),
+        (TEXT, "", "it is no JSON"),
+        (TEXT, "[" * 100_000, "it is no JSON"),
+        (TEXT, TEXT[:-1], "it is no JSON"),
+    ],
+)
+def test_what_is_no_posterior_is_refused(old, new, words, tmp_path):
+    assert old in TEXT
+    path = tmp_path / "posterior.json"
+    path.write_text(TEXT.replace(old, new, 1))
+    with pytest.raises(SavedFileError, match=words) as caught:
+        GammaPosterior.load(path)
+    assert str(caught.value).startswith(f"{path} cannot be read as a posterior: ")
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_pickle_is_never_run(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    (tmp_path / "posterior.json").write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(SavedFileError, match=r"it is no (UTF-8 text|JSON)"):
+        GammaPosterior.load(tmp_path / "posterior.json")
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_file_too_large_is_refused_unread(tmp_path):
+    path = tmp_path / "large.json"
+    with path.open("wb") as file:
+        file.truncate(documents.MAX_BYTES + 1)  # takes no room on the disk
+    with pytest.raises(SavedFileError, match=r"it is larger than 64,000,000 bytes\."):
+        GammaPosterior.load(path)
+
+
+def test_a_source_without_end_is_given_up(monkeypatch):
+    monkeypatch.setattr(documents, "MAX_BYTES", 1000)
+    with pytest.raises(SavedFileError, match=r"it is larger than 1,000 bytes\."):
+        GammaPosterior.load("/dev/zero")
+
+
+def test_no_file_is_the_usual_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        GammaPosterior.load(tmp_path / "nothing")

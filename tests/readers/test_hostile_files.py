@@ -1,0 +1,228 @@
+"""Every reader on damaged and hostile files: a table, a posterior or a typed error, and no more.
+
+The long form is ``python -m stress.readers``; what it found stands in tests/corpus.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import struct
+import time
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from stress.readers import Worker
+from stress.seeds import CORPUS, MAKERS, corpus, feathers, mats, npy, parquets, seeds
+
+from gammagmm.errors import TableError
+from gammagmm.readers.packing import Compact
+from gammagmm.readers.registry import read_raw
+
+SEED = 1
+N_INPUTS = 200
+
+
+@pytest.fixture(scope="module")
+def worker():
+    """A process that hangs, crashes and runs out of memory for us."""
+    worker = Worker()
+    yield worker
+    worker.end()
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read_content(content, name):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return read_raw(path)
+
+    return read_content
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_mutations_of_good_files(worker, kind):
+    outcomes = list(worker.outcomes(kind, [(SEED, i) for i in range(N_INPUTS)]))
+    faults = [(i, o.fault, o.detail) for i, o in enumerate(outcomes) if o.word == "failed"]
+    assert faults == []
+    # What is tried is neither all good nor all nonsense.
+    assert {outcome.word for outcome in outcomes} == {"accepted", "refused"}
+
+
+@pytest.mark.parametrize(("kind", "path"), corpus(), ids=lambda value: getattr(value, "name", ""))
+def test_what_once_showed_a_fault(worker, kind, path):
+    [outcome] = worker.outcomes(kind, [path.read_bytes()])
+    assert outcome.word in ("accepted", "refused"), outcome.detail
+
+
+def columns_without_end():
+    names = ",".join(f"{i:x}" for i in range(40_000))
+    return f"{names},z,z\n{','.join('1' * 40_002)}\n".encode()
+
+
+@pytest.mark.parametrize("name", ["index-below-0", "index-out-of-bounds", "offset-in-the-middle"])
+def test_feather_that_points_elsewhere_is_refused(name):
+    """Read as they are, these give other cells than those that are there."""
+    with pytest.raises(TableError, match=r"feather cannot be read: .*Write it again as Feather"):
+        read_raw(CORPUS / "feather" / f"{name}.feather")
+
+
+LARGE = {
+    "the last of many names twice": ("csv", columns_without_end),
+    "a name of its own on every line": (
+        "jsonl",
+        lambda: "".join(f'{{"{i:x}":1}}\n' for i in range(16_000)).encode(),
+    ),
+    "a cell longer than csv takes": (
+        "benchmark-arff",
+        lambda: b"@attribute a real\n@attribute outlier {yes,no}\n@data\n" + b"1" * 140_000,
+    ),
+    "a bomb in a bomb": (
+        "csv.gz",
+        lambda: gzip.compress(gzip.compress(bytes(10**8), 9, mtime=0), 9, mtime=0),
+    ),
+    "many empty parts": ("csv.gz", lambda: gzip.compress(b"", 9, mtime=0) * 20_000),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_ones_that_are_made_here(worker, name):
+    kind, make = LARGE[name]
+    [outcome] = worker.outcomes(kind, [make()])
+    assert (outcome.word, outcome.detail) == ("refused", "")
+    assert outcome.seconds < 5.0
+    assert outcome.peak < 500e6
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "benchmark-npz", "posterior"])
+def test_pickles_are_among_what_is_tried(worker, kind):
+    traps = [content for content in seeds(kind) if b"mkdir" in content]
+    assert traps
+    assert {outcome.word for outcome in worker.outcomes(kind, traps)} == {"refused"}
+
+
+def test_names_of_members_are_no_paths(read, tmp_path):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("X.npy", npy(np.ones((2, 2))))
+        archive.writestr("../escaped.npy", npy(np.arange(2)))
+        archive.writestr(f"{tmp_path}/rooted.npy", npy(np.arange(2)))
+    (tmp_path / "inner").mkdir()
+    raw = read(file.getvalue(), "inner/t.npz")
+    assert raw.columns == ("x1", "x2", "../escaped", f"{tmp_path}/rooted")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["inner", "t.npz"]
+
+
+def test_a_packing_that_numpy_does_not_write(read):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("X.npy", npy(np.ones((2, 2))))
+    with pytest.raises(TableError, match=r"t\.npz is packed in a way that cannot be read\. Write"):
+        read(file.getvalue(), "t.npz")
+
+
+@pytest.mark.parametrize("shape", [(0, 10**12), (10**12, 0)])
+def test_no_cells_and_many_columns(read, shape):
+    header = io.BytesIO()
+    declared = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, declared)
+    with pytest.raises(TableError, match=r"t\.npy holds no rows or no columns\. Give a file"):
+        read(header.getvalue(), "t.npy")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (struct.pack("<II", 9, 64), struct.pack("<II", 0, 64), r"numbers have the type 0, which"),
+        (struct.pack("<ii", 4, 2), struct.pack("<ii", 4, 3), r"shape \(4, 3\) has 8 numbers"),
+        (struct.pack("<ii", 4, 2), struct.pack("<ii", -4, -2), r"shape \(-4, -2\) has 8 numbers"),
+        (struct.pack("<II", 9, 64), struct.pack("<II", 9, 640), r"it is cut off"),
+        (b"MATLAB", b"OCTAVE", None),
+        (b"\x00\x01IM", b"\x00\x01XX", r"it is no MAT file"),
+    ],
+)
+def test_damaged_mat(read, old, new, message):
+    content = mats()[0]
+    assert old in content
+    damaged = content.replace(old, new, 1)
+    if message is None:
+        assert read(damaged, "t.mat").columns == ("x1", "x2", "y")
+        return
+    with pytest.raises(TableError, match=rf"t\.mat cannot be read: .*{message}.*Save it again"):
+        read(damaged, "t.mat")
+
+
+@pytest.mark.parametrize("n_lost", [1, 20, 40])
+def test_mat_4_that_is_cut_off(read, n_lost):
+    with pytest.raises(TableError, match=r"t\.mat cannot be read: it is cut off"):
+        read(mats()[1][:-n_lost], "t.mat")
+
+
+def test_sizes_that_parquet_and_feather_declare():
+    """A text of ten million letters is told without being unpacked."""
+    from gammagmm.readers.packing import message_bytes, parquet_chunks
+
+    table = pa.table({"a": ["x" * 10_000_000, "y"], "b": [1.0, 2.0]})
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(table, sink, compression="ZSTD")
+    sizes = list(parquet_chunks(sink.getvalue()))
+    assert [n_cells for n_cells, _ in sizes] == [2, 2]
+    metadata = pyarrow.parquet.ParquetFile(io.BytesIO(sink.getvalue())).metadata.row_group(0)
+    for j, (_, n_bytes) in enumerate(sizes):
+        # Arrow's total counts the headers of the pages as well.
+        total = metadata.column(j).total_uncompressed_size
+        assert total - 2_000 - 0.01 * total <= n_bytes <= total
+    stream = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(stream, table.schema, options=options) as writer:
+        writer.write_table(table)
+    reader = pa.ipc.MessageReader.open_stream(stream.getvalue())
+    found = [message_bytes(m.metadata.to_pybytes(), memoryview(m.body or b"")) for m in reader]
+    assert found[0] == 0
+    assert table.nbytes <= sum(found) <= table.nbytes + 1000
+
+
+@pytest.mark.parametrize("content", [b"\x1c" * 99, b"\x19\xfc" + b"\xff" * 9 + b"\x01", b"\x1d"])
+def test_metadata_without_end(content):
+    with pytest.raises((ValueError, IndexError)):
+        Compact(content, 0).struct()
+
+
+def test_a_text_that_is_repeated_is_kept_once(read):
+    long = "x" * 10_000
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table({"t": [long] * 3_000, "a": range(3_000)}), sink)
+    column = read(sink.getvalue(), "t.parquet").data[0]
+    assert column[0] == column[-1] == long
+    assert len({id(cell) for cell in column}) == 1
+
+
+@pytest.mark.parametrize("content", [*parquets()[:1], *feathers()[:1]], ids=["parquet", "feather"])
+def test_arrow_files_cut_anywhere(read, content):
+    suffix = "parquet" if content.startswith(b"PAR1") else "feather"
+    start = time.perf_counter()
+    n_refused = 0
+    for n in range(8, len(content), 7):
+        try:
+            read(content[:n], f"t.{suffix}")
+        except TableError:
+            n_refused += 1
+    assert n_refused > 0
+    assert time.perf_counter() - start < 20.0
+
+
+@pytest.mark.parametrize("depth", [900, 100_000])
+def test_messages_stay_short_whatever_a_file_holds(tmp_path, depth):
+    from gammagmm import GammaPosterior
+    from gammagmm.errors import SavedFileError
+
+    for text in ('{"schema": ' + "[" * depth + "]" * depth + "}", json.dumps({"x" * 9000: 1})):
+        (tmp_path / "p.json").write_text(text)
+        with pytest.raises(SavedFileError, match="cannot be read as a posterior") as caught:
+            GammaPosterior.load(tmp_path / "p.json")
+        assert len(str(caught.value)) < 1000

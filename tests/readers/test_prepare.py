@@ -1,0 +1,309 @@
+"""What becomes of ids, truth, gaps and text, and what is said about it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gammagmm.errors import Note, TableError
+from gammagmm.readers.csv import read_delimited
+from gammagmm.readers.prepare import Choices, prepare
+from gammagmm.readers.raw_table import RawTable
+from gammagmm.readers.source import Source
+
+TABLE = """name,size,weight,colour,label
+u,1,2.5,red,no
+v,,3.5,green,yes
+w,4,,red,no
+x,7,1,blue,yes
+"""
+
+
+def raw_of(text):
+    return read_delimited(Source("t.csv", ".csv", text.encode()))
+
+
+def prepared_of(text, **choices):
+    return prepare(raw_of(text), Choices(**choices))
+
+
+def refusal(text, **choices):
+    with pytest.raises(TableError) as caught:
+        prepared_of(text, **choices)
+    return str(caught.value)
+
+
+def test_everything_at_once():
+    prepared = prepared_of(
+        TABLE, id="name", truth="label", drop=("size",), missing="drop", categories="encode"
+    )
+    assert prepared.columns == ("weight", "colour=blue", "colour=green", "colour=red")
+    assert prepared.values.tolist() == [
+        [2.5, 0.0, 0.0, 1.0],
+        [3.5, 0.0, 1.0, 0.0],
+        [1.0, 1.0, 0.0, 0.0],
+    ]
+    assert prepared.values.dtype == np.float64
+    assert prepared.ids == ("u", "v", "x")
+    assert prepared.rows.tolist() == [0, 1, 3]
+    assert prepared.truth.tolist() == [0, 1, 1]
+    texts = "'blue', 'green', 'red'"
+    assert prepared.notes == (
+        Note("tables", "t.csv", "left out 1 of 4 rows: values are missing there"),
+        Note("tables", "colour", f"encoded as 3 columns of 0 and 1 for its texts {texts}"),
+    )
+    assert repr(prepared) == "Prepared(3 rows, 4 columns, 2 notes)"
+
+
+def test_plain_numbers_stay_as_they_are():
+    prepared = prepared_of("a,b\n1,5\n2,5\n")
+    assert prepared.values.tolist() == [[1.0, 5.0], [2.0, 5.0]]
+    assert (prepared.columns, prepared.ids, prepared.notes) == (("a", "b"), ("1", "2"), ())
+    assert prepared.rows.tolist() == [0, 1]
+    assert prepared.truth is None
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"missing": "ignore"}, "missing must be one of error, drop, impute, got 'ignore'."),
+        ({"categories": "drop"}, "categories must be one of error, encode, got 'drop'."),
+    ],
+)
+def test_choices_that_there_are_not(choices, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Choices(**choices)
+
+
+def test_one_column_is_no_tuple_of_columns():
+    with pytest.raises(TypeError, match="drop must be a tuple of column names, got 'size'"):
+        Choices(drop="size")
+
+
+@pytest.mark.parametrize("role", ["id", "truth", "drop"])
+def test_unknown_columns(role):
+    name = ("Wieght",) if role == "drop" else "Wieght"
+    assert refusal(TABLE, **{role: name}) == (
+        "t.csv has no column 'Wieght'; close to it: 'weight'. Choose among: 'name', 'size', "
+        "'weight', 'colour', 'label'."
+    )
+
+
+def test_unknown_column_among_many():
+    header = ",".join(f"c{j}" for j in range(30))
+    row = ",".join(["1"] * 30)
+    message = refusal(f"{header}\n{row}\n{row}\n", id="zzz")
+    assert "no column 'zzz'. Choose among: 'c0', " in message
+    assert message.endswith("'c19' and 10 more.")
+
+
+@pytest.mark.parametrize(
+    ("choices", "first", "second"),
+    [
+        ({"id": "name", "truth": "name"}, "--id", "--truth"),
+        ({"id": "name", "drop": ("size", "name")}, "--id", "--drop"),
+        ({"truth": "name", "drop": ("name",)}, "--truth", "--drop"),
+    ],
+)
+def test_one_column_in_two_parts(choices, first, second):
+    assert refusal(TABLE, **choices) == (
+        f"Column 'name' of t.csv is given by {first} and by {second}. Give it once."
+    )
+
+
+def test_dropping_twice_is_dropping_once():
+    assert prepared_of("a,b\n1,2\n3,4\n", drop=("a", "a")).columns == ("b",)
+
+
+def test_ids_are_kept_as_they_are_written():
+    prepared = prepared_of("key,a\n007,1\n12345678901234567890,2\nNA,3\n", id="key")
+    assert prepared.ids == ("007", "12345678901234567890", "")
+
+
+def test_rows_are_numbered_by_the_file():
+    prepared = prepared_of("a,b\n1,2\n,3\n4,5\n", missing="drop")
+    assert prepared.ids == ("1", "3")
+    assert prepared.rows.tolist() == [0, 2]
+
+
+TRUTHS = ["0/1", "false/true", "no/yes", "n/o", "normal/anomaly", "inlier/outlier", "1/-1"]
+
+
+@pytest.mark.parametrize("change", [str, str.upper, str.title])
+@pytest.mark.parametrize("pair", TRUTHS)
+def test_truth(pair, change):
+    normal, anomaly = map(change, pair.split("/"))
+    prepared = prepared_of(f"a,t\n1,{normal}\n2, {anomaly} \n3,{normal}\n", truth="t")
+    assert prepared.truth.tolist() == [0, 1, 0]
+    assert prepared.truth.dtype == np.int64
+    assert prepared.columns == ("a",)
+
+
+def test_truth_of_one_kind():
+    assert prepared_of("a,t\n1,0\n2,0\n", truth="t").truth.tolist() == [0, 0]
+    assert prepared_of("a,t\n1,-1\n2,-1\n", truth="t").truth.tolist() == [1, 1]
+    assert refusal("a,t\n1,1\n2,1\n", truth="t") == (
+        "t.csv, truth column 't' holds nothing but 1, which is an anomaly beside 0 but normal "
+        "beside -1. Leave the column out with --drop, or give one that holds both kinds."
+    )
+
+
+@pytest.mark.parametrize("cells", [("0", "2"), ("-1", "0"), ("yes", "false"), ("0.5", "1")])
+def test_truth_that_is_not_understood(cells):
+    message = refusal(f"a,t\n1,{cells[0]}\n2,{cells[1]}\n", truth="t")
+    assert message.startswith(f"t.csv, truth column 't' holds '{cells[0]}', '{cells[1]}'. Write ")
+    assert message.endswith(
+        "as one of 0/1, 1/-1, false/true, no/yes, n/o, normal/anomaly, inlier/outlier."
+    )
+
+
+@pytest.mark.parametrize("cells", [("0", "", "NA"), ("yes", "", "?")])
+def test_truth_has_no_gaps(cells):
+    rows = "".join(f"{j},{cell}\n" for j, cell in enumerate(cells))
+    assert refusal(f"a,t\n{rows}", truth="t", missing="drop") == (
+        "t.csv, truth column 't', line 3: 2 values missing, this the first. Fill them in, or "
+        "remove those rows."
+    )
+
+
+@pytest.mark.parametrize("missing", ["error", "drop", "impute"])
+def test_infinite_values_are_always_refused(missing):
+    assert refusal("a,the b\n1,2\n,inf\n3,-inf\n", missing=missing) == (
+        "t.csv, column 'the b', line 3: 2 infinite values, this the first. Correct them, or leave "
+        "the column out with --drop 'the b'."
+    )
+    assert prepared_of("a,b\n1,2\n2,inf\n", drop=("b",), missing=missing).columns == ("a",)
+
+
+def test_missing_values_are_refused():
+    assert refusal("a,b\n1,2\n3,\n,5\n") == (
+        "t.csv holds 2 missing values; the first is in column 'b', line 3. Use --missing drop, "
+        "--missing impute or --drop b."
+    )
+    assert "1 missing value; the first is in column 'b', line 3" in refusal(
+        "a,b\n1,x\n2,\n", categories="encode"
+    )
+    assert "holds 2 missing values; the first is in column 'b'" in refusal("a,b\n1,\n2,\n")
+
+
+def test_rows_with_gaps_are_dropped():
+    prepared = prepared_of("a,b\n1,x\n2,\n,y\n4,y\n", missing="drop", categories="encode")
+    assert prepared.columns == ("a", "b=y")
+    assert prepared.values.tolist() == [[1.0, 0.0], [4.0, 1.0]]
+    assert prepared.notes[0].message == "left out 2 of 4 rows: values are missing there"
+
+
+@pytest.mark.parametrize(("rows", "n_left"), [(",1\n2,\n", "0 rows"), (",1\n2,3\n", "1 row")])
+def test_dropping_leaves_too_little(rows, n_left):
+    assert refusal(f"a,b\n{rows}", missing="drop") == (
+        f"t.csv has {n_left} without missing values, and at least two rows are needed. Use "
+        "--missing impute, or --drop the columns with the most gaps."
+    )
+
+
+def test_gaps_are_filled_with_the_median_or_the_most_frequent_text():
+    text = "a,b,c\n1,x,1\n,y,1\n4,,2\n100,y,3\n,z,4\n"
+    prepared = prepared_of(text, missing="impute", categories="encode")
+    assert prepared.values[:, 0].tolist() == [1.0, 4.0, 4.0, 100.0, 4.0]
+    assert prepared.values[:, prepared.columns.index("b=y")].tolist() == [0.0, 1.0, 1.0, 1.0, 0.0]
+    assert [(note.subject, note.message) for note in prepared.notes] == [
+        ("a", "2 missing values filled with the median 4"),
+        ("b", "1 missing value filled with the most frequent text 'y'"),
+        ("b", "encoded as 3 columns of 0 and 1 for its texts 'x', 'y', 'z'"),
+    ]
+    assert prepared.rows.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("missing", ["drop", "impute"])
+def test_a_column_without_values_is_left_out(missing):
+    prepared = prepared_of("a,b\n1,\n2,NA\n", missing=missing)
+    assert prepared.values.tolist() == [[1.0], [2.0]]
+    assert prepared.notes == (Note("tables", "b", "left out: all its values are missing"),)
+
+
+def test_text_is_refused():
+    assert refusal("a,my b\n1,2\n3,red\n") == (
+        "t.csv, column 'my b', line 3: found 'red', which is not a number. Use --categories encode "
+        "or --drop 'my b'."
+    )
+    assert refusal('"a\nb",c\nx,1\ny,2\n').endswith("Use --categories encode or --drop NAME.")
+    assert refusal("a;b\n1,5;1\n2,5;2\n") == (
+        "t.csv, column 'a', line 2: found '1,5', which is not a number. Write decimals with a "
+        "point, or use --categories encode or --drop a."
+    )
+
+
+def test_two_texts_make_one_column():
+    prepared = prepared_of("a\nyes\nno\nyes\n", categories="encode")
+    assert prepared.columns == ("a=yes",)
+    assert prepared.values.tolist() == [[1.0], [0.0], [1.0]]
+    assert prepared.notes[0].message == "encoded as 1 column of 0 and 1 for its texts 'no', 'yes'"
+
+
+def test_one_text_makes_none_but_one_number_stays():
+    prepared = prepared_of("a,b\n5,red\n5,red\n", categories="encode")
+    assert (prepared.columns, prepared.values.tolist()) == (("a",), [[5.0], [5.0]])
+    assert prepared.notes == (Note("tables", "b", "left out: its only text is 'red'"),)
+
+
+@pytest.mark.parametrize("n_texts", [20, 21])
+def test_many_texts(n_texts):
+    text = "a,b\n" + "".join(f"{j},text{j:02}\n" for j in range(n_texts))
+    if n_texts == 20:
+        prepared = prepared_of(text, categories="encode")
+        np.testing.assert_array_equal(prepared.values[:, 1:], np.eye(20))
+    else:
+        assert refusal(text, categories="encode") == (
+            "t.csv, column 'b' holds 21 different texts, and at most 20 can be encoded. Use "
+            "--drop b, or --id b if it names the rows."
+        )
+
+
+def test_an_encoded_name_that_there_is_already():
+    message = refusal('b,"b=y"\nx,1\ny,2\n', categories="encode")
+    assert message.startswith("t.csv, with its texts encoded: column name 'b=y' stands 2 times.")
+
+
+@pytest.mark.parametrize("n_rows", [0, 1])
+def test_two_rows_at_least(n_rows):
+    raw = RawTable("t.npy", ("a",), (np.ones(n_rows),), None, lambda j: [])
+    counted = ["0 rows", "1 row"][n_rows]
+    with pytest.raises(TableError, match=rf"^t\.npy has {counted}\. Give at least two rows\.$"):
+        prepare(raw, Choices())
+
+
+def test_no_column_is_left():
+    assert refusal("a,b\n1,2\n3,4\n", id="a", drop=("b",)) == (
+        "t.csv has no column left after --id, --drop. Keep at least one column of numbers."
+    )
+    message = refusal("a,b\nx,\nx,\n", missing="impute", categories="encode")
+    assert message.startswith("t.csv has no column left that tells rows apart: all values are ")
+
+
+rows = st.lists(
+    st.tuples(*[st.sampled_from(["", "1", "2.5", "-3"])] * 2, st.sampled_from(["", "x", "y", "z"])),
+    min_size=2,
+    max_size=12,
+)
+
+
+@given(rows, st.sampled_from(["drop", "impute"]))
+def test_what_is_prepared_is_finite_and_its_rows_can_be_found_again(cells, missing):
+    raw = raw_of("a,b,c\n" + "".join(f"{','.join(row)}\n" for row in cells))
+    try:
+        prepared = prepare(raw, Choices(missing=missing, categories="encode"))
+    except TableError:
+        return
+    assert np.isfinite(prepared.values).all()
+    n_rows = len(prepared.rows)
+    assert prepared.values.shape == (n_rows, len(prepared.columns))
+    assert prepared.ids == tuple(str(row + 1) for row in prepared.rows)
+    for name, values in zip(prepared.columns, prepared.values.T, strict=True):
+        known = [(row, cells[row]["abc".index(name[0])]) for row in prepared.rows]
+        for value, (_, cell) in zip(values, known, strict=True):
+            if cell:
+                assert value == (float(name == f"c={cell}") if "=" in name else float(cell))
