@@ -19,8 +19,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from gammagmm import GammaGMM
-from gammagmm._support.deadlines import OutOfTimeError
-from gammagmm._support.processes import run_alone
+from gammagmm._support.processes import OutOfTimeError, run_alone
 from gammagmm.datasets import load_benchmark
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import NAMES, PRESETS, resolve_detectors

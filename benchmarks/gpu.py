@@ -20,11 +20,10 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from gammagmm.mixture.fit import update
+from gammagmm.mixture.fit import start_labels, update
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.rows import TorchRows
 from gammagmm.mixture.score_space import fit_scaler
-from gammagmm.mixture.starts import start_labels
 from gammagmm.mixture.statistics import start_statistics
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import fit_runs, plan_runs

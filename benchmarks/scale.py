@@ -30,9 +30,8 @@ import pandas as pd
 from dask.distributed import Client, LocalCluster, wait
 
 from gammagmm import GammaGMM
-from gammagmm.blocks.collection import MERGED_ROWS, Blocks
-from gammagmm.blocks.opening import open_blocks
-from gammagmm.blocks.passes import _summarise_block
+from gammagmm.blocks.collection import MERGED_ROWS, Blocks, open_blocks
+from gammagmm.blocks.mixtures import _summarise_block
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 PAGE = Path(__file__).parents[1] / "docs" / "scaling.md"

@@ -14,8 +14,8 @@ from experiments.turbines import read_turbine
 from gammagmm.datasets import Dataset, data_folder, load_benchmark
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import resolve_detectors
+from gammagmm.detectors.usable import keep_usable
 from gammagmm.estimator.parameters import AUTO_FIT_ROWS
-from gammagmm.mixture.score_space import keep_usable
 
 CACHE = Path(os.environ.get("GAMMAGMM_CACHE", Path(__file__).parent / "cache"))
 TURBINE = re.compile(r"T(15|21)")

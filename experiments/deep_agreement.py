@@ -42,7 +42,7 @@ def classes(network):
     """PyOD's class and ours."""
     from pyod.models import auto_encoder, vae
 
-    from gammagmm import neural
+    from gammagmm.detectors import autoencoders as neural
 
     theirs = {"AE": auto_encoder.AutoEncoder, "VAE": vae.VAE}
     return theirs[network], getattr(neural, network)

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gammagmm._support.deadlines import OutOfTimeError
-from gammagmm._support.processes import run_alone
+from gammagmm._support.processes import OutOfTimeError, run_alone
 from gammagmm.datasets import data_folder, load_benchmark
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import PRESETS, is_superlinear, resolve_detectors

@@ -9,9 +9,16 @@ import numpy as np
 
 from experiments import metrics
 from gammagmm import GammaGMM, GammaPosterior
-from gammagmm.inspection.beliefs import Belief, GammaPrior, prior_belief
-from gammagmm.inspection.curves import CurvePrior, rank_cells
-from gammagmm.inspection.labels import KnownRows, count_labels, labelled_posterior
+from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.labelled_posterior import (
+    Belief,
+    CurvePrior,
+    GammaPrior,
+    count_labels,
+    labelled_posterior,
+    prior_belief,
+    rank_cells,
+)
 from gammagmm.inspection.suggestions import suggest_rows
 
 Result = dict[str, Any]

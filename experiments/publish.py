@@ -14,7 +14,7 @@ from experiments.page import render
 from experiments.plan import HERE, RESULTS, load_plan, small_plan
 from experiments.results import Results
 from experiments.tables import TABLES, to_csv
-from gammagmm._support.documents import write_document
+from gammagmm._support.files import write_document
 
 DOCS = HERE.parent / "docs"
 

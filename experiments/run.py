@@ -170,7 +170,7 @@ def work(connection: Connection, plan: dict[str, Any]) -> None:
 
 def write(trial: Trial, result: dict[str, Any]) -> None:
     """The result's file, whole or not at all."""
-    from gammagmm._support.documents import write_document
+    from gammagmm._support.files import write_document
 
     trial.path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(plain({"trial": str(trial)} | result), indent=1, allow_nan=False)

@@ -15,8 +15,9 @@ from experiments import data, inspection, methods, metrics
 from experiments.plan import Trial
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
+from gammagmm.detectors.usable import LOG_OFFSET
 from gammagmm.errors import GammaGMMWarning
-from gammagmm.mixture.score_space import LOG_OFFSET, fit_scaler
+from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.posterior.decisions import anomaly_probability
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import solved_posteriors

@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from gammagmm import documents
-from gammagmm._support.documents import write_document
+from gammagmm._support import files as documents
+from gammagmm._support.files import write_document
 
 RESULTS = Path(__file__).parent / "results" / "kills.json"
 Writer = Callable[[Path], None]  # replaces the file

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gammagmm._support.documents import write_document
+from gammagmm._support.files import write_document
 from stress.reading_laws import SUFFIXES, Outcome, made, work
 from stress.seeds import CORPUS, MAKERS
 

@@ -18,9 +18,8 @@ from gammagmm.mixture.rows import NumpyRows, Rows
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.mixture.statistics import Statistics, add_blocks, start_statistics, summarise
 from gammagmm.posterior.components import Components, order_components
-from gammagmm.posterior.draws import average_conditionals
 from gammagmm.posterior.gamma_posterior import GammaPosterior, run_posterior
-from gammagmm.posterior.link import Constraints, Link, solve_link
+from gammagmm.posterior.link import Constraints, Link, average_conditionals, solve_link
 
 __all__ = ["Blocks", "Steps", "follow", "grouped_scores", "numbers", "rank_labels", "space_of"]
 

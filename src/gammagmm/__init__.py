@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
-    from gammagmm.estimator.shortcut import estimate_contamination
-    from gammagmm.estimator.thresholder import GammaThreshold
+    from gammagmm.estimator.neighbours import GammaThreshold, estimate_contamination
     from gammagmm.posterior.contamination import Contamination
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
@@ -22,8 +21,8 @@ _HOMES = {
     "Contamination": "posterior.contamination",
     "GammaGMM": "estimator.gamma_gmm",
     "GammaPosterior": "posterior.gamma_posterior",
-    "GammaThreshold": "estimator.thresholder",
-    "estimate_contamination": "estimator.shortcut",
+    "GammaThreshold": "estimator.neighbours",
+    "estimate_contamination": "estimator.neighbours",
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gammagmm.mixture.convergence import MixtureConvergenceWarning
+    from gammagmm.mixture.fit import MixtureConvergenceWarning
 
 __all__ = [
     "ClusterError",
@@ -230,7 +230,7 @@ def __getattr__(name: str) -> Any:
     The command line refuses a bad file without loading scikit-learn, which takes seconds.
     """
     if name == "MixtureConvergenceWarning":
-        from gammagmm.mixture.convergence import MixtureConvergenceWarning
+        from gammagmm.mixture.fit import MixtureConvergenceWarning
 
         return MixtureConvergenceWarning
     raise AttributeError(f"module 'gammagmm.errors' has no attribute {name!r}")

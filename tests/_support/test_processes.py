@@ -10,8 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 from threadpoolctl import threadpool_info
 
-from gammagmm._support.deadlines import OutOfTimeError
-from gammagmm._support.processes import one_thread, run_alone
+from gammagmm._support.processes import OutOfTimeError, one_thread, run_alone
 
 
 def set_variable(value):

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from gammagmm import GammaPosterior
-from gammagmm._support.text import percent, rows_sentence, sentence, shape_words, terminal_safe
-from gammagmm.cli.output import compare_posteriors, spreadsheet_safe
+from gammagmm._support.text import percent, spreadsheet_safe, terminal_safe
+from gammagmm.cli.output import compare_posteriors
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.sentences import rows_sentence, sentence, shape_words
 
 
 def posterior(*parts, prob_zero=0.01):

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 
 from gammagmm import GammaGMM
-from gammagmm.blocks.collection import Blocks
-from gammagmm.blocks.opening import open_blocks
-from gammagmm.blocks.passes import _summarise_block
+from gammagmm.blocks.collection import Blocks, open_blocks
+from gammagmm.blocks.mixtures import _summarise_block
+from gammagmm.detectors.usable import score_range
 from gammagmm.errors import ClusterError, DetectorWarning, MissingExtraError
-from gammagmm.mixture.score_space import fit_scaler, log_moments, score_range
+from gammagmm.mixture.score_space import fit_scaler, log_moments
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 dask = pytest.importorskip("dask")
@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.long,
     # Few iterations are enough to compare.
     pytest.mark.filterwarnings(
-        "ignore:.*stopped at max_iter:gammagmm.mixture.convergence.MixtureConvergenceWarning"
+        "ignore:.*stopped at max_iter:gammagmm.mixture.fit.MixtureConvergenceWarning"
     ),
 ]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gammagmm import GammaGMM
-from gammagmm.blocks.passes import sample_rows
+from gammagmm.blocks.scoring import sample_rows
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -14,7 +14,7 @@ da = pytest.importorskip("dask.array")
 
 # Few iterations are enough to compare.
 @pytest.mark.filterwarnings(
-    "ignore:.*stopped at max_iter:gammagmm.mixture.convergence.MixtureConvergenceWarning"
+    "ignore:.*stopped at max_iter:gammagmm.mixture.fit.MixtureConvergenceWarning"
 )
 def test_passes_over_blocks_give_what_memory_gives(rng):
     level = rng.gamma(2.0, size=(400, 1))

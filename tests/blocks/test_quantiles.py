@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gammagmm.blocks.opening import open_blocks
-from gammagmm.blocks.quantiles import cut_offs, exact_ranks, rank_table
+from gammagmm.blocks.collection import open_blocks
+from gammagmm.blocks.quantiles import cut_offs, rank_table
+from gammagmm.posterior.decisions import exact_ranks
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

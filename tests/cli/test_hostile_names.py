@@ -12,8 +12,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from gammagmm._support.text import html_safe, one_line, visible
-from gammagmm.cli.output import spreadsheet_safe
+from gammagmm._support.text import html_safe, one_line, spreadsheet_safe, visible
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_sheet
 from gammagmm.datasets import make_contaminated
 from gammagmm.report.origin import Origin

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gammagmm._support.documents import write_document
+from gammagmm._support.files import write_document
 from gammagmm.datasets import make_contaminated
 
 ROOT = Path(__file__).resolve().parents[2]

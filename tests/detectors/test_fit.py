@@ -31,12 +31,12 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC, OneClassSVM
 
-from gammagmm import presets
 from gammagmm._support.processes import run_alone
+from gammagmm.detectors import presets
 from gammagmm.detectors.fit import FitSettings, fit_detectors, score_rows
 from gammagmm.detectors.presets import NAMES, PRESETS, is_superlinear, resolve_detectors
+from gammagmm.detectors.usable import keep_usable
 from gammagmm.errors import DetectorError, DetectorWarning, MissingExtraError, Note
-from gammagmm.mixture.score_space import keep_usable
 
 
 def make_X(n_rows=120, n_features=4, seed=0):

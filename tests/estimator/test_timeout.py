@@ -18,9 +18,8 @@ import pytest
 from sklearn.cluster import KMeans
 
 from gammagmm import GammaGMM
-from gammagmm._support.deadlines import NEVER, Deadline, OutOfTimeError
-from gammagmm._support.processes import _results, run_until
-from gammagmm.blocks.passes import keep_usable_blocks
+from gammagmm._support.processes import NEVER, Deadline, OutOfTimeError, _results, run_until
+from gammagmm.blocks.scoring import keep_usable_blocks
 from gammagmm.cli.main import main
 from gammagmm.cli.supervisor import MARKER
 from gammagmm.datasets import make_contaminated

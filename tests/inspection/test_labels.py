@@ -9,14 +9,23 @@ import pytest
 from scipy import integrate, stats
 
 from gammagmm import GammaGMM, GammaPosterior
-from gammagmm._support.text import sentence
 from gammagmm.datasets import load_demo
 from gammagmm.errors import LabelsWarning, NoSolutionWarning
-from gammagmm.inspection.beliefs import N_CURVES, CellLabels, GammaPrior, prior_belief
-from gammagmm.inspection.curves import CurvePrior, Curves, rank_cells
-from gammagmm.inspection.labels import KnownRows, count_labels, labelled_posterior
+from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.labelled_posterior import (
+    N_CURVES,
+    CellLabels,
+    CurvePrior,
+    Curves,
+    GammaPrior,
+    count_labels,
+    labelled_posterior,
+    prior_belief,
+    rank_cells,
+)
 from gammagmm.inspection.suggestions import expected_width, spread_evenly, suggest_rows
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.sentences import sentence
 
 FITTED = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [5.0], [95.0]])))
 PRIOR = GammaPrior(FITTED, trust=0.3, a=1.0, b=9.0)
@@ -118,7 +127,7 @@ class TestBelief:
         rows = order[::4]
         labels = labels_of(cells, rows, np.arange(500) < 60)
         again = belief.given(labels)
-        monkeypatch.setattr("gammagmm.inspection.beliefs._MAX_ROUNDS", 0)
+        monkeypatch.setattr("gammagmm.inspection.labelled_posterior._MAX_ROUNDS", 0)
         once = belief.given(labels)
         assert once.n_effective < 200 < again.n_effective
         means = [b.weights @ b.gamma for b in (once, again)]
@@ -406,8 +415,8 @@ class TestEstimator:
         assert len(estimator.known_rows_) == 0
 
     def test_labels_that_few_curves_agree_with_are_told(self, estimator, monkeypatch):
-        monkeypatch.setattr("gammagmm.inspection.beliefs._MIN_EFFECTIVE", 1e6)
-        monkeypatch.setattr("gammagmm.inspection.beliefs._MAX_ROUNDS", 1)
+        monkeypatch.setattr("gammagmm.inspection.labelled_posterior._MIN_EFFECTIVE", 1e6)
+        monkeypatch.setattr("gammagmm.inspection.labelled_posterior._MAX_ROUNDS", 1)
         with pytest.warns(LabelsWarning, match="The labels contradict the ranking"):
             estimator.update([1, 2], [0, 1])
         assert "contradict the ranking" in estimator.notes_[-1].message

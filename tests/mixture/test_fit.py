@@ -3,10 +3,9 @@ import pytest
 from sklearn.mixture import BayesianGaussianMixture
 
 from gammagmm.errors import MixtureConvergenceWarning
-from gammagmm.mixture.fit import fit_mixture, restore, update
+from gammagmm.mixture.fit import fit_mixture, restore, start_labels, update
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.rows import NumpyRows
-from gammagmm.mixture.starts import start_labels
 from gammagmm.mixture.statistics import start_statistics
 
 

@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gammagmm.errors import MixtureError
-from gammagmm.mixture.fit import ascend, fit_mixture, restore, update
+from gammagmm.mixture.fit import ascend, fit_mixture, restore, start_labels, update
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.rows import NumpyRows, TorchRows, check_backend
-from gammagmm.mixture.starts import start_labels
 from gammagmm.mixture.statistics import block_statistics, start_statistics
 from tests.mixture.test_fit import assert_same_parameters, sklearn_iteration, sklearn_start
 

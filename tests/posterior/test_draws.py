@@ -1,8 +1,13 @@
 import numpy as np
 from scipy import stats
 
-from gammagmm.posterior.draws import anomalousness, average_conditionals, draw_parameters
-from gammagmm.posterior.link import Constraints, solve_link
+from gammagmm.posterior.link import (
+    Constraints,
+    anomalousness,
+    average_conditionals,
+    draw_parameters,
+    solve_link,
+)
 
 N_DRAWS = 40_000
 

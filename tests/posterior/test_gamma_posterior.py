@@ -3,9 +3,8 @@ import pytest
 from scipy import integrate, stats
 
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.draws import average_conditionals
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, run_posterior
-from gammagmm.posterior.link import Constraints, solve_link
+from gammagmm.posterior.link import Constraints, average_conditionals, solve_link
 
 N_SIMULATED = 100_000
 COUNTS = [4.0, 9.0, 15.0, 20.0, 25.0, 30.0, 150.0, 200.0]

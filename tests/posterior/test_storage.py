@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gammagmm import GammaPosterior, documents
+from gammagmm import GammaPosterior
+from gammagmm._support import documents
 from gammagmm.errors import SavedFileError
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.storage import posterior_from_text, posterior_to_text

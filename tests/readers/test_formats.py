@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gammagmm.errors import MissingExtraError, TableError
-from gammagmm.readers.arff_json import read_json_lines
+from gammagmm.readers.json_lines import read_json_lines
 from gammagmm.readers.registry import read_raw, read_table
 from gammagmm.readers.source import Source
 

@@ -20,7 +20,7 @@ from stress.readers import Worker
 from stress.seeds import CORPUS, MAKERS, corpus, feathers, mats, npy, parquets, seeds
 
 from gammagmm.errors import TableError
-from gammagmm.readers.packing import Compact
+from gammagmm.readers.arrow import Compact
 from gammagmm.readers.registry import read_raw
 
 SEED = 1
@@ -165,7 +165,7 @@ def test_mat_4_that_is_cut_off(read, n_lost):
 
 def test_sizes_that_parquet_and_feather_declare():
     """A text of ten million letters is told without being unpacked."""
-    from gammagmm.readers.packing import message_bytes, parquet_chunks
+    from gammagmm.readers.arrow import message_bytes, parquet_chunks
 
     table = pa.table({"a": ["x" * 10_000_000, "y"], "b": [1.0, 2.0]})
     sink = io.BytesIO()

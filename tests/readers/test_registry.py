@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gammagmm import sources
 from gammagmm.errors import TableError
+from gammagmm.readers import source as sources
 from gammagmm.readers.csv import _sheet, parse, parse_quickly
 from gammagmm.readers.registry import read_raw, read_table
 from gammagmm.readers.source import Source

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sys
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
@@ -16,16 +14,14 @@ from numpy.typing import NDArray
 
 from gammagmm.errors import SavedFileError
 
-__all__ = ["Form", "Reader", "or_null", "read_document", "to_text", "write_document"]
+__all__ = ["Form", "Reader", "or_null", "read_document", "to_text"]
 
 Array = NDArray[np.float64]
 Record = TypeVar("Record")
-
 MAX_BYTES = 64_000_000
 """Larger files are refused unread: a posterior takes some 60 bytes a part."""
 MAX_REASON = 500
 """Characters of a message that may come from the file."""
-
 _JSON_NAMES = {str: "text", int: "a whole number", bool: "true or false"}
 
 
@@ -46,37 +42,6 @@ class Form:
 def to_text(data: dict[str, Any]) -> str:
     """`data` as JSON, each float written so that it reads back as itself."""
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
-
-
-def write_document(content: str | bytes, path: Any, overwrite: bool = False) -> None:
-    """Write `content`, text as UTF-8, to `path`, whole or not at all.
-
-    An existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
-    """
-    path = Path(path)
-    if not overwrite and os.path.lexists(path):
-        _refuse_existing(path)
-    # Whose part it is, so that it can be cleared away if its process is ended.
-    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(_encoded(content))
-            file.flush()
-            os.fsync(file.fileno())
-        _place(part, path, overwrite)
-    except FileExistsError:
-        raise
-    except OSError as error:
-        # A write that fails does not say of which file, and the part is none of the user's.
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
-
-
-def _encoded(content: str | bytes) -> bytes:
-    """Bytes of a text; a lone surrogate, which UTF-8 has not, is written out."""
-    return content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
 
 
 def read_document(path: Any, reader: Reader) -> str:
@@ -189,22 +154,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made := dict(pairs)) < len(pairs):
         raise ValueError("a name comes twice in one object")
     return made
-
-
-def _place(part: Path, path: Path, overwrite: bool) -> None:
-    """Give `part` its name; a link is what fails where the name was taken meanwhile."""
-    if overwrite:
-        part.replace(path)
-        return
-    try:
-        path.hardlink_to(part)
-    except FileExistsError:
-        _refuse_existing(path)
-    except OSError:  # a file system without links
-        if os.path.lexists(path):
-            _refuse_existing(path)
-        part.replace(path)
-
-
-def _refuse_existing(path: Path) -> NoReturn:
-    raise FileExistsError(f"{path} exists already: pass overwrite=True to replace it.") from None

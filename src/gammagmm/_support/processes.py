@@ -1,4 +1,4 @@
-"""A function and its arguments -> its result from a process of its own, or within a time limit."""
+"""A function in a process of its own, and the moment by which work must be over."""
 
 from __future__ import annotations
 
@@ -9,21 +9,63 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import TIMEOUT_MAX
 from typing import Any, TypeVar
 
 import joblib
 from threadpoolctl import threadpool_limits
 
-from gammagmm._support.deadlines import NEVER, Deadline, OutOfTimeError
+__all__ = [
+    "NEVER",
+    "Deadline",
+    "OutOfTimeError",
+    "allowed_jobs",
+    "one_thread",
+    "run_alone",
+    "run_until",
+]
 
-__all__ = ["allowed_jobs", "one_thread", "run_alone", "run_until"]
 
+class OutOfTimeError(TimeoutError):
+    """Work was given up because its time was over."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A moment of the machine's monotonic clock, which its processes share."""
+
+    timeout: float | None = None  # the seconds that were given; None for any number
+    moment: float = float("inf")
+
+    @classmethod
+    def after(cls, timeout: float | None) -> Deadline:
+        """The moment that is `timeout` seconds from now."""
+        return NEVER if timeout is None else cls(timeout, time.monotonic() + timeout)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the moment has come."""
+        return time.monotonic() >= self.moment
+
+    def check(self) -> None:
+        """Raise `OutOfTimeError` if the moment has come."""
+        if self.is_over:
+            raise OutOfTimeError(f"timeout={self.timeout} s is over")
+
+    def left(self, limit: float | None = None) -> float | None:
+        """Seconds until the moment, `limit` at most; None for any number."""
+        if self.timeout is None and limit is None:
+            return None
+        longest = min(TIMEOUT_MAX, float("inf") if limit is None else limit)
+        return min(max(self.moment - time.monotonic(), 0.0), longest)
+
+
+NEVER = Deadline()
 Result = TypeVar("Result")
-
-
 STARTING = 120.0
 """Seconds that a new process may take to import what it needs."""
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import glob
 import os
-import re
-import shutil
-import time
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from gammagmm._support.progress import Progress
-from gammagmm.blocks.collection import clear_errors, compute, import_dask
-from gammagmm.errors import ClusterError, TableError
+from gammagmm.blocks.collection import import_dask
+from gammagmm.errors import ClusterError
 
-__all__ = ["check_folder", "matching_files", "open_cluster", "read_parquet", "write_parquet"]
+__all__ = ["open_cluster"]
 
 CONNECT_SECONDS = 10
-PART = re.compile(r"part-\d{5,}\.parquet")
 
 
 @contextmanager
@@ -50,99 +42,3 @@ def open_cluster(scheduler: str | None = None, n_workers: int | None = None) -> 
             what = f"The Dask scheduler at {scheduler} has no workers"
             raise ClusterError(f"{what}. Start some, and try again.") from error
         yield client
-
-
-def read_parquet(paths: Sequence[str]) -> Any:
-    """Lazy dask data frame of Parquet files, folders or patterns, a partition a row group."""
-    read = import_dask().dataframe.read_parquet
-    found = [name for path in paths for name in matching_files(path)]
-    try:
-        return read(found, split_row_groups=True)
-    except (OSError, ValueError, TypeError) as error:  # pyarrow's errors are of these kinds
-        words = " ".join(str(error).split())[:300]
-        raise TableError(f"{paths[0]} cannot be read as Parquet ({words}). Check it.") from error
-
-
-def matching_files(path: str) -> list[str]:
-    """The names that a path or pattern stands for; what is elsewhere is left to Dask."""
-    if "://" in path:
-        return [path]
-    names = [path] if os.path.exists(path) else sorted(glob.glob(path))
-    if not names:
-        raise TableError(f"{path} does not exist, and no file matches it. Check the path.")
-    return names
-
-
-def check_folder(folder: Any, overwrite: bool, inputs: Sequence[str] = ()) -> Path:
-    """The place of a folder to write, once it is known to hold nothing that must stay.
-
-    Of what exists only a folder of earlier answers is replaced, and only with `overwrite`.
-    """
-    place = Path(folder)
-    if "://" in str(folder) or not place.name or place.name == "..":
-        raise ValueError(f"{folder} is no name of a new folder on this file system.")
-    if not os.path.lexists(place):
-        return place
-    if not overwrite:
-        raise FileExistsError(f"{place} exists already: choose another name or overwrite it.")
-    if not place.is_dir() or not all(PART.fullmatch(name) for name in os.listdir(place)):
-        raise FileExistsError(f"{place} holds other things than answers: choose another name.")
-    if any(place.resolve() in Path(path).resolve().parents for path in inputs):
-        raise FileExistsError(f"{place} holds the rows themselves: choose another name.")
-    return place
-
-
-def write_parquet(
-    frame: Any, folder: Any, overwrite: bool, progress: Progress, client: Any
-) -> None:
-    """Write a dask data frame to a new folder of Parquet files, a file for each partition.
-
-    They are written beside and renamed when all are there; `progress` hears of each. A folder of
-    earlier answers is replaced only with `overwrite`.
-    """
-    place = check_folder(folder, overwrite)
-    began, aside = time.perf_counter(), place.with_name(f".{place.name}.{os.getpid()}-rows.part")
-    aside.mkdir()
-    try:
-        write = import_dask().delayed(_write_part)
-        names = [f"part-{i:05d}.parquet" for i in range(frame.npartitions)]
-        parts = zip(frame.to_delayed(), names, strict=True)
-        tasks = [write(part, str(aside.absolute()), name) for part, name in parts]
-        for i, _ in enumerate(_as_completed(tasks, client)):
-            progress(f"block {i + 1}", "written", time.perf_counter() - began)
-        if missing := set(names) - set(os.listdir(aside)):
-            what = f"{len(missing)} files that the workers wrote are not to be seen here"
-            raise ClusterError(f"{what}. Give a folder that all of them share.")
-        _swap(aside, place)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _write_part(part: Any, folder: str, name: str) -> int:
-    """Write a part whole: a task that is done twice, at the same time even, leaves one file."""
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, f".{name}.{uuid.uuid4().hex}")
-    part.to_parquet(path)
-    os.replace(path, os.path.join(folder, name))
-    return len(part)
-
-
-def _as_completed(tasks: list[Any], client: Any) -> Iterator[Any]:
-    """The answers of the tasks as they come."""
-    if client is None:
-        for task in tasks:
-            yield compute([task], None)[0]
-        return
-    as_completed = import_dask().distributed.as_completed
-    with clear_errors(client):
-        for _, answer in as_completed(client.compute(tasks), with_results=True):
-            yield answer
-
-
-def _swap(aside: Path, place: Path) -> None:
-    """Put the folder `aside` in the place of what is there, which goes."""
-    old = place.with_name(f".{place.name}.{os.getpid()}-old.part")
-    if place.exists():
-        place.rename(old)
-    aside.rename(place)
-    shutil.rmtree(old, ignore_errors=True)

@@ -15,18 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.blocks.collection import Blocks
+from gammagmm.posterior.decisions import RankTable
 
-__all__ = ["RankTable", "count_above", "cut_offs", "exact_ranks", "rank_table"]
+__all__ = ["count_above", "cut_offs", "rank_table"]
 
 Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 Values = Callable[[Array], Array]
 """Values (n, C) of a block's rows (n, M)."""
-
 # Bits that stand below each digit, and the digit's own number of bits: 64 in all.
 DIGITS = ((52, 12), (40, 12), (28, 12), (16, 12), (4, 12), (0, 4))
 SIGN = np.uint64(1 << 63)
-
 MAX_EDGES = 20_000
 SLICE_ROWS = 100_000
 
@@ -128,33 +127,9 @@ def _from_keys(keys: Keys) -> Array:
     return floats
 
 
-@dataclass(frozen=True)
-class RankTable:
-    """How many of `n_rows` rows have at least each value of `edges` (E,), which rise.
-
-    `error` is the largest share of the rows that lie between two edges.
-    """
-
-    edges: Array
-    n_at_least: NDArray[np.intp]
-    n_rows: int
-    error: float
-
-    def shares_at_least(self, scores: Array) -> Array:
-        """Share of the rows that have at least each of `scores`, too small by `error` at most."""
-        counts = np.append(self.n_at_least, 0)
-        return counts[np.searchsorted(self.edges, scores, side="left")] / self.n_rows
-
-
 def count_above(rows: Array, values: Values, threshold: float) -> int:
     """Rows of a block whose first value lies strictly above `threshold`."""
     return sum(int((values(part)[:, 0] > threshold).sum()) for part in _slices(rows))
-
-
-def exact_ranks(scores: Array) -> RankTable:
-    """Table of rows in memory, with every one of their `scores` (n,) an edge."""
-    edges, counts = np.unique(scores, return_counts=True)
-    return RankTable(edges, np.cumsum(counts[::-1])[::-1], len(scores), 0.0)
 
 
 def rank_table(blocks: Blocks, values: Values, some: Array) -> RankTable:

@@ -1,37 +1,37 @@
-"""What ``estimate`` and ``inspect`` do with the rows: fit, say the answer, write what is asked."""
+"""What `estimate` does: fit, say the answer, write what was asked for."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gammagmm._support.bars import progress_bars, working
 from gammagmm._support.checks import as_generator
-from gammagmm._support.documents import write_document
-from gammagmm._support.text import (
-    known_sentence,
-    one_line,
-    percent,
-    rows_sentence,
-    sentence,
-    shape_words,
-)
+from gammagmm._support.files import write_document
+from gammagmm._support.progress import block_bar, progress_bars, working
+from gammagmm._support.text import one_line, percent
+from gammagmm.blocks.cluster import open_cluster
+from gammagmm.blocks.parquet import read_parquet
 from gammagmm.cli.inspect import Inspection, ask_rows, write_sheet
 from gammagmm.cli.output import answer_json, labels_csv
 from gammagmm.cli.request import Request
 from gammagmm.cli.sheet import SHEET, read_answers, read_sheet
 from gammagmm.detectors.presets import NAMES, PRESETS
+from gammagmm.errors import Note, TableError
 from gammagmm.estimator.gamma_gmm import GammaGMM
+from gammagmm.posterior.sentences import known_sentence, rows_sentence, sentence, shape_words
 from gammagmm.report.origin import Origin
 
 __all__ = [
     "FAILED_ABOVE",
     "answer",
     "do_each",
+    "estimate_blocks",
     "fit",
     "fit_and_tell",
     "inspect_and_tell",
@@ -218,3 +218,60 @@ def _report(estimator: Any, path: Path, X: Any, origin: Origin, request: Request
 
     with working("report", request.quiet):
         write_report(estimator, path, X, origin, request.force)
+
+
+def estimate_blocks(request: Request, echo: Callable[[str], None]) -> int:
+    """Exit code; the answer goes to standard output, then the files.
+
+    `echo` writes a line to standard error.
+    """
+    # Dask's and asyncio's tracebacks of a connection that is gone would bury our two lines.
+    logging.disable(logging.CRITICAL)
+    n_jobs = request.parameters["n_jobs"]
+    with open_cluster(request.scheduler, n_jobs if n_jobs > 0 else None) as client:
+        if not request.quiet:
+            echo(f"dashboard: {client.dashboard_link}")
+        X, origin = _read(request)
+        estimator = fit(request, X, origin, echo)
+        told = answer_json(estimator, origin) if request.as_json else answer(estimator, origin)
+        files = writers(replace(request, labels=None), estimator, X, origin)
+        do_each([lambda: say(told), *files, lambda: _write_labels(request, estimator)], echo)
+    return judge(request, estimator.posterior_, echo)
+
+
+def _write_labels(request: Request, estimator: Any) -> None:
+    """A folder of Parquet files with a line for each row, where it was asked for."""
+    if request.labels:
+        n_blocks = estimator.labels_.npartitions
+        with block_bar(n_blocks, request.quiet) as progress:
+            estimator.set_params(progress=progress).to_parquet(
+                request.labels, overwrite=request.force
+            )
+
+
+def _read(request: Request) -> tuple[Any, Origin]:
+    """The features of the files as a dask data frame, and where they came from."""
+    frame, choices = read_parquet(request.paths), request.choices
+    wanted = [name for name in (*choices.drop, choices.id) if name is not None]
+    for name in wanted:
+        if name not in frame.columns:
+            raise TableError(f"There is no column {name!r}. The columns: {list(frame.columns)}.")
+    frame, notes = _drop_missing(frame, choices), []
+    if choices.missing == "drop":
+        notes.append(Note("tables", "missing", "rows with missing values left out"))
+    if choices.id is not None:
+        frame = frame.map_partitions(_set_index, choices.id)
+    frame = frame[[name for name in frame.columns if name not in wanted]]
+    columns = tuple(str(name) for name in frame.columns)
+    name = one_line(", ".join(request.paths))
+    return frame, Origin(name, columns=columns, notes=tuple(notes))
+
+
+def _drop_missing(frame: Any, choices: Any) -> Any:
+    if choices.missing != "drop":
+        return frame
+    return frame.dropna(subset=[name for name in frame.columns if name not in choices.drop])
+
+
+def _set_index(part: Any, column: str) -> Any:
+    return part.set_index(column)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from gammagmm._support.documents import write_document
-from gammagmm._support.text import one_line, percent, sentence
+from gammagmm._support.files import write_document
+from gammagmm._support.text import one_line, percent
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_sheet
 from gammagmm.inspection.suggestions import Strategy
+from gammagmm.posterior.sentences import sentence
 from gammagmm.report.findings import feature_words, outstanding
 from gammagmm.report.origin import Origin
 

@@ -79,7 +79,7 @@ def _estimate(options: dict[str, Any]) -> int:
     request = _request(options)
     check_request(request)
     if request.engine == "dask":
-        from gammagmm.cli.clustered import estimate_blocks
+        from gammagmm.cli.estimate import estimate_blocks
 
         return estimate_blocks(request, _echo)
     prepared, origin = read_rows(request)

@@ -12,25 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from gammagmm._support.text import one_line, percent, sentence
+from gammagmm._support.text import one_line, percent, spreadsheet_safe
 from gammagmm.estimator.summary import PACKAGES
 from gammagmm.mixture.rows import count_threads
 from gammagmm.posterior.decisions import training_probability
+from gammagmm.posterior.sentences import sentence
 from gammagmm.report.origin import Origin
 
-__all__ = [
-    "answer_json",
-    "compare_posteriors",
-    "comparison",
-    "environment",
-    "labels_csv",
-    "spreadsheet_safe",
-]
+__all__ = ["answer_json", "compare_posteriors", "comparison", "environment", "labels_csv"]
 
 EXTRAS = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
-
-# The wide ones are the same to a spreadsheet that writes Chinese or Japanese.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def labels_csv(estimator: Any, origin: Origin) -> str:
@@ -52,17 +43,6 @@ def labels_csv(estimator: Any, origin: Origin) -> str:
     )
     writer.writerows([name, s, p, label, *own] for name, s, p, label, own in answers)
     return text.getvalue()
-
-
-def spreadsheet_safe(cell: str) -> str:
-    """The cell, with an apostrophe before what a spreadsheet would run as a formula."""
-    if not cell.startswith(FORMULA):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell
 
 
 def answer_json(estimator: Any, origin: Origin) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from gammagmm.blocks.cluster import check_folder, matching_files
+from gammagmm.blocks.parquet import check_folder, matching_files
 from gammagmm.errors import Note, TableError
-from gammagmm.readers.joining import join_raw
 from gammagmm.readers.prepare import Choices, Prepared, prepare
+from gammagmm.readers.raw_table import join_raw
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import STANDARD_INPUT
 from gammagmm.report.origin import Origin

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gammagmm._support.text import visible
-from gammagmm.cli.output import spreadsheet_safe
+from gammagmm._support.text import spreadsheet_safe, visible
 from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import shown
 from gammagmm.report.origin import Origin

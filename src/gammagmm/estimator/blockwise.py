@@ -11,33 +11,33 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import as_generator, check_probability
-from gammagmm._support.deadlines import Deadline
+from gammagmm._support.processes import Deadline
 from gammagmm._support.progress import tell
-from gammagmm.blocks.cluster import write_parquet
-from gammagmm.blocks.collection import Blocks, is_blocks
-from gammagmm.blocks.opening import check_collection, map_rows, open_blocks
-from gammagmm.blocks.passes import (
+from gammagmm.blocks.collection import Blocks, check_collection, is_blocks, map_rows, open_blocks
+from gammagmm.blocks.mixtures import open_score_space
+from gammagmm.blocks.parquet import write_parquet
+from gammagmm.blocks.quantiles import count_above, cut_offs, rank_table
+from gammagmm.blocks.scoring import (
     Scored,
     consensus_and_own,
     fit_sample,
     given_blocks,
     keep_usable_blocks,
-    open_score_space,
     random_rows,
     score_all,
 )
-from gammagmm.blocks.quantiles import RankTable, count_above, cut_offs, exact_ranks, rank_table
 from gammagmm.detectors.fit import FitSettings, score_rows
 from gammagmm.detectors.presets import resolve_detectors
+from gammagmm.detectors.usable import left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.frames import block_frame
 from gammagmm.estimator.inspecting import Inspecting
 from gammagmm.estimator.parameters import check_blocks, fit_rows
 from gammagmm.estimator.unfinished import check_time
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.score_space import ScoreScaler, left_out_notes, log_moments
+from gammagmm.mixture.score_space import ScoreScaler, log_moments
 from gammagmm.posterior.contamination import Contamination
-from gammagmm.posterior.decisions import is_anomaly, probability_at
+from gammagmm.posterior.decisions import RankTable, exact_ranks, is_anomaly, probability_at
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import Run, settle_runs, start_runs
 

@@ -9,24 +9,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._support.checks import as_generator, warn_user
-from gammagmm._support.deadlines import Deadline
+from gammagmm._support.processes import Deadline
 from gammagmm._support.progress import tell
 from gammagmm.blocks.collection import is_blocks
 from gammagmm.detectors.fit import FitSettings, FittedDetectors, fit_detectors, given_scores
 from gammagmm.detectors.presets import resolve_detectors
+from gammagmm.detectors.usable import keep_usable, left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.blockwise import Blockwise
 from gammagmm.estimator.frames import index_of
 from gammagmm.estimator.parameters import check_parameters, fit_rows
 from gammagmm.estimator.rollback import undone_on_failure
 from gammagmm.estimator.unfinished import check_runs, check_time
-from gammagmm.inspection.labels import KnownRows
+from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.score_space import fit_scaler, keep_usable, left_out_notes
+from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.posterior.gamma_posterior import combine_runs
 from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.remarks import describe_runs
-from gammagmm.posterior.runs import Run, RunSettings, fit_runs, plan_runs, solved_posteriors
+from gammagmm.posterior.runs import (
+    Run,
+    RunSettings,
+    describe_runs,
+    fit_runs,
+    plan_runs,
+    solved_posteriors,
+)
 
 __all__ = ["GammaGMM"]
 

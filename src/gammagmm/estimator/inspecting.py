@@ -11,9 +11,15 @@ from gammagmm._support.checks import as_generator, check_count, check_probabilit
 from gammagmm.errors import LabelsWarning, Note
 from gammagmm.estimator.answers import Answers
 from gammagmm.estimator.rollback import undone_on_failure
-from gammagmm.inspection.beliefs import Belief, GammaPrior, prior_belief
-from gammagmm.inspection.curves import rank_cells
-from gammagmm.inspection.labels import KnownRows, count_labels, labelled_posterior
+from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.labelled_posterior import (
+    Belief,
+    GammaPrior,
+    count_labels,
+    labelled_posterior,
+    prior_belief,
+    rank_cells,
+)
 from gammagmm.inspection.suggestions import Strategy, expected_width, suggest_rows
 from gammagmm.posterior.contamination import Contamination
 from gammagmm.posterior.decisions import cut_off, is_anomaly

@@ -9,14 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gammagmm._support.documents import (
-    Form,
-    Reader,
-    or_null,
-    read_document,
-    to_text,
-    write_document,
-)
+from gammagmm._support.documents import Form, Reader, or_null, read_document, to_text
+from gammagmm._support.files import write_document
 from gammagmm.detectors.fit import Status
 from gammagmm.errors import Note
 from gammagmm.posterior.gamma_posterior import GammaPosterior

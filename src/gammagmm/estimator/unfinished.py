@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gammagmm._support.deadlines import Deadline
+from gammagmm._support.processes import Deadline
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors
 from gammagmm.errors import FitTimeoutError

@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.inspection.beliefs import Belief
-from gammagmm.inspection.labels import labelled_posterior
+from gammagmm.inspection.labelled_posterior import Belief, labelled_posterior
 
 __all__ = ["Strategy", "expected_width", "suggest_rows"]
 

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.checks import warn_user
-from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, Status
-from gammagmm.errors import DetectorError, DetectorWarning, Note
+from gammagmm.detectors.usable import (
+    LOG_OFFSET,
+)
 
-__all__ = [
-    "LOG_OFFSET",
-    "LogMoments",
-    "ScoreRange",
-    "ScoreScaler",
-    "fit_scaler",
-    "judge_detectors",
-    "keep_usable",
-    "left_out_notes",
-    "log_moments",
-    "score_range",
-]
+__all__ = ["LogMoments", "ScoreScaler", "fit_scaler", "log_moments"]
 
 Array = NDArray[np.float64]
-
-LOG_OFFSET = 0.01
-"""The paper's offset in log(s - min(S) + 0.01)."""
 
 
 @dataclass(frozen=True)
@@ -101,103 +86,6 @@ def log_moments(scores: Array, minimum: Array) -> LogMoments:
     logs = _log_scores(scores, minimum)
     mean = logs.mean(axis=0)
     return LogMoments(len(logs), mean, (logs - mean).T @ (logs - mean))
-
-
-@dataclass(frozen=True)
-class ScoreRange:
-    """Rows, scores that are not finite, and the extremes of those that are, of each column.
-
-    Ranges of blocks of rows add.
-    """
-
-    n_rows: int
-    n_bad: NDArray[np.intp]  # (M,)
-    lowest: Array  # (M,)
-    highest: Array  # (M,)
-
-    def __getitem__(self, columns: Any) -> ScoreRange:
-        chosen = (self.n_bad[columns], self.lowest[columns], self.highest[columns])
-        return ScoreRange(self.n_rows, *chosen)
-
-    def __add__(self, other: ScoreRange) -> ScoreRange:
-        return ScoreRange(
-            self.n_rows + other.n_rows,
-            self.n_bad + other.n_bad,
-            np.minimum(self.lowest, other.lowest),
-            np.maximum(self.highest, other.highest),
-        )
-
-
-def score_range(scores: Array) -> ScoreRange:
-    """Range of each column of `scores` (n, M)."""
-    is_bad = ~np.isfinite(scores)
-    lowest = np.where(is_bad, np.inf, scores).min(axis=0, initial=np.inf)
-    highest = np.where(is_bad, -np.inf, scores).max(axis=0, initial=-np.inf)
-    return ScoreRange(len(scores), is_bad.sum(axis=0), lowest, highest)
-
-
-def keep_usable(fitted: FittedDetectors) -> FittedDetectors:
-    """The detectors whose scores can be used, with the reason of each other in ``info``."""
-    info = judge_detectors(fitted, score_range(fitted.scores))
-    names = {record.name for record in info if record.status == "ok"}
-    kept = {name: detector for name, detector in fitted.detectors.items() if name in names}
-    return FittedDetectors(kept, fitted.scores[:, [n in names for n in fitted.detectors]], info)
-
-
-def judge_detectors(fitted: FittedDetectors, seen: ScoreRange) -> list[DetectorInfo]:
-    """Records of all detectors, after a look at the range of the scores of those that gave any.
-
-    Scores that are not finite, or the same in every row, are left out with a `DetectorWarning`;
-    fewer than two left, of two or more, is a `DetectorError`.
-    """
-    verdicts = (_judge(seen, column) for column in range(len(fitted.detectors)))
-    judged = dict(zip(fitted.detectors, verdicts, strict=True))
-    info = [
-        replace(record, status=judged[record.name][0], reason=judged[record.name][1])
-        if record.name in judged
-        else record
-        for record in fitted.info
-    ]
-    _check_enough(info)
-    for record in info:
-        if record.status != "ok":
-            message = f"Detector {record.name} was left out: {record.reason}."
-            warn_user(message, DetectorWarning)
-    return info
-
-
-def left_out_notes(info: list[DetectorInfo]) -> list[Note]:
-    """A note for each detector that was left out."""
-    left_out = [record for record in info if record.status != "ok"]
-    return [Note("detectors", record.name, f"left out: {record.reason}") for record in left_out]
-
-
-def _judge(seen: ScoreRange, column: int) -> tuple[Status, str]:
-    """Status and reason for the scores of one detector."""
-    if n_bad := int(seen.n_bad[column]):
-        return "failed", f"{n_bad} of {seen.n_rows} scores are not finite"
-    lowest, highest = float(seen.lowest[column]), float(seen.highest[column])
-    # Halved, since the range of finite scores need not be finite.
-    half_range = 0.5 * highest - 0.5 * lowest
-    if half_range > 0.25 * np.finfo(np.float64).max:
-        return "failed", f"the scores span {half_range:.1e}, more than a float can hold"
-    if half_range <= 1e-12 * max(abs(lowest), abs(highest), LOG_OFFSET):  # equal but for rounding
-        told = "the same score for every row"
-        return "constant", f"{told}, but for {2.0 * half_range:.1e}" if half_range else told
-    return "ok", ""
-
-
-def _check_enough(info: list[DetectorInfo]) -> None:
-    """Refuse to go on with fewer than two usable detectors, or with none of one."""
-    left_out = [record for record in info if record.status != "ok"]
-    n_usable, n_needed = len(info) - len(left_out), min(2, len(info))
-    if n_usable >= n_needed:
-        return
-    counts = f"{n_usable} of {len(info)} detectors gave usable scores, {n_needed} needed"
-    reasons = "; ".join(f"{record.name}: {record.reason}" for record in left_out)
-    error = DetectorError(f"{counts}. Left out: {reasons}.")
-    error.add_note("\n".join(record.traceback for record in left_out))
-    raise error
 
 
 def _log_scores(scores: Array, minimum: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from numpy.typing import NDArray
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = [
+    "RankTable",
     "anomaly_probability",
     "cost_cut",
     "cut_off",
+    "exact_ranks",
     "is_anomaly",
     "probability_at",
     "training_probability",
@@ -72,3 +75,27 @@ def cost_cut(costs: Any) -> float:
     if not (0.0 < false_alarm < np.inf and 0.0 < miss < np.inf):
         raise ValueError(message)
     return false_alarm / (false_alarm + miss)
+
+
+@dataclass(frozen=True)
+class RankTable:
+    """How many of `n_rows` rows have at least each value of `edges` (E,), which rise.
+
+    `error` is the largest share of the rows that lie between two edges.
+    """
+
+    edges: Array
+    n_at_least: NDArray[np.intp]
+    n_rows: int
+    error: float
+
+    def shares_at_least(self, scores: Array) -> Array:
+        """Share of the rows that have at least each of `scores`, too small by `error` at most."""
+        counts = np.append(self.n_at_least, 0)
+        return counts[np.searchsorted(self.edges, scores, side="left")] / self.n_rows
+
+
+def exact_ranks(scores: Array) -> RankTable:
+    """Table of rows in memory, with every one of their `scores` (n,) an edge."""
+    edges, counts = np.unique(scores, return_counts=True)
+    return RankTable(edges, np.cumsum(counts[::-1])[::-1], len(scores), 0.0)

@@ -13,8 +13,7 @@ from scipy.optimize import brentq
 from gammagmm._support.checks import as_generator, check_count, check_probability
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.components import Components
-from gammagmm.posterior.draws import AveragedConditionals
-from gammagmm.posterior.link import n_anomalous_pmf
+from gammagmm.posterior.link import AveragedConditionals, n_anomalous_pmf
 
 __all__ = ["GammaPosterior", "combine_runs", "run_posterior"]
 

@@ -10,9 +10,15 @@ from numpy.typing import NDArray
 
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.components import Components
-from gammagmm.posterior.draws import AveragedConditionals, anomalousness, draw_parameters
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, run_posterior
-from gammagmm.posterior.link import Constraints, conditional_probabilities, solve_link
+from gammagmm.posterior.link import (
+    AveragedConditionals,
+    Constraints,
+    anomalousness,
+    conditional_probabilities,
+    draw_parameters,
+    solve_link,
+)
 from gammagmm.posterior.runs import Run, fit_runs, plan_runs, solved_posteriors
 
 __all__ = ["DrawnRun", "draw_runs", "leave_one_out", "relink"]

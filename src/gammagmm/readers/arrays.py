@@ -15,9 +15,15 @@ from numpy.typing import NDArray
 
 from gammagmm.errors import TableError
 from gammagmm.readers.matlab import ADVICE, Variable, mat_variables
-from gammagmm.readers.raw_table import RawTable, check_names, shown, text_column, written
+from gammagmm.readers.raw_table import (
+    RawTable,
+    check_names,
+    numbered_names,
+    shown,
+    text_column,
+    written,
+)
 from gammagmm.readers.source import Source, check_expansion, refusing
-from gammagmm.synthetic import numbered_names
 
 __all__ = ["read_archive", "read_mat", "read_npy", "read_npz"]
 

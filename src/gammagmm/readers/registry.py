@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import TableError
-from gammagmm.readers.arff_json import read_arff, read_json_lines
+from gammagmm.readers.arff import read_arff
 from gammagmm.readers.arrays import read_mat, read_npy, read_npz
 from gammagmm.readers.arrow import read_feather, read_parquet
 from gammagmm.readers.csv import read_delimited
+from gammagmm.readers.json_lines import read_json_lines
 from gammagmm.readers.raw_table import RawTable, describe_text, first_text, is_number, shown
 from gammagmm.readers.source import Source, open_source
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gammagmm._support.documents import write_document
+from gammagmm._support.files import write_document
 
 if TYPE_CHECKING:
     from gammagmm.posterior.gamma_posterior import GammaPosterior

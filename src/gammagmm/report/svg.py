@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import percent, sentence
+from gammagmm._support.text import percent
+from gammagmm.posterior.sentences import sentence
 
 if TYPE_CHECKING:
     from gammagmm.posterior.gamma_posterior import GammaPosterior

@@ -1,13 +1,8 @@
-"""Passes over blocks of rows -> scores, score space, mixtures: the method where the rows are.
-
-No new mathematics: what a step needs of the rows adds up over blocks, and the step is the same.
-"""
+"""Rows in blocks -> raw scores in blocks, by detectors fitted on a sample."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,33 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.deadlines import OutOfTimeError
 from gammagmm.blocks.collection import Blocks
 from gammagmm.detectors.fit import (
     FitSettings,
     FittedDetectors,
+    check_alike,
     fit_detectors,
     given_scores,
     score_rows,
 )
 from gammagmm.detectors.presets import scores_batches
-from gammagmm.detectors.scoring import check_alike
+from gammagmm.detectors.usable import judge_detectors, score_range
 from gammagmm.errors import DetectorError
-from gammagmm.mixture.fit import Ascent, begin
-from gammagmm.mixture.prior import ResolvedPrior
-from gammagmm.mixture.score_space import ScoreScaler, judge_detectors, score_range
-from gammagmm.mixture.starts import fit_kmeans, nearest_centres, start_rows
-from gammagmm.mixture.statistics import Statistics, block_statistics, start_statistics
-from gammagmm.posterior.runs import Run, RunSettings, Start, make_run
+from gammagmm.mixture.fit import start_rows
+from gammagmm.mixture.score_space import ScoreScaler
 
 __all__ = [
-    "ScoreSpace",
     "Scored",
     "consensus_and_own",
     "fit_sample",
     "given_blocks",
     "keep_usable_blocks",
-    "open_score_space",
     "random_rows",
     "score_all",
 ]
@@ -197,97 +186,6 @@ def random_rows(n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
     return np.arange(n_rows) if rows is None else np.sort(rows)
 
 
-def whiten_block(scores: Array, scaler: ScoreScaler, prior: ResolvedPrior) -> Array:
-    """Rows of the fit's coordinates, for a block of raw scores (n, M)."""
-    return np.ascontiguousarray(prior.whiten(scaler.transform(scores)))
-
-
 def consensus_and_own(scores: Array, scaler: ScoreScaler) -> Array:
     """Consensus score of each row, and its raw scores (n, M) again: what is cut at the estimate."""
     return np.column_stack([scaler.consensus(scores), scores])
-
-
-@dataclass(frozen=True)
-class ScoreSpace:
-    """The score space in blocks: raw scores, their map to it, and rows of the fit's coordinates."""
-
-    scores: Blocks
-    scaler: ScoreScaler
-    rows: Blocks
-
-    def fit_starts(self, settings: RunSettings, starts: list[Start]) -> list[Run | None]:
-        """A run from each start, None where its time is over; they share the passes."""
-        runs: dict[int, Run] = {}
-        with suppress(OutOfTimeError):
-            self._fit_into(runs, settings, starts)
-        return [runs.get(i) for i in range(len(starts))]
-
-    def _fit_into(self, runs: dict[int, Run], settings: RunSettings, starts: list[Start]) -> None:
-        """Put the run of each start into `runs` when it is done, under the start's number."""
-        began = time.perf_counter()
-        streams = [stream.spawn(1)[0].spawn(2) for stream, _ in starts]
-        ascents = self._begin(settings, [start_rng for start_rng, _ in streams])
-        while len(runs) < len(starts):
-            for i in [i for i, one in enumerate(ascents) if one.is_done and i not in runs]:
-                runs[i] = make_run(ascents[i].mixture(), settings, streams[i][1], starts[i][1])
-                seconds = time.perf_counter() - began
-                settings.progress(f"run {len(runs)}", runs[i].status, seconds)
-            settings.deadline.check()
-            self._step(ascents)
-
-    def _begin(self, settings: RunSettings, rngs: list[np.random.Generator]) -> list[Ascent]:
-        """An ascent from the k-means of each generator."""
-        fitted = [self._fit_kmeans(settings, rng) for rng in rngs]
-        shape = (settings.n_components, self.scaler, settings.prior)
-        packed = self.scores.summarise(_start_block, fitted, *shape)
-        return [
-            begin(one, settings.prior, settings.max_iter, settings.tol) for one in _unpack(packed)
-        ]
-
-    def _fit_kmeans(self, settings: RunSettings, rng: np.random.Generator) -> Any:
-        rows = start_rows(self.scores.n_rows, rng)
-        chosen = self.scores.take(np.arange(self.scores.n_rows) if rows is None else rows)
-        chosen = self.scaler.transform(chosen)
-        return fit_kmeans(chosen, settings.n_components, rng, settings.deadline)
-
-    def _step(self, ascents: list[Ascent]) -> None:
-        """One iteration of those that are not done, in one pass."""
-        active = [i for i, ascent in enumerate(ascents) if not ascent.is_done]
-        if active:
-            coefficients = [ascents[i].state.coefficients for i in active]
-            packed = self.rows.summarise(_summarise_block, coefficients)
-            for i, statistics in zip(active, _unpack(packed), strict=True):
-                ascents[i] = ascents[i].step(statistics)
-
-
-def open_score_space(scores: Blocks, scaler: ScoreScaler, prior: ResolvedPrior) -> ScoreSpace:
-    """The score space of raw `scores`, ready for passes."""
-    return ScoreSpace(scores, scaler, scores.merged(whiten_block, scaler, prior))
-
-
-def _start_block(
-    scores: Array, fitted: list[Any], n_components: int, scaler: ScoreScaler, prior: ResolvedPrior
-) -> Array:
-    """Packed statistics of a block's rows, put to the nearest centre of each k-means."""
-    Z = scaler.transform(scores)
-    rows = prior.whiten(Z)
-    return _pack([start_statistics(rows, nearest_centres(one, Z), n_components) for one in fitted])
-
-
-def _summarise_block(rows: Array, coefficients: list[Array]) -> Array:
-    """Packed statistics of a block's rows under the coefficients of each run."""
-    return _pack([block_statistics(rows, one) for one in coefficients])
-
-
-def _pack(statistics: list[Statistics]) -> Array:
-    """Moments of several runs (R, K, n_features), each with its entropy in a column more."""
-    return np.stack(
-        [
-            np.column_stack([one.moments, np.append(one.entropy, np.zeros(len(one.moments) - 1))])
-            for one in statistics
-        ]
-    )
-
-
-def _unpack(packed: Array) -> list[Statistics]:
-    return [Statistics(np.ascontiguousarray(one[:, :-1]), float(one[0, -1])) for one in packed]

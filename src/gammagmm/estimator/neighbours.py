@@ -1,4 +1,4 @@
-"""One detector's scores -> threshold and labels: the object that PyOD and PyThresh take."""
+"""The objects that PyOD, PyThresh and scikit-learn users call."""
 
 from __future__ import annotations
 
@@ -12,17 +12,65 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import check_rows, warn_user
-from gammagmm.errors import NoSolutionWarning
+from gammagmm.errors import NoContaminationError, NoSolutionWarning
 from gammagmm.estimator.gamma_gmm import GammaGMM
 from gammagmm.posterior.contamination import Contamination
 from gammagmm.posterior.decisions import cut_off, is_anomaly
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
-__all__ = ["GammaThreshold"]
+__all__ = ["GammaThreshold", "estimate_contamination"]
+
+
+def estimate_contamination(
+    X: ArrayLike, *, at_least_one: bool = False, **parameters: Any
+) -> Contamination:
+    """The share of anomalies among the rows of `X`, for PyOD's and scikit-learn's contamination.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_features)
+        Rows without labels.
+    at_least_one : bool, default=False
+        Whether an estimate of 0 becomes 1 / n_rows, which lets the one row with the highest score
+        through, instead of a `NoContaminationError`.
+    **parameters
+        Those of `GammaGMM`.
+
+    Returns
+    -------
+    Contamination
+        A float, the posterior mean, with the posterior as its attribute.
+
+    Raises
+    ------
+    NoContaminationError
+        The estimate is 0: no variational run could meet `p_high`.
+
+    Examples
+    --------
+    >>> from gammagmm.datasets import load_demo
+    >>> from pyod.models.knn import KNN
+    >>> X = load_demo().X
+    >>> gamma = estimate_contamination(X, detectors=["KNN", "LOF"], n_runs=2, random_state=0)
+    >>> int(KNN(contamination=gamma).fit(X).labels_.sum()), gamma.posterior
+    (32, GammaPosterior(mean=0.086, 90% interval 0.054 to 0.122))
+    """
+    estimator = GammaGMM(**parameters).fit(X)
+    gamma, n_rows = estimator.contamination_, len(estimator.labels_)
+    if gamma > 0.0:
+        return gamma
+    if at_least_one:
+        return Contamination(gamma.posterior, 1.0 / n_rows)
+    *_, reason = (note.message for note in estimator.notes_ if note.step == "link")
+    raise NoContaminationError(
+        f"The estimate is 0, which PyOD and scikit-learn refuse as a contamination. {reason} Take "
+        f"other detectors, or pass at_least_one=True for 1 / n_rows = {1.0 / n_rows:.3g}.",
+        estimator,
+    )
+
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int_]
-
 N_CALLERS = 4
 """How far up the detector that asks for labels is looked for: PyOD itself is one step away."""
 

@@ -1,4 +1,4 @@
-"""Curves + a prior of gamma + labels of rows -> weighted curves, exact up to their number."""
+"""Labels of single rows -> the posterior of gamma, from curves over the ranking."""
 
 from __future__ import annotations
 
@@ -7,16 +7,116 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, ndtri
+from scipy.special import betainc, expit, ndtri
+from scipy.stats import rankdata
 
-from gammagmm.inspection.curves import CurvePrior, Curves, RankCells, draw_curves
+from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
-__all__ = ["Belief", "CellLabels", "GammaPrior", "prior_belief"]
+__all__ = [
+    "Belief",
+    "CellLabels",
+    "CurvePrior",
+    "Curves",
+    "GammaPrior",
+    "RankCells",
+    "count_labels",
+    "draw_curves",
+    "labelled_posterior",
+    "prior_belief",
+    "rank_cells",
+]
 
-Array = NDArray[np.float64]
+# Rows whose ranks differ by less than this share of the rank are not told apart.
+_RESOLUTION = 0.02
+
+
+@dataclass(frozen=True)
+class RankCells:
+    """Rows of about the same rank, together: u is the share of rows that score higher."""
+
+    log_u: Array  # (G,) rising
+    counts: NDArray[np.int_]  # (G,) rows of each cell
+    of_row: NDArray[np.int_]  # (n,) each row's cell
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in all cells."""
+        return len(self.of_row)
+
+
+def rank_cells(scores: Array) -> RankCells:
+    """Cells of the rows with these consensus `scores` (n,); ties share a cell.
+
+    Ranks are told apart to a fiftieth of themselves: every row by itself at the top, and
+    log(n) / log(1.02) cells at most.
+    """
+    rank = rankdata(-scores) - 0.5
+    step = np.floor(np.log(rank) / np.log1p(_RESOLUTION))
+    _, of_row, counts = np.unique(step, return_inverse=True, return_counts=True)
+    mean_rank = np.bincount(of_row, rank) / counts
+    return RankCells(np.log(mean_rank / len(scores)), counts, of_row)
+
+
+@dataclass(frozen=True)
+class CurvePrior:
+    """What is thought of a curve before any label is seen.
+
+    rho(u) = low + (high - low) . sigmoid(-b . (log u - l)), with l uniform, log b, logit low and
+    logit step normal, where step = (high - low) / (1 - low); a share `p_flat` of the curves has
+    b = 0, since some rankings say nothing.
+    """
+
+    l_range: tuple[float, float] = (np.log(0.0003), np.log(0.8))
+    mean: tuple[float, float, float] = (np.log(1.5), -3.0, 0.25)
+    deviation: tuple[float, float, float] = (0.8, 2.0, 2.0)
+    p_flat: float = 0.3
+    # What a label counts for. Curves are simpler than real rankings: with labels at their full
+    # weight, intervals on made-up rankings held the truth less often than they promise.
+    label_weight: float = 0.75
+
+    def log_density(self, curves: Curves) -> Array:
+        """Log density of each curve's coordinates."""
+        low, high = self.l_range
+        standard = (curves.z[:, 1:] - self.mean) / self.deviation
+        inside = (curves.z[:, 0] >= low) & (curves.z[:, 0] <= high)
+        family = np.where(curves.is_flat, self.p_flat, 1.0 - self.p_flat)
+        scale = (high - low) * np.prod(self.deviation) * (2.0 * np.pi) ** 1.5
+        with np.errstate(divide="ignore"):
+            log_scale = np.log(family / scale)
+        return np.where(inside, log_scale - 0.5 * np.square(standard).sum(axis=1), -np.inf)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Falling curves rho(u), by their coordinates."""
+
+    z: Array  # (N, 4): l, log b, logit low, logit step
+    is_flat: NDArray[np.bool_]  # (N,)
+
+    def __len__(self) -> int:
+        return len(self.is_flat)
+
+    def at(self, log_u: Array) -> Array:
+        """Chance of being an anomaly at each of `log_u` (G,), for each curve: shape (N, G)."""
+        middle, log_b, logit_low, logit_step = self.z.T
+        b = np.where(self.is_flat, 0.0, np.exp(log_b))
+        low = expit(logit_low)
+        rise = (1.0 - low) * expit(logit_step)
+        falling = expit(-b[:, None] * (log_u - middle[:, None]))
+        return low[:, None] + rise[:, None] * falling
+
+
+def draw_curves(prior: CurvePrior, points: Array) -> Curves:
+    """The curves at `points` (N, 5) of the unit cube, spread as the prior is."""
+    low, high = prior.l_range
+    middle = low + (high - low) * points[:, 0]
+    rest = prior.mean + np.array(prior.deviation) * ndtri(points[:, 1:4])
+    return Curves(np.column_stack([middle, rest]), points[:, 4] < prior.p_flat)
+
+
 Counts = NDArray[np.int_]
-
 N_CURVES = 1 << 13
 # New curves are drawn around the mass while fewer than these would do as well.
 _MIN_EFFECTIVE = 200.0
@@ -284,3 +384,88 @@ def _spread(curves: Curves, weights: Array, own: NDArray[np.bool_]) -> tuple[Arr
     centred = z - mean
     covariance = 2.0 * (centred.T * weights) @ centred
     return mean, np.asarray(np.linalg.cholesky(covariance + 1e-6 * np.eye(z.shape[1])), float)
+
+
+Array = NDArray[np.float64]
+# Betas of the posterior: curves of about the same share are put together.
+_N_PARTS = 64
+
+
+def count_labels(cells: RankCells, known: KnownRows) -> CellLabels:
+    """How many known rows of each kind there are in each rank cell."""
+    n_cells = len(cells.counts)
+    counts = [
+        np.bincount(
+            cells.of_row[known.rows[(known.labels == label) & (known.at_random == at_random)]],
+            minlength=n_cells,
+        )
+        for at_random in (True, False)
+        for label in (1, 0)
+    ]
+    return CellLabels(*counts)
+
+
+def labelled_posterior(belief: Belief) -> GammaPosterior:
+    """Posterior of the share of anomalies among these rows, the known ones as they are.
+
+    gamma = (known anomalies + those among the unknown rows) / n, where a curve expects
+    sum rho anomalies among the unknown rows, with variance sum rho . (1 - rho). Curves of about
+    the same share make up one Beta of their mean and variance, on the range that is left. A count
+    takes up half a row to either side, but for what is known, which bounds it.
+    """
+    n_rows, labels = belief.cells.n_rows, belief.labels
+    if not belief.unknown.any():
+        return _certain(labels.n_anomalies / n_rows)
+    weights, mean, variance = _unknown_anomalies(belief)
+    low = max(labels.n_anomalies - 0.5, 0.0) / n_rows
+    span = 1.0 - max(labels.n_normals - 0.5, 0.0) / n_rows - low
+    share = ((labels.n_anomalies + mean) / n_rows - low) / span
+    spread = (variance + 1.0 / 12.0) / (n_rows * span) ** 2
+    weights, share, spread = _put_together(weights, share, spread)
+    bounds = (labels.n_anomalies / n_rows, 1.0 - labels.n_normals / n_rows)
+    betas = BetaMixture(weights, *_beta_parameters(share, spread), 0.0, 1.0, low, span, *bounds)
+    prob_zero = 0.0 if labels.n_anomalies else max(1.0 - float(weights.sum()), 0.0)
+    error = GammaPosterior(prob_zero, betas).std / np.sqrt(belief.n_effective)
+    return GammaPosterior(prob_zero, betas, standard_error=error)
+
+
+def _certain(share: float) -> GammaPosterior:
+    """The point mass at `share`."""
+    part = np.ones(1)
+    if share == 0.0:
+        return GammaPosterior(1.0, BetaMixture(0.0 * part, part, part, span=0.0), 0.0)
+    return GammaPosterior(0.0, BetaMixture(part, part, part, origin=share, span=0.0), 0.0)
+
+
+def _unknown_anomalies(belief: Belief) -> tuple[Array, Array, Array]:
+    """Weight of each curve, and mean and variance of its anomalies among the unknown rows.
+
+    Where no anomaly is known, the chance that there is none is left to the atom at 0.
+    """
+    matters = belief.weights > 1e-12 * belief.weights.max()
+    weights, rho, unknown = belief.weights[matters], belief.rho[matters], belief.unknown
+    mean, variance = rho @ unknown, (rho * (1.0 - rho)) @ unknown
+    if belief.labels.n_anomalies:
+        return weights / weights.sum(), mean, variance
+    some = -np.expm1(np.log1p(-rho) @ unknown)
+    square = (variance + np.square(mean)) / some
+    return weights * some, mean / some, np.maximum(square - np.square(mean / some), 0.0)
+
+
+def _put_together(weights: Array, share: Array, spread: Array) -> tuple[Array, Array, Array]:
+    """Weights, means and variances of `_N_PARTS` groups of curves, by their shares."""
+    order = np.argsort(share)
+    weights, share, spread = weights[order], share[order], spread[order]
+    middle = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
+    _, group = np.unique(np.floor(middle * _N_PARTS), return_inverse=True)
+    total = np.bincount(group, weights).astype(np.float64)
+    mean = np.bincount(group, weights * share) / total
+    between = np.square(share - mean[group])
+    return total, mean, np.bincount(group, weights * (spread + between)) / total
+
+
+def _beta_parameters(mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Parameters a, b of the Betas with these means and, where there is such a one, variances."""
+    mean = np.clip(mean, 1e-9, 1.0 - 1e-9)
+    size = np.maximum(mean * (1.0 - mean) / variance - 1.0, 1e-2)
+    return mean * size, (1.0 - mean) * size

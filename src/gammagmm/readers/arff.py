@@ -1,29 +1,30 @@
-"""ARFF and JSON lines -> raw table."""
+"""ARFF -> raw table."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.datasets import ARFF_NUMERIC_TYPES, arff_lines
 from gammagmm.errors import TableError
-from gammagmm.readers.raw_table import RawTable, check_names, is_number, shown, text_column
-from gammagmm.readers.source import Source, check_expansion, decode
+from gammagmm.readers.raw_table import (
+    RawTable,
+    check_names,
+    is_number,
+    shown,
+    text_column,
+)
+from gammagmm.readers.source import Source, decode
 
-__all__ = ["read_arff", "read_json_lines"]
+__all__ = ["arff_lines", "read_arff"]
 
-CELL_BYTES = 8
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 ARFF_ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|[^\s{{]+)\s*(\S.*)", re.IGNORECASE)
 ARFF_CELL = re.compile(rf"(\s*(?:{QUOTED})\s*|[^,]*),")
 ARFF_ESCAPE = re.compile(r"\\(.)")
-
 Attribute = tuple[str, bool]  # name, whether it is numeric
 
 
@@ -101,64 +102,10 @@ def _unquoted(cell: str) -> str:
     return ARFF_ESCAPE.sub(r"\1", cell[1:-1]) if is_quoted else cell
 
 
-def read_json_lines(source: Source) -> RawTable:
-    """Raw table of one flat JSON object a line; a key that a line lacks is missing there."""
-    rows, lines = [], []
-    for line, text in enumerate(decode(source).split("\n"), start=1):
-        if text.strip():
-            rows.append(_json_row(f"{source.name}, line {line}", text))
-            lines.append(line)
-    columns = tuple(dict.fromkeys(key for row in rows for key in row))
-    # Lines that have a name each would fill a square.
-    check_expansion(source.name, len(rows) * len(columns) * CELL_BYTES, len(source.content))
-    check_names(source.name, columns)
-    data = tuple(_json_column([row.get(name) for row in rows]) for name in columns)
-
-    def cells(j: int) -> list[str | None]:
-        return [_json_text(row.get(columns[j])) for row in rows]
-
-    return RawTable(source.name, columns, data, lines, cells)
+ARFF_NUMERIC_TYPES = frozenset({"real", "numeric", "integer"})
 
 
-def _json_row(where: str, text: str) -> dict[str, Any]:
-    try:
-        row = json.loads(text, object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError) as error:
-        raise TableError(
-            f"{where}: this is no JSON ({str(error).rstrip('.')}). Write one object a line."
-        ) from error
-    if not isinstance(row, dict):
-        raise TableError(f"{where}: found {shown(text.strip())}. Write one JSON object a line.")
-    for key, value in row.items():
-        if isinstance(value, dict | list):
-            raise TableError(
-                f"{where}, column {shown(key)}: found a nested value. Write numbers, text, true, "
-                "false or null only."
-            )
-    return row
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return row
-
-
-def _json_column(values: list[Any]) -> NDArray[Any]:
-    """Numbers, or text as a whole where any value is a string."""
-    if any(isinstance(value, str) for value in values):
-        return text_column(map(_json_text, values))
-    return np.array([_json_number(value) for value in values], dtype=np.float64)
-
-
-def _json_number(value: float | None) -> float:
-    try:
-        return np.nan if value is None else float(value)
-    except OverflowError:  # a whole number of more than 308 digits
-        return np.inf
-
-
-def _json_text(value: Any) -> str | None:
-    is_gap = value is None or value != value
-    return None if is_gap else value if isinstance(value, str) else json.dumps(value)
+def arff_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Line number and text of whatever is neither blank nor a comment."""
+    stripped = ((i, line.strip()) for i, line in enumerate(text.splitlines(), start=1))
+    return ((i, line) for i, line in stripped if line and not line.startswith("%"))
