@@ -13,6 +13,7 @@ __all__ = [
     "DetectorError",
     "DetectorWarning",
     "FitTimeoutError",
+    "GammaGMMError",
     "GammaGMMWarning",
     "LabelsWarning",
     "MissingExtraError",
@@ -27,7 +28,38 @@ __all__ = [
 ]
 
 
-class ClusterError(RuntimeError):
+EXTRAS = ("deep", "data", "dask", "arviz", "experiments", "all")
+"""Optional groups of packages, as pyproject.toml has them."""
+
+
+class GammaGMMError(Exception):
+    """Base of every error of this package.
+
+    Attributes
+    ----------
+    what : str
+        What happened, as a sentence without its full stop.
+    todo : str
+        What to do about it, as one or more sentences; empty where there is nothing to say.
+
+    Examples
+    --------
+    >>> error = GammaGMMError("rows.csv is empty", "Give a file with at least one row.")
+    >>> str(error), error.todo
+    ('rows.csv is empty. Give a file with at least one row.', 'Give a file with at least one row.')
+    """
+
+    def __init__(self, what: str, todo: str = "") -> None:
+        # Not super(): OSError would take two arguments for a number and its meaning.
+        Exception.__init__(self, what, todo)
+        self.what = what.removesuffix(".")
+        self.todo = todo
+
+    def __str__(self) -> str:
+        return f"{self.what}. {self.todo}".rstrip()
+
+
+class ClusterError(GammaGMMError, RuntimeError):
     """The Dask cluster that the rows live on is gone, or its workers died again and again.
 
     Examples
@@ -37,7 +69,7 @@ class ClusterError(RuntimeError):
     """
 
 
-class DetectorError(ValueError):
+class DetectorError(GammaGMMError, ValueError):
     """Too few detectors gave usable scores, or one cannot score new rows; the message says why.
 
     Examples
@@ -51,7 +83,7 @@ class DetectorError(ValueError):
     """
 
 
-class FitTimeoutError(TimeoutError):
+class FitTimeoutError(GammaGMMError, TimeoutError):
     """The fit was not done after ``timeout`` seconds; what was done is here, and not lost.
 
     Attributes
@@ -74,22 +106,37 @@ class FitTimeoutError(TimeoutError):
     (50, 2) None
     """
 
-    def __init__(self, message: str, so_far: Any = None) -> None:
-        super().__init__(message)
+    def __init__(self, what: str, todo: str = "", so_far: Any = None) -> None:
+        super().__init__(what, todo)
         self.so_far = so_far
 
 
-class MissingExtraError(ImportError):
-    """A package that this needs is not installed; the message gives the command.
+class MissingExtraError(GammaGMMError, ImportError):
+    """A package that is optional and needed here is not installed.
+
+    Parameters
+    ----------
+    needs : str
+        Who needs which package: "verbose=1 needs tqdm".
+    extra : str
+        What to install: the name of an extra of this package, or of a package that is in none.
+    name : str, default=None
+        The module that could not be imported.
 
     Examples
     --------
-    >>> issubclass(MissingExtraError, ImportError)
-    True
+    >>> print(MissingExtraError("to_arviz needs ArviZ", "arviz"))
+    to_arviz needs ArviZ, which is not installed. Run: pip install 'gammagmm[arviz]'
     """
 
+    def __init__(self, needs: str, extra: str, *, name: str | None = None) -> None:
+        package = f"'gammagmm[{extra}]'" if extra in EXTRAS else extra
+        super().__init__(f"{needs}, which is not installed", f"Run: pip install {package}")
+        self.args = (needs, extra)
+        self.name = name
 
-class MixtureError(ValueError):
+
+class MixtureError(GammaGMMError, ValueError):
     """The mixture cannot be fitted to these rows; the message says what to do.
 
     Examples
@@ -99,7 +146,7 @@ class MixtureError(ValueError):
     """
 
 
-class NoContaminationError(ValueError):
+class NoContaminationError(GammaGMMError, ValueError):
     """The estimate is 0, which PyOD and scikit-learn refuse as a contamination.
 
     Attributes
@@ -113,15 +160,12 @@ class NoContaminationError(ValueError):
     True
     """
 
-    def __init__(self, message: str, estimator: Any) -> None:
-        super().__init__(message, estimator)
+    def __init__(self, what: str, todo: str = "", estimator: Any = None) -> None:
+        super().__init__(what, todo)
         self.estimator = estimator
 
-    def __str__(self) -> str:
-        return str(self.args[0])
 
-
-class SavedFileError(ValueError):
+class SavedFileError(GammaGMMError, ValueError):
     """A saved posterior or summary cannot be read; the message says what is wrong with the file.
 
     Examples
@@ -135,7 +179,7 @@ class SavedFileError(ValueError):
     """
 
 
-class TableError(ValueError):
+class TableError(GammaGMMError, ValueError):
     """A file cannot be read as a numeric table; the message says where and what to do.
 
     Examples

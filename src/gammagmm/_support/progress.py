@@ -62,7 +62,7 @@ def _tqdm() -> Any:
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        raise MissingExtraError("verbose=1 needs tqdm: pip install tqdm.") from None
+        raise MissingExtraError("verbose=1 needs tqdm", "tqdm") from None
     return tqdm
 
 

@@ -53,8 +53,7 @@ def import_dask() -> Any:
         import dask.dataframe
         import dask.distributed
     except ImportError as error:
-        words = f"Blocks of rows need Dask ({error}): pip install 'gammagmm[dask]'."
-        raise MissingExtraError(words, name=error.name) from error
+        raise MissingExtraError("A table on Dask needs Dask", "dask", name=error.name) from error
     return dask
 
 

@@ -198,8 +198,7 @@ def _our_class(name: str) -> Any:
     module = OURS[name][0]
     missing = [extra for extra in ("torch", "tqdm") if find_spec(extra) is None]
     if module == "autoencoders" and missing:
-        needed = f"The detector {name} needs {' and '.join(missing)}, which is not installed"
-        raise MissingExtraError(f"{needed}: pip install 'gammagmm[deep]'.")
+        raise MissingExtraError(f"The detector {name} needs {' and '.join(missing)}", "deep")
     return getattr(import_module(f"gammagmm.detectors.{module}"), name)
 
 

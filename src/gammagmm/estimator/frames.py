@@ -58,8 +58,7 @@ def _frame(answers: tuple[Any, Any, Any], scores: Array, names: list[str], index
     except ModuleNotFoundError as error:
         if error.name != "pandas":
             raise
-        message = "to_frame needs pandas: pip install pandas."
-        raise MissingExtraError(message, name="pandas") from None
+        raise MissingExtraError("to_frame needs pandas", "pandas", name="pandas") from None
     frame = pd.DataFrame(dict(zip(COLUMNS, answers, strict=True)), index=index)
     raw = pd.DataFrame(scores, index=frame.index, columns=names)
     return pd.concat([frame, raw.add_prefix("score_")], axis=1)

@@ -63,8 +63,9 @@ def estimate_contamination(
         return Contamination(gamma.posterior, 1.0 / n_rows)
     *_, reason = (note.message for note in estimator.notes_ if note.step == "link")
     raise NoContaminationError(
-        f"The estimate is 0, which PyOD and scikit-learn refuse as a contamination. {reason} Take "
-        f"other detectors, or pass at_least_one=True for 1 / n_rows = {1.0 / n_rows:.3g}.",
+        "The estimate is 0, which PyOD and scikit-learn refuse as a contamination",
+        f"{reason} Use other detectors, or pass at_least_one=True for 1 / n_rows = "
+        f"{1.0 / n_rows:.3g}.",
         estimator,
     )
 

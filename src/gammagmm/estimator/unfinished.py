@@ -63,7 +63,7 @@ def check_time(
         f"The fit was not done after timeout={deadline.timeout} s: {len(names)} of "
         f"{len(fitted.info)} detectors were, and {len(runs)} of {n_runs} runs{unsolved}{share}. "
         "Raise timeout, or give fewer rows, detectors or runs.",
-        FitSoFar(names, fitted.detectors, fitted.info, fitted.scores, runs, posterior),
+        so_far=FitSoFar(names, fitted.detectors, fitted.info, fitted.scores, runs, posterior),
     )
     error.add_note("What was done is in this error's so_far.")
     raise error

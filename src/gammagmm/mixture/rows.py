@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from gammagmm.errors import MissingExtraError
 from gammagmm.mixture.statistics import Statistics, add_blocks, block_size, pairs, summarise
 
 __all__ = [
@@ -157,8 +158,7 @@ def check_backend(backend: Any, device: Any = None) -> None:
     try:
         import torch
     except ImportError as error:
-        message = "backend='torch' needs PyTorch: pip install 'gammagmm[deep]'"
-        raise ImportError(message) from error
+        raise MissingExtraError("backend='torch' needs PyTorch", "deep", name="torch") from error
     try:
         torch.device("cpu" if device is None else device)
     except RuntimeError as error:

@@ -27,8 +27,7 @@ def to_arviz(posterior: GammaPosterior, n_draws: int, random_state: Any) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "arviz":
             raise
-        message = "to_arviz needs ArviZ: pip install 'gammagmm[arviz]'."
-        raise MissingExtraError(message, name="arviz") from None
+        raise MissingExtraError("to_arviz needs ArviZ", "arviz", name="arviz") from None
     draws = posterior.sample(n_draws, random_state)
     arguments, options = arviz_arguments(arviz.from_dict, draws)
     return arviz.from_dict(*arguments, **options)

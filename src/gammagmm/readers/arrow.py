@@ -70,8 +70,8 @@ def _arrow(source: Source, module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        message = f"{source.name} needs pyarrow to be read: pip install 'gammagmm[data]'."
-        raise MissingExtraError(message, name="pyarrow") from None
+        needs = f"Reading {source.name} needs PyArrow"
+        raise MissingExtraError(needs, "data", name="pyarrow") from None
 
 
 def _check_pages(source: Source, metadata: Any) -> None:
