@@ -13,7 +13,7 @@ from typing import Any
 
 from gammagmm._support.checks import as_generator
 from gammagmm._support.files import write_document
-from gammagmm._support.progress import block_bar, progress_bars, working
+from gammagmm._support.progress import block_bar, progress_bars, quiet, working
 from gammagmm._support.text import one_line, percent
 from gammagmm.blocks.cluster import open_cluster
 from gammagmm.blocks.parquet import read_parquet
@@ -23,6 +23,7 @@ from gammagmm.cli.request import Request
 from gammagmm.cli.sheet import SHEET, read_answers, read_sheet
 from gammagmm.detectors.presets import NAMES, PRESETS
 from gammagmm.errors import Note, TableError
+from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.gamma_gmm import GammaGMM
 from gammagmm.posterior.sentences import known_sentence, rows_sentence, sentence, shape_words
 from gammagmm.report.origin import Origin
@@ -32,8 +33,8 @@ __all__ = [
     "answer",
     "do_each",
     "estimate_blocks",
-    "fit",
     "fit_and_tell",
+    "fit_rows",
     "inspect_and_tell",
     "judge",
     "say",
@@ -47,20 +48,20 @@ FAILED_ABOVE = 3
 def fit_and_tell(
     request: Request, X: Any, origin: Origin, echo: Callable[[str], None]
 ) -> tuple[Any, int]:
-    """The fitted estimator and the exit code; the answer goes to standard output, then the files.
+    """The fit and the exit code; the answer goes to standard output, then the files.
 
     `echo` writes a line to standard error.
     """
     # Before the work, so that a wrong sheet is refused at once.
     sheets = ((request.inspected, True), (request.known, False))
     answers = [(read_answers(path, X, origin), how) for path, how in sheets if path is not None]
-    estimator = fit(request, X, origin, echo)
+    fit = fit_rows(request, X, origin, echo).fit_
     for given, at_random in answers:
-        estimator.update(*given, at_random=at_random)
-    told = answer_json(estimator, origin) if request.as_json else answer(estimator, origin)
+        fit = fit.update(*given, at_random=at_random)
+    told = answer_json(fit, origin) if request.as_json else answer(fit, origin)
     # One that fails is no reason to lose the others.
-    do_each([lambda: say(told), *writers(request, estimator, X, origin)], echo)
-    return estimator, judge(request, estimator.posterior_, echo)
+    do_each([lambda: say(told), *writers(request, fit, X, origin)], echo)
+    return fit, judge(request, fit.posterior, echo)
 
 
 def inspect_and_tell(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -> None:
@@ -69,7 +70,7 @@ def inspect_and_tell(request: Request, X: Any, origin: Origin, echo: Callable[[s
     if request.ask and not request.force and path.exists():
         read_sheet(path, X, origin)  # before the work, so that a wrong one is refused at once
     inspection = Inspection(
-        estimator=fit(request, X, origin, echo),
+        estimator=fit_rows(request, X, origin, echo),
         X=X,
         origin=origin,
         path=path,
@@ -82,7 +83,7 @@ def inspect_and_tell(request: Request, X: Any, origin: Origin, echo: Callable[[s
         say(write_sheet(inspection, request.force))
         return
     ask_rows(inspection, echo)
-    say(answer(inspection.estimator, origin))
+    say(answer(inspection.estimator.fit_, origin))
 
 
 def say(text: str) -> None:
@@ -127,8 +128,8 @@ def judge(request: Request, posterior: Any, echo: Callable[[str], None]) -> int:
     return 0
 
 
-def fit(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -> Any:
-    """The fitted estimator; warnings and notes go to standard error, a line each."""
+def fit_rows(request: Request, X: Any, origin: Origin, echo: Callable[[str], None]) -> Any:
+    """The fit; warnings and notes go to standard error, a line each."""
     detectors = _detectors(request.parameters.get("detectors", "classic"))
     parameters = request.parameters | {"detectors": detectors}
     n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
@@ -153,22 +154,22 @@ def _detectors(words: str) -> str | list[str]:
     return names if len(names) > 1 or names[0] in NAMES else names[0]
 
 
-def answer(estimator: Any, origin: Origin) -> str:
+def answer(fit: Fit, origin: Origin) -> str:
     """The answer in words, and a table of the detectors."""
-    posterior = estimator.posterior_
-    n_rows, n_flagged = estimator.row_counts()
+    posterior = fit.posterior
+    n_rows, n_flagged = (fit.n_rows, fit.n_flagged)
     lines = [_lead(posterior), rows_sentence(n_flagged, n_rows)]
     if (shape := shape_words(posterior)) and not posterior.is_degenerate:
         lines.append(shape)
-    if n_known := len(estimator.known_rows_):
-        n_found = int(estimator.known_rows_.labels.sum())
-        lines.append(known_sentence(n_known, n_found, estimator.fitted_posterior_))
+    if n_known := len(fit.known_rows):
+        n_found = int(fit.known_rows.labels.sum())
+        lines.append(known_sentence(n_known, n_found, fit.fitted_posterior))
     if origin.truth is not None:
         share = float(origin.truth.mean())
         low, high = posterior.interval()
         place = "inside" if low <= share <= high else "outside"
         lines.append(f"By the labels in the file {percent(share)} are: {place} the interval.")
-    return " ".join(lines) + "\n\n" + detector_table(estimator)
+    return " ".join(lines) + "\n\n" + detector_table(fit)
 
 
 def _lead(posterior: Any) -> str:
@@ -177,12 +178,12 @@ def _lead(posterior: Any) -> str:
     return sentence(posterior)
 
 
-def detector_table(estimator: Any) -> str:
+def detector_table(fit: Fit) -> str:
     """What became of each detector, in columns."""
     heads = ["detector", "status", "rows fitted", "seconds", "threshold"]
     rows = []
-    for info in estimator.detector_info_:
-        threshold = estimator.thresholds_.get(info.name)
+    for info in fit.detector_info:
+        threshold = fit.thresholds.get(info.name)
         shown = "" if threshold is None else f"{threshold:.4g}"
         name = one_line(info.name)
         rows.append([name, info.status, f"{info.n_rows}", f"{info.seconds:.1f}", shown])
@@ -196,28 +197,26 @@ def _aligned(cells: list[str], widths: list[int]) -> str:
     return "  ".join(c.ljust(w) if j < 2 else c.rjust(w) for j, (c, w) in pairs).rstrip()
 
 
-def writers(
-    request: Request, estimator: Any, X: Any, origin: Origin
-) -> Iterator[Callable[[], None]]:
+def writers(request: Request, fit: Fit, X: Any, origin: Origin) -> Iterator[Callable[[], None]]:
     """For each file that was asked for, what writes it, whole or not at all."""
     force = request.force
     if labels := request.labels:
-        yield lambda: write_document(labels_csv(estimator, origin), labels, force)
+        yield lambda: write_document(labels_csv(fit, origin), labels, force)
     if posterior := request.posterior:
-        yield lambda: estimator.posterior_.save(posterior, overwrite=force)
+        yield lambda: fit.posterior.save(posterior, overwrite=force)
     if report := request.report:
-        yield lambda: _report(estimator, report, X, origin, request)
+        yield lambda: _report(fit, report, X, origin, request)
     if picture := request.picture:
         from gammagmm.report.plots import save_picture
 
-        yield lambda: save_picture(estimator.posterior_, picture, force)
+        yield lambda: save_picture(fit.posterior, picture, force)
 
 
-def _report(estimator: Any, path: Path, X: Any, origin: Origin, request: Request) -> None:
+def _report(fit: Fit, path: Path, X: Any, origin: Origin, request: Request) -> None:
     from gammagmm.report.page import write_report
 
     with working("report", request.quiet):
-        write_report(estimator, path, X, origin, request.force)
+        write_report(fit, path, X, origin, request.force)
 
 
 def estimate_blocks(request: Request, echo: Callable[[str], None]) -> int:
@@ -232,21 +231,19 @@ def estimate_blocks(request: Request, echo: Callable[[str], None]) -> int:
         if not request.quiet:
             echo(f"dashboard: {client.dashboard_link}")
         X, origin = _read(request)
-        estimator = fit(request, X, origin, echo)
-        told = answer_json(estimator, origin) if request.as_json else answer(estimator, origin)
-        files = writers(replace(request, labels=None), estimator, X, origin)
-        do_each([lambda: say(told), *files, lambda: _write_labels(request, estimator)], echo)
-    return judge(request, estimator.posterior_, echo)
+        fit = fit_rows(request, X, origin, echo).fit_
+        told = answer_json(fit, origin) if request.as_json else answer(fit, origin)
+        files = writers(replace(request, labels=None), fit, X, origin)
+        do_each([lambda: say(told), *files, lambda: _write_labels(request, fit)], echo)
+    return judge(request, fit.posterior, echo)
 
 
-def _write_labels(request: Request, estimator: Any) -> None:
+def _write_labels(request: Request, fit: Fit) -> None:
     """A folder of Parquet files with a line for each row, where it was asked for."""
     if request.labels:
-        n_blocks = estimator.labels_.npartitions
+        n_blocks = fit.labels.npartitions
         with block_bar(n_blocks, request.quiet) as progress:
-            estimator.set_params(progress=progress).to_parquet(
-                request.labels, overwrite=request.force
-            )
+            fit.to_parquet(request.labels, request.force, progress or quiet)
 
 
 def _read(request: Request) -> tuple[Any, Origin]:

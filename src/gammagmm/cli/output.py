@@ -1,4 +1,4 @@
-"""Fitted estimator -> the texts that the command line writes: labels as CSV, the answer as JSON."""
+"""A fit -> the texts that the command line writes: labels as CSV, the answer as JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
+from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.summary import PACKAGES
 from gammagmm.mixture.rows import count_threads
-from gammagmm.posterior.decisions import training_probability
 from gammagmm.posterior.sentences import sentence
 from gammagmm.report.origin import Origin
 
@@ -24,59 +24,58 @@ __all__ = ["answer_json", "compare_posteriors", "comparison", "environment", "la
 EXTRAS = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
 
 
-def labels_csv(estimator: Any, origin: Origin) -> str:
+def labels_csv(fit: Fit, origin: Origin) -> str:
     """A line for each training row: id, consensus score, probability, label, detectors' scores."""
-    consensus = estimator.decision_scores_
-    probability = training_probability(estimator)
+    consensus = fit.decision_scores
+    probability = fit.probability
     ids = origin.ids or [str(i) for i in range(1, len(consensus) + 1)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    names = [f"score_{spreadsheet_safe(name)}" for name in estimator.detector_names_]
+    names = [f"score_{spreadsheet_safe(name)}" for name in fit.detector_names]
     writer.writerow(["id", "score", "probability", "label", *names])
     answers = zip(
         map(spreadsheet_safe, ids),
         consensus.tolist(),
         np.asarray(probability).tolist(),
-        estimator.labels_.tolist(),
-        estimator.scores_.tolist(),
+        fit.labels.tolist(),
+        fit.scores.tolist(),
         strict=True,
     )
     writer.writerows([name, s, p, label, *own] for name, s, p, label, own in answers)
     return text.getvalue()
 
 
-def answer_json(estimator: Any, origin: Origin) -> str:
+def answer_json(fit: Fit, origin: Origin) -> str:
     """The answer as JSON; what does not exist is null."""
     posterior = {
-        name: None if value != value else value
-        for name, value in estimator.posterior_.summary().items()
+        name: None if value != value else value for name, value in fit.posterior.summary().items()
     }
-    flagged, (n_rows, n_flagged) = _flagged(estimator), estimator.row_counts()
+    flagged, (n_rows, n_flagged) = _flagged(fit), (fit.n_rows, fit.n_flagged)
     data = {
         "source": origin.name,
         "posterior": posterior,
-        "inspected": _inspected(estimator),
+        "inspected": _inspected(fit),
         "n_rows": n_rows,
         "n_flagged": n_flagged,
-        "threshold": estimator.threshold_,
+        "threshold": fit.threshold,
         "flagged_rows": None if flagged is None else [origin.row_number(i) for i in flagged],
         "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged or ()],
-        "truth": _truth(estimator, origin),
-        "detectors": [_detector(info, estimator) for info in estimator.detector_info_],
-        "notes": [vars(note) for note in [*origin.notes, *estimator.notes_]],
+        "truth": _truth(fit, origin),
+        "detectors": [_detector(info, fit) for info in fit.detector_info],
+        "notes": [vars(note) for note in [*origin.notes, *fit.notes]],
     }
     return json.dumps(data, indent=2, allow_nan=False)
 
 
-def _flagged(estimator: Any) -> list[int] | None:
+def _flagged(fit: Fit) -> list[int] | None:
     """Places of the rows with the label 1, where the rows are in memory."""
-    labels = estimator.labels_
+    labels = fit.labels
     return labels.nonzero()[0].tolist() if isinstance(labels, np.ndarray) else None
 
 
-def _inspected(estimator: Any) -> dict[str, Any] | None:
+def _inspected(fit: Fit) -> dict[str, Any] | None:
     """How many rows a person has labelled, and what the answer was before."""
-    known, fitted = estimator.known_rows_, estimator.fitted_posterior_
+    known, fitted = fit.known_rows, fit.fitted_posterior
     if not len(known):
         return None
     return {
@@ -87,23 +86,23 @@ def _inspected(estimator: Any) -> dict[str, Any] | None:
     }
 
 
-def _detector(info: Any, estimator: Any) -> dict[str, Any]:
+def _detector(info: Any, fit: Fit) -> dict[str, Any]:
     return {
         "name": info.name,
         "status": info.status,
         "reason": info.reason,
         "rows_fitted": info.n_rows,
         "seconds": info.seconds,
-        "threshold": estimator.thresholds_.get(info.name),
+        "threshold": fit.thresholds.get(info.name),
     }
 
 
-def _truth(estimator: Any, origin: Origin) -> dict[str, Any] | None:
+def _truth(fit: Fit, origin: Origin) -> dict[str, Any] | None:
     """How the answer compares with labels that the method did not see."""
     if origin.truth is None:
         return None
-    labels, truth = estimator.labels_, origin.truth
-    low, high = estimator.posterior_.interval()
+    labels, truth = fit.labels, origin.truth
+    low, high = fit.posterior.interval()
     share = float(truth.mean())
     return {
         "share": share,

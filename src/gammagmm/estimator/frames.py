@@ -1,4 +1,4 @@
-"""Fitted estimator -> a data frame with a line for each training row."""
+"""Answers for the training rows -> a data frame with a line for each row."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import MissingExtraError
-from gammagmm.posterior.decisions import is_anomaly, probability_at, training_probability
+from gammagmm.posterior.decisions import is_anomaly, probability_at
 
 __all__ = ["block_frame", "index_of", "row_frame"]
 
 Array = NDArray[np.float64]
-
-COLUMNS = ("score", "probability", "label")
 
 
 def index_of(X: Any) -> Any:
@@ -22,15 +20,18 @@ def index_of(X: Any) -> Any:
     return X.index.copy() if hasattr(X, "iloc") and hasattr(X, "index") else None
 
 
-def row_frame(estimator: Any) -> Any:
-    """The answer for each training row of a fitted `GammaGMM`, as a pandas DataFrame.
-
-    Columns: consensus score, probability, label, and each detector's raw score under its name.
-    The index is that of the DataFrame the estimator was fitted on.
-    """
-    consensus, probability = estimator.decision_scores_, training_probability(estimator)
-    answers = (consensus, probability, estimator.labels_)
-    return _frame(answers, estimator.scores_, estimator.detector_names_, estimator.index_)
+def row_frame(answers: tuple[Any, Any, Any], scores: Array, names: list[str], index: Any) -> Any:
+    """Consensus scores, probabilities and labels, then raw scores (n, M), as a pandas DataFrame."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError as error:
+        if error.name != "pandas":
+            raise
+        raise MissingExtraError("to_frame needs pandas", "pandas", name="pandas") from None
+    columns = ("score", "probability", "label")
+    frame = pd.DataFrame(dict(zip(columns, answers, strict=True)), index=index)
+    raw = pd.DataFrame(scores, index=frame.index, columns=names)
+    return pd.concat([frame, raw.add_prefix("score_")], axis=1)
 
 
 def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:
@@ -48,17 +49,4 @@ def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:
     index = index_of(source)
     if index is None:
         index = pd.RangeIndex(first, first + len(scores))
-    return _frame((consensus, probability, labels), scores, names, index)
-
-
-def _frame(answers: tuple[Any, Any, Any], scores: Array, names: list[str], index: Any) -> Any:
-    """Consensus scores, probabilities and labels, then raw scores (n, M), as a DataFrame."""
-    try:
-        import pandas as pd
-    except ModuleNotFoundError as error:
-        if error.name != "pandas":
-            raise
-        raise MissingExtraError("to_frame needs pandas", "pandas", name="pandas") from None
-    frame = pd.DataFrame(dict(zip(COLUMNS, answers, strict=True)), index=index)
-    raw = pd.DataFrame(scores, index=frame.index, columns=names)
-    return pd.concat([frame, raw.add_prefix("score_")], axis=1)
+    return row_frame((consensus, probability, labels), scores, names, index)

@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from gammagmm._support.checks import as_generator, warn_user
-from gammagmm._support.processes import Deadline
+from gammagmm._support.checks import as_generator, check_probability
 from gammagmm._support.progress import tell
-from gammagmm.blocks.collection import is_blocks
-from gammagmm.detectors.fit import FitSettings, FittedDetectors, fit_detectors, given_scores
-from gammagmm.detectors.presets import resolve_detectors
-from gammagmm.detectors.usable import keep_usable, left_out_notes
-from gammagmm.errors import Note
-from gammagmm.estimator.blockwise import Blockwise
-from gammagmm.estimator.frames import index_of
-from gammagmm.estimator.parameters import check_parameters, fit_rows
-from gammagmm.estimator.rollback import undone_on_failure
-from gammagmm.estimator.unfinished import check_runs, check_time
-from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.estimator.fit_result import Fit, complete_fit
+from gammagmm.estimator.parameters import check_parameters
+from gammagmm.estimator.rows import open_new_rows, open_rows, validate_rows
+from gammagmm.estimator.summary import FitSummary, summarise
+from gammagmm.inspection.suggestions import Strategy
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.score_space import fit_scaler
-from gammagmm.posterior.gamma_posterior import combine_runs
-from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.runs import (
-    Run,
-    RunSettings,
-    describe_runs,
-    fit_runs,
-    plan_runs,
-    solved_posteriors,
-)
+from gammagmm.posterior.contamination import Contamination
+from gammagmm.posterior.decisions import cost_cut, is_anomaly
+from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = ["GammaGMM"]
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int_]
 
+ON_CLUSTER = ("scores_", "score_space_", "decision_scores_", "labels_")
+"""Attributes that live on the cluster after a fit on Dask, and that a copy does not have."""
 
-class GammaGMM(Blockwise):
+
+class GammaGMM(BaseEstimator):
     """Posterior of the share of anomalies in unlabelled data, and labels by it.
 
     Implements gammaGMM (Perini, Bürkner, Klami: "Estimating the Contamination Factor's
@@ -96,10 +85,12 @@ class GammaGMM(Blockwise):
         ("run 1", ...), its status and the seconds since the first began, and "started" once more
         where it is started anew.
     verbose : int, default=0
-        1 shows progress bars (tqdm).
+        1 shows progress bars on standard error.
 
     Attributes
     ----------
+    fit_ : Fit
+        Everything that was found, as one frozen value; the attributes below are parts of it.
     posterior_, fitted_posterior_ : GammaPosterior
         Posterior of the contamination factor, after the labels that `update` was given and before.
     contamination_ : Contamination
@@ -195,77 +186,191 @@ class GammaGMM(Blockwise):
 
         A fit that fails leaves the estimator as it was.
         """
-        constraints, deadline = check_parameters(self), Deadline.after(self.timeout)
-        with undone_on_failure(self):
-            self._fit(X, constraints, deadline)
+        plan = check_parameters(self)
+        rows = open_rows(X, self, plan)
+        scores = rows.fit_detectors(plan)
+        space = scores.score_space()
+        runs, notes = space.fit_runs(plan)
+        notes = scores.notes + notes
+        return self._keep(complete_fit(plan, rows.columns, scores.fitted, space, runs, notes))
+
+    def _keep(self, fit: Fit) -> GammaGMM:
+        """Set the fitted attributes, all of them: nothing else does."""
+        self.fit_ = fit
+        self.n_features_in_ = fit.columns.n_features
+        if fit.columns.names is not None:
+            self.feature_names_in_ = fit.columns.names
+        else:  # those of an earlier fit
+            self.__dict__.pop("feature_names_in_", None)
+        self.detectors_ = {} if fit.plan.is_precomputed else fit.detectors
+        self.detector_names_ = fit.detector_names
+        self.detector_info_ = fit.detector_info
+        self.scores_ = fit.scores
+        self.scaler_ = fit.space.scaler
+        self.score_space_ = fit.score_space
+        self.decision_scores_ = fit.decision_scores
+        self.index_ = fit.space.index
+        self.runs_ = fit.runs
+        self.posterior_ = fit.posterior
+        self.fitted_posterior_ = fit.fitted_posterior
+        self.known_rows_ = fit.known_rows
+        self.contamination_ = Contamination(fit.posterior)
+        self.threshold_ = fit.threshold
+        self.thresholds_ = fit.thresholds
+        self.labels_ = fit.labels
+        self.notes_ = list(fit.notes)
         return self
-
-    def _fit(self, X: Any, constraints: Constraints, deadline: Deadline) -> None:
-        """Set the fitted attributes, all of them."""
-        fit_rows = self._fit_blocks if is_blocks(X) else self._fit_memory
-        self.runs_ = fit_rows(X, constraints, deadline)
-        self.posterior_ = self.fitted_posterior_ = combine_runs(solved_posteriors(self.runs_))
-        self.known_rows_ = KnownRows.none()
-        self._report_runs(constraints)
-        self._set_threshold()
-        self.index_ = None if is_blocks(X) else index_of(X)
-
-    def _fit_memory(
-        self, X: ArrayLike, constraints: Constraints, deadline: Deadline
-    ) -> tuple[Run, ...]:
-        """Scores, score space and runs of the rows of `X`, all of them in memory."""
-        X = self._check_rows(X, reset=True)
-        self._blocks = self._ranks = self._counts = None
-        detector_rng, run_rng = as_generator(self.random_state).spawn(2)
-        fitted = self._fit_scores(X, detector_rng, deadline)
-        self.scores_ = fitted.scores
-        self.scaler_ = fit_scaler(self.scores_)
-        self.score_space_ = self.scaler_.transform(self.scores_)
-        self.decision_scores_ = self.score_space_.mean(axis=1)
-        settings = self._run_settings(constraints)
-        budget = (self.n_runs, self.max_restarts)
-        with tell(self.progress, self.verbose, "mixtures", self.n_runs) as progress:
-            settings = replace(settings, progress=progress, deadline=deadline)
-            runs = fit_runs(self.score_space_, settings, budget, run_rng, self.n_jobs)
-        check_runs(deadline, fitted, budget, runs)
-        return runs
 
     def fit_predict(self, X: ArrayLike, y: Any = None) -> Labels:
         """Labels of the training rows: 1 anomaly, 0 normal."""
         return self.fit(X).labels_
 
-    def _fit_scores(
-        self, X: Array, rng: np.random.Generator, deadline: Deadline
-    ) -> FittedDetectors:
-        """Raw scores of the training rows; who gave them goes into the fitted attributes."""
-        notes: list[Note] = []
-        if self._is_precomputed:
-            fitted = given_scores(X, getattr(self, "feature_names_in_", None))
-        else:
-            limit = fit_rows(self.max_fit_rows)
-            made, notes = resolve_detectors(self.detectors, len(X), limit)
-            with tell(self.progress, self.verbose, "detectors", len(made)) as progress:
-                limits = (limit, self.detector_timeout, self.n_jobs)
-                settings = FitSettings(*limits, progress, deadline)
-                fitted = fit_detectors(made, X, rng, settings)
-            check_time(deadline, fitted, self.n_runs)
-        usable = keep_usable(fitted)
-        self.detectors_ = {} if self._is_precomputed else usable.detectors
-        self.detector_names_ = list(usable.detectors)
-        self.detector_info_ = usable.info
-        self.notes_ = notes + left_out_notes(usable.info)
-        return usable
+    def decision_function(self, X: ArrayLike) -> Any:
+        """Consensus score of each row: the mean over detectors of its place in score space.
 
-    def _run_settings(self, constraints: Constraints) -> RunSettings:
-        prior = self.mixture_prior or MixturePrior()
-        settings, notes = plan_runs(
-            self.score_space_, constraints, prior, self.n_components, **self._run_options()
-        )
-        self.notes_ += notes
-        return settings
+        The training rows' minimum, mean and deviation are used; lower scores are clipped to that
+        minimum. Of a dask collection, a lazy dask array.
+        """
+        check_is_fitted(self)
+        return open_new_rows(X, self).map(self.fit_.consensus)
 
-    def _report_runs(self, constraints: Constraints) -> None:
-        for note, category in describe_runs(self.runs_, constraints, self.max_iter):
-            self.notes_.append(note)
-            if category is not None:
-                warn_user(note.message, category)
+    def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Labels:
+        """Labels of the rows of `X`: 1 anomaly, 0 normal.
+
+        Without `costs` the rows above `threshold_`, the cut at the posterior mean. With `costs` =
+        (false_alarm, miss) the rows whose probability exceeds false_alarm / (false_alarm + miss);
+        equal costs cut at the posterior median.
+        """
+        if costs is None:
+            return is_anomaly(self.decision_function(X), self.threshold_)
+        return is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
+
+    def predict_proba(self, X: ArrayLike) -> Any:
+        """Probabilities of normal and anomaly, shape (n_rows, 2).
+
+        The second column is P(gamma > share of training rows scored at least as high): the
+        posterior probability that the row lies inside the anomalous share *if the consensus
+        ranking is right*. Of a dask collection, a lazy dask array.
+        """
+        check_is_fitted(self)
+        return open_new_rows(X, self).map(self.fit_.probabilities, n_columns=2)
+
+    def labels_at(self, gamma: float) -> Any:
+        """Labels of the training rows if the share of anomalies were `gamma`."""
+        check_is_fitted(self)
+        self.fit_.space.check_rows_present("labels_at")
+        check_probability("gamma", gamma)
+        return self.fit_.space.labels_at(gamma)
+
+    def suggest(
+        self, n: int = 30, strategy: Strategy = "random", random_state: Any = None
+    ) -> NDArray[np.int_]:
+        """Places of `n` training rows to look at, in an order that can be stopped at any point.
+
+        "random" spreads them evenly over the ranks from a random start: safe whatever the
+        detectors are worth. "adaptive" takes every third row so, and between them those whose
+        labels are expected to lower the variance of gamma most; it relies on the labels so far, and
+        falls back to "random" once they say that the ranking tells nothing. It is better where the
+        ranking is nearly perfect, and not on average. Rows that `update` was given are left out.
+        """
+        check_is_fitted(self)
+        return self.fit_.suggest(n, strategy, as_generator(random_state))
+
+    def update(
+        self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True
+    ) -> GammaPosterior:
+        """The posterior of gamma once the `labels` (1 anomaly, 0 normal) of `rows` are known.
+
+        `rows` are places of training rows, from 0 on. Labels add up: a second call with more
+        labels gives what one call with all would. `posterior_`, `contamination_`, the thresholds
+        and `labels_` follow; known rows keep their label. Rows that were not chosen blindly (known
+        incidents, say) are given with ``at_random=False``: they count for themselves and say
+        nothing of others, since taken for a sample they would bias it.
+        """
+        check_is_fitted(self)
+        return self._keep(self.fit_.update(rows, labels, at_random=at_random)).posterior_
+
+    def expected_width(
+        self,
+        n: int,
+        *,
+        mass: float = 0.9,
+        strategy: Strategy = "random",
+        random_state: Any = None,
+    ) -> float:
+        """How wide the interval of probability `mass` is expected to be after `n` more labels.
+
+        The mean over labels drawn from what is believed now. Once there are labels, compare it
+        with the width of ``posterior_.interval(mass)`` to decide whether to go on; before the
+        first, that is the fit's own interval, on which `update` hardly relies.
+        """
+        check_is_fitted(self)
+        return self.fit_.expected_width(n, mass, strategy, as_generator(random_state))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the posterior; returns the axes."""
+        check_is_fitted(self)
+        return self.posterior_.plot(ax)
+
+    def plot_steps(self, axes: Any = None) -> Any:
+        """Draw the four steps of the paper's Figure 1; returns the four axes."""
+        from gammagmm.report.plots import plot_steps
+
+        check_is_fitted(self)
+        self.fit_.check_in_memory("plot_steps")
+        return plot_steps(self.fit_, axes)
+
+    def report(self, path: Any, X: ArrayLike | None = None, *, overwrite: bool = False) -> None:
+        """Write a report to `path`: one HTML file that needs no other, for a reader without Python.
+
+        With `X`, the training rows, it says in which columns the most anomalous rows stand out. An
+        existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
+        """
+        from gammagmm.report.page import write_report
+
+        check_is_fitted(self)
+        self.fit_.check_in_memory("report")
+        rows = None if X is None else validate_rows(self, X, reset=False)
+        if rows is not None and len(rows) != self.fit_.n_rows:
+            raise ValueError(f"X must hold the {self.fit_.n_rows} training rows, got {len(rows)}.")
+        write_report(self.fit_, path, rows, overwrite=overwrite)
+
+    def to_frame(self) -> Any:
+        """The training rows as a pandas DataFrame, with the index they came with.
+
+        Columns: score (the consensus), probability, label, and score_NAME for each detector. After
+        a fit on Dask, a lazy dask DataFrame.
+        """
+        check_is_fitted(self)
+        return self.fit_.space.frame(self.fit_)
+
+    def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
+        """Write the rows of `to_frame` to a folder of Parquet files, whole or not at all.
+
+        After a fit on Dask; `progress` is called for each block. An existing folder is replaced
+        only with `overwrite`, and is a FileExistsError otherwise.
+        """
+        check_is_fitted(self)
+        with tell(self.progress, self.verbose, "blocks", self.fit_.space.n_blocks) as progress:
+            self.fit_.to_parquet(folder, overwrite, progress)
+
+    def row_counts(self) -> tuple[int, int]:
+        """How many training rows there are, and how many of them have the label 1."""
+        check_is_fitted(self)
+        return self.fit_.n_rows, self.fit_.n_flagged
+
+    def summary(self) -> FitSummary:
+        """What the fit found and how, as plain values that can be saved as JSON.
+
+        Parameters, posterior, thresholds, detectors, runs, notes and versions; the rows, their
+        scores and the fitted detectors are not in it.
+        """
+        check_is_fitted(self)
+        return summarise(self.fit_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what lives on a cluster: the copy takes new rows, and has none itself."""
+        state: dict[str, Any] = super().__getstate__()
+        if "fit_" not in state or state["fit_"].space.is_in_memory:
+            return state
+        return {name: value for name, value in state.items() if name not in ON_CLUSTER}

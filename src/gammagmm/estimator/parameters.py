@@ -1,61 +1,160 @@
-"""The estimator's parameters -> constraints and settings, or what is wrong with one of them."""
+"""The parameters of an estimator -> the plan of one fit, or what is wrong with one of them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from gammagmm._support.checks import check_count, check_number, check_positive
-from gammagmm._support.progress import check_progress
+import numpy as np
+
+from gammagmm._support.checks import as_generator, check_count, check_number, check_positive
+from gammagmm._support.processes import Deadline
+from gammagmm._support.progress import Progress, check_progress, tell
 from gammagmm.detectors.presets import MIN_ROWS
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.rows import check_backend
 from gammagmm.posterior.link import Constraints
 
-__all__ = ["AUTO_FIT_ROWS", "check_blocks", "check_parameters", "check_trust", "fit_rows"]
+if TYPE_CHECKING:
+    from gammagmm.estimator.gamma_gmm import GammaGMM
+
+__all__ = ["AUTO_FIT_ROWS", "Plain", "Plan", "check_parameters"]
 
 AUTO_FIT_ROWS = 20_000
 """What ``max_fit_rows="auto"`` means."""
 
+Plain = str | int | float | bool | None
+"""What JSON holds exactly."""
 
-def check_parameters(estimator: Any) -> Constraints:
-    """Constraints on gamma of a `GammaGMM`, once each of its parameters has been found valid."""
+
+@dataclass(frozen=True)
+class Plan:
+    """The checked parameters of one fit.
+
+    Attributes
+    ----------
+    parameters : mapping from str to plain value
+        Every parameter of the estimator; the `repr` of what is no text, number, boolean or None.
+    detectors : str, list or dict
+        As the user gave them.
+    constraints : Constraints
+        The user's answers to the paper's two questions.
+    prior : MixturePrior
+        Prior of the mixture.
+    max_fit_rows : int or None
+        Most rows that a slow detector trains on; None for any number.
+    rng, detector_rng, run_rng : numpy.random.Generator
+        The user's random state, and what it spawned for the detectors and for the runs.
+    seed : int or None
+        The random state, where it is a number.
+    deadline : Deadline
+        The moment by which the fit must be over.
+    """
+
+    parameters: Mapping[str, Plain]
+    detectors: Any
+    constraints: Constraints
+    prior: MixturePrior
+    n_components: int
+    n_runs: int
+    n_draws: int
+    max_restarts: int
+    max_iter: int
+    tol: float
+    max_fit_rows: int | None
+    detector_timeout: float | None
+    deadline: Deadline
+    backend: str
+    device: Any
+    rng: np.random.Generator
+    detector_rng: np.random.Generator
+    run_rng: np.random.Generator
+    seed: int | None
+    trust: float
+    n_jobs: int | None
+    progress: Progress | None
+    verbose: int
+
+    @property
+    def is_precomputed(self) -> bool:
+        """Whether the rows are raw scores already."""
+        return isinstance(self.detectors, str) and self.detectors == "precomputed"
+
+    @property
+    def run_options(self) -> dict[str, Any]:
+        """What every variational run is told."""
+        names = ("n_draws", "max_iter", "tol", "backend", "device")
+        return {name: getattr(self, name) for name in names}
+
+    def tell(self, step: str, total: int) -> AbstractContextManager[Progress]:
+        """Report the progress of a `step` with `total` parts, as the user asked for it."""
+        return tell(self.progress, self.verbose, step, total)
+
+    def without_progress(self) -> Plan:
+        """The plan as a result keeps it: without the user's callback."""
+        return replace(self, progress=None, verbose=0)
+
+
+def check_parameters(estimator: GammaGMM) -> Plan:
+    """The plan of a fit, once each parameter of the estimator has been found valid."""
     minima = {"n_components": 1, "n_runs": 1, "n_draws": 2, "max_restarts": 0, "max_iter": 1}
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum)
     check_positive("tol", estimator.tol)
-    check_trust(estimator.trust)
+    _check_trust(estimator.trust)
     check_backend(estimator.backend, estimator.device)
-    fit_rows(estimator.max_fit_rows)
+    max_fit_rows = _check_fit_rows(estimator.max_fit_rows)
     for name in ("detector_timeout", "timeout"):
         if getattr(estimator, name) is not None:
             check_positive(name, getattr(estimator, name))
     check_progress(estimator.progress, estimator.verbose)
-    prior = estimator.mixture_prior
+    prior, seed = estimator.mixture_prior, estimator.random_state
     if not isinstance(prior, MixturePrior | None):
         raise TypeError(f"mixture_prior must be a MixturePrior or None, got {prior!r}.")
-    return Constraints(estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma)
+    parameters = sorted(estimator.get_params(deep=False).items())
+    constraints = Constraints(
+        estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma
+    )
+    rng = as_generator(seed)
+    detector_rng, run_rng = rng.spawn(2)
+    return Plan(
+        parameters={name: _plain(value) for name, value in parameters},
+        detectors=estimator.detectors,
+        constraints=constraints,
+        prior=prior or MixturePrior(),
+        n_components=estimator.n_components,
+        n_runs=estimator.n_runs,
+        n_draws=estimator.n_draws,
+        max_restarts=estimator.max_restarts,
+        max_iter=estimator.max_iter,
+        tol=estimator.tol,
+        max_fit_rows=max_fit_rows,
+        detector_timeout=estimator.detector_timeout,
+        deadline=Deadline.after(estimator.timeout),
+        backend=estimator.backend,
+        device=estimator.device,
+        rng=rng,
+        detector_rng=detector_rng,
+        run_rng=run_rng,
+        seed=int(seed) if isinstance(seed, int | np.integer) else None,
+        trust=estimator.trust,
+        n_jobs=estimator.n_jobs,
+        progress=estimator.progress,
+        verbose=estimator.verbose,
+    )
 
 
-def check_blocks(estimator: Any) -> None:
-    """Refuse what a `GammaGMM` cannot do with rows in blocks on Dask."""
-    if estimator.backend != "numpy":
-        raise ValueError(f"backend={estimator.backend!r} needs rows in memory, X is Dask's.")
-    if estimator.max_fit_rows is None and estimator.detectors != "precomputed":
-        raise ValueError(
-            "max_fit_rows=None would bring all rows of Dask's to one place: give a number, or "
-            f"'auto' for {AUTO_FIT_ROWS}."
-        )
-
-
-def check_trust(trust: Any) -> None:
-    """Refuse what is no share below 1: a prior without the broad part may exclude the truth."""
+def _check_trust(trust: Any) -> None:
+    # A prior without its broad part may exclude the truth.
     check_number("trust", trust)
     if not 0.0 <= trust < 1.0:
         raise ValueError(f"trust must be at least 0 and below 1, got {trust!r}.")
 
 
-def fit_rows(max_fit_rows: Any) -> int | None:
-    """The most rows that a detector of superlinear cost is fitted on; None for any number."""
+def _check_fit_rows(max_fit_rows: Any) -> int | None:
+    """The most rows that a slow detector trains on; None for any number."""
     if max_fit_rows is None:
         return None
     if isinstance(max_fit_rows, str):
@@ -65,3 +164,11 @@ def fit_rows(max_fit_rows: Any) -> int | None:
         return AUTO_FIT_ROWS
     check_count("max_fit_rows", max_fit_rows, MIN_ROWS)
     return int(max_fit_rows)
+
+
+def _plain(value: Any) -> Plain:
+    """`value` where JSON holds it exactly, its `repr` otherwise."""
+    value = value.item() if isinstance(value, np.generic) else value
+    is_plain = value is None or isinstance(value, str | bool | int)
+    is_plain = is_plain or (isinstance(value, float) and bool(np.isfinite(value)))
+    return value if is_plain else repr(value)

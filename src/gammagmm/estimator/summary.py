@@ -1,4 +1,4 @@
-"""Fitted estimator -> what a fit found and how, as plain values that are saved as JSON."""
+"""A fit -> what it found and how, as plain values that are saved as JSON."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from gammagmm._support.documents import Form, Reader, or_null, read_document, to
 from gammagmm._support.files import write_document
 from gammagmm.detectors.fit import Status
 from gammagmm.errors import Note
+from gammagmm.estimator.fit_result import Fit
+from gammagmm.estimator.parameters import Plain
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.runs import Run
 from gammagmm.posterior.storage import posterior_of, posterior_to_data
 
 __all__ = ["DetectorSummary", "FitSummary", "RunSummary", "summarise"]
 
 FORM = Form("gammagmm/fit", 1, "summary of a fit")
 PACKAGES = ("gammagmm", "numpy", "scipy", "scikit-learn", "pyod", "joblib")
-
-Plain = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
@@ -120,63 +119,47 @@ class FitSummary:
         return f"FitSummary({counts}, {answer})"
 
 
-def summarise(estimator: Any) -> FitSummary:
-    """The summary of a fitted `GammaGMM`."""
-    parameters = estimator.get_params(deep=False)
-    names = getattr(estimator, "feature_names_in_", ())
-    n_rows, n_anomalies = estimator.row_counts()
+def summarise(fit: Fit) -> FitSummary:
+    """The summary of a fit."""
     return FitSummary(
-        posterior=estimator.posterior_,
-        n_rows=n_rows,
-        n_features=int(estimator.n_features_in_),
-        n_anomalies=n_anomalies,
-        threshold=estimator.threshold_,
-        feature_names=tuple(str(name) for name in names),
-        parameters={name: _plain(value) for name, value in sorted(parameters.items())},
-        detectors=tuple(_summarise_detectors(estimator)),
-        runs=tuple(_summarise_run(run) for run in estimator.runs_),
-        notes=tuple(estimator.notes_),
+        posterior=fit.posterior,
+        n_rows=fit.n_rows,
+        n_features=fit.columns.n_features,
+        n_anomalies=fit.n_flagged,
+        threshold=fit.threshold,
+        feature_names=fit.feature_names,
+        parameters=dict(fit.plan.parameters),
+        detectors=tuple(
+            DetectorSummary(
+                info.name,
+                info.status,
+                info.reason,
+                float(info.seconds),
+                int(info.n_rows),
+                fit.thresholds.get(info.name, np.nan),
+            )
+            for info in fit.detector_info
+        ),
+        runs=tuple(
+            RunSummary(
+                status=run.status,
+                tau=float(run.tau),
+                delta=float(run.delta),
+                reachable_low=float(run.reachable[0]),
+                reachable_high=float(run.reachable[1]),
+                reached=float(run.reached),
+                mean=np.nan if run.posterior is None else run.posterior.mean,
+                elbo=float(run.elbo),
+                n_iter=int(run.n_iter),
+                converged=bool(run.converged),
+                n_restarts=int(run.n_restarts),
+                n_components=len(run.components.alpha),
+            )
+            for run in fit.runs
+        ),
+        notes=fit.notes,
         versions={"python": platform.python_version()} | _versions(),
     )
-
-
-def _summarise_detectors(estimator: Any) -> list[DetectorSummary]:
-    return [
-        DetectorSummary(
-            info.name,
-            info.status,
-            info.reason,
-            float(info.seconds),
-            int(info.n_rows),
-            estimator.thresholds_.get(info.name, np.nan),
-        )
-        for info in estimator.detector_info_
-    ]
-
-
-def _summarise_run(run: Run) -> RunSummary:
-    return RunSummary(
-        status=run.status,
-        tau=float(run.tau),
-        delta=float(run.delta),
-        reachable_low=float(run.reachable[0]),
-        reachable_high=float(run.reachable[1]),
-        reached=float(run.reached),
-        mean=np.nan if run.posterior is None else run.posterior.mean,
-        elbo=float(run.elbo),
-        n_iter=int(run.n_iter),
-        converged=bool(run.converged),
-        n_restarts=int(run.n_restarts),
-        n_components=len(run.components.alpha),
-    )
-
-
-def _plain(value: Any) -> Plain:
-    """`value` where JSON holds it exactly, its `repr` otherwise."""
-    value = value.item() if isinstance(value, np.generic) else value
-    is_plain = value is None or isinstance(value, str | bool | int)
-    is_plain = is_plain or (isinstance(value, float) and bool(np.isfinite(value)))
-    return value if is_plain else repr(value)
 
 
 def _versions() -> dict[str, str]:

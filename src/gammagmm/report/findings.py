@@ -1,4 +1,4 @@
-"""Fitted estimator -> everything that a report shows, as plain values."""
+"""A fit -> everything that a report shows, as plain values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from gammagmm._support.checks import as_generator
+from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.summary import FitSummary, summarise
-from gammagmm.posterior.decisions import cost_cut, cut_off, training_probability
+from gammagmm.posterior.decisions import cost_cut, cut_off
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import Run
 from gammagmm.posterior.sensitivity import draw_runs, leave_one_out, relink
 from gammagmm.report.origin import Origin
@@ -80,57 +80,51 @@ class Findings:
     to_inspect: tuple[tuple[str, str, Features], ...]  # number in the file, name, what stands out
 
 
-def find(estimator: Any, X: Array | None = None, origin: Origin | None = None) -> Findings:
+def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Findings:
     """What a report shows of a fitted `GammaGMM`; `X` are its training rows, if at hand."""
     origin = origin or Origin()
-    scores = estimator.decision_scores_
+    scores = fit.decision_scores
     names = _shown_names(origin, len(scores))
     order = np.argsort(-scores, kind="stable")
-    probability = training_probability(estimator)
-    columns = origin.columns or getattr(estimator, "feature_names_in_", None)
+    probability = fit.probability
+    columns = origin.columns or (fit.feature_names or None)
     features = outstanding(X, columns, order[:MAX_SHOWN])
     return Findings(
-        summary=summarise(estimator),
+        summary=summarise(fit),
         origin=origin,
-        cuts=_named_cuts(estimator),
-        steps=_steps(estimator),
+        cuts=_named_cuts(fit),
+        steps=_steps(fit),
         costs=tuple((c, int((probability > cost_cut((1.0, c))).sum())) for c in MISS_COSTS),
         ranked=tuple(names[i] for i in order[:MAX_RANKED]),
-        agreement=_agreement(estimator),
-        components=_components(estimator.runs_),
-        sensitivity=tuple(_sensitivity(estimator)),
-        standouts=_standouts(estimator, names, order[:MAX_SHOWN], probability, features),
-        **_known(estimator),
-        to_inspect=_to_inspect(estimator, X, columns, origin),
+        agreement=_agreement(fit),
+        components=_components(fit.runs),
+        sensitivity=tuple(_sensitivity(fit)),
+        standouts=_standouts(fit, names, order[:MAX_SHOWN], probability, features),
+        **_known(fit),
+        to_inspect=_to_inspect(fit, X, columns, origin),
     )
 
 
-def _known(estimator: Any) -> dict[str, Any]:
-    known = estimator.known_rows_
-    fitted = estimator.fitted_posterior_ if len(known) else None
+def _known(fit: Fit) -> dict[str, Any]:
+    known = fit.known_rows
+    fitted = fit.fitted_posterior if len(known) else None
     return {"fitted": fitted, "n_known": len(known), "n_found": int(known.labels.sum())}
 
 
 def _to_inspect(
-    estimator: Any, X: Array | None, columns: Any, origin: Origin
+    fit: Fit, X: Array | None, columns: Any, origin: Origin
 ) -> tuple[tuple[str, str, Features], ...]:
     """The rows whose labels would sharpen the answer, as many as a person looks at."""
-    n = min(MAX_INSPECTED, len(estimator.decision_scores_) - len(estimator.known_rows_))
+    n = min(MAX_INSPECTED, len(fit.decision_scores) - len(fit.known_rows))
     if n < 1:
         return ()
-    rows = estimator.suggest(n, random_state=_seed(estimator))
-    names = _shown_names(origin, len(estimator.decision_scores_))
+    rows = fit.suggest(n, "random", as_generator(fit.plan.seed))
+    names = _shown_names(origin, len(fit.decision_scores))
     features = outstanding(X, columns, rows)
     return tuple(
         (str(origin.row_number(row)), names[row], found)
         for row, found in zip(rows.tolist(), features, strict=True)
     )
-
-
-def _seed(estimator: Any) -> int | None:
-    """The estimator's seed, where it is a number."""
-    seed = estimator.random_state
-    return int(seed) if isinstance(seed, int | np.integer) else None
 
 
 def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
@@ -140,22 +134,24 @@ def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
     return tuple(i if len(i) <= MAX_NAME else f"{i[:MAX_NAME]}…" for i in origin.ids)
 
 
-def _named_cuts(estimator: Any) -> tuple[Cut, ...]:
-    low, high = estimator.posterior_.interval()
+def _named_cuts(fit: Fit) -> tuple[Cut, ...]:
+    low, high = fit.posterior.interval()
     names = ("mean", "lower end", "upper end")
-    return cuts_at(estimator, np.array([estimator.posterior_.mean, low, high]), names)
+    return cuts_at(fit, np.array([fit.posterior.mean, low, high]), names)
 
 
-def _steps(estimator: Any) -> tuple[Cut, ...]:
-    end = max(MAX_STEP, estimator.max_gamma, np.ceil(20 * estimator.posterior_.interval()[1]) / 20)
+def _steps(fit: Fit) -> tuple[Cut, ...]:
+    end = max(
+        MAX_STEP, fit.plan.constraints.max_gamma, np.ceil(20 * fit.posterior.interval()[1]) / 20
+    )
     shares = np.linspace(0.0, min(end, 1.0), N_STEPS + 1).round(6)
-    return cuts_at(estimator, shares, ("",) * len(shares))
+    return cuts_at(fit, shares, ("",) * len(shares))
 
 
-def cuts_at(estimator: Any, shares: Array, names: tuple[str, ...]) -> tuple[Cut, ...]:
+def cuts_at(fit: Fit, shares: Array, names: tuple[str, ...]) -> tuple[Cut, ...]:
     """The cuts at these `shares`, by the rule of ``labels_at``."""
-    scores = estimator.decision_scores_
-    thresholds, own = cut_off(scores, shares), cut_off(estimator.scores_, shares)
+    scores = fit.decision_scores
+    thresholds, own = cut_off(scores, shares), cut_off(fit.scores, shares)
     # Strictly above: those that a search from the right leaves behind it.
     n_flagged = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
     columns = zip(
@@ -164,12 +160,12 @@ def cuts_at(estimator: Any, shares: Array, names: tuple[str, ...]) -> tuple[Cut,
     return tuple(Cut(name, g, n, t, tuple(each)) for name, g, n, t, each in columns)
 
 
-def _agreement(estimator: Any) -> dict[str, float]:
+def _agreement(fit: Fit) -> dict[str, float]:
     """Spearman's correlation of each detector's scores with the consensus."""
-    consensus = rankdata(estimator.decision_scores_)
-    ranks = rankdata(estimator.scores_, axis=0)
+    consensus = rankdata(fit.decision_scores)
+    ranks = rankdata(fit.scores, axis=0)
     found = [float(np.corrcoef(column, consensus)[0, 1]) for column in ranks.T]
-    return dict(zip(estimator.detector_names_, found, strict=True))
+    return dict(zip(fit.detector_names, found, strict=True))
 
 
 def _components(runs: tuple[Run, ...]) -> tuple[tuple[float, float], ...]:
@@ -184,30 +180,29 @@ def _components(runs: tuple[Run, ...]) -> tuple[tuple[float, float], ...]:
     return tuple(zip(shares.tolist(), p_anomalous.tolist(), strict=True))
 
 
-def _sensitivity(estimator: Any) -> list[tuple[str, str, GammaPosterior]]:
+def _sensitivity(fit: Fit) -> list[tuple[str, str, GammaPosterior]]:
     """The answer with one thing changed: what the user held likely, a detector, or the start."""
-    rng = as_generator(_seed(estimator))
-    default = Constraints(estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma)
-    drawn, _ = draw_runs(estimator.runs_, rng)
+    rng, default = as_generator(fit.plan.seed), fit.plan.constraints
+    drawn, _ = draw_runs(fit.runs, rng)
     found = []
     for name in ("p0", "p_high"):
         for value in (0.001, 0.05, 0.1):
             changed = replace(default, **{name: value})
             found.append((name, f"{value:.1%}", relink(drawn, changed)[0]))
-    names = ["all, one run", *(f"without {name}" for name in estimator.detector_names_)]
-    if len(estimator.detector_names_) > 2:
-        posteriors = leave_one_out(estimator.score_space_, default, rng, estimator.n_jobs)
+    names = ["all, one run", *(f"without {name}" for name in fit.detector_names)]
+    if len(fit.detector_names) > 2:
+        posteriors = leave_one_out(fit.score_space, default, rng, fit.plan.n_jobs)
         found += [("detectors", n, p) for n, p in zip(names, posteriors, strict=True)]
-    starts = [(i, run.posterior) for i, run in enumerate(estimator.runs_, start=1)]
+    starts = [(i, run.posterior) for i, run in enumerate(fit.runs, start=1)]
     return found + [("start", f"run {i}", p) for i, p in starts if p is not None]
 
 
 def _standouts(
-    estimator: Any, names: tuple[str, ...], top: Any, probability: Array, features: list[Any]
+    fit: Fit, names: tuple[str, ...], top: Any, probability: Array, features: list[Any]
 ) -> tuple[Standout, ...]:
     """The rows `top` with the features in which they stand out."""
     return tuple(
-        Standout(names[i], float(estimator.decision_scores_[i]), float(probability[i]), found)
+        Standout(names[i], float(fit.decision_scores[i]), float(probability[i]), found)
         for i, found in zip(top, features, strict=True)
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from gammagmm._support.files import write_document
 from gammagmm._support.text import html_safe, percent, visible
+from gammagmm.estimator.fit_result import Fit
 from gammagmm.posterior.sentences import known_sentence, rows_sentence, sentence, shape_words
 from gammagmm.report.findings import MAX_RANKED, N_STEPS, Cut, Findings, feature_words, find
 from gammagmm.report.origin import Origin
@@ -305,14 +306,14 @@ SECTIONS: tuple[Callable[[Findings], str], ...] = (
 
 
 def write_report(
-    estimator: Any,
+    fit: Fit,
     path: Any,
     X: Any = None,
     origin: Origin | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write the report of a fitted `GammaGMM` to `path`, whole or not at all."""
-    write_document(render(find(estimator, X, origin)), path, overwrite)
+    write_document(render(find(fit, X, origin)), path, overwrite)
 
 
 def render(findings: Findings) -> str:

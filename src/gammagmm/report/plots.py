@@ -11,6 +11,7 @@ import numpy as np
 from gammagmm._support.files import write_document
 
 if TYPE_CHECKING:
+    from gammagmm.estimator.fit_result import Fit
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = [
@@ -62,7 +63,7 @@ def _mark_atom(posterior: GammaPosterior, ax: Any) -> None:
     ax.plot(0.0, height, "o", color=_GREY, transform=transform, clip_on=False)
 
 
-def plot_steps(estimator: Any, axes: Any = None) -> Any:
+def plot_steps(fit: Fit, axes: Any = None) -> Any:
     """The paper's Figure 1 for a fitted `GammaGMM`; returns the four axes, as an array.
 
     (1) raw scores of the first two detectors against each other; (2) the same in score space, with
@@ -74,24 +75,24 @@ def plot_steps(estimator: Any, axes: Any = None) -> Any:
     axes = np.ravel(_new_panels() if axes is None else axes)
     if len(axes) != 4:
         raise ValueError(f"axes must be four, got {len(axes)}.")
-    run = next((run for run in estimator.runs_ if run.posterior), estimator.runs_[0])
+    run = next((run for run in fit.runs if run.posterior), fit.runs[0])
     # One detector is drawn against itself.
-    plane = [0, min(1, len(estimator.detector_names_) - 1)]
-    names = [estimator.detector_names_[j] for j in plane]
+    plane = [0, min(1, len(fit.detector_names) - 1)]
+    names = [fit.detector_names[j] for j in plane]
     pmf = _n_anomalous(run)
-    _draw_points(estimator.scores_[:, plane], axes[0])
+    _draw_points(fit.scores[:, plane], axes[0])
     _name(axes[0], "1  Raw scores of two detectors", [f"{name}, raw" for name in names])
-    _draw_points(estimator.score_space_[:, plane], axes[1])
+    _draw_points(fit.score_space[:, plane], axes[1])
     _draw_components(run.components, pmf, plane, axes[1])
     _name(axes[1], "2  Score space and components", [f"{name}, standardised" for name in names])
     _draw_pmf(pmf, axes[2])
     _name(axes[2], "3  How many components are anomalous", ["k", "P(C* = k)"])
-    plot_posterior(estimator.posterior_, axes[3])
+    plot_posterior(fit.posterior, axes[3])
     axes[3].set_title("4  Posterior of the share", loc="left")
     return axes
 
 
-def plot_components(estimator: Any, detectors: tuple[int, int] = (0, 1), ax: Any = None) -> Any:
+def plot_components(fit: Fit, detectors: tuple[int, int] = (0, 1), ax: Any = None) -> Any:
     """Rows and components in the plane of two detectors, by P(anomalous); returns `ax`.
 
     `detectors` are the columns of ``score_space_``; the components are those of the first solved
@@ -99,10 +100,10 @@ def plot_components(estimator: Any, detectors: tuple[int, int] = (0, 1), ax: Any
     """
     ax = _new_axes() if ax is None else ax
     plane = list(detectors)
-    run = next((run for run in estimator.runs_ if run.posterior), estimator.runs_[0])
-    _draw_points(estimator.score_space_[:, plane], ax)
+    run = next((run for run in fit.runs if run.posterior), fit.runs[0])
+    _draw_points(fit.score_space[:, plane], ax)
     _draw_components(run.components, _n_anomalous(run), plane, ax)
-    names = [f"{estimator.detector_names_[j]}, standardised" for j in plane]
+    names = [f"{fit.detector_names[j]}, standardised" for j in plane]
     _name(ax, "Components of the mixture", names)
     return ax
 
@@ -143,7 +144,7 @@ def plot_sensitivity(changes: Any, ax: Any = None) -> Any:
     return ax
 
 
-def plot_scores(estimator: Any, ax: Any = None) -> Any:
+def plot_scores(fit: Fit, ax: Any = None) -> Any:
     """Histogram of the consensus scores, the threshold, and the band that it may lie in.
 
     The band is where the threshold falls as gamma goes through its 90 % interval; returns `ax`.
@@ -151,12 +152,12 @@ def plot_scores(estimator: Any, ax: Any = None) -> Any:
     from gammagmm.posterior.decisions import cut_off
 
     ax = _new_axes() if ax is None else ax
-    scores = estimator.decision_scores_
+    scores = fit.decision_scores
     ax.hist(scores, bins=min(60, 10 + len(scores) // 20), color=_LIGHT)
-    low, high = estimator.posterior_.interval()
+    low, high = fit.posterior.interval()
     band = [float(cut_off(scores, gamma)) for gamma in (high, low)]
     ax.axvspan(*band, color=_VERMILION, alpha=0.2, label="threshold, 90 % interval")
-    ax.axvline(estimator.threshold_, color=_VERMILION, label="threshold at the mean")
+    ax.axvline(fit.threshold, color=_VERMILION, label="threshold at the mean")
     ax.set_yscale("log")
     _name(ax, "Consensus scores", ["mean of the detectors' standardised scores", "rows"])
     ax.legend(frameon=False)

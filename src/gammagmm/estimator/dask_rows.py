@@ -1,0 +1,240 @@
+"""Rows in blocks on Dask -> their scores -> their score space: the steps of `rows` on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.progress import Progress
+from gammagmm.blocks.collection import Blocks, check_collection, map_rows, open_blocks
+from gammagmm.blocks.mixtures import open_score_space
+from gammagmm.blocks.parquet import write_parquet
+from gammagmm.blocks.quantiles import count_above, cut_offs, rank_table
+from gammagmm.blocks.scoring import (
+    consensus_and_own,
+    fit_sample,
+    given_blocks,
+    keep_usable_blocks,
+    random_rows,
+    score_all,
+)
+from gammagmm.detectors.fit import FitSettings, FittedDetectors
+from gammagmm.detectors.presets import resolve_detectors
+from gammagmm.detectors.usable import left_out_notes
+from gammagmm.errors import Note
+from gammagmm.estimator.fit_result import Columns, Cut, Fit, check_runs, check_time
+from gammagmm.estimator.frames import block_frame
+from gammagmm.estimator.parameters import AUTO_FIT_ROWS, Plan
+from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.mixture.score_space import LogMoments, ScoreScaler, log_moments
+from gammagmm.posterior.decisions import RankTable, is_anomaly
+from gammagmm.posterior.runs import Run, settle_runs, start_runs
+
+__all__ = ["DaskRows", "DaskSpace", "open_dask_rows", "open_new_dask_rows"]
+
+Array = NDArray[np.float64]
+
+
+def open_dask_rows(X: Any, plan: Plan) -> DaskRows:
+    """The rows of a dask array or data frame, once all of them have been seen."""
+    if plan.backend != "numpy":
+        raise ValueError(f"backend={plan.backend!r} needs rows in memory, X is Dask's.")
+    if plan.max_fit_rows is None and not plan.is_precomputed:
+        raise ValueError(
+            "max_fit_rows=None would bring all rows of Dask's to one place: give a number, or "
+            f"'auto' for {AUTO_FIT_ROWS}."
+        )
+    blocks = open_blocks(X)
+    names = list(getattr(X, "columns", []))
+    has_names = bool(names) and all(isinstance(name, str) for name in names)
+    named = np.array(names, dtype=object) if has_names else None
+    return DaskRows(blocks, Columns(blocks.n_columns, named))
+
+
+@dataclass(frozen=True)
+class DaskRows:
+    """Rows in blocks on Dask."""
+
+    blocks: Blocks
+    columns: Columns
+
+    def fit_detectors(self, plan: Plan) -> DaskScores:
+        """Raw scores of all rows, by detectors that were fitted on a sample."""
+        # A third stream, beside those of the detectors and of the runs.
+        some = random_rows(self.blocks.n_rows, plan.rng.spawn(1)[0])
+        notes: list[Note] = []
+        if plan.is_precomputed:
+            scored = given_blocks(self.blocks, self.columns.names)
+        else:
+            n_rows, limit = self.blocks.n_rows, plan.max_fit_rows
+            n_fit = n_rows if limit is None else min(n_rows, limit)
+            made, notes = resolve_detectors(plan.detectors, n_fit)
+            with plan.tell("detectors", len(made)) as progress:
+                settings = FitSettings(
+                    limit, plan.detector_timeout, plan.n_jobs, progress, plan.deadline
+                )
+                fitted, sample = fit_sample(self.blocks, made, plan.detector_rng, settings)
+                # Scores of a sample are not those of the rows.
+                check_time(plan, replace(fitted, scores=fitted.scores[:0]))
+                scored = score_all(self.blocks, fitted, sample)
+            if (n_fitted := len(sample)) < n_rows:
+                message = f"every detector fitted on {n_fitted} of {n_rows} rows, at random"
+                notes.append(Note("detectors", "max_fit_rows", message))
+        scored, minimum = keep_usable_blocks(scored, some)
+        fitted = replace(scored.fitted, scores=scored.scores.array())
+        check_time(plan, fitted)
+        notes += left_out_notes(fitted.info)
+        return DaskScores(fitted, notes, scored.scores, minimum, some)
+
+
+@dataclass(frozen=True)
+class DaskScores:
+    """Raw scores in blocks, kept on the workers; `fitted.scores` is a lazy dask array."""
+
+    fitted: FittedDetectors
+    notes: list[Note]
+    blocks: Blocks
+    minimum: Array  # (M,) of each detector's scores
+    some: NDArray[np.intp]  # numbers of random rows
+
+    def score_space(self) -> DaskSpace:
+        """The scores after logarithm and standardisation, and the table of their ranks."""
+        moments = self.blocks.summarise(log_moments, self.minimum)
+        scaler = moments.scaler(self.minimum)
+        values = partial(consensus_and_own, scaler=scaler)
+        ranks = rank_table(self.blocks, values, scaler.consensus(self.blocks.take(self.some)))
+        scores: Any = self.fitted.scores
+        return DaskSpace(
+            fitted=self.fitted,
+            scores=scores,
+            values=scores.map_blocks(scaler.transform, dtype=np.float64),
+            consensus=map_rows(scores, scaler.consensus),
+            scaler=scaler,
+            ranks=ranks,
+            moments=moments,
+            blocks=self.blocks,
+        )
+
+
+@dataclass(frozen=True)
+class DaskSpace:
+    """Score space in blocks: lazy arrays, of scores that stay on the workers.
+
+    A copy (pickle, deepcopy) leaves the rows on the cluster: its `blocks` and lazy arrays are None.
+    """
+
+    fitted: FittedDetectors
+    scores: Any
+    values: Any
+    consensus: Any
+    scaler: ScoreScaler
+    ranks: RankTable
+    moments: LogMoments
+    blocks: Blocks | None
+    index: None = None
+    is_in_memory: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.ranks.n_rows
+
+    @property
+    def notes(self) -> list[Note]:
+        """How exact the ranks are."""
+        if self.ranks.error == 0.0:
+            return []
+        message = f"ranks from a table: shares of rows off by {self.ranks.error:.1e} at most"
+        return [Note("threshold", "probabilities", message)]
+
+    def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
+        """The variational runs, and what was changed for them."""
+        prior = plan.prior.resolve_covariance(self.moments.covariance)
+        settings, notes = settle_runs(
+            self.n_rows, prior, plan.constraints, plan.n_components, **plan.run_options
+        )
+        space = open_score_space(self._present("fit_runs"), self.scaler, prior)
+        with plan.tell("mixtures", plan.n_runs) as progress:
+            settings = replace(settings, progress=progress, deadline=plan.deadline)
+            budget = (plan.n_runs, plan.max_restarts)
+            runs = start_runs(space.fit_starts, settings, budget, plan.run_rng)
+        check_runs(plan, self.fitted, runs)
+        return runs, notes
+
+    def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
+        """The rows cut at the share `gamma`; no rows on Dask are known."""
+        blocks, values = self._present("cut"), partial(consensus_and_own, scaler=self.scaler)
+        threshold, *own = cut_offs(blocks, values, gamma).tolist()
+        n_flagged = int(blocks.summarise(count_above, values, threshold))
+        thresholds = dict(zip(names, own, strict=True))
+        return Cut(threshold, thresholds, is_anomaly(self.consensus, threshold), n_flagged)
+
+    def labels_at(self, gamma: float) -> Any:
+        """Labels of the rows by the score alone, if the share of anomalies were `gamma`."""
+        values = partial(consensus_and_own, scaler=self.scaler)
+        threshold = float(cut_offs(self._present("labels_at"), values, gamma)[0])
+        return is_anomaly(self.consensus, threshold)
+
+    def frame(self, fit: Fit) -> Any:
+        """The answer for each row as a lazy dask DataFrame."""
+        answers = (self.scaler, self.ranks, fit.posterior, fit.threshold)
+        return self._present("to_frame").frame(block_frame, *answers, fit.detector_names)
+
+    def check_rows_present(self, question: str) -> None:
+        """Refuse a `question` about rows that a copy of the estimator left on the cluster."""
+        self._present(question)
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self._present("to_parquet").parts)
+
+    def write(self, fit: Fit, folder: Any, overwrite: bool, progress: Progress) -> None:
+        """Write the rows of `frame` to a folder of Parquet files, whole or not at all."""
+        client = self._present("to_parquet").client
+        write_parquet(self.frame(fit), folder, overwrite, progress, client)
+
+    def _present(self, question: str) -> Blocks:
+        if self.blocks is None:
+            raise NotImplementedError(
+                f"{question} needs the training rows, and a copy leaves them on the cluster: ask "
+                "the estimator that was fitted."
+            )
+        return self.blocks
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what lives on the cluster."""
+        on_cluster = dict.fromkeys(("scores", "values", "consensus", "blocks", "fitted"))
+        return vars(self) | on_cluster
+
+
+@dataclass(frozen=True)
+class NewDaskRows:
+    """New rows of a dask array or data frame."""
+
+    X: Any
+
+    def map(self, function: Callable[[Array], Array], n_columns: int | None = None) -> Any:
+        """Lazy dask array of what `function` gives for the rows."""
+        return map_rows(self.X, _call, function, n_columns=n_columns)
+
+
+def _call(rows: Array, function: Callable[[Array], Array]) -> Array:
+    return function(rows)
+
+
+def open_new_dask_rows(X: Any, columns: Columns) -> NewDaskRows:
+    """New rows, once they have been seen to have the `columns` of the fit."""
+    check_collection(X)
+    n_columns, names = X.shape[1], list(getattr(X, "columns", []))
+    fitted = [] if columns.names is None else list(columns.names)
+    if n_columns != columns.n_features:
+        raise ValueError(f"X has {n_columns} columns, the fit had {columns.n_features}.")
+    if names and fitted and names != fitted:
+        raise ValueError(f"X must have the columns of the fit, in their order: {fitted}.")
+    return NewDaskRows(X)

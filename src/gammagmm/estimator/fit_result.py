@@ -1,0 +1,463 @@
+"""What a fit found, as one frozen value; and, where its time was over, what it had done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gammagmm._support.checks import check_count, check_probability, warn_user
+from gammagmm._support.progress import Progress
+from gammagmm._support.text import percent
+from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
+from gammagmm.errors import FitTimeoutError, LabelsWarning, Note
+from gammagmm.estimator.parameters import Plan
+from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.labelled_posterior import (
+    Belief,
+    GammaPrior,
+    count_labels,
+    labelled_posterior,
+    prior_belief,
+    rank_cells,
+)
+from gammagmm.inspection.suggestions import Strategy, expected_width, suggest_rows
+from gammagmm.mixture.score_space import ScoreScaler
+from gammagmm.posterior.decisions import RankTable, probability_at
+from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
+from gammagmm.posterior.runs import Run, describe_runs, solved_posteriors
+
+__all__ = [
+    "Columns",
+    "Consensus",
+    "Cut",
+    "Fit",
+    "PartialFit",
+    "Probabilities",
+    "Space",
+    "check_runs",
+    "check_time",
+    "complete_fit",
+]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table; their names are None where it has none."""
+
+    n_features: int
+    names: Any = None  # ndarray of shape (n_features,)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The training rows, cut at a share of anomalies."""
+
+    threshold: float  # of the consensus
+    thresholds: dict[str, float]  # each detector's own, on its raw scale
+    labels: Any  # (n_rows,), an array or a lazy dask array
+    n_flagged: int
+
+
+class Space(Protocol):
+    """The score space of the rows: what a fit keeps of them.
+
+    `scores`, `values` (n_rows, n_detectors) and `consensus` (n_rows,) are arrays, or lazy dask
+    arrays.
+    """
+
+    @property
+    def scores(self) -> Any:
+        """Raw scores."""
+
+    @property
+    def values(self) -> Any:
+        """The scores after logarithm and standardisation."""
+
+    @property
+    def consensus(self) -> Any:
+        """Mean of the values over the detectors."""
+
+    @property
+    def scaler(self) -> ScoreScaler:
+        """The map from raw scores to the score space."""
+
+    @property
+    def index(self) -> Any:
+        """Index of the data frame that the rows came in, or None."""
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the arrays are in memory."""
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks that the rows are in."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def notes(self) -> list[Note]:
+        """What was approximated."""
+
+    @property
+    def ranks(self) -> RankTable:
+        """How many rows score at least as high as any score."""
+
+    def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
+        """The variational runs, and what was changed for them."""
+
+    def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
+        """The rows cut at the share `gamma`; known rows keep their labels."""
+
+    def labels_at(self, gamma: float) -> Any:
+        """Labels of the rows by the score alone, if the share of anomalies were `gamma`."""
+
+    def frame(self, fit: Fit) -> Any:
+        """A data frame with a line for each row."""
+
+    def check_rows_present(self, question: str) -> None:
+        """Refuse a `question` about rows that a copy of the estimator does not have."""
+
+    def write(self, fit: Fit, folder: Any, overwrite: bool, progress: Progress) -> None:
+        """Write the rows of `frame` to a folder of Parquet files."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Fit:
+    """Everything that a fit found.
+
+    Scores, labels and probabilities are arrays; of rows on Dask, lazy dask arrays.
+
+    Attributes
+    ----------
+    plan : Plan
+        The checked parameters of the fit.
+    columns : Columns
+        The columns of the training rows.
+    detectors : dict
+        Fitted detectors by name; None each for precomputed scores.
+    detector_info : list of DetectorInfo
+        Seconds, rows, status and reason of every detector, those left out included.
+    space : Space
+        The training rows with their scores.
+    runs : tuple of Run
+        The variational runs.
+    posterior, fitted_posterior : GammaPosterior
+        Posterior of the contamination factor, after the labels of known rows and before.
+    known_rows : KnownRows
+        The rows, with their labels, that `update` was given.
+    cut : Cut
+        Labels and thresholds at the posterior mean.
+    notes : tuple of Note
+        Everything that was changed, left out or approximated on the way.
+
+    Examples
+    --------
+    >>> from gammagmm import GammaGMM
+    >>> from gammagmm.datasets import load_demo
+    >>> fit = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(load_demo().X).fit_
+    >>> fit
+    Fit(367 rows, 32 flagged, 2 detectors, mean=0.086, 90% interval 0.054 to 0.122)
+    >>> fit.update([0, 1, 2], [0, 0, 0]).known_rows.rows.tolist(), len(fit.known_rows)
+    ([0, 1, 2], 0)
+    """
+
+    plan: Plan
+    columns: Columns
+    detectors: dict[str, Any]
+    detector_info: list[DetectorInfo]
+    space: Space
+    runs: tuple[Run, ...]
+    posterior: GammaPosterior
+    fitted_posterior: GammaPosterior
+    known_rows: KnownRows
+    cut: Cut
+    notes: tuple[Note, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return self.space.n_rows
+
+    @property
+    def n_flagged(self) -> int:
+        """Number of training rows with the label 1."""
+        return self.cut.n_flagged
+
+    @property
+    def detector_names(self) -> list[str]:
+        """Names of the detectors whose scores are used."""
+        return list(self.detectors)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns; empty where the table had none."""
+        return () if self.columns.names is None else tuple(map(str, self.columns.names))
+
+    @property
+    def scores(self) -> Any:
+        """Raw scores (n_rows, n_detectors) of the training rows."""
+        return self.space.scores
+
+    @property
+    def score_space(self) -> Any:
+        """The scores after logarithm and standardisation."""
+        return self.space.values
+
+    @property
+    def decision_scores(self) -> Any:
+        """Consensus score (n_rows,): the mean of the score space over the detectors."""
+        return self.space.consensus
+
+    @property
+    def labels(self) -> Any:
+        """1 for a training row above the threshold, else 0; a known row has its own label."""
+        return self.cut.labels
+
+    @property
+    def threshold(self) -> float:
+        """The consensus score that an anomaly exceeds."""
+        return self.cut.threshold
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Each detector's own raw-scale threshold at the estimate, by name."""
+        return self.cut.thresholds
+
+    @property
+    def probability(self) -> Array:
+        """Probability (n_rows,) that a training row is an anomaly; 0 or 1 for a known row."""
+        self.check_in_memory("probability")
+        shares = self.space.ranks.shares_at_least(self.decision_scores)
+        found = probability_at(self.posterior, shares)
+        found[self.known_rows.rows] = self.known_rows.labels
+        return found
+
+    @property
+    def consensus(self) -> Consensus:
+        """The function that gives new rows their consensus score."""
+        used = np.flatnonzero([info.status == "ok" for info in self.detector_info])
+        detectors = None if self.plan.is_precomputed else self.detectors
+        return Consensus(detectors, used, self.space.scaler)
+
+    @property
+    def probabilities(self) -> Probabilities:
+        """The function that gives new rows their probabilities of normal and anomaly."""
+        return Probabilities(self.consensus, self.space.ranks, self.posterior)
+
+    def check_in_memory(self, question: str) -> None:
+        """Refuse a `question` that needs the training rows in memory where they are not."""
+        if not self.space.is_in_memory:
+            raise NotImplementedError(
+                f"{question} needs the training rows in memory, and they are in blocks on Dask: "
+                "fit on a sample of them for that."
+            )
+
+    def suggest(self, n: int, strategy: Strategy, rng: np.random.Generator) -> NDArray[np.int_]:
+        """Places of `n` training rows to look at, in an order that can be stopped at any point."""
+        self.check_in_memory("suggest")
+        return suggest_rows(self._belief(), self._unknown_rows(n, strategy), n, strategy, rng)
+
+    def expected_width(
+        self, n: int, mass: float, strategy: Strategy, rng: np.random.Generator
+    ) -> float:
+        """How wide the interval of probability `mass` is expected to be after `n` more labels."""
+        self.check_in_memory("expected_width")
+        check_probability("mass", mass)
+        unknown, belief = self._unknown_rows(n, strategy), self._belief()
+        return expected_width(belief, suggest_rows(belief, unknown, n, strategy, rng), mass, rng)
+
+    def update(self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True) -> Fit:
+        """The fit once the `labels` (1 anomaly, 0 normal) of `rows` are known as well."""
+        self.check_in_memory("update")
+        if not isinstance(at_random, bool):
+            raise TypeError(f"at_random must be True or False, got {at_random!r}.")
+        known = self.known_rows.add(rows, labels, at_random=at_random, n_rows=self.n_rows)
+        if not len(known):
+            return replace(self, known_rows=known)
+        belief = self._belief(known)
+        posterior = labelled_posterior(belief)
+        notes = [note for note in self.notes if note.step != "labels"]
+        notes += _label_notes(known, self.fitted_posterior, self.plan.trust)
+        if not belief.is_precise and belief.unknown.any():
+            message = (
+                "the labels contradict the ranking: few curves agree with them, and the posterior "
+                "is imprecise. Other detectors or columns may suit these data better"
+            )
+            notes.append(Note("labels", "ranking", message))
+            warn_user(f"{message[0].upper()}{message[1:]}.", LabelsWarning)
+        cut = self.space.cut(self.detector_names, posterior.mean, known)
+        return replace(self, known_rows=known, posterior=posterior, cut=cut, notes=tuple(notes))
+
+    def to_parquet(self, folder: Any, overwrite: bool, progress: Progress) -> None:
+        """Write the answers for rows on Dask to a folder of Parquet files, whole or not at all.
+
+        `progress` is called for each block.
+        """
+        self.space.write(self, folder, overwrite, progress)
+
+    def _unknown_rows(self, n: Any, strategy: Any) -> NDArray[np.int_]:
+        """Places of the rows that are not known yet, highest score first, at least `n` of them."""
+        check_count("n", n, 1)
+        if strategy not in get_args(Strategy):
+            raise ValueError(f"strategy must be 'random' or 'adaptive', got {strategy!r}.")
+        order = np.argsort(-self.decision_scores, kind="stable")
+        rows = order[~np.isin(order, self.known_rows.rows)]
+        if n > len(rows):
+            raise ValueError(f"n must be at most {len(rows)}, the rows not known yet, got {n}.")
+        return rows
+
+    def _belief(self, known: KnownRows | None = None) -> Belief:
+        """What is thought of the ranking after the labels of the known rows."""
+        cells = rank_cells(self.decision_scores)
+        belief = prior_belief(cells, GammaPrior(self.fitted_posterior, self.plan.trust))
+        return belief.given(count_labels(cells, self.known_rows if known is None else known))
+
+    def __repr__(self) -> str:
+        answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
+        counts = f"{self.n_rows} rows, {self.n_flagged} flagged, {len(self.detectors)} detectors"
+        return f"Fit({counts}, {answer})"
+
+
+def complete_fit(
+    plan: Plan,
+    columns: Columns,
+    fitted: FittedDetectors,
+    space: Space,
+    runs: tuple[Run, ...],
+    notes: list[Note],
+) -> Fit:
+    """The fit whose runs are done: posterior, labels, and warnings about its runs."""
+    notes = [*notes, *space.notes]
+    for note, category in describe_runs(runs, plan.constraints, plan.max_iter):
+        notes.append(note)
+        if category is not None:
+            warn_user(note.message, category)
+    posterior, known = combine_runs(solved_posteriors(runs)), KnownRows.none()
+    return Fit(
+        plan=plan.without_progress(),
+        columns=columns,
+        detectors=fitted.detectors,
+        detector_info=fitted.info,
+        space=space,
+        runs=runs,
+        posterior=posterior,
+        fitted_posterior=posterior,
+        known_rows=known,
+        cut=space.cut(list(fitted.detectors), posterior.mean, known),
+        notes=tuple(notes),
+    )
+
+
+def _label_notes(known: KnownRows, fitted: GammaPosterior, trust: float) -> list[Note]:
+    """What the labels changed."""
+    message = f"the posterior rests on {len(known)} known rows, {known.labels.sum()} anomalies"
+    if fitted.is_degenerate:
+        message += "; the fit has no solution and does not enter it"
+    else:
+        message += f", and to {trust:.0%} on the fit's own as what was thought before"
+    notes = [Note("labels", "posterior", message)]
+    if n_chosen := int((~known.at_random).sum()):
+        message = f"{n_chosen} were not chosen at random: they count for themselves alone"
+        notes.append(Note("labels", "known rows", message))
+    return notes
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """Consensus score (n,) of new rows (n, d), from each row and the fit alone.
+
+    `detectors` are None where the rows are raw scores, of which the columns `used` count.
+    """
+
+    detectors: dict[str, Any] | None
+    used: NDArray[np.intp]
+    scaler: ScoreScaler
+
+    def __call__(self, rows: Array) -> Array:
+        """Consensus score of each of `rows`."""
+        raw = rows[:, self.used] if self.detectors is None else score_rows(self.detectors, rows)
+        return self.scaler.consensus(raw)
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Probabilities (n, 2) of normal and anomaly for new rows (n, d)."""
+
+    consensus: Consensus
+    ranks: RankTable
+    posterior: GammaPosterior
+
+    def __call__(self, rows: Array) -> Array:
+        """Both probabilities of each of `rows`."""
+        shares = self.ranks.shares_at_least(self.consensus(rows))
+        p_anomaly = probability_at(self.posterior, shares)
+        return np.column_stack([1.0 - p_anomaly, p_anomaly])
+
+
+@dataclass(frozen=True)
+class PartialFit:
+    """The steps of a fit that were done when its time was over.
+
+    Attributes
+    ----------
+    detector_names : list of str
+        The detectors that were done: names of the columns of `scores`.
+    detectors : dict
+        They themselves, fitted, by name; None each for precomputed scores.
+    detector_info : list of DetectorInfo
+        Seconds, rows, status and reason of every detector, the others included.
+    scores : ndarray of shape (n_rows, n_detectors)
+        Their raw scores of the training rows. Of rows on Dask, a lazy dask array; an array with no
+        rows while only a sample of them has scores.
+    runs : tuple of Run
+        The variational runs that were done.
+    posterior : GammaPosterior or None
+        Posterior from those of them that are solved; None where none is.
+    """
+
+    detector_names: list[str]
+    detectors: dict[str, Any]
+    detector_info: list[DetectorInfo]
+    scores: Any
+    runs: tuple[Run, ...] = ()
+    posterior: GammaPosterior | None = None
+
+
+def check_time(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...] = ()) -> None:
+    """Raise `FitTimeoutError`, with what was done, if the deadline of the plan has come.
+
+    The detectors in `fitted` and the `runs` are done.
+    """
+    if not plan.deadline.is_over:
+        return
+    solved = solved_posteriors(runs)
+    posterior = combine_runs(solved) if solved else None
+    names = list(fitted.detectors)
+    share = f" (by those, {percent(posterior.mean)} are anomalies)" if posterior else ""
+    n_unsolved = len(runs) - len(solved)
+    unsolved = f", {n_unsolved} of them without a solution so far" if n_unsolved else ""
+    error = FitTimeoutError(
+        f"The fit was not done after timeout={plan.deadline.timeout} s: {len(names)} of "
+        f"{len(fitted.info)} detectors were, and {len(runs)} of {plan.n_runs} runs"
+        f"{unsolved}{share}",
+        "Raise timeout, or give fewer rows, detectors or runs.",
+        PartialFit(names, fitted.detectors, fitted.info, fitted.scores, runs, posterior),
+    )
+    error.add_note("The partial results are in this error's so_far.")
+    raise error
+
+
+def check_runs(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...]) -> None:
+    """The same after the last run: a fit that is done, if late, is done."""
+    n_restarts = sum(run.n_restarts for run in runs)
+    is_unsolved = any(run.status == "unsolved" for run in runs)
+    if len(runs) < plan.n_runs or (is_unsolved and n_restarts < plan.max_restarts):
+        check_time(plan, fitted, runs)

@@ -1,0 +1,261 @@
+"""Rows in memory -> their scores -> their score space, and the protocol that Dask's follow too.
+
+Each step of a fit is an object whose one method gives the next: `Rows`, `Scores`, `Space`. Where
+the rows live is decided once, by `open_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from gammagmm._support.checks import check_table, explain_rows
+from gammagmm._support.progress import Progress
+from gammagmm.blocks.collection import is_blocks
+from gammagmm.detectors.fit import (
+    FitSettings,
+    FittedDetectors,
+    fit_detectors,
+    given_scores,
+)
+from gammagmm.detectors.presets import resolve_detectors
+from gammagmm.detectors.usable import keep_usable, left_out_notes
+from gammagmm.errors import Note
+from gammagmm.estimator.dask_rows import open_dask_rows, open_new_dask_rows
+from gammagmm.estimator.fit_result import (
+    Columns,
+    Cut,
+    Fit,
+    Space,
+    check_runs,
+    check_time,
+)
+from gammagmm.estimator.frames import index_of, row_frame
+from gammagmm.estimator.parameters import Plan
+from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
+from gammagmm.posterior.decisions import (
+    RankTable,
+    cut_off,
+    exact_ranks,
+    is_anomaly,
+)
+from gammagmm.posterior.runs import Run, fit_runs, plan_runs
+
+if TYPE_CHECKING:
+    from gammagmm.estimator.gamma_gmm import GammaGMM
+
+__all__ = [
+    "MemoryRows",
+    "NewRows",
+    "Rows",
+    "Scores",
+    "open_new_rows",
+    "open_rows",
+    "validate_rows",
+]
+
+Array = NDArray[np.float64]
+
+
+class Rows(Protocol):
+    """The rows of a fit."""
+
+    @property
+    def columns(self) -> Columns:
+        """Their columns."""
+
+    def fit_detectors(self, plan: Plan) -> Scores:
+        """Raw scores of the rows."""
+
+
+class Scores(Protocol):
+    """Raw scores of the rows, and the detectors that gave them."""
+
+    @property
+    def fitted(self) -> FittedDetectors:
+        """The detectors whose scores are used, and the record of all."""
+
+    @property
+    def notes(self) -> list[Note]:
+        """What was changed, left out or approximated."""
+
+    def score_space(self) -> Space:
+        """The scores after logarithm and standardisation."""
+
+
+def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
+    """The rows of `X`, checked, wherever they are."""
+    if is_blocks(X):
+        return open_dask_rows(X, plan)
+    # scikit-learn notes the columns on the estimator that it is given: on a copy, since a fit that
+    # fails must leave the estimator as it was.
+    probe = copy(estimator)
+    values = validate_rows(probe, X, reset=True)
+    columns = Columns(values.shape[1], getattr(probe, "feature_names_in_", None))
+    return MemoryRows(values, columns, index_of(X))
+
+
+def validate_rows(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
+    """Finite rows (n, d) of `X`; without `reset` they must have the columns of the fit."""
+    check_table(X)
+    try:
+        # scikit-learn adds all cells up to see whether one is infinite.
+        with np.errstate(invalid="ignore"):
+            rows: Array = validate_data(
+                estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
+            )
+    except (TypeError, ValueError) as error:
+        raise explain_rows(X, error) from error
+    return rows
+
+
+@dataclass(frozen=True)
+class MemoryRows:
+    """Rows (n, d) in memory."""
+
+    values: Array
+    columns: Columns
+    index: Any  # of the data frame they came in, or None
+
+    def fit_detectors(self, plan: Plan) -> MemoryScores:
+        """Raw scores of the rows by the plan's detectors, or the rows themselves."""
+        notes: list[Note] = []
+        if plan.is_precomputed:
+            fitted = given_scores(self.values, self.columns.names)
+        else:
+            made, notes = resolve_detectors(plan.detectors, len(self.values), plan.max_fit_rows)
+            with plan.tell("detectors", len(made)) as progress:
+                settings = FitSettings(
+                    plan.max_fit_rows, plan.detector_timeout, plan.n_jobs, progress, plan.deadline
+                )
+                fitted = fit_detectors(made, self.values, plan.detector_rng, settings)
+            check_time(plan, fitted)
+        usable = keep_usable(fitted)
+        return MemoryScores(usable, notes + left_out_notes(usable.info), self.index)
+
+
+@dataclass(frozen=True)
+class MemoryScores:
+    """Raw scores in memory."""
+
+    fitted: FittedDetectors
+    notes: list[Note]
+    index: Any
+
+    def score_space(self) -> MemorySpace:
+        """The scores after logarithm and standardisation."""
+        scores = self.fitted.scores
+        scaler = fit_scaler(scores)
+        values = scaler.transform(scores)
+        return MemorySpace(self.fitted, scores, values, values.mean(axis=1), scaler, self.index)
+
+
+@dataclass(frozen=True)
+class MemorySpace:
+    """Score space in memory."""
+
+    fitted: FittedDetectors
+    scores: Array
+    values: Array
+    consensus: Array
+    scaler: ScoreScaler
+    index: Any
+    is_in_memory: bool = True
+    n_blocks: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.scores)
+
+    @property
+    def notes(self) -> list[Note]:
+        """Nothing is approximated in memory."""
+        return []
+
+    @property
+    def ranks(self) -> RankTable:
+        """How many rows score at least as high as any score."""
+        return exact_ranks(self.consensus)
+
+    def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
+        """The variational runs, and what was changed for them."""
+        settings, notes = plan_runs(
+            self.values, plan.constraints, plan.prior, plan.n_components, **plan.run_options
+        )
+        with plan.tell("mixtures", plan.n_runs) as progress:
+            settings = replace(settings, progress=progress, deadline=plan.deadline)
+            budget = (plan.n_runs, plan.max_restarts)
+            runs = fit_runs(self.values, settings, budget, plan.run_rng, plan.n_jobs)
+        check_runs(plan, self.fitted, runs)
+        return runs, notes
+
+    def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
+        """The rows cut at the share `gamma`.
+
+        A row that is known keeps its label; the others are cut at the share that is left for them.
+        """
+        rows, share = self._rows_to_cut(gamma, known)
+        threshold = float(cut_off(self.consensus[rows], share))
+        labels = is_anomaly(self.consensus, threshold)
+        labels[known.rows] = known.labels
+        own = cut_off(self.scores[rows], share).tolist()
+        thresholds = dict(zip(names, own, strict=True))
+        return Cut(threshold, thresholds, labels, int(labels.sum()))
+
+    def _rows_to_cut(self, gamma: float, known: KnownRows) -> tuple[Any, float]:
+        """The rows that are not known, or all where none is left, and their share of anomalies."""
+        if len(known) in (0, self.n_rows):
+            return slice(None), gamma
+        unknown = np.delete(np.arange(self.n_rows), known.rows)
+        left = (gamma * self.n_rows - known.labels.sum()) / len(unknown)
+        return unknown, float(np.clip(left, 0.0, 1.0))
+
+    def labels_at(self, gamma: float) -> NDArray[np.int_]:
+        """Labels of the rows by the score alone, if the share of anomalies were `gamma`."""
+        return is_anomaly(self.consensus, cut_off(self.consensus, gamma))
+
+    def frame(self, fit: Fit) -> Any:
+        """The answer for each row as a pandas DataFrame, with the index the rows came with."""
+        answers = (self.consensus, fit.probability, fit.cut.labels)
+        return row_frame(answers, self.scores, fit.detector_names, self.index)
+
+    def check_rows_present(self, question: str) -> None:
+        """Nothing to refuse: a copy of the estimator has the rows too."""
+
+    def write(self, fit: Fit, folder: Any, overwrite: bool, progress: Progress) -> None:
+        """Refuse: a data frame in memory writes itself."""
+        raise NotImplementedError("to_parquet is for a fit on Dask: to_frame().to_parquet().")
+
+
+class NewRows(Protocol):
+    """Rows that a fitted estimator is asked about."""
+
+    def map(self, function: Callable[[Array], Array], n_columns: int | None = None) -> Any:
+        """What `function` gives for the rows: one value each, or `n_columns`."""
+
+
+@dataclass(frozen=True)
+class NewMemoryRows:
+    """New rows (n, d) in memory."""
+
+    values: Array
+
+    def map(self, function: Callable[[Array], Array], n_columns: int | None = None) -> Array:
+        """What `function` gives for the rows."""
+        return function(self.values)
+
+
+def open_new_rows(X: Any, estimator: GammaGMM) -> NewRows:
+    """New rows with the columns of the fit, wherever they are."""
+    if is_blocks(X):
+        names = getattr(estimator, "feature_names_in_", None)
+        return open_new_dask_rows(X, Columns(estimator.n_features_in_, names))
+    return NewMemoryRows(validate_rows(estimator, X, reset=False))
