@@ -4,24 +4,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.gamma_gmm import GammaGMM
     from gammagmm.estimator.neighbours import GammaThreshold, estimate_contamination
+    from gammagmm.estimator.summary import FitSummary
+    from gammagmm.inspection.known_rows import KnownRows
+    from gammagmm.mixture.prior import MixturePrior
     from gammagmm.posterior.contamination import Contamination
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = [
     "Contamination",
+    "Fit",
+    "FitSummary",
     "GammaGMM",
     "GammaPosterior",
     "GammaThreshold",
+    "KnownRows",
+    "MixturePrior",
     "estimate_contamination",
 ]
 
 _HOMES = {
     "Contamination": "posterior.contamination",
+    "Fit": "estimator.fit_result",
+    "FitSummary": "estimator.summary",
     "GammaGMM": "estimator.gamma_gmm",
     "GammaPosterior": "posterior.gamma_posterior",
     "GammaThreshold": "estimator.neighbours",
+    "KnownRows": "inspection.known_rows",
+    "MixturePrior": "mixture.prior",
     "estimate_contamination": "estimator.neighbours",
 }
 

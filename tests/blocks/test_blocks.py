@@ -372,7 +372,7 @@ def test_a_cluster_that_is_gone_is_a_clear_error(scores):
     ) as cluster:
         with distributed.Client(cluster, set_as_default=False) as client, client.as_current():
             fitted = estimator(n_runs=1).fit(da.from_array(scores, chunks=(300, 3)))
-            rows = fitted._blocks
+            rows = fitted.fit_.space.blocks
         with pytest.raises(ClusterError, match="connection to the Dask scheduler is lost"):
             rows.summarise(score_range)
 

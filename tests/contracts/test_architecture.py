@@ -97,9 +97,13 @@ def test_packages_import_nothing_when_they_are_loaded(path):
 def test_public_names_are_the_documented_ones_and_have_examples():
     assert sorted(gammagmm.__all__) == [
         "Contamination",
+        "Fit",
+        "FitSummary",
         "GammaGMM",
         "GammaPosterior",
         "GammaThreshold",
+        "KnownRows",
+        "MixturePrior",
         "estimate_contamination",
     ]
     public = [getattr(gammagmm, name) for name in gammagmm.__all__]

@@ -7,7 +7,7 @@ import pytest
 
 from gammagmm import GammaGMM
 from gammagmm.errors import DetectorWarning, GammaGMMWarning, Note
-from gammagmm.estimator.parameters import AUTO_FIT_ROWS, check_parameters, fit_rows
+from gammagmm.estimator.parameters import AUTO_FIT_ROWS, check_parameters
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,10 @@ def test_refused(parameters, error, match):
 
 
 def test_meaning_of_max_fit_rows():
-    assert fit_rows("auto") == AUTO_FIT_ROWS == 20_000
-    assert fit_rows(np.int64(50)) == 50
-    assert fit_rows(None) is None
+    meant = {given: check_parameters(GammaGMM(max_fit_rows=given)) for given in ("auto", None)}
+    assert meant["auto"].max_fit_rows == AUTO_FIT_ROWS == 20_000
+    assert meant[None].max_fit_rows is None
+    assert check_parameters(GammaGMM(max_fit_rows=np.int64(50))).max_fit_rows == 50
 
 
 @pytest.fixture

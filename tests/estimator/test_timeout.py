@@ -257,7 +257,7 @@ class TestFit:
             end()
             return keep_usable_blocks(*arguments)
 
-        monkeypatch.setattr("gammagmm.estimator.blockwise.keep_usable_blocks", keep_and_end)
+        monkeypatch.setattr("gammagmm.estimator.dask_rows.keep_usable_blocks", keep_and_end)
         estimator = GammaGMM("precomputed", **SETTINGS)
         so_far = timed_out(estimator, array.from_array(whole.scores_, chunks=(70, 3))).so_far
         np.testing.assert_array_equal(so_far.scores.compute(), whole.scores_)
@@ -279,7 +279,7 @@ class TestFit:
     def test_the_error_travels(self):
         error = pickle.loads(pickle.dumps(timed_out(GammaGMM("precomputed", timeout=1e-9))))
         assert "0 of 10 runs" in str(error)
-        assert error.__notes__ == ["What was done is in this error's so_far."]
+        assert error.__notes__ == ["The partial results are in this error's so_far."]
         np.testing.assert_array_equal(error.so_far.scores, X)
         assert isinstance(error, TimeoutError)
 
@@ -314,7 +314,7 @@ class TestFailedFits:
         def fail(*_):
             raise MixtureError("no bound")
 
-        monkeypatch.setattr("gammagmm.estimator.gamma_gmm.fit_runs", fail)
+        monkeypatch.setattr("gammagmm.estimator.rows.fit_runs", fail)
         with pytest.raises(MixtureError):
             fitted.fit(X[:, :2])
         self.check_unchanged(fitted, before)
@@ -331,7 +331,7 @@ class TestFailedFits:
         def warn(*_):
             raise LabelsWarning("contradictory")
 
-        monkeypatch.setattr(GammaGMM, "_note_labels", warn)
+        monkeypatch.setattr("gammagmm.estimator.fit_result._label_notes", warn)
         with pytest.raises(LabelsWarning):
             fitted.update([0, 1], [1, 0])
         self.check_unchanged(fitted, before)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -72,8 +70,6 @@ def estimate_contamination(
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int_]
-N_CALLERS = 4
-"""How far up the detector that asks for labels is looked for: PyOD itself is one step away."""
 
 
 class GammaThreshold(BaseEstimator):
@@ -81,10 +77,10 @@ class GammaThreshold(BaseEstimator):
 
     Goes where PyOD takes a thresholder, ``KNN(contamination=GammaThreshold())``, and has
     PyThresh's ``eval``. PyOD's IForest and LOF take numbers only: give them
-    `estimate_contamination`'s, or a fitted estimator's ``contamination_``. One object may serve
-    several detectors in turn: each keeps the threshold that it was fitted with, and `predict`
-    finds the detector that asks among its callers. Called from elsewhere, `predict` uses the
-    threshold of the last fit.
+    `estimate_contamination`'s, or a fitted estimator's ``contamination_``.
+
+    Give each detector an object of its own. PyOD hands over scores without saying whose they are,
+    and the object holds the threshold of the scores it was fitted to last.
 
     Parameters
     ----------
@@ -160,16 +156,12 @@ class GammaThreshold(BaseEstimator):
         return self.fit(scores).labels_
 
     def predict(self, scores: ArrayLike) -> Labels:
-        """Labels of new `scores` (n_rows,): 1 above the threshold, 0 elsewhere.
-
-        A detector that asks has its own threshold, and gets labels by that one.
-        """
+        """Labels of new `scores` (n_rows,): 1 above the threshold of the last fit, 0 elsewhere."""
         check_is_fitted(self)
         column = _as_column(scores)
         if n_bad := int(np.isnan(column).sum()):
             raise ValueError(f"scores must be numbers, got {n_bad} of {len(column)} that are NaN.")
-        own = self._threshold_of(inspect.currentframe())
-        return is_anomaly(column, self.thresh_ if own is None else own)
+        return is_anomaly(column, self.thresh_)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; those of the source, which is only read, are not among them."""
@@ -202,21 +194,6 @@ class GammaThreshold(BaseEstimator):
             "source must be None, a fitted GammaGMM or a GammaPosterior, got "
             f"{type(self.source).__name__}."
         )
-
-    def _threshold_of(self, frame: FrameType | None) -> float | None:
-        """Threshold of the detector that called what runs in `frame`, if it is one of ours.
-
-        PyOD hands over scores without saying whose, and `thresh_` is the last one's that was
-        fitted; but each detector keeps its own as ``threshold_``. It is looked for among the
-        variables of the nearest few callers.
-        """
-        for _ in range(N_CALLERS):
-            frame = None if frame is None else frame.f_back
-            for caller in () if frame is None else frame.f_locals.values():
-                kept = getattr(caller, "__dict__", {})
-                if kept.get("contamination") is self and "threshold_" in kept:
-                    return float(kept["threshold_"])
-        return None
 
 
 def _check_scores(scores: ArrayLike) -> Array:

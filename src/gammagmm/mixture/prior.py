@@ -80,6 +80,11 @@ class MixturePrior:
         Degrees of freedom of the Wishart prior; None is the number of detectors.
     reg_covar : float
         Added to the diagonal of every component's covariance.
+
+    Examples
+    --------
+    >>> MixturePrior(covariance="identity").concentration
+    0.01
     """
 
     covariance: Any = "empirical"  # Deviation D2: the paper says identity
