@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gammagmm._support.progress import Progress
-from gammagmm.blocks.collection import clear_errors, compute, import_dask
+from gammagmm.blocks.cluster import clear_errors, compute, import_dask
 from gammagmm.errors import ClusterError, TableError
 
 __all__ = ["check_folder", "matching_files", "read_parquet", "write_parquet"]
@@ -22,23 +22,24 @@ PART = re.compile(r"part-\d{5,}\.parquet")
 
 
 def read_parquet(paths: Sequence[str]) -> Any:
-    """Lazy dask data frame of Parquet files, folders or patterns, a partition a row group."""
+    """Lazy dask data frame of Parquet files, folders or patterns, one partition a row group."""
     read = import_dask().dataframe.read_parquet
     found = [name for path in paths for name in matching_files(path)]
     try:
         return read(found, split_row_groups=True)
     except (OSError, ValueError, TypeError) as error:  # pyarrow's errors are of these kinds
-        words = " ".join(str(error).split())[:300]
-        raise TableError(f"{paths[0]} cannot be read as Parquet ({words}). Check it.") from error
+        reason = " ".join(str(error).split())[:300]
+        what = f"{paths[0]} cannot be read as Parquet ({reason})"
+        raise TableError(what, "Check the file.") from error
 
 
 def matching_files(path: str) -> list[str]:
-    """The names that a path or pattern stands for; what is elsewhere is left to Dask."""
+    """Names of the files that a path or pattern matches; an address is left to Dask."""
     if "://" in path:
         return [path]
     names = [path] if os.path.exists(path) else sorted(glob.glob(path))
     if not names:
-        raise TableError(f"{path} does not exist, and no file matches it. Check the path.")
+        raise TableError(f"{path} does not exist, and no file matches it", "Check the path.")
     return names
 
 
@@ -66,8 +67,8 @@ def write_parquet(
 ) -> None:
     """Write a dask data frame to a new folder of Parquet files, a file for each partition.
 
-    They are written beside and renamed when all are there; `progress` hears of each. A folder of
-    earlier answers is replaced only with `overwrite`.
+    The files are written to a folder beside it, which is renamed when all are there; `progress` is
+    called for each. A folder of earlier answers is replaced only with `overwrite`.
     """
     place = check_folder(folder, overwrite)
     began, aside = time.perf_counter(), place.with_name(f".{place.name}.{os.getpid()}-rows.part")
@@ -80,15 +81,15 @@ def write_parquet(
         for i, _ in enumerate(_as_completed(tasks, client)):
             progress(f"block {i + 1}", "written", time.perf_counter() - began)
         if missing := set(names) - set(os.listdir(aside)):
-            what = f"{len(missing)} files that the workers wrote are not to be seen here"
-            raise ClusterError(f"{what}. Give a folder that all of them share.")
+            what = f"{len(missing)} files that the workers wrote are not visible here"
+            raise ClusterError(what, "Give a folder that all workers share.")
         _swap(aside, place)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
 def _write_part(part: Any, folder: str, name: str) -> int:
-    """Write a part whole: a task that is done twice, at the same time even, leaves one file."""
+    """Write a part whole: a task that runs twice, even at the same time, leaves one file."""
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f".{name}.{uuid.uuid4().hex}")
     part.to_parquet(path)
@@ -97,7 +98,7 @@ def _write_part(part: Any, folder: str, name: str) -> int:
 
 
 def _as_completed(tasks: list[Any], client: Any) -> Iterator[Any]:
-    """The answers of the tasks as they come."""
+    """Results of the tasks, in the order in which they finish."""
     if client is None:
         for task in tasks:
             yield compute([task], None)[0]
@@ -109,7 +110,7 @@ def _as_completed(tasks: list[Any], client: Any) -> Iterator[Any]:
 
 
 def _swap(aside: Path, place: Path) -> None:
-    """Put the folder `aside` in the place of what is there, which goes."""
+    """Replace the folder `place`, if it exists, by the folder `aside`."""
     old = place.with_name(f".{place.name}.{os.getpid()}-old.part")
     if place.exists():
         place.rename(old)
