@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gammagmm.estimator.estimate_contamination import estimate_contamination
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.gamma_gmm import GammaGMM
-    from gammagmm.estimator.neighbours import GammaThreshold, estimate_contamination
+    from gammagmm.estimator.gamma_threshold import GammaThreshold
     from gammagmm.estimator.summary import FitSummary
     from gammagmm.inspection.known_rows import KnownRows
     from gammagmm.mixture.prior import MixturePrior
@@ -31,10 +32,10 @@ _HOMES = {
     "FitSummary": "estimator.summary",
     "GammaGMM": "estimator.gamma_gmm",
     "GammaPosterior": "posterior.gamma_posterior",
-    "GammaThreshold": "estimator.neighbours",
+    "GammaThreshold": "estimator.gamma_threshold",
     "KnownRows": "inspection.known_rows",
     "MixturePrior": "mixture.prior",
-    "estimate_contamination": "estimator.neighbours",
+    "estimate_contamination": "estimator.estimate_contamination",
 }
 
 

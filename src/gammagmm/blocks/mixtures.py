@@ -1,4 +1,4 @@
-"""Score space in blocks -> mixtures, one pass over the rows an iteration."""
+"""Score space in blocks -> mixtures, with one pass over the rows for each iteration."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ Array = NDArray[np.float64]
 
 
 def whiten_block(scores: Array, scaler: ScoreScaler, prior: ResolvedPrior) -> Array:
-    """Rows of the fit's coordinates, for a block of raw scores (n, M)."""
+    """A block of raw scores (n, M) in the coordinates of the mixture's fit."""
     return np.ascontiguousarray(prior.whiten(scaler.transform(scores)))
 
 
 @dataclass(frozen=True)
 class ScoreSpace:
-    """The score space in blocks: raw scores, their map to it, and rows of the fit's coordinates."""
+    """The score space in blocks: raw scores, the scaler, and rows in the fit's coordinates."""
 
     scores: Blocks
     scaler: ScoreScaler
     rows: Blocks
 
     def fit_starts(self, settings: RunSettings, starts: list[Start]) -> list[Run | None]:
-        """A run from each start, None where its time is over; they share the passes."""
+        """A run from each start, None where the deadline came first; all share the passes."""
         runs: dict[int, Run] = {}
         with suppress(OutOfTimeError):
             self._fit_into(runs, settings, starts)
         return [runs.get(i) for i in range(len(starts))]
 
     def _fit_into(self, runs: dict[int, Run], settings: RunSettings, starts: list[Start]) -> None:
-        """Put the run of each start into `runs` when it is done, under the start's number."""
+        """Add the run of each start to `runs` when it is done, by the start's number."""
         began = time.perf_counter()
         streams = [stream.spawn(1)[0].spawn(2) for stream, _ in starts]
         ascents = self._begin(settings, [start_rng for start_rng, _ in streams])
@@ -57,7 +57,7 @@ class ScoreSpace:
             self._step(ascents)
 
     def _begin(self, settings: RunSettings, rngs: list[np.random.Generator]) -> list[Ascent]:
-        """An ascent from the k-means of each generator."""
+        """One ascent for each generator, from its own k-means."""
         fitted = [self._fit_kmeans(settings, rng) for rng in rngs]
         shape = (settings.n_components, self.scaler, settings.prior)
         packed = self.scores.summarise(_start_block, fitted, *shape)
@@ -72,7 +72,7 @@ class ScoreSpace:
         return fit_kmeans(chosen, settings.n_components, rng, settings.deadline)
 
     def _step(self, ascents: list[Ascent]) -> None:
-        """One iteration of those that are not done, in one pass."""
+        """One iteration of the ascents that are not done, in one pass."""
         active = [i for i, ascent in enumerate(ascents) if not ascent.is_done]
         if active:
             coefficients = [ascents[i].state.coefficients for i in active]
@@ -82,26 +82,26 @@ class ScoreSpace:
 
 
 def open_score_space(scores: Blocks, scaler: ScoreScaler, prior: ResolvedPrior) -> ScoreSpace:
-    """The score space of raw `scores`, ready for passes."""
+    """The score space of raw `scores`, with its rows on the workers."""
     return ScoreSpace(scores, scaler, scores.merged(whiten_block, scaler, prior))
 
 
 def _start_block(
     scores: Array, fitted: list[Any], n_components: int, scaler: ScoreScaler, prior: ResolvedPrior
 ) -> Array:
-    """Packed statistics of a block's rows, put to the nearest centre of each k-means."""
+    """Packed statistics of a block whose rows belong to the nearest centre of each k-means."""
     Z = scaler.transform(scores)
     rows = prior.whiten(Z)
     return _pack([start_statistics(rows, nearest_centres(one, Z), n_components) for one in fitted])
 
 
 def _summarise_block(rows: Array, coefficients: list[Array]) -> Array:
-    """Packed statistics of a block's rows under the coefficients of each run."""
+    """Packed statistics of a block under the coefficients of each run."""
     return _pack([block_statistics(rows, one) for one in coefficients])
 
 
 def _pack(statistics: list[Statistics]) -> Array:
-    """Moments of several runs (R, K, n_features), each with its entropy in a column more."""
+    """Moments of several runs (R, K, n_features + 1); the last column holds the entropy."""
     return np.stack(
         [
             np.column_stack([one.moments, np.append(one.entropy, np.zeros(len(one.moments) - 1))])

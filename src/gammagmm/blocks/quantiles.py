@@ -1,7 +1,7 @@
-"""Blocks of rows -> exact quantiles and ranks of values in them, by counting, a pass a digit.
+"""Blocks of rows -> exact quantiles and ranks of their values, by counting.
 
-A float's bits, read as a whole number with the sign turned, sort as the floats do: the value at a
-rank is found digit by digit, each by counting in which of 4,096 cells the rows lie.
+A float's bits, read as a whole number with the sign bit flipped, sort as the floats do. The value
+at a rank is found digit by digit: each pass counts how many rows lie in each of 4,096 cells.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 Values = Callable[[Array], Array]
 """Values (n, C) of a block's rows (n, M)."""
-# Bits that stand below each digit, and the digit's own number of bits: 64 in all.
+# Number of bits below each digit, and number of bits of the digit: 64 in all.
 DIGITS = ((52, 12), (40, 12), (28, 12), (16, 12), (4, 12), (0, 4))
 SIGN = np.uint64(1 << 63)
 MAX_EDGES = 20_000
@@ -33,8 +33,7 @@ SLICE_ROWS = 100_000
 def cut_offs(blocks: Blocks, values: Values, gamma: float) -> Array:
     """Value that a share `gamma` of the rows exceeds, for each of the C columns of `values`.
 
-    The same bits as ``np.percentile(values, 100 . (1 - gamma), axis=0)`` of all rows: the linear
-    mean of the two neighbouring values.
+    Equal to ``np.percentile(values, 100 . (1 - gamma), axis=0)`` of all rows, to the bit.
     """
     place = (blocks.n_rows - 1) * (100.0 * (1.0 - gamma) / 100.0)
     rank = int(min(max(np.floor(place), 0.0), blocks.n_rows - 1))
@@ -46,7 +45,7 @@ def cut_offs(blocks: Blocks, values: Values, gamma: float) -> Array:
 
 
 def _between(lower: Array, upper: Array, share: float) -> Array:
-    """NumPy's own linear mean of two values, to the bit."""
+    """NumPy's linear interpolation between two values, to the bit."""
     step = upper - lower
     return np.where(share >= 0.5, upper - step * (1.0 - share), lower + step * share)
 
@@ -85,7 +84,7 @@ def _digit_counts(
 
 
 def _slices(rows: Array) -> Iterator[Array]:
-    """The rows, a few at a time: what is computed of them takes several times their room."""
+    """Parts of the rows, since what is computed from them needs several times their memory."""
     for start in range(0, len(rows), SLICE_ROWS):
         yield rows[start : start + SLICE_ROWS]
 
@@ -100,7 +99,7 @@ def _count_digits(keys: Keys, prefix: Keys, shift: int, bits: int) -> NDArray[np
 
 @dataclass(frozen=True)
 class _Least:
-    """Smallest values (C,); those of blocks of rows add."""
+    """Smallest values (C,); adding two takes the smaller ones."""
 
     least: Array
 
@@ -117,7 +116,7 @@ def _smallest_above(values: Values, rows: Array, lower: Array) -> _Least:
 
 
 def _to_keys(values: Array) -> Keys:
-    """Whole numbers that sort as the floats do."""
+    """Whole numbers in the same order as the floats."""
     bits = (values + 0.0).view(np.uint64)  # -0.0 is 0.0
     return np.where(bits & SIGN, ~bits, bits | SIGN)
 
@@ -143,7 +142,10 @@ def rank_table(blocks: Blocks, values: Values, some: Array) -> RankTable:
 
 
 def _edge_counts(values: Values, rows: Array, edges: Array) -> NDArray[np.intp]:
-    """Rows (2, E + 1) below the first edge, then from each to the next: with its own, without."""
+    """Number of rows (2, E + 1) below the first edge, then from each edge to the next.
+
+    The first line counts the rows at the lower edge, the second leaves them out.
+    """
     scores = np.concatenate([values(part)[:, 0] for part in _slices(rows)])
     places = np.searchsorted(edges, scores, side="right")
     is_between = np.searchsorted(edges, scores, side="left") == places

@@ -66,7 +66,7 @@ def fit_sample(
 def score_all(X: Blocks, fitted: FittedDetectors, rows: NDArray[np.intp]) -> Scored:
     """Scores of all rows by detectors that were fitted on `rows`.
 
-    Those have the scores of the fit, the others are scored as new ones.
+    The rows that were fitted keep the scores of the fit; the others are scored as new rows.
     """
     places = np.searchsorted(rows, X.offsets)
     own = [
@@ -81,7 +81,7 @@ def score_all(X: Blocks, fitted: FittedDetectors, rows: NDArray[np.intp]) -> Sco
 def sample_rows(
     n_rows: int, max_fit_rows: int | None, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Numbers of the rows to fit detectors on: those that a fit in memory would take."""
+    """Numbers of the rows to fit detectors on; a fit in memory would draw the same rows."""
     if max_fit_rows is None or n_rows <= max_fit_rows:
         return np.arange(n_rows)
     # The first child that `fit_detectors` will spawn from `rng`, without spawning it.
@@ -90,11 +90,11 @@ def sample_rows(
 
 
 def _able_to_score(fitted: FittedDetectors, sample: Array) -> FittedDetectors:
-    """Those that score a new row; the reason of each other goes into its record."""
+    """The detectors that can score a new row; the records of the others say why they cannot."""
     failed: dict[str, str] = {}
     for name, detector in fitted.detectors.items():
         if scores_batches(detector):
-            failed[name] = "it scores rows by their batch, not by a fit"
+            failed[name] = "it scores rows by their batch, not by its fit"
             continue
         try:
             score_rows({name: detector}, sample[:2])
@@ -104,7 +104,7 @@ def _able_to_score(fitted: FittedDetectors, sample: Array) -> FittedDetectors:
 
 
 def _without(fitted: FittedDetectors, failed: Mapping[str, str]) -> FittedDetectors:
-    """The same without the detectors that `failed`, a reason each."""
+    """The same without the detectors that `failed`, by name with the reason."""
     info = [
         replace(record, status="failed", reason=failed[record.name])
         if record.name in failed
@@ -117,7 +117,7 @@ def _without(fitted: FittedDetectors, failed: Mapping[str, str]) -> FittedDetect
 
 
 def _score_block(X: Array, detectors: dict[str, Any], own: tuple[NDArray[np.intp], Array]) -> Array:
-    """Raw scores (n, M) of a block's rows; `own` are places and scores of those fitted on."""
+    """Raw scores (n, M) of a block; `own` holds places and scores of the rows fitted on."""
     places, scores_there = own
     scores = np.empty((len(X), len(detectors)))
     is_new = np.ones(len(X), dtype=bool)
@@ -127,13 +127,13 @@ def _score_block(X: Array, detectors: dict[str, Any], own: tuple[NDArray[np.intp
         try:
             if is_new.any():
                 scores[is_new, column] = score_rows(dict([named]), X[is_new])[:, 0]
-        except DetectorError:  # left out, once all blocks are scored
+        except DetectorError:  # the detector is left out when all blocks are scored
             scores[is_new, column] = np.nan
     return scores
 
 
 def given_blocks(X: Blocks, names: Sequence[str] | None) -> Scored:
-    """Scores that come from elsewhere, under `names` or score_1, score_2, ..."""
+    """Precomputed scores, under `names` or score_1, score_2, ..."""
     empty = given_scores(np.empty((0, X.n_columns)), names)
     info = [replace(record, n_rows=X.n_rows) for record in empty.info]
     kept = X.map(np.asarray)
@@ -143,7 +143,7 @@ def given_blocks(X: Blocks, names: Sequence[str] | None) -> Scored:
 def keep_usable_blocks(scored: Scored, rows: NDArray[np.intp]) -> tuple[Scored, Array]:
     """The detectors whose scores can be used, and the smallest score (M,) of each.
 
-    `rows` are random ones, to compare those fitted on with the others.
+    `rows` are random rows, by which the rows fitted on are compared with the others.
     """
     fitted = _without(scored.fitted, _unlike(scored, rows))
     names = list(scored.fitted.detectors)
@@ -160,7 +160,7 @@ def keep_usable_blocks(scored: Scored, rows: NDArray[np.intp]) -> tuple[Scored, 
 
 
 def _unlike(scored: Scored, rows: NDArray[np.intp]) -> dict[str, str]:
-    """Detectors whose scores tell the rows fitted on from the others, with the reason."""
+    """Detectors that score the rows they were fitted on differently, with the reason."""
     new_rows = rows[~np.isin(rows, scored.sample)]
     if not len(new_rows) or not len(scored.sample):
         return {}
@@ -168,7 +168,7 @@ def _unlike(scored: Scored, rows: NDArray[np.intp]) -> dict[str, str]:
     own, new = scored.fitted.scores, scored.scores.take(new_rows)
     for column, name in enumerate(scored.fitted.detectors):
         if not np.isfinite(new[:, column]).all():
-            continue  # judged by all rows
+            continue  # all rows decide about it
         try:
             check_alike(own[:, column], new[:, column], "raise max_fit_rows")
         except ValueError as error:
@@ -181,11 +181,11 @@ def _select(scores: Array, columns: NDArray[np.intp]) -> Array:
 
 
 def random_rows(n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Numbers of START_ROWS rows at random, or of all where they are fewer."""
+    """Numbers of START_ROWS random rows, or of all rows where there are fewer."""
     rows = start_rows(n_rows, rng)
     return np.arange(n_rows) if rows is None else np.sort(rows)
 
 
 def consensus_and_own(scores: Array, scaler: ScoreScaler) -> Array:
-    """Consensus score of each row, and its raw scores (n, M) again: what is cut at the estimate."""
+    """Consensus score of each row beside its raw scores: shape (n, 1 + M)."""
     return np.column_stack([scaler.consensus(scores), scores])

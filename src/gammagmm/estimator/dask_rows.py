@@ -1,4 +1,4 @@
-"""Rows in blocks on Dask -> their scores -> their score space: the steps of `rows` on a cluster."""
+"""Rows on Dask -> their scores -> their score space: the steps of `rows.py` on a cluster."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ Array = NDArray[np.float64]
 
 
 def open_dask_rows(X: Any, plan: Plan) -> DaskRows:
-    """The rows of a dask array or data frame, once all of them have been seen."""
+    """The rows of a dask array or data frame, checked."""
     if plan.backend != "numpy":
-        raise ValueError(f"backend={plan.backend!r} needs rows in memory, X is Dask's.")
+        raise ValueError(f"backend={plan.backend!r} needs rows in memory, but X is on Dask.")
     if plan.max_fit_rows is None and not plan.is_precomputed:
         raise ValueError(
-            "max_fit_rows=None would bring all rows of Dask's to one place: give a number, or "
-            f"'auto' for {AUTO_FIT_ROWS}."
+            "max_fit_rows=None would load all rows on Dask into memory: give a number, or 'auto' "
+            f"for {AUTO_FIT_ROWS}."
         )
     blocks = open_blocks(X)
     names = list(getattr(X, "columns", []))
@@ -125,7 +125,7 @@ class DaskScores:
 class DaskSpace:
     """Score space in blocks: lazy arrays, of scores that stay on the workers.
 
-    A copy (pickle, deepcopy) leaves the rows on the cluster: its `blocks` and lazy arrays are None.
+    A copy (pickle, deepcopy) has no rows: its `blocks` and lazy arrays are None.
     """
 
     fitted: FittedDetectors
@@ -186,7 +186,7 @@ class DaskSpace:
         return self._present("to_frame").frame(block_frame, *answers, fit.detector_names)
 
     def check_rows_present(self, question: str) -> None:
-        """Refuse a `question` about rows that a copy of the estimator left on the cluster."""
+        """Refuse a `question` about rows that a copy of the estimator does not have."""
         self._present(question)
 
     @property
@@ -202,13 +202,13 @@ class DaskSpace:
     def _present(self, question: str) -> Blocks:
         if self.blocks is None:
             raise NotImplementedError(
-                f"{question} needs the training rows, and a copy leaves them on the cluster: ask "
-                "the estimator that was fitted."
+                f"{question} needs the training rows, which a copy of the estimator does not have: "
+                "use the estimator that was fitted."
             )
         return self.blocks
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what lives on the cluster."""
+        """The state without the rows on the cluster."""
         on_cluster = dict.fromkeys(("scores", "values", "consensus", "blocks", "fitted"))
         return vars(self) | on_cluster
 
@@ -229,7 +229,7 @@ def _call(rows: Array, function: Callable[[Array], Array]) -> Array:
 
 
 def open_new_dask_rows(X: Any, columns: Columns) -> NewDaskRows:
-    """New rows, once they have been seen to have the `columns` of the fit."""
+    """New rows with the `columns` of the fit."""
     check_collection(X)
     n_columns, names = X.shape[1], list(getattr(X, "columns", []))
     fitted = [] if columns.names is None else list(columns.names)

@@ -1,4 +1,4 @@
-"""What a fit found, as one frozen value; and, where its time was over, what it had done."""
+"""The result of a fit as one frozen value, and the partial result of a fit that timed out."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Space(Protocol):
 class Fit:
     """Everything that a fit found.
 
-    Scores, labels and probabilities are arrays; of rows on Dask, lazy dask arrays.
+    Scores and labels are arrays, or lazy dask arrays for rows on Dask.
 
     Attributes
     ----------
@@ -142,9 +142,9 @@ class Fit:
     columns : Columns
         The columns of the training rows.
     detectors : dict
-        Fitted detectors by name; None each for precomputed scores.
+        Fitted detectors by name; None for each column of precomputed scores.
     detector_info : list of DetectorInfo
-        Seconds, rows, status and reason of every detector, those left out included.
+        Seconds, rows, status and reason of every detector, including those left out.
     space : Space
         The training rows with their scores.
     runs : tuple of Run
@@ -156,7 +156,7 @@ class Fit:
     cut : Cut
         Labels and thresholds at the posterior mean.
     notes : tuple of Note
-        Everything that was changed, left out or approximated on the way.
+        Everything that was changed, left out or approximated.
 
     Examples
     --------
@@ -253,15 +253,15 @@ class Fit:
         return Probabilities(self.consensus, self.space.ranks, self.posterior)
 
     def check_in_memory(self, question: str) -> None:
-        """Refuse a `question` that needs the training rows in memory where they are not."""
+        """Refuse a `question` that needs the training rows in memory if they are on Dask."""
         if not self.space.is_in_memory:
             raise NotImplementedError(
-                f"{question} needs the training rows in memory, and they are in blocks on Dask: "
-                "fit on a sample of them for that."
+                f"{question} needs the training rows in memory, and they are on Dask: fit on a "
+                "sample of them instead."
             )
 
     def suggest(self, n: int, strategy: Strategy, rng: np.random.Generator) -> NDArray[np.int_]:
-        """Places of `n` training rows to look at, in an order that can be stopped at any point."""
+        """Positions of `n` training rows to label, in an order that can be stopped at any point."""
         self.check_in_memory("suggest")
         return suggest_rows(self._belief(), self._unknown_rows(n, strategy), n, strategy, rng)
 
@@ -304,7 +304,7 @@ class Fit:
         self.space.write(self, folder, overwrite, progress)
 
     def _unknown_rows(self, n: Any, strategy: Any) -> NDArray[np.int_]:
-        """Places of the rows that are not known yet, highest score first, at least `n` of them."""
+        """Positions of the rows that are not known yet, highest score first, at least `n`."""
         check_count("n", n, 1)
         if strategy not in get_args(Strategy):
             raise ValueError(f"strategy must be 'random' or 'adaptive', got {strategy!r}.")
@@ -315,7 +315,7 @@ class Fit:
         return rows
 
     def _belief(self, known: KnownRows | None = None) -> Belief:
-        """What is thought of the ranking after the labels of the known rows."""
+        """The distribution of curves over the ranking, given the labels of the known rows."""
         cells = rank_cells(self.decision_scores)
         belief = prior_belief(cells, GammaPrior(self.fitted_posterior, self.plan.trust))
         return belief.given(count_labels(cells, self.known_rows if known is None else known))
@@ -362,10 +362,10 @@ def _label_notes(known: KnownRows, fitted: GammaPosterior, trust: float) -> list
     if fitted.is_degenerate:
         message += "; the fit has no solution and does not enter it"
     else:
-        message += f", and to {trust:.0%} on the fit's own as what was thought before"
+        message += f"; the fit's own posterior has the weight {trust:.0%} in its prior"
     notes = [Note("labels", "posterior", message)]
     if n_chosen := int((~known.at_random).sum()):
-        message = f"{n_chosen} were not chosen at random: they count for themselves alone"
+        message = f"{n_chosen} were not chosen at random: they count only as themselves"
         notes.append(Note("labels", "known rows", message))
     return notes
 
@@ -404,23 +404,23 @@ class Probabilities:
 
 @dataclass(frozen=True)
 class PartialFit:
-    """The steps of a fit that were done when its time was over.
+    """The steps of a fit that were finished when it timed out.
 
     Attributes
     ----------
     detector_names : list of str
-        The detectors that were done: names of the columns of `scores`.
+        Names of the detectors that were finished: the columns of `scores`.
     detectors : dict
-        They themselves, fitted, by name; None each for precomputed scores.
+        These detectors, fitted, by name; None for each column of precomputed scores.
     detector_info : list of DetectorInfo
-        Seconds, rows, status and reason of every detector, the others included.
+        Seconds, rows, status and reason of every detector, including the others.
     scores : ndarray of shape (n_rows, n_detectors)
-        Their raw scores of the training rows. Of rows on Dask, a lazy dask array; an array with no
+        Raw scores of the training rows; a lazy dask array for rows on Dask, or an array without
         rows while only a sample of them has scores.
     runs : tuple of Run
-        The variational runs that were done.
+        The variational runs that were finished.
     posterior : GammaPosterior or None
-        Posterior from those of them that are solved; None where none is.
+        Posterior from the finished runs that have a solution; None where there is no such run.
     """
 
     detector_names: list[str]
@@ -456,7 +456,7 @@ def check_time(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...] = ()) 
 
 
 def check_runs(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...]) -> None:
-    """The same after the last run: a fit that is done, if late, is done."""
+    """The same after the last run: a fit that is finished, if late, is not an error."""
     n_restarts = sum(run.n_restarts for run in runs)
     is_unsolved = any(run.status == "unsolved" for run in runs)
     if len(runs) < plan.n_runs or (is_unsolved and n_restarts < plan.max_restarts):

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int_]
 
 ON_CLUSTER = ("scores_", "score_space_", "decision_scores_", "labels_")
-"""Attributes that live on the cluster after a fit on Dask, and that a copy does not have."""
+"""Attributes that stay on the cluster after a fit on Dask; a copy does not have them."""
 
 
 class GammaGMM(BaseEstimator):
@@ -40,50 +40,56 @@ class GammaGMM(BaseEstimator):
     ----------
     detectors : str, list or dict, default="classic"
         A preset ("classic", "paper" or "fast"), a list of names, PyOD or scikit-learn detectors, a
-        dict from name to detector, or "precomputed": `X` is then the raw score matrix itself, one
-        column a detector, higher for more anomalous. "paper" needs the extra ``deep``.
+        dict from name to detector, or "precomputed": `X` is then the raw score matrix, with one
+        column for each detector and higher scores for more anomalous rows. "paper" needs the extra
+        ``deep``.
     p0 : float, default=0.01
-        How likely it is that there are no anomalies.
+        Prior probability that there are no anomalies.
     p_high : float, default=0.01
-        How likely it is that the share of anomalies is at least `high_gamma`.
-    high_gamma, max_gamma : float, default=0.15 and 0.25
-        What counts as a large share, and the bound on the expected weight of the components that
-        may be anomalous; 0 < high_gamma < max_gamma <= 0.5.
+        Prior probability that the share of anomalies is at least `high_gamma`.
+    high_gamma : float, default=0.15
+        The share of anomalies that counts as high; 0 < high_gamma < max_gamma.
+    max_gamma : float, default=0.25
+        Bound on the expected total weight of the components that may be anomalous; at most 0.5.
     n_components : int, default=100
-        Truncation of the mixture; one less than the rows where the rows are fewer.
+        Number of components at which the mixture is truncated. With fewer rows it is the number of
+        rows less one.
     n_runs : int, default=10
-        Variational runs, from different starts, whose posteriors are averaged.
+        Number of variational runs from different starts, whose posteriors are averaged.
     n_draws : int, default=1000
-        Draws of each component's mean and covariance.
+        Number of draws of each component's mean and covariance.
     max_restarts : int, default=100
-        New starts, in all, for runs that cannot meet `p_high`.
+        Total number of new starts for runs that cannot meet `p_high`.
     mixture_prior : MixturePrior, default=None
-        Prior of the mixture; None is ``MixturePrior()``.
-    max_iter, tol : int and float, default=1500 and 1e-3
-        A run stops when its bound changes by less than `tol`, or after `max_iter` iterations.
+        Prior of the mixture; None means ``MixturePrior()``.
+    max_iter : int, default=1500
+        A run stops after this number of iterations.
+    tol : float, default=1e-3
+        A run stops when its bound changes by less than this.
     max_fit_rows : "auto", int or None, default="auto"
-        Most rows that a detector of superlinear cost (neighbours, kernels) is fitted on: a random
-        subset, the other rows then being scored as new ones. "auto" is 20,000, None any number.
+        Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
+        a random sample and scores the other rows as new ones. "auto" means 20,000, None any number.
     detector_timeout : float, default=None
-        Seconds after which a detector is given up and left out; each then has its own process.
+        Seconds after which a detector is skipped; each detector then has its own process.
     timeout : float, default=None
-        Seconds for the whole fit. One that is not done by then ends with a `FitTimeoutError`, whose
-        ``so_far`` has what was. Detectors then run in processes of their own, which are ended; a
-        mixture's k-means and a pass on Dask are not interrupted.
-    backend, device : str, default="numpy" and None
-        Who fits the mixtures: "numpy" the processor's cores, "torch" PyTorch on `device` (None is
-        CUDA where there is one).
-    random_state : int, Generator, RandomState or None
-        The one source of randomness; the same seed gives the same answer for any `n_jobs`.
+        Seconds for the whole fit. A fit that takes longer raises a `FitTimeoutError`, whose
+        ``so_far`` holds the partial results. Detectors then run in their own processes, which are
+        killed; a k-means and a pass over rows on Dask are not interrupted.
+    backend : {"numpy", "torch"}, default="numpy"
+        What fits the mixtures: NumPy on the processor's cores, or PyTorch on `device`.
+    device : str or torch.device, default=None
+        Device of the backend "torch"; None means CUDA where it is available.
+    random_state : int, Generator, RandomState or None, default=None
+        The only source of randomness. The same seed gives the same answer for any `n_jobs`.
     trust : float, default=0.1
-        How far the fitted posterior is believed once labels are given: it makes up this share of
-        what `update` starts from, and a broad Beta the rest.
+        Weight of the fitted posterior in the prior that `update` starts from; the rest is a broad
+        Beta distribution.
     n_jobs : int, default=None
-        Detectors and runs at work at the same time, as everywhere in joblib.
+        Number of detectors and runs that work at the same time, as in joblib.
     progress : callable, default=None
-        Called with a detector's name, "started" or its status, and its seconds; then with each run
-        ("run 1", ...), its status and the seconds since the first began, and "started" once more
-        where it is started anew.
+        Called as ``progress(subject, state, seconds)``: with each detector's name, "started" and
+        later its status; then with each run ("run 1", ...) and its status. A run that is restarted
+        is reported as "started" again.
     verbose : int, default=0
         1 shows progress bars on standard error.
 
@@ -92,33 +98,33 @@ class GammaGMM(BaseEstimator):
     fit_ : Fit
         Everything that was found, as one frozen value; the attributes below are parts of it.
     posterior_, fitted_posterior_ : GammaPosterior
-        Posterior of the contamination factor, after the labels that `update` was given and before.
+        Posterior of the contamination factor, with the labels that `update` was given and without.
     contamination_ : Contamination
-        Its mean, a float for PyOD's and scikit-learn's ``contamination``.
+        Mean of the posterior, a float for PyOD's and scikit-learn's ``contamination``.
     scores_, score_space_ : ndarray of shape (n_rows, n_detectors)
         Raw scores of the training rows, and the same after logarithm and standardisation.
     decision_scores_, labels_ : ndarray of shape (n_rows,)
-        Mean of the score space over detectors; 1 where it lies above `threshold_`, else 0, and the
-        label of a known row.
+        Mean of the score space over detectors; label 1 where it lies above `threshold_`, else 0. A
+        known row has its own label.
     known_rows_ : KnownRows
         The rows, with their labels, that `update` was given.
     threshold_ : float
-        The score that a share `contamination_` of the training rows exceeds; of those that are not
-        known, what `contamination_` leaves for them.
+        The score that a share `contamination_` of the training rows exceeds. With known rows, it
+        is the threshold of the other rows at the share that is left for them.
     thresholds_ : dict
-        Each detector's own raw-scale threshold at the estimate, by name.
+        Each detector's raw-scale threshold at the estimate, by name.
     detectors_ : dict
         Fitted detectors by name; empty for precomputed scores.
     detector_names_ : list of str
         Names of the columns of `scores_`.
     detector_info_ : list of DetectorInfo
-        Seconds, rows, status and reason of every detector, those left out included.
+        Seconds, rows, status and reason of every detector, including those left out.
     index_ : pandas.Index or None
         Index of the DataFrame it was fitted on.
     runs_ : tuple of Run
         The variational runs.
     notes_ : list of Note
-        Everything that was changed, left out or approximated on the way.
+        Everything that was changed, left out or approximated.
 
     Examples
     --------
@@ -181,8 +187,8 @@ class GammaGMM(BaseEstimator):
         """Score the rows of `X` (n_rows, n_features), fit the mixtures, derive the posterior.
 
         With ``detectors="precomputed"`` the columns of `X` are the raw scores; `y` is ignored. `X`
-        may be a dask array or data frame: every detector is then fitted on a sample of
-        `max_fit_rows` rows, and the rows and their scores stay where Dask has them.
+        may be a dask array or data frame: every detector then trains on a sample of `max_fit_rows`
+        rows, and the rows and their scores stay on the workers.
 
         A fit that fails leaves the estimator as it was.
         """
@@ -195,7 +201,7 @@ class GammaGMM(BaseEstimator):
         return self._keep(complete_fit(plan, rows.columns, scores.fitted, space, runs, notes))
 
     def _keep(self, fit: Fit) -> GammaGMM:
-        """Set the fitted attributes, all of them: nothing else does."""
+        """Set all fitted attributes; no other method sets one."""
         self.fit_ = fit
         self.n_features_in_ = fit.columns.n_features
         if fit.columns.names is not None:
@@ -226,10 +232,10 @@ class GammaGMM(BaseEstimator):
         return self.fit(X).labels_
 
     def decision_function(self, X: ArrayLike) -> Any:
-        """Consensus score of each row: the mean over detectors of its place in score space.
+        """Consensus score of each row: the mean over detectors of its scores in score space.
 
-        The training rows' minimum, mean and deviation are used; lower scores are clipped to that
-        minimum. Of a dask collection, a lazy dask array.
+        Scores are standardised with the training rows' minimum, mean and deviation, and scores
+        below that minimum are clipped to it. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
         return open_new_rows(X, self).map(self.fit_.consensus)
@@ -237,9 +243,9 @@ class GammaGMM(BaseEstimator):
     def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Labels:
         """Labels of the rows of `X`: 1 anomaly, 0 normal.
 
-        Without `costs` the rows above `threshold_`, the cut at the posterior mean. With `costs` =
-        (false_alarm, miss) the rows whose probability exceeds false_alarm / (false_alarm + miss);
-        equal costs cut at the posterior median.
+        Without `costs`, rows above `threshold_` are anomalies: the cut at the posterior mean. With
+        `costs` = (false_alarm, miss), rows whose probability exceeds false_alarm / (false_alarm +
+        miss) are; equal costs cut at the posterior median.
         """
         if costs is None:
             return is_anomaly(self.decision_function(X), self.threshold_)
@@ -250,7 +256,7 @@ class GammaGMM(BaseEstimator):
 
         The second column is P(gamma > share of training rows scored at least as high): the
         posterior probability that the row lies inside the anomalous share *if the consensus
-        ranking is right*. Of a dask collection, a lazy dask array.
+        ranking is right*. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
         return open_new_rows(X, self).map(self.fit_.probabilities, n_columns=2)
@@ -265,13 +271,14 @@ class GammaGMM(BaseEstimator):
     def suggest(
         self, n: int = 30, strategy: Strategy = "random", random_state: Any = None
     ) -> NDArray[np.int_]:
-        """Places of `n` training rows to look at, in an order that can be stopped at any point.
+        """Positions of `n` training rows to label, in an order that can be stopped at any point.
 
-        "random" spreads them evenly over the ranks from a random start: safe whatever the
-        detectors are worth. "adaptive" takes every third row so, and between them those whose
-        labels are expected to lower the variance of gamma most; it relies on the labels so far, and
-        falls back to "random" once they say that the ranking tells nothing. It is better where the
-        ranking is nearly perfect, and not on average. Rows that `update` was given are left out.
+        "random" spreads the rows evenly over the ranking from a random start, which is safe however
+        good the detectors are. "adaptive" chooses every third row in this way, and between them the
+        rows whose labels are expected to reduce the variance of gamma most. It uses the labels so
+        far, and falls back to "random" when they show that the ranking is not informative. It is
+        better where the ranking is nearly perfect, but not on average. Rows that `update` was given
+        are left out.
         """
         check_is_fitted(self)
         return self.fit_.suggest(n, strategy, as_generator(random_state))
@@ -281,11 +288,11 @@ class GammaGMM(BaseEstimator):
     ) -> GammaPosterior:
         """The posterior of gamma once the `labels` (1 anomaly, 0 normal) of `rows` are known.
 
-        `rows` are places of training rows, from 0 on. Labels add up: a second call with more
-        labels gives what one call with all would. `posterior_`, `contamination_`, the thresholds
-        and `labels_` follow; known rows keep their label. Rows that were not chosen blindly (known
-        incidents, say) are given with ``at_random=False``: they count for themselves and say
-        nothing of others, since taken for a sample they would bias it.
+        `rows` are positions of training rows, from 0. Labels accumulate: two calls give the same
+        result as one call with all labels. `posterior_`, `contamination_`, the thresholds and
+        `labels_` change; known rows keep their label. Pass ``at_random=False`` for rows that were
+        not chosen blindly, such as known incidents: they count as themselves and do not say
+        anything about other rows, because treating them as a sample would bias the estimate.
         """
         check_is_fitted(self)
         return self._keep(self.fit_.update(rows, labels, at_random=at_random)).posterior_
@@ -300,9 +307,9 @@ class GammaGMM(BaseEstimator):
     ) -> float:
         """How wide the interval of probability `mass` is expected to be after `n` more labels.
 
-        The mean over labels drawn from what is believed now. Once there are labels, compare it
-        with the width of ``posterior_.interval(mass)`` to decide whether to go on; before the
-        first, that is the fit's own interval, on which `update` hardly relies.
+        This is a mean over simulated labels. Once there are labels, compare it with the width of
+        ``posterior_.interval(mass)`` to decide whether to continue. Before the first label, that
+        is the interval of the fit, which has little weight in `update`.
         """
         check_is_fitted(self)
         return self.fit_.expected_width(n, mass, strategy, as_generator(random_state))
@@ -321,10 +328,10 @@ class GammaGMM(BaseEstimator):
         return plot_steps(self.fit_, axes)
 
     def report(self, path: Any, X: ArrayLike | None = None, *, overwrite: bool = False) -> None:
-        """Write a report to `path`: one HTML file that needs no other, for a reader without Python.
+        """Write a report to `path`: a single HTML file for readers without Python.
 
-        With `X`, the training rows, it says in which columns the most anomalous rows stand out. An
-        existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
+        With `X`, the training rows, it shows in which columns the most anomalous rows stand out. An
+        existing file raises a FileExistsError unless `overwrite` is true.
         """
         from gammagmm.report.page import write_report
 
@@ -336,10 +343,10 @@ class GammaGMM(BaseEstimator):
         write_report(self.fit_, path, rows, overwrite=overwrite)
 
     def to_frame(self) -> Any:
-        """The training rows as a pandas DataFrame, with the index they came with.
+        """The training rows as a pandas DataFrame, with their original index.
 
-        Columns: score (the consensus), probability, label, and score_NAME for each detector. After
-        a fit on Dask, a lazy dask DataFrame.
+        Columns: score (the consensus), probability, label, and score_NAME for each detector. A fit
+        on Dask gives a lazy dask DataFrame.
         """
         check_is_fitted(self)
         return self.fit_.space.frame(self.fit_)
@@ -347,15 +354,15 @@ class GammaGMM(BaseEstimator):
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
         """Write the rows of `to_frame` to a folder of Parquet files, whole or not at all.
 
-        After a fit on Dask; `progress` is called for each block. An existing folder is replaced
-        only with `overwrite`, and is a FileExistsError otherwise.
+        Only after a fit on Dask; `progress` is called for each block. An existing folder raises a
+        FileExistsError unless `overwrite` is true.
         """
         check_is_fitted(self)
         with tell(self.progress, self.verbose, "blocks", self.fit_.space.n_blocks) as progress:
             self.fit_.to_parquet(folder, overwrite, progress)
 
     def row_counts(self) -> tuple[int, int]:
-        """How many training rows there are, and how many of them have the label 1."""
+        """Number of training rows, and number of those with the label 1."""
         check_is_fitted(self)
         return self.fit_.n_rows, self.fit_.n_flagged
 
@@ -369,7 +376,7 @@ class GammaGMM(BaseEstimator):
         return summarise(self.fit_)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what lives on a cluster: the copy takes new rows, and has none itself."""
+        """The state without the rows on a cluster: a copy can score new rows only."""
         state: dict[str, Any] = super().__getstate__()
         if "fit_" not in state or state["fit_"].space.is_in_memory:
             return state

@@ -1,7 +1,7 @@
-"""Rows in memory -> their scores -> their score space, and the protocol that Dask's follow too.
+"""Rows in memory -> their scores -> their score space, and the protocol for rows anywhere.
 
-Each step of a fit is an object whose one method gives the next: `Rows`, `Scores`, `Space`. Where
-the rows live is decided once, by `open_rows`.
+Each step of a fit is an object with a method that gives the next one: `Rows`, `Scores`, `Space`.
+Only `open_rows` and `open_new_rows` know whether rows are in memory or on Dask.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
     """The rows of `X`, checked, wherever they are."""
     if is_blocks(X):
         return open_dask_rows(X, plan)
-    # scikit-learn notes the columns on the estimator that it is given: on a copy, since a fit that
-    # fails must leave the estimator as it was.
+    # scikit-learn sets the columns on the estimator that it is given. It is given a copy, because a
+    # fit that fails must leave the estimator as it was.
     probe = copy(estimator)
     values = validate_rows(probe, X, reset=True)
     columns = Columns(values.shape[1], getattr(probe, "feature_names_in_", None))
@@ -200,7 +200,7 @@ class MemorySpace:
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`.
 
-        A row that is known keeps its label; the others are cut at the share that is left for them.
+        A known row keeps its label; the other rows are cut at the share that is left for them.
         """
         rows, share = self._rows_to_cut(gamma, known)
         threshold = float(cut_off(self.consensus[rows], share))
@@ -211,7 +211,7 @@ class MemorySpace:
         return Cut(threshold, thresholds, labels, int(labels.sum()))
 
     def _rows_to_cut(self, gamma: float, known: KnownRows) -> tuple[Any, float]:
-        """The rows that are not known, or all where none is left, and their share of anomalies."""
+        """The rows that are not known, or all if every row is, and their share of anomalies."""
         if len(known) in (0, self.n_rows):
             return slice(None), gamma
         unknown = np.delete(np.arange(self.n_rows), known.rows)

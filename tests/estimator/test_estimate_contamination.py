@@ -8,7 +8,7 @@ from sklearn.ensemble import IsolationForest
 from gammagmm import Contamination, GammaGMM
 from gammagmm.datasets import load_demo
 from gammagmm.errors import NoContaminationError, NoSolutionWarning
-from gammagmm.estimator.neighbours import estimate_contamination
+from gammagmm.estimator.estimate_contamination import estimate_contamination
 
 OPTIONS = {"detectors": ["KNN", "LOF"], "n_runs": 2, "n_draws": 100, "random_state": 0}
 # One hump: the most anomalous component is too large to meet p_high.

@@ -1,4 +1,4 @@
-"""The objects that PyOD, PyThresh and scikit-learn users call."""
+"""One detector's scores -> threshold and labels: the object that PyOD and PyThresh take."""
 
 from __future__ import annotations
 
@@ -10,63 +10,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import check_rows, warn_user
-from gammagmm.errors import NoContaminationError, NoSolutionWarning
+from gammagmm.errors import NoSolutionWarning
 from gammagmm.estimator.gamma_gmm import GammaGMM
 from gammagmm.posterior.contamination import Contamination
 from gammagmm.posterior.decisions import cut_off, is_anomaly
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
-__all__ = ["GammaThreshold", "estimate_contamination"]
-
-
-def estimate_contamination(
-    X: ArrayLike, *, at_least_one: bool = False, **parameters: Any
-) -> Contamination:
-    """The share of anomalies among the rows of `X`, for PyOD's and scikit-learn's contamination.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_features)
-        Rows without labels.
-    at_least_one : bool, default=False
-        Whether an estimate of 0 becomes 1 / n_rows, which lets the one row with the highest score
-        through, instead of a `NoContaminationError`.
-    **parameters
-        Those of `GammaGMM`.
-
-    Returns
-    -------
-    Contamination
-        A float, the posterior mean, with the posterior as its attribute.
-
-    Raises
-    ------
-    NoContaminationError
-        The estimate is 0: no variational run could meet `p_high`.
-
-    Examples
-    --------
-    >>> from gammagmm.datasets import load_demo
-    >>> from pyod.models.knn import KNN
-    >>> X = load_demo().X
-    >>> gamma = estimate_contamination(X, detectors=["KNN", "LOF"], n_runs=2, random_state=0)
-    >>> int(KNN(contamination=gamma).fit(X).labels_.sum()), gamma.posterior
-    (32, GammaPosterior(mean=0.086, 90% interval 0.054 to 0.122))
-    """
-    estimator = GammaGMM(**parameters).fit(X)
-    gamma, n_rows = estimator.contamination_, len(estimator.labels_)
-    if gamma > 0.0:
-        return gamma
-    if at_least_one:
-        return Contamination(gamma.posterior, 1.0 / n_rows)
-    *_, reason = (note.message for note in estimator.notes_ if note.step == "link")
-    raise NoContaminationError(
-        "The estimate is 0, which PyOD and scikit-learn refuse as a contamination",
-        f"{reason} Use other detectors, or pass at_least_one=True for 1 / n_rows = "
-        f"{1.0 / n_rows:.3g}.",
-        estimator,
-    )
-
+__all__ = ["GammaThreshold"]
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int_]
@@ -75,20 +25,20 @@ Labels = NDArray[np.int_]
 class GammaThreshold(BaseEstimator):
     """Threshold of one detector's scores at the contamination factor that gammaGMM estimates.
 
-    Goes where PyOD takes a thresholder, ``KNN(contamination=GammaThreshold())``, and has
-    PyThresh's ``eval``. PyOD's IForest and LOF take numbers only: give them
-    `estimate_contamination`'s, or a fitted estimator's ``contamination_``.
+    PyOD takes it as a thresholder, ``KNN(contamination=GammaThreshold())``, and it has PyThresh's
+    ``eval``. PyOD's IForest and LOF take only numbers: pass them the result of
+    `estimate_contamination`, or a fitted estimator's ``contamination_``.
 
-    Give each detector an object of its own. PyOD hands over scores without saying whose they are,
-    and the object holds the threshold of the scores it was fitted to last.
+    Each detector needs its own object. PyOD passes scores without naming the detector, and the
+    object holds the threshold of the scores it was fitted to last.
 
     Parameters
     ----------
     source : None, GammaGMM or GammaPosterior, default=None
         Where the contamination factor comes from: the scores themselves, a fitted estimator, or a
-        posterior. The scores of one detector often leave no solution, which a `NoSolutionWarning`
-        says and which makes no row an anomaly: an estimator fitted with several detectors is the
-        better source. A clone shares it.
+        posterior. The scores of one detector often have no solution: then a `NoSolutionWarning` is
+        raised and no row is an anomaly. An estimator fitted with several detectors is the better
+        source. A clone shares the source.
     p0, p_high, high_gamma, max_gamma, n_runs, max_restarts, n_jobs, random_state
         As in `GammaGMM`, for ``source=None``.
 
@@ -164,7 +114,7 @@ class GammaThreshold(BaseEstimator):
         return is_anomaly(column, self.thresh_)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; those of the source, which is only read, are not among them."""
+        """Parameters by name, without those of the source, which is only read."""
         return super().get_params(deep=False)
 
     def set_params(self, **params: Any) -> GammaThreshold:
@@ -175,7 +125,7 @@ class GammaThreshold(BaseEstimator):
         return self
 
     def __sklearn_clone__(self) -> GammaThreshold:
-        """A copy that is not fitted; the source, which is only read, stays fitted and shared."""
+        """An unfitted copy that shares the fitted source."""
         own = self.get_params(deep=False)
         source = own.pop("source")
         return type(self)(source, **{name: clone(own[name], safe=False) for name in own})
@@ -220,5 +170,5 @@ def _as_column(scores: ArrayLike) -> Array:
 
 
 def _off_zero(threshold: float) -> float:
-    """The threshold, or the next float above 0: no score but that float itself lies between."""
+    """The threshold, or the next float above 0 where it is 0."""
     return float(np.nextafter(0.0, 1.0)) if threshold == 0.0 else threshold

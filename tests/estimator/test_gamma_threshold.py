@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from gammagmm import Contamination, GammaGMM, GammaPosterior
 from gammagmm.datasets import load_demo
 from gammagmm.errors import NoSolutionWarning
-from gammagmm.estimator.neighbours import GammaThreshold
+from gammagmm.estimator.gamma_threshold import GammaThreshold
 from gammagmm.posterior.betas import BetaMixture
 from tests.support.pyod_zoo import DEEP, TABULAR, make_detector, one_by_one, rows_for
 

@@ -1,0 +1,62 @@
+"""Rows -> contamination factor in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from gammagmm.errors import NoContaminationError
+from gammagmm.estimator.gamma_gmm import GammaGMM
+from gammagmm.posterior.contamination import Contamination
+
+__all__ = ["estimate_contamination"]
+
+
+def estimate_contamination(
+    X: ArrayLike, *, at_least_one: bool = False, **parameters: Any
+) -> Contamination:
+    """The share of anomalies among the rows of `X`, for PyOD's and scikit-learn's contamination.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_features)
+        Rows without labels.
+    at_least_one : bool, default=False
+        Whether an estimate of 0 becomes 1 / n_rows, which flags the row with the highest score,
+        instead of raising a `NoContaminationError`.
+    **parameters
+        Parameters of `GammaGMM`.
+
+    Returns
+    -------
+    Contamination
+        A float, the posterior mean, with the posterior as its attribute.
+
+    Raises
+    ------
+    NoContaminationError
+        The estimate is 0: no variational run could meet `p_high`.
+
+    Examples
+    --------
+    >>> from gammagmm.datasets import load_demo
+    >>> from pyod.models.knn import KNN
+    >>> X = load_demo().X
+    >>> gamma = estimate_contamination(X, detectors=["KNN", "LOF"], n_runs=2, random_state=0)
+    >>> int(KNN(contamination=gamma).fit(X).labels_.sum()), gamma.posterior
+    (32, GammaPosterior(mean=0.086, 90% interval 0.054 to 0.122))
+    """
+    estimator = GammaGMM(**parameters).fit(X)
+    gamma, n_rows = estimator.contamination_, len(estimator.labels_)
+    if gamma > 0.0:
+        return gamma
+    if at_least_one:
+        return Contamination(gamma.posterior, 1.0 / n_rows)
+    *_, reason = (note.message for note in estimator.notes_ if note.step == "link")
+    raise NoContaminationError(
+        "The estimate is 0, which PyOD and scikit-learn refuse as a contamination",
+        f"{reason} Use other detectors, or pass at_least_one=True for 1 / n_rows = "
+        f"{1.0 / n_rows:.3g}.",
+        estimator,
+    )
