@@ -1,0 +1,90 @@
+"""`Fit`: one frozen value that holds what the estimator shows, and gives a new one for labels."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from gammagmm import Fit, GammaGMM
+from gammagmm.datasets import make_contaminated
+from gammagmm.estimator.summary import summarise
+from gammagmm.posterior.storage import posterior_to_text
+
+SETTINGS = {"n_components": 15, "n_runs": 2, "n_draws": 100, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_contaminated(200, 4, 0.05, "clustered", random_state=1).X
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return GammaGMM(["KNN", "LOF", "IForest"], **SETTINGS).fit(data)
+
+
+def test_the_attributes_of_the_estimator_are_parts_of_it(fitted):
+    fit = fitted.fit_
+    assert isinstance(fit, Fit)
+    same = (
+        *("scores", "score_space", "decision_scores", "labels", "posterior", "fitted_posterior"),
+        *("known_rows", "runs", "detectors", "detector_info", "thresholds"),
+    )
+    for name in same:
+        assert getattr(fitted, f"{name}_") is getattr(fit, name)
+    assert fitted.threshold_ == fit.threshold
+    assert fitted.notes_ == list(fit.notes)
+    assert fitted.detector_names_ == fit.detector_names == ["KNN", "LOF", "IForest"]
+    assert fitted.row_counts() == (fit.n_rows, fit.n_flagged) == (200, fitted.labels_.sum())
+    assert fit.plan.parameters["n_runs"] == 2
+
+
+def test_a_probability_is_that_of_gamma_above_the_share_of_rows_that_score_as_high(fitted):
+    scores = fitted.decision_scores_
+    for row in (0, 17, int(np.argmax(scores))):
+        share = (scores >= scores[row]).mean()
+        assert fitted.fit_.probability[row] == fitted.posterior_.sf(share)
+
+
+def test_it_is_frozen(fitted):
+    with pytest.raises(FrozenInstanceError):
+        fitted.fit_.posterior = None
+
+
+def test_labels_give_a_new_one_and_leave_the_old(fitted):
+    fit = fitted.fit_
+    before = posterior_to_text(fit.posterior)
+    rows = fit.suggest(12, "random", np.random.default_rng(0))
+    updated = fit.update(rows, np.arange(12) % 2)
+    assert posterior_to_text(fit.posterior) == before
+    assert (len(fit.known_rows), len(updated.known_rows)) == (0, 12)
+    assert updated.fitted_posterior is fit.posterior
+    assert updated.posterior.mean > fit.posterior.mean
+    np.testing.assert_array_equal(updated.labels[rows], np.arange(12) % 2)
+    np.testing.assert_array_equal(updated.probability[rows], np.arange(12) % 2)
+    assert {note.step for note in updated.notes} - {note.step for note in fit.notes} == {"labels"}
+    # The estimator's own update gives the same.
+    own = pickle.loads(pickle.dumps(fitted))
+    assert posterior_to_text(own.update(rows, np.arange(12) % 2)) == posterior_to_text(
+        updated.posterior
+    )
+
+
+def test_it_travels_and_keeps_no_callback(data):
+    heard = []
+    fitted = GammaGMM(["KNN", "LOF"], **SETTINGS, progress=lambda *told: heard.append(told)).fit(
+        data
+    )
+    assert heard
+    copy = pickle.loads(pickle.dumps(fitted.fit_))
+    np.testing.assert_array_equal(copy.labels, fitted.labels_)
+    np.testing.assert_array_equal(copy.probability, fitted.fit_.probability)
+    assert summarise(copy).n_rows == 200
+
+
+def test_its_parameters_are_those_of_the_fit(data):
+    fitted = GammaGMM(["KNN", "LOF"], **SETTINGS).fit(data).set_params(n_runs=7)
+    assert fitted.summary().parameters["n_runs"] == 2
