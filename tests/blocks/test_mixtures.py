@@ -1,4 +1,4 @@
-"""A fit by passes over blocks against the fit in memory, without a cluster (see tests/estimator/test_dask_rows.py)."""
+"""A fit by passes over blocks against the fit in memory, without a cluster."""
 
 from __future__ import annotations
 
