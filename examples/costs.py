@@ -1,4 +1,4 @@
-"""Labels that weigh what a miss and a false alarm cost."""
+"""Labels that take the costs of misses and false alarms into account."""
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
@@ -7,8 +7,8 @@ data = make_contaminated(400, 5, 0.05, "clustered", random_state=0)
 old, new = data.X[:300], data.X[300:]
 estimator = GammaGMM(["KNN", "LOF", "IForest", "HBOS", "COPOD"], n_runs=3, random_state=0).fit(old)
 
-print(f"cut at the posterior mean: {estimator.predict(new).sum()} of {len(new)} rows flagged")
+print(f"without costs: {estimator.predict(new).sum()} of {len(new)} rows flagged")
 for miss in (1, 5, 20):
     flagged = estimator.predict(new, costs=(1, miss)).sum()
-    print(f"a miss as dear as {miss:2} false alarms: {flagged}")
-print(f"the truth, which nobody saw: {data.y[300:].sum()}")
+    print(f"cost of a miss {miss:2}, of a false alarm 1: {flagged} rows flagged")
+print(f"true number of anomalies: {data.y[300:].sum()}")

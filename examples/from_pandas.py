@@ -1,4 +1,4 @@
-"""A DataFrame in, a DataFrame out: the index and the names of the columns are kept."""
+"""pandas DataFrames as input and output; the index and the column names are preserved."""
 
 import pandas as pd
 
@@ -10,11 +10,11 @@ patients = [f"P{number:03d}" for number in range(len(demo.X))]
 table = pd.DataFrame(demo.X, columns=demo.feature_names, index=patients)
 
 estimator = GammaGMM(n_runs=3, random_state=0).fit(table)
-answers = estimator.to_frame()
+results = estimator.to_frame()
 columns = ["score", "probability", "label"]
-print(answers.sort_values("score", ascending=False)[columns].head(3).round(2))
+print(results.sort_values("score", ascending=False)[columns].head(3).round(2))
 
-# Columns in another order would be a mistake, and are refused.
+# If the order of the columns differs, predict raises an error.
 try:
     estimator.predict(table[sorted(table.columns)])
 except ValueError as error:

@@ -1,4 +1,4 @@
-"""A detector of your own beside those of PyOD and scikit-learn."""
+"""Your own detector together with detectors from PyOD and scikit-learn."""
 
 import numpy as np
 from sklearn.neighbors import LocalOutlierFactor
@@ -8,15 +8,15 @@ from gammagmm.datasets import load_demo
 
 
 class Distance:
-    """Distance from the median, feature by feature in units of its spread."""
+    """Distance from the median, with each feature scaled by its spread."""
 
     def fit(self, X):
-        """Learn the centre and the spread."""
+        """Compute the centre and the spread of each feature."""
         self.centre = np.median(X, axis=0)
         self.spread = np.median(np.abs(X - self.centre), axis=0)
 
     def decision_function(self, X):
-        """Higher for more anomalous rows."""
+        """Return a score that is higher for more anomalous rows."""
         return np.linalg.norm((X - self.centre) / self.spread, axis=1)
 
 

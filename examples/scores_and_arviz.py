@@ -1,4 +1,4 @@
-"""Scores that you have already, and the posterior as draws for ArviZ."""
+"""A fit to precomputed scores, and draws from the posterior for ArviZ."""
 
 import arviz
 import numpy as np
@@ -20,4 +20,4 @@ print(posterior)
 draws = posterior.to_arviz(n_draws=4000, random_state=0)
 gamma = draws["posterior"]["gamma"].values
 print(f"mean of {gamma.size} draws {gamma.mean():.3f}, share of zeros {(gamma == 0).mean():.3f}")
-print("ArviZ", arviz.__version__.split(".")[0], "takes it as", type(draws).__name__)
+print("ArviZ", arviz.__version__.split(".")[0], "uses the type", type(draws).__name__)

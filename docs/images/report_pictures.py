@@ -1,4 +1,4 @@
-"""Draw docs/images/report-light.png and report-dark.png: the top of the demo's report."""
+"""Save the top of the demo report as docs/images/report-light.png and report-dark.png."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
 
 
 def start_chromium(profile: Path) -> webdriver.Chrome:
-    """Headless Chromium of the system, with a new profile."""
+    """Headless Chromium, as installed on the system, with a new profile."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
     for flag in (*FLAGS, "--hide-scrollbars", f"--user-data-dir={profile}"):
@@ -26,13 +26,13 @@ def start_chromium(profile: Path) -> webdriver.Chrome:
 
 
 def resize(driver: webdriver.Chrome, height: int) -> None:
-    """Give the page its width and a height in pixels."""
+    """Set the page to the fixed width and to `height` pixels."""
     size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 def take_picture(driver: webdriver.Chrome, scheme: str, path: Path) -> None:
-    """Save the open page down to the control over gamma, as it looks in the colour scheme."""
+    """Save a screenshot of the open page, down to the control for gamma, in the colour scheme."""
     resize(driver, 1500)
     code = "return document.querySelector('section:has(.panel)').getBoundingClientRect().bottom"
     resize(driver, round(driver.execute_script(code)) + MARGIN)
@@ -43,7 +43,7 @@ def take_picture(driver: webdriver.Chrome, scheme: str, path: Path) -> None:
 
 
 def main() -> None:
-    """Fit the demo, open its report, and take both pictures."""
+    """Write the demo report, open it and save both pictures."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.html"
         command = [sys.executable, "-m", "gammagmm.cli.main", "demo", "--report", str(report)]

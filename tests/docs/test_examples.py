@@ -15,16 +15,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "examples.md"
 TITLES = {
-    "with_pyod": "With PyOD",
-    "with_isolation_forest": "With IsolationForest",
-    "from_pandas": "From pandas",
+    "with_pyod": "Use with PyOD",
+    "with_isolation_forest": "Use with IsolationForest",
+    "from_pandas": "Use with pandas",
     "costs": "Costs of misses and false alarms",
-    "own_detector": "A detector of your own",
-    "scores_and_arviz": "Precomputed scores, and ArviZ",
+    "own_detector": "Your own detector",
+    "scores_and_arviz": "Precomputed scores and ArviZ",
 }
 HEAD = """# Examples
 
-Six scripts of the folder `examples/`, each with what it prints.
+The folder `examples/` contains six scripts. This page shows each script with its output.
 """
 SECTION = """
 ## {title}
@@ -32,7 +32,7 @@ SECTION = """
 ```python
 {code}```
 
-prints
+Output:
 
 ```text
 {printed}```

@@ -13,7 +13,7 @@ README = Path(__file__).parents[2] / "README.md"
 TEXT = README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 EXAMPLES = re.findall(
-    r"```python\n((?:(?!```).)*?)```\n\nprints\n\n```text\n(.*?)```", TEXT, re.DOTALL
+    r"```python\n((?:(?!```).)*?)```\n\nOutput:\n\n```text\n(.*?)```", TEXT, re.DOTALL
 )
 
 
