@@ -7,6 +7,8 @@ OLDEST := .venv-oldest
 QUICK := not slow and not browser and not long
 BROWSER := tests/browser
 AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
+# The benchmark datasets, which are not part of the project; an empty value counts as not set.
+export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .PHONY: install demo test test-oldest test-slow test-long test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare fuzz soak clean
 

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,12 @@ import pytest
 from gammagmm.datasets import data_folder
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.posterior.components import Components, expected_anomalousness
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+"""Where the benchmark datasets of a development machine are, beside the checkout."""
+
+if not os.environ.get("GAMMAGMM_DATA") and DATA.is_dir():
+    os.environ["GAMMAGMM_DATA"] = str(DATA)  # for subprocesses, too
 
 
 @pytest.fixture
@@ -46,12 +53,12 @@ def killed_pid(tmp_path):
 
 @pytest.fixture
 def benchmark_scores():
-    """Reader of a benchmark set's raw scores (n, 10); skips where the data are not at hand."""
+    """Reader of a benchmark set's raw scores (n, 10); skips the test without the data."""
 
     def read(name):
         folder = data_folder()
         if folder is None or not (folder / "scores" / f"{name}.npz").exists():
-            pytest.skip("benchmark scores are not at hand: set GAMMAGMM_DATA")
+            pytest.skip("the benchmark scores are not here: set GAMMAGMM_DATA")
         with np.load(folder / "scores" / f"{name}.npz") as archive:
             return archive["S"]
 

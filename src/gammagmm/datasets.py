@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import math
-import numbers
 import os
-import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.checks import as_generator, check_count
+from gammagmm._support.checks import as_generator, check_count, check_number
 from gammagmm.errors import TableError
-from gammagmm.readers.arff import ARFF_NUMERIC_TYPES, arff_lines
+from gammagmm.readers.arff import parse_arff
 from gammagmm.readers.arrays import read_archive
 from gammagmm.readers.raw_table import numbered_names, shown
-from gammagmm.readers.source import Source, refusing
+from gammagmm.readers.source import Source
 
 __all__ = [
     "Dataset",
@@ -36,11 +33,17 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+DEMO_SEED = 0
+N_DEMO_ANOMALIES = 10
+
+# Synthetic data.
 N_CLUSTERS = 3
 BOX_MARGIN = 0.1  # global anomalies: box wider by this share of the range, on either side
 LOCAL_SCALE = 5.0  # local anomalies: covariances times this
 DISPLACEMENT = 3.0  # clustered anomalies: distance in standard deviations, in every feature
 TIGHT_SCALE = 0.1  # clustered anomalies: covariance of an inlier cluster times this
+
+ARFF_LABELS = {"yes": 1, "no": 0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +57,9 @@ class Dataset:
     y : ndarray of shape (n,)
         1 for an anomaly, 0 for a normal row.
     name : str
-        What the set is called.
+        Name of the dataset.
     feature_names : tuple of str
-        One name a column.
+        Names of the columns.
     """
 
     X: FloatArray
@@ -74,6 +77,29 @@ class Dataset:
         return f"Dataset({self.name!r}, {n} rows, {d} features, gamma={self.gamma:.4f})"
 
 
+def load_demo() -> Dataset:
+    """Breast-cancer data with all 357 benign rows and 10 of the malignant ones as anomalies.
+
+    The data are made like the paper's WDBC, from the copy that scikit-learn bundles:
+    ``numpy.random.default_rng(DEMO_SEED)`` draws the malignant rows without replacement. The rows
+    keep the order of the file.
+
+    Examples
+    --------
+    >>> load_demo()
+    Dataset('breast-cancer', 367 rows, 30 features, gamma=0.0272)
+    """
+    from sklearn.datasets import load_breast_cancer
+
+    bunch = load_breast_cancer()
+    is_malignant = bunch.target == list(bunch.target_names).index("malignant")
+    rng = np.random.default_rng(DEMO_SEED)
+    drawn = rng.choice(np.flatnonzero(is_malignant), N_DEMO_ANOMALIES, replace=False)
+    rows = np.sort(np.concatenate([np.flatnonzero(~is_malignant), drawn]))
+    y = is_malignant[rows].astype(np.int64)
+    return Dataset(bunch.data[rows], y, "breast-cancer", tuple(map(str, bunch.feature_names)))
+
+
 def make_contaminated(n: int, d: int, gamma: float, kind: str, random_state: Any = None) -> Dataset:
     """Synthetic rows of which exactly ``round(gamma * n)`` are anomalies.
 
@@ -83,8 +109,8 @@ def make_contaminated(n: int, d: int, gamma: float, kind: str, random_state: Any
     - "global": uniform over the inliers' box, widened by a tenth of its range on either side;
     - "local": the inliers' mixture with its covariances times 5;
     - "clustered": one tight cluster, 3 standard deviations of the inliers away from their mean
-      in every feature. ADBench multiplies the cluster means by 5 instead, which moves nothing
-      where a mean is 0;
+      in every feature. ADBench multiplies the cluster means by 5 instead, which has no effect
+      on a mean of 0;
     - "dependency": the inliers' marginal distributions, with the features independent.
 
     Parameters
@@ -96,7 +122,7 @@ def make_contaminated(n: int, d: int, gamma: float, kind: str, random_state: Any
     gamma : float
         Share of anomalies, from 0 to 0.5.
     kind : {"global", "local", "clustered", "dependency"}
-        What makes the anomalies anomalous.
+        Kind of the anomalies.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         The same whole number gives the same rows.
 
@@ -110,10 +136,13 @@ def make_contaminated(n: int, d: int, gamma: float, kind: str, random_state: Any
     >>> make_contaminated(200, 3, 0.05, "local", random_state=0)
     Dataset('local', 200 rows, 3 features, gamma=0.0500)
     """
-    _check_kind(kind)
+    if kind not in _ANOMALIES:
+        raise ValueError(f"kind must be one of {', '.join(_ANOMALIES)}, got {kind!r}.")
     check_count("n", n, 10)
     check_count("d", d, 2 if kind == "dependency" else 1)
-    _check_gamma(gamma)
+    check_number("gamma", gamma)
+    if not 0.0 <= gamma <= 0.5:
+        raise ValueError(f"gamma must lie between 0 and 0.5, got {gamma!r}.")
     rng = as_generator(random_state)
     mixture = _random_mixture(d, rng)
     n_anomalies = round(gamma * n)
@@ -122,18 +151,6 @@ def make_contaminated(n: int, d: int, gamma: float, kind: str, random_state: Any
     order = rng.permutation(n)
     y = np.repeat(np.array([0, 1]), [n - n_anomalies, n_anomalies])
     return Dataset(np.vstack([inliers, anomalies])[order], y[order], kind, numbered_names(d))
-
-
-def _check_kind(kind: Any) -> None:
-    if kind not in _ANOMALIES:
-        raise ValueError(f"kind must be one of {', '.join(_ANOMALIES)}, got {kind!r}.")
-
-
-def _check_gamma(gamma: Any) -> None:
-    if isinstance(gamma, bool) or not isinstance(gamma, numbers.Real):
-        raise TypeError(f"gamma must be a number, got {gamma!r}.")
-    if not 0.0 <= float(gamma) <= 0.5:
-        raise ValueError(f"gamma must lie between 0 and 0.5, got {gamma!r}.")
 
 
 @dataclass(frozen=True)
@@ -188,7 +205,7 @@ def _clustered(
 
 
 def _dependency(mixture: _Mixture, _: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """Every cell from its feature's marginal mixture, with a cluster of its own."""
+    """Every cell from its feature's marginal mixture; each cell draws its own cluster."""
     feature = np.arange(mixture.means.shape[1])
     cluster = rng.choice(len(mixture.weights), size=(n, len(feature)), p=mixture.weights)
     noise = rng.standard_normal(cluster.shape)
@@ -202,40 +219,12 @@ _ANOMALIES: dict[str, _Draw] = {
     "clustered": _clustered,
     "dependency": _dependency,
 }
-DEMO_SEED = 0
-N_DEMO_ANOMALIES = 10
-ARFF_LABELS = {"yes": 1, "no": 0}
-ARFF_ATTRIBUTE = re.compile(r"""@attribute\s+('[^']*'|"[^"]*"|[^\s{]+)\s*(.+)""", re.IGNORECASE)
-
-
-def load_demo() -> Dataset:
-    """Breast-cancer data with all 357 benign rows and 10 of the malignant ones as anomalies.
-
-    Made like the paper's WDBC from the copy that scikit-learn bundles: the malignant rows are
-    drawn without replacement by ``numpy.random.default_rng(DEMO_SEED)``. The rows keep the order
-    of the file.
-
-    Examples
-    --------
-    >>> load_demo()
-    Dataset('breast-cancer', 367 rows, 30 features, gamma=0.0272)
-    """
-    from sklearn.datasets import load_breast_cancer
-
-    bunch = load_breast_cancer()
-    is_malignant = bunch.target == list(bunch.target_names).index("malignant")
-    rng = np.random.default_rng(DEMO_SEED)
-    drawn = rng.choice(np.flatnonzero(is_malignant), N_DEMO_ANOMALIES, replace=False)
-    rows = np.sort(np.concatenate([np.flatnonzero(~is_malignant), drawn]))
-    y = is_malignant[rows].astype(np.int64)
-    return Dataset(bunch.data[rows], y, "breast-cancer", tuple(map(str, bunch.feature_names)))
 
 
 def data_folder() -> Path | None:
-    """Folder of the benchmark collections, or None where there is none.
+    """Folder of the benchmark collections: the value of GAMMAGMM_DATA, or None if it is not set.
 
-    The environment variable ``GAMMAGMM_DATA`` names it; without that it is ``../shared/data``
-    beside the working directory or beside the checkout.
+    The environment variable ``GAMMAGMM_DATA`` counts as not set if it is empty.
 
     Examples
     --------
@@ -243,24 +232,28 @@ def data_folder() -> Path | None:
     >>> folder is None or folder.is_dir()
     True
     """
-    named = os.environ.get("GAMMAGMM_DATA")
-    if named:
-        if not Path(named).is_dir():
-            raise FileNotFoundError(f"GAMMAGMM_DATA is {named!r}, which is not a folder.")
-        return Path(named)
-    checkout = Path(__file__).resolve().parents[2]
-    candidates = (place.parent / "shared" / "data" for place in (Path.cwd(), checkout))
-    return next(filter(Path.is_dir, candidates), None)
+    folder = os.environ.get("GAMMAGMM_DATA")
+    if not folder:
+        return None
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(f"GAMMAGMM_DATA is {folder!r}, which is not a folder.")
+    return Path(folder)
 
 
 def benchmark_names(collection: str = "paper") -> tuple[str, ...]:
     """Names of the datasets in a collection, sorted.
 
+    A collection is a folder inside `data_folder` with one .npz or .arff file for each dataset.
+
     Examples
     --------
-    >>> names = benchmark_names() if data_folder() else ("WDBC",)
-    >>> "WDBC" in names
-    True
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, GAMMAGMM_DATA=folder):
+    ...     Path(folder, "paper").mkdir()
+    ...     np.savez(Path(folder, "paper", "small.npz"), X=[[0.5], [9.0]], y=[0, 1])
+    ...     benchmark_names("paper")
+    ('small',)
     """
     return tuple(sorted(_benchmark_files(collection)))
 
@@ -270,21 +263,37 @@ def load_benchmark(name: str, collection: str = "paper") -> Dataset:
 
     Examples
     --------
-    >>> dataset = load_benchmark("WDBC") if data_folder() else load_demo()
-    >>> int(dataset.y.sum()), dataset.X.shape
-    (10, (367, 30))
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, GAMMAGMM_DATA=folder):
+    ...     Path(folder, "paper").mkdir()
+    ...     np.savez(Path(folder, "paper", "small.npz"), X=[[0.5], [9.0]], y=[0, 1])
+    ...     load_benchmark("small")
+    Dataset('small', 2 rows, 1 features, gamma=0.5000)
     """
     files = _benchmark_files(collection)
     if name not in files:
         raise FileNotFoundError(
             f"There is no dataset {name!r} in {collection!r}. "
-            f"There are: {', '.join(sorted(files))}."
+            f"Choose one of: {', '.join(sorted(files))}."
         )
     return _READERS[files[name].suffix](files[name])
 
 
+def _benchmark_files(collection: str) -> dict[str, Path]:
+    """Dataset name -> file."""
+    folder = data_folder()
+    if folder is None or not (folder / collection).is_dir():
+        raise FileNotFoundError(
+            f"There is no collection {collection!r} in {folder or 'any data folder'}. Set the "
+            "environment variable GAMMAGMM_DATA to the folder that contains it."
+        )
+    files = sorted((folder / collection).iterdir())
+    return {path.stem: path for path in files if path.suffix in _READERS}
+
+
 def read_npz(path: str | os.PathLike[str]) -> Dataset:
-    """Dataset in an .npz file that holds ``X`` (n, d) and ``y`` (n,), where 1 is an anomaly.
+    """Dataset in an .npz file with ``X`` (n, d) and ``y`` (n,), where 1 is an anomaly.
 
     Examples
     --------
@@ -294,18 +303,20 @@ def read_npz(path: str | os.PathLike[str]) -> Dataset:
     ...     read_npz(Path(folder, "small.npz"))
     Dataset('small', 2 rows, 1 features, gamma=0.5000)
     """
-    path = _existing_file(path)
-    if not zipfile.is_zipfile(path):
-        raise TableError(f"{path} is not an .npz file. Write it with numpy.savez.")
-    arrays = read_archive(Source(str(path), ".npz", path.read_bytes()), ("X", "y"))
+    source = _open(path, ".npz")
+    if not zipfile.is_zipfile(io.BytesIO(source.content)):
+        raise TableError(f"{path} is not an .npz file", "Write it with numpy.savez.")
+    arrays = read_archive(source, ("X", "y"))
+    advice = "Write it with numpy.savez(path, X=X, y=y)."
     if lacking := sorted({"X", "y"} - arrays.keys()):
-        raise TableError(f"{path} must hold arrays X and y: it has no {lacking[0]}.")
+        raise TableError(f"{path} must hold arrays X and y: it has no {lacking[0]}", advice)
     X, y = arrays["X"], arrays["y"]
     are_numbers = X.dtype.kind in "biuf" and y.dtype.kind in "biuf"
     if X.ndim != 2 or not are_numbers or y.shape != X.shape[:1]:
         raise TableError(
             f"{path} must hold numbers X of shape (n, d) and y of shape (n,), got X of shape "
-            f"{X.shape} and type {X.dtype}, y of shape {y.shape} and type {y.dtype}."
+            f"{X.shape} and type {X.dtype}, y of shape {y.shape} and type {y.dtype}",
+            advice,
         )
     return _checked_dataset(path, X, y, numbered_names(X.shape[1]))
 
@@ -313,8 +324,8 @@ def read_npz(path: str | os.PathLike[str]) -> Dataset:
 def read_dami_arff(path: str | os.PathLike[str]) -> Dataset:
     r"""Dataset in an ARFF file of the DAMI collection (Campos et al., 2016).
 
-    The attribute ``outlier`` holds yes or no, an attribute ``id`` is dropped, and every other
-    attribute is numeric.
+    The attribute ``outlier`` is yes or no, an attribute ``id`` is left out, and every other
+    attribute is numeric, without missing values.
 
     Examples
     --------
@@ -325,95 +336,59 @@ def read_dami_arff(path: str | os.PathLike[str]) -> Dataset:
     ...     read_dami_arff(Path(folder, "small.arff"))
     Dataset('small', 2 rows, 1 features, gamma=0.5000)
     """
-    path = _existing_file(path)
-    lines = arff_lines(_arff_text(path))
-    names = _arff_names(path, lines)
-    rows = [_arff_row(f"{path}, line {line}", text, names) for line, text in lines]
-    columns = tuple(name for name in names if name.lower() not in {"id", "outlier"})
-    X = np.array([values for values, _ in rows]).reshape(len(rows), len(columns))
-    return _checked_dataset(path, X, np.array([label for _, label in rows]), columns)
-
-
-def _arff_text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        raise TableError(
-            f"{path} is not UTF-8 at byte {error.start + 1}. Save it as UTF-8."
-        ) from error
-
-
-def _arff_names(path: Path, lines: Iterator[tuple[int, str]]) -> list[str]:
-    """Names of the attributes; `lines` is left at the first row."""
-    header = dict(takewhile(lambda line: not line[1].lower().startswith("@data"), lines))
-    found = ((i, ARFF_ATTRIBUTE.match(text)) for i, text in header.items())
-    attributes = [(i, match[1].strip("'\""), match[2].lower()) for i, match in found if match]
-    for i, name, kind in attributes:
-        if name.lower() not in {"id", "outlier"} and kind.split()[0] not in ARFF_NUMERIC_TYPES:
+    file = parse_arff(_open(path, ".arff"))
+    roles = [attribute.name.lower() for attribute in file.attributes]
+    features = [j for j, role in enumerate(roles) if role not in ("id", "outlier")]
+    for attribute in (file.attributes[j] for j in features):
+        if not attribute.is_numeric:
             raise TableError(
-                f"{path}, line {i}: attribute {shown(name)} has the type {shown(kind)}. Take the "
-                "version of the file in which every attribute is numeric."
+                f"{path}, line {attribute.line}: attribute {shown(attribute.name)} has the type "
+                f"{shown(attribute.type)}",
+                "Use the version of the file in which every attribute is numeric.",
             )
-    if [name.lower() for _, name, _ in attributes].count("outlier") != 1:
+    if roles.count("outlier") != 1:
         raise TableError(
-            f"{path} needs exactly one attribute 'outlier' with the values yes and no."
+            f"{path} needs exactly one attribute 'outlier', and has {roles.count('outlier')}",
+            "Declare it with the values yes and no.",
         )
-    return [name for _, name, _ in attributes]
+    names = tuple(file.attributes[j].name for j in features)
+    values, labels = list[list[float]](), list[int]()
+    for row in file.rows:
+        where = f"{path}, line {row.line}"
+        cells = ["?" if cell is None else cell for cell in row.cells]
+        label, numbers = cells[roles.index("outlier")], [cells[j] for j in features]
+        if label.lower() not in ARFF_LABELS:
+            what = f"{where}, 'outlier': expected yes or no, found {shown(label)}"
+            raise TableError(what, "Correct the line.")
+        if "?" in numbers:
+            what = f"{where}, {shown(names[numbers.index('?')])}: expected a number, found '?'"
+            raise TableError(what, "Use the version of the file without missing values.")
+        values.append([float(number) for number in numbers])
+        labels.append(ARFF_LABELS[label.lower()])
+    X = np.array(values).reshape(len(values), len(features))
+    return _checked_dataset(path, X, np.array(labels), names)
 
 
-def _arff_row(where: str, text: str, names: list[str]) -> tuple[list[float], int]:
-    """Values of the features and label of one row."""
-    if text.startswith("{"):
-        raise TableError(f"{where}: sparse ARFF rows cannot be read. Write every value out.")
-    quote = '"' if '"' in text else "'"
-    with refusing(where, (csv.Error,), "Correct the line."):
-        cells = next(csv.reader([text], quotechar=quote, skipinitialspace=True))
-    if len(cells) != len(names):
-        raise TableError(f"{where}: found {len(cells)} values for {len(names)} attributes.")
-    values, label = [], -1
-    for name, cell in zip(names, (cell.strip(" '\"") for cell in cells), strict=True):
-        try:
-            if name.lower() == "outlier":
-                label = ARFF_LABELS[cell.lower()]
-            elif name.lower() != "id":
-                values.append(float(cell))
-        except (KeyError, ValueError) as error:
-            expected = "yes or no" if name.lower() == "outlier" else "a number"
-            raise TableError(
-                f"{where}, {shown(name)}: expected {expected}, found {shown(cell)}."
-            ) from error
-    return values, label
-
-
-def _existing_file(path: str | os.PathLike[str]) -> Path:
+def _open(path: str | os.PathLike[str], suffix: str) -> Source:
     if not Path(path).is_file():
-        raise TableError(f"{path} does not exist or is not a file. Check the path.")
-    return Path(path)
+        raise TableError(f"{path} does not exist or is not a file", "Check the path.")
+    return Source(str(path), suffix, Path(path).read_bytes())
 
 
 def _checked_dataset(
-    path: Path, X: NDArray[Any], y: NDArray[Any], feature_names: tuple[str, ...]
+    path: str | os.PathLike[str], X: NDArray[Any], y: NDArray[Any], feature_names: tuple[str, ...]
 ) -> Dataset:
     if not X.size:
-        raise TableError(f"{path} holds no rows or no features: X has the shape {X.shape}.")
+        what = f"{path} holds no rows or no features: X has the shape {X.shape}"
+        raise TableError(what, "Give a file that has both.")
     if not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
-        raise TableError(f"{path}: X[{row}, {column}] is {X[row, column]}, not a finite number.")
+        what = f"{path}: X[{row}, {column}] is {X[row, column]}, not a finite number"
+        raise TableError(what, "Correct or remove the row.")
     if not np.isin(y, (0, 1)).all():
-        raise TableError(f"{path}: y must hold 0 and 1 only, got {np.unique(y)[:5].tolist()}.")
-    return Dataset(X.astype(np.float64), y.astype(np.int64), path.stem, feature_names)
-
-
-def _benchmark_files(collection: str) -> dict[str, Path]:
-    """Dataset name -> file."""
-    folder = data_folder()
-    if folder is None or not (folder / collection).is_dir():
-        raise FileNotFoundError(
-            f"There is no collection {collection!r} in {folder or 'any data folder'}. Set the "
-            "environment variable GAMMAGMM_DATA to the folder that holds it."
-        )
-    files = sorted((folder / collection).iterdir())
-    return {path.stem: path for path in files if path.suffix in _READERS}
+        what = f"{path}: y must hold 0 and 1 only, got {np.unique(y)[:5].tolist()}"
+        raise TableError(what, "Write 1 for an anomaly and 0 for a normal row.")
+    return Dataset(X.astype(np.float64), y.astype(np.int64), Path(path).stem, feature_names)
 
 
 _READERS: dict[str, Callable[[Path], Dataset]] = {".npz": read_npz, ".arff": read_dami_arff}

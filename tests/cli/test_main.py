@@ -243,7 +243,7 @@ BAD_INPUT = [
     (["mixed.csv"], r"column 'b', line 3.*'dog'"),
     (["ragged.csv"], r"line 3: found 1 cells .* has 2\.\n  Give every line"),
     (["latin.csv"], r"latin\.csv is not UTF-8.* line 3 .*\n  Save the file as UTF-8"),
-    (["twice.csv"], r"column name 'a' stands 2 times\.\n  Give every column"),
+    (["twice.csv"], r"column name 'a' occurs 2 times\.\n  Give every column"),
     (["gap.csv"], r"missing .*column 'b', line 3\.\n  .*--missing drop"),
     (["sheet.xlsx"], r"suffix '\.xlsx', which cannot be read\.\n  Save the table"),
     (["evil.npz"], r"evil\.npz .*\n  "),

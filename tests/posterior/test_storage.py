@@ -151,7 +151,7 @@ def test_what_could_not_be_read_is_not_written(tmp_path):
         ('"version": 1', '"version": "1"', "its version must be a whole number above 0, got '1'"),
         ('"prob_zero": 0.01,', "", "the file lacks, or has beyond its fields: prob_zero"),
         ('"a":', '"more": 1, "a":', "betas lacks, or has beyond its fields: more"),
-        ('"a":', '"low": 0, "a":', "it is no JSON .a name comes twice in one object"),
+        ('"a":', '"low": 0, "a":', "it is no JSON .a key occurs twice in one object"),
         ("0.01", '"0.01"', "prob_zero must hold finite numbers, got '0.01'"),
         ("0.01", "true", "prob_zero must hold finite numbers, got True"),
         ("0.01", "-0.01", "prob_zero must lie between 0 and 1, got -0.01"),

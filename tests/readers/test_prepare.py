@@ -1,4 +1,4 @@
-"""What becomes of ids, truth, gaps and text, and what is said about it."""
+"""How ids, true labels, missing values and text are treated, and the notes about it."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def prepared_of(text, **choices):
 def refusal(text, **choices):
     with pytest.raises(TableError) as caught:
         prepared_of(text, **choices)
+    assert caught.value.todo, "no advice"
     return str(caught.value)
 
 
@@ -74,12 +75,12 @@ def test_plain_numbers_stay_as_they_are():
         ({"categories": "drop"}, "categories must be one of error, encode, got 'drop'."),
     ],
 )
-def test_choices_that_there_are_not(choices, message):
+def test_unknown_values_of_a_choice(choices, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         Choices(**choices)
 
 
-def test_one_column_is_no_tuple_of_columns():
+def test_drop_must_be_a_tuple():
     with pytest.raises(TypeError, match="drop must be a tuple of column names, got 'size'"):
         Choices(drop="size")
 
@@ -88,7 +89,7 @@ def test_one_column_is_no_tuple_of_columns():
 def test_unknown_columns(role):
     name = ("Wieght",) if role == "drop" else "Wieght"
     assert refusal(TABLE, **{role: name}) == (
-        "t.csv has no column 'Wieght'; close to it: 'weight'. Choose among: 'name', 'size', "
+        "t.csv has no column 'Wieght'; similar names: 'weight'. Choose one of: 'name', 'size', "
         "'weight', 'colour', 'label'."
     )
 
@@ -97,7 +98,7 @@ def test_unknown_column_among_many():
     header = ",".join(f"c{j}" for j in range(30))
     row = ",".join(["1"] * 30)
     message = refusal(f"{header}\n{row}\n{row}\n", id="zzz")
-    assert "no column 'zzz'. Choose among: 'c0', " in message
+    assert "no column 'zzz'. Choose one of: 'c0', " in message
     assert message.endswith("'c19' and 10 more.")
 
 
@@ -109,7 +110,7 @@ def test_unknown_column_among_many():
         ({"truth": "name", "drop": ("name",)}, "--truth", "--drop"),
     ],
 )
-def test_one_column_in_two_parts(choices, first, second):
+def test_one_column_in_two_options(choices, first, second):
     assert refusal(TABLE, **choices) == (
         f"Column 'name' of t.csv is given by {first} and by {second}. Give it once."
     )
@@ -147,13 +148,13 @@ def test_truth_of_one_kind():
     assert prepared_of("a,t\n1,0\n2,0\n", truth="t").truth.tolist() == [0, 0]
     assert prepared_of("a,t\n1,-1\n2,-1\n", truth="t").truth.tolist() == [1, 1]
     assert refusal("a,t\n1,1\n2,1\n", truth="t") == (
-        "t.csv, truth column 't' holds nothing but 1, which is an anomaly beside 0 but normal "
-        "beside -1. Leave the column out with --drop, or give one that holds both kinds."
+        "t.csv, truth column 't' holds only 1, which means anomaly in 0/1 and normal in 1/-1. "
+        "Leave the column out with --drop, or give one that holds both kinds."
     )
 
 
 @pytest.mark.parametrize("cells", [("0", "2"), ("-1", "0"), ("yes", "false"), ("0.5", "1")])
-def test_truth_that_is_not_understood(cells):
+def test_truth_with_other_words_is_refused(cells):
     message = refusal(f"a,t\n1,{cells[0]}\n2,{cells[1]}\n", truth="t")
     assert message.startswith(f"t.csv, truth column 't' holds '{cells[0]}', '{cells[1]}'. Write ")
     assert message.endswith(
@@ -165,16 +166,16 @@ def test_truth_that_is_not_understood(cells):
 def test_truth_has_no_gaps(cells):
     rows = "".join(f"{j},{cell}\n" for j, cell in enumerate(cells))
     assert refusal(f"a,t\n{rows}", truth="t", missing="drop") == (
-        "t.csv, truth column 't', line 3: 2 values missing, this the first. Fill them in, or "
-        "remove those rows."
+        "t.csv holds 2 missing values in truth column 't'; the first is in line 3. Fill them in, "
+        "or remove those rows."
     )
 
 
 @pytest.mark.parametrize("missing", ["error", "drop", "impute"])
 def test_infinite_values_are_always_refused(missing):
     assert refusal("a,the b\n1,2\n,inf\n3,-inf\n", missing=missing) == (
-        "t.csv, column 'the b', line 3: 2 infinite values, this the first. Correct them, or leave "
-        "the column out with --drop 'the b'."
+        "t.csv holds 2 infinite values in column 'the b'; the first is in line 3. Correct them, or "
+        "leave the column out with --drop 'the b'."
     )
     assert prepared_of("a,b\n1,2\n2,inf\n", drop=("b",), missing=missing).columns == ("a",)
 
@@ -201,7 +202,7 @@ def test_rows_with_gaps_are_dropped():
 def test_dropping_leaves_too_little(rows, n_left):
     assert refusal(f"a,b\n{rows}", missing="drop") == (
         f"t.csv has {n_left} without missing values, and at least two rows are needed. Use "
-        "--missing impute, or --drop the columns with the most gaps."
+        "--missing impute, or --drop the columns with the most missing values."
     )
 
 
@@ -237,6 +238,16 @@ def test_text_is_refused():
     )
 
 
+def test_long_text_is_cut():
+    assert f"found '{'y' * 40}...', which is not a number" in refusal(f"a,b\n1,{'y' * 5000}\n2,z\n")
+
+
+def test_text_that_looks_like_numbers_is_refused_too():
+    raw = RawTable("t.npz", ("a",), (np.array([None, "7", "8"], dtype=object),), None, lambda j: [])
+    with pytest.raises(TableError, match=r"column 'a', row 2: found '7', which is not a number"):
+        prepare(raw, Choices())
+
+
 def test_two_texts_make_one_column():
     prepared = prepared_of("a\nyes\nno\nyes\n", categories="encode")
     assert prepared.columns == ("a=yes",)
@@ -244,7 +255,7 @@ def test_two_texts_make_one_column():
     assert prepared.notes[0].message == "encoded as 1 column of 0 and 1 for its texts 'no', 'yes'"
 
 
-def test_one_text_makes_none_but_one_number_stays():
+def test_a_column_of_one_text_is_left_out_but_one_of_one_number_stays():
     prepared = prepared_of("a,b\n5,red\n5,red\n", categories="encode")
     assert (prepared.columns, prepared.values.tolist()) == (("a",), [[5.0], [5.0]])
     assert prepared.notes == (Note("tables", "b", "left out: its only text is 'red'"),)
@@ -263,9 +274,9 @@ def test_many_texts(n_texts):
         )
 
 
-def test_an_encoded_name_that_there_is_already():
+def test_an_encoded_name_that_already_exists():
     message = refusal('b,"b=y"\nx,1\ny,2\n', categories="encode")
-    assert message.startswith("t.csv, with its texts encoded: column name 'b=y' stands 2 times.")
+    assert message.startswith("t.csv, with its texts encoded: column name 'b=y' occurs 2 times.")
 
 
 @pytest.mark.parametrize("n_rows", [0, 1])
@@ -281,7 +292,7 @@ def test_no_column_is_left():
         "t.csv has no column left after --id, --drop. Keep at least one column of numbers."
     )
     message = refusal("a,b\nx,\nx,\n", missing="impute", categories="encode")
-    assert message.startswith("t.csv has no column left that tells rows apart: all values are ")
+    assert message.startswith("t.csv has no usable column: in every column all values are ")
 
 
 rows = st.lists(

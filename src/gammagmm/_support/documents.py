@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gammagmm.errors import SavedFileError
 
-__all__ = ["Form", "Reader", "or_null", "read_document", "to_text"]
+__all__ = ["Form", "Reader", "or_null", "read_document", "to_text", "unique_keys"]
 
 Array = NDArray[np.float64]
 Record = TypeVar("Record")
@@ -74,7 +74,7 @@ class Reader:
     def parse(self, text: str) -> Any:
         """What the JSON `text` holds."""
         try:
-            return json.loads(text, object_pairs_hook=_unique)
+            return json.loads(text, object_pairs_hook=unique_keys)
         except (ValueError, RecursionError) as error:
             self.refuse(f"it is no JSON ({error})")
 
@@ -149,8 +149,11 @@ def _brief(value: Any) -> str:
     return repr(value)[:40] if value is None or isinstance(value, int) else _shown(value)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of JSON with these members; a name that comes twice is refused."""
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Dictionary of the members of a JSON object; a key that occurs twice is a ValueError.
+
+    It is an ``object_pairs_hook`` of `json.loads`.
+    """
     if len(made := dict(pairs)) < len(pairs):
-        raise ValueError("a name comes twice in one object")
+        raise ValueError("a key occurs twice in one object")
     return made

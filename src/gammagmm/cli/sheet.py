@@ -11,7 +11,7 @@ from typing import Any
 
 from gammagmm._support.text import spreadsheet_safe, visible
 from gammagmm.errors import TableError
-from gammagmm.readers.raw_table import shown
+from gammagmm.readers.raw_table import numbered_names, shown
 from gammagmm.report.origin import Origin
 
 __all__ = ["ANSWER", "SHEET", "Sheet", "fill_sheet", "read_answers", "read_sheet"]
@@ -42,7 +42,7 @@ class Sheet:
 
 def fill_sheet(sheet: Sheet, X: Any, origin: Origin) -> str:
     """The sheet as CSV: number of the row in its file, its id, its columns, its label."""
-    columns = origin.columns or tuple(f"x{j}" for j in range(1, X.shape[1] + 1))
+    columns = origin.columns or numbered_names(X.shape[1])
     ids = ["id"] if origin.ids is not None else []
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Parquet and Feather -> raw table, by PyArrow, once the sizes that a file declares are known."""
+"""Parquet and Feather -> raw table, by PyArrow, after a check of the sizes that files declare."""
 
 from __future__ import annotations
 
@@ -14,37 +14,49 @@ from numpy.typing import NDArray
 
 from gammagmm.errors import MissingExtraError, TableError
 from gammagmm.readers.raw_table import RawTable, check_names, shown, text_column, written
-from gammagmm.readers.source import Source, check_expansion, refusing
+from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, refusing
 
 __all__ = ["message_bytes", "parquet_chunks", "read_feather", "read_parquet"]
 
-CELL_BYTES = 8
 BATCH_ROWS = 4096
 FILE_MAGIC = b"ARROW1\0\0"
+MAX_DEPTH = 16
+# Fields of a Parquet footer, of its row groups, its column chunks and their pages.
+GROUPS, COLUMNS, N_ROWS, CHUNK = 4, 1, 3, 3
+N_VALUES, CHUNK_SIZE, DATA_START, DICTIONARY_START = 5, 7, 9, 11
+UNPACKED_SIZE, PACKED_SIZE = 2, 3
+# Fields of an Arrow message and of its batches.
+HEADER, BUFFERS, COMPRESSION, DICTIONARY = 2, 2, 3, 1
+HEADER_TYPE, DICTIONARY_BATCH, RECORD_BATCH = 1, 2, 3
+
+Struct = dict[int, Any]  # fields by their numbers
 
 
 @dataclass
 class Meter:
-    """How much a file has come to so far."""
+    """Number of bytes that a file has expanded to so far."""
 
     source: Source
     n_bytes: int = 0
 
     def add(self, n_bytes: int) -> None:
-        """Count further bytes; too many for the size of the file are a `TableError`."""
+        """Add bytes; too many for the size of the file are a `TableError`."""
         self.n_bytes += n_bytes
         check_expansion(self.source.name, self.n_bytes, len(self.source.content))
 
 
 def read_parquet(source: Source) -> RawTable:
     """Raw table of a Parquet file."""
-    arrow, parquet = _arrow(source, "pyarrow"), _arrow(source, "pyarrow.parquet")
-    # PyArrow answers a damaged file with its own exceptions, Python's, and those of Unicode.
+    arrow, parquet = _import(source, "pyarrow"), _import(source, "pyarrow.parquet")
+    # On a damaged file PyArrow raises its own exceptions, Python's and those of Unicode.
     with refusing(source.name, (Exception,), "Write it again as Parquet."):
         buffer = arrow.BufferReader(source.content)
         file = parquet.ParquetFile(buffer)
         _check_schema(source, arrow, file.schema_arrow)
-        _check_pages(source, file.metadata)
+        Meter(source).add(file.metadata.num_rows * file.metadata.num_columns * CELL_BYTES)
+        meter = Meter(source)
+        for n_cells, n_bytes in parquet_chunks(source.content):
+            meter.add(n_cells * CELL_BYTES + n_bytes)
         # A text that a column repeats is kept once: else a kilobyte could become gigabytes.
         texts = [field.name for field in file.schema_arrow if _is_text(arrow, field.type)]
         again = parquet.ParquetFile(buffer, read_dictionary=texts)
@@ -53,8 +65,8 @@ def read_parquet(source: Source) -> RawTable:
 
 def read_feather(source: Source) -> RawTable:
     """Raw table of a Feather file, which is Arrow's own format, as a file or as a stream."""
-    arrow = _arrow(source, "pyarrow")
-    # A file is a stream with an index behind it, which could lead anywhere.
+    arrow = _import(source, "pyarrow")
+    # A file is a stream with an index after it, which in a hostile file may point anywhere.
     start = len(FILE_MAGIC) if source.content.startswith(FILE_MAGIC) else 0
     with refusing(source.name, (Exception,), "Write it again as Feather."):
         buffer = arrow.py_buffer(source.content)[start:]
@@ -66,7 +78,7 @@ def read_feather(source: Source) -> RawTable:
         return _collect(source, arrow, reader.schema, reader)
 
 
-def _arrow(source: Source, module: str) -> Any:
+def _import(source: Source, module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -74,43 +86,36 @@ def _arrow(source: Source, module: str) -> Any:
         raise MissingExtraError(needs, "data", name="pyarrow") from None
 
 
-def _check_pages(source: Source, metadata: Any) -> None:
-    """Refuse row groups that hold far more than the file is large, by what each says of itself."""
-    Meter(source).add(metadata.num_rows * metadata.num_columns * CELL_BYTES)
-    meter = Meter(source)
-    for n_cells, n_bytes in parquet_chunks(source.content):
-        meter.add(n_cells * CELL_BYTES + n_bytes)
-
-
 def _check_schema(source: Source, arrow: Any, schema: Any) -> None:
-    """Refuse names that stand twice, and types that are neither numbers nor text."""
+    """Refuse names that occur twice, and types that are neither numbers nor text."""
     check_names(source.name, tuple(schema.names))
     for field in schema:
         if not (_is_text(arrow, field.type) or _is_number(arrow, field.type)):
             raise TableError(
                 f"{source.name}, column {shown(field.name)}: the type {str(field.type)[:100]} "
-                "cannot be read. Write the column as numbers or text, or write the file without it."
+                "cannot be read",
+                "Write the column as numbers or text, or write the file without it.",
             )
 
 
-def _plain_type(arrow: Any, kind: Any) -> Any:
-    """The type of the values, where these are categories."""
+def _value_type(arrow: Any, kind: Any) -> Any:
+    """The type itself, or the type of the categories of a dictionary."""
     return kind.value_type if arrow.types.is_dictionary(kind) else kind
 
 
 def _is_text(arrow: Any, kind: Any) -> bool:
-    kind, types = _plain_type(arrow, kind), arrow.types
+    kind, types = _value_type(arrow, kind), arrow.types
     return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
 
 
 def _is_number(arrow: Any, kind: Any) -> bool:
-    kind, types = _plain_type(arrow, kind), arrow.types
+    kind, types = _value_type(arrow, kind), arrow.types
     kinds = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
     return any(is_kind(kind) for is_kind in kinds)
 
 
 def _collect(source: Source, arrow: Any, schema: Any, batches: Iterable[Any]) -> RawTable:
-    """Raw table of batches, each checked before it is looked into."""
+    """Raw table of batches; each is validated before its cells are read."""
     columns, meter = tuple(schema.names), Meter(source)
     is_text = [_is_text(arrow, field.type) for field in schema]
     parts: list[list[Any]] = [[] for _ in columns]
@@ -118,7 +123,8 @@ def _collect(source: Source, arrow: Any, schema: Any, batches: Iterable[Any]) ->
         batch.validate(full=True)
         meter.add(batch.num_rows * len(columns) * CELL_BYTES)
         for part, array, text in zip(parts, batch.columns, is_text, strict=True):
-            part.append(_texts(arrow, array, meter) if text else _plain(arrow, array))
+            kind = _value_type(arrow, array.type)
+            part.append(_texts(arrow, array, meter) if text else array.cast(kind))
     data = tuple(
         text_column(chain.from_iterable(part)) if text else _numbers(arrow, part)
         for part, text in zip(parts, is_text, strict=True)
@@ -127,57 +133,37 @@ def _collect(source: Source, arrow: Any, schema: Any, batches: Iterable[Any]) ->
     def cells(j: int) -> list[str | None]:
         if is_text[j]:
             return list(chain.from_iterable(parts[j]))
-        is_whole = arrow.types.is_integer(_plain_type(arrow, schema.field(j).type))
-        # Whole numbers beyond 2**53 are ids more often than not: their digits are kept.
+        if not arrow.types.is_integer(_value_type(arrow, schema.field(j).type)):
+            return written(data[j].tolist())
+        # Whole numbers above 2**53 are usually ids: all their digits are kept.
         digits = (array.cast(arrow.string()).to_pylist() for array in parts[j])
-        return list(chain.from_iterable(digits)) if is_whole else written(data[j].tolist())
+        return list(chain.from_iterable(digits))
 
     return RawTable(source.name, columns, data, None, cells)
 
 
-def _plain(arrow: Any, array: Any) -> Any:
-    """A column of categories as a column of their values."""
-    is_dictionary = arrow.types.is_dictionary(array.type)
-    return array.cast(array.type.value_type) if is_dictionary else array
-
-
-def _numbers(arrow: Any, parts: list[Any]) -> NDArray[np.float64]:
-    made = (part.cast(arrow.float64(), safe=False) for part in parts)
-    found = [array.to_numpy(zero_copy_only=False) for array in made]
-    return np.concatenate([np.empty(0), *found]).astype(np.float64)
-
-
 def _texts(arrow: Any, array: Any, meter: Meter) -> list[str | None]:
-    """Cells of a column of text; those that are the same category are the same object."""
+    """Cells of a column of text; equal categories are one object."""
     if arrow.types.is_dictionary(array.type):
         values = _texts(arrow, array.dictionary, meter)
         return [None if i is None else values[i] for i in array.indices.to_pylist()]
-    return list(_counted(array, meter))
+    texts = []
+    for cell in array:  # one by one: many views may show the same megabyte
+        texts.append(cell.as_py())
+        meter.add(len(texts[-1] or ""))
+    return texts
 
 
-def _counted(array: Any, meter: Meter) -> Iterator[str | None]:
-    """Texts one by one: views may show the same megabyte again and again."""
-    for cell in array:
-        text = cell.as_py()
-        meter.add(len(text or ""))
-        yield text
-
-
-MAX_DEPTH = 16
-# Fields of a Parquet footer, of its row groups, its column chunks and their pages.
-GROUPS, COLUMNS, N_ROWS, CHUNK = 4, 1, 3, 3
-N_VALUES, CHUNK_SIZE, DATA_START, DICTIONARY_START = 5, 7, 9, 11
-UNPACKED_SIZE, PACKED_SIZE = 2, 3
-# Fields of an Arrow message and of its batches.
-HEADER, BUFFERS, COMPRESSION, DICTIONARY = 2, 2, 3, 1
-HEADER_TYPE, DICTIONARY_BATCH, RECORD_BATCH = 1, 2, 3
-Struct = dict[int, Any]  # fields by their numbers
+def _numbers(arrow: Any, parts: list[Any]) -> NDArray[np.float64]:
+    floats = (part.cast(arrow.float64(), safe=False) for part in parts)
+    found = [array.to_numpy(zero_copy_only=False) for array in floats]
+    return np.concatenate([np.empty(0), *found]).astype(np.float64)
 
 
 def parquet_chunks(content: bytes) -> Iterator[tuple[int, int]]:
     """Number of cells and unpacked size of every column chunk of a Parquet file.
 
-    PyArrow's metadata would tell some of it, and ends the process on some damaged files.
+    PyArrow's metadata gives only some of it, and ends the process on some damaged files.
     """
     n_footer = struct.unpack_from("<I", content, len(content) - 8)[0]
     footer = Compact(content, max(len(content) - 8 - n_footer, 0)).struct()
@@ -187,7 +173,7 @@ def parquet_chunks(content: bytes) -> Iterator[tuple[int, int]]:
             start, dictionary = chunk[DATA_START], chunk.get(DICTIONARY_START, 0)
             start = dictionary if 0 < dictionary < start else start
             n_cells = max(group[N_ROWS], chunk[N_VALUES])
-            # A chunk without cells is not looked into, and need not say where it is.
+            # A chunk without cells is not read, and its position may be wrong.
             yield n_cells, _page_bytes(content, start, chunk[CHUNK_SIZE]) if n_cells > 0 else 0
 
 
@@ -203,7 +189,7 @@ def _page_bytes(content: bytes, start: int, n_packed: int) -> int:
 
 
 class Compact:
-    """Reader of Thrift's compact protocol; whole numbers, lists and structs are kept."""
+    """Reader of Thrift's compact protocol; it keeps whole numbers, lists and structs."""
 
     def __init__(self, content: bytes, position: int) -> None:
         self.content, self.position = content, position
@@ -231,7 +217,7 @@ class Compact:
     def struct(self, depth: int = 0) -> Struct:
         """The fields of a struct."""
         if depth > MAX_DEPTH:
-            raise ValueError("its metadata are nested too deep")
+            raise ValueError("its metadata are nested too deeply")
         field, found = 0, {}
         while head := self.byte():
             field = field + (head >> 4) if head >> 4 else self.zigzag()
@@ -240,7 +226,7 @@ class Compact:
         return found
 
     def value(self, kind: int, depth: int) -> Any:
-        """A value; None for text and fractions, which are gone past."""
+        """A value; None for text and fractions, which are skipped."""
         if kind in (4, 5, 6):
             return self.zigzag()
         if kind == 12:
@@ -263,7 +249,7 @@ class Compact:
 
 
 def message_bytes(metadata: bytes, body: memoryview) -> int:
-    """Unpacked size of the buffers of an Arrow message; 0 for one that has none."""
+    """Unpacked size of the buffers of an Arrow message; 0 for a message without buffers."""
     message = struct.unpack_from("<I", metadata)[0]
     kind_at = _field(metadata, message, HEADER_TYPE)
     kind, batch = metadata[kind_at] if kind_at else 0, _follow(metadata, message, HEADER)
@@ -287,7 +273,7 @@ def message_bytes(metadata: bytes, body: memoryview) -> int:
 
 
 def _field(content: bytes, table: int, number: int) -> int:
-    """Position of a field of a FlatBuffers table; 0 where it is left out."""
+    """Position of a field of a FlatBuffers table; 0 if the table does not have it."""
     vtable = table - struct.unpack_from("<i", content, table)[0]
     place = 4 + 2 * number
     if vtable < 0 or place >= struct.unpack_from("<H", content, vtable)[0]:
@@ -297,6 +283,6 @@ def _field(content: bytes, table: int, number: int) -> int:
 
 
 def _follow(content: bytes, table: int, number: int) -> int:
-    """Position of what a field points to; 0 where it is left out."""
+    """Position that a field points to; 0 if the table does not have the field."""
     field = _field(content, table, number)
     return field + struct.unpack_from("<I", content, field)[0] if field else 0

@@ -1,4 +1,4 @@
-"""CSV and TSV -> raw table; the standard library's parser says what a file means."""
+"""CSV and TSV -> raw table; the standard library's parser defines what a file means."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from gammagmm.readers.raw_table import (
     is_missing,
     is_number,
     number_or_none,
+    numbered_names,
     text_column,
 )
 from gammagmm.readers.source import Source, decode
 
 __all__ = ["read_delimited"]
 
-# Where two delimiters split the first lines equally well ("1,5;2,5"), the earlier one is meant:
-# commas stand inside cells far more often than semicolons and tabs do.
+# If two delimiters split the first lines equally well ("1,5;2,5"), the earlier one is chosen:
+# commas occur inside cells far more often than semicolons and tabs do.
 DELIMITERS = ("\t", ";", ",")
 N_SNIFFED_RECORDS = 50
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -36,12 +37,11 @@ LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 MIN_QUICK_CHARACTERS = 1_000_000
 
 Record = tuple[int, list[str]]  # 1-based line of the file, cells
-Numbers = tuple[list[int] | range, NDArray[np.float64]]  # line of each row, columns (d, n)
 
 
 @dataclass(frozen=True, repr=False)
 class Sheet:
-    """Text of which the delimiter and the columns are known."""
+    """Text with a known delimiter and known columns."""
 
     name: str
     text: str
@@ -50,29 +50,43 @@ class Sheet:
     has_header: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The numbers of a sheet: d columns of n rows."""
+
+    lines: list[int] | range  # line of each row
+    values: NDArray[np.float64]  # (d, n), NaN where a cell is missing or text
+    text_columns: frozenset[int] = frozenset()
+
+
 def read_delimited(source: Source) -> RawTable:
-    """Raw table of a CSV or TSV file: text, then records, then names and columns."""
-    sheet = _sheet(source)
-    quick = parse_quickly(sheet) if len(sheet.text) > MIN_QUICK_CHARACTERS else None
-    (lines, numbers), text_columns = (quick, set[int]()) if quick else parse(sheet)
-    if not lines:
-        raise TableError(f"{sheet.name} holds column names but no rows. Add the rows below them.")
-    data: list[NDArray[Any]] = list(numbers)
-    for j, cells in _texts(sheet, text_columns).items():
+    """Raw table of a CSV or TSV file."""
+    sheet = read_sheet(source)
+    numbers = parse_quickly(sheet) if len(sheet.text) > MIN_QUICK_CHARACTERS else None
+    numbers = numbers or parse(sheet)
+    if not numbers.lines:
+        raise TableError(f"{sheet.name} holds column names but no rows", "Add the rows below them.")
+    data: list[NDArray[Any]] = list(numbers.values)
+    for j, cells in _texts(sheet, numbers.text_columns).items():
         data[j] = text_column(cells)
-    return RawTable(sheet.name, sheet.columns, tuple(data), lines, lambda j: _texts(sheet, {j})[j])
+
+    def cells_of(j: int) -> list[str | None]:
+        return _texts(sheet, {j})[j]
+
+    return RawTable(sheet.name, sheet.columns, tuple(data), numbers.lines, cells_of)
 
 
-def _sheet(source: Source) -> Sheet:
-    """What the first lines say about a file."""
+def read_sheet(source: Source) -> Sheet:
+    """Text of a file, with the delimiter and the columns that its first lines show."""
     text = decode(source)
     delimiter = "\t" if source.suffix == ".tsv" else _sniff_delimiter(text)
     first = next(_records(source.name, text, delimiter), None)
     if first is None:
-        raise TableError(f"{source.name} is empty. Give a file with at least one row of numbers.")
+        raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
     line, cells = first
-    if _is_data(cells):
-        columns = tuple(f"x{j}" for j in range(1, len(cells) + 1))
+    present = [cell for cell in cells if not is_missing(cell)]
+    if present and all(map(is_number, present)):  # a row, possibly with missing values
+        columns = numbered_names(len(cells))
         return Sheet(source.name, text, delimiter, columns, has_header=False)
     columns = tuple(cell.strip() for cell in cells)
     check_names(f"{source.name}, line {line}", columns)
@@ -80,7 +94,7 @@ def _sheet(source: Source) -> Sheet:
 
 
 def _sniff_delimiter(text: str) -> str:
-    """Delimiter that cuts the first records into equally many cells, at least two."""
+    """Delimiter that splits each of the first records into the same number of cells, above one."""
     for delimiter in DELIMITERS:
         try:
             sample = list(islice(_cells(text, delimiter), N_SNIFFED_RECORDS))
@@ -89,7 +103,7 @@ def _sniff_delimiter(text: str) -> str:
         widths = {len(cells) for _, cells in sample}
         if len(widths) == 1 and widths != {1}:
             return delimiter
-    # No delimiter fits: the one that is most frequent on the first line makes the better message.
+    # No delimiter fits: the most frequent one on the first line gives the best error message.
     first_line = text.lstrip().partition("\n")[0]
     return max(reversed(DELIMITERS), key=first_line.count)
 
@@ -106,7 +120,10 @@ def _cells(text: str, delimiter: str) -> Iterator[Record]:
 
 
 def _records(name: str, text: str, delimiter: str) -> Iterator[Record]:
-    """Line and cells of every record that is not blank, all of the first one's width."""
+    """Line and cells of every record that is not blank; all must have as many cells as the first.
+
+    The first record is the column names or, where a file has none, a row.
+    """
     width = line = 0
     try:
         for line, cells in _cells(text, delimiter):
@@ -114,21 +131,16 @@ def _records(name: str, text: str, delimiter: str) -> Iterator[Record]:
             if len(cells) != width:
                 raise TableError(
                     f"{name}, line {line}: found {len(cells)} cells separated by {delimiter!r} "
-                    f"where the first line has {width}. Give every line the same number of cells "
-                    "and quote cells that hold the delimiter."
+                    f"where the first line has {width}",
+                    "Give every line the same number of cells and quote cells that contain the "
+                    "delimiter.",
                 )
             yield line, cells
     except csv.Error as error:
         raise TableError(
-            f"{name} is not well-formed CSV after line {line}: {error}. Look for a quotation "
-            "mark that is not closed."
+            f"{name} is not well-formed CSV after line {line}: {error}",
+            "Look for a quotation mark that is not closed.",
         ) from error
-
-
-def _is_data(cells: list[str]) -> bool:
-    """Whether the first record is a row: numbers, and possibly gaps between them."""
-    present = [cell for cell in cells if not is_missing(cell)]
-    return bool(present) and all(map(is_number, present))
 
 
 def _rows(sheet: Sheet) -> Iterator[Record]:
@@ -137,12 +149,12 @@ def _rows(sheet: Sheet) -> Iterator[Record]:
     return islice(records, int(sheet.has_header), None)
 
 
-def parse(sheet: Sheet) -> tuple[Numbers, set[int]]:
-    """Line and numbers of every row, NaN where there is none, and which columns hold text."""
+def parse(sheet: Sheet) -> Numbers:
+    """Numbers of every row, by the standard library; a column with any text is a text column."""
     lines, values, text_columns = list[int](), array("d"), set[int]()
     for line, cells in _rows(sheet):
         for j in text_columns:
-            cells[j] = "nan"  # known to be text: a row is not slowed down twice for it
+            cells[j] = "nan"  # known to be text, so that it does not send each row the slow way
         try:
             numbers = list(map(float, cells))
         except ValueError:
@@ -154,7 +166,7 @@ def parse(sheet: Sheet) -> tuple[Numbers, set[int]]:
         values.extend(numbers)
         lines.append(line)
     rows = np.array(values, dtype=np.float64).reshape(len(lines), len(sheet.columns))
-    return (lines, np.ascontiguousarray(rows.T)), text_columns
+    return Numbers(lines, np.ascontiguousarray(rows.T), frozenset(text_columns))
 
 
 def _texts(sheet: Sheet, columns: Collection[int]) -> dict[int, list[str | None]]:
@@ -169,28 +181,28 @@ def _texts(sheet: Sheet, columns: Collection[int]) -> dict[int, list[str | None]
 
 
 def parse_quickly(sheet: Sheet) -> Numbers | None:
-    """What `parse` gives, by PyArrow; None where that is absent or the two might differ.
+    """The result of `parse`, by PyArrow; None if PyArrow is missing or might read it differently.
 
-    They agree where every cell is a finite number that PyArrow takes, where no quotation mark,
-    blank line or lone carriage return changes what a line is, and where no cell is longer than
-    the standard library allows.
+    The two agree if every cell is a finite number that PyArrow accepts, if no quotation mark,
+    blank line or lone carriage return changes the lines, and if no cell is longer than the
+    standard library allows.
     """
     content = sheet.text.encode()
     n_lines = _count_lines(content)
     if n_lines is None or '"' in sheet.text:
         return None
     try:
-        numbers = _arrow_numbers(sheet, content)
+        values = _arrow_values(sheet, content)
     except (ImportError, ValueError, OSError):  # pyarrow.ArrowInvalid is a ValueError
         return None
     n_rows = n_lines - int(sheet.has_header)
-    if numbers.shape != (len(sheet.columns), n_rows) or not np.isfinite(numbers).all():
+    if values.shape != (len(sheet.columns), n_rows) or not np.isfinite(values).all():
         return None
-    return range(1 + int(sheet.has_header), n_lines + 1), numbers
+    return Numbers(range(1 + int(sheet.has_header), n_lines + 1), values)
 
 
 def _count_lines(content: bytes) -> int | None:
-    """Number of lines, None where they may be cut in several ways or are very long."""
+    """Number of lines, None if parsers may split them differently or if one is very long."""
     if content.count(b"\r") != content.count(b"\r\n"):
         return None
     ends = np.flatnonzero(np.frombuffer(content, dtype=np.uint8) == ord("\n"))
@@ -198,8 +210,8 @@ def _count_lines(content: bytes) -> int | None:
     return len(ends) - 1 if np.diff(ends).max() < csv.field_size_limit() else None
 
 
-def _arrow_numbers(sheet: Sheet, content: bytes) -> NDArray[np.float64]:
-    """Columns (d, n) as PyArrow reads them; an empty list of null values makes gaps an error."""
+def _arrow_values(sheet: Sheet, content: bytes) -> NDArray[np.float64]:
+    """Columns (d, n) as PyArrow reads them; with no null values a missing cell is an error."""
     arrow: Any = importlib.import_module("pyarrow")
     arrow_csv: Any = importlib.import_module("pyarrow.csv")
     names = [str(j) for j in range(len(sheet.columns))]

@@ -1,7 +1,7 @@
-"""MAT files of versions 4 to 7 -> full arrays of numbers, by NumPy alone.
+"""MAT files of versions 4 to 7 -> raw table, by NumPy alone.
 
-SciPy's reader ends the process on some damaged files and follows others in circles; of the format
-no more is needed here than arrays of numbers.
+SciPy's reader ends the process on some damaged files and never returns on others. Only full arrays
+of numbers are needed here, which are a small part of the format.
 """
 
 from __future__ import annotations
@@ -11,60 +11,109 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import TableError
-from gammagmm.readers.source import ZLIB_BITS, Source, check_expansion, inflate, refusing
+from gammagmm.readers.arrays import as_matrix, table_of_arrays
+from gammagmm.readers.raw_table import RawTable, listed, shown
+from gammagmm.readers.source import (
+    CELL_BYTES,
+    ZLIB_BITS,
+    Source,
+    check_expansion,
+    inflate,
+    join_chunks,
+    refusing,
+)
 
-__all__ = ["ADVICE", "Variable", "mat_variables"]
+__all__ = ["read_mat"]
 
+ADVICE = "Save it again in MATLAB with save(..., '-v7'), or as CSV."
+DAMAGE = (ValueError, struct.error, zlib.error)  # what the functions below raise on a damaged file
+
+# Codes of the format, version 5: elements, flags of an array, classes, and types in the file.
 HEADER_BYTES = 128
 MATRIX, COMPRESSED = 14, 15
 LOGICAL, COMPLEX = 0x02, 0x08
 CLASSES = dict(enumerate(("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), start=6))
 STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8"}
 STORED |= {13: "u8"}
-OLD_KINDS = ("f8", "f4", "i4", "i2", "u2", "u1")
-ADVICE = "Save it again in MATLAB with save(..., '-v7'), or as CSV."
+OLD_KINDS = ("f8", "f4", "i4", "i2", "u2", "u1")  # types of version 4
 
 Element = tuple[int, memoryview, int]  # type, contents, position of the next one
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A named array of a MAT file; `load` reads its numbers, and is None for anything else."""
+    """A variable of a MAT file; `load` reads its numbers.
+
+    What is not a full array of numbers has no shape and no numbers.
+    """
 
     name: str
-    shape: tuple[int, ...]
-    load: Callable[[], NDArray[Any]] | None
+    shape: tuple[int, ...] = ()
+    load: Callable[[], NDArray[Any]] = lambda: np.empty(0)
 
 
-def mat_variables(source: Source) -> dict[str, Variable]:
-    """The variables of a MAT file by name; of a name that comes twice the first one counts."""
+def read_mat(source: Source) -> RawTable:
+    """Raw table of a MAT file up to version 7: its array X or its largest one, and a vector y."""
     content = source.content
     if content[:8] == b"\x89HDF\r\n\x1a\n" or content[:10] == b"MATLAB 7.3":
         raise TableError(
-            f"{source.name} is a MAT file of version 7.3 (HDF5), which cannot be read. Save it in "
-            "MATLAB with save(..., '-v7')."
+            f"{source.name} is a MAT file of version 7.3 (HDF5), which cannot be read",
+            "Save it in MATLAB with save(..., '-v7').",
         )
-    found: dict[str, Variable] = {}
-    with refusing(source.name, (ValueError, struct.error, zlib.error), ADVICE):
+    variables: dict[str, Variable] = {}
+    with refusing(source.name, DAMAGE, ADVICE):
         if 0 in content[:4]:
-            listed = _old_variables(content)
+            listing = _old_variables(content)
         elif content[126:128] in (b"IM", b"MI"):
-            listed = _variables(source)
+            listing = _variables(source)
         else:
             raise ValueError("it is no MAT file")
-        for variable in listed:
-            found.setdefault(variable.name, variable)
-    return found
+        for variable in listing:
+            variables.setdefault(variable.name, variable)  # the first one of a name counts
+    name = _table_name(source.name, variables)
+    matrix = as_matrix(f"{source.name}, array {shown(name)}", _load(source, variables[name]))
+    y = _load(source, variables["y"]) if "y" in variables and name != "y" else np.empty(0)
+    is_vector = y.size == len(matrix) and y.size in y.shape
+    return table_of_arrays(source, matrix, {"y": y.ravel()} if is_vector else {})
+
+
+def _table_name(source: str, variables: dict[str, Variable]) -> str:
+    """Name of the variable that is the table: X, or else the matrix with the most cells."""
+    n_cells = {name: math.prod(v.shape) for name, v in variables.items() if len(v.shape) == 2}
+    if "X" in n_cells:
+        return "X"
+    most = max(n_cells.values(), default=0)
+    largest = [name for name, n in n_cells.items() if n == most]
+    if not largest:
+        raise TableError(
+            f"{source} holds no table of numbers: cells, structures, text and sparse arrays cannot "
+            "be read",
+            "Save a full array of numbers named X.",
+        )
+    if len(largest) > 1:
+        raise TableError(
+            f"{source} holds {len(largest)} arrays of the same size: {listed(largest)}",
+            "Name the table X.",
+        )
+    return largest[0]
+
+
+def _load(source: Source, variable: Variable) -> NDArray[Any]:
+    n_bytes = math.prod(variable.shape) * CELL_BYTES
+    check_expansion(source.name, n_bytes, len(source.content))
+    with refusing(source.name, DAMAGE, ADVICE):
+        return variable.load()
 
 
 def _variables(source: Source) -> Iterator[Variable]:
-    """Variables of versions 5 to 7, packed ones included."""
+    """Variables of versions 5 to 7, compressed ones included."""
     order = ">" if source.content[126:128] == b"MI" else "<"
     position, content = HEADER_BYTES, memoryview(source.content)
     while position + 8 <= len(content):
@@ -73,71 +122,46 @@ def _variables(source: Source) -> Iterator[Variable]:
         if position > len(content):
             break
         if kind == MATRIX:
-            yield _variable(body, order, _given(body))
+            yield _variable(body, order, body.toreadonly)
         elif kind == COMPRESSED:
-            # The first chunk holds the name and the shape.
+            # The first chunk contains the name and the shape.
             first = next((chunk for chunk, _ in inflate(bytes(body), ZLIB_BITS)), b"")
-            whole = _Packed(source, bytes(body))
-            yield _variable(memoryview(first)[8:], order, whole)
+            yield _variable(memoryview(first)[8:], order, partial(_unpacked, source, bytes(body)))
     if position != len(content):
         raise ValueError("it is cut off")
 
 
-def _given(body: memoryview) -> Callable[[], memoryview]:
-    return lambda: body
+def _unpacked(source: Source, body: bytes) -> memoryview:
+    """Contents of a compressed element; too much for the size of the file is a `TableError`."""
+    chunks = ((chunk, len(source.content)) for chunk, _ in inflate(body, ZLIB_BITS))
+    return memoryview(join_chunks(source.name, chunks))[8:]
 
 
-@dataclass(frozen=True)
-class _Packed:
-    """The unpacked contents of an element, read only as far as they are believable."""
-
-    source: Source
-    body: bytes
-
-    def __call__(self) -> memoryview:
-        chunks, n_bytes = [], 0
-        for chunk, _ in inflate(self.body, ZLIB_BITS):
-            n_bytes += len(chunk)
-            check_expansion(self.source.name, n_bytes, len(self.source.content))
-            chunks.append(chunk)
-        return memoryview(b"".join(chunks))[8:]
-
-
-def _variable(body: memoryview, order: str, whole: Callable[[], memoryview]) -> Variable:
-    """What a matrix element says of itself; its numbers are read later, from `whole`."""
-    _, flags, position = _element(body, 0, order)
+def _variable(head: memoryview, order: str, read_body: Callable[[], memoryview]) -> Variable:
+    """Variable of a matrix element that begins with `head`; its numbers are read when needed."""
+    _, flags, position = _element(head, 0, order)
     word = struct.unpack_from(f"{order}I", flags)[0]
-    _, dims, position = _element(body, position, order)
+    _, dims, position = _element(head, position, order)
     shape = struct.unpack(f"{order}{len(dims) // 4}i", dims[: len(dims) // 4 * 4])
-    _, letters, position = _element(body, position, order)
+    _, letters, position = _element(head, position, order)
     name, kind = bytes(letters).decode("latin-1"), CLASSES.get(word & 0xFF)
     if kind is None:
-        return Variable(name, shape, None)
+        return Variable(name)
     is_complex, is_logical = bool(word >> 8 & COMPLEX), bool(word >> 8 & LOGICAL)
 
     def load() -> NDArray[Any]:
-        values = _numbers(whole(), position, order)
-        made = values.astype("?" if is_logical else kind)
-        return _shaped(made.astype(complex) if is_complex else made, shape)
+        stored, numbers, _ = _element(read_body(), position, order)
+        if stored not in STORED:
+            raise ValueError(f"its numbers have the type {stored}, which is not a type of numbers")
+        values = np.frombuffer(numbers, np.dtype(order + STORED[stored]))
+        values = values.astype("?" if is_logical else kind)
+        return _shaped(values.astype(complex) if is_complex else values, shape)
 
     return Variable(name, shape, load)
 
 
-def _numbers(body: memoryview, position: int, order: str) -> NDArray[Any]:
-    kind, stored, _ = _element(body, position, order)
-    if kind not in STORED:
-        raise ValueError(f"its numbers have the type {kind}, which is none")
-    return np.frombuffer(stored, np.dtype(order + STORED[kind]))
-
-
-def _shaped(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    if min(shape, default=0) < 0 or math.prod(shape) != len(values):
-        raise ValueError(f"an array of the shape {shape[:4]} has {len(values)} numbers")
-    return values.reshape(shape, order="F")
-
-
 def _element(body: memoryview, position: int, order: str) -> Element:
-    """A data element: four bytes of it may stand inside its tag."""
+    """The data element at `position`; a small one is stored inside its tag."""
     tag = struct.unpack_from(f"{order}I", body, position)[0]
     if tag >> 16:
         kind, n_bytes, start = tag & 0xFFFF, tag >> 16, position + 4
@@ -149,6 +173,12 @@ def _element(body: memoryview, position: int, order: str) -> Element:
     if start + n_bytes > min(len(body), end):
         raise ValueError("it is cut off")
     return kind, body[start : start + n_bytes], end
+
+
+def _shaped(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    if min(shape, default=0) < 0 or math.prod(shape) != len(values):
+        raise ValueError(f"an array of the shape {shape[:4]} has {len(values)} numbers")
+    return values.reshape(shape, order="F")
 
 
 def _old_variables(content: bytes) -> Iterator[Variable]:
@@ -168,12 +198,15 @@ def _old_variables(content: bytes) -> Iterator[Variable]:
         position = start + n_bytes
         if position > len(content):
             raise ValueError("it is cut off")
-        values = _old_loader(content[start:position], order + OLD_KINDS[stored], (rows, columns))
-        is_plain = kind % 10 == 0 and not has_imaginary
-        yield Variable(name, (rows, columns), values if is_plain else None)
+        if kind % 10 or has_imaginary:
+            yield Variable(name)
+        else:
+            numbers, shape = content[start:position], (rows, columns)
+            load = partial(_old_values, numbers, order + OLD_KINDS[stored], shape)
+            yield Variable(name, shape, load)
     if position != len(content):
         raise ValueError("it is cut off")
 
 
-def _old_loader(stored: bytes, kind: str, shape: tuple[int, int]) -> Callable[[], NDArray[Any]]:
-    return lambda: _shaped(np.frombuffer(stored, kind), shape)
+def _old_values(numbers: bytes, kind: str, shape: tuple[int, int]) -> NDArray[Any]:
+    return _shaped(np.frombuffer(numbers, kind), shape)

@@ -1,11 +1,10 @@
-"""Raw table and the user's choices -> finite numbers, row ids, truth, and what was done."""
+"""Raw table and the user's choices -> finite numbers, row ids, true labels, and notes."""
 
 from __future__ import annotations
 
 import difflib
 import shlex
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,27 +15,17 @@ from gammagmm.readers.raw_table import (
     MAX_SHOWN_CHARACTERS,
     RawTable,
     check_names,
-    describe_text,
     is_number,
+    listed,
     shown,
     written,
 )
 
-__all__ = [
-    "Choices",
-    "Prepared",
-    "count",
-    "features_of",
-    "ids_of",
-    "listed",
-    "option",
-    "prepare",
-    "truth_of",
-]
+__all__ = ["Choices", "Prepared", "prepare"]
 
 ALLOWED = {"missing": ("error", "drop", "impute"), "categories": ("error", "encode")}
-MAX_LISTED = 20
-# What a truth column may hold, in lower case -> 1 for an anomaly. One of these fits as a whole.
+MAX_CATEGORIES = 20
+# The words of a truth column in lower case -> 1 for an anomaly. One of these must fit all cells.
 VOCABULARIES = (
     {"0": 0, "1": 1},
     {"1": 0, "-1": 1},  # scikit-learn
@@ -47,10 +36,12 @@ VOCABULARIES = (
     {"inlier": 0, "outlier": 1},
 )
 
+Rows = NDArray[np.intp]
+
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user decides about a table.
+    """The user's decisions about a table.
 
     Attributes
     ----------
@@ -59,7 +50,7 @@ class Choices:
     drop : tuple of str
         Columns to leave out.
     truth : str or None
-        Column that says which rows are anomalies; it is kept out of the data.
+        Column that says which rows are anomalies; it is not part of the data.
     missing : {"error", "drop", "impute"}
         Refuse missing values, leave out their rows, or fill in the column's median.
     categories : {"error", "encode"}
@@ -86,103 +77,9 @@ class Choices:
             raise TypeError(f"drop must be a tuple of column names, got {self.drop!r}.")
 
 
-def features_of(raw: RawTable, choices: Choices) -> list[int]:
-    """Columns that no choice takes out of the data."""
-    roles = [("--id", choices.id), ("--truth", choices.truth)]
-    roles += [("--drop", name) for name in dict.fromkeys(choices.drop)]
-    taken: dict[str, str] = {}
-    for role, name in roles:
-        if name is None:
-            continue
-        _check_known(raw, name)
-        if name in taken:
-            raise TableError(
-                f"Column {shown(name)} of {raw.source} is given by {taken[name]} and by {role}. "
-                "Give it once."
-            )
-        taken[name] = role
-    features = [j for j, name in enumerate(raw.columns) if name not in taken]
-    if not features:
-        raise TableError(
-            f"{raw.source} has no column left after {', '.join(dict.fromkeys(taken.values()))}. "
-            "Keep at least one column of numbers."
-        )
-    return features
-
-
-def _check_known(raw: RawTable, name: str) -> None:
-    if name in raw.columns:
-        return
-    lowered = {column.lower(): column for column in raw.columns}
-    close = [lowered[word] for word in difflib.get_close_matches(name.lower(), lowered)]
-    guess = f"; close to it: {listed(close)}" if close else ""
-    raise TableError(
-        f"{raw.source} has no column {shown(name)}{guess}. Choose among: {listed(raw.columns)}."
-    )
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names in quotes; of many the first."""
-    all_names = list(names)
-    more = len(all_names) - MAX_LISTED
-    first = ", ".join(map(shown, all_names[:MAX_LISTED]))
-    return f"{first} and {more} more" if more > 0 else first
-
-
-def count(n: int, thing: str) -> str:
-    """A number of things: "1 row", "2 rows"."""
-    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
-
-
-def option(flag: str, name: str) -> str:
-    """An option as it can be typed; a name that cannot be typed well stands as NAME."""
-    is_short = name.isprintable() and len(name) <= MAX_SHOWN_CHARACTERS
-    return f"{flag} {shlex.quote(name) if is_short else 'NAME'}"
-
-
-def ids_of(raw: RawTable, name: str | None) -> list[str]:
-    """Name of every row of the file: the cell of column `name`, or the number of the row."""
-    if name is None:
-        return [str(row) for row in range(1, raw.n_rows + 1)]
-    return [cell or "" for cell in raw.cells(raw.columns.index(name))]
-
-
-def truth_of(raw: RawTable, name: str) -> NDArray[np.int64]:
-    """1 for an anomaly, 0 for a normal row; what the cells mean must be beyond doubt."""
-    where, column = f"{raw.source}, truth column {shown(name)}", raw.columns.index(name)
-    gaps = np.flatnonzero(raw.is_gap(column))
-    if len(gaps):
-        raise TableError(
-            f"{where}, {raw.place(gaps[0])}: {count(len(gaps), 'value')} missing, this the first. "
-            "Fill them in, or remove those rows."
-        )
-    data = raw.data[column].tolist()
-    texts = data if raw.is_text(column) else written(data)
-    cells = [str(text).strip().lower() for text in texts]
-    found = set(cells)
-    meanings = [words for words in VOCABULARIES if found <= words.keys()]
-    if len(meanings) == 1:
-        return np.array([meanings[0][cell] for cell in cells], dtype=np.int64)
-    if meanings:
-        raise TableError(
-            f"{where} holds nothing but 1, which is an anomaly beside 0 but normal beside -1. "
-            "Leave the column out with --drop, or give one that holds both kinds."
-        )
-    pairs = ", ".join("/".join(words) for words in VOCABULARIES)
-    raise TableError(
-        f"{where} holds {listed(dict.fromkeys(cells))}. Write normal rows and anomalies as one of "
-        f"{pairs}."
-    )
-
-
-MAX_CATEGORIES = 20
-Column = tuple[str, NDArray[np.float64]]
-Rows = NDArray[np.intp]
-
-
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Numbers that detectors can take, and what is known about their rows.
+    """Numbers for the detectors, and the ids and labels of their rows.
 
     Attributes
     ----------
@@ -196,9 +93,9 @@ class Prepared:
     rows : ndarray of shape (n,)
         Index of each row among the rows of the file, from 0.
     truth : ndarray of shape (n,) or None
-        1 for an anomaly, 0 for a normal row; None where there is no truth column.
+        1 for an anomaly, 0 for a normal row; None without a truth column.
     notes : tuple of Note
-        What was left out, filled in or encoded.
+        Everything that was left out, filled in or encoded.
     """
 
     values: NDArray[np.float64]
@@ -214,14 +111,14 @@ class Prepared:
 
 
 def prepare(raw: RawTable, choices: Choices) -> Prepared:
-    r"""Finite numbers of a raw table, made as the choices say.
+    r"""Finite numbers of a raw table, according to the user's choices.
 
     Parameters
     ----------
     raw : RawTable
-        What `tables.read_raw` gives.
+        The result of `registry.read_raw`.
     choices : Choices
-        What becomes of ids, truth, missing values and text.
+        How to treat ids, labels, missing values and text.
 
     Returns
     -------
@@ -231,7 +128,8 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
     Raises
     ------
     TableError
-        What stands in the way, where, and which option of the command line helps.
+        The choices do not give such a table. The message says why, where, and which option of
+        the command line helps.
 
     Examples
     --------
@@ -242,50 +140,138 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
     >>> prepared.columns, prepared.ids, prepared.values[1].tolist()
     (('a', 'c=x', 'c=y', 'c=z'), ('u', 'v', 'w'), [2.0, 0.0, 1.0, 0.0])
     """
-    features = features_of(raw, choices)
+    features = _features(raw, choices)
     if raw.n_rows < 2:
-        raise TableError(f"{raw.source} has {count(raw.n_rows, 'row')}. Give at least two rows.")
-    truth = None if choices.truth is None else truth_of(raw, choices.truth)
-    ids = ids_of(raw, choices.id)
+        raise TableError(f"{raw.source} has {_count(raw.n_rows, 'row')}", "Give at least two rows.")
+    truth = None if choices.truth is None else _truth(raw, choices.truth)
+    ids = _ids(raw, choices.id)
     _refuse_infinite(raw, features)
     if choices.categories == "error":
         _refuse_text(raw, features)
     if choices.missing == "error":
         _refuse_missing(raw, features)
-    features, rows, notes = _kept(raw, features, choices)
-    parts = [_encoded(raw, j, rows) if raw.is_text(j) else _numbers(raw, j, rows) for j in features]
-    columns = [column for made, _ in parts for column in made]
-    _check_columns(raw, [name for name, _ in columns])
+    notes = list[Note]()
+    features = _features_with_values(raw, features, notes)
+    rows = _rows_to_keep(raw, features, choices, notes)
+    names, arrays = list[str](), list[NDArray[np.float64]]()
+    for j in features:
+        columns = (_encoded if raw.is_text(j) else _imputed)(raw, j, rows, notes)
+        names += columns.keys()
+        arrays += columns.values()
+    if not names:
+        raise TableError(
+            f"{raw.source} has no usable column: in every column all values are missing or the "
+            "same text",
+            "Give at least one column of numbers.",
+        )
+    check_names(f"{raw.source}, with its texts encoded", tuple(names))
     return Prepared(
-        np.column_stack([values for _, values in columns]),
-        tuple(name for name, _ in columns),
+        np.column_stack(arrays),
+        tuple(names),
         tuple(ids[row] for row in rows),
         rows,
         None if truth is None else truth[rows],
-        (*notes, *(note for _, told in parts for note in told)),
+        tuple(notes),
     )
 
 
+def _features(raw: RawTable, choices: Choices) -> list[int]:
+    """Columns that are data: no option of the command line names them."""
+    named = [("--id", choices.id), ("--truth", choices.truth)]
+    named += [("--drop", name) for name in dict.fromkeys(choices.drop)]
+    taken: dict[str, str] = {}
+    for flag, name in named:
+        if name is None:
+            continue
+        if name not in raw.columns:
+            lowered = {column.lower(): column for column in raw.columns}
+            close = [lowered[word] for word in difflib.get_close_matches(name.lower(), lowered)]
+            similar = f"; similar names: {listed(close)}" if close else ""
+            raise TableError(
+                f"{raw.source} has no column {shown(name)}{similar}",
+                f"Choose one of: {listed(raw.columns)}.",
+            )
+        if name in taken:
+            raise TableError(
+                f"Column {shown(name)} of {raw.source} is given by {taken[name]} and by {flag}",
+                "Give it once.",
+            )
+        taken[name] = flag
+    features = [j for j, name in enumerate(raw.columns) if name not in taken]
+    if not features:
+        flags = ", ".join(dict.fromkeys(taken.values()))
+        raise TableError(
+            f"{raw.source} has no column left after {flags}", "Keep at least one column of numbers."
+        )
+    return features
+
+
+def _truth(raw: RawTable, name: str) -> NDArray[np.int64]:
+    """1 for an anomaly, 0 for a normal row; cells with an ambiguous meaning are refused."""
+    column = raw.columns.index(name)
+    gaps = np.flatnonzero(raw.is_gap(column))
+    if len(gaps):
+        raise TableError(
+            f"{raw.source} holds {_count(len(gaps), 'missing value')} in truth column "
+            f"{shown(name)}; the first is in {raw.place(gaps[0])}",
+            "Fill them in, or remove those rows.",
+        )
+    data = raw.data[column].tolist()
+    texts = data if raw.is_text(column) else written(data)
+    cells = [str(text).strip().lower() for text in texts]
+    found = set(cells)
+    meanings = [words for words in VOCABULARIES if found <= words.keys()]
+    if len(meanings) == 1:
+        return np.array([meanings[0][cell] for cell in cells], dtype=np.int64)
+    where = f"{raw.source}, truth column {shown(name)}"
+    if meanings:
+        raise TableError(
+            f"{where} holds only 1, which means anomaly in 0/1 and normal in 1/-1",
+            "Leave the column out with --drop, or give one that holds both kinds.",
+        )
+    pairs = ", ".join("/".join(words) for words in VOCABULARIES)
+    raise TableError(
+        f"{where} holds {listed(dict.fromkeys(cells))}",
+        f"Write normal rows and anomalies as one of {pairs}.",
+    )
+
+
+def _ids(raw: RawTable, name: str | None) -> list[str]:
+    """Name of every row of the file: the cell of column `name`, or the number of the row."""
+    if name is None:
+        return [str(row) for row in range(1, raw.n_rows + 1)]
+    return [cell or "" for cell in raw.cells(raw.columns.index(name))]
+
+
 def _refuse_infinite(raw: RawTable, features: list[int]) -> None:
-    for j in (j for j in features if not raw.is_text(j)):
+    for j in features:
+        if raw.is_text(j):
+            continue
         rows = np.flatnonzero(np.isinf(raw.data[j]))
         if len(rows):
             name = raw.columns[j]
             raise TableError(
-                f"{raw.source}, column {shown(name)}, {raw.place(rows[0])}: "
-                f"{count(len(rows), 'infinite value')}, this the first. Correct them, or leave "
-                f"the column out with {option('--drop', name)}."
+                f"{raw.source} holds {_count(len(rows), 'infinite value')} in column "
+                f"{shown(name)}; the first is in {raw.place(rows[0])}",
+                f"Correct them, or leave the column out with {_option('--drop', name)}.",
             )
 
 
 def _refuse_text(raw: RawTable, features: list[int]) -> None:
     for j in features:
-        if raw.is_text(j):
-            sentence, cell = describe_text(raw, j)
-            drop = option("--drop", raw.columns[j])
-            decimal = is_number(cell.replace(",", ".", 1)) and "," in cell
-            hint = "Write decimals with a point, or use" if decimal else "Use"
-            raise TableError(f"{sentence} {hint} --categories encode or {drop}.")
+        if not raw.is_text(j):
+            continue
+        name, cells = raw.columns[j], raw.data[j].tolist()
+        present = [(row, cell) for row, cell in enumerate(cells) if cell is not None]
+        # A column of a binary file may be text though all its cells look like numbers.
+        row, cell = next((pair for pair in present if not is_number(pair[1])), present[0])
+        is_decimal = "," in cell and is_number(cell.replace(",", ".", 1))
+        hint = "Write decimals with a point, or use" if is_decimal else "Use"
+        raise TableError(
+            f"{raw.source}, column {shown(name)}, {raw.place(row)}: found {shown(cell)}, which is "
+            "not a number",
+            f"{hint} --categories encode or {_option('--drop', name)}.",
+        )
 
 
 def _refuse_missing(raw: RawTable, features: list[int]) -> None:
@@ -294,88 +280,98 @@ def _refuse_missing(raw: RawTable, features: list[int]) -> None:
         row, j = np.argwhere(gaps)[0]
         name = raw.columns[features[j]]
         raise TableError(
-            f"{raw.source} holds {count(int(gaps.sum()), 'missing value')}; the first is in "
-            f"column {shown(name)}, {raw.place(row)}. Use --missing drop, --missing impute or "
-            f"{option('--drop', name)}."
+            f"{raw.source} holds {_count(int(gaps.sum()), 'missing value')}; the first is in "
+            f"column {shown(name)}, {raw.place(row)}",
+            f"Use --missing drop, --missing impute or {_option('--drop', name)}.",
         )
 
 
-def _kept(
-    raw: RawTable, features: list[int], choices: Choices
-) -> tuple[list[int], Rows, list[Note]]:
-    """Columns that hold anything, rows to keep, and what was left out."""
-    gaps = {j: raw.is_gap(j) for j in features}
-    empty = [j for j in features if gaps[j].all()]
-    notes = [_note(raw.columns[j], "left out: all its values are missing") for j in empty]
-    kept = [j for j in features if j not in empty]
+def _features_with_values(raw: RawTable, features: list[int], notes: list[Note]) -> list[int]:
+    """The columns that are not missing as a whole."""
+    kept = []
+    for j in features:
+        if raw.is_gap(j).all():
+            notes.append(_note(raw.columns[j], "left out: all its values are missing"))
+        else:
+            kept.append(j)
+    return kept
+
+
+def _rows_to_keep(raw: RawTable, features: list[int], choices: Choices, notes: list[Note]) -> Rows:
+    """Indices of all rows, or of those without missing values if the others are dropped."""
     is_kept = np.ones(raw.n_rows, dtype=bool)
     if choices.missing == "drop":
-        is_kept = ~np.any([gaps[j] for j in kept], axis=0) & is_kept
+        for j in features:
+            is_kept &= ~raw.is_gap(j)
     rows = np.flatnonzero(is_kept)
-    n_dropped = raw.n_rows - len(rows)
     if len(rows) < 2:
         raise TableError(
-            f"{raw.source} has {count(len(rows), 'row')} without missing values, and at least two "
-            "rows are needed. Use --missing impute, or --drop the columns with the most gaps."
+            f"{raw.source} has {_count(len(rows), 'row')} without missing values, and at least two "
+            "rows are needed",
+            "Use --missing impute, or --drop the columns with the most missing values.",
         )
+    n_dropped = raw.n_rows - len(rows)
     if n_dropped:
-        message = f"left out {n_dropped} of {count(raw.n_rows, 'row')}: values are missing there"
+        message = f"left out {n_dropped} of {_count(raw.n_rows, 'row')}: values are missing there"
         notes.append(_note(raw.source, message))
-    return kept, rows, notes
+    return rows
+
+
+def _imputed(
+    raw: RawTable, j: int, rows: Rows, notes: list[Note]
+) -> dict[str, NDArray[np.float64]]:
+    """A column of numbers; missing values are filled with the median of the others."""
+    name, values = raw.columns[j], raw.data[j][rows]
+    gaps = np.isnan(values)
+    if not gaps.any():
+        return {name: values}
+    present = values[~gaps]
+    with np.errstate(over="ignore"):
+        median = float(np.median(present))
+    if not np.isfinite(median):  # the sum of the two middle values overflows, their mean does not
+        median = 2.0 * float(np.median(present / 2.0))
+    filled = f"{_count(int(gaps.sum()), 'missing value')} filled with the median {median:.6g}"
+    notes.append(_note(name, filled))
+    return {name: np.where(gaps, median, values)}
+
+
+def _encoded(
+    raw: RawTable, j: int, rows: Rows, notes: list[Note]
+) -> dict[str, NDArray[np.float64]]:
+    """Columns of 0 and 1, one for each text of a column; two texts need only one column."""
+    name, cells, gaps = raw.columns[j], raw.data[j][rows], raw.is_gap(j)[rows]
+    counts = Counter(cell for cell in cells if cell is not None)
+    texts = sorted(counts)
+    if len(texts) > MAX_CATEGORIES:
+        raise TableError(
+            f"{raw.source}, column {shown(name)} holds {len(texts)} different texts, and at most "
+            f"{MAX_CATEGORIES} can be encoded",
+            f"Use {_option('--drop', name)}, or {_option('--id', name)} if it names the rows.",
+        )
+    if gaps.any():
+        usual = max(texts, key=lambda text: counts[text])
+        cells = np.where(gaps, usual, cells)
+        filled = f"{_count(int(gaps.sum()), 'missing value')} filled with the most frequent text"
+        notes.append(_note(name, f"{filled} {shown(usual)}"))
+    if len(texts) == 1:
+        notes.append(_note(name, f"left out: its only text is {shown(texts[0])}"))
+        return {}
+    encoded = texts[1:] if len(texts) == 2 else texts
+    made = f"encoded as {_count(len(encoded), 'column')} of 0 and 1 for its texts {listed(texts)}"
+    notes.append(_note(name, made))
+    return {f"{name}={text}": (cells == text).astype(np.float64) for text in encoded}
 
 
 def _note(subject: str, message: str) -> Note:
     return Note("tables", subject, message)
 
 
-def _numbers(raw: RawTable, j: int, rows: Rows) -> tuple[list[Column], list[Note]]:
-    """A column of numbers, its gaps filled with the median of the rest."""
-    name, values = raw.columns[j], raw.data[j][rows]
-    gaps = np.isnan(values)
-    if not gaps.any():
-        return [(name, values)], []
-    median = _median(values[~gaps])
-    message = f"{count(int(gaps.sum()), 'missing value')} filled with the median {median:.6g}"
-    return [(name, np.where(gaps, median, values))], [_note(name, message)]
+def _count(n: int, thing: str) -> str:
+    """A number with its noun: "1 row", "2 rows"."""
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
 
 
-def _median(values: NDArray[np.float64]) -> float:
-    with np.errstate(over="ignore"):
-        median = float(np.median(values))
-    # The sum of the two in the middle may be more than a float holds, their mean is not.
-    return median if np.isfinite(median) else 2.0 * float(np.median(values / 2.0))
-
-
-def _encoded(raw: RawTable, j: int, rows: Rows) -> tuple[list[Column], list[Note]]:
-    """Columns of 0 and 1, one for each text of a column; two texts need only one."""
-    name, cells = raw.columns[j], raw.data[j][rows]
-    numbers = Counter(cell for cell in cells if cell is not None)
-    texts, n_gaps = sorted(numbers), int(raw.is_gap(j)[rows].sum())
-    if len(texts) > MAX_CATEGORIES:
-        raise TableError(
-            f"{raw.source}, column {shown(name)} holds {len(texts)} different texts, and at most "
-            f"{MAX_CATEGORIES} can be encoded. Use {option('--drop', name)}, or "
-            f"{option('--id', name)} if it names the rows."
-        )
-    notes = []
-    if n_gaps:
-        usual = max(texts, key=lambda text: numbers[text])
-        cells = np.where(raw.is_gap(j)[rows], usual, cells)
-        told = f"{count(n_gaps, 'missing value')} filled with the most frequent text {shown(usual)}"
-        notes.append(_note(name, told))
-    if len(texts) == 1:
-        return [], [*notes, _note(name, f"left out: its only text is {shown(texts[0])}")]
-    encoded = texts[1:] if len(texts) == 2 else texts
-    message = f"encoded as {count(len(encoded), 'column')} of 0 and 1 for its texts {listed(texts)}"
-    columns = [(f"{name}={text}", (cells == text).astype(np.float64)) for text in encoded]
-    return columns, [*notes, _note(name, message)]
-
-
-def _check_columns(raw: RawTable, names: list[str]) -> None:
-    """Refuse what encoding and leaving out may have come to: no column, or two of one name."""
-    if not names:
-        raise TableError(
-            f"{raw.source} has no column left that tells rows apart: all values are missing or the "
-            "same text. Give at least one column of numbers."
-        )
-    check_names(f"{raw.source}, with its texts encoded", tuple(names))
+def _option(flag: str, name: str) -> str:
+    """An option as the user can type it; NAME stands for a name that is hard to type."""
+    is_short = name.isprintable() and len(name) <= MAX_SHOWN_CHARACTERS
+    return f"{flag} {shlex.quote(name) if is_short else 'NAME'}"

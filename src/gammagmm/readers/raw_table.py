@@ -1,4 +1,4 @@
-"""What a file holds before anything is decided about it: columns of numbers and of text."""
+"""Content of a file before any choice about it: columns of numbers and columns of text."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from gammagmm.errors import TableError
 
 __all__ = [
+    "MAX_SHOWN_CHARACTERS",
     "RawTable",
     "check_names",
-    "describe_text",
-    "first_text",
     "is_missing",
     "is_number",
     "join_raw",
+    "listed",
     "number_or_none",
     "numbered_names",
     "shown",
@@ -30,18 +30,19 @@ __all__ = [
 
 MISSING_MARKERS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
 MAX_SHOWN_CHARACTERS = 40
-# Up to here every whole number is a float64 of its own, so it may be written without a point.
+MAX_LISTED = 20
+# Up to this number float64 represents every whole number, so it may be written without a point.
 MAX_EXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RawTable:
-    """Columns of a file as they stand there, gaps and text included.
+    """Columns of a file as they are written there, with missing values and text.
 
     Attributes
     ----------
     source : str
-        The path of the file, or "standard input": the name that messages give it.
+        The name of the file in messages: its path, or "standard input".
     columns : tuple of str
         Names of the columns, all different.
     data : tuple of ndarray, each of shape (n_rows,)
@@ -51,9 +52,9 @@ class RawTable:
         1-based line of each row in a text file; None for a binary file.
     cells : callable
         ``cells(j)`` lists the cells of column `j` as they are written in the file, None where
-        missing: "007" is kept, which the number 7 is not.
+        missing: it keeps "007", which as a number is 7.
     digest : str
-        SHA-256 of the file; of several, one after the other.
+        SHA-256 of the file; for several files their digests, separated by commas.
     """
 
     source: str
@@ -69,11 +70,11 @@ class RawTable:
         return len(self.data[0]) if self.data else 0
 
     def place(self, row: int) -> str:
-        """Where the user finds a row (counted from 0): "line 7" in text, else "row 7"."""
+        """Place of a row (counted from 0) in the file: "line 7" of text, "row 7" otherwise."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def is_text(self, column: int) -> bool:
-        """Whether a column (counted from 0) holds text."""
+        """Whether a column (counted from 0) contains text."""
         return self.data[column].dtype == object
 
     def is_gap(self, column: int) -> NDArray[np.bool_]:
@@ -87,18 +88,107 @@ class RawTable:
         return f"RawTable({self.source!r}, {self.n_rows} rows, {len(self.columns)} columns)"
 
 
+def join_raw(tables: Sequence[RawTable]) -> RawTable:
+    """The rows of all `tables`, in their order.
+
+    A column that is text in one table is text in the result. Tables whose columns differ are a
+    `TableError`.
+    """
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    for table in tables[1:]:
+        _check_same_columns(first, table)
+
+    def cells(j: int) -> list[str | None]:
+        return [cell for table in tables for cell in table.cells(j)]
+
+    data = tuple(
+        text_column(cells(j))
+        if any(table.is_text(j) for table in tables)
+        else np.concatenate([table.data[j] for table in tables])
+        for j in range(len(first.columns))
+    )
+    source = ", ".join(table.source for table in tables)
+    digest = ", ".join(table.digest for table in tables)
+    return JoinedTable(source, first.columns, data, None, cells, digest, tuple(tables))
+
+
+def _check_same_columns(first: RawTable, other: RawTable) -> None:
+    """Refuse a table with other columns than the first, or with the same in another order."""
+    if other.columns == first.columns:
+        return
+    ours, theirs = set(first.columns), set(other.columns)
+    lacking = [name for name in first.columns if name not in theirs]
+    added = [name for name in other.columns if name not in ours]
+    if not lacking and not added:
+        raise TableError(
+            f"{other.source} has the columns of {first.source} in another order",
+            "Give files with the same columns in the same order.",
+        )
+    differences = [f"lacks the columns {listed(lacking)}"] if lacking else []
+    differences += [f"has the additional columns {listed(added)}"] if added else []
+    raise TableError(
+        f"{other.source} {' and '.join(differences)}, unlike {first.source}",
+        "Give files with the same columns.",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JoinedTable(RawTable):
+    """A raw table that knows the file of each row."""
+
+    parts: tuple[RawTable, ...] = ()
+
+    def place(self, row: int) -> str:
+        """Place and file of a row, counted from 0 through all files: "line 7 of b.csv"."""
+        for part in self.parts:
+            if row < part.n_rows:
+                return f"{part.place(row)} of {part.source}"
+            row -= part.n_rows
+        raise IndexError(row)
+
+
+def check_names(where: str, names: tuple[str, ...]) -> None:
+    """Refuse columns without a name and names that occur twice."""
+    if "" in names:
+        raise TableError(
+            f"{where}: column {names.index('') + 1} has no name",
+            "Name it, or remove it if it is a row index (pandas: to_csv(..., index=False)).",
+        )
+    repeated, n_times = Counter(names).most_common(1)[0] if names else ("", 0)
+    if n_times > 1:
+        raise TableError(
+            f"{where}: column name {shown(repeated)} occurs {n_times} times",
+            "Give every column a different name.",
+        )
+
+
+def numbered_names(d: int) -> tuple[str, ...]:
+    """Names "x1", "x2", ... for `d` columns without names."""
+    return tuple(f"x{j}" for j in range(1, d + 1))
+
+
 def shown(text: str) -> str:
     """`text` in quotes, cut where it is long."""
     return repr(text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "...")
 
 
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes, separated by commas; the first ones and a count if there are many."""
+    all_names = list(names)
+    n_more = len(all_names) - MAX_LISTED
+    first = ", ".join(map(shown, all_names[:MAX_LISTED]))
+    return f"{first} and {n_more} more" if n_more > 0 else first
+
+
 def is_missing(cell: str) -> bool:
-    """Whether a cell of a text file says that there is no value."""
+    """Whether a cell of a text file marks a missing value."""
     return cell.strip().lower() in MISSING_MARKERS
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number; Python's "1_000" is not one."""
+    """Whether a cell is a number; Python's "1_000" is not."""
     try:
         float(cell)
     except ValueError:
@@ -108,15 +198,13 @@ def is_number(cell: str) -> bool:
 
 def number_or_none(cell: str) -> float | None:
     """Value of a cell, NaN where it is missing, None where it is text."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return math.nan if is_missing(cell) else None
-    return None if "_" in cell else value
+    if is_number(cell):
+        return float(cell)
+    return math.nan if is_missing(cell) else None
 
 
 def text_column(cells: Iterable[str | None]) -> NDArray[Any]:
-    """Column of text; one without a single text is a column of missing numbers."""
+    """Column of text; a column in which every cell is None becomes missing numbers."""
     kept = list(cells)
     if not any(cell is not None for cell in kept):
         return np.full(len(kept), np.nan)
@@ -126,109 +214,10 @@ def text_column(cells: Iterable[str | None]) -> NDArray[Any]:
 
 
 def written(values: Iterable[float]) -> list[str | None]:
-    """Numbers as one would write them: whole ones without a point, None for NaN."""
+    """Numbers as people write them: whole ones without a point, None for NaN."""
     return [None if value != value else _written(value) for value in values]
 
 
 def _written(value: float) -> str:
     is_whole = isinstance(value, int) or (value == round(value, 0) and abs(value) <= MAX_EXACT)
     return str(int(value)) if is_whole else repr(value)
-
-
-def check_names(where: str, names: tuple[str, ...]) -> None:
-    """Refuse columns without a name and names that stand twice."""
-    if "" in names:
-        raise TableError(
-            f"{where}: column {names.index('') + 1} has no name. Name it, or remove it "
-            "if it is a row index (pandas: to_csv(..., index=False))."
-        )
-    repeated, n_times = Counter(names).most_common(1)[0] if names else ("", 0)
-    if n_times < 2:
-        return
-    raise TableError(
-        f"{where}: column name {shown(repeated)} stands {n_times} times. "
-        "Give every column a name of its own."
-    )
-
-
-def first_text(column: NDArray[Any]) -> int:
-    """Row of the first cell that makes a column text."""
-    is_present = [cell is not None for cell in column]
-    rows = (i for i, cell in enumerate(column) if cell is not None and not is_number(cell))
-    return next(rows, is_present.index(True))
-
-
-def describe_text(raw: RawTable, column: int) -> tuple[str, str]:
-    """Where the first text of a column stands, as a sentence, and that text."""
-    row = first_text(raw.data[column])
-    cell = raw.data[column][row]
-    return (
-        f"{raw.source}, column {shown(raw.columns[column])}, {raw.place(row)}: found "
-        f"{shown(cell)}, which is not a number."
-    ), cell
-
-
-def numbered_names(d: int) -> tuple[str, ...]:
-    """Names "x1", "x2", ... for columns that have none."""
-    return tuple(f"x{j}" for j in range(1, d + 1))
-
-
-def join_raw(tables: Sequence[RawTable]) -> RawTable:
-    """The rows of all `tables`, in their order; rows are then counted through.
-
-    A column that is text in one of them is text in all.
-    """
-    first = tables[0]
-    if len(tables) == 1:
-        return first
-    for table in tables[1:]:
-        _check_columns(first, table)
-    data = tuple(_column(tables, j) for j in range(len(first.columns)))
-
-    def cells(j: int) -> list[str | None]:
-        return [cell for table in tables for cell in table.cells(j)]
-
-    source = ", ".join(table.source for table in tables)
-    digest = ", ".join(table.digest for table in tables)
-    return JoinedTable(source, first.columns, data, None, cells, digest, tuple(tables))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class JoinedTable(RawTable):
-    """A raw table that knows which file each row came from."""
-
-    parts: tuple[RawTable, ...] = ()
-
-    def place(self, row: int) -> str:
-        """File and place in it of a row, counted through from 0."""
-        for part in self.parts:
-            if row < part.n_rows:
-                return f"{part.place(row)} of {part.source}"
-            row -= part.n_rows
-        raise IndexError(row)
-
-
-def _check_columns(first: RawTable, other: RawTable) -> None:
-    """Refuse other columns, or the same in another order."""
-    if other.columns == first.columns:
-        return
-    lacking = [shown(name) for name in first.columns if name not in other.columns]
-    beyond = [shown(name) for name in other.columns if name not in first.columns]
-    if lacking or beyond:
-        what = (
-            f"lacks the columns {', '.join(lacking) or 'none'}, has {', '.join(beyond) or 'none'}"
-        )
-        raise TableError(
-            f"{other.source} {what} beyond those of {first.source}. Give files with the same "
-            "columns."
-        )
-    raise TableError(
-        f"{other.source} has the columns of {first.source} in another order. Give files with the "
-        "same columns in the same order."
-    )
-
-
-def _column(tables: Sequence[RawTable], j: int) -> NDArray[Any]:
-    if any(table.is_text(j) for table in tables):
-        return text_column(cell for table in tables for cell in table.cells(j))
-    return np.concatenate([table.data[j] for table in tables])

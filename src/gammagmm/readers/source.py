@@ -1,4 +1,4 @@
-"""A path or standard input -> bytes, never gigabytes from a kilobyte."""
+"""A path or standard input -> bytes; files that expand into gigabytes are refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,28 +14,32 @@ from pathlib import Path
 from gammagmm.errors import TableError
 
 __all__ = [
+    "CELL_BYTES",
     "STANDARD_INPUT",
+    "ZLIB_BITS",
     "Source",
     "check_expansion",
     "decode",
     "inflate",
+    "join_chunks",
     "open_source",
     "refusing",
 ]
 
 STANDARD_INPUT = "standard input"
-# Formats of text, which may be packed with gzip; the others pack their own contents.
+# Text formats, which may be compressed with gzip; the other formats have their own compression.
 TEXT_SUFFIXES = (".csv", ".tsv", ".arff", ".jsonl", ".ndjson")
 
+CELL_BYTES = 8  # memory that one number of a table takes
 MAX_BYTES = 4_000_000_000
-# A small file may expand as it likes; beyond this size it must have had something to expand from.
-# Numbers as text shrink to a third or so, and gzip cannot shrink anything below 1/1032.
+# Up to MAX_FREE_BYTES any file may expand; a larger result needs a file of a plausible size.
+# Numbers as text shrink to about a third, and gzip cannot shrink anything below 1/1032.
 MAX_FREE_BYTES = 100_000_000
 MAX_EXPANSION = 1000
 CHUNK_BYTES = 1 << 20
-MAX_REASON = 300  # characters of what a library says
 PACKED_CHUNK_BYTES = 1 << 16
-ZLIB_BITS, GZIP_BITS = 15, 31  # as zlib wants to be told what kind of stream it is
+ZLIB_BITS, GZIP_BITS = 15, 31  # the codes of zlib for the two kinds of stream
+MAX_REASON = 300  # characters that are quoted from the message of a library
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,13 +49,13 @@ class Source:
     Attributes
     ----------
     name : str
-        The name that messages give it.
+        The name of the file in messages.
     suffix : str
         Format, in lower case and without ".gz": ".csv", ".parquet", ...
     content : bytes
-        The whole file, unpacked where it was a ".gz".
+        The whole file, decompressed if it is a ".gz".
     digest : str
-        SHA-256 of the file as it lies there.
+        SHA-256 of the file on disk.
     """
 
     name: str
@@ -64,71 +68,58 @@ class Source:
 
 
 def open_source(path: str | os.PathLike[str], suffixes: Collection[str]) -> Source:
-    """The file at `path`, or standard input where that is "-", in one of the formats `suffixes`."""
+    """The file at `path`, or standard input if that is "-", in one of the formats `suffixes`."""
     if str(path) == "-":
-        content = _read_input()
-        return Source(STANDARD_INPUT, ".csv", content, _digest(content))
+        content = join_chunks(STANDARD_INPUT, _input_chunks())
+        return Source(STANDARD_INPUT, ".csv", content, hashlib.sha256(content).hexdigest())
     path = Path(path)
     if not path.exists():
-        raise TableError(f"{path} does not exist. Check the path and the working directory.")
+        raise TableError(f"{path} does not exist", "Check the path and the working directory.")
     if path.is_dir():
-        raise TableError(f"{path} is a folder. Give the path of one file.")
-    suffix = _suffix(path, suffixes)
+        raise TableError(f"{path} is a folder", "Give the path of one file.")
+    suffix = _format_suffix(path, suffixes)
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise TableError(f"{path} cannot be read: {error.strerror}.") from error
-    is_packed = path.suffix.lower() == ".gz"
-    unpacked = _unpack(str(path), content) if is_packed else content
-    return Source(str(path), suffix, unpacked, _digest(content))
+        what = f"{path} cannot be read: {error.strerror}"
+        raise TableError(what, "Check the file and its permissions.") from error
+    digest = hashlib.sha256(content).hexdigest()
+    if path.suffix.lower() == ".gz":
+        advice = "Compress it again with gzip, or give the decompressed file."
+        with refusing(str(path), (zlib.error,), advice):
+            content = join_chunks(str(path), inflate(content, GZIP_BITS))
+    return Source(str(path), suffix, content, digest)
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _suffix(path: Path, suffixes: Collection[str]) -> str:
-    """Suffix of the format of a file, which stands before ".gz"."""
+def _format_suffix(path: Path, suffixes: Collection[str]) -> str:
+    """Suffix that names the format of a file; a ".gz" after it is ignored."""
     suffix = path.suffix.lower()
     if suffix == ".gz":
         suffix = Path(path.stem).suffix.lower()
         if suffix in suffixes and suffix not in TEXT_SUFFIXES:
-            raise TableError(
-                f"{path} is a {suffix} file inside a .gz, which cannot be read. Unpack it first."
-            )
+            what = f"{path} is a {suffix} file inside a .gz, which cannot be read"
+            raise TableError(what, "Decompress it first.")
     if suffix not in suffixes:
         raise TableError(
-            f"{path} has the suffix {path.suffix!r}, which cannot be read. Save the table in one "
-            f"of these formats: {', '.join(suffixes)}; those of text may be packed as .gz."
+            f"{path} has the suffix {path.suffix!r}, which cannot be read",
+            f"Save the table in one of these formats: {', '.join(suffixes)}; text formats may be "
+            "compressed as .gz.",
         )
     return suffix
 
 
-def _read_input() -> bytes:
-    """Standard input, a chunk at a time, so that the limit holds before memory is full."""
-    chunks, n_bytes = [], 0
+def _input_chunks() -> Iterator[tuple[bytes, int]]:
+    """Chunks of standard input, each with the number of bytes that were read so far."""
+    n_read = 0
     while chunk := sys.stdin.buffer.read(CHUNK_BYTES):
-        n_bytes += len(chunk)
-        check_expansion(STANDARD_INPUT, n_bytes, n_bytes)
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _unpack(name: str, content: bytes) -> bytes:
-    """Contents of a gzip file, read only as far as they are believable."""
-    chunks, n_bytes = [], 0
-    with refusing(name, (zlib.error,), "Pack it again with gzip, or give the unpacked file."):
-        for chunk, n_taken in inflate(content, GZIP_BITS):
-            n_bytes += len(chunk)
-            check_expansion(name, n_bytes, n_taken)
-            chunks.append(chunk)
-    return b"".join(chunks)
+        n_read += len(chunk)
+        yield chunk, n_read
 
 
 def inflate(packed: bytes, bits: int) -> Iterator[tuple[bytes, int]]:
-    """Unpacked chunks of zlib or gzip streams, each with how many packed bytes it took so far.
+    """Decompressed chunks of zlib or gzip streams, each with the number of bytes used so far.
 
-    The standard library's GzipFile reads ahead, so it cannot tell how much a chunk took.
+    The standard library's GzipFile reads ahead, so it does not know how many bytes a chunk used.
     """
     position, unpacker = 0, zlib.decompressobj(bits)
     while position < len(packed):
@@ -145,17 +136,31 @@ def inflate(packed: bytes, bits: int) -> Iterator[tuple[bytes, int]]:
         raise zlib.error("it is cut off")
 
 
-def check_expansion(name: str, n_bytes: int, n_taken: int) -> None:
-    """Refuse to fill `n_bytes` of memory, and to do so from only `n_taken` bytes of a file."""
+def join_chunks(name: str, chunks: Iterable[tuple[bytes, int]]) -> bytes:
+    """All chunks as one; a `TableError` as soon as `check_expansion` refuses their size.
+
+    Each chunk comes with the number of bytes of the file that it and those before it used.
+    """
+    kept, n_bytes = [], 0
+    for chunk, n_used in chunks:
+        n_bytes += len(chunk)
+        check_expansion(name, n_bytes, n_used)
+        kept.append(chunk)
+    return b"".join(kept)
+
+
+def check_expansion(name: str, n_bytes: int, n_used: int) -> None:
+    """Refuse to fill `n_bytes` of memory from `n_used` bytes of a file if that is too much."""
     if n_bytes > MAX_BYTES:
         raise TableError(
-            f"{name} holds more than {MAX_BYTES / 1e9:g} GB when unpacked, which is the limit. "
-            "Give fewer rows or columns."
+            f"{name} takes more than {MAX_BYTES / 1e9:g} GB in memory, which is the limit",
+            "Give fewer rows or columns.",
         )
-    if n_bytes > MAX_FREE_BYTES and n_bytes > MAX_EXPANSION * n_taken:
+    if n_bytes > MAX_FREE_BYTES and n_bytes > MAX_EXPANSION * n_used:
         raise TableError(
             f"{name} expands more than {MAX_EXPANSION}-fold, to over {MAX_FREE_BYTES / 1e6:g} MB, "
-            "which no honest table does. Check where it comes from."
+            "which ordinary tables do not",
+            "Check where the file comes from.",
         )
 
 
@@ -165,9 +170,9 @@ def decode(source: Source) -> str:
     position = content.find(b"\0")
     if position >= 0:
         raise TableError(
-            f"{source.name} holds a NUL byte at byte {position + 1}, so it is not plain UTF-8 "
-            f"text. Save it as {source.suffix[1:].upper()} in UTF-8, not in UTF-16 or a "
-            "spreadsheet's own format."
+            f"{source.name} holds a NUL byte at byte {position + 1}, so it is not plain UTF-8 text",
+            f"Save it as {source.suffix[1:].upper()} in UTF-8, not in UTF-16 or a spreadsheet's "
+            "own format.",
         )
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
@@ -175,13 +180,14 @@ def decode(source: Source) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         raise TableError(
             f"{source.name} is not UTF-8: byte {error.start + 1} (0x{content[error.start]:02x}) "
-            f"on line {line} cannot be decoded. Save the file as UTF-8."
+            f"on line {line} cannot be decoded",
+            "Save the file as UTF-8.",
         ) from error
 
 
 @contextmanager
 def refusing(name: str, kinds: tuple[type[Exception], ...], advice: str) -> Iterator[None]:
-    """Turn what a library says of a damaged file into a `TableError`."""
+    """Turn the exceptions `kinds`, which a library raises on a damaged file, into `TableError`."""
     try:
         yield
     except TableError:
@@ -189,4 +195,4 @@ def refusing(name: str, kinds: tuple[type[Exception], ...], advice: str) -> Iter
     except kinds as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         reason = lines[0][:MAX_REASON].rstrip(".")
-        raise TableError(f"{name} cannot be read: {reason}. {advice}") from error
+        raise TableError(f"{name} cannot be read: {reason}", advice) from error

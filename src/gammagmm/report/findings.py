@@ -16,6 +16,7 @@ from gammagmm.posterior.decisions import cost_cut, cut_off
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.runs import Run
 from gammagmm.posterior.sensitivity import draw_runs, leave_one_out, relink
+from gammagmm.readers.raw_table import numbered_names
 from gammagmm.report.origin import Origin
 
 __all__ = ["Cut", "Findings", "Standout", "feature_words", "find", "outstanding"]
@@ -220,7 +221,7 @@ def outstanding(X: Array | None, columns: Any, top: Any) -> list[Features]:
     """
     if X is None:
         return [()] * len(top)
-    labels = [f"x{j}" for j in range(1, X.shape[1] + 1)] if columns is None else columns
+    labels = numbered_names(X.shape[1]) if columns is None else columns
     quartiles = np.percentile(X, [25, 50, 75], axis=0)
     spread = (quartiles[2] - quartiles[0]) / 1.349
     spread = np.where(spread > 0.0, spread, X.std(axis=0))

@@ -1,0 +1,131 @@
+"""Parquet, Feather and Arrow streams, written by PyArrow."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from gammagmm.errors import MissingExtraError, TableError
+from gammagmm.readers.registry import read_raw
+from tests.support.raw_columns import columns_of
+
+
+def write_parquet(table, path):
+    pyarrow.parquet.write_table(table, path)
+
+
+def write_feather(table, path):
+    pyarrow.feather.write_feather(table, path)
+
+
+def write_stream(table, path):
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+ARROW = {".parquet": write_parquet, ".feather": write_feather, ".arrow": write_stream}
+
+
+@pytest.mark.parametrize("suffix", ARROW)
+def test_arrow_columns(tmp_path, suffix):
+    table = pa.table(
+        {
+            "whole": pa.array([2**60 + 1, None, 3], pa.int64()),
+            "real": pa.array([0.1, float("nan"), float("inf")], pa.float64()),
+            "small": pa.array([0.5, 1.5, None], pa.float32()),
+            "truth": pa.array([True, False, None]),
+            "money": pa.array([decimal.Decimal("1.25"), None, decimal.Decimal("3.50")]),
+            "text": pa.array(["a", None, "1"]),
+            "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "code": pa.array([1, 2, 1]).dictionary_encode(),
+            "empty": pa.nulls(3),
+            "no text": pa.nulls(3, pa.string()),
+        }
+    )
+    ARROW[suffix](table, tmp_path / f"table{suffix}")
+    raw = read_raw(tmp_path / f"table{suffix}")
+    assert columns_of(raw) == {
+        "whole": [float(2**60), None, 3.0],
+        "real": [0.1, None, np.inf],
+        "small": [0.5, 1.5, None],
+        "truth": [1.0, 0.0, None],
+        "money": [1.25, None, 3.5],
+        "text": ["a", None, "1"],
+        "kind": ["x", "y", "x"],
+        "code": [1.0, 2.0, 1.0],
+        "empty": [None] * 3,
+        "no text": [None] * 3,
+    }
+    texts = {
+        name for name, column in zip(raw.columns, raw.data, strict=True) if column.dtype == object
+    }
+    assert texts == {"text", "kind"}  # a column without any text is one of missing numbers
+    assert raw.cells(0) == [str(2**60 + 1), None, "3"]
+    assert raw.cells(1) == ["0.1", None, "inf"]
+    assert raw.cells(3) == ["1", "0", None]
+    assert raw.cells(5) == ["a", None, "1"]
+    assert raw.place(1) == "row 2"
+
+
+REFUSED = {
+    "date32": pa.array([datetime.date(2020, 1, 1)]),
+    "timestamp": pa.array([datetime.datetime(2020, 1, 1)]),
+    "time64": pa.array([datetime.time(12)]),
+    "duration": pa.array([datetime.timedelta(1)]),
+    "list": pa.array([[1, 2]]),
+    "struct": pa.array([{"a": 1}]),
+    "binary": pa.array([b"a"]),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_arrow_types_that_are_neither_numbers_nor_text(tmp_path, kind):
+    write_parquet(pa.table({"a": [1], "when": REFUSED[kind]}), tmp_path / "t.parquet")
+    message = rf"t\.parquet, column 'when': the type {kind}.* cannot be read\. Write the column as"
+    with pytest.raises(TableError, match=message):
+        read_raw(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("suffix", ARROW)
+@pytest.mark.parametrize("content", [b"PAR1 is not enough", b"ARROW1\0\0"])
+def test_damaged_arrow_files(write, suffix, content):
+    with pytest.raises(TableError, match=rf"t\{suffix} cannot be read: .*\. Write it again as"):
+        read_raw(write(content, f"t{suffix}"))
+
+
+@pytest.mark.parametrize("suffix", ARROW)
+def test_arrow_files_without_rows_or_with_a_name_twice(tmp_path, suffix):
+    path = tmp_path / f"t{suffix}"
+    ARROW[suffix](pa.table({"a": pa.array([], pa.int64())}), path)
+    with pytest.raises(
+        TableError, match=r"holds no rows or no columns\. Give a file that has both"
+    ):
+        read_raw(path)
+    if suffix == ".arrow":
+        ARROW[suffix](pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"]), path)
+        with pytest.raises(TableError, match=r"t\.arrow: column name 'a' occurs 2 times"):
+            read_raw(path)
+
+
+@pytest.mark.parametrize("suffix", ARROW)
+def test_without_pyarrow(write, monkeypatch, suffix):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    message = rf"t\{suffix} needs PyArrow, which is not installed\. Run: pip install 'gammagmm\[da"
+    with pytest.raises(MissingExtraError, match=message):
+        read_raw(write(b"PAR1", f"t{suffix}"))
+
+
+def test_a_parquet_bomb(tmp_path):
+    path = tmp_path / "bomb.parquet"
+    column = pa.array(np.zeros(10**6, dtype=np.int8))
+    write_parquet(pa.table({f"x{j}": column for j in range(15)}), path)
+    assert path.stat().st_size < 120_000
+    with pytest.raises(TableError, match=r"bomb\.parquet expands more than 1000-fold"):
+        read_raw(path)
