@@ -188,7 +188,7 @@ def _sensitivity(estimator: Any) -> list[tuple[str, str, GammaPosterior]]:
     """The answer with one thing changed: what the user held likely, a detector, or the start."""
     rng = as_generator(_seed(estimator))
     default = Constraints(estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma)
-    drawn, _ = draw_runs(estimator.runs_, rng)
+    drawn = draw_runs(estimator.runs_, rng)
     found = []
     for name in ("p0", "p_high"):
         for value in (0.001, 0.05, 0.1):
