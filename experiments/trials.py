@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from experiments import data, inspection, methods, metrics
+from experiments.parts import at_expected_values, ordered_by_mean
 from experiments.plan import Trial
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.detectors.usable import LOG_OFFSET
 from gammagmm.errors import GammaGMMWarning
 from gammagmm.mixture.score_space import fit_scaler
-from gammagmm.posterior.decisions import anomaly_probability
+from gammagmm.posterior.decisions import exact_ranks, probability_at
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import solved_posteriors
 from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, relink
@@ -63,8 +64,11 @@ def gamma(trial: Trial, plan: dict[str, Any]) -> Result:
     fitted = estimator(plan).fit(made.S)
     share = fitted.posterior_.mean
     consensus = fitted.decision_scores_
-    probability = anomaly_probability(fitted.posterior_, consensus, consensus)
-    drawn, by_mean = draw_runs(fitted.runs_, np.random.default_rng(plan["seed"]))
+    shares = exact_ranks(consensus).shares_at_least(consensus)
+    probability = probability_at(fitted.posterior_, shares)
+    drawn = draw_runs(fitted.runs_, np.random.default_rng(plan["seed"]))
+    # The same draws, of the means alone.
+    by_mean = ordered_by_mean(fitted.runs_, np.random.default_rng(plan["seed"]))
     return {
         **_truth(made),
         "share": share,
@@ -239,7 +243,7 @@ def _parts(drawn: list[DrawnRun], by_mean: list[DrawnRun], runs: Any, truth: flo
     default, single = Constraints(), solved_posteriors(runs)
     return {
         "order_by_mean": _changed(relink(by_mean, default), truth),
-        "plug_in": _changed(relink(drawn, default, plug_in=True), truth),
+        "plug_in": _changed(relink(at_expected_values(drawn), default), truth),
         "one_run": [metrics.posterior_figures(posterior, truth) for posterior in single],
     }
 

@@ -31,9 +31,9 @@ CAUSES = {
     "complex": r"Complex data not supported",
     "text": r"X must hold numbers, but",
     "unusable detectors": r"\d+ of \d+ detectors gave usable scores, \d needed\. Left out: .+",
-    "bound": r"The mixture's bound is not finite: scale the columns alike",
-    "far rows": r"The rows lie too far from 0 against their spread",
-    "no member": r"No component expects a member: fit fewer components than rows",
+    "bound": r"The mixture's bound is not finite\. Scale the columns to similar ranges",
+    "far rows": r"The rows are too far from 0, relative to their spread",
+    "no member": r"No component has an expected number of members .* Fit fewer components",
 }
 """Why a table may be refused, and the words that must say so."""
 

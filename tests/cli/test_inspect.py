@@ -244,10 +244,10 @@ class TestCommand:
         arguments = ("inspect", "rows.csv", "--ask", "--out", "asked.csv", "--n", 5)
         first = self.run(*arguments, *self.DETECTORS, cwd=folder, stdin="n\nn\n")
         assert first.returncode == 0, first.stderr
-        assert "This rests on 2 rows that were looked at, 0 anomalous." in first.stdout
+        assert "This estimate uses 2 labelled rows (0 anomalies)." in first.stdout
         again = self.run(*arguments, *self.DETECTORS, cwd=folder, stdin="y\nq\n")
         assert "2 of 5 rows have an answer already." in again.stderr
-        assert "This rests on 3 rows that were looked at, 1 anomalous." in again.stdout
+        assert "This estimate uses 3 labelled rows (1 anomaly)." in again.stdout
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

@@ -248,7 +248,7 @@ def test_small_data_is_noted(rng):
 def test_a_repeated_detector_is_noted_and_works(scores):
     repeated = np.column_stack([scores[:, 0], scores])
     estimator = GammaGMM("precomputed", **SMALL, p_high=0.5, random_state=0).fit(repeated)
-    assert any("covariance prior singular" in note.message for note in estimator.notes_)
+    assert any("covariance prior is singular" in note.message for note in estimator.notes_)
     assert 0.0 < estimator.posterior_.mean < 0.25
 
 

@@ -2,45 +2,16 @@ import numpy as np
 import pytest
 from sklearn.mixture import BayesianGaussianMixture
 
-from gammagmm.errors import MixtureConvergenceWarning
-from gammagmm.mixture.fit import fit_mixture, restore, start_labels, update
+from gammagmm.errors import MixtureConvergenceWarning, MixtureError
+from gammagmm.mixture.fit import begin, fit_mixture, restore, start_labels, update
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.rows import NumpyRows
-from gammagmm.mixture.statistics import start_statistics
-
-
-def sklearn_start(Z, labels, n_components, prior):
-    """scikit-learn's mixture after its initialisation from a hard assignment of the rows."""
-    oracle = BayesianGaussianMixture(
-        n_components=n_components,
-        weight_concentration_prior=prior.concentration,
-        mean_precision_prior=prior.mean_precision,
-        mean_prior=np.zeros(Z.shape[1]),
-        degrees_of_freedom_prior=prior.degrees_of_freedom,
-        covariance_prior=prior.covariance,
-        reg_covar=prior.reg_covar,
-    )
-    resp = np.zeros((len(Z), n_components))
-    resp[np.arange(len(Z)), labels] = 1.0
-    oracle._check_parameters(Z)
-    oracle._initialize(Z, resp)
-    return oracle
-
-
-def sklearn_iteration(oracle, Z):
-    log_prob_norm, log_resp = oracle._e_step(Z)
-    oracle._m_step(Z, log_resp)
-    return oracle._compute_lower_bound(log_resp, log_prob_norm)
-
-
-def assert_same_parameters(ours, oracle, rtol):
-    for name in ("weight_concentration", "mean_precision", "degrees_of_freedom"):
-        np.testing.assert_allclose(getattr(ours, name), getattr(oracle, f"{name}_"), rtol=rtol)
-    for name in ("means", "covariances"):
-        theirs = getattr(oracle, f"{name}_")
-        # Relative to the largest entry of each component: single entries pass through 0.
-        scale = np.abs(theirs).max(axis=tuple(range(1, theirs.ndim)), keepdims=True)
-        assert np.max(np.abs(getattr(ours, name) - theirs) / scale) < rtol, name
+from gammagmm.mixture.statistics import Statistics, start_statistics
+from tests.support.sklearn_mixture import (
+    assert_same_parameters,
+    sklearn_iteration,
+    sklearn_start,
+)
 
 
 @pytest.mark.parametrize("name", ["Glass", "Cardiotocography", "PageBlocks"])
@@ -108,34 +79,15 @@ def test_fewer_distinct_rows_than_components_leave_the_rest_empty(rng):
 
 
 def test_a_run_that_hits_max_iter_says_what_to_do(rng):
-    with pytest.warns(MixtureConvergenceWarning, match="max_iter=2 iterations: raise max_iter"):
+    with pytest.warns(MixtureConvergenceWarning, match=r"max_iter=2 iterations\. Raise max_iter"):
         mixture = fit_mixture(rng.normal(size=(200, 2)), 10, max_iter=2, random_state=0)
     assert (mixture.n_iter, mixture.converged) == (2, False)
 
 
-def test_two_detectors_with_the_same_scores_get_a_regular_prior(rng):
-    column = rng.normal(size=(100, 1))
-    Z = np.hstack([column, column])
+def test_a_bound_that_is_not_finite_is_an_error_that_says_what_to_do(rng):
+    Z = rng.normal(size=(50, 2))
     prior = MixturePrior().resolve(Z)
-    assert prior.is_regularised
-    np.testing.assert_allclose(
-        prior.covariance, np.cov(Z.T) + 1e-6 * np.var(column, ddof=1) * np.eye(2)
-    )
-    assert not MixturePrior().resolve(rng.normal(size=(100, 2))).is_regularised
-    assert np.isfinite(fit_mixture(Z, 10, random_state=0).elbo)
-
-
-@pytest.mark.parametrize(
-    ("prior", "message"),
-    [
-        (MixturePrior("diagonal"), "covariance must be 'empirical', 'identity' or an array, got"),
-        (MixturePrior(np.eye(3)), r"must have shape \(2, 2\), got \(3, 3\)"),
-        (MixturePrior(-np.eye(2)), "must be finite, symmetric and positive definite"),
-        (MixturePrior(np.full((2, 2), np.nan)), "must be finite, symmetric and positive"),
-        (MixturePrior(concentration=0.0), "mixture_prior.concentration must be a finite number"),
-        (MixturePrior(degrees_of_freedom=1), "must exceed the number of detectors less one, 1"),
-    ],
-)
-def test_a_bad_prior_is_refused_by_name(prior, message, rng):
-    with pytest.raises(ValueError, match=message):
-        prior.resolve(rng.normal(size=(20, 2)))
+    start = start_statistics(prior.whiten(Z), start_labels(Z, 5, rng), 5)
+    with pytest.raises(MixtureError, match="bound is not finite") as error:
+        begin(start, prior, 10, 1e-3).step(Statistics(start.moments, np.inf))
+    assert error.value.todo == "Scale the columns to similar ranges."

@@ -19,7 +19,11 @@ from gammagmm.mixture.fit import ascend, fit_mixture, restore, start_labels, upd
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.rows import NumpyRows, TorchRows, check_backend
 from gammagmm.mixture.statistics import block_statistics, start_statistics
-from tests.mixture.test_fit import assert_same_parameters, sklearn_iteration, sklearn_start
+from tests.support.sklearn_mixture import (
+    assert_same_parameters,
+    sklearn_iteration,
+    sklearn_start,
+)
 
 BACKENDS = [(NumpyRows, 1e-9), (TorchRows, 1e-7)]
 
@@ -201,12 +205,6 @@ def test_far_outliers_give_the_same_mixture_on_both_backends(n_components, rng):
     np.testing.assert_allclose(torch.elbo, numpy.elbo, rtol=1e-9)
 
 
-def test_rows_with_an_offset_beyond_all_digits_are_refused(rng):
-    for Z in (rng.normal(size=(200, 2)) + 1e7, np.full((40, 3), 1e6)):
-        with pytest.raises(MixtureError, match=r"too far from 0 against their spread.* centre the"):
-            fit_mixture(Z, 5, random_state=0)
-
-
 @pytest.mark.parametrize(
     ("Z", "message"),
     [
@@ -215,7 +213,7 @@ def test_rows_with_an_offset_beyond_all_digits_are_refused(rng):
         (np.array([[1.0, np.nan], [0.0, 1.0]]), "Z must be finite, got 1 values"),
     ],
 )
-def test_rows_that_are_none_are_refused(Z, message):
+def test_rows_of_a_wrong_shape_or_not_finite_are_refused(Z, message):
     with pytest.raises(ValueError, match=message):
         fit_mixture(Z, 2)
 
@@ -225,7 +223,7 @@ def test_an_unknown_backend_is_refused_and_a_missing_torch_gives_the_command(mon
         check_backend("cuda")
     with pytest.raises(ValueError, match="device='cuda:0' needs backend='torch'"):
         check_backend("numpy", "cuda:0")
-    with pytest.raises(ValueError, match="device must be one that PyTorch knows, got 'abacus'"):
+    with pytest.raises(ValueError, match="device must be a PyTorch device, got 'abacus'"):
         check_backend("torch", "abacus")
     with pytest.raises(TypeError, match="prior must be a MixturePrior or None, got 'identity'"):
         fit_mixture(np.eye(3), 2, prior="identity")

@@ -105,7 +105,8 @@ def test_the_installed_version_has_the_signature_assumed():
 
 def test_without_arviz_the_error_says_what_to_install(posterior, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
-    with pytest.raises(MissingExtraError, match=r"needs ArviZ: pip install 'gammagmm\[arviz\]'\."):
+    words = r"to_arviz needs ArviZ, which is not installed\. Run: pip install 'gammagmm\[arviz\]'"
+    with pytest.raises(MissingExtraError, match=words):
         posterior.to_arviz()
 
 
@@ -119,7 +120,7 @@ def test_an_arviz_that_is_broken_is_not_called_missing(tmp_path):
     assert "ModuleNotFoundError: No module named 'a_package_that_arviz_lacks'" in done.stderr
 
 
-def test_a_count_that_is_none_is_refused(posterior):
+def test_an_invalid_number_of_draws_is_refused(posterior):
     with pytest.raises(ValueError, match="n_draws must be at least 1, got 0"):
         posterior.to_arviz(0)
     with pytest.raises(TypeError, match=r"n_draws must be a whole number, got 2\.5"):

@@ -57,13 +57,13 @@ def test_a_number_without_posterior_is_refused(posterior, value):
 
 
 @pytest.mark.parametrize("value", ["0.1", True])
-def test_what_is_no_number_is_refused(posterior, value):
+def test_a_value_that_is_not_a_number_is_refused(posterior, value):
     with pytest.raises(TypeError, match=rf"value must be a number, got {value!r}"):
         Contamination(posterior, value)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5, float("nan")])
-def test_a_number_that_is_no_share_is_refused(posterior, value):
+def test_a_value_outside_0_to_1_is_refused(posterior, value):
     with pytest.raises(ValueError, match=rf"value must lie between 0 and 1, got {value}\."):
         Contamination(posterior, value)
 
@@ -117,7 +117,7 @@ def test_json_takes_it_as_a_number(gamma):
     assert json.dumps(gamma) == repr(float(gamma))
 
 
-def test_the_detectors_left_out_exist_and_need_what_is_said():
+def test_the_skipped_detectors_exist_and_need_what_is_stated():
     for reason, names in SKIPPED.items():
         assert set(names) <= set(FOUND), reason
     for name in SKIPPED["labels"]:

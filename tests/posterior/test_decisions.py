@@ -3,8 +3,17 @@ import pytest
 from pyod.models.knn import KNN
 
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.decisions import anomaly_probability, cost_cut, cut_off, is_anomaly
+from gammagmm.posterior.decisions import (
+    cost_cut,
+    cut_off,
+    exact_ranks,
+    is_anomaly,
+    probability_at,
+    row_probabilities,
+)
 from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+POSTERIOR = GammaPosterior(0.05, BetaMixture(*np.array([[0.95], [3.0], [40.0]])))
 
 
 @pytest.mark.parametrize("gamma", [0.01, 0.0437, 0.1, 0.5])
@@ -18,15 +27,25 @@ def test_cut_and_labels_are_pyods_to_the_bit(gamma, rng):
 
 
 def test_probability_is_that_gamma_exceeds_the_share_scored_at_least_as_high(rng):
-    posterior = GammaPosterior(0.05, BetaMixture(*np.array([[0.95], [3.0], [40.0]])))
     training = np.round(rng.normal(size=200), 1)  # with ties
     scores = np.array([-9.0, 0.3, 1.5, 9.0])
-    expected = [posterior.prob_above(np.mean(training >= score)) for score in scores]
-    np.testing.assert_allclose(anomaly_probability(posterior, scores, training), expected)
+    ranks = exact_ranks(training)
+    expected = [POSTERIOR.prob_above(np.mean(training >= score)) for score in scores]
+    found = probability_at(POSTERIOR, ranks.shares_at_least(scores))
+    np.testing.assert_allclose(found, expected)
     assert expected[-1] == pytest.approx(0.95)
+    assert ranks.error == 0.0
 
 
-def test_costs_cut_where_an_alarm_costs_less_than_silence():
+def test_a_row_with_a_known_label_has_that_label_as_its_probability(rng):
+    consensus = np.round(rng.normal(size=60), 1)
+    expected = [POSTERIOR.prob_above(np.mean(consensus >= score)) for score in consensus]
+    np.testing.assert_allclose(row_probabilities(POSTERIOR, consensus, [], []), expected)
+    expected[7], expected[3] = 1.0, 0.0
+    np.testing.assert_allclose(row_probabilities(POSTERIOR, consensus, [3, 7], [0, 1]), expected)
+
+
+def test_rows_are_flagged_above_the_ratio_of_the_costs():
     assert cost_cut((1.0, 1.0)) == 0.5
     assert cost_cut([2, 6]) == 0.25
 

@@ -158,6 +158,22 @@ def test_an_interval_is_the_kind_it_says():
         posterior.ppf([0.5, 1.2])
 
 
+def test_contains_is_whether_a_share_lies_in_the_interval():
+    posterior = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [2.0], [60.0]])))
+    for mass in (0.5, 0.9):
+        low, high = posterior.interval(mass)
+        for share in (low, high, np.float64(0.5 * (low + high))):
+            assert posterior.contains(share, mass) is True
+        for share in (0.0, low - 1e-9, high + 1e-9, 1.0):
+            assert posterior.contains(share, mass) is False
+    assert posterior.contains(posterior.interval()[0])
+    degenerate = GammaPosterior.degenerate()
+    assert degenerate.contains(0.0)
+    assert not degenerate.contains(0.01)
+    with pytest.raises(TypeError, match="share must be a number, got 'much'"):
+        posterior.contains("much")
+
+
 def test_intervals_keep_to_the_support_of_what_is_given():
     posterior = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [2.0], [60.0]])))
     conditioned = posterior.given(low=0.05)
@@ -208,7 +224,7 @@ def test_given_is_the_conditional_distribution():
 
 
 @pytest.mark.parametrize("bounds", [(0.3, 0.2), (-0.1, 0.5), (0.0, 1.5)])
-def test_given_refuses_a_range_that_is_none(bounds):
+def test_given_refuses_an_invalid_range(bounds):
     with pytest.raises(ValueError, match="given needs 0 <= low < high <= 1, got low="):
         GammaPosterior.degenerate().given(*bounds)
 

@@ -78,7 +78,7 @@ def test_the_text_is_the_promised_one(posterior):
     assert_same(read, GammaPosterior(0.01, expected, np.nan, 0.002))
 
 
-def test_an_existing_file_stays_unless_told(posterior, tmp_path):
+def test_an_existing_file_is_kept_without_overwrite(posterior, tmp_path):
     path = tmp_path / "posterior.json"
     path.write_text("mine")
     with pytest.raises(FileExistsError, match=r"posterior\.json exists already: pass overwrite=Tr"):
@@ -105,7 +105,7 @@ def test_a_name_taken_meanwhile_is_refused(posterior, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["posterior.json"]
 
 
-def test_a_file_system_without_links_serves_too(posterior, tmp_path, monkeypatch):
+def test_a_file_system_without_links_works_too(posterior, tmp_path, monkeypatch):
     def refuse(self, target):
         raise PermissionError("no links here")
 
@@ -133,9 +133,9 @@ def test_a_write_that_fails_leaves_what_was_there(posterior, tmp_path, monkeypat
     assert os.listdir(tmp_path) == ["posterior.json"]
 
 
-def test_what_could_not_be_read_is_not_written(tmp_path):
+def test_a_posterior_that_could_not_be_read_back_is_not_written(tmp_path):
     bad = GammaPosterior(0.5, BetaMixture(*np.array([[0.2], [5.0], [95.0]])))
-    words = r"What would be written cannot be read as a posterior: .* must sum to 1, got 0\.7\."
+    words = r"The data to write cannot be read as a posterior: .* must sum to 1, got 0\.7\."
     with pytest.raises(SavedFileError, match=words):
         bad.save(tmp_path / "posterior.json")
     assert os.listdir(tmp_path) == []
@@ -176,7 +176,7 @@ def test_what_could_not_be_read_is_not_written(tmp_path):
         (TEXT, TEXT[:-1], "it is no JSON"),
     ],
 )
-def test_what_is_no_posterior_is_refused(old, new, words, tmp_path):
+def test_a_file_that_is_not_a_posterior_is_refused(old, new, words, tmp_path):
     assert old in TEXT
     path = tmp_path / "posterior.json"
     path.write_text(TEXT.replace(old, new, 1))
@@ -205,7 +205,7 @@ def test_a_file_too_large_is_refused_unread(tmp_path):
         GammaPosterior.load(path)
 
 
-def test_a_source_without_end_is_given_up(monkeypatch):
+def test_an_endless_source_is_refused(monkeypatch):
     monkeypatch.setattr(documents, "MAX_BYTES", 1000)
     with pytest.raises(SavedFileError, match=r"it is larger than 1,000 bytes\."):
         GammaPosterior.load("/dev/zero")

@@ -230,7 +230,7 @@ def test_labels_of_rows_are_shown_before_and_after(fitted, data):
     page = render(find(known, data.X, Origin(columns=NAMES)))
     words = " ".join(" ".join(Parsed(page).words).split())
     n_found = int(data.y[rows].sum())
-    assert f"This rests on 20 rows that were looked at, {n_found} anomalous." in words
+    assert f"This estimate uses 20 labelled rows ({n_found} anomal" in words
     assert "The same before a person looked at 20 rows." in words
     assert page.count("<svg") == 2
     assert posterior_svg(known.fitted_posterior_) in page

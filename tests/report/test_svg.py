@@ -107,8 +107,9 @@ def test_the_sentence_and_the_table_hold_the_numbers():
     above = 0.8 * beta.sf(0.15)
     words = Page(ONE._repr_html_()).words
     assert words.startswith(
-        f"About {mean:.1%} of the rows are anomalies (90% interval 0.0% to {high:.1%}; none at "
-        f"all: 20.0%; more than 15%: {100 * above:.1g}%)."
+        f"About {mean:.1%} of the rows are anomalies (90% interval 0.0% to {high:.1%}). The "
+        "probability of no anomalies is 20.0%; the probability of more than 15% anomalies is "
+        f"{100 * above:.1g}%."
     )
     std = np.sqrt(0.8 * beta.moment(2) - mean**2)
     assert table(ONE) == {
@@ -150,7 +151,7 @@ def test_several_humps_are_drawn_and_told():
     np.testing.assert_allclose(peaks, [4.0 / 98.0, 29.0 / 98.0], atol=0.01)
     words = Page(TWO._repr_html_()).words
     low, high = TWO.modes()
-    assert f"The density has 2 humps, at {low:.1%} and {high:.1%}." in words
+    assert f"The posterior density has 2 humps, at {low:.1%} and {high:.1%}." in words
 
 
 def test_the_point_mass_at_zero_is_its_atom_alone():
@@ -159,7 +160,7 @@ def test_the_point_mass_at_zero_is_its_atom_alone():
     assert picture.atom() == pytest.approx([1.0])
     assert picture.mean == pytest.approx(0.0, abs=1e-6)
     words = Page(DEGENERATE._repr_html_()).words
-    assert words.startswith("All probability lies at 0: there is no estimate, as where no mixture")
+    assert words.startswith("There is no estimate: all posterior probability is at 0")
     assert table(DEGENERATE)["P(γ = 0)"] == "100.0%"
     assert table(DEGENERATE)["90% interval"] == "0.0% to 0.0%"
 

@@ -29,7 +29,6 @@ __all__ = [
     "State",
     "ascend",
     "begin",
-    "count_distinct",
     "fit_kmeans",
     "fit_mixture",
     "nearest_centres",
@@ -39,82 +38,22 @@ __all__ = [
     "update",
 ]
 
+Array = NDArray[np.float64]
+
+START_ROWS = 200_000
+"""Most rows that the k-means of a start is fitted to."""
+
+_ONE_KMEANS = threading.Lock()
+
 
 class MixtureConvergenceWarning(GammaGMMWarning, ConvergenceWarning):
-    """A variational run stopped at ``max_iter`` before its bound settled.
+    """A variational run stopped at ``max_iter`` before its bound converged.
 
     Examples
     --------
     >>> issubclass(MixtureConvergenceWarning, ConvergenceWarning)
     True
     """
-
-
-START_ROWS = 200_000
-"""The start of more rows than this is the k-means of a random subset of so many."""
-_ONE_KMEANS = threading.Lock()
-
-
-def start_labels(
-    Z: Array, n_components: int, rng: np.random.Generator, deadline: Deadline = NEVER
-) -> NDArray[np.intp]:
-    """Cluster of each row by one k-means (n_init=1), with no more clusters than distinct rows."""
-    Z = _comparable(Z)
-    rows = start_rows(len(Z), rng)
-    kmeans = fit_kmeans(Z if rows is None else Z[rows], n_components, rng, deadline)
-    labels: NDArray[np.intp] = kmeans.labels_ if rows is None else nearest_centres(kmeans, Z)
-    return labels
-
-
-def start_rows(n_rows: int, rng: np.random.Generator) -> NDArray[np.intp] | None:
-    """The rows that the start is fitted to; None: all."""
-    # Deviation D12: past START_ROWS rows, k-means sees a random subset; the other rows go to the
-    # nearest centre.
-    return None if n_rows <= START_ROWS else rng.choice(n_rows, START_ROWS, replace=False)
-
-
-def fit_kmeans(
-    Z: Array, n_components: int, rng: np.random.Generator, deadline: Deadline = NEVER
-) -> Any:
-    """scikit-learn's k-means of the rows `Z` (n, M), fitted once.
-
-    One that has begun is not interrupted; one whose turn comes after the `deadline` is an
-    `OutOfTimeError`.
-    """
-    from sklearn.cluster import KMeans
-
-    n_clusters = min(n_components, count_distinct(Z, n_components))
-    seed = int(rng.integers(2**31 - 1))
-    # One thread: the order in which threads add would decide ties between centres. One k-means at a
-    # time: each sets the process's BLAS threads, and sets them back to what it found.
-    with _ONE_KMEANS, threadpool_limits(limits=1, user_api="openmp"):
-        deadline.check()
-        return KMeans(n_clusters, n_init=1, random_state=seed).fit(Z)
-
-
-def nearest_centres(kmeans: Any, Z: Array) -> NDArray[np.intp]:
-    """Cluster of each row of `Z` (n, M), which `kmeans` need not have seen."""
-    with _ONE_KMEANS, threadpool_limits(limits=1, user_api="openmp"):
-        labels: NDArray[np.intp] = kmeans.predict(Z)
-    return labels
-
-
-def _comparable(Z: Array) -> Array:
-    """`Z`, moved and scaled if the squares of its differences are no normal numbers."""
-    spread = float(np.ptp(Z, axis=0).max())
-    return Z if 1e-100 < spread < 1e100 or spread == 0.0 else (Z - Z[0]) / spread
-
-
-def count_distinct(Z: Array, enough: int) -> int:
-    """About the number of rows that k-means can tell apart, up to `enough`."""
-    # k-means compares squared distances: nearer than 1e-7 of the spread, rows are the same to it.
-    spread = float(np.ptp(Z, axis=0).max())
-    cells = np.round((Z - Z[0]) / spread, 7) if spread > 0.0 else np.zeros_like(Z[:1])
-    few = len(np.unique(cells[: 4 * enough], axis=0))
-    return few if few >= enough else len(np.unique(cells, axis=0))
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -135,56 +74,11 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Mixture(Parameters):
-    """Fitted parameters with the bound that was reached and how."""
+    """Fitted parameters, with the bound that was reached and the number of iterations."""
 
     elbo: float
     n_iter: int
     converged: bool
-
-
-@dataclass(frozen=True)
-class State:
-    """One step of the coordinate ascent: parameters, their linear form and the bound."""
-
-    parameters: Parameters
-    coefficients: Array  # (K, n_features): expected log density is phi(s) . coefficients
-    elbo: float
-
-
-@dataclass(frozen=True)
-class Ascent:
-    """A coordinate ascent under way: each step takes the statistics of its coefficients."""
-
-    state: State
-    prior: ResolvedPrior
-    max_iter: int
-    tol: float
-    elbo: float = -np.inf
-    n_iter: int = 0
-    converged: bool = False
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the bound has settled, or the iterations are spent."""
-        return self.converged or self.n_iter >= self.max_iter
-
-    def step(self, statistics: Statistics) -> Ascent:
-        """The ascent after one more iteration."""
-        state = update(statistics, self.prior)
-        if not np.isfinite(state.elbo):
-            raise MixtureError("The mixture's bound is not finite: scale the columns alike.")
-        return replace(
-            self,
-            state=state,
-            elbo=state.elbo,
-            n_iter=self.n_iter + 1,
-            converged=bool(abs(state.elbo - self.elbo) < self.tol),
-        )
-
-    def mixture(self) -> Mixture:
-        """What has been reached, in the coordinates of the score space."""
-        parameters = vars(restore(self.state.parameters, self.prior))
-        return Mixture(**parameters, elbo=self.elbo, n_iter=self.n_iter, converged=self.converged)
 
 
 def fit_mixture(
@@ -198,28 +92,28 @@ def fit_mixture(
     backend: str = "numpy",
     device: Any = None,
 ) -> Mixture:
-    """Truncated stick-breaking mixture of `Z` (n, n_detectors) from one k-means start.
+    """Truncated stick-breaking mixture of `Z` (n, n_detectors), fitted from one k-means start.
 
-    Coordinate ascent on the evidence lower bound until it changes by less than `tol`; the same
-    iterates as scikit-learn's ``BayesianGaussianMixture`` with full covariances, unless the
-    prior's scale matrix is singular and has to be made regular.
+    Coordinate ascent on the evidence lower bound. The iterates equal those of scikit-learn's
+    ``BayesianGaussianMixture`` with full covariances, unless the prior's scale matrix is singular
+    and has to be regularised.
 
     Parameters
     ----------
     Z : array-like of shape (n, n_detectors)
         The score space.
     n_components : int, default=100
-        Truncation of the stick-breaking process.
+        Number of components at which the stick-breaking process is truncated.
     prior : MixturePrior, default=None
         Prior; None is ``MixturePrior()``.
     max_iter, tol : int and float, default=1500 and 1e-3
         The ascent stops when the bound changes by less than `tol`, or after `max_iter` iterations.
     random_state : int, Generator, RandomState or None
-        Source of the start's randomness.
+        Seed or generator of the k-means start.
     backend : "numpy" or "torch", default="numpy"
-        Who does the E-step: the processor's cores, or PyTorch on `device`.
+        What computes the E-step: compiled code on the CPU, or PyTorch on `device`.
     device : str or torch.device, default=None
-        Device of the torch backend; None is CUDA where there is one, else the processor.
+        Device of the torch backend; None is CUDA if it is available, else the CPU.
 
     Examples
     --------
@@ -241,12 +135,123 @@ def fit_mixture(
     mixture = ascend(rows, start, resolved, max_iter, tol)
     if not mixture.converged:
         warnings.warn(
-            f"The mixture's bound still changed by more than tol={tol} after max_iter={max_iter} "
-            "iterations: raise max_iter or tol.",
+            f"The mixture did not converge: its bound still changed by more than tol={tol} after "
+            f"max_iter={max_iter} iterations. Raise max_iter or tol.",
             MixtureConvergenceWarning,
             stacklevel=2,
         )
     return mixture
+
+
+def start_labels(
+    Z: Array, n_components: int, rng: np.random.Generator, deadline: Deadline = NEVER
+) -> NDArray[np.intp]:
+    """Cluster of each row of `Z` (n, M) by one k-means; no more clusters than distinct rows."""
+    Z = _comparable(Z)
+    rows = start_rows(len(Z), rng)
+    kmeans = fit_kmeans(Z if rows is None else Z[rows], n_components, rng, deadline)
+    labels: NDArray[np.intp] = kmeans.labels_ if rows is None else nearest_centres(kmeans, Z)
+    return labels
+
+
+def start_rows(n_rows: int, rng: np.random.Generator) -> NDArray[np.intp] | None:
+    """Indices of the rows that k-means is fitted to; None means all rows."""
+    # Deviation D12: above START_ROWS rows, k-means is fitted to a random subset; the other rows are
+    # assigned to the nearest centre.
+    return None if n_rows <= START_ROWS else rng.choice(n_rows, START_ROWS, replace=False)
+
+
+def fit_kmeans(
+    Z: Array, n_components: int, rng: np.random.Generator, deadline: Deadline = NEVER
+) -> Any:
+    """scikit-learn's k-means of the rows `Z` (n, M), fitted once (n_init=1).
+
+    Raises `OutOfTimeError` if the `deadline` has passed before it starts; once started, it is not
+    interrupted.
+    """
+    from sklearn.cluster import KMeans
+
+    n_clusters = min(n_components, _count_distinct(Z, n_components))
+    seed = int(rng.integers(2**31 - 1))
+    # One thread: otherwise the order in which threads add would decide ties between centres. One
+    # k-means at a time: each sets and then restores the number of BLAS threads of the process.
+    with _ONE_KMEANS, threadpool_limits(limits=1, user_api="openmp"):
+        deadline.check()
+        return KMeans(n_clusters, n_init=1, random_state=seed).fit(Z)
+
+
+def nearest_centres(kmeans: Any, Z: Array) -> NDArray[np.intp]:
+    """Nearest centre of each row of `Z` (n, M), for a fitted `kmeans`."""
+    with _ONE_KMEANS, threadpool_limits(limits=1, user_api="openmp"):
+        labels: NDArray[np.intp] = kmeans.predict(Z)
+    return labels
+
+
+def _count_distinct(Z: Array, enough: int) -> int:
+    """About how many rows of `Z` k-means can distinguish; counted up to `enough`, or a few more."""
+    # k-means compares squared distances: it cannot distinguish rows closer than 1e-7 of the spread.
+    spread = float(np.ptp(Z, axis=0).max())
+    cells = np.round((Z - Z[0]) / spread, 7) if spread > 0.0 else np.zeros_like(Z[:1])
+    few = len(np.unique(cells[: 4 * enough], axis=0))
+    return few if few >= enough else len(np.unique(cells, axis=0))
+
+
+def _comparable(Z: Array) -> Array:
+    """`Z`, centred and scaled if squared differences between its rows would under- or overflow."""
+    spread = float(np.ptp(Z, axis=0).max())
+    return Z if 1e-100 < spread < 1e100 or spread == 0.0 else (Z - Z[0]) / spread
+
+
+@dataclass(frozen=True)
+class State:
+    """Result of one step of the coordinate ascent."""
+
+    parameters: Parameters
+    coefficients: Array  # (K, n_features): expected log density is phi(s) . coefficients
+    elbo: float
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """A coordinate ascent in progress; each step takes the statistics under its coefficients."""
+
+    state: State
+    prior: ResolvedPrior
+    max_iter: int
+    tol: float
+    elbo: float = -np.inf
+    n_iter: int = 0
+    converged: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the bound has converged or `max_iter` iterations are done."""
+        return self.converged or self.n_iter >= self.max_iter
+
+    def step(self, statistics: Statistics) -> Ascent:
+        """The ascent after one more iteration."""
+        state = update(statistics, self.prior)
+        if not np.isfinite(state.elbo):
+            raise MixtureError(
+                "The mixture's bound is not finite", "Scale the columns to similar ranges."
+            )
+        return replace(
+            self,
+            state=state,
+            elbo=state.elbo,
+            n_iter=self.n_iter + 1,
+            converged=bool(abs(state.elbo - self.elbo) < self.tol),
+        )
+
+    def mixture(self) -> Mixture:
+        """The mixture reached so far, in the coordinates of the score space."""
+        parameters = vars(restore(self.state.parameters, self.prior))
+        return Mixture(**parameters, elbo=self.elbo, n_iter=self.n_iter, converged=self.converged)
+
+
+def begin(start: Statistics, prior: ResolvedPrior, max_iter: int, tol: float) -> Ascent:
+    """The ascent from the statistics `start`, before its first step."""
+    return Ascent(update(start, prior), prior, max_iter, tol)
 
 
 def ascend(
@@ -257,11 +262,10 @@ def ascend(
     tol: float,
     deadline: Deadline = NEVER,
 ) -> Mixture:
-    """Coordinate ascent from the statistics of a start, until the bound settles.
+    """The mixture after coordinate ascent from the statistics `start`.
 
-    One that the `deadline` finds under way is an `OutOfTimeError`.
-
-    `rows` and `start` are of whitened rows; the mixture is in the coordinates of the score space.
+    `rows` and `start` belong to whitened rows; the mixture is in the coordinates of the score
+    space. Raises `OutOfTimeError` if the `deadline` passes during the ascent.
     """
     ascent = begin(start, prior, max_iter, tol)
     while not ascent.is_done:
@@ -270,9 +274,24 @@ def ascend(
     return ascent.mixture()
 
 
-def begin(start: Statistics, prior: ResolvedPrior, max_iter: int, tol: float) -> Ascent:
-    """The ascent from the statistics of a start, before its first step."""
-    return Ascent(update(start, prior), prior, max_iter, tol)
+def update(statistics: Statistics, prior: ResolvedPrior) -> State:
+    """The M-step: parameters given `statistics`, and their bound.
+
+    The parameters maximise the bound, apart from scikit-learn's `reg_covar`, which is not part of
+    the model. Statistics and parameters are in whitened coordinates, the bound is in those of the
+    score space.
+    """
+    from gammagmm.mixture.kernel import invert
+
+    count, total, outer = unpack_moments(statistics.moments, len(prior.covariance))
+    # scikit-learn adds this to avoid division by zero; the iterates must be the same.
+    n_k = count + 10.0 * np.finfo(np.float64).eps
+    parameters = _update_parameters(n_k, total / n_k[:, None], outer, prior)
+    precision, log_det = invert(np.ascontiguousarray(parameters.covariances.transpose(1, 2, 0)))
+    coefficients = _coefficients(parameters, precision, log_det)
+    log_scale = np.log(np.diagonal(prior.factor)).sum()
+    elbo = statistics.entropy + _bound(parameters, log_det - log_scale)
+    return State(parameters, coefficients, elbo)
 
 
 def restore(parameters: Parameters, prior: ResolvedPrior) -> Parameters:
@@ -284,31 +303,12 @@ def restore(parameters: Parameters, prior: ResolvedPrior) -> Parameters:
     )
 
 
-def update(statistics: Statistics, prior: ResolvedPrior) -> State:
-    """Parameters given `statistics`, and the bound they reach.
-
-    They maximise the bound but for scikit-learn's `reg_covar`, which is no part of the model.
-
-    Statistics and parameters are in the fit's coordinates, the bound in those of the score space.
-    """
-    from gammagmm.mixture.kernel import invert
-
-    count, total, outer = unpack_moments(statistics.moments, len(prior.covariance))
-    # scikit-learn's guard against division by zero, kept so that the iterates are the same.
-    n_k = count + 10.0 * np.finfo(np.float64).eps
-    parameters = _update_parameters(n_k, total / n_k[:, None], outer, prior)
-    precision, log_det = invert(np.ascontiguousarray(parameters.covariances.transpose(1, 2, 0)))
-    coefficients = _coefficients(parameters, precision, log_det)
-    log_scale = np.log(np.diagonal(prior.factor)).sum()
-    elbo = statistics.entropy + _bound(parameters, log_det - log_scale)
-    return State(parameters, coefficients, elbo)
-
-
 def _update_parameters(n_k: Array, x_k: Array, outer: Array, prior: ResolvedPrior) -> Parameters:
     """Conjugate update from counts (K,), mean rows (K, M) and summed products (K, M, M)."""
     mean_precision = prior.mean_precision + n_k
     degrees_of_freedom = prior.degrees_of_freedom + n_k
-    # The scatter about the mean, and that of the mean about the prior's, are one multiple of x x'.
+    # Scatter about the mean plus scatter of the mean about the prior mean, which is 0: the two
+    # terms in x x' add up to one.
     scatter = outer - np.einsum("k,ki,kj->kij", n_k**2 / mean_precision, x_k, x_k)
     scatter += n_k[:, None, None] * prior.ridge
     np.einsum("kii->ki", scatter)[...] += 1.0
@@ -330,17 +330,17 @@ def _coefficients(parameters: Parameters, precision: Array, log_det: Array) -> A
     """
     linear = np.einsum("ijk,kj->ki", precision, parameters.means)
     constant = (
-        expected_log_weights(parameters.weight_concentration)
+        _expected_log_weights(parameters.weight_concentration)
         + _expected_log_norm(parameters, log_det)
         - 0.5 * np.einsum("ki,ki->k", linear, parameters.means)
     )
     rows, columns = pairs(len(precision))
     quadratic = precision[rows, columns] * np.where(rows == columns, -0.5, -1.0)[:, None]
-    # The transpose, as the products of the E-step take it, is the array in memory.
+    # The E-step multiplies by the transpose, which is contiguous here.
     return np.concatenate([constant[None], linear.T, quadratic]).T
 
 
-def expected_log_weights(weight_concentration: Array) -> Array:
+def _expected_log_weights(weight_concentration: Array) -> Array:
     """E[log pi_k] of the stick-breaking weights, for Beta parameters of shape (2, K)."""
     a, b = weight_concentration
     log_rest = digamma(b) - digamma(a + b)
@@ -348,7 +348,7 @@ def expected_log_weights(weight_concentration: Array) -> Array:
 
 
 def _expected_log_norm(parameters: Parameters, log_det: Array) -> Array:
-    """Expected log normalising constant of each Gaussian component."""
+    """Expected log normalisation constant of each Gaussian component, shape (K,)."""
     n_detectors = parameters.means.shape[1]
     nu = parameters.degrees_of_freedom
     halves = 0.5 * (nu - np.arange(n_detectors)[:, None])
@@ -361,7 +361,7 @@ def _expected_log_norm(parameters: Parameters, log_det: Array) -> Array:
 
 
 def _bound(parameters: Parameters, log_det: Array) -> float:
-    """The evidence lower bound without the entropy of the responsibilities and constants."""
+    """The evidence lower bound without constants and the entropy of the responsibilities."""
     n_detectors = parameters.means.shape[1]
     nu = parameters.degrees_of_freedom
     log_det_wishart = log_det - 0.5 * n_detectors * np.log(nu)

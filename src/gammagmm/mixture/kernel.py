@@ -1,4 +1,4 @@
-"""The inner loops of the mixture, compiled: E-step without an (n, K) array, matrix inverses."""
+"""The compiled inner loops of the mixture: the E-step without an (n, K) array, matrix inverses."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["accumulate", "invert"]
 
 Array = NDArray[np.float64]
 
-# OpenBLAS runs products of at most 262,144 multiplications on the thread that calls it, so that our
-# threads are not multiplied by its own; such tiles stay in the processor's cache, too.
+# OpenBLAS computes products of at most 262,144 multiplications on the calling thread, so it adds no
+# threads to ours. Tiles of this size also fit into the processor's cache.
 _TILE_PRODUCTS = 250_000
 
 _LOG2_E = 1.4426950408889634
-# log 2 in two parts: the product of the first with a whole number below 2 ** 11 is exact.
+# log 2 in two parts: the product of the first part and an integer below 2 ** 11 is exact.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12 = (
     1.0 / math.factorial(power) for power in range(2, 13)
 )
-# Logits further below the row's largest count as this far: such a share is nothing beside 1, and
-# its products are still normal numbers, where processors are fast.
+# Lower bound of the logits relative to the largest in the row: such a share is negligible beside 1,
+# and its products are still normal numbers, for which processors are fast.
 _LOWEST = -80.0
 
 # Sums may be reordered to use vector instructions; nothing here relies on NaN or infinity.
@@ -83,7 +83,7 @@ def _fill_features(Z: Array, phi: Array) -> None:
 
 @compiled(fastmath=_REORDER)
 def _softmax(logits: Array) -> float:
-    """Turn each row of `logits` into its softmax, in place; returns -sum of r log r."""
+    """Replace each row of `logits` by its softmax; returns -sum of r log r."""
     entropy = 0.0
     for n in range(len(logits)):
         row = logits[n]
@@ -132,9 +132,9 @@ def _exp(x: float) -> float:
 def invert(matrices: Array) -> tuple[Array, Array]:
     """Inverses (M, M, K) and the logarithms of the square roots of their determinants (K,).
 
-    `matrices` (M, M, K) are symmetric and positive definite; the last axis numbers them, so that
-    each step is a loop over all of them, in vector instructions. What is not positive definite
-    gives NaN.
+    `matrices` (M, M, K) are symmetric and positive definite. The last axis counts them, so that
+    each step loops over all of them with vector instructions. A matrix that is not positive
+    definite gives NaN.
     """
     size, _, n_matrices = matrices.shape
     rows = _inverse_factors(matrices)  # matrix^-1 = rows . rows'

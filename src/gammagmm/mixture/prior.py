@@ -1,4 +1,4 @@
-"""The mixture's prior: what the user may set, and the same in numbers."""
+"""The prior of the mixture: as the user sets it, and resolved to numbers for a score space."""
 
 from __future__ import annotations
 
@@ -16,52 +16,9 @@ __all__ = ["MixturePrior", "ResolvedPrior"]
 
 Array = NDArray[np.float64]
 
-# Squares of larger values leave too few digits for a spread of 1; rows whitened by their own
-# covariance stay below the square root of their number times that of the columns.
+# Squares of larger values leave too few digits for a spread of 1. Rows whitened by their own
+# covariance stay below sqrt(n_rows . n_detectors).
 MAX_WHITENED = 1e6
-
-
-@dataclass(frozen=True, eq=False)
-class ResolvedPrior:
-    """The prior in numbers: scale matrix (M, M) and four positive scalars; the prior mean is 0.
-
-    The mixture is fitted in coordinates in which the scale matrix L L' is the identity, where no
-    direction is small against another and sums of products keep their digits.
-    """
-
-    covariance: Array
-    concentration: float
-    mean_precision: float
-    degrees_of_freedom: float
-    reg_covar: float
-    is_regularised: bool = False  # whether reg_covar was added to a singular scale matrix
-
-    @cached_property
-    def factor(self) -> Array:
-        """L, lower-triangular, with L L' the scale matrix."""
-        return np.asarray(np.linalg.cholesky(self.covariance))
-
-    @cached_property
-    def ridge(self) -> Array:
-        """reg_covar times the identity, in the fit's coordinates: reg_covar . L^-1 L^-T.
-
-        It is scikit-learn's and no part of the model: where it is large, the bound may fall. Where
-        the scale matrix has been made regular already, it is 0.
-        """
-        if self.is_regularised:
-            return np.zeros_like(self.covariance)
-        inverse = np.linalg.inv(self.factor)
-        return self.reg_covar * inverse @ inverse.T
-
-    def whiten(self, Z: Array) -> Array:
-        """Rows L^-1 s of the fit's coordinates, for rows s of `Z` (n, n_detectors)."""
-        rows = Z @ np.linalg.inv(self.factor).T
-        if not np.abs(rows).max() <= MAX_WHITENED:
-            raise MixtureError(
-                "The rows lie too far from 0 against their spread for a mixture: centre the "
-                "columns and scale them to a deviation of 1."
-            )
-        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,29 +40,32 @@ class MixturePrior:
 
     Examples
     --------
-    >>> MixturePrior(covariance="identity").concentration
-    0.01
+    >>> MixturePrior("identity", concentration=0.1).resolve(np.zeros((5, 2))).degrees_of_freedom
+    2.0
     """
 
-    covariance: Any = "empirical"  # Deviation D2: the paper says identity
+    covariance: Any = "empirical"  # Deviation D2: the paper uses the identity
     concentration: float = 0.01
     mean_precision: float = 1.0
     degrees_of_freedom: float | None = None
     reg_covar: float = 1e-6
 
     def resolve(self, Z: Array) -> ResolvedPrior:
-        """The prior in numbers, for the score space `Z` of shape (n, n_detectors).
-
-        >>> MixturePrior("identity").resolve(np.zeros((5, 2))).degrees_of_freedom
-        2.0
-        """
+        """The prior in numbers, for the score space `Z` of shape (n, n_detectors)."""
         return self.resolve_covariance(np.atleast_2d(np.cov(Z.T)))
 
     def resolve_covariance(self, empirical: Array) -> ResolvedPrior:
-        """The same from the covariance (n_detectors, n_detectors) of the score space."""
+        """The prior in numbers, from the score space's covariance (n_detectors, n_detectors)."""
         n_detectors = len(empirical)
         freedom = n_detectors if self.degrees_of_freedom is None else self.degrees_of_freedom
-        self._check(freedom, n_detectors)
+        for name in ("concentration", "mean_precision", "reg_covar"):
+            check_positive(f"mixture_prior.{name}", getattr(self, name))
+        check_positive("mixture_prior.degrees_of_freedom", freedom)
+        if freedom <= n_detectors - 1:
+            raise ValueError(
+                "mixture_prior.degrees_of_freedom must exceed the number of detectors minus one, "
+                f"{n_detectors - 1}, got {freedom!r}."
+            )
         scale = self._scale_matrix(empirical)
         # Deviation D3: two detectors with the same scores, or fewer rows than detectors, make the
         # empirical covariance singular, and with it the covariance of every empty component.
@@ -122,39 +82,67 @@ class MixturePrior:
             is_regularised=is_singular,
         )
 
-    def _check(self, freedom: float, n_detectors: int) -> None:
-        for name in ("concentration", "mean_precision", "reg_covar"):
-            check_positive(f"mixture_prior.{name}", getattr(self, name))
-        check_positive("mixture_prior.degrees_of_freedom", freedom)
-        if freedom <= n_detectors - 1:
-            raise ValueError(
-                "mixture_prior.degrees_of_freedom must exceed the number of detectors less one, "
-                f"{n_detectors - 1}, got {freedom!r}."
-            )
-
     def _scale_matrix(self, empirical: Array) -> Array:
-        n_detectors = len(empirical)
-        if not isinstance(self.covariance, str):
-            return _check_scale_matrix(self.covariance, n_detectors)
-        if self.covariance == "identity":
-            return np.eye(n_detectors)
-        if self.covariance == "empirical":
-            return empirical
-        raise ValueError(
-            "mixture_prior.covariance must be 'empirical', 'identity' or an array, "
-            f"got {self.covariance!r}."
-        )
+        """The scale matrix that `covariance` stands for."""
+        if isinstance(self.covariance, str):
+            if self.covariance == "identity":
+                return np.eye(len(empirical))
+            if self.covariance == "empirical":
+                return empirical
+            raise ValueError(
+                "mixture_prior.covariance must be 'empirical', 'identity' or an array, "
+                f"got {self.covariance!r}."
+            )
+        matrix = np.asarray(self.covariance, dtype=np.float64)
+        if matrix.shape != empirical.shape:
+            raise ValueError(
+                f"mixture_prior.covariance must have shape {empirical.shape}, got {matrix.shape}."
+            )
+        if not (np.allclose(matrix, matrix.T) and np.linalg.eigvalsh(matrix)[0] > 0.0):
+            raise ValueError(
+                "mixture_prior.covariance must be finite, symmetric and positive definite."
+            )
+        return matrix
 
 
-def _check_scale_matrix(value: Any, n_detectors: int) -> Array:
-    matrix = np.asarray(value, dtype=np.float64)
-    expected = (n_detectors, n_detectors)
-    if matrix.shape != expected:
-        raise ValueError(
-            f"mixture_prior.covariance must have shape {expected}, got {matrix.shape}."
-        )
-    if not (np.allclose(matrix, matrix.T) and np.linalg.eigvalsh(matrix)[0] > 0.0):
-        raise ValueError(
-            "mixture_prior.covariance must be finite, symmetric and positive definite."
-        )
-    return matrix
+@dataclass(frozen=True, eq=False)
+class ResolvedPrior:
+    """The prior in numbers: scale matrix (M, M) and four positive scalars; the prior mean is 0.
+
+    The mixture is fitted in whitened coordinates, in which the scale matrix L L' is the identity:
+    no direction is small relative to another, and sums of products keep their digits.
+    """
+
+    covariance: Array
+    concentration: float
+    mean_precision: float
+    degrees_of_freedom: float
+    reg_covar: float
+    is_regularised: bool = False  # whether reg_covar was added to a singular scale matrix
+
+    @cached_property
+    def factor(self) -> Array:
+        """L, lower-triangular, with L L' the scale matrix."""
+        return np.asarray(np.linalg.cholesky(self.covariance))
+
+    @cached_property
+    def ridge(self) -> Array:
+        """reg_covar times the identity in whitened coordinates: reg_covar . L^-1 L^-T.
+
+        scikit-learn adds it although it is not part of the model: if it is large, the bound may
+        decrease. It is 0 if the scale matrix was already regularised.
+        """
+        if self.is_regularised:
+            return np.zeros_like(self.covariance)
+        inverse = np.linalg.inv(self.factor)
+        return self.reg_covar * inverse @ inverse.T
+
+    def whiten(self, Z: Array) -> Array:
+        """Rows L^-1 s in whitened coordinates, for rows s of `Z` (n, n_detectors)."""
+        rows = Z @ np.linalg.inv(self.factor).T
+        if not np.abs(rows).max() <= MAX_WHITENED:
+            raise MixtureError(
+                "The rows are too far from 0, relative to their spread, to fit a mixture",
+                "Centre the columns and scale them to a standard deviation of 1.",
+            )
+        return rows

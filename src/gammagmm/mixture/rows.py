@@ -1,6 +1,6 @@
-"""Where the rows of the score space live while a mixture is fitted: in memory, or on a device.
+"""Rows of the score space during a fit, in memory or on a device, and the E-step over them.
 
-A backend supplies the E-step: two products and a softmax. The M-step is the same for all.
+The E-step, two products and a softmax, depends on the backend; the M-step does not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BACKENDS = ("numpy", "torch")
 
 
 class Rows(Protocol):
-    """The rows `Z` of a score space, ready to be summarised again and again."""
+    """The rows `Z` of a score space, prepared for one E-step an iteration."""
 
     Z: Array
 
@@ -41,11 +41,42 @@ class Rows(Protocol):
         """Statistics of all rows under the responsibilities softmax(phi(s) . W)."""
 
 
+def place_rows(Z: Array, backend: str, device: Any = None, n_callers: int = 1) -> Rows:
+    """The rows of `Z` (n, M) for `backend`, used by up to `n_callers` fits at the same time."""
+    if backend == "torch":
+        return TorchRows(Z, device)
+    return NumpyRows(Z, max(count_threads() // n_callers, 1), n_callers)
+
+
+def check_backend(backend: Any, device: Any = None) -> None:
+    """Raise if the backend or device is unknown, or PyTorch is needed and not installed."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
+    if backend == "numpy":
+        if device is not None:
+            raise ValueError(f"device={device!r} needs backend='torch', got backend='numpy'.")
+        return
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError("backend='torch' needs PyTorch", "deep", name="torch") from error
+    try:
+        torch.device("cpu" if device is None else device)
+    except RuntimeError as error:
+        raise ValueError(f"device must be a PyTorch device, got {device!r}.") from error
+
+
+def count_threads() -> int:
+    """Number of threads of a fit: that of BLAS, so that limits set for BLAS apply here too."""
+    blas = ThreadpoolController().select(user_api="blas").info()
+    return max((library["num_threads"] for library in blas), default=1)
+
+
 class NumpyRows:
     """Rows in memory, summarised in blocks by `n_threads` threads without the interpreter lock.
 
-    The blocks and their order do not depend on the number of threads, so that the sums do not.
-    `n_callers` threads may ask at the same time, each getting its `n_threads`.
+    The blocks and their order, and therefore the sums, do not depend on the number of threads.
+    Up to `n_callers` threads may call `statistics` at the same time, each with `n_threads` threads.
     """
 
     def __init__(self, Z: Array, n_threads: int = 1, n_callers: int = 1) -> None:
@@ -74,13 +105,13 @@ class NumpyRows:
 class TorchRows:
     """Rows as float64 tensors on `device`, with their features: 8 . n_features bytes a row.
 
-    A block's logits and responsibilities, 16 . n_components bytes a row, come on top.
+    The logits and responsibilities of one block need another 16 . n_components bytes a row.
     """
 
-    # Rows of a block: many keep a GPU busy, few keep within a processor's caches.
+    # Rows of a block: large blocks keep a GPU busy, small ones fit into a processor's cache.
     BLOCK_ROWS = MappingProxyType({"cuda": 1 << 20, "cpu": 1 << 14})
-    # Logit of a reference component, and the log shares between which it is a normal number that
-    # counts for nothing.
+    # Logit of the reference components, and the range of their log share in which it is a normal
+    # number and too small to change any other share.
     REFERENCE = -600.0
     SHARES = (-700.0, -40.0)
 
@@ -115,7 +146,7 @@ class TorchRows:
         return Statistics(packed[:-1].reshape(coefficients.shape), float(packed[-1]))
 
     def _with_references(self, coefficients: Array) -> Array:
-        """`coefficients` and, up to a multiple of eight, components with a tiny constant logit."""
+        """`coefficients` padded with reference components, of a tiny constant logit, to 8 . m."""
         n_components, n_features = coefficients.shape
         padded = np.zeros((8 * (n_components // 8 + 1), n_features))
         padded[:n_components] = coefficients
@@ -125,10 +156,10 @@ class TorchRows:
     def _responsibilities(self, logits: Any, n_components: int) -> tuple[Any, Any]:
         """Softmax of each row, and the sum over the rows of log sum exp.
 
-        The latter comes from the share of a reference component, whose logit, the same in every
-        row, is too small to change another's share and large enough to have one itself: that saves
-        two passes over the logits. Where some row leaves the range in which it holds, the block is
-        done without references.
+        The sum is computed from the share of a reference component. Its logit, the same in every
+        row, is too small to change the other shares and large enough to have a share itself. This
+        saves two passes over the logits. If the share of some row is out of range, the block is
+        computed without reference components.
         """
         torch = self._torch
         resp = torch.softmax(logits, dim=1)
@@ -145,34 +176,3 @@ class TorchRows:
         i, j = (torch.as_tensor(index, device=self._device) for index in pairs(rows.shape[1]))
         ones = torch.ones_like(rows[:, :1])
         return torch.cat([ones, rows, rows[:, i] * rows[:, j]], dim=1)
-
-
-def check_backend(backend: Any, device: Any = None) -> None:
-    """Refuse an unknown backend or device, and torch where it is not installed."""
-    if backend not in BACKENDS:
-        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
-    if backend == "numpy":
-        if device is not None:
-            raise ValueError(f"device={device!r} needs backend='torch', got backend='numpy'.")
-        return
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError("backend='torch' needs PyTorch", "deep", name="torch") from error
-    try:
-        torch.device("cpu" if device is None else device)
-    except RuntimeError as error:
-        raise ValueError(f"device must be one that PyTorch knows, got {device!r}.") from error
-
-
-def count_threads() -> int:
-    """Threads that a fit may use: as many as BLAS would, so that limits set for it hold for us."""
-    blas = ThreadpoolController().select(user_api="blas").info()
-    return max((library["num_threads"] for library in blas), default=1)
-
-
-def place_rows(Z: Array, backend: str, device: Any = None, n_callers: int = 1) -> Rows:
-    """The rows of `Z` (n, M), where `backend` works on them for `n_callers` fits at a time."""
-    if backend == "torch":
-        return TorchRows(Z, device)
-    return NumpyRows(Z, max(count_threads() // n_callers, 1), n_callers)

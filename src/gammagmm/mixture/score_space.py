@@ -1,4 +1,4 @@
-"""Raw detector scores -> score space: comparable columns, mean 0 and deviation 1."""
+"""Raw detector scores -> score space: comparable columns with mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.detectors.usable import (
-    LOG_OFFSET,
-)
+from gammagmm.detectors.usable import LOG_OFFSET
 
 __all__ = ["LogMoments", "ScoreScaler", "fit_scaler", "log_moments"]
 
@@ -18,7 +16,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScoreScaler:
-    """Map from raw scores to the score space, with the training rows' statistics.
+    """Map from raw scores to the score space, with statistics of the training rows.
 
     Attributes
     ----------
@@ -49,7 +47,7 @@ class ScoreScaler:
 
 
 def fit_scaler(scores: Array) -> ScoreScaler:
-    """Minimum, and mean and deviation after the logarithm, of each column of `scores` (n, M)."""
+    """The map to the score space, fitted to the training scores `scores` (n, M)."""
     minimum = scores.min(axis=0)
     logs = _log_scores(scores, minimum)
     return ScoreScaler(minimum, logs.mean(axis=0), logs.std(axis=0))
@@ -57,7 +55,7 @@ def fit_scaler(scores: Array) -> ScoreScaler:
 
 @dataclass(frozen=True)
 class LogMoments:
-    """Count, means (M,) and scatter (M, M) about them of log scores; blocks of rows add."""
+    """Number, means (M,) and scatter (M, M) of rows of log scores; blocks of rows can be added."""
 
     n_rows: int
     mean: Array
@@ -92,7 +90,7 @@ def _log_scores(scores: Array, minimum: Array) -> Array:
     with np.errstate(over="ignore"):
         above = np.maximum(scores - minimum, 0.0)
     logs: Array = np.log(above + LOG_OFFSET)
-    # A new score may lie further above the minimum than a float can hold; half of that it can.
+    # A new score minus the minimum may overflow; half of the difference does not.
     is_far = np.isinf(above)
     if is_far.any():
         halves = np.log(0.5 * scores - 0.5 * minimum, where=is_far, out=np.zeros_like(logs))

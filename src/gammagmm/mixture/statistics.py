@@ -1,7 +1,7 @@
-"""Rows of the score space -> what the mixture's M-step needs of them; blocks of rows add.
+"""Rows of the score space -> the statistics that the M-step needs; those of blocks can be added.
 
 With phi(s) = [1, s, s_i s_j for i <= j] the expected log density of every component is linear in
-phi(s): the responsibilities are softmax(phi(s) . W), and all the M-step needs is R' . phi(s).
+phi(s): the responsibilities R are softmax(phi(s) . W), and the M-step needs only R' . phi(s).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def block_statistics(Z: Array, coefficients: Array) -> Statistics:
 def summarise(Z: Array, size: int, coefficients: Array) -> tuple[Array, Array]:
     """Moments (n_blocks, K, n_features) and entropies (n_blocks,) of blocks of `size` rows.
 
-    Runs without the interpreter lock.
+    It runs without the interpreter lock.
     """
     from gammagmm.mixture.kernel import accumulate
 
@@ -70,7 +70,7 @@ def summarise(Z: Array, size: int, coefficients: Array) -> tuple[Array, Array]:
 
 
 def add_blocks(parts: list[tuple[Array, Array]], coefficients: Array) -> Statistics:
-    """Sum of the blocks in `parts`, one after another in their order."""
+    """Sum of the blocks in `parts`, added in their order."""
     moments, entropy = np.zeros(coefficients.shape), 0.0
     for part_moments, part_entropies in parts:
         for block_moments, block_entropy in zip(part_moments, part_entropies, strict=True):
@@ -103,7 +103,7 @@ def features(Z: Array) -> Array:
 
 @lru_cache
 def pairs(n_detectors: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """All i <= j, in the order of the products in phi."""
+    """All pairs i <= j, in the order of the products in phi."""
     rows, columns = np.triu_indices(n_detectors)
     return rows, columns
 
@@ -117,9 +117,9 @@ def unpack_moments(moments: Array, n_detectors: int) -> tuple[Array, Array, Arra
 
 
 def block_size(n_rows: int) -> int:
-    """Rows a block, the same whoever does the work.
+    """Number of rows of a block, which does not depend on the number of threads.
 
-    A multiple of four blocks shares out well over a few threads.
+    It aims at a multiple of four blocks, which divides evenly over a few threads.
     """
     wanted = min(max(n_rows // 16, 1024), 8192)
     n_blocks = 4 * ceil(n_rows / (4 * wanted)) if n_rows > wanted else 1
@@ -127,6 +127,6 @@ def block_size(n_rows: int) -> int:
 
 
 def row_blocks(n_rows: int) -> list[slice]:
-    """Slices of `block_size` rows, but for the last, that cover `n_rows` rows."""
+    """Slices that cover `n_rows` rows, each of `block_size` rows but the last."""
     size = block_size(n_rows)
     return [slice(start, start + size) for start in range(0, n_rows, size)]

@@ -1,1 +1,1 @@
-"""Mixtures -> the posterior of the contamination factor, and decisions by it."""
+"""Mixtures -> the posterior of the contamination factor, and the decisions that follow from it."""

@@ -1,4 +1,4 @@
-"""Posterior -> the objects of other libraries."""
+"""Posterior -> ArviZ objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["arviz_arguments", "to_arviz"]
 
 
 def to_arviz(posterior: GammaPosterior, n_draws: int, random_state: Any) -> Any:
-    """One chain of independent draws of ``gamma``: InferenceData or, from ArviZ 1 on, DataTree."""
+    """One chain of independent draws of ``gamma``: InferenceData, or DataTree with ArviZ 1."""
     check_count("n_draws", n_draws, 1)
     try:
         import arviz
@@ -36,10 +36,10 @@ def to_arviz(posterior: GammaPosterior, n_draws: int, random_state: Any) -> Any:
 def arviz_arguments(
     from_dict: Callable[..., Any], draws: NDArray[np.float64]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments for ArviZ's `from_dict`, of 0.x or of 1.x, that hand over `draws` (n,)."""
+    """Arguments of ArviZ's `from_dict`, 0.x or 1.x, that pass it `draws` (n,)."""
     variables = {"gamma": draws[None, :]}
     origin = {"inference_library": "gammagmm", "inference_library_version": version("gammagmm")}
-    # 0.x takes each group as an argument of its own, 1.x a dictionary of groups.
+    # 0.x takes each group as a separate argument, 1.x takes a dictionary of groups.
     if "posterior" in inspect.signature(from_dict).parameters:
         return (), {"posterior": variables, "posterior_attrs": origin}
     return ({"posterior": variables},), {"attrs": {"posterior": origin}}

@@ -1,4 +1,4 @@
-"""A mixture of Beta distributions truncated to one range: the posterior without its atom."""
+"""A mixture of Beta distributions, truncated to one range: the posterior without its atom."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["BetaMixture"]
 
 Array = NDArray[np.float64]
 
-# Cells (points x parts) that are evaluated at once.
+# Most cells (points x parts) that are evaluated at the same time.
 _CHUNK_CELLS = 1 << 20
 
 
@@ -23,8 +23,8 @@ class BetaMixture:
     """Parts origin + span . Beta(a_j, b_j) with weights w_j, each truncated to [low, high].
 
     The weights need not sum to 1: `cdf` and `sf` add up to their total. A `span` of 0 is the
-    point mass at `origin`. What lies below `least` or above `most` lies there instead: the
-    distribution has an atom there, `moment` does not take it into account.
+    point mass at `origin`. Values below `least` are set to `least`, and values above `most` to
+    `most`, so the distribution has atoms there; `moment` ignores this.
     """
 
     weights: Array
@@ -63,13 +63,13 @@ class BetaMixture:
         return np.where(x < self.least, 0.0, np.where(x >= self.most, total, below))
 
     def sf(self, x: Array) -> Array:
-        """Weight above `x`, precise where it is small."""
+        """Weight above `x`, precise even if it is small."""
         above = self._sum(x, lambda cells: _mass(self.a, self.b, cells, self._bounds[1]))
         total = self.weights.sum()
         return np.where(x < self.least, total, np.where(x >= self.most, 0.0, above))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """`n` draws, by inversion within a drawn part."""
+        """`n` draws: a part is drawn, then a value from it by inversion."""
         part = rng.choice(len(self), size=n, p=self.weights / self.weights.sum())
         a, b = self.a[part], self.b[part]
         below, above = (betainc(a, b, bound) for bound in self._bounds)
@@ -77,10 +77,10 @@ class BetaMixture:
         return np.clip(self.origin + self.span * inside, self.least, self.most)
 
     def restrict(self, low: float, high: float) -> BetaMixture:
-        """The mixture inside [low, high]; the weights keep the probability they have there."""
+        """The mixture inside [low, high]; each weight is the probability of the part there."""
         if high < self.least or low > self.most:
             return BetaMixture(*(np.empty(0),) * 3)
-        # What lies at `least` or `most` is inside with it.
+        # An atom at `least` or `most` is inside if its place is.
         low = self.low if low <= self.least else max(low, self.low)
         high = self.high if high >= self.most else min(high, self.high)
         if self.span == 0.0 and low <= self.origin <= high:
@@ -97,7 +97,7 @@ class BetaMixture:
         return replace(self, weights=self.weights * factor)
 
     def grid(self) -> Array:
-        """Points, rising from `low` to `high`, close enough to resolve every part that matters."""
+        """Rising points from `low` to `high`, dense enough to resolve every part that matters."""
         major = self.weights > 1e-4 * self.weights.sum()
         a, b = self.a[major], self.b[major]
         mean = a / (a + b)
@@ -109,7 +109,7 @@ class BetaMixture:
             return np.array([self.origin])
         inside = np.clip(around.ravel(), low, high)
         even = np.linspace(low, high, 257)
-        # Points nearer than a tenth of the narrowest deviation add nothing.
+        # Points closer than a tenth of the smallest standard deviation add nothing.
         points = np.sort(np.concatenate([inside, even]))
         gap = 0.1 * deviation.min()
         _, first = np.unique(np.floor(points / gap), return_index=True)
@@ -117,7 +117,7 @@ class BetaMixture:
 
     @property
     def support(self) -> tuple[float, float]:
-        """The least and the largest value that there is."""
+        """The smallest and the largest possible value."""
         low, high = max(self.low, self.origin), min(self.high, self.origin + self.span)
         return max(low, self.least), min(high, self.most)
 
@@ -157,9 +157,9 @@ class BetaMixture:
 
 
 def _mass(a: Array, b: Array, low: Array | float, high: Array | float) -> Array:
-    """P(low < x <= high) for x ~ Beta(a, b), from whichever tail is the smaller."""
+    """P(low < x <= high) for x ~ Beta(a, b), computed in the smaller tail."""
     is_upper = np.asarray(low) > a / (a + b)
-    # Often all are on one side, and these functions are what a quantile costs.
+    # Often all are on one side, and these functions take most of the time of a quantile.
     if not is_upper.any():
         return np.asarray(betainc(a, b, high) - betainc(a, b, low))
     return np.where(

@@ -14,8 +14,9 @@ __all__ = ["Components", "active_components", "expected_anomalousness", "order_c
 
 Array = NDArray[np.float64]
 
-# Trapezoid nodes in t = sqrt(a) * log(g / a) for g ~ Gamma(a), a >= 1/2. The integrand is analytic
-# and falls at least like exp(sqrt(a) * t) to the left, faster than exponentially to the right.
+# Nodes of the trapezoidal rule in t = sqrt(a) * log(g / a) for g ~ Gamma(a), a >= 1/2. The
+# integrand is analytic and decays at least like exp(sqrt(a) * t) to the left, and faster than
+# exponentially to the right.
 _NODES = np.arange(-45.0, 12.0, 0.25)
 
 
@@ -53,23 +54,27 @@ class Components:
 
 
 def order_components(mixture: Parameters) -> Components:
-    """The mixture's active components by decreasing E[r]."""
+    """The active components of the mixture, in order of decreasing E[r]."""
     components = active_components(mixture)
     return components[np.argsort(-components.anomalousness, kind="stable")]
 
 
 def active_components(mixture: Parameters) -> Components:
-    """Components that expect at least one member, the rest of the mass spread over them evenly.
+    """Components with an expected number of members N_k of at least one.
 
+    The mass of the inactive components is divided evenly among the active ones:
     alpha_k = 1 + N_k + sum over the inactive (1 + N_j) / (number of active), so that the alphas
     sum to N + K.
     """
-    # Deviation D5: stick-breaking weights are generalised Dirichlet; the paper goes on as if they
-    # were Dirichlet.
+    # Deviation D5: stick-breaking weights are generalised Dirichlet; the paper treats them as
+    # Dirichlet.
     concentration = mixture.weight_concentration[0]
     active = concentration >= 2.0
     if not active.any():
-        raise MixtureError("No component expects a member: fit fewer components than rows.")
+        raise MixtureError(
+            "No component has an expected number of members of at least one",
+            "Fit fewer components than rows.",
+        )
     alpha = concentration[active] + concentration[~active].sum() / active.sum()
     means, covariances = mixture.means[active], mixture.covariances[active]
     degrees_of_freedom = mixture.degrees_of_freedom[active]

@@ -11,16 +11,16 @@ __all__ = ["Contamination"]
 
 
 class Contamination(float):
-    """A contamination factor that goes wherever a float goes and keeps its posterior.
+    """A contamination factor that works wherever a float does and keeps its posterior.
 
-    Copies in the same process share the posterior; JSON takes it as a plain number.
+    Copies in the same process share the posterior. JSON stores it as a plain number.
 
     Parameters
     ----------
     posterior : GammaPosterior
-        Where the number comes from.
+        The posterior that the number comes from.
     value : float, default=None
-        The number itself; None is the posterior mean.
+        The number; None is the posterior mean.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Contamination(float):
     posterior: GammaPosterior
 
     def __new__(cls, posterior: GammaPosterior, value: float | None = None) -> Contamination:
-        """Take `value` or else the posterior mean."""
+        """Make the number from `value` or, if it is None, the posterior mean."""
         _check_posterior(posterior)
         if value is not None:
             check_number("value", value)
@@ -53,5 +53,4 @@ class Contamination(float):
 
 def _check_posterior(posterior: Any) -> None:
     if not isinstance(posterior, GammaPosterior):
-        kind = type(posterior).__name__
-        raise TypeError(f"posterior must be a GammaPosterior, got {kind}: a number has none.")
+        raise TypeError(f"posterior must be a GammaPosterior, got {type(posterior).__name__}.")

@@ -1,4 +1,4 @@
-"""Scores + posterior -> cut-off, labels, probabilities and decisions by cost."""
+"""Scores + posterior -> thresholds, labels, probabilities and decisions by cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
@@ -18,6 +18,7 @@ __all__ = [
     "exact_ranks",
     "is_anomaly",
     "probability_at",
+    "row_probabilities",
     "training_probability",
 ]
 
@@ -27,7 +28,7 @@ Array = NDArray[np.float64]
 def cut_off(scores: Array, gamma: float | Array) -> Array:
     """Score that a share `gamma` of the rows of `scores` exceeds, for each column.
 
-    PyOD's own formula, to the bit. An array of shares gives a row of cut-offs for each.
+    This is PyOD's formula, to the bit. An array of shares gives one row of cut-offs a share.
     """
     return np.asarray(np.percentile(scores, 100.0 * (1.0 - gamma), axis=0))
 
@@ -37,32 +38,56 @@ def is_anomaly(scores: Array, threshold: Array | float) -> NDArray[np.int_]:
     return (scores > threshold).astype(int)
 
 
-def anomaly_probability(posterior: GammaPosterior, scores: Array, training: Array) -> Array:
-    """P(gamma > share of training rows scored at least as high), for each of `scores` (n,).
-
-    The posterior probability that a row lies inside the anomalous share if the ranking is right.
-    """
-    ranked = np.sort(training)
-    n_higher = len(ranked) - np.searchsorted(ranked, scores, side="left")
-    return probability_at(posterior, n_higher / len(ranked))
-
-
 def probability_at(posterior: GammaPosterior, shares: Array) -> Array:
-    """P(gamma > share) for each of `shares` (n,), many of which may be the same."""
+    """P(gamma > share) for each of `shares` (n,), which may repeat.
+
+    For the share of training rows that score at least as high as a row, this is the posterior
+    probability that the row is an anomaly if the ranking is right:
+    ``probability_at(posterior, exact_ranks(training).shares_at_least(scores))``.
+    """
     distinct, place = np.unique(shares, return_inverse=True)
     return np.asarray(posterior.sf(distinct))[place]
 
 
-def training_probability(estimator: Any) -> Array:
-    """Probability of each training row of a fitted `GammaGMM`; a known row has 0 or 1."""
-    consensus, known = estimator.decision_scores_, estimator.known_rows_
-    probability = anomaly_probability(estimator.posterior_, consensus, consensus)
-    probability[known.rows] = known.labels
+@dataclass(frozen=True)
+class RankTable:
+    """Number of the `n_rows` rows whose score is at least each of `edges` (E,), in rising order.
+
+    `error` is the largest share of rows between two edges.
+    """
+
+    edges: Array
+    n_at_least: NDArray[np.intp]
+    n_rows: int
+    error: float
+
+    def shares_at_least(self, scores: Array) -> Array:
+        """Share of the rows that score at least each of `scores`, too small by at most `error`."""
+        counts = np.append(self.n_at_least, 0)
+        return counts[np.searchsorted(self.edges, scores, side="left")] / self.n_rows
+
+
+def exact_ranks(scores: Array) -> RankTable:
+    """Rank table of rows in memory, in which each of their `scores` (n,) is an edge."""
+    edges, counts = np.unique(scores, return_counts=True)
+    return RankTable(edges, np.cumsum(counts[::-1])[::-1], len(scores), 0.0)
+
+
+def row_probabilities(
+    posterior: GammaPosterior, consensus: Array, known_rows: ArrayLike, known_labels: ArrayLike
+) -> Array:
+    """P(row is an anomaly) of the training rows with scores `consensus` (n,).
+
+    `known_rows` are the indices of the rows whose labels, `known_labels`, are known; their
+    probability is the label, 0 or 1.
+    """
+    probability = probability_at(posterior, exact_ranks(consensus).shares_at_least(consensus))
+    probability[np.asarray(known_rows, dtype=np.intp)] = known_labels
     return probability
 
 
 def cost_cut(costs: Any) -> float:
-    """Probability above which an alarm costs less than silence: false_alarm / (false_alarm + miss).
+    """Probability above which flagging a row costs less: false_alarm / (false_alarm + miss).
 
     >>> cost_cut((1.0, 4.0))
     0.2
@@ -77,25 +102,14 @@ def cost_cut(costs: Any) -> float:
     return false_alarm / (false_alarm + miss)
 
 
-@dataclass(frozen=True)
-class RankTable:
-    """How many of `n_rows` rows have at least each value of `edges` (E,), which rise.
-
-    `error` is the largest share of the rows that lie between two edges.
-    """
-
-    edges: Array
-    n_at_least: NDArray[np.intp]
-    n_rows: int
-    error: float
-
-    def shares_at_least(self, scores: Array) -> Array:
-        """Share of the rows that have at least each of `scores`, too small by `error` at most."""
-        counts = np.append(self.n_at_least, 0)
-        return counts[np.searchsorted(self.edges, scores, side="left")] / self.n_rows
+def anomaly_probability(posterior: GammaPosterior, scores: Array, training: Array) -> Array:
+    """`probability_at` of `scores` (n,), ranked among the scores `training`."""
+    return probability_at(posterior, exact_ranks(training).shares_at_least(scores))
 
 
-def exact_ranks(scores: Array) -> RankTable:
-    """Table of rows in memory, with every one of their `scores` (n,) an edge."""
-    edges, counts = np.unique(scores, return_counts=True)
-    return RankTable(edges, np.cumsum(counts[::-1])[::-1], len(scores), 0.0)
+def training_probability(estimator: Any) -> Array:
+    """`row_probabilities` of the training rows of a fitted `GammaGMM`."""
+    known = estimator.known_rows_
+    return row_probabilities(
+        estimator.posterior_, estimator.decision_scores_, known.rows, known.labels
+    )

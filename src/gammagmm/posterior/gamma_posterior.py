@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from gammagmm._support.checks import as_generator, check_count, check_probability
+from gammagmm._support.checks import as_generator, check_count, check_number, check_probability
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.components import Components
 from gammagmm.posterior.link import AveragedConditionals, n_anomalous_pmf
@@ -29,11 +29,11 @@ class GammaPosterior:
     prob_zero : float
         Probability that there are no anomalies.
     betas : BetaMixture
-        The rest: ``betas.weights`` and `prob_zero` sum to 1.
+        The continuous part; ``betas.weights`` and `prob_zero` sum to 1.
     standard_error : float
         Monte Carlo error of the mean, from the finite number of draws; NaN after `given`.
     between_runs : float
-        Standard deviation of the mean over the variational runs; NaN for one run and after `given`.
+        Standard deviation of the mean over the variational runs; NaN for one run or after `given`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class GammaPosterior:
 
     @classmethod
     def degenerate(cls) -> GammaPosterior:
-        """The point mass at 0, which the paper prescribes when there is no solution."""
+        """The point mass at 0, which the paper prescribes if there is no solution."""
         empty = np.empty(0)
         return cls(1.0, BetaMixture(empty, empty, empty))
 
@@ -94,7 +94,7 @@ class GammaPosterior:
         return float(self.sf(x))
 
     def ppf(self, q: ArrayLike) -> Array:
-        """Quantiles: the least x with P(gamma <= x) >= q."""
+        """Quantiles: the smallest x with P(gamma <= x) >= q."""
         q = np.asarray(q, dtype=np.float64)
         if not np.all((q >= 0.0) & (q <= 1.0)):
             raise ValueError(f"q must lie between 0 and 1, got {q!r}.")
@@ -106,8 +106,8 @@ class GammaPosterior:
     ) -> tuple[float, float]:
         """Credible interval of probability `mass`.
 
-        "equal-tailed" leaves as much probability below as above; "hdi" is the shortest single
-        interval (`modes` tells when the posterior has several humps).
+        "equal-tailed" leaves the same probability below and above; "hdi" is the shortest single
+        interval (`modes` shows whether the posterior has several humps).
         """
         check_probability("mass", mass)
         equal_tailed = self._interval_from(0.5 * (1.0 - mass), mass)
@@ -120,10 +120,23 @@ class GammaPosterior:
             candidates.append(self._interval_from(self._shortest_start(mass), mass))
         return min(candidates, key=lambda ends: ends[1] - ends[0])
 
+    def contains(self, share: float, mass: float = 0.9) -> bool:
+        """Whether `share` lies in the equal-tailed credible interval of probability `mass`.
+
+        Both ends of the interval count as inside.
+
+        >>> posterior = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [5.0], [95.0]])))
+        >>> posterior.contains(0.05), posterior.contains(0.1), posterior.contains(0.1, mass=0.99)
+        (True, False, True)
+        """
+        check_number("share", share)
+        low, high = self.interval(mass)
+        return bool(low <= share <= high)
+
     def modes(self, prominence: float = 0.1) -> Array:
         """Local maxima of the density, lowest first: more than one means several humps.
 
-        A hump counts when it rises above its surroundings by `prominence` of the highest density.
+        A hump counts if it rises above its surroundings by `prominence` times the highest density.
         """
         from scipy.signal import find_peaks  # a third of this package's import time
 
@@ -145,7 +158,7 @@ class GammaPosterior:
         return draws
 
     def given(self, low: float = 0.0, high: float = 1.0) -> GammaPosterior:
-        """Posterior given that low <= gamma <= high, for example "surely below 5 %"."""
+        """Posterior given that low <= gamma <= high, for example "certainly below 5 %"."""
         if not 0.0 <= low < high <= 1.0:
             raise ValueError(f"given needs 0 <= low < high <= 1, got low={low!r}, high={high!r}.")
         prob_zero = self.prob_zero if low == 0.0 else 0.0
@@ -156,7 +169,7 @@ class GammaPosterior:
         return GammaPosterior(prob_zero / total, betas.scale(1.0 / total))
 
     def summary(self) -> dict[str, Any]:
-        """The answer as plain numbers."""
+        """The posterior as a dictionary of plain numbers."""
         return {
             "mean": self.mean,
             "std": self.std,
@@ -186,9 +199,10 @@ class GammaPosterior:
         return to_arviz(self, n_draws, random_state)
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
-        """Write the posterior to `path` as versioned JSON, every float exact, whole or not at all.
+        """Write the posterior to `path` as versioned JSON with exact floats.
 
-        An existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
+        The file is written completely or not at all. An existing file raises FileExistsError
+        unless `overwrite` is True.
         """
         from gammagmm.posterior.storage import save_posterior
 
@@ -196,7 +210,10 @@ class GammaPosterior:
 
     @classmethod
     def load(cls, path: Any) -> GammaPosterior:
-        """The posterior that `save` wrote to `path`; anything else is refused, nothing is run."""
+        """The posterior that `save` wrote to `path`; nothing in the file is executed.
+
+        A file that `save` did not write raises `SavedFileError`.
+        """
         from gammagmm.posterior.storage import load_posterior
 
         return load_posterior(path)
@@ -215,7 +232,7 @@ class GammaPosterior:
     def _quantile(self, q: float) -> float:
         if self.prob_zero > 0.0 and q <= self.prob_zero:
             return 0.0
-        # Solved in the smaller tail, where the distance to q keeps its digits.
+        # Solved in the smaller tail, where the difference from q keeps its digits.
         if q > 0.5:
             target = 1.0 - q
             return self._root(lambda x: target - self.prob_above(x))
@@ -233,7 +250,7 @@ class GammaPosterior:
         return self._quantile(start), self._quantile(min(start + mass, 1.0))
 
     def _shortest_start(self, mass: float) -> float:
-        """The lower tail probability at which an interval of `mass` is shortest, off the atom."""
+        """The lower tail probability of the shortest interval of `mass` that excludes the atom."""
         grid = self.betas.grid()
         cdf = self.cdf(grid)
         starts = np.linspace(self.prob_zero, 1.0 - mass, 2001)
@@ -265,7 +282,7 @@ def mean_error(shares: Array, conditionals: AveragedConditionals) -> float:
     `shares` holds m_k, the expected total weight of the first k components.
     """
     steps, q = np.diff(shares), conditionals.mean[1:]
-    # The derivative by q_t is reached[t] . ahead[t]: what leads to t, and what follows from it.
+    # The derivative with respect to q_t is reached[t] . ahead[t]: the factors before t, and after.
     reached = np.append(1.0, np.cumprod(q))[: len(q)]
     ahead = np.zeros(len(q) + 1)
     for t in range(len(q) - 1, -1, -1):
@@ -275,7 +292,7 @@ def mean_error(shares: Array, conditionals: AveragedConditionals) -> float:
 
 
 def combine_runs(posteriors: Sequence[GammaPosterior]) -> GammaPosterior:
-    """Equal-weight mixture of the solved runs' posteriors; the point mass at 0 if there is none."""
+    """Mixture of the solved runs' posteriors with equal weights; the point mass at 0 if none is."""
     if not posteriors:
         return GammaPosterior.degenerate()
     n_runs = len(posteriors)

@@ -21,6 +21,7 @@ __all__ = [
     "anomalousness",
     "average_conditionals",
     "conditional_probabilities",
+    "count_candidates",
     "draw_parameters",
     "n_anomalous_pmf",
     "solve_link",
@@ -31,7 +32,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Constraints:
-    """The user's answers to the paper's two questions, with the two shares they speak of.
+    """The user's answers to the paper's two questions, and the two shares that they refer to.
 
     Attributes
     ----------
@@ -40,9 +41,9 @@ class Constraints:
     p_high : float
         Probability that the share of anomalies is at least `high_gamma`.
     high_gamma : float
-        What counts as a large share, the paper's t.
+        The share that counts as large, the paper's t.
     max_gamma : float
-        Components are anomalous only while their expected total weight stays below this.
+        Components can be anomalous only while their expected total weight is below this.
     """
 
     p0: float = 0.01
@@ -62,19 +63,20 @@ class Constraints:
 
 @dataclass(frozen=True)
 class Link:
-    """The sigmoid P(c_k | c_k-1) = 1 / (1 + exp(tau + delta . r_k)) and how it was found.
+    """The sigmoid P(c_k | c_k-1) = 1 / (1 + exp(tau + delta . r_k)), and whether it is a solution.
 
     Attributes
     ----------
     tau, delta : float
-        Parameters of the sigmoid; NaN where there is no solution.
+        Parameters of the sigmoid; NaN if there is no solution.
     status : "solved", "slack" or "unsolved"
-        "slack": `p_high` exceeds what the mixture can reach, so that the constraint does not bind
-        and delta is 0. "unsolved": `p_high` lies below what the mixture can reach.
+        "slack": `p_high` is above the `reachable` range, so that the constraint does not bind and
+        delta is 0. "unsolved": `p_high` is below the range, or no component is a candidate.
     n_candidates : int
-        The paper's K': the most components whose expected total weight is below `max_gamma`.
+        The paper's K': how many of the most anomalous components have an expected total weight
+        below `max_gamma`.
     reachable : tuple of two floats
-        The least and the greatest P(gamma >= high_gamma) over delta <= 0.
+        The smallest and the largest P(gamma >= high_gamma) over delta <= 0.
     """
 
     tau: float
@@ -87,63 +89,44 @@ class Link:
 def solve_link(components: Components, constraints: Constraints) -> Link:
     """Tau and delta at which both of the user's answers hold at the representative values E[r].
 
-    The first answer gives tau = logit(p0) - delta . r_1; then P(gamma >= high_gamma) rises with
-    delta <= 0 and is brought to p_high by a bracketed root.
+    The first answer gives tau = logit(p0) - delta . r_1. P(gamma >= high_gamma) then increases with
+    delta <= 0, and a bracketed root makes it equal to p_high.
     """
     n_candidates = count_candidates(components, constraints.max_gamma)
-    r = components.anomalousness[: max(n_candidates, 1)]
-    prob_high = _prob_high_function(components, constraints)
+    prob_high = _prob_high_function(components, max(n_candidates, 1), constraints)
     reachable = prob_high(-np.inf), prob_high(0.0)
     if n_candidates == 0 or constraints.p_high < reachable[0]:
         return Link(np.nan, np.nan, "unsolved", n_candidates, reachable)
-    # Deviation D8: the paper says nothing of a p_high that the mixture cannot reach.
+    # Deviation D8: the paper does not discuss a p_high that the mixture cannot reach.
     is_slack = constraints.p_high > reachable[1]
-    # Deviation D7: a bracketed root where the paper has least squares.
+    # Deviation D7: a bracketed root; the paper uses least squares.
     delta = 0.0 if is_slack else _solve_delta(prob_high, constraints.p_high)
-    tau = float(logit(constraints.p0) - delta * r[0])
+    tau = float(logit(constraints.p0) - delta * components.anomalousness[0])
     return Link(tau, delta, "slack" if is_slack else "solved", n_candidates, reachable)
 
 
 def count_candidates(components: Components, max_gamma: float) -> int:
-    """K': the most components, from the top, whose expected total weight is below `max_gamma`."""
-    # Deviation D10: the published script throws draws of gamma above 0.25 away instead.
+    """K': how many of the first components have an expected total weight below `max_gamma`."""
+    # Deviation D10: the published script discards draws of gamma above 0.25 instead.
     cumulative = components.cumulative_alpha
     return int(np.searchsorted(cumulative / cumulative[-1], max_gamma, side="left"))
 
 
-def conditional_probabilities(r: Array, tau: float, delta: float) -> Array:
-    """P(c_k | c_k-1) = 1 / (1 + exp(tau + delta . r_k)) (Equation 2), of the shape of `r`."""
-    return np.asarray(expit(-(tau + delta * r)))
-
-
-def n_anomalous_pmf(p_anomalous: Array) -> Array:
-    """P(exactly the k most anomalous components are anomalous) (Equation 3), k = 0..K.
-
-    >>> n_anomalous_pmf(np.array([0.5, 0.5])).tolist()
-    [0.5, 0.25, 0.25]
-    """
-    return np.append(1.0, np.cumprod(p_anomalous)) * np.append(1.0 - p_anomalous, 1.0)
-
-
-def tail_probabilities(components: Components, n_first: int, high_gamma: float) -> Array:
-    """P(pi_1 + ... + pi_k >= high_gamma) for k = 1..n_first, from the Beta of each sum."""
-    cumulative = components.cumulative_alpha
-    a, b = cumulative[:n_first], cumulative[-1] - cumulative[:n_first]
-    # All components together hold every row: b is 0, which SciPy before 1.16 answers with NaN.
-    return np.where(b > 0.0, betaincc(a, b, high_gamma), 1.0)
-
-
 def _prob_high_function(
-    components: Components, constraints: Constraints
+    components: Components, n_first: int, constraints: Constraints
 ) -> Callable[[float], float]:
     """P(gamma >= high_gamma) as a function of delta, with tau such that P(c_1) = 1 - p0."""
-    n_first = max(count_candidates(components, constraints.max_gamma), 1)
     gaps = components.anomalousness[:n_first] - components.anomalousness[0]
-    tails = tail_probabilities(components, n_first, constraints.high_gamma)
     at_top = float(logit(constraints.p0))
+    # P(pi_1 + ... + pi_k >= high_gamma) for k = 1..n_first, from the Beta distribution of each sum.
+    # All components together have b = 0, for which SciPy before 1.16 returns NaN.
+    cumulative = components.cumulative_alpha
+    a, b = cumulative[:n_first], cumulative[-1] - cumulative[:n_first]
+    tails = np.where(b > 0.0, betaincc(a, b, constraints.high_gamma), 1.0)
 
     def prob_high(delta: float) -> float:
-        # Multiplied only where the gap is not 0: at delta = -inf ties with the first stay with it.
+        # Only gaps below 0 are multiplied: at delta = -inf a component that ties with the first
+        # keeps the first one's probability.
         slope = np.multiply(delta, gaps, out=np.zeros_like(gaps), where=gaps < 0.0)
         return float(n_anomalous_pmf(expit(-(at_top + slope)))[1:] @ tails)
 
@@ -159,9 +142,18 @@ def _solve_delta(prob_high: Callable[[float], float], p_high: float) -> float:
     return float(brentq(lambda delta: prob_high(delta) - p_high, low, 0.0, xtol=xtol, rtol=1e-15))
 
 
+def n_anomalous_pmf(p_anomalous: Array) -> Array:
+    """P(exactly the k most anomalous components are anomalous) (Equation 3), k = 0..K.
+
+    >>> n_anomalous_pmf(np.array([0.5, 0.5])).tolist()
+    [0.5, 0.25, 0.25]
+    """
+    return np.append(1.0, np.cumprod(p_anomalous)) * np.append(1.0 - p_anomalous, 1.0)
+
+
 @dataclass(frozen=True)
 class AveragedConditionals:
-    """q_k = E[P(c_k | c_k-1)] over draws of (mu_k, Sigma_k), and the variance of each q_k."""
+    """q_k = E[P(c_k | c_k-1)] over draws of (mu_k, Sigma_k), and its Monte Carlo variance."""
 
     mean: Array
     error_variance: Array
@@ -170,12 +162,17 @@ class AveragedConditionals:
 def average_conditionals(
     components: Components, link: Link, n_draws: int, rng: np.random.Generator
 ) -> AveragedConditionals:
-    """q_k of the first K' components, each from its own `n_draws` draws of (mu_k, Sigma_k)."""
+    """q_k of the first K' components, each from `n_draws` draws of its (mu_k, Sigma_k)."""
     candidates = components[slice(0, link.n_candidates)]
     r = anomalousness(*draw_parameters(candidates, n_draws, rng))
     conditionals = conditional_probabilities(r, link.tau, link.delta)
     variance = conditionals.var(axis=1, ddof=1) if n_draws > 1 else np.full(len(candidates), np.nan)
     return AveragedConditionals(conditionals.mean(axis=1), variance / n_draws)
+
+
+def conditional_probabilities(r: Array, tau: float, delta: float) -> Array:
+    """P(c_k | c_k-1) = 1 / (1 + exp(tau + delta . r_k)) (Equation 2), of the shape of `r`."""
+    return np.asarray(expit(-(tau + delta * r)))
 
 
 def anomalousness(means: Array, variances: Array) -> Array:
@@ -191,7 +188,8 @@ def draw_parameters(
     Sigma = B B' with B = C A^-T, C the Cholesky factor of the scale matrix nu . cov and A the
     Bartlett factor of a standard Wishart with nu degrees of freedom; mu = m + B z / sqrt(lambda).
     """
-    # Deviation D4: the published script draws Sigma from a Wishart, mu with covariance I / lambda.
+    # Deviation D4: the published script draws Sigma from a Wishart distribution, and mu with
+    # covariance I / lambda.
     scale = components.degrees_of_freedom[:, None, None] * components.covariances
     inverse = _inverse_lower(_bartlett(components, n_draws, rng))
     factor = np.linalg.cholesky(scale)[:, None] @ np.swapaxes(inverse, -1, -2)
@@ -212,7 +210,7 @@ def _bartlett(components: Components, n_draws: int, rng: np.random.Generator) ->
 
 
 def _inverse_lower(lower: Array) -> Array:
-    """Inverse of lower-triangular matrices (..., M, M), row by row for all of them at once."""
+    """Inverses of lower-triangular matrices (..., M, M), row by row for all at the same time."""
     inverse = np.zeros_like(lower)
     for i in range(lower.shape[-1]):
         row = -(lower[..., i, None, :i] @ inverse[..., :i, :])[..., 0, :]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -31,10 +30,12 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior, run_posterior
 from gammagmm.posterior.link import Constraints, average_conditionals, solve_link
 
 __all__ = [
+    "FitStarts",
     "Run",
     "RunSettings",
+    "Start",
     "describe_runs",
-    "fit_run",
+    "first_solved",
     "fit_runs",
     "make_run",
     "plan_runs",
@@ -44,13 +45,11 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-Start: TypeAlias = tuple[np.random.Generator, int]
-"""The stream of a run, and how many of its starts had no solution."""
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What every run of a fit has in common."""
+    """The settings that all runs of a fit share."""
 
     constraints: Constraints
     prior: ResolvedPrior
@@ -66,28 +65,28 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class Run:
-    """One variational run: what it found and how.
+    """The result of one variational run.
 
     Attributes
     ----------
     components : Components
         Active components, most anomalous first.
     tau, delta : float
-        Parameters of the sigmoid; NaN where the run is unsolved.
+        Parameters of the sigmoid; NaN if the run is unsolved.
     status : "solved", "slack" or "unsolved"
         As in ``gammagmm.posterior.link.Link``.
     reachable : tuple of two floats
-        The P(gamma >= high_gamma) that this mixture allows.
+        The smallest and the largest P(gamma >= high_gamma) that this mixture allows.
     reached : float
-        The P(gamma >= high_gamma) of this run's posterior, to compare with `p_high`.
+        P(gamma >= high_gamma) of this run's posterior, to compare with `p_high`.
     weights : ndarray of shape (n_candidates,)
         P(exactly the k most anomalous components are anomalous), given at least one.
     elbo, n_iter, converged
-        The bound, the iterations, and whether the bound settled.
+        The bound, the number of iterations, and whether the bound converged.
     n_restarts : int
-        How many starts before this one had no solution.
+        Number of earlier starts of this run that had no solution.
     posterior : GammaPosterior or None
-        This run's own posterior; None where the run is unsolved.
+        This run's own posterior; None if the run is unsolved.
     """
 
     components: Components
@@ -108,15 +107,38 @@ class Run:
         """Expected weight of the most anomalous component."""
         return float(self.components.alpha[0] / self.components.alpha.sum())
 
+    @property
+    def n_anomalous_pmf(self) -> Array:
+        """P(C* = k), the number of anomalous components, for k = 0, ..., n_candidates.
+
+        An unsolved run has P(C* = 0) = 1.
+        """
+        if self.posterior is None:
+            return np.ones(1)
+        return np.append(self.posterior.prob_zero, self.posterior.betas.weights)
+
+    @property
+    def p_anomalous(self) -> Array:
+        """P(component is anomalous) for each of `components`, which is P(C* >= k) for the k-th."""
+        at_least = np.cumsum(self.n_anomalous_pmf[:0:-1])[::-1]
+        return np.append(at_least, np.zeros(len(self.components) - len(at_least)))
+
+
+class Start(NamedTuple):
+    """A start of a run: the run's random stream, and how many earlier starts had no solution."""
+
+    stream: np.random.Generator
+    n_restarts: int
+
 
 FitStarts: TypeAlias = Callable[[RunSettings, list[Start]], list[Run | None]]
-"""Gives a run from each start; None for one that the deadline found under way."""
+"""Fits a run from each start; None for a run that the deadline interrupted."""
 
 
 def plan_runs(
     Z: Array, constraints: Constraints, prior: MixturePrior, n_components: int, **options: Any
 ) -> tuple[RunSettings, list[Note]]:
-    """Settings as the score space `Z` (n, M) allows them, and a note of each thing that changed."""
+    """Settings for the score space `Z` (n, M), and a note for each setting that was changed."""
     return settle_runs(len(Z), prior.resolve(Z), constraints, n_components, **options)
 
 
@@ -127,17 +149,23 @@ def settle_runs(
     n_components: int,
     **options: Any,
 ) -> tuple[RunSettings, list[Note]]:
-    """The same for `n_rows` rows whose `prior` is known in numbers."""
+    """Settings for `n_rows` rows and a resolved `prior`, and a note for each that was changed."""
     possible = n_components if n_rows >= n_components else n_rows - 1
     notes = []
     if possible < n_components:
         message = f"lowered from {n_components} to {possible}: there are {n_rows} rows"
         notes.append(Note("mixture", "n_components", message))
     if prior.is_regularised:
-        message = f"covariance prior singular: {prior.reg_covar} of its mean added to the diagonal"
+        message = (
+            "the covariance prior is singular: reg_covar times the mean of its diagonal was added "
+            f"to the diagonal, with reg_covar={prior.reg_covar}"
+        )
         notes.append(Note("mixture", "mixture_prior", message))
     if n_rows > START_ROWS:
-        message = f"k-means of {START_ROWS} random rows, the others put to the nearest centre"
+        message = (
+            f"k-means was fitted to {START_ROWS} random rows; the other rows were assigned to the "
+            "nearest centre"
+        )
         notes.append(Note("mixture", "start", message))
     return RunSettings(constraints, prior, possible, **options), notes
 
@@ -149,168 +177,171 @@ def fit_runs(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> tuple[Run, ...]:
-    """The runs of a fit, unsolved ones started anew while the restarts last.
+    """The runs of a fit to the score space `Z` (n, M) in memory; see `start_runs`.
 
-    `budget` is (n_runs, max_restarts); the restarts are shared by all runs. Each start has a
-    generator of its own, so that the answer does not depend on `n_jobs`. The progress of the
-    settings hears of each run when it has ended, and again when it is started anew.
+    The result does not depend on `n_jobs`, because each start has its own generator.
     """
     n_jobs = allowed_jobs(n_jobs)
     n_callers = min(effective_n_jobs(n_jobs), budget[0])
     rows = place_rows(settings.prior.whiten(Z), settings.backend, settings.device, n_callers)
-    fit_starts = partial(_fit_starts, Z, rows, n_jobs)
+
+    def fit_starts(settings: RunSettings, starts: list[Start]) -> list[Run | None]:
+        # The callback and the streams stay here: a worker in another process could not call the
+        # one, and would not advance the others.
+        sent = replace(settings, progress=quiet)
+        tasks = (
+            delayed(_fit_run)(Z, rows, sent, start.stream.spawn(1)[0], start.n_restarts)
+            for start in starts
+        )
+        began = time.perf_counter()
+        runs: list[Run | None] = []
+        for run in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks):
+            runs.append(run)
+            status = "timeout" if run is None else run.status
+            settings.progress(f"run {len(runs)}", status, time.perf_counter() - began)
+        return runs
+
     return start_runs(fit_starts, settings, budget, rng)
 
 
 def start_runs(
     fit_starts: FitStarts, settings: RunSettings, budget: tuple[int, int], rng: np.random.Generator
 ) -> tuple[Run, ...]:
-    """The runs that `fit_starts` gives, unsolved ones started anew while the restarts last.
+    """The runs of a fit; an unsolved run is restarted until the budget of restarts is used.
 
-    Where the deadline of the settings has come, those that are done.
+    `budget` is (n_runs, max_restarts); all runs share the restarts. The progress callback of the
+    settings is called when a run ends and when it is restarted. If the deadline of the settings
+    passes, the runs that have finished are returned.
     """
-    # Deviation D9: the published script fits the detectors anew as well.
+    # Deviation D9: the published script refits the detectors as well.
     n_runs, n_restarts_left = budget
     streams = rng.spawn(n_runs)
-    runs = fit_starts(settings, [(stream, 0) for stream in streams])
+    runs = fit_starts(settings, [Start(stream, 0) for stream in streams])
     while n_restarts_left > 0:
         unsolved = {i: run for i, run in enumerate(runs) if run and run.status == "unsolved"}
-        again = dict(islice(unsolved.items(), n_restarts_left))
-        if not again or settings.deadline.is_over:
+        restarted = dict(islice(unsolved.items(), n_restarts_left))
+        if not restarted or settings.deadline.is_over:
             break
-        for i in again:
+        for i in restarted:
             settings.progress(f"run {i + 1}", "started", 0.0)
-        starts = [(streams[i], run.n_restarts + 1) for i, run in again.items()]
+        starts = [Start(streams[i], run.n_restarts + 1) for i, run in restarted.items()]
         fitted = fit_starts(replace(settings, progress=quiet), starts)
-        for i, run in zip(again, fitted, strict=True):
+        for i, run in zip(restarted, fitted, strict=True):
             runs[i] = run or runs[i]
-        n_restarts_left -= len(again)
+        n_restarts_left -= len(restarted)
     return tuple(run for run in runs if run is not None)
 
 
-def _fit_starts(
-    Z: Array, rows: Rows, n_jobs: int | None, settings: RunSettings, starts: list[Start]
-) -> list[Run | None]:
-    # The callback stays here: a worker in another process could not call it.
-    sent = replace(settings, progress=quiet)
-    tasks = (delayed(_try_run)(Z, rows, sent, stream.spawn(1)[0], n) for stream, n in starts)
-    began = time.perf_counter()
-    runs: list[Run | None] = []
-    for run in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks):
-        runs.append(run)
-        status = "timeout" if run is None else run.status
-        settings.progress(f"run {len(runs)}", status, time.perf_counter() - began)
-    return runs
-
-
-def _try_run(*task: Any) -> Run | None:
-    """The run of a task; None where its time was over before."""
+def _fit_run(
+    Z: Array, rows: Rows, settings: RunSettings, rng: np.random.Generator, n_restarts: int
+) -> Run | None:
+    """One run on the score space `Z`, whose whitened rows are `rows`; None if time runs out."""
+    start_rng, draw_rng = rng.spawn(2)
     try:
-        return fit_run(*task)
+        labels = start_labels(Z, settings.n_components, start_rng, settings.deadline)
+        start = start_statistics(rows.Z, labels, settings.n_components)
+        limits = (settings.max_iter, settings.tol, settings.deadline)
+        mixture = ascend(rows, start, settings.prior, *limits)
     except OutOfTimeError:
         return None
-
-
-def fit_run(
-    Z: Array, rows: Rows, settings: RunSettings, rng: np.random.Generator, n_restarts: int = 0
-) -> Run:
-    """One run: mixture, ordering, link and, if that is solved, posterior.
-
-    `rows` are those of the score space `Z` after the prior's whitening.
-    """
-    start_rng, draw_rng = rng.spawn(2)
-    labels = start_labels(Z, settings.n_components, start_rng, settings.deadline)
-    start = start_statistics(rows.Z, labels, settings.n_components)
-    limits = (settings.max_iter, settings.tol, settings.deadline)
-    mixture = ascend(rows, start, settings.prior, *limits)
     return make_run(mixture, settings, draw_rng, n_restarts)
 
 
 def make_run(
     mixture: Mixture, settings: RunSettings, rng: np.random.Generator, n_restarts: int = 0
 ) -> Run:
-    """The record of a fitted `mixture`: its order, link and posterior."""
+    """The run of a fitted `mixture`: ordered components, link and, if solved, posterior."""
     components = order_components(mixture)
     link = solve_link(components, settings.constraints)
-    common: dict[str, Any] = {
-        "components": components,
-        "tau": link.tau,
-        "delta": link.delta,
-        "status": link.status,
-        "reachable": link.reachable,
-        "elbo": mixture.elbo,
-        "n_iter": mixture.n_iter,
-        "converged": mixture.converged,
-        "n_restarts": n_restarts,
-    }
+    run = Run(
+        components=components,
+        tau=link.tau,
+        delta=link.delta,
+        status=link.status,
+        reachable=link.reachable,
+        reached=np.nan,
+        weights=np.empty(0),
+        elbo=mixture.elbo,
+        n_iter=mixture.n_iter,
+        converged=mixture.converged,
+        n_restarts=n_restarts,
+    )
     if link.status == "unsolved":
-        return Run(**common, reached=np.nan, weights=np.empty(0))
+        return run
     conditionals = average_conditionals(components, link, settings.n_draws, rng)
     posterior = run_posterior(components, conditionals, settings.constraints.p0)
-    reached = posterior.prob_above(settings.constraints.high_gamma)
-    weights = posterior.betas.weights / (1.0 - posterior.prob_zero)
-    return Run(**common, reached=reached, weights=weights, posterior=posterior)
+    return replace(
+        run,
+        reached=posterior.prob_above(settings.constraints.high_gamma),
+        weights=posterior.betas.weights / (1.0 - posterior.prob_zero),
+        posterior=posterior,
+    )
 
 
-def solved_posteriors(runs: tuple[Run, ...]) -> list[GammaPosterior]:
-    """The posteriors of the runs that have one."""
+def solved_posteriors(runs: Sequence[Run]) -> list[GammaPosterior]:
+    """The posteriors of the solved runs."""
     return [run.posterior for run in runs if run.posterior is not None]
+
+
+def first_solved(runs: Sequence[Run]) -> Run:
+    """The first run that has a posterior, or the first run if none has."""
+    return next((run for run in runs if run.posterior is not None), runs[0])
 
 
 def describe_runs(
     runs: tuple[Run, ...], constraints: Constraints, max_iter: int
 ) -> list[tuple[Note, type[Warning] | None]]:
-    """What is to be said of the runs: notes, each with the category of its warning if it is one."""
+    """Notes about the runs, each with the category of its warning, or None if it is not one."""
+    n_runs = len(runs)
     n_capped = sum(not run.converged for run in runs)
     n_restarts = sum(run.n_restarts for run in runs)
     unsolved = [run for run in runs if run.status == "unsolved"]
     slack = [run for run in runs if run.status == "slack"]
-    told: list[tuple[Note, type[Warning] | None]] = []
+    described: list[tuple[Note, type[Warning] | None]] = []
     if n_capped:
-        message = f"{n_capped} of {len(runs)} runs stopped at max_iter={max_iter}: raise it or tol."
-        told.append((Note("mixture", "runs", message), MixtureConvergenceWarning))
+        message = (
+            f"{n_capped} of {n_runs} runs stopped at max_iter={max_iter} before they converged: "
+            "raise max_iter or tol."
+        )
+        described.append((Note("mixture", "runs", message), MixtureConvergenceWarning))
     if n_restarts:
-        message = f"{n_restarts} starts had no solution and were made anew."
-        told.append((Note("link", "runs", message), None))
+        message = (
+            "1 start had no solution and was replaced by a new one."
+            if n_restarts == 1
+            else f"{n_restarts} starts had no solution and were replaced by new ones."
+        )
+        described.append((Note("link", "runs", message), None))
     if slack:
         most = max(run.reachable[1] for run in slack)
         message = (
-            f"{len(slack)} of {len(runs)} runs reach at most {most:.3g} for P(gamma >= "
-            f"{constraints.high_gamma}), less than p_high={constraints.p_high}: delta = 0 there."
+            f"In {len(slack)} of {n_runs} runs P(gamma >= {constraints.high_gamma}) is at most "
+            f"{most:.3g}, below p_high={constraints.p_high}: these runs use delta = 0."
         )
-        told.append((Note("link", "p_high", message), None))
+        described.append((Note("link", "p_high", message), None))
     if unsolved:
-        told.append(_describe_unsolved(unsolved, len(runs), constraints))
-    return told
-
-
-def _describe_unsolved(
-    unsolved: list[Run], n_runs: int, constraints: Constraints
-) -> tuple[Note, type[Warning]]:
-    cause = _explain_unsolved(unsolved, constraints)
-    if len(unsolved) < n_runs:
-        message = f"{len(unsolved)} of {n_runs} runs have no solution and do not count: {cause}"
-        return Note("link", "runs", message), UnsolvedRunsWarning
-    message = (
-        f"No solution in any of {n_runs} runs: {cause} The result is the point mass at 0 that the "
-        "paper prescribes."
-    )
-    return Note("link", "runs", message), NoSolutionWarning
+        cause = _explain_unsolved(unsolved, constraints)
+        if len(unsolved) < n_runs:
+            excluded = "have no solution and are excluded from the posterior"
+            message = f"{len(unsolved)} of {n_runs} runs {excluded}: {cause}"
+            described.append((Note("link", "runs", message), UnsolvedRunsWarning))
+        else:
+            result = "The result is the point mass at 0 that the paper prescribes."
+            message = f"No solution in any of {n_runs} runs: {cause} {result}"
+            described.append((Note("link", "runs", message), NoSolutionWarning))
+    return described
 
 
 def _explain_unsolved(unsolved: list[Run], constraints: Constraints) -> str:
-    """Why there is no solution, and what could be changed."""
+    """Why there is no solution, and what to change."""
     low = min(run.reachable[0] for run in unsolved)
     high = max(run.reachable[1] for run in unsolved)
-    n_large = sum(run.first_share >= constraints.max_gamma for run in unsolved)
     cause = (
         f"their mixtures allow {low:.3g} to {high:.3g} for P(gamma >= {constraints.high_gamma}), "
-        f"p_high is {constraints.p_high}."
+        f"but p_high is {constraints.p_high}."
     )
-    if n_large == len(unsolved):
+    if all(run.first_share >= constraints.max_gamma for run in unsolved):
         return (
-            f"{cause} Their most anomalous component alone expects max_gamma="
-            f"{constraints.max_gamma} of the rows or more: raise max_gamma, or look for duplicate "
-            "rows."
+            f"{cause} Their most anomalous component alone contains at least max_gamma="
+            f"{constraints.max_gamma} of the rows: raise max_gamma, or check for duplicate rows."
         )
-    return f"{cause} Raise p_high or high_gamma, or look for duplicate rows."
+    return f"{cause} Raise p_high or high_gamma, or check for duplicate rows."

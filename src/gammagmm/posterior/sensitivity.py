@@ -1,9 +1,9 @@
-"""Fitted runs -> the posterior under other answers of the user, or from other detectors."""
+"""Fitted runs -> the posterior under other constraints, or with one detector fewer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from gammagmm.posterior.link import (
 )
 from gammagmm.posterior.runs import Run, fit_runs, plan_runs, solved_posteriors
 
-__all__ = ["DrawnRun", "draw_runs", "leave_one_out", "relink"]
+__all__ = ["N_DRAWS", "DrawnRun", "draw_runs", "leave_one_out", "relink"]
 
 Array = NDArray[np.float64]
 
 N_DRAWS = 1000
+"""Draws of each component's r."""
 N_COMPONENTS = 100
 MAX_RESTARTS = 5
 SAMPLE_ROWS = 1000
@@ -34,44 +35,31 @@ SAMPLE_ROWS = 1000
 
 @dataclass(frozen=True)
 class DrawnRun:
-    """A run's components with draws of each one's r, to be used for any constraints."""
+    """The components of a run with draws of each one's r, to be used with any constraints."""
 
     components: Components
     r: Array  # (K, n_draws)
 
-    def by_mean(self, means: Array) -> DrawnRun:
-        """The same with r the components' mean alone; `means` (K, n_draws) are its draws."""
-        found = replace(self.components, anomalousness=self.components.means.mean(axis=1))
-        order = np.argsort(-found.anomalousness, kind="stable")
-        return DrawnRun(found[order], means[order])
+
+def draw_runs(runs: Sequence[Run], rng: np.random.Generator) -> list[DrawnRun]:
+    """The components of each run, with `N_DRAWS` draws of r."""
+    return [
+        DrawnRun(run.components, anomalousness(*draw_parameters(run.components, N_DRAWS, child)))
+        for run, child in zip(runs, rng.spawn(len(runs)), strict=True)
+    ]
 
 
-def draw_runs(
-    runs: Sequence[Run], rng: np.random.Generator
-) -> tuple[list[DrawnRun], list[DrawnRun]]:
-    """Every run's draws, and the same by the components' means alone."""
-    drawn, by_mean = [], []
-    for run, child in zip(runs, rng.spawn(len(runs)), strict=True):
-        means, variances = draw_parameters(run.components, N_DRAWS, child)
-        drawn.append(DrawnRun(run.components, anomalousness(means, variances)))
-        by_mean.append(drawn[-1].by_mean(means.mean(axis=-1)))
-    return drawn, by_mean
-
-
-def relink(
-    drawn: Sequence[DrawnRun], constraints: Constraints, plug_in: bool = False
-) -> tuple[GammaPosterior, int]:
+def relink(drawn: Sequence[DrawnRun], constraints: Constraints) -> tuple[GammaPosterior, int]:
     """The posterior of the same mixtures under `constraints`, and how many have no solution.
 
-    Nothing is fitted again. With `plug_in` the conditionals are taken at E[r] instead of averaged
-    over the draws.
+    Nothing is refitted.
     """
     posteriors = []
     for run in drawn:
         link = solve_link(run.components, constraints)
         if link.status != "unsolved":
-            r = run.components.anomalousness[:, None] if plug_in else run.r
-            conditionals = conditional_probabilities(r[: link.n_candidates], link.tau, link.delta)
+            r = run.r[: link.n_candidates]
+            conditionals = conditional_probabilities(r, link.tau, link.delta)
             error = conditionals.var(axis=1) / conditionals.shape[1]
             averaged = AveragedConditionals(conditionals.mean(axis=1), error)
             posteriors.append(run_posterior(run.components, averaged, constraints.p0))
@@ -81,19 +69,21 @@ def relink(
 def leave_one_out(
     Z: Array, constraints: Constraints, rng: np.random.Generator, n_jobs: int | None = None
 ) -> list[GammaPosterior]:
-    """Posteriors from the score space `Z` (n, M): with every detector, then without each in turn.
+    """Posteriors from the score space `Z` (n, M): with all detectors, then without each in turn.
 
-    One run each, on the same random rows, `SAMPLE_ROWS` at most: enough to see which detectors the
-    answer hangs on, and no replacement for a fit.
+    Each is one run on the same random sample of at most `SAMPLE_ROWS` rows. This shows which
+    detectors the estimate depends on; it does not replace a fit.
     """
-    sample_rng, *streams = rng.spawn(2 + Z.shape[1])
+    n_detectors = Z.shape[1]
+    sample_rng, *streams = rng.spawn(2 + n_detectors)
     if len(Z) > SAMPLE_ROWS:
         Z = Z[np.sort(sample_rng.choice(len(Z), SAMPLE_ROWS, replace=False))]
-    without = [np.delete(np.arange(Z.shape[1]), j) for j in range(Z.shape[1])]
-    found = []
-    for columns, stream in zip([np.arange(Z.shape[1]), *without], streams, strict=True):
+    every = np.arange(n_detectors)
+    chosen_columns = [every, *(np.delete(every, j) for j in every)]
+    posteriors = []
+    for columns, stream in zip(chosen_columns, streams, strict=True):
         chosen = np.ascontiguousarray(Z[:, columns])
         settings, _ = plan_runs(chosen, constraints, MixturePrior(), N_COMPONENTS)
         runs = fit_runs(chosen, settings, (1, MAX_RESTARTS), stream, n_jobs)
-        found.append(combine_runs(solved_posteriors(runs)))
-    return found
+        posteriors.append(combine_runs(solved_posteriors(runs)))
+    return posteriors

@@ -13,46 +13,47 @@ __all__ = ["known_sentence", "rows_sentence", "sentence", "shape_words"]
 
 
 def sentence(posterior: GammaPosterior) -> str:
-    """The answer in one sentence, and one more where the density has several humps."""
+    """The estimate in two sentences, and a third if the density has several humps."""
     if posterior.is_degenerate:
         return (
-            "All probability lies at 0: there is no estimate, as where no mixture of the scores "
-            "agrees with p_high. This does not mean that the data are clean."
+            "There is no estimate: all posterior probability is at 0, which happens if no mixture "
+            "of the scores agrees with p_high. This does not mean that the data are clean."
         )
     low, high = (percent(end) for end in posterior.interval())
     answer = (
         f"About {percent(posterior.mean)} of the rows are anomalies (90% interval {low} to "
-        f"{high}; none at all: {percent(posterior.prob_zero)}; more than 15%: "
-        f"{percent(posterior.prob_above(0.15))})."
+        f"{high}). The probability of no anomalies is {percent(posterior.prob_zero)}; the "
+        f"probability of more than 15% anomalies is {percent(posterior.prob_above(0.15))}."
     )
     modes = [percent(mode) for mode in posterior.modes()]
     if len(modes) < 2:
         return answer
     places = f"{', '.join(modes[:-1])} and {modes[-1]}"
-    return f"{answer} The density has {len(modes)} humps, at {places}."
+    return f"{answer} The posterior density has {len(modes)} humps, at {places}."
 
 
 def shape_words(posterior: GammaPosterior) -> str:
-    """What the shape of the posterior means for a reader; nothing where it is one narrow hump.
+    """What the shape of the posterior means for a reader; empty for one narrow hump.
 
     An interval wider than the mean is called wide: its ends differ by a factor of three or more.
     """
     if posterior.is_degenerate:
         return (
-            "There is no answer: no mixture of these scores agrees with what was held likely "
-            "beforehand. This does not mean that the data are clean."
+            "There is no estimate: no mixture of these scores agrees with the prior assumptions. "
+            "This does not mean that the data are clean."
         )
     modes = [f"about {percent(mode)}" for mode in posterior.modes()]
     if len(modes) > 1:
         return (
-            f"The data leave it open: either {' or '.join(modes)}. The mean lies between the "
-            "humps and describes neither; use what you know to choose."
+            f"The data allow more than one answer: either {' or '.join(modes)}. The mean lies "
+            "between these values and describes none of them well; use what you know about the "
+            "data to choose."
         )
     low, high = posterior.interval()
     if high - low > posterior.mean:
         return (
-            f"The answer is wide: anything from {percent(low)} to {percent(high)} is plausible. "
-            "Give the interval along with the mean."
+            f"The interval is wide: any share from {percent(low)} to {percent(high)} is plausible. "
+            "Report the interval together with the mean."
         )
     return ""
 
@@ -65,10 +66,11 @@ def rows_sentence(n_flagged: int, n_rows: int) -> str:
 
 
 def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> str:
-    """What the answer rests on where a person has labelled rows, and what it was before."""
-    rows = "1 row that was" if n_known == 1 else f"{n_known:,} rows that were"
-    rests = f"This rests on {rows} looked at, {n_anomalies:,} anomalous."
+    """How many labelled rows the estimate uses, and what it was without them."""
+    rows = "1 labelled row" if n_known == 1 else f"{n_known:,} labelled rows"
+    anomalies = "1 anomaly" if n_anomalies == 1 else f"{n_anomalies:,} anomalies"
+    uses = f"This estimate uses {rows} ({anomalies})."
     if fitted.is_degenerate:
-        return f"{rests} Without them there was no answer."
+        return f"{uses} Without labels, there was no estimate."
     low, high = (percent(end) for end in fitted.interval())
-    return f"{rests} Without them it was {percent(fitted.mean)} ({low} to {high})."
+    return f"{uses} Without labels, it was {percent(fitted.mean)} ({low} to {high})."

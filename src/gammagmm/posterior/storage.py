@@ -1,4 +1,4 @@
-"""Posterior -> versioned JSON with exact floats, and back; what is not ours is refused."""
+"""Posterior -> versioned JSON with exact floats, and back; any other file is refused."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ FORM = Form("gammagmm/posterior", 1, "posterior")
 
 _FIELDS = {"schema", "version", "prob_zero", "standard_error", "between_runs", "betas"}
 _BETA_FIELDS = {"low", "high", "weights", "a", "b"}
-# Only where rows are known, so that files without them stay what they were.
+# Written only if rows have known labels, so that other files do not change.
 _KNOWN_FIELDS = {"origin": 0.0, "span": 1.0, "least": 0.0, "most": 1.0}
 
 
 def save_posterior(posterior: GammaPosterior, path: Any, overwrite: bool = False) -> None:
-    """Write `posterior` to `path`; see `documents.write_document`."""
+    """Write `posterior` to `path`; see `gammagmm._support.files.write_document`."""
     write_document(posterior_to_text(posterior), path, overwrite)
 
 
 def load_posterior(path: Any) -> GammaPosterior:
-    """The posterior in the file at `path`, or a `SavedFileError`."""
+    """The posterior in the file at `path`; raises `SavedFileError` if it cannot be read."""
     return posterior_from_text(read_document(path, Reader(FORM, str(path))), str(path))
 
 
@@ -49,7 +49,7 @@ def posterior_from_text(text: str, where: str = "The text") -> GammaPosterior:
 
 
 def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
-    """The posterior as what JSON can hold."""
+    """The posterior as data that JSON can store."""
     betas = posterior.betas
     data = {
         **FORM.header,
@@ -67,13 +67,13 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
     known = {name: float(getattr(betas, name)) for name in _KNOWN_FIELDS}
     if known != _KNOWN_FIELDS:
         data["betas"] |= known
-    # What could not be read back is not written either.
-    posterior_of(data, "What would be written")
+    # Nothing is written that could not be read back.
+    posterior_of(data, "The data to write")
     return data
 
 
 def posterior_of(data: Any, where: str) -> GammaPosterior:
-    """The posterior that `data`, as JSON gives it, describes."""
+    """The posterior that `data`, parsed from JSON, describes."""
     reader = Reader(FORM, where)
     reader.check_header(data)
     reader.check_fields(data, _FIELDS, "the file")
@@ -112,7 +112,7 @@ def _betas_of(data: dict[str, Any], reader: Reader) -> BetaMixture:
 
 
 def _place(data: dict[str, Any], reader: Reader) -> tuple[float, ...]:
-    """Where the Betas begin, how far they reach, and what bounds them."""
+    """origin, span, least and most of a `BetaMixture`."""
     given = {n: reader.number(n, data.get(n, default)) for n, default in _KNOWN_FIELDS.items()}
     for name, value in given.items():
         if not 0.0 <= value <= 1.0:
@@ -123,7 +123,7 @@ def _place(data: dict[str, Any], reader: Reader) -> tuple[float, ...]:
 
 
 def _error(name: str, value: Any, reader: Reader) -> float:
-    """A standard error: a number of at least 0, or NaN where the file has null."""
+    """A standard error: a number of at least 0, or NaN if the file has null."""
     if value is None:
         return np.nan
     number = reader.number(name, value)

@@ -184,7 +184,7 @@ def _components(runs: tuple[Run, ...]) -> tuple[tuple[float, float], ...]:
 def _sensitivity(fit: Fit) -> list[tuple[str, str, GammaPosterior]]:
     """The answer with one thing changed: what the user held likely, a detector, or the start."""
     rng, default = as_generator(fit.plan.seed), fit.plan.constraints
-    drawn, _ = draw_runs(fit.runs, rng)
+    drawn = draw_runs(fit.runs, rng)
     found = []
     for name in ("p0", "p_high"):
         for value in (0.001, 0.05, 0.1):

@@ -1,0 +1,17 @@
+import numpy as np
+
+from gammagmm.mixture.kernel import _exp, invert
+
+
+def test_the_vector_exponential_is_numpys(rng):
+    x = np.concatenate([[0.0, -80.0], -80.0 * rng.random(5000)])
+    np.testing.assert_allclose([_exp(value) for value in x], np.exp(x), rtol=1e-14)
+
+
+def test_inverses_and_determinants_are_numpys(rng):
+    for size in (1, 2, 7):
+        roots = rng.normal(size=(9, size, size + 3))
+        matrices = roots @ roots.transpose(0, 2, 1)
+        inverses, log_det = invert(np.ascontiguousarray(matrices.transpose(1, 2, 0)))
+        np.testing.assert_allclose(inverses.transpose(2, 0, 1), np.linalg.inv(matrices), rtol=1e-9)
+        np.testing.assert_allclose(log_det, -0.5 * np.linalg.slogdet(matrices)[1])
