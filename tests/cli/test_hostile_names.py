@@ -78,7 +78,7 @@ def test_the_terminal_gets_no_control_characters(answered):
     assert r"note: d\nwarning: all is well: 1 missing value filled" in answered.stderr
 
 
-def test_the_report_shows_and_runs_nothing(answered, folder):
+def test_the_report_shows_names_and_runs_nothing(answered, folder):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert not FORBIDDEN.search(page)
     parsed = Tags(page)

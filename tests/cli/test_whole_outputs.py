@@ -96,7 +96,7 @@ def test_the_answer_comes_although_a_folder_is_read_only(table, tmp_path):
         assert (tmp_path / "posterior.json").exists()
 
 
-def test_parts_of_others_do_not_disturb_and_stay(tmp_path):
+def test_parts_of_other_processes_are_kept_and_ignored(tmp_path):
     part = tmp_path / f".labels.csv.{os.getpid()}-0a1b2c3d.part"
     part.write_text("half a")
     for overwrite in (False, True):
@@ -107,7 +107,7 @@ def test_parts_of_others_do_not_disturb_and_stay(tmp_path):
         write_document("other", tmp_path / "labels.csv")
 
 
-def test_the_place_of_links_that_fail_is_not_taken_from_others(tmp_path, monkeypatch):
+def test_a_file_that_appears_while_links_fail_is_not_replaced(tmp_path, monkeypatch):
     path = tmp_path / "labels.csv"
 
     def refuse(self, target):
