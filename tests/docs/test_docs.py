@@ -132,7 +132,7 @@ def test_the_nine_questions_are_answered():
 
 
 def version_rows():
-    """Library and version in each row of the table of versions."""
+    """Rows of the table of versions: library and version."""
     table = read(DOCS / "neighbours.md").split("## What was tested with which version")[1]
     return re.findall(r"^\| ([\w-]+) \| (\d[\w.]*) \|", table, re.MULTILINE)
 
