@@ -1,9 +1,9 @@
-"""What reading the file and writing labels, posterior and report add to the fit itself.
+"""The time that reading a file and writing labels, posterior and report add to a fit.
 
     python benchmarks/command.py
 
-A CSV file of 100,000 rows and 20 columns, the preset `fast`, two runs: the fewest that a fit can
-reasonably have, so that the overhead weighs most. Writes benchmarks/results/command.json.
+A CSV file of 100,000 rows and 20 columns, the preset `fast` and two runs, the fewest that a fit can
+reasonably have: the share of the overhead is largest. Writes benchmarks/results/command.json.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gammagmm.cli.estimate import _fit, _write, answer
+from gammagmm.cli.estimate import answer, fit, writers
 from gammagmm.cli.request import Request, read_rows
 from gammagmm.datasets import make_contaminated
 
@@ -33,7 +33,7 @@ def write_rows(path):
 
 
 def measure(folder):
-    """Seconds of each step, and the sizes of what was written."""
+    """Seconds of each step, and sizes of the files."""
     path = folder / "rows.csv"
     write_rows(path)
     request = Request(
@@ -46,11 +46,12 @@ def measure(folder):
     start = time.perf_counter()
     prepared, origin = read_rows(request)
     read = time.perf_counter()
-    estimator = _fit(request, prepared.values, origin, lambda line: print(line, file=sys.stderr))
+    estimator = fit(request, prepared.values, origin, lambda line: print(line, file=sys.stderr))
     fitted = time.perf_counter()
     with redirect_stdout(StringIO()):
         print(answer(estimator, origin))
-    _write(request, estimator, prepared.values, origin)
+    for write in writers(request, estimator, prepared.values, origin):
+        write()
     written = time.perf_counter()
     return {
         "rows": N_ROWS,

@@ -1,10 +1,10 @@
-"""Our detectors against plain PyOD, one after another: `fit`, then `decision_function`.
+"""Our detectors compared with plain PyOD, one at a time: `fit`, then `decision_function`.
 
     python benchmarks/detectors.py [presets] [growth] [large] [whole]
 
 Each part writes its figures into benchmarks/results/detectors.json when it is done; without
-arguments all four run, in about an hour. PyOD runs each detector in a process of its own that is
-ended after LIMIT seconds. Ratios are what counts: absolute times do not hold on shared machines.
+arguments all four run, in about an hour. Each detector of PyOD runs in a separate process that is
+stopped after LIMIT seconds. Compare ratios: absolute times vary on shared machines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PYOD_NAMES = {"AE": ("auto_encoder", "AutoEncoder")}
 
 
 def make_rows(n_rows, n_features=10, seed=0):
-    """Rows in eight clusters, two in a hundred spread over the whole space."""
+    """Rows in eight clusters; 2% of the rows are spread over the whole space."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(scale=3.0, size=(8, n_features))
     X = centres[rng.integers(8, size=n_rows)] + rng.normal(size=(n_rows, n_features))
@@ -90,7 +90,7 @@ def our_fit(detectors, X, n_jobs=1, max_fit_rows=AUTO_FIT_ROWS):
 
 def compare(name, X):
     """One detector, ours and PyOD's: seconds, ratio and rank agreement."""
-    our_fit([name], X[:200])  # compiles, and loads what it needs
+    our_fit([name], X[:200])  # compiles and imports
     fitted, _ = our_fit([name], X)
     theirs, pyod_seconds = pyod_or_limit(name, X)
     seconds = fitted.info[0].seconds
@@ -117,7 +117,7 @@ def presets():
 
 
 def seconds_of(preset, X):
-    """Seconds of a fit in a process that has loaded nothing yet, and of two more, the shorter."""
+    """Seconds of a fit in a new process, and of the shorter of two more fits."""
     first, *others = (our_fit(preset, X, n_jobs=2)[1] for _ in range(3))
     return first, min(others)
 
@@ -172,7 +172,7 @@ def whole():
 
 
 class Memory:
-    """Peak of the memory of this process and its children, in bytes, while it is entered."""
+    """Peak memory of this process and its children, in bytes, inside the context."""
 
     def __enter__(self):
         self.peak, self._done = 0, threading.Event()

@@ -1,9 +1,9 @@
-"""The torch backend on one device: milliseconds an iteration, and ten runs on ten million rows.
+"""The torch backend on one device: time per iteration, and ten runs on ten million rows.
 
     python benchmarks/gpu.py SCORES.npz OUT.json
 
 SCORES.npz holds the raw scores `S` (n, M) of a named dataset. Rows are drawn from its score space
-with replacement and moved by N(0, 0.05), so that no two are the same.
+with replacement, and noise of N(0, 0.05) is added so that no two rows are the same.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def iterate(rows, state, prior):
 
 
 def iteration_times(Z):
-    """Milliseconds an iteration of one run, and of one among several at the same time."""
+    """Milliseconds per iteration of a single run, and of several runs at the same time."""
     prior = MixturePrior().resolve(Z)
     rows = TorchRows(prior.whiten(Z))
     few = Z[:50_000]

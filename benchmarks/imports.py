@@ -1,4 +1,4 @@
-"""What `from gammagmm import GammaGMM` adds to `import sklearn.mixture`, in new processes.
+"""Time that `from gammagmm import GammaGMM` adds to `import sklearn.mixture`, in new processes.
 
     python benchmarks/imports.py
 

@@ -1,11 +1,11 @@
-"""Our mixture against scikit-learn's and PyThresh's, in the same process.
+"""Our mixture compared with those of scikit-learn and PyThresh, in the same process.
 
-The times an iteration are from the same start on both sides; the ten complete fits are not.
+The times per iteration are from the same start on both sides; the ten complete fits are not.
 
     python benchmarks/mixture.py [--quick]
 
-Writes benchmarks/results/mixture.json and mixture.svg. Ratios are what counts: absolute times do
-not hold on shared machines.
+Writes benchmarks/results/mixture.json and mixture.svg. Compare ratios: absolute times vary on
+shared machines.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LINE = (
     "N {n_rows:>7} M {n_detectors:>2}  ours {ours:.4f} s  scikit-learn {sklearn:.4f} s  "
     "ratio {ratio:.1f}  bounds differ by {bound_gap:.1e}"
 )
-GROWTH = "N {n_rows:>7} M 10  {seconds:.3f} s an E-step, {extra_megabytes:.0f} MB beyond the rows"
+GROWTH = "N {n_rows:>7} M 10  {seconds:.3f} s per E-step, {extra_megabytes:.0f} MB beyond the rows"
 
 
 def score_space(n_rows, n_detectors):
@@ -66,7 +66,7 @@ def sklearn_start(Z, labels, prior):
 
 
 def best_seconds(step, n_repeats):
-    """Shortest of several: what is left when other programs of the machine keep out."""
+    """Shortest of several times, the one with the least interference by other programs."""
     times = []
     for _ in range(n_repeats):
         began = time.perf_counter()
@@ -76,7 +76,7 @@ def best_seconds(step, n_repeats):
 
 
 def our_seconds(Z, n_repeats=10):
-    """Seconds of an E-step of ours, from a random start."""
+    """Seconds of our E-step, from a random start."""
     prior = MixturePrior().resolve(Z)
     labels = np.random.default_rng(0).integers(0, N_COMPONENTS, len(Z))
     rows = NumpyRows(prior.whiten(Z), count_threads())
@@ -85,7 +85,7 @@ def our_seconds(Z, n_repeats=10):
 
 
 def seconds_per_iteration(Z, n_sklearn=10, n_ours=60):
-    """Seconds of an iteration, ours and scikit-learn's in turn, and their bounds' gap."""
+    """Seconds per iteration, ours and scikit-learn's in turn, and the difference of the bounds."""
     prior = MixturePrior().resolve(Z)
     labels = start_labels(Z, N_COMPONENTS, np.random.default_rng(0))
     rows = NumpyRows(prior.whiten(Z), count_threads())
@@ -110,7 +110,7 @@ def seconds_per_iteration(Z, n_sklearn=10, n_ours=60):
 
 
 def to_convergence(Z, sklearn_seconds):
-    """Seconds and iterations of a whole fit of ours; scikit-learn's is iterations x seconds."""
+    """Seconds and iterations of our fit; those of scikit-learn are iterations x seconds."""
     began = time.perf_counter()
     mixture = fit_mixture(Z, N_COMPONENTS, random_state=0)
     ours = time.perf_counter() - began
@@ -144,7 +144,7 @@ def peak_memory_child(n_rows, queue):
     before = resident_megabytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     with warnings.catch_warnings():
-        # Five iterations do not converge, nor are they meant to.
+        # Five iterations are not meant to converge.
         warnings.simplefilter("ignore", MixtureConvergenceWarning)
         fit_mixture(Z, N_COMPONENTS, max_iter=5, random_state=0)
     extra = resident_megabytes("VmHWM") - before
@@ -152,7 +152,7 @@ def peak_memory_child(n_rows, queue):
 
 
 def in_a_child(target, *arguments):
-    """Result of `target` in a fresh process, whose peak memory is its own."""
+    """Result of `target` in a new process, so that the peak memory is that of `target`."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     process = context.Process(target=target, args=(*arguments, queue))
@@ -163,7 +163,7 @@ def in_a_child(target, *arguments):
 
 
 def ten_runs(scores, max_iter):
-    """Ten complete fits of ours, n_jobs = cores, and ten of scikit-learn's one after another."""
+    """Our ten complete fits with n_jobs = cores, and ten of scikit-learn one after another."""
     Z = fit_scaler(scores).transform(scores)
     settings, _ = plan_runs(Z, Constraints(), MixturePrior(), N_COMPONENTS, max_iter=max_iter)
     began = time.perf_counter()
@@ -191,7 +191,7 @@ def ten_runs(scores, max_iter):
 
 
 def against_gamgmm(scores, ours):
-    """One evaluation of PyThresh's GAMGMM on the same scores, against our ten runs."""
+    """One evaluation of GAMGMM of PyThresh on the same scores, compared with our ten runs."""
     import contextlib
     import io
 
@@ -205,7 +205,7 @@ def against_gamgmm(scores, ours):
 
 
 def draw(result, path):
-    """Seconds an iteration against rows, on logarithmic axes."""
+    """Plot seconds per iteration against rows, on logarithmic axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
@@ -225,7 +225,7 @@ def draw(result, path):
         label="gammagmm, M = 10, growth",
     )
     ax.set_xlabel("rows")
-    ax.set_ylabel("seconds an iteration (K = 100)")
+    ax.set_ylabel("seconds per iteration (K = 100)")
     ax.legend(frameon=False)
     figure.savefig(path, metadata={"Date": None})
 

@@ -1,14 +1,14 @@
-"""The fit on Dask: time and memory against rows, workers and blocks, beside the fit in memory.
+"""The fit on Dask: time and memory by rows, workers and blocks, compared with a fit in memory.
 
     python benchmarks/scale.py [passes] [compare] [large] [page]     (all without a name)
 
 passes: seconds of a pass over score blocks, by rows, workers and blocks, for the cost model.
 compare: a fit of a million rows, in memory and on two workers, in the same run.
 large: ten million rows from Parquet on two workers of 2 GiB each.
-page: the tables of docs/scaling.md from what was measured.
+page: the tables of docs/scaling.md from the measurements.
 
-Writes benchmarks/results/scale.json, a part as soon as it is done. Ratios are what counts: absolute
-times do not hold on shared machines.
+Writes each part to benchmarks/results/scale.json when it is done. Compare ratios: absolute times
+vary on shared machines.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ PAGE = Path(__file__).parents[1] / "docs" / "scaling.md"
 MARKS = ("<!-- measured by benchmarks/scale.py -->", "<!-- end -->")
 N_COMPONENTS = 100
 LAYOUTS = ((800, 1), (800, 8), (800, 64), (200_000, 8), (800_000, 8), (800_000, 64))
-# Enough for times and memory; so many rows are not settled to the default `tol` by then.
+# Enough to measure time and memory; with so many rows, the fit needs more to reach `tol`.
 MAX_ITER = 100
 
 
 def make_rows(n_rows, seed):
-    """Ten features; 4 % of the rows lie elsewhere, and are spread wider."""
+    """Rows of ten features; 4% of them have another mean and a wider spread."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n_rows, 10)) @ np.linalg.cholesky(0.5 + 0.5 * np.eye(10)).T
     n_anomalies = n_rows // 25
@@ -63,7 +63,7 @@ def peak_megabytes():
 
 
 class Peaks:
-    """The most memory that each worker had, restarts included."""
+    """Peak memory of each worker, restarts included."""
 
     def __init__(self, client):
         self.client, self.seen, self.stop = client, {}, threading.Event()
@@ -84,7 +84,7 @@ class Peaks:
 
 
 def whitened_like(n_rows, n_detectors=6):
-    """Rows and coefficients as a pass meets them."""
+    """Rows and coefficients as in a pass of a fit."""
     rng = np.random.default_rng(0)
     n_features = 1 + n_detectors + n_detectors * (n_detectors + 1) // 2
     coefficients = 0.05 * rng.normal(size=(N_COMPONENTS, n_features))
@@ -92,7 +92,7 @@ def whitened_like(n_rows, n_detectors=6):
 
 
 def time_pass(n_rows, n_blocks, n_runs=1, repeats=3):
-    """Shortest seconds of a pass over `n_blocks` blocks on the cluster at hand."""
+    """Shortest time of a pass over `n_blocks` blocks on the current cluster."""
     Z, coefficients = whitened_like(n_rows)
     blocks = open_blocks(da.from_array(Z, chunks=(-(-n_rows // n_blocks), Z.shape[1])))
     kept = blocks.map(np.asarray)
@@ -117,7 +117,7 @@ def passes():
 
 
 class Phases:
-    """Passes over the blocks during a fit, by what they ask for, and the seconds of each kind."""
+    """Number and seconds of the passes over the blocks during a fit, by their kind."""
 
     def __enter__(self):
         self.summarise, self.seconds, self.n_passes = Blocks.summarise, {}, 0
@@ -143,7 +143,7 @@ class Phases:
 
 
 def fit(rows):
-    """Fitted estimator and its seconds; labels and thresholds are part of it."""
+    """Fitted estimator and seconds of the fit, with labels and thresholds."""
     estimator = GammaGMM(
         "fast", n_runs=1, max_restarts=0, max_iter=MAX_ITER, random_state=0, n_jobs=2
     )
@@ -217,7 +217,7 @@ def large(n_rows=10_000_000):
 
 
 def terms(results):
-    """The terms of the cost model, from what was measured.
+    """The terms of the cost model, from the measurements.
 
     What a row costs outside of passes, which is reading and scoring, is the difference between ten
     million and one million: the fits of detectors and of k-means, which see a sample, cancel.
@@ -238,12 +238,12 @@ def terms(results):
 
 
 def _outside(fit):
-    """Seconds of a fit that are no passes over scores."""
+    """Seconds of a fit outside the passes over scores."""
     return fit["seconds"] - sum(fit["seconds_of"].values())
 
 
 def predicted(term, n_rows, n_workers, n_iterations=100):
-    """Seconds by the model: of scoring, of the passes' work, and of their scheduling."""
+    """Seconds according to the model: scoring, work of the passes, and their scheduling."""
     n_blocks = max(n_rows / MERGED_ROWS, 4 * n_workers)
     work = n_iterations * n_rows * term["row"] / n_workers
     tasks = n_iterations * (term["pass"] + term["task"] * n_blocks * (1 + 1 / 7))
@@ -301,7 +301,7 @@ def _duration(seconds):
 
 
 def write_page(results):
-    """Put the tables between the marks of docs/scaling.md."""
+    """Write the tables between the marks of docs/scaling.md."""
     before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
     after = rest.split(MARKS[1])[1]
     PAGE.write_text(f"{before}{MARKS[0]}\n{page(results)}\n{MARKS[1]}{after}", encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Bad input, faults and long use: what the short tests do not have the time for."""
+"""Long runs: bad input, faults and repeated use. `make fuzz` and `make soak` call them."""

@@ -1,11 +1,11 @@
-"""Kills and failing writes while files are written: the old file stays, or the new one is whole.
+"""Kills and failing writes: a file is always the complete old version or the complete new one.
 
     python -m stress.kills --kills 50
 
-A child writes labels, a report, a posterior, a picture and an experiment's result over and over,
-two answers in turn, until it is killed at a random moment. Then each file must be one of the two.
-After that every step that writing takes is made to fail, one by one. What was tried is added up in
-stress/results/kills.json.
+A child process writes labels, a report, a posterior, a picture and the result of an experiment
+repeatedly, with two versions of each in turn, until it is killed at a random moment. Each file must
+then equal one of its two versions. After that, each step of writing is made to fail in turn. The
+counts are added to stress/results/kills.json.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from gammagmm._support import files as documents
+from gammagmm._support import files
 from gammagmm._support.files import write_document
 
 RESULTS = Path(__file__).parent / "results" / "kills.json"
@@ -35,47 +35,43 @@ Writer = Callable[[Path], None]  # replaces the file
 
 
 class TornFileError(Exception):
-    """A file is neither the old one nor the new one, or something else was lost."""
+    """A file is neither the old nor the new version, or another rule of writing is broken."""
 
 
 @cache
-def fitted(seed: int) -> tuple[Any, Any]:
-    """A small fit, and what a report says of it."""
+def fitted(seed: int) -> Any:
+    """A small fit."""
     from gammagmm import GammaGMM
     from gammagmm.datasets import make_contaminated
-    from gammagmm.report.findings import find
 
     X = make_contaminated(300, 4, 0.05, "clustered", random_state=2).X
-    estimator = GammaGMM(["KNN", "LOF"], n_runs=1, random_state=seed, n_jobs=1).fit(X)
-    return estimator, find(estimator)
+    return GammaGMM(["KNN", "LOF"], n_runs=1, random_state=seed, n_jobs=1).fit(X)
 
 
 def write_labels(seed: int, path: Path) -> None:
     from gammagmm.cli.output import labels_csv
     from gammagmm.report.origin import Origin
 
-    write_document(labels_csv(fitted(seed)[0], Origin()), path, overwrite=True)
+    write_document(labels_csv(fitted(seed), Origin()), path, overwrite=True)
 
 
 def write_report(seed: int, path: Path) -> None:
-    from gammagmm.report.page import render
-
-    write_document(render(fitted(seed)[1]), path, overwrite=True)
+    fitted(seed).report(path, overwrite=True)
 
 
 def write_posterior(seed: int, path: Path) -> None:
-    fitted(seed)[0].posterior_.save(path, overwrite=True)
+    fitted(seed).posterior_.save(path, overwrite=True)
 
 
 def write_picture(seed: int, path: Path) -> None:
     from gammagmm.report.plots import save_picture
 
-    save_picture(fitted(seed)[0].posterior_, path, overwrite=True)
+    save_picture(fitted(seed).posterior_, path, overwrite=True)
 
 
 @dataclass(frozen=True)
 class Place:
-    """A trial whose result stands where it is told."""
+    """A trial of an experiment whose result is kept at `path`."""
 
     path: Path
 
@@ -99,22 +95,22 @@ WRITERS: dict[str, Callable[[int, Path], None]] = {
 
 
 def expected() -> dict[str, tuple[bytes, bytes]]:
-    """What each file holds after the one answer and after the other."""
+    """The contents of both versions of each file."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, write in WRITERS.items():
-            made = []
+            versions = []
             for seed in (0, 1):
                 write(seed, Path(folder, name))
-                made.append(Path(folder, name).read_bytes())
-            if made[0] == made[1]:
-                raise TornFileError(f"the two answers give the same {name}")
-            found[name] = (made[0], made[1])
+                versions.append(Path(folder, name).read_bytes())
+            if versions[0] == versions[1]:
+                raise TornFileError(f"both versions of {name} are the same")
+            found[name] = (versions[0], versions[1])
     return found
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Number of a process that does the work and ends."""
+    """Process id of a child that does the work and ends."""
     pid = os.fork()
     if pid:
         return pid
@@ -133,16 +129,16 @@ def write_forever(folder: Path) -> None:
                 write(seed, folder / name)
 
 
-def kill_once(folder: Path, seconds: float, whole: dict[str, tuple[bytes, bytes]]) -> int:
-    """Kill a child that writes; returns how many parts it left behind."""
+def kill_once(folder: Path, seconds: float, versions: dict[str, tuple[bytes, bytes]]) -> int:
+    """Number of unfinished parts that a child leaves when it is killed while it writes."""
     pid = in_child(partial(write_forever, folder))
     time.sleep(seconds)
     os.kill(pid, signal.SIGKILL)
     if os.WTERMSIG(os.waitpid(pid, 0)[1]) != signal.SIGKILL:
         raise TornFileError("the child ended by itself")
-    for name, contents in whole.items():
+    for name, contents in versions.items():
         if (folder / name).read_bytes() not in contents:
-            raise TornFileError(f"{name} is neither the old file nor the new one")
+            raise TornFileError(f"{name} is neither the old nor the new version")
     parts = sorted(set(os.listdir(folder)) - set(WRITERS))
     if any(not (part.startswith(".") and part.endswith(".part")) for part in parts):
         raise TornFileError(f"left behind: {parts}")
@@ -150,8 +146,8 @@ def kill_once(folder: Path, seconds: float, whole: dict[str, tuple[bytes, bytes]
 
 
 def kill_often(n_kills: int, seed: int) -> dict[str, int]:
-    """Kill children at random moments; parts that stay behind must not disturb the next one."""
-    rng, whole, n_parts, n_torn = np.random.default_rng(seed), expected(), 0, 0
+    """Counts from children killed at random moments; parts of one must not disturb the next."""
+    rng, versions, n_parts, n_torn = np.random.default_rng(seed), expected(), 0, 0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         start = time.perf_counter()
@@ -160,25 +156,25 @@ def kill_often(n_kills: int, seed: int) -> dict[str, int]:
         longest = 2.0 * (time.perf_counter() - start)
         for _ in range(n_kills):
             try:
-                n_parts = kill_once(folder, float(rng.uniform(0.0, longest)), whole)
+                n_parts = kill_once(folder, float(rng.uniform(0.0, longest)), versions)
             except TornFileError as error:
                 print(error, flush=True)
                 n_torn += 1
         for name, write in WRITERS.items():
             write(1, folder / name)
-            if (folder / name).read_bytes() != whole[name][1]:
-                raise TornFileError(f"{name} cannot be written any more")
+            if (folder / name).read_bytes() != versions[name][1]:
+                raise TornFileError(f"{name} cannot be written again")
     return {"kills": n_kills, "torn_by_kills": n_torn, "parts_left": n_parts}
 
 
-def fail_each(seed: int = 0) -> dict[str, int]:
-    """Let every step of writing fail in turn: the file stays, the error names it, no part stays."""
+def fail_each() -> dict[str, int]:
+    """Counts from failing steps: the old file and no part stays, and the error names the file."""
     n_faults = n_torn = 0
     for name, write in WRITERS.items():
         with tempfile.TemporaryDirectory() as place:
             path = Path(place, name)
-            write(seed, path)
-            old, other = path.read_bytes(), partial(write, 1 - seed)
+            write(0, path)
+            old, other = path.read_bytes(), partial(write, 1)
             steps = [partial(_check_failure, other, path, old, step) for step in STEPS]
             sizes = (0, 1, 100, len(old) // 2)
             for attempt in steps + [partial(_check_full, other, path, old, n) for n in sizes]:
@@ -188,7 +184,7 @@ def fail_each(seed: int = 0) -> dict[str, int]:
 
 
 def _is_torn(attempt: Callable[[], None], path: Path) -> bool:
-    """Whether an attempt to write over `path` cost it anything, or left something behind."""
+    """Whether a failed attempt to replace `path` damaged it or left another file behind."""
     try:
         attempt()
         if os.listdir(path.parent) != [path.name]:
@@ -200,19 +196,19 @@ def _is_torn(attempt: Callable[[], None], path: Path) -> bool:
 
 
 def _check_full(write: Writer, path: Path, old: bytes, n_bytes: int) -> None:
-    """A child has room for `n_bytes` bytes."""
+    """Replace the file in a child whose files are limited to `n_bytes` bytes."""
     pid = in_child(partial(_with_full_disk, write, path, n_bytes))
     if os.waitpid(pid, 0)[1] or path.read_bytes() != old:
-        raise TornFileError(f"{path.name} with room for {n_bytes} bytes")
+        raise TornFileError(f"{path.name} at a limit of {n_bytes} bytes")
 
 
 STEPS = (("os", "fsync"), ("os", "replace"), ("Path", "open"), ("Path", "replace"))
-"""What writing calls, as `documents` names it."""
+"""The calls that write a file, as attributes of `gammagmm._support.files`."""
 
 
 def _check_failure(write: Writer, path: Path, old: bytes, step: tuple[str, str]) -> None:
-    """One call answers that the disk is full."""
-    owner = getattr(documents, step[0])
+    """Replace the file while one call reports a full disk."""
+    owner = getattr(files, step[0])
     kept = getattr(owner, step[1])
 
     def fail(first: Any, *others: Any, **options: Any) -> Any:
@@ -224,17 +220,17 @@ def _check_failure(write: Writer, path: Path, old: bytes, step: tuple[str, str])
     try:
         write(path)
     except OSError as error:
-        is_told = error.filename == str(path) and error.errno == errno.ENOSPC
+        is_named = error.filename == str(path) and error.errno == errno.ENOSPC
     else:
-        is_told = False
+        is_named = False
     finally:
         setattr(owner, step[1], kept)
-    if not is_told or path.read_bytes() != old:
-        raise TornFileError(f"{path.name} where {step} fails: told {is_told}")
+    if not is_named or path.read_bytes() != old:
+        raise TornFileError(f"{path.name} where {step} fails; the error names it: {is_named}")
 
 
 def _with_full_disk(write: Writer, path: Path, n_bytes: int) -> None:
-    """Write where no file may become larger than `n_bytes`."""
+    """Write with a limit of `n_bytes` for the size of a file."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
     try:
@@ -242,11 +238,11 @@ def _with_full_disk(write: Writer, path: Path, n_bytes: int) -> None:
     except OSError as error:
         if error.errno == errno.EFBIG and error.filename == str(path):
             return
-    raise TornFileError(f"{path.name} was written where there is no room")
+    raise TornFileError(f"{path.name} was written in spite of the limit")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=RESULTS)

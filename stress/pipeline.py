@@ -1,7 +1,7 @@
-"""Many tables by chance through the pipeline; counts of what became of them in a small file.
+"""Many random tables through the pipeline; the outcomes are counted in stress/results.
 
-Chunks of tables are numbered, and a chunk's number is its seed: a stopped run goes on where it was,
-and a fault can be met again by its recipe alone.
+Tables are drawn in numbered chunks, and the number of a chunk is its seed: a run resumes where it
+stopped, and the recipe of a table is enough to repeat a fault.
 
     python -m stress.pipeline            # 100,000 from scores, 1,000 and 1,000 with the defaults
     python -m stress.pipeline --scores 2000 --defaults 0 --data 0 --results some.json
@@ -26,14 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.support.posterior_laws import fit_and_check
+from tests.support.random_tables import Recipe, make_table, random_recipe
 
 from gammagmm import GammaGMM
-from stress.inputs import Recipe, draw_recipe, make
-from stress.laws import attempt
 
 RESULTS = Path(__file__).parent / "results" / "pipeline.json"
 MAX_KEPT = 50
-"""Failures that are written out; all are counted."""
+"""Number of failures that are described in the file; all are counted."""
 
 CONSTRAINTS: list[dict[str, float]] = [
     {},
@@ -44,7 +44,7 @@ CONSTRAINTS: list[dict[str, float]] = [
 
 @dataclass(frozen=True)
 class Part:
-    """One kind of pipeline, and how many tables it is given."""
+    """One kind of pipeline, and the number of its tables."""
 
     n_inputs: int
     chunk_size: int
@@ -81,31 +81,31 @@ def draw_parameters(part: str, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def run_chunk(part: str, chunk: int) -> dict[str, Any]:
-    """Counts, failures and times of the tables of one chunk."""
+    """Counts and failures of the tables of one chunk, and the longest time of a table."""
     rng = np.random.default_rng([PARTS[part].number, chunk])
     outcomes: Counter[str] = Counter()
     failures, slowest = [], 0.0
     for _ in range(PARTS[part].chunk_size):
-        recipe, parameters = draw_recipe(rng), draw_parameters(part, rng)
+        recipe, parameters = random_recipe(rng), draw_parameters(part, rng)
         start = time.perf_counter()
-        reason, failure = judge(recipe, parameters, PARTS[part].limit)
+        reason, failure = try_table(recipe, parameters, PARTS[part].limit)
         outcomes[reason] += 1
         failures += [failure] if failure else []
         slowest = max(slowest, time.perf_counter() - start)
     return {"outcomes": dict(outcomes), "failures": failures, "slowest": slowest}
 
 
-def judge(
+def try_table(
     recipe: Recipe, parameters: dict[str, Any], limit: float
 ) -> tuple[str, dict[str, str] | None]:
-    """What became of a table; and, where that is a fault, what is needed to see it again."""
+    """The outcome of a table and, if the fit broke a law, what is needed to repeat it."""
     try:
         with within(limit):
-            return attempt(GammaGMM(**parameters), make(recipe)).reason, None
+            return fit_and_check(GammaGMM(**parameters), make_table(recipe)).reason, None
     except Exception as error:
-        # Whatever it is, it is what we look for: the run goes on and the file tells.
-        told = f"{type(error).__name__}: {error}"[:500]
-        return "FAILED", {"recipe": repr(recipe), "parameters": repr(parameters), "error": told}
+        # Any exception is a fault to record; the run continues.
+        message = f"{type(error).__name__}: {error}"[:500]
+        return "FAILED", {"recipe": repr(recipe), "parameters": repr(parameters), "error": message}
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def add(total: dict[str, Any], chunk: dict[str, Any], size: int, seconds: float)
 
 
 def run_part(name: str, n_inputs: int, path: Path, n_jobs: int) -> None:
-    """Run the chunks of a part that `path` does not hold yet; it is written after each."""
+    """Run the chunks of a part that are not in `path` yet; each is saved when it is done."""
     size = PARTS[name].chunk_size
     n_done = read(path).get(name, {}).get("chunks", 0)
     chunks = range(n_done, -(-n_inputs // size))
@@ -170,14 +170,14 @@ def write(path: Path, results: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what is asked for; 1 where a law was broken."""
+    """Exit code: 1 where a fit broke a law."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, part in PARTS.items():
         parser.add_argument(f"--{name}", type=int, default=part.n_inputs, metavar="N")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
-    # Each worker is one process of many: more threads would be in each other's way.
+    # There are as many processes as cores: more threads would slow each other down.
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     options.results.parent.mkdir(parents=True, exist_ok=True)
     for name in PARTS:

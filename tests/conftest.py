@@ -1,4 +1,4 @@
-"""Score matrices and components that several test files share."""
+"""Fixtures that several test files share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rng():
 
 @pytest.fixture
 def keep_global_random_state():
-    """PyThresh and PyOD's networks seed NumPy's global generator."""
+    """Restore the global generator of NumPy, which PyThresh and the networks of PyOD seed."""
     state = np.random.get_state()
     yield
     np.random.set_state(state)
@@ -37,7 +37,7 @@ def keep_global_random_state():
 
 @pytest.fixture
 def killed_pid(tmp_path):
-    """File into which a process may write its number, to be killed for it."""
+    """A file; the process whose id is written into it is killed."""
     path = tmp_path / "pid"
 
     def kill():
@@ -53,12 +53,12 @@ def killed_pid(tmp_path):
 
 @pytest.fixture
 def benchmark_scores():
-    """Reader of a benchmark set's raw scores (n, 10); skips the test without the data."""
+    """Function that reads the raw scores (n, 10) of a benchmark set; skips without the data."""
 
     def read(name):
         folder = data_folder()
         if folder is None or not (folder / "scores" / f"{name}.npz").exists():
-            pytest.skip("the benchmark scores are not here: set GAMMAGMM_DATA")
+            pytest.skip("the benchmark scores are not available: set GAMMAGMM_DATA")
         with np.load(folder / "scores" / f"{name}.npz") as archive:
             return archive["S"]
 
@@ -67,7 +67,7 @@ def benchmark_scores():
 
 @pytest.fixture
 def benchmark_space(benchmark_scores):
-    """Reader of a benchmark set's score space."""
+    """Function that reads the score space of a benchmark set."""
 
     def read(name):
         scores = benchmark_scores(name)
@@ -78,7 +78,7 @@ def benchmark_space(benchmark_scores):
 
 @pytest.fixture
 def make_components(rng):
-    """Maker of ordered components with weights, spread and degrees of freedom of its own."""
+    """Function that makes ordered components with random means and covariances."""
 
     def make(counts, n_detectors=3):
         counts = np.asarray(counts, dtype=float)

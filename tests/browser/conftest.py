@@ -16,10 +16,8 @@ from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
 from gammagmm.report.findings import Origin
 from gammagmm.report.page import write_report
+from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
 
-SCRIPT_NAME = "<script>alert(1)</script>"
-IMAGE_NAME = "<img src=x onerror=alert(1)>"
-FORMULA_NAME = "=cmd|' /C calc'!A0"
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
 
@@ -76,11 +74,3 @@ def page(driver, reported):
         driver.get_log(kind)
     driver.get(reported.path.as_uri())
     return driver
-
-
-def emulate(driver, width=1280, scheme="light", media=""):
-    """Give the page a width, a colour scheme and a medium."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})

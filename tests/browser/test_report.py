@@ -21,7 +21,7 @@ from gammagmm.datasets import load_demo
 from gammagmm.posterior.decisions import anomaly_probability
 from gammagmm.report.findings import MISS_COSTS, N_STEPS
 from gammagmm.report.origin import Origin
-from tests.browser.conftest import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
+from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
 
 pytestmark = pytest.mark.browser
 

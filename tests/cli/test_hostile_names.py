@@ -1,4 +1,4 @@
-"""Names of columns, rows and files stay data: in the terminal, in HTML and in a spreadsheet."""
+"""Names of columns, rows and files are only shown: in the terminal, in HTML, in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(*arguments, cwd):
 
 
 class Tags(HTMLParser):
-    """Tags with their attributes, and the words between them."""
+    """The tags of an HTML page and the text between them."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -50,7 +50,7 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """An answer to a file all of whose names are hostile."""
+    """Folder with a CSV file all of whose names are hostile."""
     folder = tmp_path_factory.mktemp("names")
     rows = make_contaminated(200, len(NAMES), 0.05, "clustered", random_state=2).X.tolist()
     rows[3] = ["", *rows[3][1:]]
@@ -70,15 +70,15 @@ def answered(folder):
     return run("estimate", "[b]\x1b[31m<i>.csv", *options, *outputs, cwd=folder)
 
 
-def test_the_terminal_is_told_and_not_moved(answered):
+def test_the_terminal_gets_no_control_characters(answered):
     assert answered.returncode == 0, answered.stderr
     assert not FORBIDDEN.search(answered.stdout + answered.stderr)
-    # A name with a line end in it makes no line of its own.
+    # A line break in a name does not start a new line.
     assert not re.search(r"^warning: all is well", answered.stderr, re.MULTILINE)
     assert r"note: d\nwarning: all is well: 1 missing value filled" in answered.stderr
 
 
-def test_the_report_shows_and_runs_nothing(answered, folder):
+def test_the_report_shows_names_and_runs_nothing(answered, folder):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert not FORBIDDEN.search(page)
     parsed = Tags(page)
@@ -102,17 +102,17 @@ def test_the_labels_are_text_to_a_spreadsheet(answered, folder):
 @pytest.mark.parametrize(
     "cell", ["=1", "+a", "-a", "@a", "\ta", "\ra", "\na", "\uff1d1+1", "\uff0ba", "\uff20a"]
 )
-def test_what_a_spreadsheet_would_run(cell):
+def test_cells_that_a_spreadsheet_would_evaluate(cell):
     assert spreadsheet_safe(cell) == f"'{cell}"
 
 
 @pytest.mark.parametrize("cell", ["-1.5", "+2", "a=b", "", "'=1", " =1"])
-def test_what_a_spreadsheet_leaves_alone(cell):
+def test_cells_that_a_spreadsheet_would_not_evaluate(cell):
     assert spreadsheet_safe(cell) == cell
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sheet_comes_back_whatever_the_rows_are_named(name, tmp_path):
+def test_a_sheet_with_hostile_names_is_read_back(name, tmp_path):
     X = np.array([[1.0, 2.0], [3.0, 4.0]])
     origin = Origin(columns=(name, "b"), ids=(name, "v"))
     text = fill_sheet(Sheet((0, 1), (1, 0)), X, origin)
@@ -123,7 +123,7 @@ def test_a_sheet_comes_back_whatever_the_rows_are_named(name, tmp_path):
     )
     (tmp_path / "s.csv").write_text(text, encoding="utf-8", newline="")
     assert read_sheet(tmp_path / "s.csv", X, origin) == Sheet((0, 1), (1, 0))
-    # A report writes out what cannot be seen.
+    # The sheet of a report shows escape sequences for invisible characters.
     file = io.StringIO()
     shown = spreadsheet_safe(visible(name))
     csv.writer(file).writerows([["row", "name of the row", "anomaly"], [1, shown, 1]])
@@ -146,7 +146,7 @@ def test_errors_quote_names_on_one_line(name, options, tmp_path):
     assert not FORBIDDEN.search(done.stderr)
 
 
-def test_the_words_themselves():
+def test_escaped_texts():
     assert one_line("a\nb\x1b") == r"a\nb\x1b"
     assert visible("γ é \u200d \xa0 \u202e\x85\ud800") == "γ é \u200d \xa0 " + r"\u202e\x85\ud800"
     assert html_safe('<b a="\u2066">') == r"&lt;b a=&quot;\u2066&quot;&gt;"

@@ -1,4 +1,4 @@
-"""Files are the old ones or the new ones, whatever ends the writing; nothing computed is lost."""
+"""A failed write leaves the old file, and the other outputs are still written."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_kills_and_failing_writes(tmp_path):
     found = json.loads((tmp_path / "kills.json").read_text())
     assert found["kills"] == 6
     assert found["torn_by_kills"] == found["torn_by_faults"] == 0
-    assert found["faults"] == 5 * 8  # files, and ways to fail
+    assert found["faults"] == 5 * 8  # files times ways to fail
 
 
 def test_a_full_disk_keeps_the_answer_the_old_file_and_what_fits(table, tmp_path):
@@ -77,7 +77,7 @@ def test_files_are_written_although_standard_output_is_full(table, tmp_path):
     assert (tmp_path / "labels.csv").read_text().startswith("id,score,")
 
 
-@pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a folder that nobody may write to")
+@pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a folder without permission to write")
 def test_a_folder_that_nobody_may_write_to():
     with pytest.raises(OSError, match=r"'/sys/gammagmm\.json'") as caught:
         write_document("text", "/sys/gammagmm.json")
@@ -85,18 +85,18 @@ def test_a_folder_that_nobody_may_write_to():
     assert "part" not in str(caught.value)
 
 
-@pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a folder that nobody may write to")
+@pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a folder without permission to write")
 def test_the_answer_comes_although_a_folder_is_read_only(table, tmp_path):
     outputs = ("--labels", "/sys/gammagmm.csv", "--posterior", "posterior.json")
     done = estimate(table, *outputs, cwd=tmp_path, stdout=subprocess.PIPE)
     assert done.returncode == 2
     assert done.stderr.startswith("gammagmm: /sys/gammagmm.csv: ")
-    if os.access("/sys", os.W_OK):  # as root has it, whom only the attempt tells
+    if os.access("/sys", os.W_OK):  # true for root: only the attempt to write fails
         assert done.stdout.startswith("About ")
         assert (tmp_path / "posterior.json").exists()
 
 
-def test_parts_of_others_do_not_disturb_and_stay(tmp_path):
+def test_parts_of_other_processes_are_kept_and_ignored(tmp_path):
     part = tmp_path / f".labels.csv.{os.getpid()}-0a1b2c3d.part"
     part.write_text("half a")
     for overwrite in (False, True):
@@ -107,7 +107,7 @@ def test_parts_of_others_do_not_disturb_and_stay(tmp_path):
         write_document("other", tmp_path / "labels.csv")
 
 
-def test_the_place_of_links_that_fail_is_not_taken_from_others(tmp_path, monkeypatch):
+def test_a_file_that_appears_while_links_fail_is_not_replaced(tmp_path, monkeypatch):
     path = tmp_path / "labels.csv"
 
     def refuse(self, target):

@@ -1,4 +1,4 @@
-"""Fits side by side and inside other people's processes: threads, fork, spawn, joblib, pools."""
+"""Repeated fits, and fits in threads, forked and spawned processes, and workers of joblib."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stress.soak import soak
-from stress.starts import grouped_scores
 
 from gammagmm import GammaGMM
 from gammagmm.errors import GammaGMMWarning
+from tests.support.random_tables import grouped_scores
+from tests.support.repeated_fits import fit_repeatedly
 
 ROOT = Path(__file__).parents[2]
 
-# A file of its own, since spawn runs the main module anew. Fits come first, on one thread and on
-# two: a child of fork that inherits a lock or counts on a thread would hang.
+# A separate file, because spawn imports the main module again. The fits in this process come first,
+# with one job and with two: a forked child that inherits a lock or needs a thread would hang.
 SCRIPT = """
 import json, multiprocessing, warnings
 import numpy as np
 from joblib import Parallel, delayed
 from gammagmm import GammaGMM
 from gammagmm.errors import GammaGMMWarning
-from stress.starts import grouped_scores
+from tests.support.random_tables import grouped_scores
 
 
 def answer(seed, n_jobs=2):
@@ -78,10 +78,10 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    """What fits in processes of each kind answered; one that hangs fails."""
+    """The answers of fits in processes of each kind; a fit that hangs fails."""
     path = tmp_path_factory.mktemp("long_use") / "script.py"
     path.write_text(SCRIPT, encoding="utf-8")
-    # Fork beside threads is what is tried here; newer versions of Python warn of it.
+    # The script forks a process that has threads; newer versions of Python warn about it.
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(path)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
     options = {"capture_output": True, "text": True, "timeout": 240, "check": False}
@@ -99,7 +99,7 @@ def test_a_worker_gives_the_same_answer(answers, kind):
     assert answers[kind] == answers["alone"]
 
 
-def test_detectors_inside_a_worker_that_may_have_no_children(answers):
+def test_detectors_in_a_worker_that_may_not_start_processes(answers):
     with_n_jobs, with_timeout = answers["detectors"]
     assert with_n_jobs == ["KNN", "HBOS"]
     assert with_timeout.startswith("DetectorError: 0 of 2 detectors gave usable scores")
@@ -114,7 +114,7 @@ def fitted(seed):
 
 def test_threads_fitting_at_once_each_get_their_own_answer():
     with warnings.catch_warnings():
-        # Which runs have a solution is not what is asked here; filters are the process's own.
+        # Which runs have a solution does not matter here; warning filters are global.
         warnings.simplefilter("ignore", GammaGMMWarning)
         alone = [fitted(seed) for seed in (0, 1, 2)]
         with ThreadPoolExecutor(2) as threads:
@@ -123,12 +123,12 @@ def test_threads_fitting_at_once_each_get_their_own_answer():
     for expected, found in zip(alone + alone, together, strict=True):
         np.testing.assert_array_equal(found.scores_, expected.scores_)
         np.testing.assert_array_equal(found.labels_, expected.labels_)
-        # To the bit: products as small as these BLAS makes on the thread that asks for them.
+        # To the bit: BLAS computes such small products in the thread that calls it.
         assert found.posterior_.mean == expected.posterior_.mean
         np.testing.assert_array_equal(found.posterior_.betas.a, expected.posterior_.betas.a)
 
 
 def test_fits_leave_threads_and_open_files_as_they_were():
-    first, second = soak(n_fits=4, n_warm_up=2), soak(n_fits=4, n_warm_up=2)
+    first, second = fit_repeatedly(4, 2), fit_repeatedly(4, 2)
     assert second["open_files"] <= first["open_files"]
     assert second["threads"] <= first["threads"]

@@ -1,6 +1,6 @@
-"""Any table, any order, any block size: a typed refusal, or a posterior that is as it should be.
+"""Any table, any order, any block size: a typed refusal, or a posterior that obeys its laws.
 
-The long form, 100,000 tables by chance, is ``make soak``.
+``make soak`` does the same for 100,000 random tables.
 """
 
 from __future__ import annotations
@@ -11,19 +11,32 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from stress.inputs import CONTAINERS, Recipe, draw_recipe, make, recipes, tables
-from stress.laws import LawError, attempt, check_posterior
-from stress.starts import follow, grouped_scores, numbers, rank_labels, space_of
 
 from gammagmm import GammaGMM
 from gammagmm.errors import DetectorError, GammaGMMWarning
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
+from tests.support.fixed_starts import (
+    fit_from_start,
+    posterior_numbers,
+    rank_labels,
+    score_space_of,
+)
+from tests.support.posterior_laws import LawError, check_posterior, fit_and_check
+from tests.support.random_tables import (
+    CONTAINERS,
+    Recipe,
+    grouped_scores,
+    make_table,
+    random_recipe,
+    recipes,
+    small_tables,
+)
 
 EPS = np.finfo(np.float64).eps
 N_ROWS, N_DETECTORS, N_COMPONENTS, N_ITER = 500, 6, 10, 30
-# A sum of n terms is rounded by at most n eps of itself, and each iteration takes such sums anew;
-# towards its fixed point the ascent does not make them grow.
+# The relative rounding error of a sum of n terms is at most n eps, and each iteration computes new
+# sums; the iterations approach a fixed point and do not amplify the error.
 ROUNDING = N_ITER * N_ROWS * EPS
 
 once = settings(
@@ -35,7 +48,7 @@ once = settings(
 
 
 def from_scores(n_components=5, p_high=0.5):
-    """The pipeline from scores, as small as it goes; with this `p_high` many tables are solved."""
+    """A small pipeline from scores; with this `p_high` many tables have a solution."""
     return GammaGMM(
         "precomputed",
         n_components=n_components,
@@ -50,23 +63,23 @@ def from_scores(n_components=5, p_high=0.5):
 
 @settings(once, max_examples=120)
 @given(recipes(), st.integers(1, 10))
-# Two infinities whose sum is NaN: scikit-learn warned before it refused.
+# Two infinities whose sum is NaN: scikit-learn warned before it refused them.
 @example(Recipe(7, 2, ("constant",), ("minus infinity", "infinity"), "array", 2013953684), 5)
 def test_tables_of_every_kind(recipe, n_components):
-    attempt(from_scores(n_components), make(recipe))
+    fit_and_check(from_scores(n_components), make_table(recipe))
 
 
 @settings(once, max_examples=100)
-@given(tables())
+@given(small_tables())
 def test_tables_number_by_number(X):
-    attempt(from_scores(), X)
+    fit_and_check(from_scores(), X)
 
 
 @settings(once, max_examples=15)
 @given(recipes(max_rows=60))
 def test_rows_through_detectors(recipe):
     estimator = GammaGMM(["HBOS", "ECOD"], n_components=5, n_runs=1, n_draws=100, max_restarts=1)
-    attempt(estimator.set_params(max_iter=100, random_state=0), make(recipe))
+    fit_and_check(estimator.set_params(max_iter=100, random_state=0), make_table(recipe))
 
 
 SAME = [
@@ -77,12 +90,12 @@ SAME = [
 
 
 @pytest.mark.parametrize("container", SAME)
-def test_what_a_table_comes_in_changes_no_bit(container):
-    # Whole numbers, which every container holds exactly; enough rows that NumPy's sums over rows
-    # and over columns, in memory, are rounded differently.
-    X = make(Recipe(300, 3, ("integers",), ("shared anomalies",), "array", 7))
+def test_the_container_of_a_table_changes_no_bit(container):
+    # Every container holds whole numbers exactly; with so many rows, NumPy rounds the sums
+    # differently in C order and in Fortran order.
+    X = make_table(Recipe(300, 3, ("integers",), ("shared anomalies",), "array", 7))
     first, second = (
-        attempt(from_scores(), given).estimator for given in (X, CONTAINERS[container](X))
+        fit_and_check(from_scores(), given).estimator for given in (X, CONTAINERS[container](X))
     )
     np.testing.assert_array_equal(second.score_space_, first.score_space_)
     assert second.posterior_.summary() == first.posterior_.summary()
@@ -90,26 +103,30 @@ def test_what_a_table_comes_in_changes_no_bit(container):
 
 def test_booleans_are_ones_and_zeros():
     X = np.random.default_rng(0).random((200, 4)) < 0.1
-    first, second = (attempt(from_scores(), given).estimator for given in (X, X.astype(float)))
+    first, second = (
+        fit_and_check(from_scores(), given).estimator for given in (X, X.astype(float))
+    )
     np.testing.assert_array_equal(second.score_space_, first.score_space_)
     assert second.posterior_.summary() == first.posterior_.summary()
 
 
-def test_the_kinds_are_refused_and_answered():
-    """Tables by chance are of use only if some get through and some do not."""
+def test_random_tables_are_refused_and_answered():
+    """Random tables are useful only if some are answered and others are refused."""
     rng = np.random.default_rng(0)
-    reasons = {attempt(from_scores(), make(draw_recipe(rng))).reason for _ in range(120)}
+    reasons = {
+        fit_and_check(from_scores(), make_table(random_recipe(rng))).reason for _ in range(120)
+    }
     assert {"answered", "point mass at 0", "NaN", "infinity", "unusable detectors"} <= reasons
 
 
 class TestLaws:
-    """The laws can be broken."""
+    """A broken law is found."""
 
     def posterior(self, cls=GammaPosterior, weights=(0.5, 0.4)):
         betas = BetaMixture(np.array(weights), np.array([5.0, 9.0]), np.array([95.0, 91.0]))
         return cls(0.1, betas)
 
-    def test_a_right_posterior_passes(self):
+    def test_a_correct_posterior_passes(self):
         check_posterior(self.posterior())
         check_posterior(GammaPosterior.degenerate())
 
@@ -131,7 +148,7 @@ class TestLaws:
         with pytest.raises(LawError, match=words):
             check_posterior(self.posterior(broken))
 
-    def test_modified_input_unknown_cause_and_untrue_cause(self):
+    def test_modified_input_unknown_cause_and_false_cause(self):
         class Fake:
             detectors = "precomputed"
 
@@ -144,11 +161,11 @@ class TestLaws:
 
         X = np.ones((3, 2))
         with pytest.raises(LawError, match="without a known cause: ValueError: what"):
-            attempt(Fake("what"), X)
-        with pytest.raises(LawError, match="refused for NaN, which is not so"):
-            attempt(Fake("Input X contains NaN."), X)
+            fit_and_check(Fake("what"), X)
+        with pytest.raises(LawError, match="refused for NaN, which is not true"):
+            fit_and_check(Fake("Input X contains NaN."), X)
         with pytest.raises(LawError, match="the input was modified"):
-            attempt(Fake("Complex data not supported", 1.0), X)
+            fit_and_check(Fake("Complex data not supported", 1.0), X)
 
 
 @pytest.fixture(scope="module")
@@ -163,12 +180,12 @@ def labels(scores):
 
 @pytest.fixture(scope="module")
 def steps(scores, labels):
-    return follow(space_of(scores), labels, N_ITER)
+    return fit_from_start(score_space_of(scores), labels, N_ITER)
 
 
 def assert_same_posterior(first, second, tolerance):
-    for name, value in numbers(first.posterior).items():
-        np.testing.assert_allclose(numbers(second.posterior)[name], value, rtol=tolerance)
+    for name, value in posterior_numbers(first.posterior).items():
+        np.testing.assert_allclose(posterior_numbers(second.posterior)[name], value, rtol=tolerance)
     bound = abs(first.mixture.elbo)
     np.testing.assert_allclose(second.mixture.elbo, first.mixture.elbo, atol=tolerance * bound)
 
@@ -177,13 +194,13 @@ class TestInvariances:
     @settings(once, max_examples=10)
     @given(st.integers(-(2**20), 2**20), st.integers(0, 2**20))
     def test_adding_a_constant_to_a_detector_is_exact_where_the_sums_are(self, constant, seed):
-        # Multiples of 1/1024 below 2 ** 21 are added without rounding: not a bit may change.
+        # Multiples of 1/1024 below 2 ** 21 are added without rounding: no bit may change.
         scores = grouped_scores(40, 3, np.random.default_rng(seed))
         scores = np.round(scores * 1024.0) / 1024.0
         shifted = scores + np.array([constant, 0.0, -constant / 1024.0])
-        np.testing.assert_array_equal(space_of(shifted), space_of(scores))
+        np.testing.assert_array_equal(score_space_of(shifted), score_space_of(scores))
 
-    def test_adding_a_constant_leaves_the_answer_to_the_bit(self, scores):
+    def test_adding_a_constant_changes_no_bit_of_the_answer(self, scores):
         scores = np.round(scores * 1024.0) / 1024.0
         first = fitted(scores)
         shifted = fitted(scores + 4096.0)
@@ -192,67 +209,71 @@ class TestInvariances:
 
     def test_adding_any_constant_changes_rounding_only(self, scores, labels, steps):
         constant = 100.0 * np.pi
-        space, moved = space_of(scores), space_of(scores + constant)
-        # Rounding of s + c, which the logarithm divides by s - min + 0.01 and so by 0.01 at worst.
+        space, moved = score_space_of(scores), score_space_of(scores + constant)
+        # The rounding error of s + c; the logarithm divides it by s - min + 0.01, at least 0.01.
         largest = 4.0 * EPS * (constant + scores.max()) / 0.01
         deviation = np.log(scores - scores.min(axis=0) + 0.01).std(axis=0).min()
         np.testing.assert_allclose(moved, space, atol=largest / deviation)
-        assert_same_posterior(steps, follow(moved, labels, N_ITER), largest / deviation)
+        assert_same_posterior(steps, fit_from_start(moved, labels, N_ITER), largest / deviation)
 
     @pytest.mark.parametrize("power", [0.3, 1.7])
     def test_scaling_that_the_transformation_allows(self, scores, labels, steps, power):
-        """The logarithm may be stretched, not the scores.
+        """Scaling the logarithm changes nothing, unlike scaling the scores.
 
-        Standardised, log(s - min + 0.01) stays the same where it goes over into p times itself and
-        a constant; the least row, at log 0.01, stays there: u -> 0.01 (u / 0.01) ** p.
+        Standardisation undoes log u -> p log u + constant of u = s - min + 0.01. The smallest u is
+        always 0.01, so the transformation of u is 0.01 (u / 0.01) ** p.
         """
         ratio = (scores - scores.min(axis=0) + 0.01) / 0.01
         stretched = 0.01 * ratio**power
-        space = space_of(scores)
-        # The power multiplies the relative rounding of u by p, its logarithm is at most log(1e6).
+        space = score_space_of(scores)
+        # The power multiplies the relative rounding error of u by p.
         tolerance = 64.0 * EPS * np.log(ratio).max() * max(power, 1.0 / power)
-        np.testing.assert_allclose(space_of(stretched), space, atol=tolerance)
-        assert_same_posterior(steps, follow(space_of(stretched), labels, N_ITER), 10 * ROUNDING)
+        np.testing.assert_allclose(score_space_of(stretched), space, atol=tolerance)
+        assert_same_posterior(
+            steps, fit_from_start(score_space_of(stretched), labels, N_ITER), 10 * ROUNDING
+        )
 
     def test_plain_scaling_keeps_the_order_only(self, scores):
-        space, scaled = space_of(scores), space_of(1024.0 * scores)
+        space, scaled = score_space_of(scores), score_space_of(1024.0 * scores)
         np.testing.assert_array_equal(np.argsort(scaled, axis=0), np.argsort(space, axis=0))
         assert np.abs(scaled - space).max() > 0.1
 
-    def test_tiny_scores_may_be_scaled(self, scores):
-        """Far below 0.01 the logarithm is a line: log(1 + x) = x up to x squared over 2."""
+    def test_scaling_tiny_scores_changes_nothing(self, scores):
+        """Far below 0.01 the logarithm is linear: log(1 + x) = x up to x ** 2 / 2."""
         tiny = 1e-9 * scores / np.ptp(scores, axis=0)
         space = (tiny - tiny.mean(axis=0)) / tiny.std(axis=0)
         bent = (1e-9 / 0.01) * np.abs(space).max() ** 2
-        np.testing.assert_allclose(space_of(0.5 * tiny), space_of(tiny), atol=2.0 * bent)
+        np.testing.assert_allclose(
+            score_space_of(0.5 * tiny), score_space_of(tiny), atol=2.0 * bent
+        )
 
     def test_permuting_rows_from_the_same_start(self, scores, labels, steps, rng):
-        # Not exact: the sums over the rows are taken in another order.
+        # Not exact: the rows are summed in another order.
         order = rng.permutation(N_ROWS)
-        other = follow(space_of(scores)[order], labels[order], N_ITER)
+        other = fit_from_start(score_space_of(scores)[order], labels[order], N_ITER)
         assert_same_posterior(steps, other, ROUNDING)
 
     def test_permuting_detectors_from_the_same_start(self, scores, labels, steps, rng):
         order = rng.permutation(N_DETECTORS)
-        other = follow(space_of(scores)[:, order], labels, N_ITER)
-        # Mixture and link know no order of the detectors; their sums are rounded otherwise.
+        other = fit_from_start(score_space_of(scores)[:, order], labels, N_ITER)
+        # Mixture and link do not depend on the order of the detectors, except for rounding.
         scale = np.abs(steps.mixture.means).max()
         np.testing.assert_allclose(
             other.mixture.means, steps.mixture.means[:, order], atol=ROUNDING * scale
         )
         np.testing.assert_allclose(other.components.alpha, steps.components.alpha, rtol=ROUNDING)
-        # The root amplifies: P(gamma >= high_gamma) is flat in delta where it is small.
+        # The root amplifies errors: P(gamma >= high_gamma) is flat in delta where it is small.
         np.testing.assert_allclose(other.link.delta, steps.link.delta, rtol=100 * ROUNDING)
-        # Draws through another Cholesky factor are other draws: equal up to Monte Carlo error.
+        # Another Cholesky factor gives other draws: the means agree up to Monte Carlo error.
         first, second = steps.posterior, other.posterior
         error = np.hypot(first.standard_error, second.standard_error)
         assert abs(first.mean - second.mean) < 4.0 * error
 
     @pytest.mark.parametrize("block_size", [1, 17, 499, 10_000])
     def test_another_block_size(self, scores, labels, steps, block_size):
-        # Not exact but where one block holds all rows, as it does in `steps`.
+        # Exact only where one block holds all rows, as in `steps`.
         tolerance = 0.0 if block_size >= N_ROWS else ROUNDING
-        other = follow(space_of(scores), labels, N_ITER, block_size=block_size)
+        other = fit_from_start(score_space_of(scores), labels, N_ITER, block_size=block_size)
         assert_same_posterior(steps, other, tolerance)
 
     def test_another_n_jobs_is_exact(self, scores):
@@ -263,7 +284,7 @@ class TestInvariances:
 
 
 def fitted(scores, **parameters):
-    """A fit, of which single runs may have no solution."""
+    """A fit; single runs may have no solution."""
     estimator = GammaGMM("precomputed", n_components=10, max_iter=50, p_high=0.1, random_state=0)
     estimator.set_params(**{"n_runs": 1, "n_draws": 100, "max_restarts": 10} | parameters)
     with warnings.catch_warnings():
@@ -274,7 +295,7 @@ def fitted(scores, **parameters):
 
 
 class TestNewRows:
-    """What the detectors make of rows they have not seen."""
+    """Scores of rows that the detectors were not fitted on."""
 
     @pytest.fixture(scope="class")
     @staticmethod

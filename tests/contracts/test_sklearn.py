@@ -1,4 +1,4 @@
-"""scikit-learn and joblib, the real ones: pipelines, searches, routing and parallel contexts."""
+"""`GammaGMM` in pipelines, searches, routing and parallel contexts of scikit-learn and joblib."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def direct(X):
     return GammaGMM(["KNN", "LOF"], **SMALL).fit(X)
 
 
-def test_a_scaler_that_gives_frames_hands_its_names_on(data):
+def test_a_scaler_that_returns_frames_passes_its_column_names_on(data):
     scaler = StandardScaler().set_output(transform="pandas")
     pipeline = make_pipeline(scaler, GammaGMM(["KNN", "LOF"], **SMALL)).fit(data)
     scaled = StandardScaler().fit_transform(data)
@@ -44,7 +44,7 @@ def test_a_scaler_that_gives_frames_hands_its_names_on(data):
     np.testing.assert_array_equal(pipeline.decision_function(data), alone.decision_function(scaled))
 
 
-def test_a_pipelines_output_may_be_set_as_a_whole(data):
+def test_the_output_of_a_whole_pipeline_may_be_set(data):
     pipeline = make_pipeline(StandardScaler(), PCA(2), GammaGMM(["KNN", "LOF"], **SMALL))
     pipeline.set_output(transform="polars").fit(data)
     assert pipeline[-1].feature_names_in_.tolist() == ["pca0", "pca1"]
@@ -60,7 +60,7 @@ def test_a_pipeline_may_be_cloned_and_its_parameters_set(data):
 
 
 def posterior_mean(estimator, X, y=None):
-    """A scoring function: what the estimator says of the rows it was fitted on."""
+    """A scoring function: the posterior mean of the training rows."""
     assert len(estimator.labels_) == 100
     assert len(X) == 100
     return estimator.posterior_.mean
@@ -86,13 +86,13 @@ def test_a_grid_search_clones_and_fits_it(data):
 
 
 @pytest.mark.parametrize("is_on", [False, True])
-def test_metadata_routing_does_not_get_in_the_way(data, is_on):
+def test_the_answers_do_not_depend_on_metadata_routing(data, is_on):
     with sklearn.config_context(enable_metadata_routing=is_on):
         pipeline = make_pipeline(StandardScaler(), GammaGMM(["KNN", "LOF"], **SMALL)).fit(data)
         scaled = StandardScaler().fit_transform(data)
         alone = direct(scaled)
         np.testing.assert_array_equal(pipeline.predict(data), alone.predict(scaled))
-        # The one parameter that could be routed is the costs of `predict`.
+        # `costs` of `predict` is the only parameter that can be routed.
         if is_on:
             pipeline[-1].set_predict_request(costs=True)
         by_cost = pipeline.predict(data, costs=(1, 9))
@@ -111,15 +111,15 @@ def same_answer(estimator, other):
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_joblibs_own_context_sets_the_jobs_and_not_the_answer(data, fitted, backend):
+def test_the_context_of_joblib_does_not_change_the_answer(data, fitted, backend):
     with joblib.parallel_config(backend=backend, n_jobs=2):
         same_answer(clone(fitted).fit(data), fitted)
 
 
-# joblib's own Dask backend, before joblib 1.6.
+# The Dask backend of joblib before 1.6 uses a deprecated method.
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:`apply_async` is deprecated:DeprecationWarning")
-def test_joblibs_context_may_be_a_dask_cluster(data, fitted):
+def test_the_context_of_joblib_may_be_a_dask_cluster(data, fitted):
     distributed = pytest.importorskip("dask.distributed")
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
@@ -128,6 +128,6 @@ def test_joblibs_context_may_be_a_dask_cluster(data, fitted):
         with joblib.parallel_config(backend="dask"):
             same_answer(clone(fitted).fit(data), fitted)
         n_tasks = client.run(lambda dask_worker: dask_worker.state.executed_count)
-    # Which worker takes a task is the scheduler's choice: all of them ran on the cluster.
+    # The scheduler chooses the worker of a task: only the total over the workers is fixed.
     n_jobs = len(fitted.detectors) + fitted.n_runs
     assert sum(n_tasks.values()) >= n_jobs, n_tasks

@@ -1,4 +1,4 @@
-"""Numbers that may not change unless the CHANGELOG says so."""
+"""Stored numbers, which may change only if the CHANGELOG says so."""
 
 from __future__ import annotations
 
@@ -7,41 +7,40 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stress.starts import rank_labels
-from stress.store_results import STORED, cases, result
+
+from tests.support.fixed_starts import CASES, STORED_RESULTS, rank_labels, result_of
 
 TOLERANCE = 1e-6
 HOW_TO_DECLARE = (
-    "The result of {name!r} is not what is stored. If that is meant: write into CHANGELOG.md what "
-    "changed and why, run `python -m stress.store_results` with the same words, and commit "
-    "tests/golden/results.json."
+    "The result of {name!r} differs from the stored one. If this is intended, write in "
+    "CHANGELOG.md what changed and why, run `python -m stress.store_results` with the same words, "
+    "and commit tests/golden/results.json."
 )
 
-DECLARED, STORED_RESULTS = json.loads(STORED.read_text(encoding="utf-8")).values()
-CASES = cases()
+DECLARED, STORED = json.loads(STORED_RESULTS.read_text(encoding="utf-8")).values()
 
 
 def test_every_case_is_stored():
-    assert sorted(STORED_RESULTS) == sorted(CASES)
+    assert sorted(STORED) == sorted(CASES)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_the_stored_ones(name):
-    found, stored = result(*CASES[name]), STORED_RESULTS[name]
+    found, stored = result_of(CASES[name].make_scores(), CASES[name]), STORED[name]
     assert sorted(found) == sorted(stored)
-    told = HOW_TO_DECLARE.format(name=name)
+    message = HOW_TO_DECLARE.format(name=name)
     for key, value in stored.items():
         np.testing.assert_allclose(
-            found[key], value, rtol=TOLERANCE, atol=0.0, err_msg=f"{key}. {told}"
+            found[key], value, rtol=TOLERANCE, atol=0.0, err_msg=f"{key}. {message}"
         )
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_order_of_the_rows_changes_far_less_than_the_tolerance(name):
-    """What is rounding can never be taken for a change, on any processor."""
-    scores, n_components, n_iter = CASES[name]
+    """Rounding, which differs between processors, is never mistaken for a change."""
+    scores = CASES[name].make_scores()
     order = np.random.default_rng(0).permutation(len(scores))
-    found, stored = result(scores[order], n_components, n_iter), STORED_RESULTS[name]
+    found, stored = result_of(scores[order], CASES[name]), STORED[name]
     for key, value in stored.items():
         np.testing.assert_allclose(found[key], value, rtol=0.01 * TOLERANCE, err_msg=key)
 
@@ -52,6 +51,7 @@ def test_the_stored_results_are_declared():
 
 
 def test_a_start_uses_every_component():
-    for scores, n_components, _ in CASES.values():
-        counts = np.bincount(rank_labels(scores, n_components), minlength=n_components)
+    for case in CASES.values():
+        labels = rank_labels(case.make_scores(), case.n_components)
+        counts = np.bincount(labels, minlength=case.n_components)
         assert counts.min() > 0

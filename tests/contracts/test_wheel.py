@@ -1,8 +1,9 @@
-"""The wheel and the source archive hold what they must, and work away from the checkout."""
+"""The wheel and the source archive are complete, and the wheel works outside the checkout."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -25,14 +26,18 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*command, cwd):
-    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True)
+    # A PYTHONPATH would let the checkout take the place of the installed wheel.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [*map(str, command)], cwd=cwd, env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Folder with the wheel and the source archive, as `make dist` makes them."""
+    """Folder with the wheel and the source archive, built as by `make dist`."""
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "hatchling", "build", "--directory", folder, cwd=ROOT)
     return folder
@@ -40,10 +45,10 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def python(built, tmp_path_factory):
-    """Interpreter of a new environment: the wheel, and of the running one the other libraries.
+    """Interpreter of a new environment with the wheel and the libraries of the running one.
 
-    A folder named in a .pth file is searched last, and the .pth files in it, that of the checkout
-    among them, are not read.
+    Python searches a folder that a .pth file names last, and does not read the .pth files in it, so
+    the editable installation of the checkout is not found.
     """
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
@@ -57,14 +62,17 @@ def python(built, tmp_path_factory):
     return made
 
 
-def test_the_wheel_holds_the_package_alone(built):
+def test_the_wheel_holds_only_the_package(built):
     (wheel,) = built.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     version = gammagmm.__version__
     assert wheel.name == f"gammagmm-{version}-py3-none-any.whl"
     folder = ROOT / "src" / "gammagmm"
-    sources = {f"gammagmm/{p.name}" for s in ("py", "css", "js") for p in folder.glob(f"*.{s}")}
-    assert sources | {"gammagmm/py.typed"} == {n for n in names if n.startswith("gammagmm/")}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    sources = {path.relative_to(folder.parent).as_posix() for path in files}
+    sources = {name for name in sources if "__pycache__" not in name}
+    assert "gammagmm/py.typed" in sources
+    assert {name for name in names if name.startswith("gammagmm/")} == sources
     described = {n.partition("/")[2] for n in names if n.startswith(f"gammagmm-{version}.dist")}
     assert described == {
         *("METADATA", "WHEEL", "RECORD", "entry_points.txt"),
@@ -77,21 +85,16 @@ def test_the_source_archive_holds_what_the_tests_and_pages_need(built):
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
     for needed in (
-        *("LICENSE", "README.md", "CHANGELOG.md", "Makefile", "constraints.txt", "mkdocs.yml"),
-        "constraints-oldest.txt",
-        *(
-            "pyproject.toml",
-            "src/gammagmm/py.typed",
-            "tests/contracts/test_wheel.py",
-            "docs/index.md",
-        ),
-        *("docs/images/steps.png", "examples/with_pyod.py", "experiments/table2.py"),
+        *("LICENSE", "README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", "mkdocs.yml"),
+        *("constraints.txt", "constraints-oldest.txt", "docs/index.md"),
+        *("src/gammagmm/py.typed", "tests/contracts/test_wheel.py", "tests/support/good_files.py"),
+        *("docs/images/steps.png", "examples/with_pyod.py", "experiments/run.py"),
     ):
         assert needed in names
     assert not any("__pycache__" in name or name.startswith((".venv", "site/")) for name in names)
 
 
-def test_the_installed_package_is_the_wheels(python, tmp_path):
+def test_the_installed_package_comes_from_the_wheel(python, tmp_path):
     code = (
         "import gammagmm, importlib.metadata as m; print(gammagmm.__file__, m.version('gammagmm'))"
     )
@@ -105,14 +108,14 @@ def test_what_the_package_imports_is_declared():
     requirements = metadata.requires("gammagmm")
     declared = {re.match(r"[\w-]+", line)[0].lower().replace("_", "-") for line in requirements}
     by_module = metadata.packages_distributions()
-    for path in (ROOT / "src" / "gammagmm").glob("*.py"):
+    for path in (ROOT / "src" / "gammagmm").rglob("*.py"):
         for module in imported(path) - sys.stdlib_module_names - {"gammagmm"}:
             names = {name.lower().replace("_", "-") for name in by_module[module]}
             assert names & declared, f"{path.name} imports {module}"
 
 
 def claimed_minima():
-    """Lowest versions, by name, of required libraries, the extras', pandas and polars."""
+    """Lowest versions, by name, of the required libraries, the extras, pandas and polars."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     runtime = [extras[name] for name in ("deep", "data", "dask", "arviz", "experiments")]
@@ -127,17 +130,17 @@ def claimed_minima():
 
 
 def test_the_oldest_versions_are_the_minima():
-    """What `make test-oldest` installs is what pyproject.toml claims to be enough."""
+    """`make test-oldest` installs the lowest versions that pyproject.toml allows."""
     text = (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8")
     pins = {name: {Version(pin)} for name, pin in re.findall(r"^([\w.-]+)==(\S+)$", text, re.M)}
     minima = claimed_minima()
     assert len(minima) == 19
-    minima.pop("torch")  # its one version of which pip takes the CPU build, see the file
+    minima.pop("torch")  # pinned to the version with a CPU build; the file explains it
     assert minima == {name: pins[name] for name in minima}
 
 
 def imported(path):
-    """Top-level names of the modules that the file imports, in functions too."""
+    """Top-level names of the modules that the file imports, at the top and in functions."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -148,14 +151,14 @@ def imported(path):
 
 
 def readme_example():
-    """The README's first block of code, and a line that prints what came of it."""
+    """The first block of code of the README, and a line that prints its result."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     code = re.search(r"^```python\n(.*?)^```\n", readme, re.DOTALL | re.MULTILINE)[1]
     return code + "\nprint(knn.labels_.sum(), knn.contamination.posterior)\n"
 
 
 def check_installed(python, folder):
-    """The command's demo and the README's first example, in `folder`."""
+    """Run the demo of the command and the first example of the README in `folder`."""
     printed = run(python.with_name("gammagmm"), "demo", "--jobs", "1", cwd=folder)
     assert printed.startswith("About ")
     assert "The truth, which the method did not see: 10 of 367 rows." in printed
@@ -168,9 +171,9 @@ def test_the_wheel_runs_the_demo_and_the_readmes_example(python, tmp_path):
     check_installed(python, tmp_path)
 
 
-# Slow: every library is installed anew.
+# Slow: every library is installed again.
 @pytest.mark.slow
-def test_an_empty_environment_gets_all_it_needs(built, tmp_path):
+def test_an_empty_environment_gets_every_library(built, tmp_path):
     venv.create(tmp_path / "environment", with_pip=True)
     paths = {"base": str(tmp_path / "environment"), "platbase": str(tmp_path / "environment")}
     python = Path(sysconfig.get_path("scripts", "venv", paths)) / Path(sys.executable).name

@@ -1,6 +1,6 @@
-"""The pages say what the code does, and the site holds together without a network.
+"""The pages agree with the code, and the site is complete without a network.
 
-``python -m tests.docs.test_docs`` writes what the blocks print into the pages.
+``python -m tests.docs.test_docs`` runs the blocks of the pages and writes their output into them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from urllib.parse import unquote, urlsplit
 
 import pandas as pd
 import pytest
-from stress import page
 
 import gammagmm
 from gammagmm import errors
 from gammagmm.datasets import make_contaminated
 from tests.support.pyod_zoo import DEEP, SKIPPED, TABULAR
+from tests.support.reliability_figures import figures, shown_figures
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-# The page of examples shows scripts, which test_examples runs.
+# The page of examples shows scripts; test_examples runs them.
 PAGES = sorted(path for path in DOCS.glob("*.md") if path.stem != "examples")
-# A block of code and, if nothing stands between, a block of what it prints.
+# A block of code and, if it follows directly, the block with its output.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n+```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 QUESTIONS = (
@@ -53,10 +53,10 @@ def read(path):
 
 
 def run_blocks(path):
-    """What each block of the page prints, one namespace for all."""
+    """Each block of the page and its output; the blocks share a namespace."""
     text, namespace = read(path), {"__name__": path.stem}
     for block in BLOCK.finditer(text):
-        # Empty lines above let a traceback name the line of the page.
+        # With these empty lines, a traceback shows the line number of the page.
         above = "\n" * (text[: block.start(1)].count("\n"))
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -65,7 +65,7 @@ def run_blocks(path):
 
 
 def _write_parquet(folder):
-    """The files that the page on Dask reads."""
+    """Write the files that the page on Dask reads."""
     folder.mkdir()
     rows = pd.DataFrame(make_contaminated(600, 4, 0.05, "local", random_state=2).X)
     for i, part in enumerate((rows[:400], rows[400:])):
@@ -86,7 +86,7 @@ def test_every_block_runs_and_prints_what_the_page_shows(path, tmp_path, monkeyp
     assert n_blocks == read(path).count("```python")
 
 
-def test_the_figures_of_scale_are_those_of_the_benchmark():
+def test_the_figures_on_scaling_are_those_of_the_benchmark():
     path = ROOT / "benchmarks" / "scale.py"
     scale = types.ModuleType("scale")
     scale.__file__ = str(path)
@@ -95,19 +95,18 @@ def test_the_figures_of_scale_are_those_of_the_benchmark():
     assert shown.strip() == scale.page(json.loads(read(scale.RESULTS)))
 
 
-def test_the_figures_of_reliability_are_those_of_the_long_runs():
-    shown = read(DOCS / "reliability.md").split(page.MARKS[0])[1].split(page.MARKS[1])[0]
-    assert shown.strip() == page.figures()
+def test_the_figures_on_reliability_are_those_of_the_long_runs():
+    assert shown_figures() == figures()
 
 
-def test_the_tests_that_the_page_of_reliability_names_are_there():
+def test_the_tests_named_in_the_page_on_reliability_exist():
     cells = re.findall(r"\| (`[^|]*) \|$", read(DOCS / "reliability.md"), re.MULTILINE)
     named = [re.findall(r"`((?:[\w/]+\.py::)?(?:\w+::)?)(\w+)`", cell) for cell in cells]
     assert sum(map(len, named)) > 30
     text = ""
     for cell in named:
         for where, name in cell:
-            if where:  # a name alone is of the file before it
+            if where:  # a name without a file belongs to the file before it
                 text = read(ROOT / "tests" / where.partition("::")[0])
             kinds = [*where.split("::")[1:-1], name]
             assert all(re.search(rf"(def|class) {kind}\b", text) for kind in kinds), name
@@ -139,7 +138,7 @@ def version_rows():
 
 
 def pinned_versions(path):
-    """Versions by the libraries' names in small letters, of a file of constraints."""
+    """Versions in a file of constraints, by the lower-case names of the libraries."""
     pins = re.findall(r"^([\w.-]+)==(\S+)$", read(path), re.MULTILINE)
     return {name.lower(): number for name, number in pins}
 
@@ -161,7 +160,7 @@ def test_the_table_of_versions_is_that_of_the_installed_libraries():
 
 
 class Page(HTMLParser):
-    """What a page refers to, and the anchors it has."""
+    """The links, assets and anchors of a page."""
 
     def __init__(self, path):
         super().__init__()
@@ -181,7 +180,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The built site; a proxy that leads nowhere stands for a machine without a network."""
+    """Pages and folder of the built site; a dead proxy simulates a machine without a network."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
@@ -201,11 +200,11 @@ def test_every_page_is_built(site):
     assert {"index.html", "method.html", "limits.html", "deviations.html"} <= sources
 
 
-def test_every_internal_link_leads_somewhere(site):
+def test_every_internal_link_has_a_target(site):
     pages, folder = site
     n_links = 0
     for name, page in pages.items():
-        if name == "404.html":  # it is served from any depth, and so has absolute links
+        if name == "404.html":  # it has absolute links, because it is served at any depth
             continue
         for link in page.links + page.assets:
             parts = urlsplit(link)
@@ -239,7 +238,7 @@ def test_the_reference_has_every_public_name(site):
 
 
 def rewrite(path):
-    """Put what the blocks print now under them."""
+    """Write the current output of the blocks into the page."""
     text = read(path)
     for block, printed in reversed(list(run_blocks(path))):
         if block[2] is not None:

@@ -1,4 +1,4 @@
-"""Each example runs, and the page of examples shows it and what it prints.
+"""Each example runs, and the page of examples shows the script and its output.
 
 ``python -m tests.docs.test_examples`` writes the page.
 """
@@ -44,8 +44,8 @@ def script(name):
 
 
 def run(name, folder):
-    """What the script prints, run in another folder with warnings as errors."""
-    # Ours are UserWarnings; other libraries announce changes with FutureWarnings.
+    """The output of the script, run in `folder` with warnings as errors."""
+    # Our warnings are UserWarnings; other libraries announce changes with FutureWarnings.
     command = [sys.executable, "-W", "error::UserWarning", str(script(name))]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -58,7 +58,7 @@ def make_section(name, printed):
 
 
 @pytest.mark.parametrize("name", TITLES)
-def test_the_page_shows_the_script_and_what_it_prints(name, tmp_path):
+def test_the_page_shows_the_script_and_its_output(name, tmp_path):
     assert make_section(name, run(name, tmp_path)) in PAGE.read_text(encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
-"""Every reader on damaged and hostile files: a table, a posterior or a typed error, and no more.
+"""Every reader on damaged and hostile files: it returns a result or raises a typed error.
 
-The long form is ``python -m stress.readers``; what it found stands in tests/corpus.
+``make fuzz`` does the same for an hour; the files in which it found faults are in tests/corpus.
 """
 
 from __future__ import annotations
@@ -16,23 +16,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from stress.readers import Worker
-from stress.seeds import CORPUS, MAKERS, corpus, feathers, mats, npy, parquets, seeds
 
 from gammagmm.errors import TableError
 from gammagmm.readers.arrow import Compact
 from gammagmm.readers.registry import read_raw
+from tests.support.good_files import (
+    CORPUS,
+    KINDS,
+    corpus,
+    feathers,
+    good_files,
+    mats,
+    npy,
+    parquets,
+)
+from tests.support.reader_process import ReaderProcess
 
 SEED = 1
 N_INPUTS = 200
 
 
 @pytest.fixture(scope="module")
-def worker():
-    """A process that hangs, crashes and runs out of memory for us."""
-    worker = Worker()
-    yield worker
-    worker.end()
+def process():
+    """A process that may hang, crash or run out of memory without ending the tests."""
+    process = ReaderProcess()
+    yield process
+    process.end()
 
 
 @pytest.fixture
@@ -45,44 +54,45 @@ def read(tmp_path):
     return read_content
 
 
-@pytest.mark.parametrize("kind", MAKERS)
-def test_mutations_of_good_files(worker, kind):
-    outcomes = list(worker.outcomes(kind, [(SEED, i) for i in range(N_INPUTS)]))
+@pytest.mark.parametrize("kind", KINDS)
+def test_mutations_of_good_files(process, kind):
+    outcomes = list(process.outcomes(kind, [(SEED, i) for i in range(N_INPUTS)]))
     faults = [(i, o.fault, o.detail) for i, o in enumerate(outcomes) if o.word == "failed"]
     assert faults == []
-    # What is tried is neither all good nor all nonsense.
+    # The mutations are neither all valid nor all invalid.
     assert {outcome.word for outcome in outcomes} == {"accepted", "refused"}
 
 
 @pytest.mark.parametrize(("kind", "path"), corpus(), ids=lambda value: getattr(value, "name", ""))
-def test_what_once_showed_a_fault(worker, kind, path):
-    [outcome] = worker.outcomes(kind, [path.read_bytes()])
+def test_files_that_once_caused_a_fault(process, kind, path):
+    [outcome] = process.outcomes(kind, [path.read_bytes()])
     assert outcome.word in ("accepted", "refused"), outcome.detail
 
 
-def columns_without_end():
+def many_columns():
+    """A CSV file of 40,002 columns of which the last two have the same name."""
     names = ",".join(f"{i:x}" for i in range(40_000))
     return f"{names},z,z\n{','.join('1' * 40_002)}\n".encode()
 
 
 @pytest.mark.parametrize("name", ["index-below-0", "index-out-of-bounds", "offset-in-the-middle"])
-def test_feather_that_points_elsewhere_is_refused(name):
-    """Read as they are, these give other cells than those that are there."""
+def test_feather_with_wrong_indices_is_refused(name):
+    """Without a check, these files give cells that they do not contain."""
     with pytest.raises(TableError, match=r"feather cannot be read: .*Write it again as Feather"):
         read_raw(CORPUS / "feather" / f"{name}.feather")
 
 
 LARGE = {
-    "the last of many names twice": ("csv", columns_without_end),
-    "a name of its own on every line": (
+    "the last of many names is repeated": ("csv", many_columns),
+    "another name on every line": (
         "jsonl",
         lambda: "".join(f'{{"{i:x}":1}}\n' for i in range(16_000)).encode(),
     ),
-    "a cell longer than csv takes": (
+    "a cell longer than the csv module allows": (
         "benchmark-arff",
         lambda: b"@attribute a real\n@attribute outlier {yes,no}\n@data\n" + b"1" * 140_000,
     ),
-    "a bomb in a bomb": (
+    "a compressed file in a compressed file": (
         "csv.gz",
         lambda: gzip.compress(gzip.compress(bytes(10**8), 9, mtime=0), 9, mtime=0),
     ),
@@ -91,19 +101,19 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_large_ones_that_are_made_here(worker, name):
+def test_large_files_that_are_made_here(process, name):
     kind, make = LARGE[name]
-    [outcome] = worker.outcomes(kind, [make()])
+    [outcome] = process.outcomes(kind, [make()])
     assert (outcome.word, outcome.detail) == ("refused", "")
     assert outcome.seconds < 5.0
     assert outcome.peak < 500e6
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "benchmark-npz", "posterior"])
-def test_pickles_are_among_what_is_tried(worker, kind):
-    traps = [content for content in seeds(kind) if b"mkdir" in content]
+def test_pickles_are_refused(process, kind):
+    traps = [content for content in good_files(kind) if b"mkdir" in content]
     assert traps
-    assert {outcome.word for outcome in worker.outcomes(kind, traps)} == {"refused"}
+    assert {outcome.word for outcome in process.outcomes(kind, traps)} == {"refused"}
 
 
 def test_names_of_members_are_no_paths(read, tmp_path):
@@ -118,7 +128,7 @@ def test_names_of_members_are_no_paths(read, tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["inner", "t.npz"]
 
 
-def test_a_packing_that_numpy_does_not_write(read):
+def test_a_compression_that_numpy_does_not_write(read):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("X.npy", npy(np.ones((2, 2))))
@@ -158,13 +168,13 @@ def test_damaged_mat(read, old, new, message):
 
 
 @pytest.mark.parametrize("n_lost", [1, 20, 40])
-def test_mat_4_that_is_cut_off(read, n_lost):
+def test_mat_4_that_is_truncated(read, n_lost):
     with pytest.raises(TableError, match=r"t\.mat cannot be read: it is cut off"):
         read(mats()[1][:-n_lost], "t.mat")
 
 
 def test_sizes_that_parquet_and_feather_declare():
-    """A text of ten million letters is told without being unpacked."""
+    """The size of a text of ten million letters is known before it is decompressed."""
     from gammagmm.readers.arrow import message_bytes, parquet_chunks
 
     table = pa.table({"a": ["x" * 10_000_000, "y"], "b": [1.0, 2.0]})
@@ -174,7 +184,7 @@ def test_sizes_that_parquet_and_feather_declare():
     assert [n_cells for n_cells, _ in sizes] == [2, 2]
     metadata = pyarrow.parquet.ParquetFile(io.BytesIO(sink.getvalue())).metadata.row_group(0)
     for j, (_, n_bytes) in enumerate(sizes):
-        # Arrow's total counts the headers of the pages as well.
+        # The total of Arrow includes the headers of the pages.
         total = metadata.column(j).total_uncompressed_size
         assert total - 2_000 - 0.01 * total <= n_bytes <= total
     stream = io.BytesIO()
@@ -193,7 +203,7 @@ def test_metadata_without_end(content):
         Compact(content, 0).struct()
 
 
-def test_a_text_that_is_repeated_is_kept_once(read):
+def test_a_repeated_text_is_stored_once(read):
     long = "x" * 10_000
     sink = io.BytesIO()
     pyarrow.parquet.write_table(pa.table({"t": [long] * 3_000, "a": range(3_000)}), sink)

@@ -1,4 +1,4 @@
-"""A detector that says the same of every row, and is left out for it."""
+"""A detector that gives every row the same score; it is skipped."""
 
 import numpy as np
 

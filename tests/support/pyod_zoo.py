@@ -1,4 +1,4 @@
-"""Every detector class of the installed PyOD, found in its source, and those left out and why."""
+"""Every detector class of the installed PyOD, found in its source; the skipped ones and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 BASES = {"BaseDetector", "BaseDeepLearningDetector"}
 
-# The reason, and whom it keeps out. Anyone new in PyOD is tested until named here.
+# Reasons, and the detectors that are skipped for them. A new detector of PyOD is tested.
 SKIPPED = {
     "base class": ("BaseDeepLearningDetector",),
     "graphs": ("ANOMALOUS", "AnomalyDAE", "CONAD", "CoLA", "DOMINANT", "GUIDE", "Radar", "SCAN"),
@@ -26,7 +26,7 @@ SKIPPED = {
     "sound, pictures and text": ("AudioAE", "EmbeddingOD", "MultiModalOD"),
     "labels": ("XGBOD", "DevNet"),
     "combo": ("FeatureBagging",) if find_spec("combo") is None else (),
-    # It takes numbers only, and draws projections that no seed reaches.
+    # It takes numbers only, and its random projections cannot be seeded.
     "suod": ("SUOD",),
 }
 
@@ -47,7 +47,7 @@ def _plain(bases):
 
 
 FOUND = find_detectors()
-# The networks, and what makes each as small as it gets.
+# The networks, and the parameters that make each as small as possible.
 DEEP = {
     "AE1SVM": {"epochs": 1},
     "ALAD": {"epochs": 1, "batch_size": 16},
@@ -65,12 +65,12 @@ TAKES_LONG = ("AnoGAN", "LOCI", "ROD", "SOD")
 
 
 def one_by_one(names):
-    """The names as parameters of a test; those that take longest are for `make test-long`."""
+    """The names as parameters of a test; the slowest detectors run in `make test-long`."""
     return [pytest.param(n, marks=pytest.mark.long) if n in TAKES_LONG else n for n in names]
 
 
 def make_detector(name, contamination):
-    """The detector with that contamination, seeded where it can be, and otherwise as it comes."""
+    """The detector with that contamination, a seed if it takes one, and its defaults otherwise."""
     detector_class = getattr(importlib.import_module(FOUND[name][0]), name)
     options = {"random_state": 0} if takes_seed(detector_class) else {}
     options |= DEEP.get(name, {})
@@ -86,7 +86,7 @@ def takes_seed(detector_class):
 
 
 def rows_for(name, n_rows, seed):
-    """Rows of three columns, one for those that take no more, with a few far from the rest."""
+    """Rows of three columns (one column for MAD), a few of them far from the rest."""
     rng = np.random.default_rng(seed)
     n_far = n_rows // 12
     rows = np.vstack([rng.normal(size=(n_rows - n_far, 3)), rng.normal(5.0, 1.0, size=(n_far, 3))])

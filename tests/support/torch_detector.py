@@ -1,4 +1,4 @@
-"""A detector written with PyTorch, in a module of its own as such detectors are."""
+"""A detector written with PyTorch, in a separate module as users have it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 
 class Network(BaseEstimator):
-    """Detector that moves PyTorch's random state whenever it can."""
+    """A detector that changes the random state of PyTorch in every call."""
 
     def fit(self, X, y=None):
         self.decision_scores_ = self.decision_function(X)

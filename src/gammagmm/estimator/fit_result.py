@@ -25,7 +25,7 @@ from gammagmm.inspection.labelled_posterior import (
 )
 from gammagmm.inspection.suggestions import Strategy, expected_width, suggest_rows
 from gammagmm.mixture.score_space import ScoreScaler
-from gammagmm.posterior.decisions import RankTable, probability_at
+from gammagmm.posterior.decisions import RankTable, probability_at, row_probabilities
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.runs import Run, describe_runs, solved_posteriors
 
@@ -235,10 +235,8 @@ class Fit:
     def probability(self) -> Array:
         """Probability (n_rows,) that a training row is an anomaly; 0 or 1 for a known row."""
         self.check_in_memory("probability")
-        shares = self.space.ranks.shares_at_least(self.decision_scores)
-        found = probability_at(self.posterior, shares)
-        found[self.known_rows.rows] = self.known_rows.labels
-        return found
+        known = self.known_rows
+        return row_probabilities(self.posterior, self.decision_scores, known.rows, known.labels)
 
     @property
     def consensus(self) -> Consensus:

@@ -12,14 +12,12 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = [
     "RankTable",
-    "anomaly_probability",
     "cost_cut",
     "cut_off",
     "exact_ranks",
     "is_anomaly",
     "probability_at",
     "row_probabilities",
-    "training_probability",
 ]
 
 Array = NDArray[np.float64]
@@ -100,16 +98,3 @@ def cost_cut(costs: Any) -> float:
     if not (0.0 < false_alarm < np.inf and 0.0 < miss < np.inf):
         raise ValueError(message)
     return false_alarm / (false_alarm + miss)
-
-
-def anomaly_probability(posterior: GammaPosterior, scores: Array, training: Array) -> Array:
-    """`probability_at` of `scores` (n,), ranked among the scores `training`."""
-    return probability_at(posterior, exact_ranks(training).shares_at_least(scores))
-
-
-def training_probability(estimator: Any) -> Array:
-    """`row_probabilities` of the training rows of a fitted `GammaGMM`."""
-    known = estimator.known_rows_
-    return row_probabilities(
-        estimator.posterior_, estimator.decision_scores_, known.rows, known.labels
-    )

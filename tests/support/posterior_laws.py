@@ -1,4 +1,4 @@
-"""What must hold of the outcome of a fit, whatever it was given: a typed refusal or an answer."""
+"""The laws of a fit on any table: it ends with a typed and true refusal or a sound posterior."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from gammagmm.errors import DetectorError, GammaGMMWarning
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
-__all__ = ["CAUSES", "LawError", "Outcome", "attempt", "check_fitted", "check_posterior"]
+__all__ = ["CAUSES", "LawError", "Outcome", "check_fitted", "check_posterior", "fit_and_check"]
 
 QUANTILES = np.array([0.0, 0.005, 0.05, 0.5, 0.9, 0.999, 1.0])
 N_DRAWS = 1000
 FALSE_ALARM = 1e-10
-"""Probability that right draws are called wrong: 1e-5 over 100,000 inputs."""
+"""Probability that correct draws fail the check: 1e-5 over 100,000 tables."""
 
 CAUSES = {
     "NaN": r"contains NaN",
@@ -35,34 +35,34 @@ CAUSES = {
     "far rows": r"The rows are too far from 0, relative to their spread",
     "no member": r"No component has an expected number of members .* Fit fewer components",
 }
-"""Why a table may be refused, and the words that must say so."""
+"""Why a table may be refused, and the pattern that the message must match."""
 
 
 class LawError(AssertionError):
-    """Something that must hold of every outcome does not."""
+    """A law that must hold for every fit is broken."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a table: a key of CAUSES, "answered" or "point mass at 0"."""
+    """How a fit ended: a key of CAUSES, "answered" or "point mass at 0"."""
 
     reason: str
-    estimator: Any = None  # fitted, where there is an answer
+    estimator: Any = None  # the fitted one, unless the table was refused
 
 
-def attempt(estimator: Any, X: Any) -> Outcome:
-    """The outcome of ``estimator.fit(X)``, once every law has been found to hold of it."""
+def fit_and_check(estimator: Any, X: Any) -> Outcome:
+    """The outcome of ``estimator.fit(X)``; raises `LawError` where it breaks a law."""
     before = copy.deepcopy(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # What a fit has to say of its own answer is no fault; any other warning is one.
+        # Our own warnings are part of an answer; any other warning is a fault.
         warnings.simplefilter("ignore", GammaGMMWarning)
         try:
             estimator.fit(X)
         except (ValueError, TypeError) as error:
             reason = cause_of(error)
             is_true = _is_true_of(reason, before, estimator.detectors == "precomputed")
-            _require(is_true, f"refused for {reason}, which is not so: {error}")
+            _require(is_true, f"refused for {reason}, which is not true: {error}")
         else:
             check_fitted(estimator, X)
             is_zero = estimator.posterior_.is_degenerate
@@ -72,15 +72,15 @@ def attempt(estimator: Any, X: Any) -> Outcome:
 
 
 def cause_of(error: Exception) -> str:
-    """The key of CAUSES whose words the message has."""
-    for cause, words in CAUSES.items():
-        if re.search(words, str(error)):
+    """The key of CAUSES whose pattern the message matches."""
+    for cause, pattern in CAUSES.items():
+        if re.search(pattern, str(error)):
             return cause
     raise LawError(f"refused without a known cause: {type(error).__name__}: {error}") from error
 
 
 def check_fitted(estimator: Any, X: Any) -> None:
-    """Refuse a fitted estimator with a law broken in its attributes or in what it answers."""
+    """Raise `LawError` where the attributes or the answers of a fitted estimator break a law."""
     check_posterior(estimator.posterior_)
     n_rows, n_detectors = len(X), len(estimator.detector_names_)
     shapes = {"scores_": (n_rows, n_detectors), "score_space_": (n_rows, n_detectors)}
@@ -97,9 +97,10 @@ def check_fitted(estimator: Any, X: Any) -> None:
     _require(set(estimator.labels_.tolist()) <= {0, 1}, "labels_ holds more than 0 and 1")
     gamma = float(estimator.contamination_)
     _require(gamma == estimator.posterior_.mean, "contamination_ is not the posterior mean")
-    # The cut is a percentile: at most a share gamma, rounded up to whole rows, lies above it.
+    # The threshold is a percentile: at most a share gamma, rounded up to whole rows, is above it.
     most = np.ceil(gamma * (n_rows - 1)) if gamma else 0
-    _require(estimator.labels_.sum() <= most, f"{estimator.labels_.sum()} labels, {most} expected")
+    n_anomalies = estimator.labels_.sum()
+    _require(n_anomalies <= most, f"{n_anomalies} anomalies, at most {most} expected")
     _check_answers(estimator, X)
     _check_runs(estimator)
 
@@ -108,15 +109,15 @@ def _check_answers(estimator: Any, X: Any) -> None:
     try:
         probabilities = estimator.predict_proba(X)
     except DetectorError as error:
-        # A detector's own scores of its rows may be sound, and those of the same rows as new not.
+        # A detector may score its training rows, and yet fail on the same rows as new ones.
         _require(re.search(r"Detector .+ cannot score these rows: .+", str(error)), str(error))
         return
     _require(probabilities.shape == (len(X), 2), "predict_proba has another shape")
     is_share = (probabilities >= 0.0) & (probabilities <= 1.0)
     _require(is_share.all(), "predict_proba leaves [0, 1]")
     labels = estimator.predict(X)
-    _require(set(labels.tolist()) <= {0, 1}, "predict answers more than 0 and 1")
-    # Detectors take training rows for new ones here; given scores are the same both times.
+    _require(set(labels.tolist()) <= {0, 1}, "predict returns more than 0 and 1")
+    # Detectors treat the training rows as new rows here; precomputed scores stay the same.
     if not estimator.detectors_:
         same = np.array_equal(labels, estimator.labels_)
         _require(same, "predict on the training rows is not labels_")
@@ -132,12 +133,13 @@ def _check_runs(estimator: Any) -> None:
         _require(0.0 <= low <= high <= 1.0 + 1e-12, f"reachable is {run.reachable}")
         is_solved = run.posterior is not None
         _require(
-            is_solved == np.isfinite(run.tau) == np.isfinite(run.delta), "tau, delta and status"
+            is_solved == np.isfinite(run.tau) == np.isfinite(run.delta),
+            "tau and delta are not finite exactly in a solved run",
         )
 
 
 def check_posterior(posterior: GammaPosterior, seed: int = 0) -> None:
-    """Refuse a posterior that is no distribution on [0, 1], or that contradicts itself."""
+    """Raise `LawError` where a posterior is not a consistent distribution on [0, 1]."""
     total = posterior.prob_zero + posterior.betas.weights.sum()
     # A sum of at most 1,000 rounded weights.
     _require(abs(total - 1.0) <= 1e-12, f"the weights sum to {float(total)!r}")
@@ -147,7 +149,8 @@ def check_posterior(posterior: GammaPosterior, seed: int = 0) -> None:
     _check_draws(posterior, np.random.default_rng(seed))
     _require(0.0 <= posterior.mean <= 1.0, f"the mean is {posterior.mean}")
     _require(0.0 <= posterior.std <= 0.5, f"the standard deviation is {posterior.std}")
-    _require(posterior.is_degenerate == (posterior.prob_zero == 1.0), "is_degenerate and the atom")
+    is_zero = posterior.prob_zero == 1.0
+    _require(posterior.is_degenerate == is_zero, "is_degenerate contradicts prob_zero")
 
 
 def _check_cdf(posterior: GammaPosterior) -> None:
@@ -155,8 +158,8 @@ def _check_cdf(posterior: GammaPosterior) -> None:
     cdf, sf = posterior.cdf(grid), posterior.sf(grid)
     _require(cdf[0] == posterior.prob_zero, f"the cdf starts at {float(cdf[0])!r}")
     _require(abs(cdf[-1] - 1.0) <= 1e-12, f"the cdf ends at {float(cdf[-1])!r}")
-    # Each value is a sum of incomplete Beta functions, which SciPy gives to about 1e-13.
-    _require((np.diff(cdf) >= -1e-12).all(), "the cdf falls")
+    # Each value is a sum of incomplete Beta functions, which SciPy computes to about 1e-13.
+    _require((np.diff(cdf) >= -1e-12).all(), "the cdf decreases")
     _require((np.abs(cdf + sf - 1.0) <= 1e-12).all(), "cdf and sf do not add up to 1")
     _require(float(posterior.cdf(-1e-300)) == 0.0, "there is probability below 0")
 
@@ -164,7 +167,7 @@ def _check_cdf(posterior: GammaPosterior) -> None:
 def _check_quantiles(posterior: GammaPosterior) -> None:
     x = posterior.ppf(QUANTILES)
     _require(((x >= 0.0) & (x <= 1.0)).all(), f"quantiles leave [0, 1]: {x}")
-    _require((np.diff(x) >= 0.0).all(), f"quantiles fall: {x}")
+    _require((np.diff(x) >= 0.0).all(), f"quantiles decrease: {x}")
     is_atom = posterior.prob_zero >= QUANTILES
     _require((x[is_atom] == 0.0).all(), "a quantile inside the atom is not 0")
     # The root is found to 1e-15 + 1e-14 x, the cdf is known to 1e-12.
@@ -189,15 +192,15 @@ def _check_draws(posterior: GammaPosterior, rng: np.random.Generator) -> None:
     )
 
 
-def _is_true_of(cause: str, X: Any, is_given: bool) -> bool:
-    """Whether a refusal for `cause` can be right; where that is not known here, it is taken so."""
+def _is_true_of(cause: str, X: Any, is_precomputed: bool) -> bool:
+    """Whether `cause` is true of `X`; a cause that cannot be checked here counts as true."""
     truths = {
         "NaN": lambda values: np.isnan(values).any(),
         "infinity": lambda values: np.isinf(values).any(),
         "too few rows": lambda values: len(values) < 2,
         "too few rows for detectors": lambda values: len(values) < 10,
     }
-    if is_given:
+    if is_precomputed:
         truths["unusable detectors"] = lambda values: _n_usable(values) < min(2, values.shape[1])
     if cause not in truths:
         return True
@@ -206,25 +209,22 @@ def _is_true_of(cause: str, X: Any, is_given: bool) -> bool:
 
 
 def _n_usable(scores: NDArray[np.float64]) -> int:
-    """Columns that differ by clearly more than rounding and by less than a float can hold."""
+    """Number of columns whose range is clearly above rounding and below the largest float."""
     halves = 0.5 * scores.max(axis=0) - 0.5 * scores.min(axis=0)
     is_clear = halves > 1e-11 * np.maximum(np.abs(scores).max(axis=0), 0.01)
     return int((is_clear & (halves < 4e307)).sum())
 
 
 def _same(before: Any, after: Any) -> bool:
-    """Whether two tables hold the same values, NaN included."""
+    """Whether two tables hold the same values; NaN equals NaN."""
     if type(before) is not type(after):
         return False
     if hasattr(before, "equals"):
         return bool(before.equals(after))
-    return repr(before) == repr(after) if isinstance(before, list) else _same_array(before, after)
-
-
-def _same_array(before: Any, after: Any) -> bool:
+    if isinstance(before, list):
+        return repr(before) == repr(after)
     first, second = np.asarray(before), np.asarray(after)
-    is_same = first == second
-    return bool(np.all(is_same | ((first != first) & (second != second))))
+    return bool(np.all((first == second) | ((first != first) & (second != second))))
 
 
 def _require(holds: Any, message: str) -> None:

@@ -1,10 +1,11 @@
-"""Valid files of every kind that can be read, small, as starting points for mutations."""
+"""Small valid files of every kind that can be read; mutations start from them."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
+import os
 import pickle
 import zipfile
 from collections.abc import Callable
@@ -23,21 +24,19 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.storage import posterior_to_data, posterior_to_text
 from gammagmm.report.origin import Origin
 
-CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus"
-CANARY = "canary-of-a-pickle"
-"""Folder that a pickle in the seeds would make in the working directory."""
+CORPUS = Path(__file__).resolve().parents[1] / "corpus"
+PICKLE_FOLDER = "canary-of-a-pickle"
+"""Folder that a pickle in these files makes in the working directory, if it is ever run."""
 
 TABLE = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
 ORIGIN = Origin(columns=("a", "=b"), ids=("u", "@v", "w", "x"))
 
 
 class Trap:
-    """Makes a folder when it is unpickled."""
+    """An object that makes PICKLE_FOLDER when it is unpickled."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
-        import os
-
-        return os.mkdir, (CANARY,)
+        return os.mkdir, (PICKLE_FOLDER,)
 
 
 def csv_texts() -> list[bytes]:
@@ -90,16 +89,14 @@ def npzs() -> list[bytes]:
         file = io.BytesIO()
         save(file, **arrays)
         found.append(file.getvalue())
-    return [*found, *map(zipped, (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))]
-
-
-def zipped(packing: int) -> bytes:
-    """An archive that NumPy would not write."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", packing) as archive:
-        archive.writestr("X.npy", npy(TABLE))
-        archive.writestr("../../y.npy", npy(np.array([0, 1, 0, 1])))
-    return file.getvalue()
+    # NumPy writes neither such a compression nor such a name.
+    for compression in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", compression) as archive:
+            archive.writestr("X.npy", npy(TABLE))
+            archive.writestr("../../y.npy", npy(np.array([0, 1, 0, 1])))
+        found.append(file.getvalue())
+    return found
 
 
 def mats() -> list[bytes]:
@@ -133,18 +130,18 @@ def arrow_table() -> pa.Table:
 
 def parquets() -> list[bytes]:
     found = []
-    for packing in ("NONE", "SNAPPY", "ZSTD", "GZIP"):
+    for compression in ("NONE", "SNAPPY", "ZSTD", "GZIP"):
         sink = io.BytesIO()
-        pyarrow.parquet.write_table(arrow_table(), sink, compression=packing, row_group_size=2)
+        pyarrow.parquet.write_table(arrow_table(), sink, compression=compression, row_group_size=2)
         found.append(sink.getvalue())
     return found
 
 
 def feathers() -> list[bytes]:
     found = []
-    for packing in ("uncompressed", "lz4", "zstd"):
+    for compression in ("uncompressed", "lz4", "zstd"):
         sink = io.BytesIO()
-        pyarrow.feather.write_feather(arrow_table(), sink, compression=packing)
+        pyarrow.feather.write_feather(arrow_table(), sink, compression=compression)
         found.append(sink.getvalue())
     view = pa.table({"text": pa.array(["a", None, "1"], pa.string_view())})
     for table in (arrow_table(), view):
@@ -171,7 +168,7 @@ def posterior_texts() -> list[bytes]:
 
 
 def summary_texts() -> list[bytes]:
-    """What `FitSummary.save` writes, put down by hand: a fit would take seconds."""
+    """What `FitSummary.save` writes, without the seconds that a fit takes."""
     detector = {"name": "KNN", "status": "ok", "reason": "", "seconds": 0.5, "n_rows": 4}
     run = dict.fromkeys(("tau", "delta", "reachable_low", "reachable_high"), 0.5)
     run |= {"status": "solved", "reached": None, "mean": 0.05, "elbo": -3.5, "n_iter": 9}
@@ -199,7 +196,7 @@ def sheet_texts() -> list[bytes]:
     return [text.encode(), b'\xef\xbb\xbf"row","a","anomaly"\r\n1.0,"1.0000000001","yes"\r\n']
 
 
-MAKERS: dict[str, Callable[[], list[bytes]]] = {
+KINDS: dict[str, Callable[[], list[bytes]]] = {
     "csv": csv_texts,
     "tsv": csv_texts,
     "csv.gz": lambda: [gzip.compress(text, mtime=0) for text in csv_texts()],
@@ -217,15 +214,15 @@ MAKERS: dict[str, Callable[[], list[bytes]]] = {
     "benchmark-arff": arff_texts,
     "benchmark-npz": npzs,
 }
-"""Kind of file -> its seeds."""
+"""Each kind of file, and the function that makes valid files of it."""
 
 
 @cache
-def seeds(kind: str) -> tuple[bytes, ...]:
-    """Valid files of a kind."""
-    return tuple(MAKERS[kind]())
+def good_files(kind: str) -> tuple[bytes, ...]:
+    """Contents of the valid files of a kind."""
+    return tuple(KINDS[kind]())
 
 
 def corpus() -> list[tuple[str, Path]]:
-    """What once showed a fault: kind and file."""
+    """Kind and path of each file that once caused a fault."""
     return [(path.parent.name, path) for path in sorted(CORPUS.glob("*/*"))]

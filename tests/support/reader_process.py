@@ -1,15 +1,20 @@
-"""One file through its reader: accepted, refused with a typed error, or a fault of ours."""
+"""Readers in a process of their own: each file is accepted, refused with a typed error, or fails.
+
+A process that hangs is killed, and one that dies is replaced.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import resource
 import sys
+import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -24,35 +29,109 @@ from gammagmm.estimator.summary import FitSummary
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.registry import read_raw
-from stress.mutations import make_input
-from stress.seeds import CANARY, MAKERS, ORIGIN, TABLE
+from tests.support.good_files import KINDS, ORIGIN, PICKLE_FOLDER, TABLE
+from tests.support.mutated_files import mutated_file
+
+__all__ = ["Outcome", "ReaderProcess", "suffix_of"]
 
 TYPED = (TableError, SavedFileError, MissingExtraError)
+MAX_SECONDS = 10.0
+START_SECONDS = 120.0
 MAX_PEAK_BYTES = 1_000_000_000
-"""Of memory, for a file of at most 200 kB."""
+"""Memory that a file of at most 200 kB may take."""
 MAX_MESSAGE = 2_000
+MEMORY_FOLDER = Path("/dev/shm")  # each file is short-lived and needs no disk
 FORBIDDEN = re.compile(r"pickle\.find_class|os\.(system|exec|spawn|posix_spawn)|subprocess|socket")
-OWN_FOLDERS = (sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parents[1]))
+OWN_FOLDERS = (sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parents[2]))
 SUFFIXES = {"posterior": "json", "summary": "json", "sheet": "csv"}
-
-
-class BrokenLawError(Exception):
-    """A file was read, but something happened that must not."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one input."""
+    """The result of reading one file."""
 
     word: str  # accepted, refused, failed
-    fault: str = ""  # where it failed: the exception and the function, the same for like faults
+    fault: str = ""  # name of the failure, the same for similar ones: the exception and function
     detail: str = ""
     seconds: float = 0.0
-    peak: int = 0  # bytes of memory beyond the most that were held before
+    peak: int = 0  # bytes by which the file raised the peak memory of the process
+
+
+class BrokenLawError(Exception):
+    """A reader accepted a file, but broke one of its rules."""
+
+
+class ReaderProcess:
+    """A process that reads files; one that hangs is killed, and one that dies is replaced."""
+
+    def __init__(self) -> None:
+        self.context = multiprocessing.get_context("spawn")
+        folder = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
+        self.folder = tempfile.TemporaryDirectory(dir=folder)
+        self._start()
+
+    def _start(self) -> None:
+        self.connection, theirs = self.context.Pipe()
+        self.process = self.context.Process(target=read_files, args=(theirs, self.folder.name))
+        self.process.start()
+        theirs.close()
+        if not self.connection.poll(START_SECONDS) or self.connection.recv() != "ready":
+            raise RuntimeError("the process does not start")
+
+    def outcomes(self, kind: str, inputs: list[Any]) -> Iterator[Outcome]:
+        """One outcome for each input: the bytes of a file, or seed and number of a mutated one."""
+        is_sent = False
+        for i in range(len(inputs)):
+            if not is_sent:
+                self.connection.send((kind, inputs[i:]))
+            outcome = self._next()
+            is_sent = outcome.fault not in ("hang", "crash")
+            if not is_sent:
+                self._stop()
+                self._start()
+            yield outcome
+
+    def _next(self) -> Outcome:
+        if not self.connection.poll(MAX_SECONDS):
+            return Outcome("failed", "hang", f"longer than {MAX_SECONDS:g} s", MAX_SECONDS)
+        try:
+            return self.connection.recv()
+        except EOFError:
+            self.process.join()
+            return Outcome("failed", "crash", f"exit code {self.process.exitcode}")
+
+    def _stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+    def end(self) -> None:
+        self._stop()
+        self.folder.cleanup()
+
+
+def read_files(connection: Connection, folder: str) -> None:
+    """Read each file that arrives through the connection, and send its outcome back."""
+    os.chdir(folder)
+    warnings.simplefilter("ignore")
+    watch = Watch()
+    for kind, make_files in KINDS.items():  # readers import their libraries before memory counts
+        examine(kind, make_files()[0], watch)
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + 3 * MAX_PEAK_BYTES,) * 2)
+    connection.send("ready")
+    while True:
+        try:
+            kind, inputs = connection.recv()
+        except EOFError:
+            return
+        for given in inputs:
+            content = given if isinstance(given, bytes) else mutated_file(kind, *given)
+            connection.send(examine(kind, content, watch))
 
 
 class Watch:
-    """What is opened and run while a file is read, by Python's audit events."""
+    """What Python opens and runs while a file is read, from its audit events."""
 
     def __init__(self) -> None:
         self.path, self.seen = "", list[str]()
@@ -68,10 +147,14 @@ class Watch:
         return isinstance(name, str) and name != self.path and not name.startswith(OWN_FOLDERS)
 
 
+def suffix_of(kind: str) -> str:
+    """Suffix of the files of a kind, without the dot."""
+    return SUFFIXES.get(kind, kind.removeprefix("benchmark-"))
+
+
 def examine(kind: str, content: bytes, watch: Watch) -> Outcome:
-    """Read `content` as a file of this kind, in the working directory."""
-    suffix = SUFFIXES.get(kind, kind.removeprefix("benchmark-"))
-    path = Path.cwd() / f"t.{suffix}"
+    """The outcome of reading `content` as a file of this kind, in the working directory."""
+    path = Path.cwd() / f"t.{suffix_of(kind)}"
     path.write_bytes(content)
     before, start = _peak_memory(), time.perf_counter()
     watch.path, watch.seen = str(path), []
@@ -91,9 +174,9 @@ def examine(kind: str, content: bytes, watch: Watch) -> Outcome:
 
 
 def _broken_law(watch: Watch, message: str, peak: int) -> tuple[str, str] | None:
-    """Name and description of what must not have happened though no exception says so."""
-    if os.path.isdir(CANARY):
-        os.rmdir(CANARY)
+    """Name and description of a broken rule for which the reader raised no exception."""
+    if os.path.isdir(PICKLE_FOLDER):
+        os.rmdir(PICKLE_FOLDER)
         return "pickle", "a pickle was run"
     if watch.seen:
         return "opened", watch.seen[0]
@@ -116,7 +199,7 @@ def _peak_memory() -> int:
 
 
 def _read_table(path: Path) -> None:
-    """A table whose columns are as `RawTable` says, and what a fit would be given of it."""
+    """Check the columns against the contract of `RawTable`, and prepare the table for a fit."""
     raw = read_raw(path)
     for j, column in enumerate(raw.data):
         cells = raw.cells(j)
@@ -126,7 +209,7 @@ def _read_table(path: Path) -> None:
         if not (is_text or column.dtype == np.float64):
             raise BrokenLawError(f"column {j} has the type {column.dtype}")
         if is_text and not all(cell is None or type(cell) is str for cell in column):
-            raise BrokenLawError(f"column {j} holds what is neither text nor missing")
+            raise BrokenLawError(f"column {j} holds a value that is neither text nor missing")
     if len(set(raw.columns)) < len(raw.columns):
         raise BrokenLawError("two columns have the same name")
     prepared = prepare(raw, Choices(missing="impute", categories="encode"))
@@ -148,7 +231,7 @@ def _read_benchmark(read: Callable[[Path], Any]) -> Callable[[Path], None]:
     def check(path: Path) -> None:
         found = read(path)
         if not np.isfinite(found.X).all() or found.y.shape != found.X.shape[:1]:
-            raise BrokenLawError("the numbers are not finite, or the labels are too many or few")
+            raise BrokenLawError("the numbers are not finite, or the number of labels is wrong")
 
     return check
 
@@ -160,30 +243,4 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "benchmark-arff": _read_benchmark(read_dami_arff),
     "benchmark-npz": _read_benchmark(read_npz),
 }
-"""Kinds that are not read by `read_raw`."""
-
-
-def work(connection: Connection, folder: str) -> None:
-    """A worker's life: a kind and files, or seeds of files, in; outcomes out, one by one."""
-    os.chdir(folder)
-    warnings.simplefilter("ignore")
-    watch = Watch()
-    for kind, maker in MAKERS.items():  # what readers import is there before memory is measured
-        examine(kind, maker()[0], watch)
-    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (held + 3 * MAX_PEAK_BYTES,) * 2)
-    connection.send("ready")
-    while True:
-        try:
-            kind, inputs = connection.recv()
-        except EOFError:
-            return
-        for given in inputs:
-            content = given if isinstance(given, bytes) else made(kind, given)
-            connection.send(examine(kind, content, watch))
-
-
-def made(kind: str, number: tuple[int, int]) -> bytes:
-    """The input with this seed and number; the same on every machine."""
-    seed, index = number
-    return make_input(kind, np.random.default_rng([seed, list(MAKERS).index(kind), index]))
+"""The kinds that `read_raw` does not read."""

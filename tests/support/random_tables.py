@@ -1,7 +1,7 @@
-"""Made-up tables, ordinary and bad: the same kinds from a seed and from Hypothesis.
+"""Random tables, ordinary and bad, drawn from a seed or by Hypothesis.
 
-A `Recipe` is a table in a few words. It is small enough to be written down where a fault shows, and
-`make` gives the same table every time.
+A `Recipe` describes a table in a few words, short enough for a report of a fault, and `make_table`
+gives the same table for it every time. `grouped_scores` draws scores that have a solution.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-__all__ = ["CONTAINERS", "TWISTS", "VALUES", "Recipe", "draw_recipe", "make", "recipes", "tables"]
+__all__ = [
+    "CONTAINERS",
+    "TRANSFORMS",
+    "VALUES",
+    "Recipe",
+    "grouped_scores",
+    "make_table",
+    "random_recipe",
+    "recipes",
+    "small_tables",
+]
 
 Array = NDArray[np.float64]
 MAX_ROWS, MAX_COLUMNS = 500, 12
@@ -22,59 +32,54 @@ MAX_ROWS, MAX_COLUMNS = 500, 12
 
 @dataclass(frozen=True)
 class Recipe:
-    """A table: its size, what the columns hold, what is done to it and what it comes in."""
+    """A table: its size, its values, the transforms applied to it, and its container."""
 
     n_rows: int
     n_columns: int
-    values: tuple[str, ...]  # one or two of VALUES, taken in turn by the columns
-    twists: tuple[str, ...]  # any of TWISTS, in order
+    values: tuple[str, ...]  # one or two of VALUES; the columns alternate between them
+    transforms: tuple[str, ...]  # any of TRANSFORMS, in this order
     container: str  # one of CONTAINERS
     seed: int
 
 
-def make(recipe: Recipe) -> Any:
+def make_table(recipe: Recipe) -> Any:
     """The table of `recipe`, in its container."""
-    return CONTAINERS[recipe.container](matrix(recipe))
-
-
-def matrix(recipe: Recipe) -> Array:
-    """The numbers of `recipe`, before they are put into its container."""
     rng = np.random.default_rng(recipe.seed)
     kinds = [recipe.values[j % len(recipe.values)] for j in range(recipe.n_columns)]
     columns = [VALUES[kind](rng, recipe.n_rows) for kind in kinds]
     X = np.column_stack(columns).astype(np.float64)
-    for twist in recipe.twists:
-        X = TWISTS[twist](rng, X)
-    return X
+    for name in recipe.transforms:
+        X = TRANSFORMS[name](rng, X)
+    return CONTAINERS[recipe.container](X)
 
 
-def draw_recipe(rng: np.random.Generator) -> Recipe:
-    """A recipe by chance: every kind as likely as the next, small tables likelier than large."""
+def random_recipe(rng: np.random.Generator) -> Recipe:
+    """A random recipe: every kind of value is equally likely, and small tables are more likely."""
     return Recipe(
         n_rows=_log_uniform(rng, MAX_ROWS),
         n_columns=_log_uniform(rng, MAX_COLUMNS),
         values=tuple(map(str, rng.choice(list(VALUES), size=rng.integers(1, 3)))),
-        twists=_draw_twists(rng),
+        transforms=_random_transforms(rng),
         container="array" if rng.random() < 0.5 else str(rng.choice(list(CONTAINERS))),
         seed=int(rng.integers(2**32)),
     )
 
 
 def recipes(max_rows: int = MAX_ROWS) -> st.SearchStrategy[Recipe]:
-    """Strategy for recipes, which shrink towards few plain rows."""
+    """Strategy for recipes; they shrink towards few plain rows."""
     return st.builds(
         Recipe,
         n_rows=st.integers(1, max_rows),
         n_columns=st.integers(1, MAX_COLUMNS),
         values=st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=2).map(tuple),
-        twists=st.lists(st.sampled_from(list(TWISTS)), max_size=2).map(tuple),
+        transforms=st.lists(st.sampled_from(list(TRANSFORMS)), max_size=2).map(tuple),
         container=st.sampled_from(list(CONTAINERS)),
         seed=st.integers(0, 2**32 - 1),
     )
 
 
-def tables(max_rows: int = 30, max_columns: int = 4) -> st.SearchStrategy[Array]:
-    """Strategy for small tables number by number: any float, and few distinct ones."""
+def small_tables(max_rows: int = 30, max_columns: int = 4) -> st.SearchStrategy[Array]:
+    """Strategy for small tables, drawn cell by cell: any float, or few distinct ones."""
     anything = st.floats(allow_nan=True, allow_infinity=True, width=64)
     finite = st.floats(allow_nan=False, allow_infinity=False)
     few = st.sampled_from([0.0, -0.0, 1.0, 1.0 + 2**-52, 5e-324, 1e300, -1e300])
@@ -89,9 +94,20 @@ def _filled(shape: tuple[int, int], elements: st.SearchStrategy[float]) -> st.Se
     return st.lists(elements, min_size=n, max_size=n).map(lambda v: np.array(v).reshape(shape))
 
 
-def _draw_twists(rng: np.random.Generator) -> tuple[str, ...]:
-    """None, one or two of TWISTS, and often anomalies, without which there is rarely a solution."""
-    drawn = rng.choice(list(TWISTS), size=max(int(rng.integers(-2, 3)), 0))
+def grouped_scores(n_rows: int, n_detectors: int, rng: np.random.Generator) -> Array:
+    """Raw scores (n_rows, n_detectors) of five groups; the most anomalous groups are the smallest.
+
+    Most mixtures of such scores have a solution.
+    """
+    group = rng.choice(5, size=n_rows, p=[0.55, 0.3, 0.08, 0.04, 0.03])
+    centre, spread = np.array([0.0, 1.2, 2.6, 4.0, 5.2])[group], np.array([0.3, 0.3, 0.2, 0.2, 0.3])
+    noise = rng.normal(size=(n_rows, n_detectors)) * spread[group][:, None]
+    return np.exp(centre[:, None] + noise)
+
+
+def _random_transforms(rng: np.random.Generator) -> tuple[str, ...]:
+    """Up to two of TRANSFORMS, and often shared anomalies: few tables without them are solved."""
+    drawn = rng.choice(list(TRANSFORMS), size=max(int(rng.integers(-2, 3)), 0))
     return (*map(str, drawn), *(["shared anomalies"] if rng.random() < 0.5 else []))
 
 
@@ -103,7 +119,7 @@ Values = Callable[[np.random.Generator, int], Any]
 
 
 def _contaminated(rng: np.random.Generator, n: int) -> Array:
-    """Gamma scores with a twentieth of the rows further out."""
+    """Gamma-distributed scores; a twentieth of the rows is shifted by 8."""
     return rng.gamma(2.0, size=n) + 8.0 * (rng.random(n) < 0.05)
 
 
@@ -112,7 +128,7 @@ def _magnitudes(rng: np.random.Generator, n: int) -> Array:
 
 
 def _nearly_constant(rng: np.random.Generator, n: int) -> Array:
-    """One value, but for a few rows that are some units in the last place off."""
+    """One value, except for differences of a few units in the last place."""
     value = 10.0 ** rng.uniform(-10.0, 10.0)
     return value + np.spacing(value) * rng.integers(0, 4, size=n)
 
@@ -140,14 +156,14 @@ VALUES: dict[str, Values] = {
 
 
 def _spoil(value: float) -> Callable[[np.random.Generator, Array], Array]:
-    """A twist that puts `value` into a few cells, all of one column among them at times."""
+    """A transform that puts `value` into a few cells of one column, or into all of them."""
 
-    def twist(rng: np.random.Generator, X: Array) -> Array:
+    def transform(rng: np.random.Generator, X: Array) -> Array:
         rows = rng.integers(len(X), size=1 + int(rng.integers(3)))
         X[rows if rng.random() < 0.7 else slice(None), rng.integers(X.shape[1])] = value
         return X
 
-    return twist
+    return transform
 
 
 def _nearly_collinear(rng: np.random.Generator, X: Array) -> Array:
@@ -157,7 +173,7 @@ def _nearly_collinear(rng: np.random.Generator, X: Array) -> Array:
 
 
 def _shared_anomalies(rng: np.random.Generator, X: Array) -> Array:
-    """Up to a tenth of the rows further out by every detector, as detectors that agree have it."""
+    """Up to a tenth of the rows is shifted in every column, as if the detectors agreed."""
     rows = rng.random(len(X)) < rng.uniform(0.01, 0.1)
     with np.errstate(all="ignore"):
         spread = np.ptp(X, axis=0, keepdims=True)
@@ -170,7 +186,7 @@ def _correlated(rng: np.random.Generator, X: Array) -> Array:
         return 0.2 * X + X[:, :1]
 
 
-TWISTS: dict[str, Callable[[np.random.Generator, Array], Array]] = {
+TRANSFORMS: dict[str, Callable[[np.random.Generator, Array], Array]] = {
     "NaN": _spoil(np.nan),
     "infinity": _spoil(np.inf),
     "minus infinity": _spoil(-np.inf),
@@ -193,7 +209,7 @@ def _frame(X: Array, dtype: Any = None) -> Any:
 
 
 def _whole(X: Array) -> NDArray[np.int64]:
-    """`X` as whole numbers, as far as they go; what is none becomes 0."""
+    """`X` as int64, clipped to its range; NaN and infinities become 0."""
     bounded = np.clip(np.nan_to_num(X, posinf=0.0, neginf=0.0), -(2.0**62), 2.0**62)
     return bounded.astype(np.int64)
 
@@ -209,7 +225,7 @@ def _single(X: Array) -> NDArray[np.float32]:
 
 
 def _several_types(X: Array) -> NDArray[np.object_]:
-    """Python's whole numbers where there are such, its floats elsewhere."""
+    """Python integers where a value is whole, Python floats elsewhere."""
     cells = X.astype(object)
     is_whole = np.isfinite(X) & (np.floor(X) == X)
     cells[is_whole] = [int(value) for value in X[is_whole]]

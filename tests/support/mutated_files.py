@@ -1,4 +1,4 @@
-"""Mutations of files, and texts from small grammars; everything comes from one generator."""
+"""Hostile files, from a seed and a number: mutated valid files, and files of small grammars."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from stress.seeds import MAKERS, npy, seeds
+from tests.support.good_files import KINDS, good_files, npy
 
 Generator = np.random.Generator
 MAX_BYTES = 200_000
-"""Longer inputs are cut: what is looked for is much from little."""
+"""Longer files are cut: the faults to find are those where a small file has a large effect."""
 
 NUMBERS = ["0", "-1", "1e308", "-1e999", "nan", "1_0", "0x1f", "9" * 400, "٣", "-0.0", "1e-320"]
 CONTROLS = ["\0", "\x1b[2J", "\r", "\n", "\ufeff", "\u2028", "\u202e", "\x85", "\x0b", "\x1c", "é"]
@@ -38,25 +38,30 @@ TEXT_WORDS = {
     "sheet": [",", '"', "row", "anomaly", "id", "1e99", "inf", "yes", "0", "\r\n", "'="],
 }
 JSON_VALUES = [0, 1, 0.5, 1e-300, 1e300, 5e-324, 0.999, -1, 2**70, None, True, "x", [], {}]
-PLACES = range(1000)  # of a list, by what is left after whole lengths
+PLACES = range(1000)  # of a list, modulo its length
 MAGICS = [b"PAR1", b"ARROW1\0\0", b"\x93NUMPY", b"PK\x03\x04", b"\x1f\x8b\x08", b"\x89HDF\r\n"]
 SIZES = [0, 1, 7, 255, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**64 - 1]
 
 
-def make_input(kind: str, rng: Generator) -> bytes:
-    """A hostile file of a kind: mutations of a seed, or a text from a grammar."""
+def mutated_file(kind: str, seed: int, number: int) -> bytes:
+    """The hostile file of a kind with this seed and number."""
+    return make_hostile(kind, np.random.default_rng([seed, list(KINDS).index(kind), number]))
+
+
+def make_hostile(kind: str, rng: Generator) -> bytes:
+    """A hostile file of a kind: a mutated valid file, or one from a grammar."""
     if kind in GRAMMARS and rng.random() < 0.3:
         return GRAMMARS[kind](rng)[:MAX_BYTES]
-    content = _pick(seeds(kind), rng)
+    content = _pick(good_files(kind), rng)
     if kind.endswith(".gz") and rng.random() < 0.7:
         return gzip.compress(mutate(gzip.decompress(content), kind, rng), 1, mtime=0)
     if kind.endswith("npz") and rng.random() < 0.5:
-        return _inside_zip(content, kind, rng)
+        return _change_member(content, kind, rng)
     return mutate(content, kind, rng)
 
 
 def mutate(content: bytes, kind: str, rng: Generator) -> bytes:
-    """One change as often as several."""
+    """`content` after one to six changes; one change is as likely as several."""
     for _ in range(min(int(rng.geometric(0.5)), 6)):
         content = _pick(CHANGES, rng)(content, kind, rng)[:MAX_BYTES]
     return content
@@ -70,7 +75,7 @@ def flip_bits(content: bytes, kind: str, rng: Generator) -> bytes:
 
 
 def cut(content: bytes, kind: str, rng: Generator) -> bytes:
-    """Without its end, its start or a piece."""
+    """`content` without its end, its start or a piece in between."""
     start, end = _span(content, rng)
     parts = [content[:start], content[end:], content[:start] + content[end:]]
     return _pick(parts, rng)
@@ -83,16 +88,16 @@ def repeat(content: bytes, kind: str, rng: Generator) -> bytes:
 
 
 def splice(content: bytes, kind: str, rng: Generator) -> bytes:
-    """A piece of another file of any kind."""
-    other_kind = kind if rng.random() < 0.7 else _pick(list(MAKERS), rng)
-    other = _pick(seeds(other_kind), rng)
+    """`content` with a piece of another valid file, usually of the same kind."""
+    other_kind = kind if rng.random() < 0.7 else _pick(list(KINDS), rng)
+    other = _pick(good_files(other_kind), rng)
     start, end = _span(other, rng)
     place, until = _span(content, rng)
     return content[:place] + other[start:end] + content[until:]
 
 
 def insert_word(content: bytes, kind: str, rng: Generator) -> bytes:
-    """A word of the format, an odd number or a control character."""
+    """`content` with a word of the format, an odd number or a control character."""
     base = kind.removeprefix("benchmark-").removesuffix(".gz")
     words = TEXT_WORDS.get("csv" if base == "tsv" else base, []) + NUMBERS + CONTROLS
     word = _pick(MAGICS, rng) if rng.random() < 0.05 else _pick(words, rng).encode()
@@ -102,7 +107,7 @@ def insert_word(content: bytes, kind: str, rng: Generator) -> bytes:
 
 
 def change_number(content: bytes, kind: str, rng: Generator) -> bytes:
-    """Another number in the place of one that is written out."""
+    """`content` with one written number replaced by another."""
     found = list(re.finditer(rb"-?\d[\d.e+-]*", content))
     if not found:
         return flip_bits(content, kind, rng)
@@ -113,7 +118,7 @@ def change_number(content: bytes, kind: str, rng: Generator) -> bytes:
 
 
 def change_size(content: bytes, kind: str, rng: Generator) -> bytes:
-    """Another number in the place of two, four or eight bytes."""
+    """`content` with two, four or eight bytes replaced by another binary number."""
     order, (form, width) = _pick("<>", rng), _pick([("H", 2), ("I", 4), ("Q", 8)], rng)
     size = _pick(SIZES, rng) % 256**width
     place = int(rng.integers(max(len(content) - width, 0) + 1))
@@ -123,7 +128,7 @@ def change_size(content: bytes, kind: str, rng: Generator) -> bytes:
 
 
 def nest(content: bytes, kind: str, rng: Generator) -> bytes:
-    """Packed once more, with many zeros behind it: a small bomb."""
+    """`content` and many zeros, compressed: a small decompression bomb."""
     zeros = content + bytes(int(10 ** rng.integers(1, 7)))
     return gzip.compress(zeros, 9, mtime=0) if rng.random() < 0.5 else zlib.compress(zeros, 9)
 
@@ -134,8 +139,8 @@ CHANGES: list[Callable[[bytes, str, Generator], bytes]] = [
 ]
 
 
-def _inside_zip(content: bytes, kind: str, rng: Generator) -> bytes:
-    """The archive with one member changed, its sizes and sums right."""
+def _change_member(content: bytes, kind: str, rng: Generator) -> bytes:
+    """The archive with one member changed; its sizes and checksums stay right."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {info.filename: archive.read(info) for info in archive.infolist()}
     name = _pick(list(members), rng)
@@ -184,8 +189,8 @@ def _json_value(rng: Generator, depth: int) -> str:
 
 
 def json_document(kind: str, rng: Generator) -> bytes:
-    """A saved document with other values in a few places: still JSON, and sometimes still good."""
-    data = json.loads(_pick([seed for seed in seeds(kind) if seed.startswith(b"{")], rng))
+    """A saved document with a few other values: still JSON, and sometimes still valid."""
+    data = json.loads(_pick([file for file in good_files(kind) if file.startswith(b"{")], rng))
     for _ in range(int(rng.integers(4))):
         place: Any = data
         while isinstance(place, dict | list) and place:
@@ -197,7 +202,7 @@ def json_document(kind: str, rng: Generator) -> bytes:
 
 
 def npy_bytes(rng: Generator) -> bytes:
-    """A header that declares something, and a few bytes."""
+    """A random header and a few bytes."""
     numbers = ["0", "1", "2", "-1", *map(str, SIZES), "True", "3L", "1.5"]
     shape = ",".join(_pick(numbers, rng) for _ in range(int(rng.integers(4))))
     kinds = ["<f8", ">i2", "|b1", "|u1", "<U0", "|S0", "|V0", "|O", "<M8[D]", "<c16", "(9,9)f8"]
@@ -233,7 +238,7 @@ GRAMMARS: dict[str, Callable[[Generator], bytes]] = {
 
 
 def _span(content: bytes, rng: Generator) -> tuple[int, int]:
-    """A piece: short as often as long."""
+    """Start and end of a piece; a short piece is as likely as a long one."""
     start = int(rng.integers(len(content) + 1))
     longest = 16 if rng.random() < 0.5 else len(content)
     return start, min(len(content), start + int(rng.integers(1, longest + 2)))
