@@ -18,7 +18,6 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from gammagmm.cli.sheet import read_sheet
 from gammagmm.datasets import load_demo
-from gammagmm.posterior.decisions import anomaly_probability
 from gammagmm.report.findings import MISS_COSTS, N_STEPS
 from gammagmm.report.origin import Origin
 from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
@@ -139,7 +138,7 @@ def test_the_buttons_show_the_mean_and_the_ends_of_the_interval(page, reported):
 def test_the_costs_show_the_rows_whose_probability_suffices(page, reported):
     estimator = reported.estimator
     scores = estimator.decision_scores_
-    probability = anomaly_probability(estimator.posterior_, scores, scores)
+    probability = estimator.fit_.probability
     select = Select(page.find_element(By.ID, "costs"))
     counts = []
     for cost in MISS_COSTS:
