@@ -14,7 +14,7 @@ from selenium.webdriver.chrome.service import Service
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
-from gammagmm.report.findings import Origin
+from gammagmm.report.origin import Origin
 from gammagmm.report.page import write_report
 from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
 
@@ -43,7 +43,7 @@ def reported(tmp_path_factory):
     columns[most_outstanding(X, order[0])] = SCRIPT_NAME
     path = tmp_path_factory.mktemp("report") / "report.html"
     origin = Origin("<i>demo</i> & more", columns=tuple(columns), ids=tuple(ids))
-    write_report(estimator, path, X, origin)
+    write_report(estimator.fit_, path, X, origin)
     return Reported(estimator, ids, path)
 
 

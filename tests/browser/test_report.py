@@ -1,4 +1,4 @@
-"""The report as its readers meet it: in a browser."""
+"""The report in a browser."""
 
 from __future__ import annotations
 
@@ -52,9 +52,11 @@ def flagged(page):
 def changed(page):
     """How many rows the page says change, in which direction, and the names it lists."""
     words = text_of(page, "changed")
-    if words == "The same rows as by the estimate.":
+    if words == "The same rows as at the estimated share.":
         return 0, "", []
-    pattern = r"([\d,]+) rows? (more|fewer) than by the estimate: (.*?)(?: and ([\d,]+) more)?\."
+    pattern = (
+        r"([\d,]+) (more|fewer) rows? than at the estimated share: (.*?)(?: and (\d+) more)?\."
+    )
     count, way, names, rest = re.fullmatch(pattern, words).groups()
     listed = names.split(", ")
     assert int(count) == len(listed) + int(rest or 0)
@@ -137,7 +139,6 @@ def test_the_buttons_show_the_mean_and_the_ends_of_the_interval(page, reported):
 
 def test_the_costs_show_the_rows_whose_probability_suffices(page, reported):
     estimator = reported.estimator
-    scores = estimator.decision_scores_
     probability = estimator.fit_.probability
     select = Select(page.find_element(By.ID, "costs"))
     counts = []
@@ -148,6 +149,8 @@ def test_the_costs_show_the_rows_whose_probability_suffices(page, reported):
         assert flagged(page) == (counts[-1], len(labels))
         assert_lists_changes(page, reported, labels)
     assert len(set(counts)) > 3
+    # No threshold of the score belongs to them.
+    assert not page.find_element(By.ID, "rule").is_displayed()
 
 
 def use_every_control(page):

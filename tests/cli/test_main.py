@@ -213,7 +213,7 @@ def test_no_solution_is_said_in_words_and_in_json(tmp_path):
     assert done.stdout.startswith("No solution: no mixture of these scores agrees with p_high")
     assert "warning: No solution in any of 2 runs" in done.stderr
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "There is no answer for these data" in report
+    assert "There is no estimate for these data" in report
     answer = json.loads(gammagmm("estimate", path, *QUICK, "--json").stdout)
     assert answer["posterior"]["is_degenerate"] is True
     assert answer["posterior"]["standard_error"] is None

@@ -85,7 +85,7 @@ def table(posterior):
 
 
 @pytest.mark.parametrize("posterior", EVERY)
-def test_it_is_one_whole_element_with_nothing_that_runs_or_loads(posterior):
+def test_it_is_one_complete_element_that_runs_and_loads_nothing(posterior):
     text = posterior._repr_html_()
     page = Page(text)
     assert page.open == []
@@ -123,7 +123,7 @@ def test_the_sentence_and_the_table_hold_the_numbers():
         "spread of the mean over runs": "1.0%",
     }
     assert "humps" not in words
-    # What does not exist is not shown.
+    # Numbers that do not exist are not shown.
     assert {"Monte Carlo error of the mean", "spread of the mean over runs"}.isdisjoint(table(TWO))
 
 
@@ -145,7 +145,7 @@ def test_the_picture_is_the_density_with_interval_mean_and_atom():
     assert picture.atom() == pytest.approx([0.2], abs=0.001)
 
 
-def test_several_humps_are_drawn_and_told():
+def test_several_humps_are_drawn_and_reported():
     x, height = Picture(TWO).path("density")
     peaks = x[1:-1][(height[1:-1] > height[:-2]) & (height[1:-1] > height[2:])]
     np.testing.assert_allclose(peaks, [4.0 / 98.0, 29.0 / 98.0], atol=0.01)
@@ -154,7 +154,7 @@ def test_several_humps_are_drawn_and_told():
     assert f"The posterior density has 2 humps, at {low:.1%} and {high:.1%}." in words
 
 
-def test_the_point_mass_at_zero_is_its_atom_alone():
+def test_the_point_mass_at_zero_is_drawn_as_an_atom_only():
     picture = Picture(DEGENERATE)
     assert list(picture.find("path")) == []
     assert picture.atom() == pytest.approx([1.0])
@@ -165,14 +165,14 @@ def test_the_point_mass_at_zero_is_its_atom_alone():
     assert table(DEGENERATE)["90% interval"] == "0.0% to 0.0%"
 
 
-def test_a_density_without_bound_stays_inside_the_picture():
+def test_an_unbounded_density_stays_inside_the_picture():
     x, height = Picture(UNBOUNDED).path("density")
     assert height[0] == pytest.approx(1.0, abs=0.002)
     assert (np.diff(height) <= 0.0).all()
     assert x[-1] > 0.3
 
 
-def test_what_is_given_begins_where_it_may_and_has_no_atom():
+def test_a_truncated_posterior_starts_at_its_lower_bound_and_has_no_atom():
     picture = Picture(TRUNCATED)
     x, _ = picture.path("density")
     assert x[0] == pytest.approx(0.1, abs=1e-3)
@@ -180,7 +180,7 @@ def test_what_is_given_begins_where_it_may_and_has_no_atom():
     assert picture.atom() == []
 
 
-def test_an_interval_that_is_the_atom_alone_is_drawn_without_width():
+def test_an_interval_that_contains_only_the_atom_has_no_width():
     picture = Picture(ALL_BUT_NONE)
     shaded, _ = picture.path("interval")
     assert ALL_BUT_NONE.interval() == (0.0, 0.0)

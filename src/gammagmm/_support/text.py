@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     pass
 
 __all__ = [
-    "html_safe",
     "one_line",
     "percent",
     "spreadsheet_safe",
@@ -49,11 +47,6 @@ def visible(text: str) -> str:
     """The text with controls, lone surrogates and changes of direction written out."""
     hidden = (c in DIRECTIONS or unicodedata.category(c) in ("Cc", "Cs") for c in text)
     return "".join(ascii(c)[1:-1] if h else c for c, h in zip(text, hidden, strict=True))
-
-
-def html_safe(text: str) -> str:
-    """The text as HTML that shows it and does nothing."""
-    return escape(visible(text))
 
 
 def what_and_todo(error: Exception) -> tuple[str, str]:

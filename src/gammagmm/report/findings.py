@@ -2,232 +2,290 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from gammagmm._support.checks import as_generator
+from gammagmm._support.text import visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.posterior.decisions import cost_cut, cut_off
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.runs import Run
+from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.runs import Run, first_solved
 from gammagmm.posterior.sensitivity import draw_runs, leave_one_out, relink
 from gammagmm.readers.raw_table import numbered_names
 from gammagmm.report.origin import Origin
 
-__all__ = ["Cut", "Findings", "Standout", "feature_words", "find", "outstanding"]
+__all__ = [
+    "Cut",
+    "Feature",
+    "Findings",
+    "feature_words",
+    "find",
+    "outstanding",
+]
 
 Array = NDArray[np.float64]
-Features = tuple[tuple[str, float, float], ...]
-"""Name, value and robust z-score of each."""
 
 N_STEPS = 300
-"""Steps of the control over gamma, from 0 to `MAX_STEP` or beyond the interval."""
+"""Steps of the slider for gamma."""
 MAX_STEP = 0.30
+"""The share at the end of the slider, unless `max_gamma` or the interval reaches further."""
 MAX_NAME = 60
 """Most characters of a row's name that a report shows."""
 MAX_RANKED = 5000
-"""Most rows that are named in a report, the most anomalous first."""
+"""Most rows that a report names, the most anomalous first."""
 MAX_SHOWN = 50
-"""Most rows whose outstanding features are shown."""
-MAX_INSPECTED = 30
-"""Most rows that a report asks its reader to look at."""
+"""Most rows in the table of the most anomalous rows."""
+MAX_TO_LABEL = 30
+"""Most rows that a report suggests for labelling."""
+N_OUTSTANDING = 3
+"""Features that are shown for a row."""
 MISS_COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-"""What a miss may cost, in false alarms."""
+"""Costs of a missed anomaly, in false alarms."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """What follows if the share of anomalies is `gamma`."""
+    """The rows that are flagged if the share of anomalies is `gamma`."""
 
-    name: str
     gamma: float
     n_flagged: int
     threshold: float  # of the consensus
-    thresholds: tuple[float, ...]  # each detector's, on its raw scale
+    thresholds: tuple[float, ...]  # of each detector's raw scores
 
 
 @dataclass(frozen=True)
-class Standout:
-    """A row near the top of the ranking, and the features in which it stands out."""
+class CostCut:
+    """The number of rows that are flagged if a missed anomaly costs `miss_cost` false alarms."""
 
-    row: str
+    miss_cost: float
+    n_flagged: int
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component of the mixture."""
+
+    share: float  # expected share of the rows
+    p_anomalous: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """The posterior after one change to the fit."""
+
+    what: str  # "p0", "p_high", "detectors" or "runs"
+    value: str
+    posterior: GammaPosterior
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A value of a row, and its distance from the column's median in robust deviations."""
+
+    name: str
+    value: float
+    deviations: float
+
+
+@dataclass(frozen=True)
+class RankedRow:
+    """A row near the top of the ranking."""
+
+    name: str
     score: float
     probability: float
-    features: Features
+    features: tuple[Feature, ...]  # those farthest from their medians
+
+
+@dataclass(frozen=True)
+class RowToLabel:
+    """A row that a person should label."""
+
+    number: int  # in the file, from 1
+    name: str
+    features: tuple[Feature, ...]  # those farthest from their medians
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The labels that a person gave, and the posterior before them."""
+
+    n_rows: int
+    n_anomalies: int
+    fitted_posterior: GammaPosterior
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The share of anomalies by labels that the method did not use."""
+
+    share: float
+    is_inside: bool  # the 90 % interval
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a report shows."""
+    """Everything that a report shows."""
 
     summary: FitSummary
+    constraints: Constraints
     origin: Origin
-    cuts: tuple[Cut, ...]  # the mean and the ends of the 90 % interval
-    steps: tuple[Cut, ...]  # the control over gamma
-    costs: tuple[tuple[float, int], ...]  # cost of a miss in false alarms, rows then flagged
-    ranked: tuple[str, ...]  # names of the rows, most anomalous first, `MAX_RANKED` at most
+    truth: Truth | None
+    labelled: Labelled | None
+    mean: Cut
+    lower_end: Cut  # of the 90 % interval
+    upper_end: Cut
+    steps: tuple[Cut, ...]  # of the slider
+    costs: tuple[CostCut, ...]
+    ranking: tuple[str, ...]  # names of the rows, most anomalous first, `MAX_RANKED` at most
     agreement: dict[str, float]  # rank correlation of each detector with the consensus
-    components: tuple[tuple[float, float], ...]  # share and P(anomalous), most anomalous first
-    sensitivity: tuple[tuple[str, str, GammaPosterior], ...]  # what changed, to what, the answer
-    standouts: tuple[Standout, ...]
-    fitted: GammaPosterior | None  # the posterior before labels of single rows, if there are any
-    n_known: int  # rows that have such a label
-    n_found: int  # those of them that are anomalies
-    to_inspect: tuple[tuple[str, str, Features], ...]  # number in the file, name, what stands out
+    components: tuple[Component, ...]  # most anomalous first
+    sensitivity: tuple[Change, ...]
+    top_rows: tuple[RankedRow, ...]
+    to_label: tuple[RowToLabel, ...]
 
 
 def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Findings:
-    """What a report shows of a fitted `GammaGMM`; `X` are its training rows, if at hand."""
+    """What a report shows of a fit; without `X`, its training rows, no features are shown."""
     origin = origin or Origin()
-    scores = fit.decision_scores
-    names = _shown_names(origin, len(scores))
+    scores, probability = fit.decision_scores, fit.probability
+    names = _shown_names(origin, fit.n_rows)
     order = np.argsort(-scores, kind="stable")
-    probability = fit.probability
-    columns = origin.columns or (fit.feature_names or None)
-    features = outstanding(X, columns, order[:MAX_SHOWN])
+    columns = origin.columns or fit.feature_names or None
+    top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
+    mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
         summary=summarise(fit),
+        constraints=fit.plan.constraints,
         origin=origin,
-        cuts=_named_cuts(fit),
+        truth=_truth(fit.posterior, origin),
+        labelled=_labelled(fit),
+        mean=mean,
+        lower_end=ends[0],
+        upper_end=ends[1],
         steps=_steps(fit),
-        costs=tuple((c, int((probability > cost_cut((1.0, c))).sum())) for c in MISS_COSTS),
-        ranked=tuple(names[i] for i in order[:MAX_RANKED]),
+        costs=tuple(
+            CostCut(cost, int((probability > cost_cut((1.0, cost))).sum())) for cost in MISS_COSTS
+        ),
+        ranking=tuple(names[row] for row in order[:MAX_RANKED]),
         agreement=_agreement(fit),
-        components=_components(fit.runs),
+        components=_components(first_solved(fit.runs)),
         sensitivity=tuple(_sensitivity(fit)),
-        standouts=_standouts(fit, names, order[:MAX_SHOWN], probability, features),
-        **_known(fit),
-        to_inspect=_to_inspect(fit, X, columns, origin),
+        top_rows=tuple(
+            RankedRow(names[row], float(scores[row]), float(probability[row]), features)
+            for row, features in zip(top, outstanding(X, columns, top), strict=True)
+        ),
+        to_label=tuple(
+            RowToLabel(origin.row_number(row), names[row], features)
+            for row, features in zip(chosen, outstanding(X, columns, chosen), strict=True)
+        ),
     )
 
 
-def _known(fit: Fit) -> dict[str, Any]:
-    known = fit.known_rows
-    fitted = fit.fitted_posterior if len(known) else None
-    return {"fitted": fitted, "n_known": len(known), "n_found": int(known.labels.sum())}
+def cuts_at(fit: Fit, shares: Array) -> tuple[Cut, ...]:
+    """The cut at each of `shares`, by the rule of `GammaGMM.labels_at`."""
+    scores = fit.decision_scores
+    thresholds, own = cut_off(scores, shares), cut_off(fit.scores, shares)
+    # A flagged row lies strictly above the threshold, so equal scores are searched from the right.
+    n_flagged = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
+    rows = zip(shares.tolist(), n_flagged.tolist(), thresholds.tolist(), own.tolist(), strict=True)
+    return tuple(Cut(gamma, n, threshold, tuple(each)) for gamma, n, threshold, each in rows)
 
 
-def _to_inspect(
-    fit: Fit, X: Array | None, columns: Any, origin: Origin
-) -> tuple[tuple[str, str, Features], ...]:
-    """The rows whose labels would sharpen the answer, as many as a person looks at."""
-    n = min(MAX_INSPECTED, len(fit.decision_scores) - len(fit.known_rows))
-    if n < 1:
-        return ()
-    rows = fit.suggest(n, "random", as_generator(fit.plan.seed))
-    names = _shown_names(origin, len(fit.decision_scores))
-    features = outstanding(X, columns, rows)
-    return tuple(
-        (str(origin.row_number(row)), names[row], found)
-        for row, found in zip(rows.tolist(), features, strict=True)
-    )
+def feature_words(features: Sequence[Feature]) -> str:
+    """The features with their values and, in brackets, their distances from the median."""
+    return "; ".join(f"{f.name} = {f.value:.4g} ({f.deviations:+.1f})" for f in features)
+
+
+def outstanding(
+    X: Array | None, columns: Sequence[str] | None, rows: Sequence[int] | NDArray[np.int_]
+) -> list[tuple[Feature, ...]]:
+    """For each of `rows`, the features farthest from their medians, in robust deviations.
+
+    A robust deviation is the interquartile range / 1.349, which equals the standard deviation of a
+    normal column. Where it is 0, the standard deviation is used.
+    """
+    if X is None:
+        return [()] * len(rows)
+    names = numbered_names(X.shape[1]) if columns is None else columns
+    lower, median, upper = np.percentile(X, [25, 50, 75], axis=0)
+    spread = (upper - lower) / 1.349
+    spread = np.where(spread > 0.0, spread, X.std(axis=0))
+    deviations = (X[rows] - median) / np.where(spread > 0.0, spread, 1.0)
+    farthest = np.argsort(-np.abs(deviations), axis=1, kind="stable")[:, :N_OUTSTANDING]
+    return [
+        tuple(Feature(str(names[j]), float(X[row, j]), float(distance[j])) for j in chosen)
+        for row, distance, chosen in zip(rows, deviations, farthest, strict=True)
+    ]
 
 
 def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
-    """Names of the rows, cut where they are long."""
+    """Names of the rows: long ones are cut, control characters are written out."""
     if origin.ids is None:
-        return tuple(str(i) for i in range(1, n_rows + 1))
-    return tuple(i if len(i) <= MAX_NAME else f"{i[:MAX_NAME]}…" for i in origin.ids)
+        return tuple(str(number) for number in range(1, n_rows + 1))
+    cut = (name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…" for name in origin.ids)
+    return tuple(visible(name) for name in cut)
 
 
-def _named_cuts(fit: Fit) -> tuple[Cut, ...]:
-    low, high = fit.posterior.interval()
-    names = ("mean", "lower end", "upper end")
-    return cuts_at(fit, np.array([fit.posterior.mean, low, high]), names)
+def _rows_to_label(fit: Fit) -> list[int]:
+    n = min(MAX_TO_LABEL, fit.n_rows - len(fit.known_rows))
+    return fit.suggest(n, "random", as_generator(fit.plan.seed)).tolist() if n > 0 else []
+
+
+def _truth(posterior: GammaPosterior, origin: Origin) -> Truth | None:
+    if origin.truth is None:
+        return None
+    share = float(np.mean(origin.truth))
+    return Truth(share, posterior.contains(share))
+
+
+def _labelled(fit: Fit) -> Labelled | None:
+    labels = fit.known_rows.labels
+    return Labelled(len(labels), int(labels.sum()), fit.fitted_posterior) if len(labels) else None
 
 
 def _steps(fit: Fit) -> tuple[Cut, ...]:
-    end = max(
-        MAX_STEP, fit.plan.constraints.max_gamma, np.ceil(20 * fit.posterior.interval()[1]) / 20
-    )
-    shares = np.linspace(0.0, min(end, 1.0), N_STEPS + 1).round(6)
-    return cuts_at(fit, shares, ("",) * len(shares))
-
-
-def cuts_at(fit: Fit, shares: Array, names: tuple[str, ...]) -> tuple[Cut, ...]:
-    """The cuts at these `shares`, by the rule of ``labels_at``."""
-    scores = fit.decision_scores
-    thresholds, own = cut_off(scores, shares), cut_off(fit.scores, shares)
-    # Strictly above: those that a search from the right leaves behind it.
-    n_flagged = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
-    columns = zip(
-        names, shares.tolist(), n_flagged.tolist(), thresholds.tolist(), own.tolist(), strict=True
-    )
-    return tuple(Cut(name, g, n, t, tuple(each)) for name, g, n, t, each in columns)
+    beyond_interval = np.ceil(20 * fit.posterior.interval()[1]) / 20
+    end = min(max(MAX_STEP, fit.plan.constraints.max_gamma, beyond_interval), 1.0)
+    return cuts_at(fit, np.linspace(0.0, end, N_STEPS + 1).round(6))
 
 
 def _agreement(fit: Fit) -> dict[str, float]:
     """Spearman's correlation of each detector's scores with the consensus."""
     consensus = rankdata(fit.decision_scores)
     ranks = rankdata(fit.scores, axis=0)
-    found = [float(np.corrcoef(column, consensus)[0, 1]) for column in ranks.T]
-    return dict(zip(fit.detector_names, found, strict=True))
+    correlations = [float(np.corrcoef(column, consensus)[0, 1]) for column in ranks.T]
+    return dict(zip(fit.detector_names, correlations, strict=True))
 
 
-def _components(runs: tuple[Run, ...]) -> tuple[tuple[float, float], ...]:
-    """Expected share and P(anomalous) of the first solved run's components."""
-    run = next((run for run in runs if run.posterior), runs[0])
+def _components(run: Run) -> tuple[Component, ...]:
     shares = run.components.alpha / run.components.alpha.sum()
-    p_anomalous = np.zeros(len(shares))
-    if run.posterior is not None:
-        # Component k is anomalous when at least k are.
-        weights = run.posterior.betas.weights
-        p_anomalous[: len(weights)] = np.cumsum(weights[::-1])[::-1]
-    return tuple(zip(shares.tolist(), p_anomalous.tolist(), strict=True))
+    pairs = zip(shares.tolist(), run.p_anomalous.tolist(), strict=True)
+    return tuple(Component(share, p) for share, p in pairs)
 
 
-def _sensitivity(fit: Fit) -> list[tuple[str, str, GammaPosterior]]:
-    """The answer with one thing changed: what the user held likely, a detector, or the start."""
-    rng, default = as_generator(fit.plan.seed), fit.plan.constraints
+def _sensitivity(fit: Fit) -> list[Change]:
+    """The posterior with another p0 or p_high, without each detector, and from each run alone."""
+    rng, constraints = as_generator(fit.plan.seed), fit.plan.constraints
     drawn = draw_runs(fit.runs, rng)
-    found = []
+    changes = []
     for name in ("p0", "p_high"):
         for value in (0.001, 0.05, 0.1):
-            changed = replace(default, **{name: value})
-            found.append((name, f"{value:.1%}", relink(drawn, changed)[0]))
-    names = ["all, one run", *(f"without {name}" for name in fit.detector_names)]
+            posterior, _ = relink(drawn, replace(constraints, **{name: value}))
+            changes.append(Change(name, f"{value:.1%}", posterior))
     if len(fit.detector_names) > 2:
-        posteriors = leave_one_out(fit.score_space, default, rng, fit.plan.n_jobs)
-        found += [("detectors", n, p) for n, p in zip(names, posteriors, strict=True)]
-    starts = [(i, run.posterior) for i, run in enumerate(fit.runs, start=1)]
-    return found + [("start", f"run {i}", p) for i, p in starts if p is not None]
-
-
-def _standouts(
-    fit: Fit, names: tuple[str, ...], top: Any, probability: Array, features: list[Any]
-) -> tuple[Standout, ...]:
-    """The rows `top` with the features in which they stand out."""
-    return tuple(
-        Standout(names[i], float(fit.decision_scores[i]), float(probability[i]), found)
-        for i, found in zip(top, features, strict=True)
-    )
-
-
-def feature_words(features: Features) -> str:
-    """Features with their values and, in brackets, how far they stand out."""
-    return "; ".join(f"{name} = {value:.4g} ({z:+.1f})" for name, value, z in features)
-
-
-def outstanding(X: Array | None, columns: Any, top: Any) -> list[Features]:
-    """For each row of `top` the three features farthest from their medians, in robust deviations.
-
-    A deviation is the quartile range / 1.349, which is the standard deviation of a normal column;
-    where that is 0, the standard deviation itself.
-    """
-    if X is None:
-        return [()] * len(top)
-    labels = numbered_names(X.shape[1]) if columns is None else columns
-    quartiles = np.percentile(X, [25, 50, 75], axis=0)
-    spread = (quartiles[2] - quartiles[0]) / 1.349
-    spread = np.where(spread > 0.0, spread, X.std(axis=0))
-    z = (X[top] - quartiles[1]) / np.where(spread > 0.0, spread, 1.0)
-    found = []
-    for i, deviations in zip(top, z, strict=True):
-        most = np.argsort(-np.abs(deviations), kind="stable")[:3]
-        found.append(tuple((str(labels[j]), float(X[i, j]), float(deviations[j])) for j in most))
-    return found
+        names = ["all", *(f"without {name}" for name in fit.detector_names)]
+        posteriors = leave_one_out(fit.score_space, constraints, rng, fit.plan.n_jobs)
+        pairs = zip(names, posteriors, strict=True)
+        changes += [Change("detectors", name, posterior) for name, posterior in pairs]
+    for number, run in enumerate(fit.runs, start=1):
+        if run.posterior is not None:
+            changes.append(Change("runs", f"run {number} only", run.posterior))
+    return changes

@@ -1,4 +1,4 @@
-"""Where the rows of a fit came from."""
+"""The file that the rows of a fit came from."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["Origin"]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the rows came from: what a report says of its input."""
+    """What is known about the rows of a fit beyond their values."""
 
-    name: str = "the table"
+    name: str = "the table"  # of the file
     columns: tuple[str, ...] | None = None  # names of the features
     ids: tuple[str, ...] | None = None  # names of the rows; None: their numbers from 1
-    digest: str = ""  # SHA-256 of the input
-    truth: NDArray[np.int_] | None = None  # labels that the method did not see
-    notes: tuple[Note, ...] = ()  # what was changed before the fit
-    rows: tuple[int, ...] | None = None  # place of each row in the file, from 0; None: all of them
+    digest: str = ""  # SHA-256 of the file
+    truth: NDArray[np.int_] | None = None  # labels that the method does not use
+    notes: tuple[Note, ...] = ()  # changes before the fit
+    rows: tuple[int, ...] | None = None  # place of each row in the file, from 0; None: all rows
 
     def row_number(self, row: int) -> int:
         """Number in the file, from 1, of a training row, from 0."""

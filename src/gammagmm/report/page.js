@@ -3,25 +3,23 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (name) => document.getElementById(name);
 const number = (value) => Number(value.toPrecision(6)).toString();
 
-// The control over gamma. Every number was computed in Python; nothing is computed here.
+// The slider for gamma. Every number comes from Python; this script computes none of them.
+const MAX_LISTED = 40;
 const slider = byId("gamma");
 const svg = document.querySelector("figure.posterior svg");
 
-function listRows(names) {
-  const shown = names.slice(0, 40).join(", ");
-  return names.length > 40 ? shown + " and " + (names.length - 40) + " more" : shown;
-}
-
 function describeChange(n) {
   const base = data.n_flagged;
-  if (n === base) return "The same rows as by the estimate.";
+  if (n === base) return "The same rows as at the estimated share.";
   const [from, to] = [Math.min(n, base), Math.max(n, base)];
   const count = to - from;
-  const words = count.toLocaleString("en") + (count === 1 ? " row " : " rows ");
-  const names = data.ranked.slice(from, to);
-  const known = names.length ? ": " + listRows(names) : "";
-  const rest = count > names.length && names.length ? " (and others)" : "";
-  return words + (n > base ? "more than" : "fewer than") + " by the estimate" + known + rest + ".";
+  const words = count.toLocaleString("en") + (n > base ? " more" : " fewer")
+    + (count === 1 ? " row" : " rows") + " than at the estimated share";
+  const names = data.ranked.slice(from, to).slice(0, MAX_LISTED);
+  if (!names.length) return words + ".";
+  const rest = count - names.length;
+  return words + ": " + names.join(", ")
+    + (rest ? " and " + rest.toLocaleString("en") + " more" : "") + ".";
 }
 
 function moveCursor(gamma) {
@@ -30,8 +28,8 @@ function moveCursor(gamma) {
   if (!line) {
     line = document.createElementNS("http://www.w3.org/2000/svg", "line");
     line.setAttribute("class", "cursor");
-    line.setAttribute("y1", "28");
-    line.setAttribute("y2", "164");
+    line.setAttribute("y1", svg.dataset.top);
+    line.setAttribute("y2", svg.dataset.bottom);
     svg.insertBefore(line, svg.querySelector("line.mean"));
   }
   const { left, right, end } = svg.dataset;
@@ -41,12 +39,17 @@ function moveCursor(gamma) {
   line.setAttribute("visibility", x > Number(right) ? "hidden" : "visible");
 }
 
+function showFlagged(n) {
+  byId("flagged").textContent = n.toLocaleString("en") + " of " + data.n_rows.toLocaleString("en");
+  byId("changed").textContent = describeChange(n);
+}
+
 function show(cut) {
   const [gamma, n, threshold, thresholds, words] = cut;
   byId("chosen").textContent = words;
-  byId("flagged").textContent = n.toLocaleString("en") + " of " + data.n_rows.toLocaleString("en");
+  showFlagged(n);
   byId("threshold").textContent = number(threshold);
-  byId("changed").textContent = describeChange(n);
+  byId("rule").hidden = false;
   thresholds.forEach((value, i) => { byId("t" + i).textContent = number(value); });
   slider.setAttribute("aria-valuetext", words + ", " + n + " rows flagged");
   moveCursor(gamma);
@@ -63,10 +66,9 @@ document.querySelectorAll("button[data-cut]").forEach((button) => {
 byId("costs").addEventListener("change", (event) => {
   if (event.target.value === "") return;
   const n = data.costs[Number(event.target.value)];
-  byId("chosen").textContent = "by costs";
-  byId("flagged").textContent = n.toLocaleString("en") + " of " + data.n_rows.toLocaleString("en");
-  byId("threshold").textContent = "–";
-  byId("changed").textContent = describeChange(n);
+  byId("chosen").textContent = "chosen by costs";
+  showFlagged(n);
+  byId("rule").hidden = true;
   data.cuts[0][3].forEach((_, i) => { byId("t" + i).textContent = "–"; });
 });
 show(data.cuts[0]);
@@ -84,13 +86,13 @@ function compare(x, y) {
   return typeof x === "number" ? x - y : x.localeCompare(y, "en", { numeric: true });
 }
 
-function sortRows(table, column, rising) {
+function sortRows(table, column, ascending) {
   const rows = [...table.tBodies[0].rows];
   rows.sort((a, b) => {
     const [x, y] = [cellValue(a, column), cellValue(b, column)];
-    // Empty cells and words come last among numbers, whichever way these are sorted.
+    // Empty cells and words come after the numbers in both directions.
     if (typeof x !== typeof y) return typeof x === "number" ? -1 : 1;
-    return rising ? compare(x, y) : compare(y, x);
+    return ascending ? compare(x, y) : compare(y, x);
   });
   table.tBodies[0].append(...rows);
 }
@@ -99,15 +101,15 @@ document.querySelectorAll("table.sortable").forEach((table) => {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
     head.querySelector("button").addEventListener("click", () => {
-      const rising = head.getAttribute("aria-sort") !== "ascending";
+      const ascending = head.getAttribute("aria-sort") !== "ascending";
       heads.forEach((other) => other.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", rising ? "ascending" : "descending");
-      sortRows(table, column, rising);
+      head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+      sortRows(table, column, ascending);
     });
   });
 });
 
-// A spreadsheet would run a cell that begins so.
+// Text for a CSV cell. A spreadsheet would evaluate a cell that begins with one of these characters.
 function quoted(text) {
   const safe = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) && Number.isNaN(Number(text)) ? "'" + text : text;
   return '"' + safe.replaceAll('"', '""') + '"';

@@ -1,4 +1,4 @@
-"""Posterior -> a small piece of HTML for notebooks: sentence, picture and table."""
+"""A posterior -> its picture as SVG, and its HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -19,22 +19,30 @@ __all__ = ["posterior_html", "posterior_svg"]
 
 Array = NDArray[np.float64]
 
-# Okabe and Ito's blue and vermilion: apart for the colour-blind, on white and on black.
-_BLUE, _VERMILION, _GREY = "#0072B2", "#D55E00", "#888888"
-_WIDTH, _HEIGHT = 480, 200
-# The plot's left, right, top and bottom in pixels.
-_LEFT, _RIGHT, _TOP, _BOTTOM = 16, 464, 28, 164
+# Okabe and Ito's blue and vermilion: distinct for colour-blind readers, on white and on black.
+BLUE, VERMILION, GREY = "#0072B2", "#D55E00", "#888888"
+
+# Pixels.
+WIDTH, HEIGHT = 480, 200
+LEFT, RIGHT, TOP, BOTTOM = 16, 464, 28, 164
+"""Edges of the plot area."""
+TICK_BASELINE, TITLE_BASELINE = BOTTOM + 14, BOTTOM + 30
+LEGEND_TOP, LEGEND_BASELINE, LEGEND_SQUARE, LEGEND_INDENT = 5, 13, 9, 14
+LEGEND = (
+    (16, "density", "density, 90% interval", BLUE),
+    (156, "mean", "mean", VERMILION),
+    (220, "atom", "P(γ = 0)", GREY),
+)
+"""Left edge, class, words and colour of each entry."""
+MARK_STEP, MARK_BASELINE, MARK_GAP = 15.0, 8.0, 4.0
+LETTER_WIDTH = 5.5
+"""About the width of a letter."""
+N_CURVE_POINTS = 121
+"""Points of a curve, besides those of the posterior's own grid."""
 
 
 def posterior_html(posterior: GammaPosterior) -> str:
-    """The answer as one HTML element that needs no script, style sheet or file."""
-    words = f"<p>{escape(sentence(posterior))}</p>"
-    picture = posterior_svg(posterior)
-    return f'<div class="gammagmm-posterior">{words}{picture}{_table(posterior)}</div>'
-
-
-def _table(posterior: GammaPosterior) -> str:
-    """The numbers behind the sentence; those that do not exist are left out."""
+    """The posterior as one HTML element that needs no script, style sheet or other file."""
     low, high = posterior.interval()
     numbers = {
         "mean": percent(posterior.mean),
@@ -51,13 +59,16 @@ def _table(posterior: GammaPosterior) -> str:
         for name, value in numbers.items()
         if value
     )
-    return f"<table><tbody>{rows}</tbody></table>"
+    return (
+        f'<div class="gammagmm-posterior"><p>{escape(sentence(posterior))}</p>'
+        f"{posterior_svg(posterior)}<table><tbody>{rows}</tbody></table></div>"
+    )
 
 
 def posterior_svg(posterior: GammaPosterior, marks: Mapping[str, float] | None = None) -> str:
     """The density with the interval shaded, the mean and the atom, on an axis from 0.
 
-    `marks` are further shares to show, by what they are; the axis reaches to all of them.
+    `marks` are shares to mark with dashed lines, by their labels; the axis includes all of them.
     """
     marks = marks or {}
     end = max(_axis_end(posterior), *(1.05 * share for share in marks.values()), 0.0)
@@ -65,49 +76,50 @@ def posterior_svg(posterior: GammaPosterior, marks: Mapping[str, float] | None =
     parts += _axis(end) + _legend() + _marks(marks, end)
     label = f"Posterior density of the share of anomalies. {sentence(posterior)}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" font-size="11" '
-        f'data-left="{_LEFT}" data-right="{_RIGHT}" data-end="{end!r}" '
-        f'role="img" aria-label="{escape(label)}">{parts}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="11" '
+        f'data-left="{LEFT}" data-right="{RIGHT}" data-top="{TOP}" data-bottom="{BOTTOM}" '
+        f'data-end="{end!r}" role="img" aria-label="{escape(label)}">{parts}</svg>'
     )
 
 
 def _axis_end(posterior: GammaPosterior) -> float:
-    """Where the axis ends: beyond it lies 1 / 10,000 of what lies above 0."""
-    # An atom of nearly 1 leaves no quantile above 0.
-    end = float(posterior.ppf(1.0 - 1e-4 * (1.0 - posterior.prob_zero)))
+    """The share at the end of the axis: 1 / 10,000 of the probability above 0 lies beyond it."""
     if posterior.is_degenerate:
         return 0.25
+    end = float(posterior.ppf(1.0 - 1e-4 * (1.0 - posterior.prob_zero)))
+    # With an atom of nearly 1, no quantile is above 0.
     return end or posterior.betas.support[1] or 0.25
 
 
 def _density(posterior: GammaPosterior, end: float) -> str:
     if posterior.is_degenerate or posterior.betas.span == 0.0:
         return ""
+    start = posterior.betas.support[0]
     low, high = posterior.interval()
-    x, density = _curve(posterior, (posterior.betas.support[0], end), end)
+    x, density = _curve(posterior, (start, end), end)
+    shaded, shade = _curve(posterior, (max(low, start), min(high, end)), end)
     peak = density.max()
-    shaded, shade = _curve(posterior, (max(low, posterior.betas.support[0]), min(high, end)), end)
-    outline = _points(x, density / peak, end)
-    base = f"{_across(shaded[-1], end):.1f} {_BOTTOM} L{_across(shaded[0], end):.1f} {_BOTTOM}"
-    inside = f"{_points(shaded, np.minimum(shade / peak, 1.0), end)} L{base} Z"
+    outline = _path(x, density / peak, end)
+    base = f"{_x(shaded[-1], end):.1f} {BOTTOM} L{_x(shaded[0], end):.1f} {BOTTOM}"
+    inside = f"{_path(shaded, np.minimum(shade / peak, 1.0), end)} L{base} Z"
     return (
-        f'<path class="interval" d="{inside}" fill="{_BLUE}" fill-opacity="0.25"/>'
-        f'<path class="density" d="{outline}" fill="none" stroke="{_BLUE}" stroke-width="1.5"/>'
+        f'<path class="interval" d="{inside}" fill="{BLUE}" fill-opacity="0.25"/>'
+        f'<path class="density" d="{outline}" fill="none" stroke="{BLUE}" stroke-width="1.5"/>'
     )
 
 
 def _curve(
     posterior: GammaPosterior, ends: tuple[float, float], axis_end: float
 ) -> tuple[Array, Array]:
-    """Points between `ends` and their densities, the highest of each half pixel."""
+    """Points between `ends` and their densities; of each half pixel, the highest point is kept."""
     grid = posterior.betas.grid()
     inside = grid[(grid >= ends[0]) & (grid <= ends[1])]
-    x = np.union1d(inside, np.linspace(*ends, 121))
+    x = np.union1d(inside, np.linspace(*ends, N_CURVE_POINTS))
     density = posterior.pdf(x)
-    # The density of a part with a < 1 or b < 1 has no bound.
+    # The density of a Beta with a < 1 or b < 1 is infinite at an end.
     density[~np.isfinite(density)] = density[np.isfinite(density)].max(initial=1.0)
-    column = np.floor(2.0 * (_RIGHT - _LEFT) * x / axis_end)
+    column = np.floor(2.0 * (RIGHT - LEFT) * x / axis_end)
     by_height = np.lexsort((-density, column))
     _, first = np.unique(column[by_height], return_index=True)
     kept = np.union1d(by_height[first], [0, len(x) - 1])
@@ -115,80 +127,77 @@ def _curve(
 
 
 def _mean(posterior: GammaPosterior, end: float) -> str:
-    x = f"{_across(posterior.mean, end):.1f}"
-    return _line("mean", (x, _TOP), (x, _BOTTOM), f'stroke="{_VERMILION}" stroke-width="1.5"')
+    x = f"{_x(posterior.mean, end):.1f}"
+    return _line("mean", (x, TOP), (x, BOTTOM), f'stroke="{VERMILION}" stroke-width="1.5"')
 
 
 def _atom(posterior: GammaPosterior, end: float) -> str:
-    """A stem at 0: its probability is its share of the plot's height."""
+    """A stem at 0 whose height, as a fraction of the plot's height, is the probability."""
     if posterior.prob_zero == 0.0:
         return ""
-    x, top = f"{_across(0.0, end):.1f}", f"{_up(posterior.prob_zero):.1f}"
-    stem = _line("atom", (x, _BOTTOM), (x, top), f'stroke="{_GREY}" stroke-width="3"')
-    return stem + f'<circle class="atom" cx="{x}" cy="{top}" r="4" fill="{_GREY}"/>'
+    x, top = f"{_x(0.0, end):.1f}", f"{_y(posterior.prob_zero):.1f}"
+    stem = _line("atom", (x, BOTTOM), (x, top), f'stroke="{GREY}" stroke-width="3"')
+    return stem + f'<circle class="atom" cx="{x}" cy="{top}" r="4" fill="{GREY}"/>'
 
 
 def _axis(end: float) -> str:
-    """The base line, round values below it, and what they are."""
-    shares = [step for k in range(-6, 1) for step in np.array([1.0, 2.0, 5.0]) * 10.0**k]
-    step = next((s for s in shares if end / s <= 6.0), 1.0)
+    """The axis with ticks at round shares, six intervals at most, and its title."""
+    steps = [step for k in range(-6, 1) for step in np.array([1.0, 2.0, 5.0]) * 10.0**k]
+    step = next((step for step in steps if end / step <= 6.0), 1.0)
     ticks = step * np.arange(int(end / step * (1.0 + 1e-9)) + 1)
-    base = _line("axis", (_LEFT, _BOTTOM), (_RIGHT, _BOTTOM), 'stroke="currentColor"')
-    labels = [_text("tick", _across(x, end), _BOTTOM + 14, f"{100.0 * x:.5g}%") for x in ticks]
-    middle = 0.5 * (_LEFT + _RIGHT)
-    title = _text("title", middle, _BOTTOM + 30, "contamination factor γ (share of anomalies)")
-    return base + "".join(labels) + title
-
-
-def _marks(marks: Mapping[str, float], end: float) -> str:
-    """A dashed line for each share, its words beside its upper end, one below the other.
-
-    The words go to the right if there is room beside the last, else to the left; they begin with
-    the share on the other side, so that none crosses the line of another.
-    """
-    last = max(marks, key=lambda words: marks[words], default="")
-    is_right = bool(marks) and _across(marks[last], end) + _length(last) < _WIDTH
-    ordered = sorted(marks.items(), key=lambda mark: mark[1], reverse=not is_right)
-    drawn = ""
-    for i, (words, share) in enumerate(ordered):
-        x, y = _across(share, end), _TOP + 15.0 * i
-        style = 'stroke="currentColor" stroke-dasharray="3 3"'
-        drawn += _line("mark", (f"{x:.1f}", f"{y:.1f}"), (f"{x:.1f}", _BOTTOM), style)
-        side, shift = ("start", 4.0) if is_right or x < _length(words) else ("end", -4.0)
-        drawn += _text("mark", x + shift, y + 8.0, words, side)
-    return drawn
-
-
-def _length(words: str) -> float:
-    """About how many pixels a line of words takes, with room beside it."""
-    return 8.0 + 5.5 * len(words)
+    line = _line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM), 'stroke="currentColor"')
+    labels = [_text("tick", _x(x, end), TICK_BASELINE, f"{100.0 * x:.5g}%") for x in ticks]
+    title = "contamination factor γ (share of anomalies)"
+    return line + "".join(labels) + _text("title", 0.5 * (LEFT + RIGHT), TITLE_BASELINE, title)
 
 
 def _legend() -> str:
-    """What the colours mean, above the plot."""
-    entries = (
-        (16, "density", "density, 90% interval", _BLUE),
-        (156, "mean", "mean", _VERMILION),
-        (220, "atom", "P(γ = 0)", _GREY),
-    )
+    """The meaning of the colours, above the plot."""
     return "".join(
-        f'<rect class="{kind}" x="{x}" y="5" width="9" height="9" fill="{colour}"/>'
-        + _text("legend", x + 14, 13, words, "start")
-        for x, kind, words, colour in entries
+        f'<rect class="{kind}" x="{x}" y="{LEGEND_TOP}" width="{LEGEND_SQUARE}" '
+        f'height="{LEGEND_SQUARE}" fill="{colour}"/>'
+        + _text("legend", x + LEGEND_INDENT, LEGEND_BASELINE, words, "start")
+        for x, kind, words, colour in LEGEND
     )
 
 
-def _across(x: float, end: float) -> float:
-    return _LEFT + (_RIGHT - _LEFT) * x / end
+def _marks(marks: Mapping[str, float], end: float) -> str:
+    """A dashed line at each share, with its label at its upper end, one below the other.
+
+    The labels are on the right if the label of the last line fits there, otherwise on the left.
+    The first label belongs to the line on the opposite side, so that no label crosses a line.
+    """
+    last = max(marks, key=lambda label: marks[label], default="")
+    is_right = bool(marks) and _x(marks[last], end) + _text_width(last) < WIDTH
+    ordered = sorted(marks.items(), key=lambda mark: mark[1], reverse=not is_right)
+    drawn = ""
+    for i, (label, share) in enumerate(ordered):
+        x, y = _x(share, end), TOP + MARK_STEP * i
+        style = 'stroke="currentColor" stroke-dasharray="3 3"'
+        drawn += _line("mark", (f"{x:.1f}", f"{y:.1f}"), (f"{x:.1f}", BOTTOM), style)
+        if is_right or x < _text_width(label):
+            drawn += _text("mark", x + MARK_GAP, y + MARK_BASELINE, label, "start")
+        else:
+            drawn += _text("mark", x - MARK_GAP, y + MARK_BASELINE, label, "end")
+    return drawn
 
 
-def _up(share: float) -> float:
-    return _BOTTOM - (_BOTTOM - _TOP) * share
+def _text_width(words: str) -> float:
+    """About the width of the words, with a gap on both sides."""
+    return 2.0 * MARK_GAP + LETTER_WIDTH * len(words)
 
 
-def _points(x: Array, height: Array, end: float) -> str:
+def _x(share: float, end: float) -> float:
+    return LEFT + (RIGHT - LEFT) * share / end
+
+
+def _y(height: float) -> float:
+    return BOTTOM - (BOTTOM - TOP) * height
+
+
+def _path(x: Array, height: Array, end: float) -> str:
     pairs = zip(x.tolist(), height.tolist(), strict=True)
-    return "M" + " L".join(f"{_across(at, end):.1f} {_up(share):.1f}" for at, share in pairs)
+    return "M" + " L".join(f"{_x(share, end):.1f} {_y(h):.1f}" for share, h in pairs)
 
 
 def _line(name: str, start: tuple[object, object], stop: tuple[object, object], style: str) -> str:
