@@ -13,12 +13,13 @@ import sys
 import tempfile
 import time
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
 import numpy as np
 
-from gammagmm.cli.estimate import answer, fit, writers
+from gammagmm.cli.estimate import answer, fit_rows, writers
 from gammagmm.cli.request import Request, read_rows
 from gammagmm.datasets import make_contaminated
 
@@ -46,11 +47,12 @@ def measure(folder):
     start = time.perf_counter()
     prepared, origin = read_rows(request)
     read = time.perf_counter()
-    estimator = fit(request, prepared.values, origin, lambda line: print(line, file=sys.stderr))
+    echo = partial(print, file=sys.stderr)
+    fit = fit_rows(request, prepared.values, origin, echo).fit_
     fitted = time.perf_counter()
     with redirect_stdout(StringIO()):
-        print(answer(estimator, origin))
-    for write in writers(request, estimator, prepared.values, origin):
+        print(answer(fit, origin))
+    for write in writers(request, fit, prepared.values, origin):
         write()
     written = time.perf_counter()
     return {
@@ -62,7 +64,7 @@ def measure(folder):
         "writing_s": round(written - fitted, 2),
         "overhead_share": round((read - start + written - fitted) / (written - start), 3),
         "report_bytes": request.report.stat().st_size,
-        "mean": round(estimator.posterior_.mean, 4),
+        "mean": round(fit.posterior.mean, 4),
     }
 
 

@@ -52,7 +52,7 @@ def write_labels(seed: int, path: Path) -> None:
     from gammagmm.cli.output import labels_csv
     from gammagmm.report.origin import Origin
 
-    write_document(labels_csv(fitted(seed), Origin()), path, overwrite=True)
+    write_document(labels_csv(fitted(seed).fit_, Origin()), path, overwrite=True)
 
 
 def write_report(seed: int, path: Path) -> None:
