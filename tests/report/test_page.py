@@ -230,7 +230,8 @@ def test_labels_of_rows_are_shown_before_and_after(fitted, data):
     page = render(find(known, data.X, Origin(columns=NAMES)))
     words = " ".join(" ".join(Parsed(page).words).split())
     n_found = int(data.y[rows].sum())
-    assert f"This estimate uses 20 labelled rows ({n_found} anomal" in words
+    found = "1 anomaly" if n_found == 1 else f"{n_found} anomalies"
+    assert f"This estimate uses 20 labelled rows ({found})." in words
     assert "The same before a person looked at 20 rows." in words
     assert page.count("<svg") == 2
     assert posterior_svg(known.fitted_posterior_) in page
