@@ -63,7 +63,10 @@ def test_estimate_says_the_answer_and_lists_the_detectors(table, fitted):
     assert done.returncode == 0, done.stderr
     low, high = fitted.posterior_.interval()
     first = f"About {fitted.posterior_.mean:.1%} of the rows are anomalies (90% interval {low:.1%}"
-    assert done.stdout.startswith(f"{first} to {high:.1%}). The probability of no")
+    assert done.stdout.startswith(
+        f"{first} to {high:.1%}). The probability of no anomalies is 1.0%; the probability of more "
+        "than 15% anomalies is "
+    )
     assert f"{fitted.labels_.sum()} of 300 rows are flagged." in done.stdout
     assert re.search(r"^KNN +ok +300 +\d+\.\d +\d", done.stdout, re.MULTILINE)
     # No terminal, no bars.

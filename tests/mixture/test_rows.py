@@ -29,7 +29,7 @@ BACKENDS = [(NumpyRows, 1e-9), (TorchRows, 1e-7)]
 
 
 def with_ties_and_near_duplicates(Z):
-    """A third of the rows made exact copies of others, another third copies but for 1e-9."""
+    """`Z` with a third of its rows replaced by exact copies, and a third by copies up to 1e-9."""
     third = len(Z) // 3
     Z = Z.copy()
     Z[third : 2 * third] = Z[:third]

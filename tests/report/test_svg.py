@@ -160,7 +160,9 @@ def test_the_point_mass_at_zero_is_drawn_as_an_atom_only():
     assert picture.atom() == pytest.approx([1.0])
     assert picture.mean == pytest.approx(0.0, abs=1e-6)
     words = Page(DEGENERATE._repr_html_()).words
-    assert words.startswith("There is no estimate: all posterior probability is at 0")
+    assert words.startswith(
+        "There is no estimate: all posterior probability is at 0, which happens if no mixture"
+    )
     assert table(DEGENERATE)["P(γ = 0)"] == "100.0%"
     assert table(DEGENERATE)["90% interval"] == "0.0% to 0.0%"
 
