@@ -85,7 +85,7 @@ def test_the_source_archive_holds_what_the_tests_and_pages_need(built):
             "tests/contracts/test_wheel.py",
             "docs/index.md",
         ),
-        *("docs/images/steps.png", "examples/with_pyod.py", "experiments/table2.py"),
+        *("docs/images/steps.png", "examples/with_pyod.py", "experiments/plan.toml"),
     ):
         assert needed in names
     assert not any("__pycache__" in name or name.startswith((".venv", "site/")) for name in names)
