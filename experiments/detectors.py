@@ -29,7 +29,8 @@ WARM_UP_ROWS = 64
 def pyod_agreement(trial: Trial, plan: dict[str, Any]) -> Result:
     """Each detector of the preset beside PyOD's own class with the same rows and seed.
 
-    The networks are compared in `deep_agreement`; only their fits are recorded here.
+    The networks are compared in `deep_agreement`; only their fits are recorded here. PyOD's seconds
+    include the start of the process in which its detector runs.
     """
     settings, seed = plan["pyod_agreement"], plan["seed"]
     X = data.load(trial.collection, trial.dataset).X
