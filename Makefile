@@ -10,7 +10,7 @@ AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
 # The benchmark datasets, which are not part of the project; an empty value counts as not set.
 export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: install demo test test-oldest test-slow test-long test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small compare fuzz soak clean
+.PHONY: install demo test test-oldest test-slow test-long test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small fuzz soak clean
 
 install: $(VENV)/.installed
 
@@ -93,12 +93,12 @@ pictures: install
 dist: install
 	$(BIN)/python -m hatchling build
 
-# Hours; goes on where it was stopped. Then the tables, the figures and docs/reproduction.md.
+# Hours; continues where it was stopped. Then the tables, the figures and docs/reproduction.md.
 reproduce: install
 	$(BIN)/python -m experiments.run
 	$(BIN)/python -m experiments.publish
 
-# Four small sets, every question, minutes.
+# Four small datasets, every question; minutes.
 reproduce-small: export GAMMAGMM_RESULTS = experiments/small
 reproduce-small: install
 	$(BIN)/python -m experiments.run --small
@@ -113,13 +113,6 @@ soak: install
 	$(BIN)/python -m stress.kills --kills 50
 	$(BIN)/python -m stress.soak
 	$(BIN)/python -m stress.pipeline
-
-# An hour; each goes on where it was stopped, or writes as it goes.
-compare: install
-	$(BIN)/python experiments/table2.py
-	$(BIN)/python experiments/detectors.py
-	$(BIN)/python experiments/deep_agreement.py
-	$(BIN)/python experiments/subsample.py
 
 clean:
 	rm -rf build dist site posterior.png report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis

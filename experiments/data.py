@@ -1,4 +1,4 @@
-"""Datasets by name, and each one's detector scores, computed once and kept in cache/."""
+"""Datasets by name, and their detectors' scores, which are computed once and kept in cache/."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from experiments.turbines import read_turbine
 from gammagmm.datasets import Dataset, data_folder, load_benchmark
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import resolve_detectors
@@ -19,10 +19,12 @@ from gammagmm.estimator.parameters import AUTO_FIT_ROWS
 
 CACHE = Path(os.environ.get("GAMMAGMM_CACHE", Path(__file__).parent / "cache"))
 TURBINE = re.compile(r"T(15|21)")
+NO_SENSORS = ("time", "group")  # `group` numbers the batches of rows
+NO_FOLDER = "GAMMAGMM_DATA is not set. Set it to the folder that holds the datasets."
 
 
 class MissingDataError(Exception):
-    """The dataset is not at hand."""
+    """The data folder does not hold the dataset."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Scored:
     S: np.ndarray  # (n, M)
     names: list[str]  # of the M detectors
     y: np.ndarray  # (n,)
-    info: list[dict]  # what became of every detector
+    info: list[dict]  # one record for each detector, including those left out
 
     @property
     def gamma(self) -> float:
@@ -40,10 +42,10 @@ class Scored:
 
 
 def load(collection: str, name: str) -> Dataset:
-    """The dataset, or a `MissingDataError` that says what is not there."""
+    """The dataset, from the folder that GAMMAGMM_DATA names."""
     folder = data_folder()
     if folder is None:
-        raise MissingDataError("no data folder: set GAMMAGMM_DATA")
+        raise RuntimeError(NO_FOLDER)
     if match := TURBINE.fullmatch(name):
         if not (folder / "turbines" / f"{match[1]}_data.csv").is_file():
             raise MissingDataError(f"no turbines/{match[1]}_data.csv in the data folder")
@@ -59,9 +61,9 @@ def cache_path(collection: str, name: str) -> Path:
 
 
 def scored(collection: str, name: str) -> Scored:
-    """The kept scores; `score` has made them, or the data are missing."""
+    """The scores that `score` has kept."""
     if not cache_path(collection, name).is_file():
-        load(collection, name)
+        load(collection, name)  # raises if the data are missing
         raise RuntimeError("its detectors failed")
     with np.load(cache_path(collection, name), allow_pickle=False) as kept:
         info = json.loads(str(kept["info"]))
@@ -69,7 +71,7 @@ def scored(collection: str, name: str) -> Scored:
 
 
 def score(collection: str, name: str, part: dict, seed: int) -> Scored:
-    """Fit the detectors of the collection's preset on the dataset, and keep their scores."""
+    """Scores of the collection's preset on the dataset, also kept in the cache."""
     dataset = load(collection, name)
     made = scores_of(dataset.X, dataset.y, part, seed)
     path = cache_path(collection, name)
@@ -81,10 +83,43 @@ def score(collection: str, name: str, part: dict, seed: int) -> Scored:
 
 
 def scores_of(X: np.ndarray, y: np.ndarray, part: dict, seed: int) -> Scored:
-    """Training scores of the preset's detectors, as `GammaGMM` takes them."""
+    """Training scores of the preset's detectors, computed as `GammaGMM` computes them."""
     limit = None if part["max_fit_rows"] == "all" else AUTO_FIT_ROWS
     detectors, _ = resolve_detectors(part["preset"], len(X), limit)
     rng = np.random.default_rng(seed)
     usable = keep_usable(fit_detectors(detectors, X, rng, FitSettings(limit)))
     info = [asdict(record) | {"traceback": ""} for record in usable.info]
     return Scored(usable.scores, list(usable.detectors), y, info)
+
+
+def read_turbine(folder: Path, number: int) -> Dataset:
+    """Mean of each sensor over each minute, labelled by interval, from a competition's CSV files.
+
+    The label is 1 in a failure interval and 0 in a normal interval; other readings are dropped. For
+    turbine 15 the folder holds 15_data.csv with a column `time` and one column for each sensor, and
+    15_normalInfo.csv and 15_failureInfo.csv with the columns startTime and endTime.
+    """
+    import pandas as pd
+
+    table = pd.read_csv(folder / f"{number}_data.csv", parse_dates=["time"])
+    sensors = [name for name in table.columns if name not in NO_SENSORS]
+    label = pd.Series(-1, index=table.index)
+    for name, value in (("normal", 0), ("failure", 1)):
+        label[_inside(table["time"], folder / f"{number}_{name}Info.csv")] = value
+    known = label >= 0
+    # A minute with both labels becomes two rows.
+    keys = [table["time"][known].dt.floor("min"), label[known].rename("label")]
+    minutes = table.loc[known, sensors].groupby(keys).mean()
+    y = minutes.index.get_level_values("label").to_numpy()
+    return Dataset(minutes.to_numpy(float), y, f"T{number}", tuple(sensors))
+
+
+def _inside(times: Any, path: Path) -> Any:
+    """Whether each time lies in one of the file's intervals, which include their ends."""
+    import pandas as pd
+
+    inside = pd.Series(False, index=times.index)
+    intervals = pd.read_csv(path, parse_dates=["startTime", "endTime"])
+    for start, end in zip(intervals["startTime"], intervals["endTime"], strict=True):
+        inside |= times.between(start, end)
+    return inside

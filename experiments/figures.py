@@ -1,7 +1,4 @@
-"""Result files -> figures, SVG under docs/images/reproduction.
-
-python -m experiments.figures
-"""
+"""Results -> figures, SVG files under docs/images/reproduction."""
 
 from __future__ import annotations
 
@@ -11,20 +8,25 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from experiments.accuracy import errors, f1
-from experiments.calibrations import LEVELS, frequencies, subset_needed
-from experiments.results import OURS, Results, found_by
-from experiments.sharpened import inspection
-from experiments.tables import reliability
+from experiments.results import OURS, Results
+from experiments.tables import (
+    LEVELS,
+    errors,
+    f1,
+    frequencies,
+    inspection,
+    reliability,
+    subset_needed,
+)
 from gammagmm.posterior.storage import posterior_of
 
-# Okabe and Ito's colours: apart for the colour-blind.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 CYCLE = (BLUE, VERMILION, GREEN, "#CC79A7", "#E69F00")
 
 
 def posteriors(results: Results) -> Figure:
-    """The paper's Figure 2: every set's posterior, its mean and the truth."""
+    """The paper's Figure 2: every dataset's posterior, its mean and the truth."""
     names = results.datasets("paper")
     figure = Figure(figsize=(10.0, 9.0), layout="constrained")
     axes = figure.subplots(6, 4, sharex=True).ravel()
@@ -56,11 +58,11 @@ def _draw_posterior(found: dict[str, Any], ax: Any) -> None:
 
 
 def calibration(results: Results) -> Figure:
-    """The paper's Figure 3, for its sets and for the pool."""
+    """The paper's Figure 3, for its datasets and for the pool."""
     figure = Figure(figsize=(4.8, 4.4), layout="constrained")
     ax = _diagonal(figure.subplots())
     for collection, colour in (("paper", BLUE), ("pool", VERMILION)):
-        found = found_by(results, collection, OURS)
+        found = results.by_dataset(OURS, collection)
         if found:
             needed = [f["figures"]["needed"] for f in found.values()]
             label = f"{collection}, {len(needed)} sets"
@@ -127,7 +129,7 @@ def detectors(results: Results) -> Figure:
 def sensitivity(results: Results) -> Figure:
     """The paper's Figure 7, and the same for high_gamma and max_gamma."""
     figure = Figure(figsize=(9.0, 8.4), layout="constrained")
-    ours = found_by(results, "paper", OURS).values()
+    ours = results.by_dataset(OURS, "paper").values()
     plan = results.plan["sensitivity"]
     for ax, (name, values) in zip(figure.subplots(2, 2).ravel(), plan.items(), strict=True):
         _diagonal(ax)
@@ -141,7 +143,7 @@ def sensitivity(results: Results) -> Figure:
 
 
 def dose(results: Results) -> Figure:
-    """The estimates as anomalies are put into the same inliers: made-up data, and real ones."""
+    """The estimates as more anomalies are added to the same inliers, on synthetic and real data."""
     figure = Figure(figsize=(9.0, 4.2), layout="constrained")
     groups = {"separable made-up data": ["made"], "labelled datasets": ["paper", "pool"]}
     for ax, (title, collections) in zip(figure.subplots(1, 2), groups.items(), strict=True):
@@ -154,7 +156,7 @@ def dose(results: Results) -> Figure:
 
 
 def _draw_dose(found: list[dict[str, Any]], ax: Any) -> None:
-    """Means over sets and repeats: ours, and PyThresh's in grey."""
+    """Means over datasets and repeats: ours, and PyThresh's in grey."""
     ax.plot([0.0, 0.2], [0.0, 0.2], color="black", ls="--", lw=1, label="truth")
     ax.set(xlabel="true share of anomalies", ylabel="estimate", ylim=(0.0, 0.5))
     if not found:
@@ -172,7 +174,7 @@ def _draw_dose(found: list[dict[str, Any]], ax: Any) -> None:
 
 
 def probabilities(results: Results) -> Figure:
-    """Anomalies among the rows of each predicted probability."""
+    """Share of anomalies among the rows of each predicted probability."""
     figure = Figure(figsize=(4.8, 4.4), layout="constrained")
     ax = figure.subplots()
     ax.plot([0, 1], [0, 1], color="black", ls="--", lw=1)

@@ -1,4 +1,4 @@
-"""Labels of single rows, given to the method as a person would: error against their number."""
+"""Trials of labels of single rows: the error against the number of labels."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments import metrics
+from experiments.results import Result
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.inspection.labelled_posterior import (
@@ -21,7 +22,6 @@ from gammagmm.inspection.labelled_posterior import (
 )
 from gammagmm.inspection.suggestions import suggest_rows
 
-Result = dict[str, Any]
 Choose = Callable[[Belief, np.ndarray, int, np.random.Generator], np.ndarray]
 
 # Separation of two normal scores with an area under the curve of 1, 0.9 and 0.5.
@@ -31,7 +31,7 @@ SEPARATIONS = {"perfect": 20.0, "good": 1.8124, "useless": 0.0}
 def on_scores(
     consensus: np.ndarray, y: np.ndarray, fitted: GammaPosterior, variant: str, plan: dict[str, Any]
 ) -> Result:
-    """Figures of the posterior at each number of labels of the plan, for each repeat."""
+    """Figures of the posterior at each of the plan's numbers of labels, for each repeat."""
     variant, _, part = variant.partition("-")
     settings = plan["inspection"][part] if part else plan["inspection"]
     belief = start(consensus, fitted, variant)
@@ -44,7 +44,7 @@ def on_scores(
 
 
 def start(consensus: np.ndarray, fitted: GammaPosterior, variant: str) -> Belief:
-    """What is believed without a label; "plain" does not believe in the ranking at all."""
+    """The belief without labels; the belief of "plain" makes no use of the ranking."""
     prior = GammaPrior(fitted, GammaGMM().trust)
     curve_prior = CurvePrior(p_flat=1.0, label_weight=1.0) if variant == "plain" else None
     return prior_belief(rank_cells(consensus), prior, curve_prior)
@@ -57,7 +57,7 @@ def sharpen(
     choose: Choose,
     rng: np.random.Generator,
 ) -> Iterator[tuple[int, Belief]]:
-    """The belief at each number of labels; rows are chosen anew when those chosen are used up."""
+    """The belief at each number of labels; when all chosen rows are labelled, more are chosen."""
     known, start = KnownRows.none(), belief
     order = np.argsort(belief.cells.of_row, kind="stable")  # highest score first
     stops = [n for n in stops if n <= len(y)]
@@ -83,7 +83,7 @@ def _spread(belief: Belief, unknown: np.ndarray, n: int, rng: np.random.Generato
 def _adaptively(
     belief: Belief, unknown: np.ndarray, n: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Three at a time, nearly as someone does who answers in the terminal; later ten."""
+    """Three rows at a time, about as in the terminal; ten at a time from 30 labels on."""
     n_known = int(belief.labels.known.sum())
     return suggest_rows(belief, unknown, min(n, 3 if n_known < 30 else 10), "adaptive", rng)
 
@@ -100,7 +100,7 @@ CHOICES: dict[str, Choose] = {
 
 
 def on_made(ranking: str, gamma: float, variant: str, plan: dict[str, Any]) -> Result:
-    """Coverage and width on made-up ranks with this share of anomalies, over many repetitions."""
+    """Coverage and width on synthetic rankings with this share of anomalies, over many repeats."""
     settings = plan["inspection"]["made"]
     n_rows, stops = settings["rows"], settings["labels"]
     rng = np.random.default_rng([plan["seed"], round(1000 * gamma)])
@@ -117,17 +117,17 @@ def on_made(ranking: str, gamma: float, variant: str, plan: dict[str, Any]) -> R
 
 
 def _made_ranks(ranking: str, gamma: float, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Labels in the order of a score that tells anomalies apart as well as `ranking` says."""
+    """Labels in the order of a score that separates the anomalies as well as `ranking` says."""
     y = (np.arange(n_rows) < round(gamma * n_rows)).astype(int)
     scores = rng.normal(size=n_rows) + SEPARATIONS[ranking] * y
     return y[np.argsort(-scores, kind="stable")]
 
 
 def _fit_made(ranking: str, gamma: float, n_rows: int, rng: np.random.Generator) -> GammaPosterior:
-    """What gammaGMM says of ten noisy copies of such a score."""
+    """The posterior of gammaGMM from ten noisy copies of such a score."""
     is_anomaly = np.arange(n_rows) < round(gamma * n_rows)
     score = rng.normal(size=n_rows) + SEPARATIONS[ranking] * is_anomaly
-    # Skewed, as detectors' scores are.
+    # Skewed, like the scores of detectors.
     S = np.exp(0.5 * score[:, None] + 0.3 * rng.normal(size=(n_rows, 10)))
     fit = GammaGMM("precomputed", n_runs=2, random_state=rng)
     return fit.fit(S).posterior_

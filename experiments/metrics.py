@@ -1,4 +1,4 @@
-"""How good an estimate is, given the truth."""
+"""The quality of an estimate, given the truth."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ BINS = np.linspace(0.0, 1.0, 11)
 def posterior_figures(posterior: GammaPosterior, truth: float) -> dict:
     """Point, interval and probabilistic quality of a posterior.
 
-    `needed` is the mass of the smallest central interval that holds the truth, 2 |F(truth) - 1/2|:
-    a calibrated posterior makes it uniform over datasets.
+    `needed` is the mass of the smallest central interval that contains the truth,
+    2 |F(truth) - 1/2|; over datasets it is uniform if the posterior is calibrated.
     """
     low, high = posterior.interval()
     cdf = float(posterior.cdf(truth))
@@ -36,7 +36,7 @@ def posterior_figures(posterior: GammaPosterior, truth: float) -> dict:
 
 def crps(posterior: GammaPosterior, truth: float) -> float:
     """Continuous ranked probability score, the integral of (F(x) - [x >= truth])^2 over [0, 1]."""
-    # Beyond the truth and nearly all of the probability the integrand is nought.
+    # Above the truth and nearly all of the probability the integrand is zero.
     end = max(truth, float(posterior.ppf(1.0 - 1e-9)))
     parts = np.linspace(0.0, truth, N_GRID), np.linspace(truth, end, N_GRID)
     below, above = (posterior.cdf(part) for part in parts)
@@ -44,7 +44,7 @@ def crps(posterior: GammaPosterior, truth: float) -> float:
 
 
 def evaluate(S: np.ndarray, y: np.ndarray, share: float) -> dict[str, list[float]]:
-    """F1, FP / n and FN / n of each detector (columns of `S`) cut at `share`, as PyOD cuts."""
+    """F1, FP / n and FN / n of each detector (column of `S`) at the threshold that PyOD takes."""
     flagged = is_anomaly(S, cut_off(S, share))
     hits = (flagged * y[:, None]).sum(axis=0)
     n_flagged, n_anomalies = flagged.sum(axis=0), int(y.sum())
@@ -57,7 +57,7 @@ def evaluate(S: np.ndarray, y: np.ndarray, share: float) -> dict[str, list[float
 
 
 def reliability(probability: np.ndarray, y: np.ndarray) -> dict[str, list[float]]:
-    """Rows, sum of their probabilities and anomalies among them, for ten bins of probability."""
+    """Number of rows, sum of probabilities and number of anomalies in ten bins of probability."""
     place = np.clip(np.searchsorted(BINS, probability, side="right") - 1, 0, 9)
     sums = {"rows": np.ones(len(y)), "probability": probability, "anomalies": y}
     return {name: np.bincount(place, values, 10).tolist() for name, values in sums.items()}

@@ -1,31 +1,39 @@
-"""Result files -> the tables, the figures and the page.
+"""Results -> the tables, the figures and docs/reproduction.md.
 
-python -m experiments.publish [--small]
+    python -m experiments.publish [--small]
+
+Every number of the page comes from the result files, through the placeholders of page.md.
 """
 
 from __future__ import annotations
 
 import sys
+from string import Template
+from typing import Any
 
 import matplotlib as mpl
+import numpy as np
+from scipy import stats
 
 from experiments.figures import FIGURES
-from experiments.page import render
-from experiments.plan import HERE, RESULTS, load_plan, small_plan
-from experiments.results import Results
-from experiments.tables import TABLES, to_csv
+from experiments.plan import HERE, Trial, load_plan, small_plan, trials
+from experiments.results import OURS, RESULTS, Results, only_writer, sort_files
+from experiments.tables import TABLES, Row, to_csv
 from gammagmm._support.files import write_document
 
 DOCS = HERE.parent / "docs"
 
 
 def publish(results: Results) -> None:
-    """Write everything that is made from the results; the small run stays out of the docs."""
+    """Write everything that is made from the results; a small run does not change the docs."""
     is_whole = results.plan == load_plan()
     pictures = DOCS / "images" / "reproduction" if is_whole else RESULTS / "figures"
     page = DOCS / "reproduction.md" if is_whole else RESULTS / "reproduction.md"
     for folder in (RESULTS / "tables", pictures):
         folder.mkdir(parents=True, exist_ok=True)
+    with only_writer() as is_alone:
+        if is_alone:  # otherwise a run is appending to the files
+            sort_files()
     for name, table in TABLES.items():
         write_document(to_csv(table(results)), RESULTS / "tables" / f"{name}.csv", overwrite=True)
     # The same results give the same files.
@@ -33,6 +41,362 @@ def publish(results: Results) -> None:
         for name, draw in FIGURES.items():
             draw(results).savefig(pictures / f"{name}.svg", metadata={"Date": None})
     write_document(render(results), page, overwrite=True)
+
+
+def render(results: Results) -> str:
+    """The page, with its placeholders replaced by numbers and tables."""
+    text = (HERE / "page.md").read_text(encoding="utf-8")
+    return Template(text).substitute(values(results))
+
+
+def values(results: Results) -> dict[str, str]:
+    """Every number and table of the page, by the name of its placeholder."""
+    made = {name: table(results) for name, table in TABLES.items()}
+    paper = {f"paper_{k}": str(v) for k, v in results.paper.items() if k != "tables"}
+    return {
+        **paper,
+        **_budgets(results.plan),
+        **_progress(results),
+        **_datasets(made["datasets"]),
+        **_errors(made["errors"]),
+        **_f1(results, made["f1"], made["best_detectors"]),
+        **_changes(made),
+        **_dose(made["dose"]),
+        **_pool(made),
+        **_labels(results, made),
+        **_detectors(results, made),
+    }
+
+
+def _budgets(plan: dict[str, Any]) -> dict[str, str]:
+    return {
+        "budget_rows": f"{plan['refits']['max_rows']:,}",
+        "budget_restarts": str(plan["refits"]["max_restarts"]),
+        "dose_rows": f"{plan['dose']['max_rows']:,}",
+        "paper_limit": str(plan["thresholders"]["limit"]),
+        "pool_limit": str(plan["collections"].get("pool", {}).get("limit", "–")),
+    }
+
+
+def _progress(results: Results) -> dict[str, str]:
+    asked = list(trials(results.plan))
+    done = [results.all[trial] for trial in asked if trial in results.all]
+    hours = sum(found.get("seconds", 0.0) for found in done) / 3600.0
+    states = [found["status"] for found in done]
+    failed = [f for f in done if f["status"] in ("failed", "timeout")]
+    by_kind = {trial.kind: [0, 0] for trial in asked}
+    for trial in asked:
+        by_kind[trial.kind][0] += trial in results.all
+        by_kind[trial.kind][1] += 1
+    rows = [{"kind": k, "done": n, "asked": total} for k, (n, total) in by_kind.items()]
+    return {
+        "n_asked": f"{len(asked):,}",
+        "n_done": f"{len(done):,}",
+        "n_no_data": str(states.count("no data")),
+        "n_failed": str(states.count("failed")),
+        "n_timeout": str(states.count("timeout")),
+        "hours": f"{hours:.1f}",
+        "progress": markdown(rows, {"kind": "", "done": "d", "asked": "d"}),
+        "failures": markdown(_failures(failed), {"method": "", "sets": "", "why": ""}),
+    }
+
+
+def _failures(failed: list[Row]) -> list[Row]:
+    """The failed trials, by method and reason."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for found in failed:
+        trial = Trial.parse(found["trial"])
+        why = "exceeded its time limit" if found["status"] == "timeout" else found["reason"]
+        method = trial.variant if trial.kind == "threshold" else f"{trial.kind} {trial.variant}"
+        grouped.setdefault((method, why.split("\n")[0][:90]), []).append(trial.dataset)
+    return [{"method": m, "sets": ", ".join(d), "why": w} for (m, w), d in grouped.items()]
+
+
+def _datasets(rows: list[Row]) -> dict[str, str]:
+    papers = [row for row in rows if row["collection"] == "paper"]
+    found = [row for row in papers if row["state"] == "ok"]
+    truth, ours, theirs = (
+        np.array([row[key] for row in found]) for key in ("true_gamma", "mean", "paper_mean")
+    )
+    columns = {
+        "dataset": "",
+        "rows": ",d",
+        "true_gamma": ".4f",
+        "paper_mean": ".4f",
+        "mean": ".4f",
+        "low": ".3f",
+        "high": ".3f",
+        "state": "",
+    }
+    counts = {name: sum(row[name] for row in found) for name in ("solved", "slack", "unsolved")}
+    return {
+        "n_sets": str(len(found)),
+        "n_runs": str(sum(counts.values())),
+        **{f"n_{name}": str(count) for name, count in counts.items()},
+        "n_restarts": str(sum(row["restarts"] for row in found)),
+        "n_humps": str(sum(row["humps"] > 1 for row in found)),
+        "mae_ours": mean_of(np.abs(ours - truth), ".4f"),
+        "mae_table2": mean_of(np.abs(theirs - truth), ".4f"),
+        "apart": mean_of(np.abs(ours - theirs), ".4f"),
+        "table_datasets": markdown(papers, columns),
+    }
+
+
+def _errors(rows: list[Row]) -> dict[str, str]:
+    papers = {row["method"]: row for row in rows if row["collection"] == "paper"}
+    columns = {
+        **{"method": "", "sets": "d", "mae": ".4f", "mae_std": ".4f", "crps": ".4f"},
+        **{"rank": ".2f", "rank_std": ".2f", "first": "d", "top_two": "d"},
+        **{"rank_correlation": ".2f", "mean_share": ".3f"},
+    }
+    ours, constant, prior = (papers[name] for name in (OURS, "constant 5%", "prior only"))
+    ordered = sorted(papers.values(), key=lambda row: row.get("mae", np.inf))
+    place = [row["method"] for row in ordered].index(OURS) + 1
+    return {
+        "mae_constant_5": formatted(constant.get("mae"), ".4f"),
+        "rank_ours": " ± ".join(formatted(ours.get(k), ".2f") for k in ("rank", "rank_std")),
+        "first_ours": formatted(ours.get("first"), "d"),
+        "top_two_ours": formatted(ours.get("top_two"), "d"),
+        "place_ours": str(place),
+        "n_methods": str(len(papers)),
+        "correlation_ours": formatted(ours.get("rank_correlation"), ".2f"),
+        "crps_ours": formatted(ours.get("crps"), ".4f"),
+        "crps_prior": formatted(prior.get("crps"), ".4f"),
+        "coverage_ours": formatted(ours.get("coverage_90"), ".0%"),
+        "coverage_prior": formatted(prior.get("coverage_90"), ".0%"),
+        "width_ours": formatted(ours.get("width_90"), ".3f"),
+        "width_prior": formatted(prior.get("width_90"), ".3f"),
+        "table_errors": markdown(ordered, columns),
+    }
+
+
+def _f1(results: Results, rows: list[Row], best: list[Row]) -> dict[str, str]:
+    papers = {row["method"]: row for row in rows if row["collection"] == "paper"}
+    names = [n for n in results.papers_thresholders if "misses" in papers[n]]
+    theirs = np.array([results.paper["tables"]["rates"][name] for name in names])
+    ours = np.array([[papers[n]["false_alarms"], papers[n]["misses"]] for n in names])
+    columns = {
+        **{"method": "", "sets": "d", "f1_deterioration": ".3f", "f1_std": ".3f"},
+        **{"better_than_truth": ".0%", "false_alarms": ".3f", "misses": ".3f"},
+    }
+    ordered = sorted(papers.values(), key=lambda row: -row.get("f1_deterioration", -np.inf))
+    gamma = papers[OURS]
+    ran = [row for row in best if row["state"] == "ok"]
+    return {
+        "f1_ours": formatted(gamma.get("f1_deterioration"), ".3f"),
+        "f1_std_ours": formatted(gamma.get("f1_std"), ".3f"),
+        "f1_constant_10": formatted(papers["constant 10%"].get("f1_deterioration"), ".3f"),
+        "f1_place": str([row["method"] for row in ordered].index(OURS) + 1),
+        "f1_better": formatted(gamma.get("better_than_truth"), ".0%"),
+        "f1_zero": formatted(gamma.get("f1_zero"), "d"),
+        "n_best_shared": str(sum(row["shared"] > 0 for row in ran)),
+        "rates_alarms": _correlation(ours[:, :1], theirs[:, :1]),
+        "rates_misses": _correlation(ours[:, 1:], theirs[:, 1:]),
+        "rates_methods": str(len(names)),
+        "changed": _changed(names, ours, theirs),
+        "table_f1": markdown(ordered, columns),
+        "table_best": markdown(best, {"dataset": "", "paper": "", "ours": "", "f1": ".2f"}),
+    }
+
+
+def _correlation(ours: np.ndarray, theirs: np.ndarray) -> str:
+    if len(ours) < 3:
+        return "–"
+    return f"{stats.spearmanr(ours.ravel(), theirs.ravel()).statistic:.2f}"
+
+
+def _changed(names: list[str], ours: np.ndarray, theirs: np.ndarray) -> str:
+    """The estimators whose false alarms differ most from the paper's, with both numbers."""
+    if not names:
+        return "–"
+    apart = np.abs(ours[:, 0] - theirs[:, 0])
+    most = np.argsort(-apart)[:8]
+    return ", ".join(f"{names[i]} ({ours[i, 0]:.2f}, paper {theirs[i, 0]:.2f})" for i in most)
+
+
+def _changes(made: dict[str, list[Row]]) -> dict[str, str]:
+    """Calibration, sensitivity and ablation."""
+    columns = {
+        **{"case": "", "fits": "d", "mae": ".4f", "mean": ".3f", "crps": ".4f"},
+        **{"coverage_90": ".0%", "within_5": ".0%", "within_10": ".0%", "largest_off": ".2f"},
+        **{"unsolved_runs": "d"},
+    }
+    cases = {row["case"]: row for row in made["calibration"]}
+    asked = made["sensitivity"]
+    paper5 = [r["mae"] for r in asked if r["case"].startswith(("p0", "p_high")) and "mae" in r]
+    bounds = [r["mae"] for r in asked if "gamma" in r["case"] and "mae" in r]
+    default = cases.get("default", {})
+    return {
+        "within_5": formatted(default.get("within_5"), ".0%"),
+        "within_10": formatted(default.get("within_10"), ".0%"),
+        "largest_off": formatted(default.get("largest_off"), ".2f"),
+        "q5_low": formatted(min(paper5, default=None), ".4f"),
+        "q5_high": formatted(max(paper5, default=None), ".4f"),
+        "bounds_low": formatted(min(bounds, default=None), ".4f"),
+        "bounds_high": formatted(max(bounds, default=None), ".4f"),
+        "table_detectors": _subsets_table(cases),
+        "table_sensitivity": markdown(asked, columns),
+        "table_ablation": markdown(made["ablation"], columns),
+    }
+
+
+def _subsets_table(cases: dict[str, Row]) -> str:
+    """Question 4: calibration with fewer detectors, over the repeats."""
+    rows = []
+    for size in dict.fromkeys(n.split(",")[0] for n in cases if n.startswith("M=")):
+        found = [row for name, row in cases.items() if name.startswith(f"{size},")]
+        off = np.array([row["mean_off"] for row in found])
+        rows.append(
+            {
+                "detectors": size,
+                "repeats": len(found),
+                "sets": " to ".join(str(f([row["sets"] for row in found])) for f in (min, max)),
+                "mean_off": off.mean(),
+                "spread": off.std(ddof=1) if len(off) > 1 else None,
+                "within_10": np.mean([row["within_10"] for row in found]),
+            }
+        )
+    columns = {"detectors": "", "repeats": "d", "sets": "", "mean_off": ".3f", "spread": ".3f"}
+    return markdown(rows, columns | {"within_10": ".0%"})
+
+
+def _dose(rows: list[Row]) -> dict[str, str]:
+    ran = [row for row in rows if "slope" in row]
+    methods = dict.fromkeys(row["method"] for row in ran)
+    slopes = []
+    for method in methods:
+        row: Row = {"method": method}
+        for group in ("made", "paper", "pool"):
+            found = [r for r in ran if (r["method"], r["collection"]) == (method, group)]
+            row[f"{group}_slope"] = np.mean([r["slope"] for r in found]) if found else None
+            row[f"{group}_mae"] = np.mean([r["mae"] for r in found]) if found else None
+        slopes.append(row)
+    ours = slopes[0] if slopes else {}
+    names = [f"{group}_{key}" for group in ("made", "paper", "pool") for key in ("slope", "mae")]
+    sets = {(r["collection"], r["dataset"]) for r in ran if r["collection"] != "made"}
+    return {
+        "dose_sets": str(len(sets)),
+        "dose_failed": _dose_failures([row for row in rows if "method" in row]),
+        "dose_made": formatted(ours.get("made_slope"), ".2f"),
+        "dose_paper": formatted(ours.get("paper_slope"), ".2f"),
+        "dose_pool": formatted(ours.get("pool_slope"), ".2f"),
+        "table_dose": markdown(slopes, {"method": ""} | dict.fromkeys(names, ".2f")),
+    }
+
+
+def _dose_failures(rows: list[Row]) -> str:
+    """The methods that failed at some or all levels, and on how many datasets."""
+    failed = [row for row in rows if row["state"] != "ok"]
+    names = dict.fromkeys(row["method"] for row in failed)
+    counted = [f"{name} (sets: {sum(r['method'] == name for r in failed)})" for name in names]
+    return ", ".join(counted) or "none"
+
+
+def _pool(made: dict[str, list[Row]]) -> dict[str, str]:
+    rows = [row for row in made["errors"] if row["collection"] == "pool" and "mae" in row]
+    columns = {
+        **{"method": "", "sets": "d", "mae": ".4f", "crps": ".4f", "coverage_90": ".0%"},
+        **{"width_90": ".3f", "rank_correlation": ".2f"},
+    }
+    bins = {"collection": "", "bin": "", "rows": ",d", "probability": ".2f", "anomalies": ".2f"}
+    ordered = sorted(rows, key=lambda row: row["mae"])
+    return {
+        "table_pool": markdown(ordered, columns),
+        "table_reliability": markdown(made["reliability"], bins),
+    }
+
+
+def _labels(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
+    columns = {
+        **{"collection": "", "method": "", "labels": "d", "sets": "d", "mae": ".4f"},
+        **{"crps": ".4f", "coverage_90": ".0%", "width_90": ".3f"},
+    }
+    cells = {"ranking": "", "gamma": ".1%"}
+    for variant in ("random", "adaptive"):
+        cells |= {f"{variant}_coverage": ".1%", f"{variant}_width": ".3f"}
+        cells |= {f"{variant}_of_prior": ".2f"}
+    rows = made["inspection"]
+    return {
+        "made_repeats": str(results.plan["inspection"]["made"]["repeats"]),
+        "label_repeats": str(results.plan["inspection"]["repeats"]),
+        "thirty_repeats": str(results.plan["inspection"]["thirty"]["repeats"]),
+        "table_labels": markdown(rows, columns),
+        "table_labels_made": markdown(made["inspection_made"], cells),
+        **{f"labels_{k}": v for k, v in _label_ratios(rows).items()},
+    }
+
+
+def _label_ratios(rows: list[Row]) -> dict[str, str]:
+    """CRPS with thirty labels divided by the CRPS without labels, by collection."""
+    found = {(row["collection"], row["method"], row["labels"]): row["crps"] for row in rows}
+    others = {
+        "fitted": ("gammaGMM, no labels", 0),
+        "prior": ("random", 0),
+        "plain": ("plain-thirty", 30),
+    }
+    ratios = {}
+    for group in ("paper", "pool"):
+        after = found.get((group, "random-thirty", 30))
+        for name, key in others.items():
+            other = found.get((group, *key))
+            ratio = after / other if after is not None and other else None
+            ratios[f"{group}_{name}"] = formatted(ratio, ".2f")
+    return ratios
+
+
+def _detectors(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
+    """Our detectors beside PyOD's, and fitted on a share of the rows."""
+    compared = [row for row in made["pyod_agreement"] if row.get("pyod_status") == "ok"]
+    equal = [row for row in compared if row["rows_equal_to_the_bit"] == row["rows_fitted"]]
+    other = [row for row in compared if row not in equal]
+    differ = [
+        f"{row['detector']} on {row['dataset']} (largest difference "
+        f"{row['largest_difference']:.2g})"
+        for row in other
+    ]
+    slow = [row for row in made["pyod_agreement"] if row.get("pyod_status", "ok") != "ok"]
+    networks = []
+    for network in dict.fromkeys(row["network"] for row in made["deep_agreement"]):
+        ran = [r for r in made["deep_agreement"] if r["network"] == network and r["state"] == "ok"]
+        row: Row = {"network": network, "sets": len(ran)}
+        for key in ("ours_vs_pyod_seed_0", "pyod_scored_twice", "pyod_seed_0_vs_1"):
+            row[key] = " to ".join(f"{f([r[key] for r in ran]):.3f}" for f in (min, max) if ran)
+        row["times_faster"] = np.median([r["times_faster"] for r in ran]) if ran else None
+        networks.append(row)
+    agreement = dict.fromkeys(("ours_vs_pyod_seed_0", "pyod_scored_twice", "pyod_seed_0_vs_1"), "")
+    shifts = {
+        **{"dataset": "", "share_fitted": ".0%", "detector": "", "shift": ".4f"},
+        **{"standard_error": ".4f", "spearman": ".4f"},
+        **{"posterior_mean_exact": ".4f", "posterior_mean_subset": ".4f"},
+    }
+    return {
+        "pyod_limit": str(results.plan["pyod_agreement"]["limit"]),
+        "pyod_sets": str(len({row["dataset"] for row in compared})),
+        "pyod_compared": str(len(compared)),
+        "pyod_equal": str(len(equal)),
+        "pyod_differ": ", ".join(differ) or "none",
+        "pyod_slow": ", ".join(f"{r['detector']} on {r['dataset']}" for r in slow) or "none",
+        "table_networks": markdown(
+            networks, {"network": "", "sets": "d"} | agreement | {"times_faster": ".1f"}
+        ),
+        "subsample_subsets": str(results.plan["subsample"]["subsets"]),
+        "table_subsample": markdown(made["subsample"], shifts),
+    }
+
+
+def markdown(rows: list[Row], columns: dict[str, str]) -> str:
+    """A Markdown table with these columns and their formats; a missing value is a dash."""
+    lines = [list(columns), ["---"] * len(columns)]
+    lines += [[formatted(row.get(name), form) for name, form in columns.items()] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def formatted(value: Any, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+def mean_of(values: np.ndarray, form: str) -> str:
+    return format(values.mean(), form) if len(values) else "–"
 
 
 if __name__ == "__main__":

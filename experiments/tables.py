@@ -1,27 +1,26 @@
-"""Result files -> tables, one CSV file each under results/tables.
-
-python -m experiments.tables
-"""
+"""Results -> tables, one CSV file each under results/tables."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
-from experiments.accuracy import best_detectors, errors, f1
-from experiments.calibrations import ablation, calibration, sensitivity
-from experiments.results import OURS, Results, found_by
-from experiments.sharpened import inspection, inspection_made
+from experiments.plan import dose_sets, inspection_variants, subset_cases
+from experiments.results import OURS, Result, Results
+
+LEVELS = np.arange(1, 100) / 100  # 2 v of the paper's calibration plot
 
 Row = dict[str, Any]
 
 
 def datasets(results: Results) -> list[Row]:
-    """Tables 1 and 2: each set's posterior beside the paper's."""
+    """Tables 1 and 2: each dataset's posterior beside the paper's."""
     rows = []
     for collection in results.plan["collections"]:
         for name in results.datasets(collection):
@@ -57,11 +56,244 @@ def _dataset_row(results: Results, collection: str, name: str) -> Row:
     }
 
 
-def reliability(results: Results) -> list[Row]:
-    """Anomalies among the rows of each probability, over the paper's sets and over the pool."""
+def cells(results: Results) -> list[Row]:
+    """Every dataset and method: the estimated share, or the reason why it is missing."""
     rows = []
     for collection in ("paper", "pool"):
-        found = [f["reliability"] for f in found_by(results, collection, OURS).values()]
+        for dataset in results.datasets(collection):
+            for method in results.methods:
+                found = results.method(method, collection, dataset)
+                state = results.state(*results.trial_of(method, collection, dataset))
+                row = {"collection": collection, "dataset": dataset, "method": method}
+                share = found["share"] if found else None
+                rows.append(row | {"share": share, "state": state})
+    return rows
+
+
+def errors(results: Results) -> list[Row]:
+    """Question 2: absolute error, CRPS and rank correlation with the truth of every method."""
+    return [
+        _error_row(results, collection, method)
+        for collection in ("paper", "pool")
+        for method in results.methods
+    ]
+
+
+def _error_row(results: Results, collection: str, method: str) -> Row:
+    found = results.by_dataset(method, collection)
+    row: Row = {"collection": collection, "method": method, "sets": len(found)}
+    if len(found) < 2:
+        return row
+    truth, share = (np.array([f[key] for f in found.values()]) for key in ("truth", "share"))
+    error = np.abs(share - truth)
+    # The CRPS of a point is its absolute error.
+    crps = [
+        f["figures"]["crps"] if "figures" in f else e
+        for f, e in zip(found.values(), error, strict=True)
+    ]
+    covered = [f["figures"]["covers"] for f in found.values() if "figures" in f]
+    widths = [f["figures"]["high"] - f["figures"]["low"] for f in found.values() if "figures" in f]
+    is_constant = np.ptp(share) == 0.0
+    return row | {
+        "mae": error.mean(),
+        "mae_std": error.std(ddof=1),
+        "crps": np.mean(crps),
+        "coverage_90": np.mean(covered) if covered else None,
+        "width_90": np.mean(widths) if widths else None,
+        "rank_correlation": None if is_constant else stats.spearmanr(share, truth).statistic,
+        "mean_share": share.mean(),
+        **_ranks(results, collection, method),
+    }
+
+
+def _ranks(results: Results, collection: str, method: str) -> Row:
+    """Rank among gammaGMM and the paper's 21 estimators, computed as in the paper."""
+    field = [OURS, *results.papers_thresholders]
+    if method not in field:
+        return {}
+    ranks = []
+    for dataset in results.by_dataset(method, collection):
+        found = {m: results.method(m, collection, dataset) for m in field}
+        error = {m: abs(f["share"] - f["truth"]) for m, f in found.items() if f}
+        ranks.append(stats.rankdata(list(error.values()))[list(error).index(method)])
+    ranks = np.array(ranks)
+    return {
+        "rank": ranks.mean(),
+        "rank_std": ranks.std(ddof=1),
+        "first": int((ranks == 1.0).sum()),
+        "top_two": int((ranks <= 2.0).sum()),
+    }
+
+
+def f1(results: Results) -> list[Row]:
+    """Question 3 and Table 4: the detectors' quality at the estimated share."""
+    return [
+        _f1_row(results, collection, method)
+        for collection in ("paper", "pool")
+        for method in results.methods
+    ]
+
+
+def _f1_row(results: Results, collection: str, method: str) -> Row:
+    losses, better, rates, n_zero = [], [], [], 0
+    for dataset, found in results.by_dataset(method, collection).items():
+        at_truth = np.array(results.get("scores", collection, dataset, "all")["at_truth"]["f1"])
+        best = at_truth == at_truth.max()
+        cut = found["cut"]
+        rates.append([np.mean(cut["false_alarms"]), np.mean(cut["misses"])])
+        if at_truth.max() == 0.0:
+            n_zero += 1
+            continue
+        relative = (np.array(cut["f1"])[best] - at_truth[best]) / at_truth[best]
+        losses.append(relative.mean())
+        better += (relative > 0.0).tolist()
+    row = {"collection": collection, "method": method, "sets": len(rates), "f1_zero": n_zero}
+    if len(losses) < 2:
+        return row
+    alarms, misses = np.array(rates).T
+    return row | {
+        "f1_deterioration": np.mean(losses),
+        "f1_std": np.std(losses, ddof=1),
+        "better_than_truth": np.mean(better),
+        "false_alarms": alarms.mean(),
+        "false_alarms_std": alarms.std(ddof=1),
+        "misses": misses.mean(),
+        "misses_std": misses.std(ddof=1),
+    }
+
+
+def best_detectors(results: Results) -> list[Row]:
+    """Table 3: the detectors with the greatest F1 at the true gamma."""
+    rows = []
+    for dataset in results.datasets("paper"):
+        found = results.get("scores", "paper", dataset, "all")
+        theirs = results.paper["tables"]["best_detectors"][dataset]
+        row = {"dataset": dataset, "paper": " ".join(theirs)}
+        if found:
+            score = np.array(found["at_truth"]["f1"])
+            best = [found["detectors"][i] for i in np.flatnonzero(score == score.max())]
+            row |= {"ours": " ".join(best), "f1": score.max(), "shared": len({*best} & {*theirs})}
+        rows.append(row | {"state": results.state("scores", "paper", dataset, "all")})
+    return rows
+
+
+def calibration(results: Results) -> list[Row]:
+    """Questions 1, 4 and 5: share of the datasets whose truth lies in the central interval."""
+    ours = results.by_dataset(OURS, "paper").values()
+    cases = {
+        "default": [f["figures"]["needed"] for f in ours],
+        "pool": [f["figures"]["needed"] for f in results.by_dataset(OURS, "pool").values()],
+    }
+    for name in _sensitivity_cases(results):
+        cases[name] = [f["sensitivity"][name]["needed"] for f in ours]
+    for size, repeat in subset_cases(results.plan):
+        cases[f"M={size}, repeat {repeat}"] = subset_needed(results, size, repeat)
+    return [
+        {"case": name, "sets": len(needed)} | calibration_figures(needed)
+        for name, needed in cases.items()
+        if needed
+    ]
+
+
+def calibration_figures(needed: list[float]) -> Row:
+    """Distances between empirical frequencies and probabilities, over the paper's grid."""
+    off = np.abs(frequencies(needed) - LEVELS)
+    return {
+        "within_5": np.mean(off <= 0.05 + 1e-12),
+        "within_10": np.mean(off <= 0.10 + 1e-12),
+        "largest_off": off.max(),
+        "mean_off": off.mean(),
+    }
+
+
+def frequencies(needed: Iterable[float]) -> np.ndarray:
+    """Share of the datasets whose truth lies in the central interval of each probability.
+
+    `needed` is the mass of each dataset's smallest central interval that contains the truth.
+    """
+    return (np.array(list(needed))[:, None] <= LEVELS).mean(axis=0)
+
+
+def subset_needed(results: Results, size: int, repeat: int) -> list[float]:
+    """`needed` of every dataset with a subset of the detectors."""
+    names = results.datasets("paper")
+    found = [results.get("subset", "paper", name, f"{size}-{repeat}") for name in names]
+    return [f["figures"]["needed"] for f in found if f]
+
+
+def _sensitivity_cases(results: Results) -> list[str]:
+    plan = results.plan["sensitivity"]
+    return [f"{name}={value}" for name, values in plan.items() for value in values]
+
+
+@dataclass(frozen=True)
+class ChangedFit:
+    """A posterior under a change of the method."""
+
+    figures: Row
+    truth: float
+    n_unsolved: int = 0
+
+
+def sensitivity(results: Results) -> list[Row]:
+    """Question 5: error and coverage when one answer of the user changes."""
+    ours = list(results.by_dataset(OURS, "paper").values())
+    rows = [_changed_row("default", [ChangedFit(f["figures"], f["truth"]) for f in ours])]
+    for name in _sensitivity_cases(results):
+        rows.append(_changed_row(name, [_changed(f["sensitivity"][name], f) for f in ours]))
+    return rows
+
+
+def ablation(results: Results) -> list[Row]:
+    """The method without one of its elements."""
+    ours = list(results.by_dataset(OURS, "paper").values())
+    rows = [_changed_row("default", [ChangedFit(f["figures"], f["truth"]) for f in ours])]
+    for name in ("order_by_mean", "plug_in"):
+        rows.append(_changed_row(name, [_changed(f["parts"][name], f) for f in ours]))
+    single = [ChangedFit(run, f["truth"]) for f in ours for run in f["parts"]["one_run"]]
+    rows.append(_changed_row("one_run", single))
+    n_all = len(results.plan["subsets"]["detectors"])
+    rows.append(_refitted(results, "all ten detectors", "subset", f"{n_all}-0"))
+    for name in results.plan["ablation"]["fits"]:
+        label = name if name == "no_log" else f"one detector: {name}"
+        rows.append(_refitted(results, label, "ablation", name))
+    return rows
+
+
+def _refitted(results: Results, label: str, kind: str, variant: str) -> Row:
+    found = [results.get(kind, "paper", name, variant) for name in results.datasets("paper")]
+    fits = [
+        ChangedFit(f["figures"], f["truth"], f["statuses"].count("unsolved")) for f in found if f
+    ]
+    return _changed_row(label, fits)
+
+
+def _changed(part: Row, found: Result) -> ChangedFit:
+    return ChangedFit(part, found["truth"], part["n_unsolved"])
+
+
+def _changed_row(name: str, fits: list[ChangedFit]) -> Row:
+    """Error, coverage and calibration over the fits."""
+    row: Row = {"case": name, "fits": len(fits)}
+    if not fits:
+        return row
+    figures = [fit.figures for fit in fits]
+    return row | {
+        "mae": np.mean([abs(fit.figures["mean"] - fit.truth) for fit in fits]),
+        "mean": np.mean([f["mean"] for f in figures]),
+        "crps": np.mean([f["crps"] for f in figures]),
+        "coverage_90": np.mean([f["covers"] for f in figures]),
+        "unsolved_runs": sum(fit.n_unsolved for fit in fits),
+        "degenerate": sum(f["mean"] == 0.0 for f in figures),
+        **calibration_figures([f["needed"] for f in figures]),
+    }
+
+
+def reliability(results: Results) -> list[Row]:
+    """Share of anomalies among the rows of each predicted probability, by collection."""
+    rows = []
+    for collection in ("paper", "pool"):
+        found = [f["reliability"] for f in results.by_dataset(OURS, collection).values()]
         for i in range(10 if found else 0):
             n, probability, anomalies = (
                 sum(f[key][i] for f in found) for key in ("rows", "probability", "anomalies")
@@ -73,9 +305,9 @@ def reliability(results: Results) -> list[Row]:
 
 
 def dose(results: Results) -> list[Row]:
-    """Slope and error of each method as anomalies are put into the same inliers."""
+    """Slope and error of each method as more anomalies are added to the same inliers."""
     rows = []
-    for collection, dataset in _dose_sets(results):
+    for collection, dataset in dose_sets(results.plan):
         repeats = range(results.plan["dose"]["repeats"])
         trials = [results.get("dose", collection, dataset, str(i)) for i in repeats]
         answers = [answer for found in trials if found for answer in found["answers"]]
@@ -89,7 +321,7 @@ def dose(results: Results) -> list[Row]:
 
 
 def _slope(answers: list[Row], method: str) -> Row:
-    """Slope and error of one method over the answers that it gave, and why it did not give more."""
+    """Slope and error over the answers that the method gave, and the reasons for missing ones."""
     given = [answer for answer in answers if method in answer["shares"]]
     failed = {answer["failed"][method] for answer in answers if answer not in given}
     state = "; ".join(["failed in some", *sorted(failed)]) if failed else "ok"
@@ -101,24 +333,92 @@ def _slope(answers: list[Row], method: str) -> Row:
     return {"state": state, "n": len(given), "slope": slope, "mae": mae}
 
 
-def _dose_sets(results: Results) -> list[tuple[str, str]]:
-    sets = [("made", "separable")]
-    for collection in results.plan["collections"]:
-        sets += [(collection, name) for name in results.datasets(collection)]
-    return sets
-
-
-def cells(results: Results) -> list[Row]:
-    """Every dataset and method: its share, or the reason why there is none."""
+def inspection(results: Results) -> list[Row]:
+    """Labels of single rows: mean figures over datasets and repeats."""
     rows = []
-    for collection in ("paper", "pool"):
-        for dataset in results.datasets(collection):
-            for method in results.methods:
-                found = results.method(method, collection, dataset)
-                state = results.state(*results.place(method, collection, dataset))
-                row = {"collection": collection, "dataset": dataset, "method": method}
-                share = found["share"] if found else None
-                rows.append(row | {"share": share, "state": state})
+    for collection in results.plan["collections"]:
+        names = results.datasets(collection)
+        for variant in inspection_variants(results.plan):
+            trials = [results.get("inspection", collection, name, variant) for name in names]
+            found = [f for f in trials if f]
+            if not found:
+                continue
+            if variant == "random":
+                fits = [f["fitted"] for f in found]
+                rows.append(_label_row(collection, "gammaGMM, no labels", 0, fits, len(found)))
+            for n in results.plan["inspection"]["labels"]:
+                each = [r for f in found for repeat in f["repeats"] for r in repeat if r["n"] == n]
+                n_sets = sum(any(r["n"] == n for r in f["repeats"][0]) for f in found)
+                if each:
+                    rows.append(_label_row(collection, variant, n, each, n_sets))
+    return rows
+
+
+def _label_row(collection: str, method: str, n: int, figures: list[Row], n_sets: int) -> Row:
+    row = {"collection": collection, "method": method, "labels": n, "sets": n_sets}
+    names = {"mae": "error", "crps": "crps", "coverage_90": "covers", "width_90": "width"}
+    return row | {name: np.mean([f[key] for f in figures]) for name, key in names.items()}
+
+
+def inspection_made(results: Results) -> list[Row]:
+    """Labels of single rows: coverage and width on synthetic rankings with a known share."""
+    made, rows = results.plan["inspection"]["made"], []
+    for ranking in made["rankings"]:
+        for share in made["shares"]:
+            row: Row = {"ranking": ranking, "gamma": float(share)}
+            for variant in made["variants"]:
+                found = results.get("inspection", "made", f"{ranking}-{share}", variant)
+                if found:
+                    repeats = found["repeats"]
+                    row["repeats"] = len(repeats)
+                    row[f"{variant}_coverage"] = np.mean([r["covers"] for r in repeats])
+                    width = np.mean([r["width"] for r in repeats])
+                    row[f"{variant}_width"] = width
+                    row[f"{variant}_of_prior"] = width / found["prior_width"]
+            rows.append(row)
+    return rows
+
+
+def pyod_agreement(results: Results) -> list[Row]:
+    """Our detectors beside PyOD's own classes, one row for each dataset and detector."""
+    rows = []
+    for dataset in results.plan["pyod_agreement"]["datasets"]:
+        found = results.get("pyod_agreement", "paper", dataset, "all")
+        if found is None:
+            state = results.state("pyod_agreement", "paper", dataset, "all")
+            rows.append({"dataset": dataset, "status": state})
+            continue
+        size = {"rows": found["rows"], "features": found["features"]}
+        rows += [{"dataset": dataset} | size | detector for detector in found["detectors"]]
+    return rows
+
+
+def deep_agreement(results: Results) -> list[Row]:
+    """Our networks beside PyOD's, one row for each dataset and network."""
+    plan, rows = results.plan["deep_agreement"], []
+    for dataset in plan["datasets"]:
+        for network in plan["networks"]:
+            state = results.state("deep_agreement", "paper", dataset, network)
+            found = results.get("deep_agreement", "paper", dataset, network) or {}
+            figures = {k: v for k, v in found.items() if k not in ("trial", "status", "seconds")}
+            rows.append({"dataset": dataset, "network": network, "state": state} | figures)
+    return rows
+
+
+def subsample(results: Results) -> list[Row]:
+    """Detectors fitted on a share of the rows, one row for each dataset, share and detector."""
+    rows = []
+    for dataset, shares in results.plan["subsample"]["shares"].items():
+        for share in shares:
+            row = {"dataset": dataset, "share_fitted": share}
+            row["state"] = results.state("subsample", "paper", dataset, str(share))
+            found = results.get("subsample", "paper", dataset, str(share))
+            if found is None:
+                rows.append(row)
+                continue
+            row["rows"] = found["rows"]
+            means = {k: found[k] for k in ("posterior_mean_exact", "posterior_mean_subset")}
+            rows += [row | detector | means for detector in found["detectors"]]
     return rows
 
 
@@ -135,11 +435,14 @@ TABLES: dict[str, Callable[[Results], list[Row]]] = {
     "dose": dose,
     "inspection": inspection,
     "inspection_made": inspection_made,
+    "pyod_agreement": pyod_agreement,
+    "deep_agreement": deep_agreement,
+    "subsample": subsample,
 }
 
 
 def to_csv(rows: list[Row]) -> str:
-    """The rows as CSV, numbers to six digits; a column that any row has is a column."""
+    """The rows as CSV with every column that any row has; floats have six digits."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")

@@ -1,19 +1,21 @@
-"""A trial -> its result, as plain values."""
+"""Runs one trial and returns its result as plain values."""
 
 from __future__ import annotations
 
-import json
+import inspect
 import os
 import time
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from experiments import data, inspection, methods, metrics
-from experiments.parts import at_expected_values, ordered_by_mean
+from experiments import data, detectors, inspection, metrics
+from experiments.ablation import at_expected_values, ordered_by_mean
 from experiments.plan import Trial
+from experiments.results import Result, read_file, result_file
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.detectors.usable import LOG_OFFSET
@@ -25,22 +27,21 @@ from gammagmm.posterior.runs import solved_posteriors
 from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, relink
 from gammagmm.posterior.storage import posterior_of, posterior_to_data
 
-Result = dict[str, Any]
 BACKEND = os.environ.get("GAMMAGMM_BACKEND", "numpy")
 
 
 def run_trial(trial: Trial, plan: dict[str, Any]) -> Result:
-    """What the trial found, or the reason why it found nothing."""
+    """The trial's result, or the reason why it has none."""
     start = time.perf_counter()
     try:
         with warnings.catch_warnings():
-            # The results say which detectors were left out and which runs have no solution.
+            # The results record which detectors were left out and which runs have no solution.
             warnings.simplefilter("ignore", GammaGMMWarning)
             found = {"status": "ok"} | KINDS[trial.kind](trial, plan)
     except data.MissingDataError as error:
         found = {"status": "no data", "reason": str(error)}
     except Exception as error:
-        # A method of others that fails on a dataset is a result.
+        # That a method fails on a dataset is a result too.
         found = {"status": "failed", "reason": f"{type(error).__name__}: {error}"[:300]}
     return {"trial": str(trial), **found, "seconds": round(time.perf_counter() - start, 3)}
 
@@ -51,7 +52,7 @@ def estimator(plan: dict[str, Any]) -> GammaGMM:
 
 
 def scores(trial: Trial, plan: dict[str, Any]) -> Result:
-    """The detectors' scores into the cache; their quality at the true gamma."""
+    """The detectors' quality at the true gamma; their scores are kept in the cache."""
     part = plan["collections"][trial.collection]
     made = data.score(trial.collection, trial.dataset, part, plan["seed"])
     best = metrics.evaluate(made.S, made.y, made.gamma)
@@ -59,7 +60,7 @@ def scores(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def gamma(trial: Trial, plan: dict[str, Any]) -> Result:
-    """The posterior with the defaults; what other answers and left-out parts would have given."""
+    """The posterior with the defaults, with other answers of the user, and without each part."""
     made = data.scored(trial.collection, trial.dataset)
     fitted = estimator(plan).fit(made.S)
     share = fitted.posterior_.mean
@@ -86,12 +87,22 @@ def threshold(trial: Trial, plan: dict[str, Any]) -> Result:
     made = data.scored(trial.collection, trial.dataset)
     Z = fit_scaler(made.S).transform(made.S)
     is_joint = trial.variant in plan["thresholders"]["joint"]
-    shares = methods.thresholder_shares(trial.variant, Z, is_joint, plan["seed"])
+    shares = thresholder_shares(trial.variant, Z, is_joint, plan["seed"])
     return {"shares": shares, **_point(made, float(np.mean(shares)))}
 
 
+def thresholder_shares(name: str, Z: np.ndarray, joint: bool, seed: int) -> list[float]:
+    """Share of rows that PyThresh's `name` flags for each column of `Z` (n, M), or for all."""
+    cls = getattr(import_module(f"pythresh.thresholds.{name.lower()}"), name)
+    seeded = {"random_state": seed} if "random_state" in inspect.signature(cls).parameters else {}
+    columns = [Z] if joint else [column.copy() for column in Z.T]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyThresh's own: division by zero, deprecations
+        return [float(np.mean(cls(**seeded).eval(scores))) for scores in columns]
+
+
 def constant(trial: Trial, plan: dict[str, Any]) -> Result:
-    """A share chosen before the data, or a Beta fitted to the true shares of the other sets."""
+    """A fixed share, or a Beta fitted to the true shares of the other datasets."""
     made = data.scored(trial.collection, trial.dataset)
     if trial.variant != "prior":
         return _point(made, float(trial.variant))
@@ -101,7 +112,7 @@ def constant(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def subset(trial: Trial, plan: dict[str, Any]) -> Result:
-    """The posterior from a few of the detectors, the same ones for every dataset of a repeat."""
+    """The posterior from a few detectors; a repeat takes the same detectors on every dataset."""
     made = data.scored(trial.collection, trial.dataset)
     size, repeat = map(int, trial.variant.split("-"))
     chosen = subset_names(plan, size, repeat)
@@ -111,13 +122,13 @@ def subset(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def subset_names(plan: dict[str, Any], size: int, repeat: int) -> list[str]:
-    """The detectors of a repeat, drawn without replacement from the preset's ten."""
+    """The detectors of a repeat, drawn without replacement from the preset's ten detectors."""
     rng = np.random.default_rng([plan["seed"], size, repeat])
     return sorted(rng.choice(plan["subsets"]["detectors"], size, replace=False).tolist())
 
 
 def ablation(trial: Trial, plan: dict[str, Any]) -> Result:
-    """The posterior without the logarithm, or from one detector alone."""
+    """The posterior without the logarithm, or from a single detector."""
     made = data.scored(trial.collection, trial.dataset)
     if trial.variant == "no_log":
         S = _before_log(made.S)
@@ -129,7 +140,7 @@ def ablation(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def dose(trial: Trial, plan: dict[str, Any]) -> Result:
-    """Every method's answer as anomalies are put into the same inliers."""
+    """Every method's answer as more anomalies are added to the same inliers."""
     settings = plan["dose"]
     X, y = _dose_rows(trial, settings, plan["seed"])
     if (n_anomalies := int(y.sum())) < settings["min_anomalies"]:
@@ -149,13 +160,13 @@ def dose(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def inspected(trial: Trial, plan: dict[str, Any]) -> Result:
-    """What labels of single rows bring, on a dataset or on made-up ranks."""
+    """The posterior after labels of single rows, on a dataset or on a synthetic ranking."""
     if trial.collection == "made":
         ranking, share = trial.dataset.split("-")
         return inspection.on_made(ranking, float(share), trial.variant, plan)
     made = data.scored(trial.collection, trial.dataset)
     whole = Trial("gamma", trial.collection, trial.dataset, "default")
-    fitted = json.loads(whole.path.read_text(encoding="utf-8"))
+    fitted = read_file(result_file("gamma"))[whole]
     consensus = fit_scaler(made.S).transform(made.S).mean(axis=1)
     posterior = posterior_of(fitted["posterior"], str(whole))
     return _truth(made) | inspection.on_scores(consensus, made.y, posterior, trial.variant, plan)
@@ -169,7 +180,7 @@ def _dose_rows(trial: Trial, settings: dict[str, Any], seed: int) -> tuple[np.nd
     rows, features = settings["separable"].values()
     random_state = np.random.default_rng([seed, int(trial.variant)])
     made = make_contaminated(rows, features, 0.25, "clustered", random_state=random_state)
-    # Far away, so that every detector can tell them apart.
+    # Moved far away, so that every detector can separate them.
     return made.X + 4.0 * np.ptp(made.X, axis=0) * made.y[:, None], made.y
 
 
@@ -183,8 +194,8 @@ def _answers(X: np.ndarray, y: np.ndarray, plan: dict[str, Any]) -> Result:
     shares, failed = {"gammaGMM": fitted.posterior_.mean}, {}
     for name in settings["thresholders"]:
         try:
-            of_detectors = methods.thresholder_shares(name, Z, False, plan["seed"])
-        except Exception as error:  # a method that fails costs itself alone
+            of_detectors = thresholder_shares(name, Z, False, plan["seed"])
+        except Exception as error:  # the other methods continue
             failed[name] = f"{type(error).__name__}: {error}"
         else:
             shares[name] = float(np.mean(of_detectors))
@@ -193,7 +204,7 @@ def _answers(X: np.ndarray, y: np.ndarray, plan: dict[str, Any]) -> Result:
 
 
 def _refit(S: np.ndarray, truth: float, plan: dict[str, Any]) -> Result:
-    """Figures of a fit within the plan's budget of rows, drawn at random, and of new starts."""
+    """Figures of a fit within the plan's budget: rows drawn at random, and restarts."""
     budget = plan["refits"]
     if len(S) > budget["max_rows"]:
         rng = np.random.default_rng(plan["seed"])
@@ -203,7 +214,7 @@ def _refit(S: np.ndarray, truth: float, plan: dict[str, Any]) -> Result:
 
 
 def _before_log(S: np.ndarray) -> np.ndarray:
-    """Scores whose log(s - min + 0.01) is a shifted (s - mean) / deviation of those given."""
+    """Scores whose log(s - min + 0.01) is the given scores, standardised and shifted."""
     return LOG_OFFSET * np.exp((S - S.min(axis=0)) / S.std(axis=0))
 
 
@@ -230,7 +241,7 @@ def _fit_figures(fitted: GammaGMM, truth: float) -> Result:
 
 
 def _sensitivity(drawn: list[DrawnRun], truth: float, plan: dict[str, Any]) -> Result:
-    """The posterior for other answers of the user, one at a time; the mixtures stay."""
+    """The posterior for other answers of the user, one at a time, from the same mixtures."""
     return {
         f"{name}={value}": _changed(relink(drawn, Constraints(**{name: value})), truth)
         for name, values in plan["sensitivity"].items()
@@ -239,7 +250,7 @@ def _sensitivity(drawn: list[DrawnRun], truth: float, plan: dict[str, Any]) -> R
 
 
 def _parts(drawn: list[DrawnRun], by_mean: list[DrawnRun], runs: Any, truth: float) -> Result:
-    """The posterior with one part of the method changed; the mixtures stay."""
+    """The posterior with one part of the method changed, from the same mixtures."""
     default, single = Constraints(), solved_posteriors(runs)
     return {
         "order_by_mean": _changed(relink(by_mean, default), truth),
@@ -254,7 +265,7 @@ def _changed(answer: tuple[GammaPosterior, int], truth: float) -> Result:
 
 
 def _other_gammas(trial: Trial, plan: dict[str, Any]) -> list[float]:
-    """True shares of the collection's other sets that are at hand."""
+    """True shares of the collection's other datasets that are available."""
     found = []
     for name in plan["collections"][trial.collection]["datasets"]:
         try:
@@ -274,4 +285,7 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "ablation": ablation,
     "dose": dose,
     "inspection": inspected,
+    "pyod_agreement": detectors.pyod_agreement,
+    "deep_agreement": detectors.deep_agreement,
+    "subsample": detectors.subsample,
 }

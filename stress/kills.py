@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -69,20 +68,11 @@ def write_picture(seed: int, path: Path) -> None:
     save_picture(fitted(seed).posterior_, path, overwrite=True)
 
 
-@dataclass(frozen=True)
-class Place:
-    """A trial of an experiment whose result is kept at `path`."""
+def write_results(seed: int, path: Path) -> None:
+    from experiments.results import write_file
 
-    path: Path
-
-    def __str__(self) -> str:
-        return "gamma/paper/made/default"
-
-
-def write_result(seed: int, path: Path) -> None:
-    from experiments.run import write
-
-    write(Place(path), {"status": "ok", "shares": [seed + 0.1] * 5000})
+    result = {"trial": "gamma/paper/made/default", "status": "ok", "shares": [seed + 0.1] * 5000}
+    write_file(path, [result])
 
 
 WRITERS: dict[str, Callable[[int, Path], None]] = {
@@ -90,7 +80,7 @@ WRITERS: dict[str, Callable[[int, Path], None]] = {
     "report.html": write_report,
     "posterior.json": write_posterior,
     "picture.png": write_picture,
-    "result.json": write_result,
+    "results.jsonl": write_results,
 }
 
 
