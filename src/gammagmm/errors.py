@@ -117,7 +117,7 @@ class MissingExtraError(GammaGMMError, ImportError):
     Parameters
     ----------
     needs : str
-        Who needs which package: "verbose=1 needs tqdm".
+        Who needs which package: "to_arviz needs ArviZ".
     extra : str
         What to install: the name of an extra of this package, or of a package that is in none.
     name : str, default=None
