@@ -174,8 +174,8 @@ class SavedFileError(GammaGMMError, ValueError):
     >>> try:
     ...     posterior_from_text("{}")
     ... except SavedFileError as error:
-    ...     print(error)
-    The text cannot be read as a posterior: its schema must be 'gammagmm/posterior', got None.
+    ...     print(error.what)
+    The text cannot be read as a posterior: its schema must be 'gammagmm/posterior', got None
     """
 
 
