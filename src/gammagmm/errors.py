@@ -78,8 +78,8 @@ class DetectorError(GammaGMMError, ValueError):
     >>> try:
     ...     GammaGMM("precomputed").fit([[1.0], [1.0], [1.0]])
     ... except DetectorError as error:
-    ...     print(error)
-    0 of 1 detectors gave usable scores, 1 needed. Left out: score_1: the same score for every row.
+    ...     print(error.what)
+    0 of 1 detectors gave usable scores, 1 needed. Left out: score_1: the same score for every row
     """
 
 

@@ -107,7 +107,7 @@ class TestFit:
         so_far = error.so_far
         assert so_far.detector_names == list(so_far.detectors) == ["first"]
         assert [info.status for info in so_far.detector_info] == ["ok", "timeout"]
-        assert "not done when timeout=3600.0 s was over" in so_far.detector_info[1].reason
+        assert "did not finish within timeout=3600.0 s" in so_far.detector_info[1].reason
         np.testing.assert_array_equal(so_far.scores, X[:, :1])
         assert (so_far.runs, so_far.posterior) == ((), None)
         assert children() <= before
@@ -131,7 +131,7 @@ class TestFit:
         detectors = {"one": Sleeper(), "two": Sleeper()}
         error = timed_out(GammaGMM(detectors, timeout=1.0, detector_timeout=600.0))
         reasons = {info.reason for info in error.so_far.detector_info}
-        assert reasons == {"it was not done when timeout=1.0 s was over"}
+        assert reasons == {"it did not finish within timeout=1.0 s"}
         assert children() <= before
 
     def test_a_detector_that_kills_its_process(self):

@@ -1,4 +1,4 @@
-"""JSON documents with a schema and a version; whatever is read from them is checked."""
+"""JSON documents with a schema and a version; everything that is read from them is checked."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def read_document(path: Any, reader: Reader) -> str:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads the values of a document; whatever its form does not allow is a `SavedFileError`."""
+    """Reads the values of a document; what its form does not allow is a `SavedFileError`."""
 
     form: Form
     where: str  # names the source in messages
