@@ -78,8 +78,8 @@ class DetectorError(GammaGMMError, ValueError):
     >>> try:
     ...     GammaGMM("precomputed").fit([[1.0], [1.0], [1.0]])
     ... except DetectorError as error:
-    ...     print(error)
-    0 of 1 detectors gave usable scores, 1 needed. Left out: score_1: the same score for every row.
+    ...     print(error.what)
+    0 of 1 detectors gave usable scores, 1 needed. Left out: score_1: the same score for every row
     """
 
 
@@ -117,7 +117,7 @@ class MissingExtraError(GammaGMMError, ImportError):
     Parameters
     ----------
     needs : str
-        Who needs which package: "verbose=1 needs tqdm".
+        Who needs which package: "to_arviz needs ArviZ".
     extra : str
         What to install: the name of an extra of this package, or of a package that is in none.
     name : str, default=None
@@ -174,8 +174,8 @@ class SavedFileError(GammaGMMError, ValueError):
     >>> try:
     ...     posterior_from_text("{}")
     ... except SavedFileError as error:
-    ...     print(error)
-    The text cannot be read as a posterior: its schema must be 'gammagmm/posterior', got None.
+    ...     print(error.what)
+    The text cannot be read as a posterior: its schema must be 'gammagmm/posterior', got None
     """
 
 

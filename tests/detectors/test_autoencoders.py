@@ -384,7 +384,7 @@ class TestTraining:
             np.testing.assert_array_equal(scores, elsewhere[1][case])
 
     @BOTH
-    def test_a_second_fit_starts_anew(self, name, fitted):
+    def test_a_second_fit_forgets_the_first(self, name, fitted):
         again = copy.deepcopy(fitted[name]).fit(make_X(70, 4)).fit(make_X())
         np.testing.assert_array_equal(again.decision_scores_, fitted[name].decision_scores_)
 

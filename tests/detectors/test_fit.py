@@ -1,4 +1,4 @@
-"""Detectors: PyOD's own scores, every input form, small data, and detectors that fail."""
+"""Fits of detectors: PyOD's own scores, seeds, samples, workers that die, and new rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import copy
 import os
 import pickle
 import random
-import signal
 import threading
 import time
 import warnings
@@ -29,27 +28,13 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
-from sklearn.svm import SVC, OneClassSVM
+from sklearn.svm import OneClassSVM
 
 from gammagmm._support.processes import run_alone
-from gammagmm.detectors import presets
-from gammagmm.detectors.fit import FitSettings, fit_detectors, score_rows
-from gammagmm.detectors.presets import NAMES, PRESETS, is_superlinear, resolve_detectors
-from gammagmm.detectors.usable import keep_usable
-from gammagmm.errors import DetectorError, DetectorWarning, MissingExtraError, Note
-
-
-def make_X(n_rows=120, n_features=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_rows, n_features))
-    X[: n_rows // 20] += 6.0
-    return X
-
-
-def fit(detectors, X, seed=0, n_jobs=None, **settings):
-    made, _ = resolve_detectors(detectors, len(X), settings.get("max_fit_rows"))
-    settings = FitSettings(n_jobs=n_jobs, **settings)
-    return keep_usable(fit_detectors(made, X, np.random.default_rng(seed), settings))
+from gammagmm.detectors.fit import FitSettings, combine_scores, fit_detectors, score_rows
+from gammagmm.detectors.presets import PRESETS, resolve_detectors
+from gammagmm.errors import DetectorError, DetectorWarning, Note
+from tests.support.detectors import Broken, fit, make_X
 
 
 def child_seed(position, n_detectors, seed=0):
@@ -68,39 +53,6 @@ def global_state():
         "environment": dict(os.environ),
         "warnings": list(warnings.filters),
     }
-
-
-class Broken(BaseEstimator):
-    """PyOD-like detector that does what it is told when it is fitted."""
-
-    def __init__(self, how="raise"):
-        self.how = how
-
-    def fit(self, X, y=None):
-        n = len(X)
-        if self.how == "interrupt":
-            raise KeyboardInterrupt
-        if self.how == "raise":
-            raise RuntimeError("the disk is full")
-        if self.how == "die":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if self.how == "sleep":
-            time.sleep(60)
-        self.decision_scores_ = {
-            "nan": np.where(np.arange(n) < 3, np.nan, 1.0 * np.arange(n)),
-            "shape": np.arange(2.0 * n).reshape(n, 2),
-            "short": np.arange(n - 1.0),
-            "text": np.full(n, "high"),
-            "constant": np.full(n, 0.1),
-            "nearly": 0.3 + 1e-17 * np.arange(n),
-            "writes": X[:, 0].copy(),
-        }[self.how]
-        if self.how == "writes":
-            X[:] = 0.0
-        return self
-
-    def decision_function(self, X):
-        return X[:, 0]
 
 
 class SlowOnce(BaseEstimator):
@@ -231,65 +183,7 @@ class TestScikitLearn:
         np.testing.assert_array_equal(fit([OnlyDecision()], X).scores[:, 0], np.abs(X).sum(axis=1))
 
 
-class TestInputForms:
-    @pytest.mark.parametrize("preset", ["classic", "fast"])
-    def test_presets(self, preset):
-        made, notes = resolve_detectors(preset, 500)
-        assert tuple(made) == PRESETS[preset]
-        assert [type(detector).__name__ for detector in made.values()] == list(PRESETS[preset])
-        assert notes == []
-
-    def test_names_of_a_list(self):
-        made, _ = resolve_detectors(
-            ["KNN", KNN(n_neighbors=7), "KNN", IsolationForest(), "LOF"], 100
-        )
-        assert list(made) == ["KNN", "KNN_2", "KNN_3", "IsolationForest", "LOF"]
-        assert made["KNN_2"].n_neighbors == 7
-
-    def test_dict_keeps_its_names(self):
-        made, _ = resolve_detectors({"near": KNN(method="mean"), "tree": "IForest"}, 100)
-        assert list(made) == ["near", "tree"]
-        assert made["near"].method == "mean"
-        assert isinstance(made["tree"], IForest)
-
-    @pytest.mark.parametrize("form", [tuple, list])
-    def test_sequences(self, form):
-        assert list(resolve_detectors(form(["HBOS", "LODA"]), 100)[0]) == ["HBOS", "LODA"]
-
-    def test_every_name_is_known(self):
-        assert list(resolve_detectors(list(NAMES), 100)[0]) == list(NAMES)
-
-    @pytest.mark.parametrize("name", ["knn", "KNN", "classics", "precomputed", ""])
-    def test_unknown_preset(self, name):
-        match = (
-            rf"detectors='{name}' is not a preset; presets: classic, paper, fast. "
-            r"Or pass a list; known names: KNN, IForest, .*PCA"
-        )
-        with pytest.raises(ValueError, match=match):
-            resolve_detectors(name, 100)
-
-    @pytest.mark.parametrize("detectors", [["KNN", "Knn"], {"a": "Knn"}])
-    def test_unknown_name(self, detectors):
-        with pytest.raises(ValueError, match=r"detectors: unknown name 'Knn'; known: KNN, .*PCA"):
-            resolve_detectors(detectors, 100)
-
-    @pytest.mark.parametrize("detectors", [[], {}, ()])
-    def test_empty(self, detectors):
-        with pytest.raises(ValueError, match=r"detectors must hold at least one detector, got"):
-            resolve_detectors(detectors, 100)
-
-    @pytest.mark.parametrize("detectors", [KNN(), None, 3, {"KNN", "LOF"}])
-    def test_neither_preset_nor_list_nor_dict(self, detectors):
-        match = r"(?s)detectors must be a preset, or a list or dict of detectors, got .*\. Put a"
-        with pytest.raises(TypeError, match=match):
-            resolve_detectors(detectors, 100)
-
-    @pytest.mark.parametrize("thing", [5, None, KNN, object(), ["KNN"], np.zeros(3)])
-    def test_not_a_detector(self, thing):
-        match = r"detectors must be names, or objects that are PyOD .* scikit-learn .*got .* for"
-        with pytest.raises(TypeError, match=match):
-            resolve_detectors(["KNN", thing], 100)
-
+class TestUsersDetectors:
     def test_fit_and_decision_function_are_enough(self):
         X = make_X()
         fitted = fit([Distance(), "KNN"], X)
@@ -300,31 +194,8 @@ class TestInputForms:
             score_rows(fitted.detectors, new)[:, 0], np.linalg.norm(new - centre, axis=1)
         )
 
-    def test_keys_are_names(self):
-        with pytest.raises(TypeError, match=r"detectors must have names as keys, got the key 1"):
-            resolve_detectors({1: "KNN"}, 100)
-
 
 class TestSmallData:
-    def test_sizes_are_lowered_with_a_note_each(self):
-        made, notes = resolve_detectors("classic", 12)
-        reason = ": it is fitted on 12 rows"
-        assert notes == [
-            Note("detectors", "LOF", f"n_neighbors lowered from 20 to 11{reason}"),
-            Note("detectors", "LSCP", f"local_region_size lowered from 30 to 12{reason}"),
-            Note("detectors", "LSCP", f"n_neighbors lowered from 20 to 10{reason}"),
-            Note("detectors", "LSCP", f"n_neighbors lowered from 30 to 10{reason}"),
-            Note("detectors", "LSCP", f"n_neighbors lowered from 40 to 10{reason}"),
-        ]
-        assert made["LOF"].n_neighbors == 11
-        assert [lof.n_neighbors for lof in made["LSCP"].detector_list] == [10] * 4
-
-    def test_bins(self):
-        made, notes = resolve_detectors([HBOS(n_bins=50), LODA(n_bins=50), HBOS()], 12)
-        told = "n_bins lowered from 50 to 12: it is fitted on 12 rows"
-        assert notes == [Note("detectors", "HBOS", told), Note("detectors", "LODA", told)]
-        assert [detector.n_bins for detector in made.values()] == [12, 12, 10]
-
     def test_users_objects_are_lowered_as_copies(self):
         X = make_X(15, 2)
         knn, factor = KNN(n_neighbors=50), LocalOutlierFactor(n_neighbors=np.int64(30))
@@ -360,91 +231,8 @@ class TestSmallData:
         fitted = fit([name for name in PRESETS["classic"] if name != "LSCP"], X)
         assert [info.status for info in fitted.info] == ["ok"] * 7
 
-    @pytest.mark.parametrize("detectors", ["classic", ["KNN"], {"a": "KNN", "b": LOF()}])
-    def test_too_few_rows(self, detectors):
-        with pytest.raises(ValueError, match=r"X has 9 rows; the detectors need at least 10"):
-            resolve_detectors(detectors, 9)
-
-    def test_users_own_may_see_fewer_rows(self):
+    def test_users_detectors_may_see_fewer_rows(self):
         assert fit([KNN(), LOF()], make_X(6, 2)).scores.shape == (6, 2)
-
-
-class TestLeftOut:
-    @pytest.mark.parametrize(
-        ("detector", "status", "reason"),
-        [
-            (Broken("raise"), "failed", "RuntimeError: the disk is full"),
-            (Broken("nan"), "failed", "3 of 120 scores are not finite"),
-            (
-                Broken("shape"),
-                "failed",
-                r"scores of shape \(120, 2\), expected \(120,\)",
-            ),
-            (Broken("short"), "failed", r"scores of shape \(119,\), expected \(120,\)"),
-            (Broken("text"), "failed", "ValueError: could not convert string to float"),
-            (Broken("constant"), "constant", "the same score for every row"),
-            (Broken("nearly"), "constant", "the same score for every row"),
-            (SVC(), "failed", "TypeError: .*'y'"),
-            (LSCP([KNN()]), "failed", "ValueError: detector_list needs 2 detectors"),
-        ],
-    )
-    def test_one_is_left_out(self, detector, status, reason):
-        X = make_X()
-        with pytest.warns(DetectorWarning, match=f"bad was left out: .*{reason}") as record:
-            fitted = fit({"KNN": "KNN", "bad": detector, "HBOS": "HBOS"}, X)
-        assert len(record) == 1
-        assert list(fitted.detectors) == ["KNN", "HBOS"]
-        np.testing.assert_array_equal(fitted.scores, fit(["KNN", "HBOS"], X).scores)
-        assert [info.status for info in fitted.info] == ["ok", status, "ok"]
-        assert [info.name for info in fitted.info] == ["KNN", "bad", "HBOS"]
-        assert fitted.info[0].reason == ""
-        assert all(info.seconds > 0 for info in fitted.info)
-
-    def test_traceback_is_kept(self):
-        with pytest.warns(DetectorWarning, match="the disk is full"):
-            fitted = fit(["KNN", "LOF", Broken("raise")], make_X())
-        assert 'raise RuntimeError("the disk is full")' in fitted.info[2].traceback
-        assert fitted.info[0].traceback == ""
-
-    def test_one_warning_each_from_workers_too(self):
-        with pytest.warns(DetectorWarning) as record:
-            fit(["KNN", Broken("raise"), "OCSVM", Broken("constant")], make_X(), n_jobs=2)
-        assert [str(warning.message) for warning in record] == [
-            "Detector Broken was left out: RuntimeError: the disk is full.",
-            "Detector Broken_2 was left out: the same score for every row.",
-        ]
-
-    def test_error_lists_every_reason(self):
-        match = (
-            r"1 of 4 detectors gave usable scores, 2 needed. Left out: "
-            r"Broken: RuntimeError: the disk is full; Broken_2: 3 of 120 scores are not finite; "
-            r"Broken_3: the same score for every row."
-        )
-        detectors = [Broken("raise"), Broken("nan"), "KNN", Broken("constant")]
-        with pytest.raises(DetectorError, match=match) as caught:
-            fit(detectors, make_X())
-        assert any("Traceback" in note for note in caught.value.__notes__)
-
-    def test_the_only_one_fails(self):
-        match = r"0 of 1 detectors gave usable scores, 1 needed. Left out: Broken: RuntimeError"
-        with pytest.raises(DetectorError, match=match):
-            fit([Broken("raise")], make_X())
-
-    def test_identical_rows(self):
-        with pytest.raises(DetectorError, match=r"0 of 2 .*KNN: the same.*OCSVM: the same score"):
-            fit(["KNN", "OCSVM"], np.ones((20, 2)))
-
-    def test_interrupts_pass(self):
-        with pytest.raises(KeyboardInterrupt):
-            fit(["KNN", Broken("interrupt")], make_X())
-
-    def test_dividing_by_zero_is_a_reason_and_no_other_warning(self):
-        X = make_X()
-        X[:, 1] = X[:, 0]  # a component without variance, by whose share PyOD's PCA divides
-        X[:, 2] = 0.0
-        with pytest.warns(DetectorWarning, match="PCA was left out: 120 of 120 .*not finite") as w:
-            fit(["KNN", "HBOS", "PCA"], X)
-        assert len(w) == 1
 
 
 class TestDeathsAndTimeouts:
@@ -464,16 +252,16 @@ class TestDeathsAndTimeouts:
         np.testing.assert_array_equal(fitted.scores, expected)
         return fitted, events
 
-    def test_a_dead_worker_costs_its_detector_alone(self):
+    def test_a_dead_worker_loses_only_its_detector(self):
         detectors = {"KNN": "KNN", "bad": Broken("die"), "IForest": "IForest", "LOF": "LOF"}
-        match = r"bad was left out: its process died, perhaps for want of memory\."
+        match = r"bad was left out: its process died, possibly out of memory\."
         fitted, events = self.check(detectors, {"bad": "failed"}, match, n_jobs=2)
         assert fitted.info[1].traceback
         assert [event[:2] for event in events if event[0] == "bad"][-1] == ("bad", "failed")
         assert events[0] == ("bad", "started", 0.0)  # of unknown cost, so it goes first
 
     @pytest.mark.parametrize("when", ["before", "after"])
-    def test_what_cannot_be_sent_costs_itself_alone(self, when):
+    def test_only_a_detector_that_cannot_be_pickled_is_left_out(self, when):
         detectors = {"KNN": "KNN", "bad": Locked(when), "IForest": "IForest"}
         self.check(detectors, {"bad": "failed"}, r"bad was left out: .*pickle", n_jobs=2)
 
@@ -492,7 +280,7 @@ class TestDeathsAndTimeouts:
 
 
 class TestProgress:
-    def test_one_after_another_the_longest_first(self):
+    def test_one_job_starts_the_slowest_first(self):
         events = []
         fit(["KNN", "IForest", "LOF"], make_X(), progress=lambda *event: events.append(event))
         assert [event[:2] for event in events] == [
@@ -500,7 +288,7 @@ class TestProgress:
         ]
         assert all((seconds > 0) == (state == "ok") for _, state, seconds in events)
 
-    def test_side_by_side(self):
+    def test_two_jobs(self):
         events = []
         names = ["PCA", "LODA", "IForest", "LOF"]
         fit(names, make_X(), n_jobs=2, progress=lambda *event: events.append(event))
@@ -521,7 +309,7 @@ class TestMaxFitRows:
         rng = np.random.default_rng(seed).spawn(1 + n_detectors)[0]
         return np.sort(rng.choice(n_rows, size, replace=False))
 
-    def test_superlinear_ones_see_a_sample(self):
+    def test_superlinear_detectors_see_a_sample(self):
         X = make_X(200)
         fitted = fit(["KNN", "LOF", "PCA"], X, max_fit_rows=80)
         rows = self.sample(200, 80, 3)
@@ -534,16 +322,6 @@ class TestMaxFitRows:
             )
         np.testing.assert_array_equal(fitted.scores[:, 2], PCA().fit(X).decision_scores_)
         assert [info.n_rows for info in fitted.info] == [80, 80, 200]
-
-    def test_notes(self):
-        made, notes = resolve_detectors(["KNN", "LOF", "HBOS"], 200, 15)
-        told = "fitted on 15 random rows of 200; the others are scored as new rows"
-        assert notes == [
-            Note("detectors", "KNN", told),
-            Note("detectors", "LOF", told),
-            Note("detectors", "LOF", "n_neighbors lowered from 20 to 14: it is fitted on 15 rows"),
-        ]
-        assert made["LOF"].n_neighbors == 14
 
     @pytest.mark.parametrize("limit", [None, 120, 500])
     def test_exact_up_to_the_limit(self, limit):
@@ -568,11 +346,11 @@ class TestMaxFitRows:
         np.testing.assert_array_equal(fitted.scores[others, 0], -factor.score_samples(X[others]))
         np.testing.assert_array_equal(fitted.scores[rows, 0], -factor.negative_outlier_factor_)
 
-    def test_scores_that_tell_the_subset_from_the_others_are_left_out(self):
+    def test_scores_that_separate_the_sample_from_the_others_are_left_out(self):
         X = 100.0 * make_X(200)  # no row is near another, as the SVM's kernel sees it
         match = (
-            r"OCSVM was left out: ValueError: its scores tell the 90 rows it was fitted on from "
-            r"the others \(Kolmogorov-Smirnov distance 1\.00\): scale the columns, or set max_fit"
+            r"OCSVM was left out: ValueError: its scores separate the 90 rows it was fitted on "
+            r"from the other rows \(Kolmogorov-Smirnov distance 1\.00\): scale the columns, or set "
         )
         with pytest.warns(DetectorWarning, match=match):
             fitted = fit(["KNN", "OCSVM", "LOF"], X, max_fit_rows=90)
@@ -593,15 +371,6 @@ class TestMaxFitRows:
         with pytest.warns(DetectorWarning, match=match):
             fit(["KNN", SOS(), "LOF"], X, max_fit_rows=40)
         assert "SOS" in fit(["KNN", SOS()], X).detectors
-
-    def test_nested_and_derived_ones_count(self):
-        class Nearest(KNN):
-            pass
-
-        for detector in (LSCP([IForest(), PCA()]), Nearest(), OneClassSVM()):
-            assert is_superlinear(detector)
-        for detector in (IForest(), IsolationForest(), HBOS(), EllipticEnvelope()):
-            assert not is_superlinear(detector)
 
 
 class TestNetworks:
@@ -625,7 +394,7 @@ class TestNetworks:
         np.testing.assert_allclose(alone, together, rtol=1e-9)
 
     @pytest.mark.long
-    def test_a_network_of_the_users_keeps_its_seed(self):
+    def test_a_users_network_keeps_its_seed(self):
         pytest.importorskip("torch")
         X = make_X(80, 3)
         own = run_alone(make_auto_encoder)  # made elsewhere: making it sets the global seeds
@@ -636,7 +405,7 @@ class TestNetworks:
         expected = run_alone(auto_encoder_scores, X)
         np.testing.assert_allclose(scores[:, 0], expected, rtol=1e-4)
 
-    def test_networks_of_other_kinds_are_fitted_and_score_elsewhere(self):
+    def test_other_networks_run_in_processes_of_their_own(self):
         pytest.importorskip("torch")
         from tests.support.torch_detector import Network
 
@@ -650,23 +419,14 @@ class TestNetworks:
         pytest.importorskip("torch")
         X = make_X(10, 2)
         _, notes = resolve_detectors("paper", 10)
-        told = "batch_size lowered from 32 to 10: it is fitted on 10 rows"
+        message = "batch_size lowered from 32 to 10: it is fitted on 10 rows"
         assert [note for note in notes if note.subject in ("AE", "VAE")] == [
-            Note("detectors", "AE", told),
-            Note("detectors", "VAE", told),
+            Note("detectors", "AE", message),
+            Note("detectors", "VAE", message),
         ]
         fitted = fit("paper", X)
         assert tuple(fitted.detectors) == PRESETS["paper"]
         assert np.isfinite(fitted.scores).all()
-
-    @pytest.mark.parametrize("missing", [("torch",), ("tqdm",), ("torch", "tqdm")])
-    def test_missing_extra(self, missing, monkeypatch):
-        find = presets.find_spec
-        monkeypatch.setattr(presets, "find_spec", lambda n: None if n in missing else find(n))
-        match = rf"The detector AE needs {' and '.join(missing)}, .*pip install 'gammagmm\[deep\]'"
-        with pytest.raises(MissingExtraError, match=match):
-            resolve_detectors("paper", 100)
-        resolve_detectors("classic", 100)
 
 
 class TestNewRows:
@@ -681,6 +441,24 @@ class TestNewRows:
         np.testing.assert_allclose(alone, together, rtol=1e-12)
         np.testing.assert_array_equal(score_rows(fitted.detectors, new), together)
 
+    def test_a_detector_that_cannot_score_is_named(self):
+        fitted = fit([Distance(), "KNN"], make_X())
+        with pytest.raises(DetectorError, match="Detector Distance cannot score these") as caught:
+            score_rows(fitted.detectors, np.full((2, 4), 1e200))
+        assert caught.value.what.endswith(
+            "2 of 2 scores are not finite, the first of them in row 0"
+        )
+        assert caught.value.todo == "Check the rows, or fit without this detector."
+
+    def test_rows_of_the_fit_keep_their_scores(self):
+        X, rows = make_X(6, 2), np.array([1, 4])
+        own = np.array([[10.0, 20.0], [30.0, 40.0]])
+        scores = combine_scores(X, rows, own, lambda new: -new)
+        np.testing.assert_array_equal(scores[rows], own)
+        np.testing.assert_array_equal(scores[[0, 2, 3, 5]], -X[[0, 2, 3, 5]])
+        everywhere = combine_scores(X[rows], np.arange(2), own, lambda new: 1 / 0)
+        np.testing.assert_array_equal(everywhere, own)
+
 
 class TestIsolation:
     def test_users_objects_stay_as_they_are(self):
@@ -691,14 +469,14 @@ class TestIsolation:
         assert [vars(detector) for detector in own] == before
         assert [vars(detector) for detector in own[1].detector_list] == inner
 
-    def test_fitted_objects_are_fitted_anew(self):
+    def test_fitted_objects_are_fitted_again(self):
         X, other = make_X(), make_X(60, seed=9)
         expected = fit([COPOD(), KNN()], X).scores
         np.testing.assert_array_equal(
             fit([COPOD().fit(other), KNN().fit(other)], X).scores, expected
         )
 
-    def test_fit_leaves_what_it_was_given_unfitted(self):
+    def test_the_given_detectors_stay_unfitted(self):
         X = make_X()
         made, _ = resolve_detectors(["COPOD", "IForest"], len(X))
         first = fit_detectors(made, X, np.random.default_rng(0), FitSettings())

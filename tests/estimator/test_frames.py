@@ -203,7 +203,7 @@ def test_a_lazy_frame_is_to_be_collected(data):
 
 def test_a_name_that_comes_twice_is_said(data):
     names = ["a", "b", "a", "c"][: data.shape[1]]
-    with pytest.raises(ValueError, match="X has 2 columns of the name 'a': rename them"):
+    with pytest.raises(ValueError, match="X has 2 columns named 'a': rename them"):
         make_estimator().fit(pd.DataFrame(data, columns=names))
 
 

@@ -107,9 +107,9 @@ def change(data, path, value):
     ("path", "value", "words"),
     [
         (["schema"], "gammagmm/posterior", "its schema must be 'gammagmm/fit', got 'gammagmm/post"),
-        (["version"], 2, "it has version 2, this gammagmm reads up to 1: upgrade gammagmm"),
-        (["n_rows"], ..., "the file lacks, or has beyond its fields: n_rows"),
-        (["extra"], 1, "the file lacks, or has beyond its fields: extra"),
+        (["version"], 2, "it has version 2, this gammagmm reads versions up to 1. Upgrade"),
+        (["n_rows"], ..., "the file has missing or unexpected fields: n_rows"),
+        (["extra"], 1, "the file has missing or unexpected fields: extra"),
         (["n_rows"], 3.5, "n_rows must be a whole number, got 3.5"),
         (["n_rows"], -3, "n_rows must be at least 0, got -3"),
         (["threshold"], None, "threshold must hold finite numbers, got NoneType"),
@@ -121,7 +121,7 @@ def change(data, path, value):
         (["versions", "numpy"], 2, "versions.numpy must be text, got int"),
         (["detectors", 0, "status"], "fine", "detectors.status must be one of .*, got 'fine'"),
         (["detectors", 0, "seconds"], "1", "detectors.seconds must hold finite numbers, got '1'"),
-        (["detectors", 0, "code"], "1", "detectors lacks, or has beyond its fields: code"),
+        (["detectors", 0, "code"], "1", "detectors has missing or unexpected fields: code"),
         (["runs"], {}, "runs must be a list, got dict"),
         (["runs", 0], 1, "runs must be an object, got int"),
         (["runs", 0, "converged"], 1, "runs.converged must be true or false, got int"),
@@ -151,7 +151,7 @@ def test_a_pickle_is_never_run(tmp_path):
             return os.mkdir, (str(tmp_path / "sprung"),)
 
     (tmp_path / "fit.json").write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(SavedFileError, match=r"it is no (UTF-8 text|JSON)"):
+    with pytest.raises(SavedFileError, match=r"it is not (UTF-8 text|JSON)"):
         FitSummary.load(tmp_path / "fit.json")
     assert not (tmp_path / "sprung").exists()
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import threading
 import time
 import warnings
-from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 from gammagmm import GammaGMM
-from gammagmm._support.processes import NEVER, Deadline, OutOfTimeError, _results, run_until
+from gammagmm._support.processes import Deadline
 from gammagmm.blocks.scoring import keep_usable_blocks
 from gammagmm.cli.main import main
 from gammagmm.cli.supervisor import MARKER
@@ -91,65 +89,6 @@ def timed_out(estimator, X=X):
     return caught.value
 
 
-class TestDeadline:
-    def test_never(self):
-        assert Deadline.after(None) is NEVER
-        assert not NEVER.is_over
-        assert NEVER.left() is None
-        assert NEVER.left(3.0) == 3.0
-        assert NEVER.left(1e10) == threading.TIMEOUT_MAX
-
-    def test_to_come(self):
-        deadline = Deadline.after(1000.0)
-        deadline.check()
-        assert 900.0 < deadline.left() <= 1000.0
-        assert deadline.left(3.0) == 3.0
-        assert Deadline.after(1e10).left() == threading.TIMEOUT_MAX
-
-    def test_over(self):
-        deadline = Deadline.after(1e-9)
-        assert deadline.is_over
-        assert deadline.left(3.0) == 0.0
-        with pytest.raises(OutOfTimeError, match=r"timeout=1e-09 s is over"):
-            deadline.check()
-
-
-class TestRunUntil:
-    @pytest.mark.parametrize("n_workers", [1, 2])
-    def test_results(self, n_workers):
-        found = run_until(Deadline.after(600.0), n_workers, np.multiply, range(5), np.ones(3))
-        assert sorted(row[0] for row in found) == [0, 1, 2, 3, 4]
-
-    def test_processes_are_ended_and_nothing_is_printed(self, capfd):
-        before = children()
-        for timeout in (0.001, 0.01, 0.1, 1.0):
-            tasks = [600.0, 601.0, 602.0]
-            assert list(run_until(Deadline.after(timeout), 2, sleep, tasks, None)) == []
-        assert children() <= before
-        assert capfd.readouterr() == ("", "")
-
-    def test_what_was_done_while_the_caller_was_at_work_counts(self, monkeypatch):
-        monkeypatch.setattr("gammagmm._support.processes._shared", [10])
-        over = Deadline(1.0, 0.0)
-        assert sorted(_results(Inline(), over, 2, pow, [2, 3, 4])) == [1024, 59049]
-
-
-def sleep(seconds, shared):
-    time.sleep(seconds)
-
-
-class Inline:
-    """An executor whose calls are done at once."""
-
-    def submit(self, function, *arguments):
-        future = Future()
-        future.set_result(function(*arguments))
-        return future
-
-    def shutdown(self, kill_workers):
-        pass
-
-
 class TestFit:
     def test_timely_is_the_same_to_the_bit(self, whole):
         timed = GammaGMM(DETECTORS, **SETTINGS, timeout=600.0).fit(X)
@@ -168,7 +107,7 @@ class TestFit:
         so_far = error.so_far
         assert so_far.detector_names == list(so_far.detectors) == ["first"]
         assert [info.status for info in so_far.detector_info] == ["ok", "timeout"]
-        assert "not done when timeout=3600.0 s was over" in so_far.detector_info[1].reason
+        assert "did not finish within timeout=3600.0 s" in so_far.detector_info[1].reason
         np.testing.assert_array_equal(so_far.scores, X[:, :1])
         assert (so_far.runs, so_far.posterior) == ((), None)
         assert children() <= before
@@ -192,7 +131,7 @@ class TestFit:
         detectors = {"one": Sleeper(), "two": Sleeper()}
         error = timed_out(GammaGMM(detectors, timeout=1.0, detector_timeout=600.0))
         reasons = {info.reason for info in error.so_far.detector_info}
-        assert reasons == {"it was not done when timeout=1.0 s was over"}
+        assert reasons == {"it did not finish within timeout=1.0 s"}
         assert children() <= before
 
     def test_a_detector_that_kills_its_process(self):

@@ -145,13 +145,17 @@ def test_a_posterior_that_could_not_be_read_back_is_not_written(tmp_path):
     ("old", "new", "words"),
     [
         ("gammagmm/posterior", "other", r"its schema must be 'gammagmm/posterior', got 'other'"),
-        ('"version": 1', '"version": 2', "it has version 2, this gammagmm reads up to 1: upgrade"),
+        (
+            '"version": 1',
+            '"version": 2',
+            "version 2, this gammagmm reads versions up to 1. Upgrade",
+        ),
         ('"version": 1', '"version": true', "its version must be a whole number above 0, got True"),
         ('"version": 1', '"version": 0', "its version must be a whole number above 0, got 0"),
         ('"version": 1', '"version": "1"', "its version must be a whole number above 0, got '1'"),
-        ('"prob_zero": 0.01,', "", "the file lacks, or has beyond its fields: prob_zero"),
-        ('"a":', '"more": 1, "a":', "betas lacks, or has beyond its fields: more"),
-        ('"a":', '"low": 0, "a":', "it is no JSON .a key occurs twice in one object"),
+        ('"prob_zero": 0.01,', "", "the file has missing or unexpected fields: prob_zero"),
+        ('"a":', '"more": 1, "a":', "betas has missing or unexpected fields: more"),
+        ('"a":', '"low": 0, "a":', "it is not JSON .a key occurs twice in one object"),
         ("0.01", '"0.01"', "prob_zero must hold finite numbers, got '0.01'"),
         ("0.01", "true", "prob_zero must hold finite numbers, got True"),
         ("0.01", "-0.01", "prob_zero must lie between 0 and 1, got -0.01"),
@@ -171,9 +175,9 @@ def test_a_posterior_that_could_not_be_read_back_is_not_written(tmp_path):
         ("0.002", "-0.002", "between_runs must be at least 0 or null, got -0.002"),
         ("null", "NaN", "standard_error must hold finite numbers, got nan"),
         (TEXT, "[1]", "its schema must be 'gammagmm/posterior', got None"),
-        (TEXT, "", "it is no JSON"),
-        (TEXT, "[" * 100_000, "it is no JSON"),
-        (TEXT, TEXT[:-1], "it is no JSON"),
+        (TEXT, "", "it is not JSON"),
+        (TEXT, "[" * 100_000, "it is not JSON"),
+        (TEXT, TEXT[:-1], "it is not JSON"),
     ],
 )
 def test_a_file_that_is_not_a_posterior_is_refused(old, new, words, tmp_path):
@@ -192,7 +196,7 @@ def test_a_pickle_is_never_run(tmp_path):
             return os.mkdir, (str(tmp_path / "sprung"),)
 
     (tmp_path / "posterior.json").write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(SavedFileError, match=r"it is no (UTF-8 text|JSON)"):
+    with pytest.raises(SavedFileError, match=r"it is not (UTF-8 text|JSON)"):
         GammaPosterior.load(tmp_path / "posterior.json")
     assert not (tmp_path / "sprung").exists()
 

@@ -1,1 +1,1 @@
-"""What every room uses and no room owns: checks, processes, progress, files, text."""
+"""Tools that every room uses: checks, processes, progress, platform, files, documents, text."""

@@ -1,4 +1,4 @@
-"""Parameter checks shared by the public entry points: name, rule, value received."""
+"""Checks of parameters and tables; the messages give the name, the rule and the value."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _TIMES = re.compile(r"date|time|duration|interval|period", re.IGNORECASE)
 
 
 def check_probability(name: str, value: Any) -> None:
-    """Refuse what does not lie strictly between 0 and 1."""
+    """Refuse a value that does not lie strictly between 0 and 1."""
     check_number(name, value)
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Refuse what is not a finite number above 0."""
+    """Refuse a value that is not a finite number above 0."""
     check_number(name, value)
     if not 0.0 < value < np.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}.")
 
 
 def check_count(name: str, value: Any, minimum: int) -> None:
-    """Refuse what is not a whole number of at least `minimum`."""
+    """Refuse a value that is not a whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number, got {value!r}.")
     if value < minimum:
@@ -49,13 +49,13 @@ def check_count(name: str, value: Any, minimum: int) -> None:
 
 
 def check_number(name: str, value: Any) -> None:
-    """Refuse what is no number, and truth values."""
+    """Refuse a value that is not a number; booleans are not numbers."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}.")
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """Random generator for `random_state`; the global NumPy state is neither read nor moved.
+    """Random generator for `random_state`; NumPy's global state is neither read nor changed.
 
     Takes None (fresh entropy), a whole number, a ``numpy.random.Generator`` (used as it is)
     or a ``numpy.random.RandomState`` (one number is drawn from it).
@@ -71,7 +71,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
 
 
 def check_rows(name: str, value: Any) -> NDArray[np.float64]:
-    """`value` as finite float64 rows of shape (n, m), at least two; anything else is refused."""
+    """`value` as finite float64 rows of shape (n >= 2, m >= 1); anything else is refused."""
     rows = np.asarray(value, dtype=np.float64)
     if rows.ndim != 2 or len(rows) < 2 or rows.shape[1] < 1:
         raise ValueError(f"{name} must have shape (n >= 2, m >= 1), got {rows.shape}.")
@@ -82,7 +82,7 @@ def check_rows(name: str, value: Any) -> NDArray[np.float64]:
 
 
 def check_table(X: Any) -> None:
-    """Refuse what scikit-learn would take for numbers, or refuse without saying what to do."""
+    """Refuse tables that scikit-learn would misread, or refuse without saying what to do."""
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
         raise TypeError("X is a lazy frame, which holds no rows yet: call X.collect() first.")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
@@ -94,13 +94,11 @@ def check_table(X: Any) -> None:
     names = [name for name, _ in columns]
     for name in names:
         if isinstance(name, str) and names.count(name) > 1:
-            raise ValueError(
-                f"X has {names.count(name)} columns of the name {name!r}: rename them."
-            )
+            raise ValueError(f"X has {names.count(name)} columns named {name!r}: rename them.")
 
 
 def _column_kinds(X: Any) -> list[tuple[Any, str]]:
-    """Name and type of each column of a table of pandas, polars or pyarrow, or of an array."""
+    """Name and type of each column of a pandas, polars or pyarrow table, or of an array."""
     if hasattr(X, "schema") and hasattr(X, "column_names"):  # pyarrow
         return [(field.name, str(field.type)) for field in X.schema]
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
@@ -109,7 +107,7 @@ def _column_kinds(X: Any) -> list[tuple[Any, str]]:
 
 
 def explain_rows(X: Any, error: Exception) -> Exception:
-    """The error to raise where scikit-learn refused `X` with `error`: that, or a clearer one."""
+    """The error to raise where scikit-learn refused `X`: a clearer one, or its own `error`."""
     words = str(error)
     if "could not convert string to float" in words:
         return ValueError(_describe_text(X))
@@ -119,7 +117,7 @@ def explain_rows(X: Any, error: Exception) -> Exception:
 
 
 def _describe_text(X: Any) -> str:
-    """Message that names the first column of `X` that holds text, and what it holds."""
+    """Message that names the first column of `X` that holds text, and the text."""
     names = [name for name, _ in _column_kinds(X)]
     for j, column in enumerate(np.asarray(X, dtype=object).T):
         for i, value in enumerate(column):
@@ -129,11 +127,11 @@ def _describe_text(X: Any) -> str:
                     f"X must hold numbers, but {name} holds text ({value[:40]!r} in row {i}): "
                     "drop the column or encode it as numbers."
                 )
-    return "X must hold numbers, but it holds text: drop or encode the columns that do."
+    return "X must hold numbers, but it holds text: drop or encode the columns with text."
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside this package from which it was called."""
+    """Warn at the line outside this package that called it."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "gammagmm":
         frame, level = frame.f_back, level + 1

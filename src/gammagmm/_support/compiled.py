@@ -1,8 +1,9 @@
-"""A function of numbers and arrays -> the same, compiled."""
+"""Numba's compiler, with a cache on disk where one can be written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from numba import njit
@@ -11,14 +12,13 @@ __all__ = ["compiled"]
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Numba's decorator, kept on disk where a folder for that can be written."""
+    """Decorator that compiles a function and caches it on disk where that is possible."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        compiler = partial(njit, nogil=True, error_model="numpy", **options)
         try:
-            made = njit(nogil=True, error_model="numpy", cache=True, **options)(function)
-        except RuntimeError:  # no folder to keep it in
-            made = njit(nogil=True, error_model="numpy", **options)(function)
-        result: Callable[..., Any] = made
-        return result
+            return compiler(cache=True)(function)
+        except RuntimeError:  # no folder for the cache
+            return compiler()(function)
 
     return decorate

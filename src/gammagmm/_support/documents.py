@@ -1,4 +1,4 @@
-"""JSON files with a schema and a version: written whole or not at all, read with suspicion."""
+"""JSON documents with a schema and a version; everything that is read from them is checked."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ __all__ = ["Form", "Reader", "or_null", "read_document", "to_text", "unique_keys
 Array = NDArray[np.float64]
 Record = TypeVar("Record")
 MAX_BYTES = 64_000_000
-"""Larger files are refused unread: a posterior takes some 60 bytes a part."""
+"""Larger files are refused unread; a posterior takes about 60 bytes for each of its parts."""
 MAX_REASON = 500
 """Characters of a message that may come from the file."""
+SAVED = "Give a file that gammagmm saved."
 _JSON_NAMES = {str: "text", int: "a whole number", bool: "true or false"}
 
 
@@ -35,12 +36,12 @@ class Form:
 
     @property
     def header(self) -> dict[str, Any]:
-        """The fields that every document of this kind begins with."""
+        """The fields at the start of every document of this kind."""
         return {"schema": self.schema, "version": self.version}
 
 
 def to_text(data: dict[str, Any]) -> str:
-    """`data` as JSON, each float written so that it reads back as itself."""
+    """`data` as JSON; every float reads back as the same float."""
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
@@ -48,57 +49,56 @@ def read_document(path: Any, reader: Reader) -> str:
     """The text of the file at `path`, or a `SavedFileError`."""
     with Path(path).open("rb") as file:
         n_bytes = os.fstat(file.fileno()).st_size
-        # What is no plain file may give more than its size says.
+        # A device or a pipe can give more bytes than its size says.
         content = b"" if n_bytes > MAX_BYTES else file.read(MAX_BYTES + 1)
     if max(n_bytes, len(content)) > MAX_BYTES:
-        reader.refuse(f"it is larger than {MAX_BYTES:,} bytes")
+        reader.refuse(f"it is larger than {MAX_BYTES:,} bytes", SAVED)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        reader.refuse("it is no UTF-8 text")
+        reader.refuse("it is not UTF-8 text", SAVED)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Takes a document apart; whatever is not as its form promises is a `SavedFileError`."""
+    """Reads the values of a document; what its form does not allow is a `SavedFileError`."""
 
     form: Form
     where: str  # names the source in messages
 
-    def refuse(self, reason: str) -> NoReturn:
-        """Raise, with the source and the `reason`."""
-        raise SavedFileError(
-            f"{self.where} cannot be read as a {self.form.noun}: {reason[:MAX_REASON]}."
-        ) from None
+    def refuse(self, reason: str, todo: str = "") -> NoReturn:
+        """Raise a `SavedFileError` with the source, the `reason` and what to do."""
+        what = f"{self.where} cannot be read as a {self.form.noun}: {reason[:MAX_REASON]}"
+        raise SavedFileError(what, todo) from None
 
     def parse(self, text: str) -> Any:
-        """What the JSON `text` holds."""
+        """The content of the JSON `text`."""
         try:
             return json.loads(text, object_pairs_hook=unique_keys)
         except (ValueError, RecursionError) as error:
-            self.refuse(f"it is no JSON ({error})")
+            self.refuse(f"it is not JSON ({error})", SAVED)
 
     def check_header(self, data: Any) -> None:
-        """Refuse another schema and a version that is not ours."""
+        """Refuse another schema, and a version that is no version or newer than this package."""
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != self.form.schema:
-            self.refuse(f"its schema must be {self.form.schema!r}, got {_brief(schema)}")
+            self.refuse(f"its schema must be {self.form.schema!r}, got {_brief(schema)}", SAVED)
         version = data.get("version")
         if type(version) is not int or version < 1:
             self.refuse(f"its version must be a whole number above 0, got {_brief(version)}")
         if version > self.form.version:
-            reads = f"this gammagmm reads up to {self.form.version}"
-            self.refuse(f"it has version {_brief(version)}, {reads}: upgrade gammagmm")
+            known = f"this gammagmm reads versions up to {self.form.version}"
+            self.refuse(f"it has version {_brief(version)}, {known}", "Upgrade gammagmm.")
 
     def check_fields(self, data: Any, names: set[str], name: str) -> None:
-        """Refuse what is no object with just these fields."""
+        """Refuse anything but an object with exactly these fields."""
         if not isinstance(data, dict):
             self.refuse(f"{name} must be an object, got {type(data).__name__}")
         if wrong := sorted(data.keys() ^ names):
-            self.refuse(f"{name} lacks, or has beyond its fields: {', '.join(wrong)}")
+            self.refuse(f"{name} has missing or unexpected fields: {', '.join(wrong)}")
 
     def number(self, name: str, value: Any) -> float:
-        """A finite number; text, booleans, null and the like are refused."""
+        """A finite number; text, booleans and null are refused."""
         if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
             self.refuse(f"{name} must hold finite numbers, got {_shown(value)}")
         return float(value)
@@ -108,13 +108,13 @@ class Reader:
         return np.array([self.number(name, item) for item in self.items(name, value)], dtype=float)
 
     def items(self, name: str, value: Any) -> list[Any]:
-        """A list of anything."""
+        """A list with any items."""
         if not isinstance(value, list):
             self.refuse(f"{name} must be a list, got {type(value).__name__}")
         return value
 
     def plain(self, name: str, value: Any, kind: type) -> Any:
-        """A text, whole number or boolean, by `kind`."""
+        """A text, a whole number or a boolean, as `kind` says."""
         if type(value) is not kind:
             self.refuse(f"{name} must be {_JSON_NAMES[kind]}, got {_shown(value)}")
         return value
@@ -136,7 +136,7 @@ class Reader:
 
 
 def or_null(value: float) -> float | None:
-    """NaN, which JSON has not, as null."""
+    """The number, or None for NaN, which JSON does not have."""
     return None if np.isnan(value) else float(value)
 
 
@@ -145,7 +145,7 @@ def _shown(value: Any) -> str:
 
 
 def _brief(value: Any) -> str:
-    """The value where it is a plain one, its type otherwise: it may be nested without end."""
+    """The value if it is a plain one, otherwise its type: it may be nested very deeply."""
     return repr(value)[:40] if value is None or isinstance(value, int) else _shown(value)
 
 

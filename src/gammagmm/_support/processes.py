@@ -1,4 +1,4 @@
-"""A function in a process of its own, and the moment by which work must be over."""
+"""Functions that run in processes of their own, and deadlines for them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,26 @@ __all__ = [
 ]
 
 
+Result = TypeVar("Result")
+
+STARTING_SECONDS = 120.0
+"""Time that a new process may take to import what it needs."""
+
+
 class OutOfTimeError(TimeoutError):
     """Work was given up because its time was over."""
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment of the machine's monotonic clock, which its processes share."""
+    """A moment on the machine's monotonic clock, which its processes share."""
 
-    timeout: float | None = None  # the seconds that were given; None for any number
+    timeout: float | None = None  # the seconds that were given; None: no limit
     moment: float = float("inf")
 
     @classmethod
     def after(cls, timeout: float | None) -> Deadline:
-        """The moment that is `timeout` seconds from now."""
+        """The moment `timeout` seconds from now."""
         return NEVER if timeout is None else cls(timeout, time.monotonic() + timeout)
 
     @property
@@ -57,7 +63,7 @@ class Deadline:
             raise OutOfTimeError(f"timeout={self.timeout} s is over")
 
     def left(self, limit: float | None = None) -> float | None:
-        """Seconds until the moment, `limit` at most; None for any number."""
+        """Seconds until the moment, `limit` at most; None where there is no limit."""
         if self.timeout is None and limit is None:
             return None
         longest = min(TIMEOUT_MAX, float("inf") if limit is None else limit)
@@ -65,9 +71,6 @@ class Deadline:
 
 
 NEVER = Deadline()
-Result = TypeVar("Result")
-STARTING = 120.0
-"""Seconds that a new process may take to import what it needs."""
 
 
 def run_alone(
@@ -79,12 +82,31 @@ def run_alone(
 ) -> Result:
     """What ``function(*args)`` returns or raises in a new process, which is ended afterwards.
 
-    Whatever the function does to the process's state, or to the process, stays there: one that
-    dies raises `BrokenProcessPool`, one that takes more than `timeout` seconds or is not done at
-    the `deadline` an `OutOfTimeError`. The imports that `preload` brings along are no part of the
-    `timeout`, if they take less than STARTING. Inside a worker of ``multiprocessing.Pool``, which
-    may have no children, it is a RuntimeError.
+    The function cannot change the state of the calling process.
 
+    Parameters
+    ----------
+    function, *args
+        What to call. They are pickled with cloudpickle.
+    timeout : float, default=None
+        Seconds that the call may take.
+    deadline : Deadline, default=NEVER
+        When the call must be done.
+    preload : object, default=None
+        Sent to the process first. Importing what it needs does not count towards `timeout`,
+        unless it takes more than STARTING_SECONDS.
+
+    Raises
+    ------
+    OutOfTimeError
+        The call exceeded `timeout` or `deadline`.
+    BrokenProcessPool
+        The process died.
+    RuntimeError
+        This process is a worker of ``multiprocessing.Pool``, which may not have children.
+
+    Examples
+    --------
     >>> run_alone(divmod, 7, 3)
     (2, 1)
     """
@@ -92,7 +114,7 @@ def run_alone(
     executor, calls = _new_processes(1), []
     try:
         calls.append(executor.submit(_prepare, preload))
-        _wait(calls[0], deadline.left(STARTING + timeout if timeout else None))
+        _wait(calls[0], deadline.left(STARTING_SECONDS + timeout if timeout else None))
         calls.append(executor.submit(function, *args))
         result: Result = _wait(calls[1], deadline.left(timeout))
     finally:
@@ -107,44 +129,48 @@ def run_until(
     tasks: Iterable[Any],
     shared: Any,
 ) -> Iterator[Result]:
-    """``function(task, shared)`` of each task, as they come, from `n_workers` new processes.
+    """``function(task, shared)`` of each task, in the order they finish, from new processes.
 
-    At the `deadline` the processes are ended, and no more comes. One that dies raises
-    `BrokenProcessPool`.
+    At the `deadline` the processes are ended, and no more results come. A process that dies
+    raises `BrokenProcessPool`.
 
     >>> sorted(run_until(NEVER, 1, pow, [2, 3], 10))
     [1024, 59049]
     """
     if deadline.is_over:
         return
-    with TemporaryDirectory() as folder:
+    # Windows cannot delete a file that an ended process still maps.
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         # Each process maps what is shared, instead of a copy.
         path = joblib.dump(shared, Path(folder, "shared"))[0]
         executor = _new_processes(n_workers, initializer=_share, initargs=(path,))
-        yield from _results(executor, deadline, n_workers, function, tasks)
-
-
-def _results(
-    executor: Any,
-    deadline: Deadline,
-    n_workers: int,
-    function: Callable[..., Result],
-    tasks: Iterable[Any],
-) -> Iterator[Result]:
-    """Results as they come; the executor's processes are ended with the last, or before."""
-    calls = (executor.submit(_call, function, task) for task in tasks)
-    waiting = set(islice(calls, n_workers))
-    try:
-        while waiting and not deadline.is_over:
-            done, waiting = wait(waiting, deadline.left(), FIRST_COMPLETED)
-            waiting |= set(islice(calls, len(done)))
-            for call in done:
+        calls = (executor.submit(_call, function, task) for task in tasks)
+        waiting = set(islice(calls, n_workers))
+        try:
+            while waiting and not deadline.is_over:
+                done, waiting = wait(waiting, deadline.left(), FIRST_COMPLETED)
+                waiting |= set(islice(calls, len(done)))
+                for call in done:
+                    yield call.result()
+            # Results that came while the caller was at work count, even after the deadline.
+            for call in wait(waiting, 0.0).done:
                 yield call.result()
-        # What was done while the caller was at work counts, however late it is asked for.
-        for call in wait(waiting, 0.0).done:
-            yield call.result()
-    finally:
-        _end(executor, waiting)
+        finally:
+            _end(executor, waiting)
+
+
+def allowed_jobs(n_jobs: int | None) -> int | None:
+    """`n_jobs`, or 1 inside a worker that may not have workers."""
+    return 1 if _is_childless() else n_jobs
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """BLAS and OpenMP on one thread, as in every worker process: the same bits for any `n_jobs`.
+
+    The limit holds for the whole process, so only its main thread sets it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    return threadpool_limits(limits=1) if is_main else nullcontext()
 
 
 _shared: list[Any] = []
@@ -160,22 +186,25 @@ def _call(function: Callable[..., Result], task: Any) -> Result:
     return function(task, _shared[-1])
 
 
+def _prepare(preload: Any) -> None:
+    """Make the new process ready; unpickling `preload` has imported what it needs."""
+    # The semaphore of tqdm's lock between processes would outlive a process that is ended.
+    if "tqdm" in sys.modules:
+        sys.modules["tqdm"].tqdm.set_lock(threading.RLock())
+
+
 def _new_processes(n_workers: int, **options: Any) -> Any:
-    """An executor with processes that nothing else uses."""
+    """An executor whose processes nothing else uses."""
     if _is_childless():
         raise RuntimeError("it needs a process of its own, which a daemonic worker may not start")
-    # Python's own pools would run the user's main module anew in the new process.
+    # Python's own pools would run the user's main module again in the new process.
     from joblib.externals.loky import ProcessPoolExecutor
 
     return ProcessPoolExecutor(max_workers=n_workers, **options)
 
 
-def _end(executor: Any, calls: Iterable[Future[Any]]) -> None:
-    """End the processes at once, whatever the `calls` that they were given."""
-    # loky's thread raises, on standard error, over one that it has not sent yet.
-    while not all(call.running() or call.done() for call in calls):
-        time.sleep(0.001)
-    executor.shutdown(kill_workers=True)
+def _is_childless() -> bool:
+    return multiprocessing.current_process().daemon
 
 
 def _wait(future: Future[Result], timeout: float | None) -> Result:
@@ -184,26 +213,9 @@ def _wait(future: Future[Result], timeout: float | None) -> Result:
     return future.result()
 
 
-def _prepare(preload: Any) -> None:
-    """Make the new process ready; `preload` has been loaded by then."""
-    # The semaphore of tqdm's lock between processes would outlive a process that is ended.
-    if "tqdm" in sys.modules:
-        sys.modules["tqdm"].tqdm.set_lock(threading.RLock())
-
-
-def allowed_jobs(n_jobs: int | None) -> int | None:
-    """`n_jobs`, or 1 inside a worker that may have none of its own."""
-    return 1 if _is_childless() else n_jobs
-
-
-def _is_childless() -> bool:
-    return multiprocessing.current_process().daemon
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """BLAS and OpenMP on one thread, as in every worker process: the same bits for any `n_jobs`.
-
-    The limit holds for the whole process, so that only its main thread may set it.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    return threadpool_limits(limits=1) if is_main else nullcontext()
+def _end(executor: Any, calls: Iterable[Future[Any]]) -> None:
+    """End the processes at once, even while they work on `calls`."""
+    # loky's thread prints a traceback about a call that it has not sent yet.
+    while not all(call.running() or call.done() for call in calls):
+        time.sleep(0.001)
+    executor.shutdown(kill_workers=True)

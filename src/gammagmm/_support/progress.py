@@ -1,17 +1,16 @@
-"""What is at work now: told to a callback, shown as bars on standard error."""
+"""Progress of a fit: events for a callback, bars or lines on standard error."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeAlias
 
-from gammagmm.errors import MissingExtraError
+from gammagmm._support.text import one_line
 
 __all__ = [
     "Progress",
-    "Shown",
     "block_bar",
     "check_progress",
     "progress_bars",
@@ -21,108 +20,126 @@ __all__ = [
 ]
 
 Progress: TypeAlias = Callable[[str, str, float], Any]
-"""Called with what is at work, its state ("started", then its status) and its seconds."""
+"""Called with a subject, its state ("started", then its status) and its seconds."""
 
 
 def quiet(subject: str, state: str, seconds: float) -> None:
-    """Nothing: the progress of those who did not ask for it."""
+    """Ignore the event."""
 
 
-def check_progress(progress: Any, verbose: Any) -> None:
-    """Refuse a `progress` that cannot be called, and a bar that cannot be drawn."""
+def check_progress(progress: Any, verbose: Any = 0) -> None:
+    """Refuse a `progress` that cannot be called; any `verbose` can be shown."""
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function or None, got {progress!r}.")
-    if verbose:
-        _tqdm()
 
 
 @contextmanager
 def tell(
     progress: Progress | None, verbose: int, description: str, total: int
 ) -> Iterator[Progress]:
-    """Callback that passes all it hears on to `progress` and, if `verbose`, to a bar of `total`."""
-    told = progress or quiet
-    if not verbose:
-        yield told
+    """Callback that passes each event on to `progress` and, if `verbose`, shows it.
+
+    A terminal gets a bar of `total` steps, which stays when it is full; a file, a pipe and a
+    notebook get a line for each step. Both go to standard error.
+    """
+    heard = progress or quiet
+    if not verbose or sys.stderr is None:
+        yield heard
         return
-    with _tqdm()(total=total, desc=description) as bar:
+    display = _bars({description: total}) if sys.stderr.isatty() else _lines(description, total)
+    with display as show:
 
-        def tell_both(subject: str, state: str, seconds: float) -> None:
-            if state == "started":
-                bar.set_postfix_str(subject)
-            else:
-                bar.update()
-            told(subject, state, seconds)
+        def show_and_pass_on(subject: str, state: str, seconds: float) -> None:
+            show(subject, state, seconds)
+            heard(subject, state, seconds)
 
-        yield tell_both
+        yield show_and_pass_on
 
 
-def _tqdm() -> Any:
-    """The class tqdm.auto.tqdm: a bar on standard error, a widget in a notebook."""
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        raise MissingExtraError("verbose=1 needs tqdm", "tqdm") from None
-    return tqdm
-
-
-Shown = Callable[[str, str, float], Any]
-
-
-@contextmanager
-def progress_bars(n_detectors: int, n_runs: int, quiet: bool = False) -> Iterator[Shown | None]:
+def progress_bars(
+    n_detectors: int, n_runs: int, quiet: bool = False
+) -> AbstractContextManager[Progress | None]:
     """Callback for ``GammaGMM(progress=...)`` that moves two bars, with the time left.
 
     None where standard error is no terminal, or with `quiet`.
     """
-    if quiet or not sys.stderr.isatty():
+    return _bars_in_terminal({"detectors": n_detectors, "mixtures": n_runs}, quiet)
+
+
+def block_bar(n_blocks: int, quiet: bool = False) -> AbstractContextManager[Progress | None]:
+    """Callback that moves a bar of `n_blocks`; None as for `progress_bars`."""
+    return _bars_in_terminal({"labels": n_blocks}, quiet)
+
+
+def working(step: str, quiet: bool = False) -> AbstractContextManager[Progress | None]:
+    """Bar that shows that `step` is under way, where nobody knows how long it takes."""
+    return _bars_in_terminal({step: None}, quiet)
+
+
+@contextmanager
+def _bars_in_terminal(totals: Mapping[str, int | None], quiet: bool) -> Iterator[Progress | None]:
+    """Bars that vanish in the end; None, and nothing is shown, without a terminal."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-    from rich.progress import TimeRemainingColumn as TimeLeft
-
-    told = TextColumn("{task.description}", markup=False)
-    columns = (told, BarColumn(), TimeElapsedColumn(), TimeLeft())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        detectors = bar.add_task("detectors", total=n_detectors)
-        runs = bar.add_task("mixtures", total=n_runs, start=False)
-        at_work: set[str] = set()
-
-        def show(name: str, state: str, seconds: float) -> None:
-            if name.startswith("run "):
-                bar.start_task(runs)
-                words = f"mixtures: {name} anew" if state == "started" else "mixtures"
-                bar.update(runs, description=words, advance=float(state != "started"))
-                return
-            at_work.discard(name) if state != "started" else at_work.add(name)
-            words = f"detectors: {', '.join(sorted(at_work))}" if at_work else "detectors"
-            bar.update(detectors, description=words, advance=float(state != "started"))
-
+    with _bars(totals, transient=True) as show:
         yield show
 
 
 @contextmanager
-def block_bar(n_blocks: int, quiet: bool = False) -> Iterator[Shown | None]:
-    """Callback that moves a bar of `n_blocks`; None where nobody looks."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
+def _bars(totals: Mapping[str, int | None], transient: bool = False) -> Iterator[Progress]:
+    """A bar for each title, of as many steps as its total.
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        blocks = bar.add_task("labels", total=n_blocks)
-        yield lambda name, state, seconds: bar.advance(blocks)
+    Subjects such as "run 3" move the last bar, others the first, which starts at once.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TimeElapsedColumn as TimeElapsed
+    from rich.progress import TimeRemainingColumn as TimeLeft
+
+    words = TextColumn("{task.description}", markup=False)
+    with RichProgress(
+        *(words, BarColumn(), TaskProgressColumn(), TimeElapsed(), TimeLeft()),
+        console=Console(stderr=True),
+        transient=transient,
+        # What the user prints stays where the user sends it.
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as display:
+        titles, at_work = list(totals), set[str]()
+        for title in titles:
+            display.add_task(title, total=totals[title], start=title == titles[0])
+
+        def show(subject: str, state: str, seconds: float) -> None:
+            place = -1 if subject.startswith("run ") else 0
+            title, task, name = titles[place], display.tasks[place], one_line(subject)
+            is_start = state == "started"
+            if is_start and task.finished:  # a run that had no solution; its end is not reported
+                description = f"{title}: {name} again"
+            else:
+                at_work.add(name) if is_start else at_work.discard(name)
+                description = f"{title}: {', '.join(sorted(at_work))}" if at_work else title
+            display.start_task(task.id)
+            display.update(task.id, description=description, advance=float(not is_start))
+
+        yield show
+        for title, task in zip(titles, display.tasks, strict=True):
+            display.update(task.id, description=title)
 
 
 @contextmanager
-def working(step: str, quiet: bool = False) -> Iterator[None]:
-    """Show that `step`, which cannot tell how far it is, is at work."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
+def _lines(title: str, total: int) -> Iterator[Progress]:
+    """A line for each step that is done."""
+    n_done = 0
 
-    with Console(stderr=True).status(step):
-        yield
+    def show(subject: str, state: str, seconds: float) -> None:
+        nonlocal n_done
+        if state != "started":
+            n_done += 1
+            done = f"{one_line(subject)} {state}, {seconds:.1f} s"
+            sys.stderr.write(f"{title} {n_done}/{total}: {done}\n")
+        elif n_done == total:
+            sys.stderr.write(f"{title}: {one_line(subject)} again\n")
+
+    yield show

@@ -1,15 +1,11 @@
-"""Numbers and texts of others -> words that are safe to show."""
+"""Numbers and foreign text -> words that are safe to show."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "one_line",
@@ -20,12 +16,12 @@ __all__ = [
     "what_and_todo",
 ]
 
-# They turn the text around them about; ids and column names have no need of that.
+# They reverse the direction of the text around them, which no id or column name needs.
 DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def percent(share: float) -> str:
-    """The share in per cent, with more digits where it is small; nothing for NaN."""
+    """The share in per cent, with more digits if it is small; empty for NaN."""
     if np.isnan(share):
         return ""
     if 0.0 < share < 5e-6:
@@ -34,17 +30,17 @@ def percent(share: float) -> str:
 
 
 def terminal_safe(text: str) -> str:
-    """The text with control characters, which could move the cursor or worse, written out."""
+    """The text with escaped control characters, which could move the cursor or worse."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def one_line(text: str) -> str:
-    """The text as `terminal_safe` has it, line ends written out as well."""
+    """The text as `terminal_safe` returns it, with escaped line ends as well."""
     return terminal_safe(text).replace("\n", "\\n")
 
 
 def visible(text: str) -> str:
-    """The text with controls, lone surrogates and changes of direction written out."""
+    """The text with escaped control characters, lone surrogates and direction marks."""
     hidden = (c in DIRECTIONS or unicodedata.category(c) in ("Cc", "Cs") for c in text)
     return "".join(ascii(c)[1:-1] if h else c for c, h in zip(text, hidden, strict=True))
 
@@ -52,7 +48,7 @@ def visible(text: str) -> str:
 def what_and_todo(error: Exception) -> tuple[str, str]:
     """The first sentence of a message and the rest: what is wrong, and what to do.
 
-    A sentence ends before a capital letter, outside of quotes: column names hold points, too.
+    A sentence ends before a capital letter and outside quotes, since column names hold points.
     """
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}", "Check the path, and that there is room."
@@ -63,12 +59,12 @@ def what_and_todo(error: Exception) -> tuple[str, str]:
     return message.rstrip("."), "gammagmm COMMAND --help tells what can be given."
 
 
-# The wide ones are the same to a spreadsheet that writes Chinese or Japanese.
+# The full-width characters start a formula in Chinese and Japanese spreadsheets.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def spreadsheet_safe(cell: str) -> str:
-    """The cell, with an apostrophe before what a spreadsheet would run as a formula."""
+    """The cell, with an apostrophe in front if a spreadsheet would run it as a formula."""
     if not cell.startswith(FORMULA):
         return cell
     try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from gammagmm.detectors.fit import (
     FitSettings,
     FittedDetectors,
     check_alike,
+    combine_scores,
     fit_detectors,
     given_scores,
     score_rows,
@@ -100,35 +103,20 @@ def _able_to_score(fitted: FittedDetectors, sample: Array) -> FittedDetectors:
             score_rows({name: detector}, sample[:2])
         except DetectorError as error:
             failed[name] = f"{error}"
-    return _without(fitted, failed)
-
-
-def _without(fitted: FittedDetectors, failed: Mapping[str, str]) -> FittedDetectors:
-    """The same without the detectors that `failed`, by name with the reason."""
-    info = [
-        replace(record, status="failed", reason=failed[record.name])
-        if record.name in failed
-        else record
-        for record in fitted.info
-    ]
-    kept = {name: one for name, one in fitted.detectors.items() if name not in failed}
-    columns = [name not in failed for name in fitted.detectors]
-    return FittedDetectors(kept, fitted.scores[:, columns], info)
+    return fitted.without(failed)
 
 
 def _score_block(X: Array, detectors: dict[str, Any], own: tuple[NDArray[np.intp], Array]) -> Array:
     """Raw scores (n, M) of a block; `own` holds places and scores of the rows fitted on."""
-    places, scores_there = own
-    scores = np.empty((len(X), len(detectors)))
-    is_new = np.ones(len(X), dtype=bool)
-    is_new[places] = False
-    scores[places] = scores_there
+    return combine_scores(X, *own, partial(_score_new, detectors))
+
+
+def _score_new(detectors: dict[str, Any], X: Array) -> Array:
+    """Scores (n, M) of new rows; NaN from a detector that fails, which is left out later."""
+    scores = np.full((len(X), len(detectors)), np.nan)
     for column, named in enumerate(detectors.items()):
-        try:
-            if is_new.any():
-                scores[is_new, column] = score_rows(dict([named]), X[is_new])[:, 0]
-        except DetectorError:  # the detector is left out when all blocks are scored
-            scores[is_new, column] = np.nan
+        with suppress(DetectorError):
+            scores[:, column] = score_rows(dict([named]), X)[:, 0]
     return scores
 
 
@@ -145,12 +133,10 @@ def keep_usable_blocks(scored: Scored, rows: NDArray[np.intp]) -> tuple[Scored, 
 
     `rows` are random rows, by which the rows fitted on are compared with the others.
     """
-    fitted = _without(scored.fitted, _unlike(scored, rows))
+    fitted = scored.fitted.without(_unlike(scored, rows))
     names = list(scored.fitted.detectors)
     seen = scored.scores.summarise(score_range)[[name in fitted.detectors for name in names]]
-    info = judge_detectors(fitted, seen)
-    left_out = {record.name: record.reason for record in info if record.status != "ok"}
-    usable = replace(_without(fitted, left_out), info=info)
+    usable = fitted.with_info(judge_detectors(fitted, seen))
     is_kept = [name in usable.detectors for name in names]
     if not all(is_kept):
         columns = np.flatnonzero(is_kept)

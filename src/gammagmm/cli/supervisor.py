@@ -1,7 +1,7 @@
-"""A command in a process of its own, that Ctrl-C ends at once whatever it is doing.
+"""Run a command in a process of its own, which Ctrl-C ends at once.
 
-A detector's compiled loop does not look at signals for half a minute; the process that waits for it
-does.
+The compiled loop of a detector can ignore signals for half a minute. The process that waits for it
+does not.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from __future__ import annotations
 import glob
 import os
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
+
+from gammagmm._support.platform import (
+    interrupt_on_ending_signals,
+    kill_group,
+    start_group,
+    wait_for,
+)
 
 __all__ = ["INTERRUPTED", "is_supervised", "run_supervised"]
 
@@ -29,31 +33,27 @@ def is_supervised() -> bool:
 
 
 def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> int:
-    """Exit code of ``gammagmm`` with these arguments, run in a new session.
+    """Exit code of ``gammagmm`` with these arguments, run in a process group of its own.
 
-    On Ctrl-C the session is killed, and what it had begun to write to `outputs` is removed. A
-    negative code is the signal that ended the work from elsewhere.
+    Ctrl-C, or a signal that ends this process, kills the group and removes the unfinished parts
+    of `outputs`. A negative code is the signal that ended the work from outside.
     """
     # Without -P, and the same for the workers, a module in the user's folder would be run as ours.
     command = [sys.executable, "-P", "-m", "gammagmm.cli.main", *arguments]
-    environment = os.environ | {MARKER: "1", "PYTHONSAFEPATH": "1"}
-    # Ended like Ctrl-C does: by a pipeline's time limit, or by the terminal that closes.
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(name) is not signal.SIG_IGN:  # nohup ignores the terminal's end
-            signal.signal(name, _interrupt)
-    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    interrupt_on_ending_signals()
+    process = start_group(command, os.environ | {MARKER: "1", "PYTHONSAFEPATH": "1"})
     try:
-        code = process.wait()
+        code = wait_for(process)
     except KeyboardInterrupt:
-        _kill(process)
+        kill_group(process)
         code = INTERRUPTED
-    if code < 0 or code == INTERRUPTED:
+    if code != 0:  # Windows does not tell a process that was killed from one that failed
         _clear_parts(process.pid, outputs)
     return code
 
 
 def _clear_parts(pid: int, outputs: Iterable[Path]) -> None:
-    """Remove what a process that was ended had begun to write."""
+    """Remove the parts of `outputs` that the ended process `pid` had begun to write."""
     for path in outputs:
         for part in path.parent.glob(f".{glob.escape(path.name)}.{pid}-*.part"):
             if part.name.endswith("-old.part") and not path.exists():
@@ -62,14 +62,3 @@ def _clear_parts(pid: int, outputs: Iterable[Path]) -> None:
                 shutil.rmtree(part)
             else:
                 part.unlink(missing_ok=True)
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the process and all that it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

@@ -1,1 +1,1 @@
-"""Rows -> raw anomaly scores, one column for each detector."""
+"""Rows -> raw scores: presets, fits, and our faster versions of PyOD's detectors."""

@@ -1,4 +1,4 @@
-"""Rows -> reconstruction errors by PyOD's auto-encoders, trained alike, sooner; needs PyTorch."""
+"""PyOD's auto-encoders with the same training steps in less time; needs PyTorch."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["AE", "VAE"]
 
-# In place of PyOD's progress bar and 42; a seed left unset is for the caller to fill in.
+# PyOD's defaults are a progress bar and the seed 42. An unset seed is set by the caller.
 _DEFAULTS = {"verbose": 0, "random_state": None}
-# What the layers below know, where a detector has such a parameter. A capacity of 0 holds the
-# divergence in the loss of a VAE at 0, so that it has no gradient.
+# The values that the layers below support, of parameters that a detector may have. With a capacity
+# of 0 the divergence in the loss of a VAE is 0, so it has no gradient.
 _KNOWN = {"hidden_activation_name": "relu", "output_activation_name": "identity", "capacity": 0}
-_BETAS = 0.9, 0.999  # Adam's, which PyOD leaves as they are
+_BETAS = 0.9, 0.999  # Adam's defaults, which PyOD does not change
 _ADAM = {"weight_decay", "adam_eps"}
 _EPSILON = 1e-8  # PyOD adds it to every standard deviation, so that a constant column becomes 0
-_SCORED_ROWS = 4096  # at a time, which bounds the memory
+_SCORED_ROWS = 4096  # at a time, to limit the memory
 
 
 class _Linear:
-    """y = x W' + b; the gradients go where the module's parameters keep theirs."""
+    """y = x W' + b; the gradients are written to those of the module's parameters."""
 
     def __init__(self, module: Any) -> None:
         self.module, self.weight, self.bias = module, module.weight.data, module.bias.data
@@ -46,7 +46,7 @@ class _Linear:
 
 
 class _Norm(_Linear):
-    """Batch normalisation by PyTorch's own kernels; the first updates the running moments."""
+    """Batch normalisation by PyTorch's kernels; the forward one updates the running moments."""
 
     def forward(self, x: Any) -> Any:
         self.x, norm = x, self.module
@@ -67,7 +67,7 @@ class _Norm(_Linear):
 
 
 class _Gate:
-    """ReLU and dropout: y = x . gate, the gate being 0 or 1 / (1 - rate)."""
+    """ReLU and dropout: y = x . gate, where the gate is 0 or 1 / (1 - rate)."""
 
     def __init__(self, rate: float) -> None:
         self.rate, self.kept = rate, torch.tensor(1 - rate)
@@ -81,7 +81,7 @@ class _Gate:
 
 
 class _Sample:
-    """z = mu + noise . sigma, where mu and log sigma^2 are linear in x, the latter clipped."""
+    """z = mu + noise . sigma, where mu and log sigma^2 (clipped) are linear in x."""
 
     def __init__(self, model: Any) -> None:
         self.mu, self.logvar = _Linear(model.encoder_mu), _Linear(model.encoder_logvar)
@@ -100,7 +100,7 @@ class _Sample:
 
 
 def _layers(blocks: Any) -> Iterator[Any]:
-    """Layers of the blocks of an encoder or decoder of PyOD's; the latter's last is linear."""
+    """Layers of the blocks of a PyOD encoder or decoder; a decoder's last block is linear."""
     for block in blocks:
         yield _Linear(getattr(block, "linear", block))
         if getattr(block, "batch_norm", False):
@@ -110,7 +110,7 @@ def _layers(blocks: Any) -> Iterator[Any]:
 
 
 def _flatten(model: Any) -> tuple[Any, Any]:
-    """Two vectors of which all parameters of `model` and their gradients become views."""
+    """Two vectors; the parameters of `model` and their gradients become views of them."""
     parameters = list(model.parameters())
     values = torch.cat([parameter.detach().ravel() for parameter in parameters])
     gradient = torch.zeros_like(values)
@@ -122,7 +122,7 @@ def _flatten(model: Any) -> tuple[Any, Any]:
 
 
 class _Trainer:
-    """Steps down the mean squared error by Adam; PyTorch's own takes 1.7 seconds to load."""
+    """Minimises the mean squared error by Adam; PyTorch's Adam takes 1.7 seconds to import."""
 
     def __init__(self, model: Any, lr: float, **adam: float) -> None:
         self.lr, self.n_steps = lr, 0
@@ -156,13 +156,13 @@ class _Trainer:
 
 
 class _Batches:
-    """Batches of `size` rows, in a new order each time, without the last where it is smaller."""
+    """Batches of `size` rows in a new order for each epoch; a smaller last batch is left out."""
 
     def __init__(self, rows: Any, size: int) -> None:
         self.rows, self.size = rows, size
 
     def __iter__(self) -> Iterator[Any]:
-        # As a DataLoader, which draws a seed for its workers before the one for the order.
+        # A DataLoader draws a seed for its workers before the one for the order.
         _, seed = (torch.empty((), dtype=torch.int64).random_().item() for _ in range(2))
         order = torch.randperm(len(self.rows), generator=torch.Generator().manual_seed(seed))
         n_rows = len(order) - len(order) % self.size
@@ -171,7 +171,7 @@ class _Batches:
 
 @contextmanager
 def _seeded_thread(random_state: int | None) -> Iterator[None]:
-    """PyTorch on one thread with its generator seeded; both are put back in the end."""
+    """PyTorch on one thread with a seeded generator; both are restored afterwards."""
     n_threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
@@ -191,7 +191,7 @@ def _constructor(original: Any) -> Callable[..., None]:
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         given = signature.bind(self, *args, **kwargs)
         given.apply_defaults()
-        # PyOD would look for a GPU and keep what it finds in place of None.
+        # PyOD would replace None by the GPU that it finds.
         original.__init__(**given.arguments | {"device": "cpu"})
         self.device = given.arguments["device"]
 
@@ -200,14 +200,14 @@ def _constructor(original: Any) -> Callable[..., None]:
 
 
 class _Quick(BaseDeepLearningDetector):
-    """What AE and VAE do otherwise than PyOD's classes."""
+    """Where AE and VAE differ from PyOD's classes."""
 
     @staticmethod
     def _set_seed(random_state: int | None) -> None:
-        """Nothing: PyOD's constructors seed every generator of the process by this."""
+        """Do nothing; PyOD's constructors call it to seed every generator of the process."""
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """The detector itself, trained on the rows X (n, d); `y` is ignored."""
+        """Fitted detector, on the rows X (n, d); `y` is ignored."""
         X = check_array(X, dtype=np.float64)
         if self.use_compile:
             raise ValueError("use_compile must be False; PyOD's own class can compile.")
@@ -226,19 +226,21 @@ class _Quick(BaseDeepLearningDetector):
         return self._process_decision_scores()
 
     def training_prepare(self) -> None:
-        """Replace PyOD's training step where the layers here can."""
-        self.__dict__.pop("training_forward", None)  # an interrupted fit leaves it behind
+        """Replace PyOD's training step if the layers here support all parameters."""
+        self.__dict__.pop("training_forward", None)  # left by an interrupted fit
         is_known = all(vars(self).get(name, value) == value for name, value in _KNOWN.items())
         is_adam = self.optimizer_name == "adam" and _ADAM.issuperset(self.optimizer_params)
         is_cpu = torch.device(self.device or "cpu").type == "cpu"
         if is_known and is_adam and is_cpu and self.batch_size > 1 and self.dropout_rate < 1:
             trainer = _Trainer(self.model, self.lr, **self.optimizer_params)
-            self.training_forward = torch.inference_mode()(trainer)  # spares bookkeeping
+            self.training_forward = torch.inference_mode()(
+                trainer
+            )  # without the bookkeeping of gradients
         else:
             super().training_prepare()
 
     def decision_function(self, X: Any, batch_size: int | None = None) -> NDArray[np.float64]:
-        """Scores (n,) of the rows X (n, d), each by itself; `batch_size` of them at a time."""
+        """Scores (n,) of the rows X (n, d), computed for `batch_size` rows at a time."""
         check_is_fitted(self, "model")
         X = check_array(X, dtype=np.float64)
         if X.shape[1] != self.feature_size:
@@ -251,18 +253,18 @@ class _Quick(BaseDeepLearningDetector):
         return (X - self.X_mean) / (self.X_std + _EPSILON) if self.preprocessing else X.copy()
 
     def _keep_model(self) -> None:
-        """Drop what training left; float64, so that a row's score does not show the rows beside."""
+        """Remove what only training needs; float64 makes scores independent of the batch."""
         for name in ("optimizer", "training_forward"):
             self.__dict__.pop(name, None)
         self.model.requires_grad_(False).cpu().double().eval().zero_grad()
 
 
 class AE(_Quick, auto_encoder.AutoEncoder):
-    """PyOD's AutoEncoder: the scores of the same seed up to rounding, sooner.
+    """PyOD's AutoEncoder, faster; with the same seed it gives the same scores up to rounding.
 
-    The parameters are PyOD's, but `verbose` is 0 by default, `random_state` is None, which means
-    another seed for each fit, and a `device` of None is the CPU even where there is a GPU, so that
-    the scores are the same on every machine.
+    The parameters are PyOD's, with other defaults: `verbose` is 0, and `random_state` is None,
+    which means a new seed for each fit. With a `device` of None the CPU is used even if there is
+    a GPU, so that the scores are the same on every machine.
 
     Examples
     --------
@@ -279,9 +281,9 @@ class AE(_Quick, auto_encoder.AutoEncoder):
 
 
 class VAE(_Quick, vae.VAE):
-    """PyOD's VAE of the same seed, scored by what the latent mean decodes to, not a draw.
+    """PyOD's VAE, faster, with scores from the decoded latent mean instead of a random draw.
 
-    So a row has one score, whenever it is scored. The parameters differ from PyOD's as `AE`'s do.
+    A row therefore always has the same score. The defaults differ from PyOD's as those of `AE` do.
 
     Examples
     --------
@@ -294,5 +296,5 @@ class VAE(_Quick, vae.VAE):
     __init__ = _constructor(vae.VAE)
 
     def _reconstruct(self, rows: Any) -> Any:
-        # Deviation D14: PyOD decodes a draw from the latent distribution, another at every call.
+        # Deviation D14: PyOD decodes a draw from the latent distribution, a new one at every call.
         return self.model.decode(self.model.encode(rows)[0])

@@ -1,14 +1,15 @@
-"""Rows -> raw scores (n, M): detectors side by side, each kept from harming the others."""
+"""Rows -> raw scores (n, M): detectors fitted side by side, where one that fails harms no other."""
 
 from __future__ import annotations
 
 import copy
 import time
 import traceback
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
@@ -40,285 +41,75 @@ __all__ = [
     "DetectorInfo",
     "FitSettings",
     "FittedDetectors",
-    "Outcome",
     "Status",
-    "Task",
     "check_alike",
+    "combine_scores",
     "fit_detectors",
-    "fit_scores",
-    "fit_subset",
     "given_scores",
-    "new_scores",
-    "run_tasks",
     "score_rows",
-    "seeded",
 ]
 
-MAX_DISTANCE = 0.5
-"""Kolmogorov-Smirnov distance, chance aside, of a subset's own scores from the new rows'."""
-
-
-def seeded(detector: Any, rng: np.random.Generator) -> Any:
-    """Copy of the detector in which every seed left unset comes from `rng`."""
-    detector = copy.deepcopy(detector)
-    for part in detector_parts(detector):
-        if getattr(part, "random_state", 0) is None:
-            part.random_state = int(rng.integers(2**31 - 1))
-    return detector
-
-
-def fit_scores(detector: Any, X: FloatArray) -> FloatArray:
-    """Scores (n,) of the rows X (n, d) that the detector is fitted on here."""
-    # Scores that are not finite are reported under the detector's name instead.
-    with one_thread(), np.errstate(all="ignore"):
-        detector.fit(X)
-        scores = _own_scores(detector, X)
-    if scores.shape != (len(X),):
-        raise ValueError(f"scores of shape {scores.shape}, expected ({len(X)},)")
-    return scores
-
-
-def fit_subset(detector: Any, X: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
-    """Scores (n,) of all rows X by the detector fitted on `rows`; the others count as new."""
-    if scores_batches(detector):
-        raise ValueError("it scores rows by their batch, not by a fit: set max_fit_rows=None")
-    is_new = np.ones(len(X), dtype=bool)
-    is_new[rows] = False
-    scores = np.empty(len(X))
-    scores[rows] = fit_scores(detector, X[rows])
-    with one_thread(), np.errstate(all="ignore"):
-        scores[is_new] = new_scores(detector, X[is_new])
-    check_alike(scores[rows], scores[is_new])
-    return scores
-
-
-def new_scores(detector: Any, X: FloatArray) -> FloatArray:
-    """Scores (n,) of new rows X (n, d) by a fitted detector."""
-    if not isinstance(detector, OutlierMixin):
-        return np.asarray(detector.decision_function(X), dtype=np.float64)
-    score = getattr(detector, "score_samples", None) or detector.decision_function
-    return -np.asarray(score(X), dtype=np.float64)  # scikit-learn scores anomalies low
-
-
-def _own_scores(detector: Any, X: FloatArray) -> FloatArray:
-    """The detector's scores (n,) of the rows X it has been fitted on."""
-    if hasattr(detector, "decision_scores_"):  # PyOD's
-        return np.asarray(detector.decision_scores_, dtype=np.float64)
-    # LocalOutlierFactor would otherwise take a training row for its own neighbour.
-    factors = getattr(detector, "negative_outlier_factor_", None)
-    return new_scores(detector, X) if factors is None else -np.asarray(factors)
-
-
-def check_alike(own: FloatArray, new: FloatArray, limit: str = "set max_fit_rows=None") -> None:
-    """Refuse scores that tell the rows fitted on from the others, which chance alone chose.
-
-    `limit` says what to do about the number of rows fitted on.
-    """
-    from scipy.stats import ks_2samp
-
-    distance = float(ks_2samp(own, new, method="asymp").statistic)
-    chance = 2.0 * np.sqrt(1.0 / len(own) + 1.0 / len(new))
-    if distance > MAX_DISTANCE + chance:
-        told = f"its scores tell the {len(own)} rows it was fitted on from the others"
-        mend = f"scale the columns, or {limit}"
-        raise ValueError(f"{told} (Kolmogorov-Smirnov distance {distance:.2f}): {mend}")
-
-
+FloatArray: TypeAlias = NDArray[np.float64]
 Status: TypeAlias = Literal["ok", "failed", "timeout", "constant"]
 
-
-@dataclass(frozen=True)
-class DetectorInfo:
-    """What became of one detector; only those with the status "ok" enter the result."""
-
-    name: str
-    status: Status
-    reason: str  # why it was left out; empty where it was not
-    seconds: float  # wall time of its fit and scores
-    n_rows: int  # rows it was fitted on
-    traceback: str = field(default="", repr=False)  # where it raised
+MAX_DISTANCE = 0.5
+"""Largest Kolmogorov-Smirnov distance, besides chance, between fitted and new rows' scores."""
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How the detectors of a fit are run."""
+    """How detectors are fitted."""
 
     max_fit_rows: int | None = None  # most rows for a detector of superlinear cost
     timeout: float | None = None  # seconds for each detector
     n_jobs: int | None = None
     progress: Progress = quiet
-    deadline: Deadline = NEVER  # of all of them
+    deadline: Deadline = NEVER  # for all detectors together
 
 
 @dataclass(frozen=True)
-class Task:
-    """One detector to fit, and how."""
+class DetectorInfo:
+    """Status of one detector; only those with the status "ok" enter the result."""
 
     name: str
-    detector: Any
-    rng: np.random.Generator
-    rows: NDArray[np.intp] | None  # those to fit on; None: all
-    is_alone: bool  # in a process of its own
-    timeout: float | None
-    deadline: Deadline
-
-
-class _WorkersFailedError(Exception):
-    """A worker died, or a detector could not be sent to one or back."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Record, fitted detector and training scores; of one left out, the record only."""
-
-    info: DetectorInfo
-    detector: Any = None
-    scores: Any = None  # (n,)
-
-
-def run_tasks(tasks: list[Task], X: FloatArray, settings: FitSettings) -> list[Outcome]:
-    """Outcomes of the tasks on the rows X (n, d), in any order.
-
-    If the workers fail, the unfinished run again, each by itself; what the deadline of the settings
-    finds under way, or not begun, is given up.
-    """
-    done: list[Outcome] = []
-    try:
-        for outcome in _outcomes(tasks, X, settings):
-            done.append(outcome)
-    except _WorkersFailedError:
-        names = {outcome.info.name for outcome in done}
-        again = [replace(task, is_alone=True) for task in tasks if task.name not in names]
-        # A thread is enough to wait for a process, and takes what cannot be sent to a worker.
-        done.extend(_outcomes(again, X, settings, prefer="threads"))
-    return done + _give_up(tasks, done, X, settings.progress)
-
-
-def _give_up(
-    tasks: list[Task], done: list[Outcome], X: FloatArray, progress: Progress
-) -> list[Outcome]:
-    """Outcomes of the tasks that the deadline found under way, or not begun."""
-    names, given_up = {outcome.info.name for outcome in done}, []
-    for task in tasks:
-        if task.name not in names:
-            n_rows = len(X) if task.rows is None else len(task.rows)
-            given_up.append(
-                Outcome(DetectorInfo(task.name, "timeout", _too_long(task), 0.0, n_rows))
-            )
-            progress(task.name, "timeout", 0.0)
-    return given_up
-
-
-def _outcomes(
-    tasks: list[Task], X: FloatArray, settings: FitSettings, prefer: str | None = None
-) -> Iterator[Outcome]:
-    """Outcomes as they come; `progress` hears of each task when a worker must have taken it."""
-    n_jobs = allowed_jobs(settings.n_jobs)
-    if settings.deadline.timeout is not None and prefer != "threads":
-        results = _start_timed(tasks, X, n_jobs, settings.deadline)
-    else:
-        results = _start(tasks, X, n_jobs, prefer)
-    waiting = iter(tasks)
-    with closing(results):
-        _tell_started(islice(waiting, effective_n_jobs(n_jobs)), settings.progress)
-        while (outcome := _next(results)) is not None:
-            settings.progress(outcome.info.name, outcome.info.status, outcome.info.seconds)
-            _tell_started(islice(waiting, 1), settings.progress)
-            yield outcome
-
-
-def _start_timed(
-    tasks: list[Task], X: FloatArray, n_jobs: int | None, deadline: Deadline
-) -> Generator[Outcome]:
-    """The same with processes that are ended at the deadline; those of one task each go first."""
-    alone = [task for task in tasks if task.is_alone]
-    others = [task for task in tasks if not task.is_alone]
-    if alone:
-        # A thread is enough to wait for a process.
-        yield from _start(alone, X, n_jobs, "threads")
-    if others:
-        n_workers = min(effective_n_jobs(n_jobs), len(others))
-        yield from run_until(deadline, n_workers, _fit_task, others, X)
-
-
-def _start(
-    tasks: list[Task], X: FloatArray, n_jobs: int | None, prefer: str | None
-) -> Generator[Outcome]:
-    """The tasks handed to workers; an iterator of their outcomes."""
-    parallel = Parallel(
-        n_jobs,
-        prefer=prefer,
-        batch_size=1,
-        pre_dispatch="all",
-        return_as="generator_unordered",
-    )
-    try:
-        results: Generator[Outcome] = parallel(delayed(_fit_task)(task, X) for task in tasks)
-    except Exception as error:
-        raise _WorkersFailedError from error
-    return results
-
-
-def _next(results: Iterator[Outcome]) -> Outcome | None:
-    """The next outcome; a worker that died, or what cannot be sent to one, fails them all."""
-    try:
-        return next(results, None)
-    except Exception as error:
-        raise _WorkersFailedError from error
-
-
-def _tell_started(tasks: Iterable[Task], progress: Progress) -> None:
-    for task in tasks:
-        progress(task.name, "started", 0.0)
-
-
-def _fit_task(task: Task, X: FloatArray) -> Outcome:
-    """Outcome of one task, whatever becomes of the detector or of its process."""
-    start, n_rows = time.perf_counter(), len(X) if task.rows is None else len(task.rows)
-    status: Status = "failed"
-    try:
-        if task.is_alone:
-            limits: dict[str, Any] = {"timeout": task.timeout, "deadline": task.deadline}
-            return run_alone(_fit_here, task, X, **limits, preload=task)
-        return _fit_here(task, X)
-    except OutOfTimeError:
-        status, reason = "timeout", _too_long(task)
-        trace = traceback.format_exc()
-    except BrokenProcessPool:
-        reason, trace = "its process died, perhaps for want of memory", traceback.format_exc()
-    except Exception as error:
-        reason, trace = f"{type(error).__name__}: {error}", traceback.format_exc()
-    seconds = time.perf_counter() - start
-    return Outcome(DetectorInfo(task.name, status, reason, seconds, n_rows, trace))
-
-
-def _too_long(task: Task) -> str:
-    if task.deadline.is_over:
-        return f"it was not done when timeout={task.deadline.timeout} s was over"
-    return f"it took longer than detector_timeout={task.timeout} s"
-
-
-def _fit_here(task: Task, X: FloatArray) -> Outcome:
-    """Outcome of a task that succeeds, in this process."""
-    start = time.perf_counter()
-    X = np.array(X, dtype=np.float64, order="C")
-    detector = seeded(task.detector, task.rng)
-    scores = fit_scores(detector, X) if task.rows is None else fit_subset(detector, X, task.rows)
-    n_rows = len(X) if task.rows is None else len(task.rows)
-    info = DetectorInfo(task.name, "ok", "", time.perf_counter() - start, n_rows)
-    return Outcome(info, detector, scores)
-
-
-FloatArray: TypeAlias = NDArray[np.float64]
+    status: Status
+    reason: str  # why it was left out; empty if it was not
+    seconds: float  # wall time of its fit and scores
+    n_rows: int  # rows it was fitted on
+    traceback: str = field(default="", repr=False)  # of its exception
 
 
 @dataclass(frozen=True)
 class FittedDetectors:
-    """The detectors that gave scores, and the record of all."""
+    """The detectors that gave scores, and a record of all that were asked for."""
 
     detectors: dict[str, Any]  # name -> fitted detector, M of them
     scores: FloatArray  # (n, M) raw training scores, higher = more anomalous
-    info: list[DetectorInfo]  # one for each detector asked for, those left out included
+    info: list[DetectorInfo]  # one for each detector asked for, also for those left out
+
+    def with_info(self, info: list[DetectorInfo]) -> FittedDetectors:
+        """The detectors whose status in the new `info` is "ok"."""
+        ok = {record.name for record in info if record.status == "ok"}
+        is_kept = [name in ok for name in self.detectors]
+        kept = {name: detector for name, detector in self.detectors.items() if name in ok}
+        return FittedDetectors(kept, self.scores[:, is_kept], info)
+
+    def without(self, failed: Mapping[str, str]) -> FittedDetectors:
+        """The detectors that are not in `failed`, which gives the reason for each that is.
+
+        >>> fitted = given_scores(np.zeros((3, 2)), ["KNN", "LOF"])
+        >>> kept = fitted.without({"LOF": "it cannot score new rows"})
+        >>> list(kept.detectors), kept.scores.shape, kept.info[1].reason
+        (['KNN'], (3, 1), 'it cannot score new rows')
+        """
+        return self.with_info(
+            [
+                replace(record, status="failed", reason=failed[record.name])
+                if record.name in failed
+                else record
+                for record in self.info
+            ]
+        )
 
 
 def fit_detectors(
@@ -326,14 +117,15 @@ def fit_detectors(
 ) -> FittedDetectors:
     """Training scores (n, M) of the detectors that ran, each fitted on its own copy of X (n, d).
 
-    They are each detector's own scores of the rows it was fitted on, never re-scored. Seeds left
-    unset come from `rng`; `n_jobs` changes no bit, but for BLAS in a thread that is not the main
-    one. A detector that raises or outlasts its time keeps its record only; so does one that dies,
-    if it has a worker to die in: with ``n_jobs`` above 1, a ``timeout`` or a ``deadline``.
+    They are each detector's own scores of the rows it was fitted on; those rows are not scored a
+    second time. Seeds left unset come from `rng`. `n_jobs` changes no bit, except for BLAS in a
+    thread that is not the main one. A detector that fails or times out is skipped, with a record
+    in ``info``; the others continue. A detector that kills its process is skipped in the same way
+    if it runs in a worker: with ``n_jobs`` above 1, a ``timeout`` or a ``deadline``.
     """
-    # Deviation D1: the published script scores the training rows anew, as if they were new.
+    # Deviation D1: the published script scores the training rows again, as if they were new.
     tasks = _plan(detectors, len(X), rng, settings)
-    outcomes = {outcome.info.name: outcome for outcome in run_tasks(tasks, X, settings)}
+    outcomes = {outcome.info.name: outcome for outcome in _run_tasks(tasks, X, settings)}
     ran = {name: outcomes[name] for name in detectors if outcomes[name].info.status == "ok"}
     columns = [np.empty((len(X), 0)), *(outcome.scores[:, None] for outcome in ran.values())]
     return FittedDetectors(
@@ -344,7 +136,7 @@ def fit_detectors(
 
 
 def given_scores(scores: FloatArray, names: Sequence[str] | None = None) -> FittedDetectors:
-    """Scores (n, M) that come from elsewhere, under `names` or score_1, score_2, ..."""
+    """Precomputed scores (n, M), under `names` or score_1, score_2, ..."""
     n_rows, n_detectors = scores.shape
     named = [f"score_{j + 1}" for j in range(n_detectors)] if names is None else list(names)
     info = [DetectorInfo(name, "ok", "", 0.0, n_rows) for name in named]
@@ -354,47 +146,132 @@ def given_scores(scores: FloatArray, names: Sequence[str] | None = None) -> Fitt
 def score_rows(detectors: Mapping[str, Any], X: FloatArray) -> FloatArray:
     """Raw scores (n, M) of new rows X (n, d) by fitted detectors, higher = more anomalous.
 
-    A detector that raises, or gives a score that is not finite, is a `DetectorError` that names it.
+    A detector that fails, or gives a score that is not finite, is a `DetectorError` that names it.
     """
     X = np.array(X, dtype=np.float64, order="C")
     return np.column_stack([_finite_scores(*named, X) for named in detectors.items()])
 
 
-def _finite_scores(name: str, detector: Any, X: FloatArray) -> FloatArray:
-    """Scores (n,) of new rows, or the reason why there are none."""
-    told = f"Detector {name} cannot score these rows"
-    try:
-        with np.errstate(all="ignore"):
-            scores = _score_safely(detector, X)
-    except Exception as error:
-        raise DetectorError(f"{told}: {type(error).__name__}: {error}") from error
-    if scores.shape != (len(X),):
-        raise DetectorError(f"{told}: scores of shape {scores.shape}, expected ({len(X)},).")
-    bad = np.flatnonzero(~np.isfinite(scores))
-    if len(bad):
-        many = f"{len(bad)} of {len(X)} scores are not finite"
-        raise DetectorError(f"{told}: {many}, the first of them in row {bad[0]}.")
+def combine_scores(
+    X: FloatArray,
+    rows: NDArray[np.intp],
+    own: FloatArray,
+    score_new: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """Scores (n,) or (n, M) of all rows X (n, d) by detectors that were fitted on some of them.
+
+    The rows with the numbers `rows` (k,) keep the scores `own` (k,) or (k, M) of the fit; the
+    others are new rows for `score_new`, which takes (n - k, d) and returns (n - k,) or (n - k, M).
+
+    >>> X = np.array([[1.0], [2.0], [3.0]])
+    >>> combine_scores(X, np.array([1]), np.array([9.0]), lambda new: new[:, 0]).tolist()
+    [1.0, 9.0, 3.0]
+    """
+    is_new = np.ones(len(X), dtype=bool)
+    is_new[rows] = False
+    scores = np.empty((len(X), *own.shape[1:]))
+    scores[rows] = own
+    if is_new.any():
+        scores[is_new] = score_new(X[is_new])
     return scores
 
 
-def _score_safely(detector: Any, X: FloatArray) -> FloatArray:
-    """Scores (n,) of new rows; networks that are not ours may move PyTorch's random state."""
-    is_ours = type(detector).__module__ == "gammagmm.detectors.autoencoders"
-    if uses_torch(detector) and not is_ours:
-        return run_alone(new_scores, detector, X, preload=detector)
-    return new_scores(detector, X)
+def check_alike(own: FloatArray, new: FloatArray, limit: str = "set max_fit_rows=None") -> None:
+    """Refuse scores that separate the rows of the fit, which were drawn at random, from the others.
+
+    `limit` says what to do about the number of rows in the fit.
+    """
+    from scipy.stats import ks_2samp
+
+    distance = float(ks_2samp(own, new, method="asymp").statistic)
+    chance = 2.0 * np.sqrt(1.0 / len(own) + 1.0 / len(new))
+    if distance > MAX_DISTANCE + chance:
+        raise ValueError(
+            f"its scores separate the {len(own)} rows it was fitted on from the other rows "
+            f"(Kolmogorov-Smirnov distance {distance:.2f}): scale the columns, or {limit}"
+        )
+
+
+def _finite_scores(name: str, detector: Any, X: FloatArray) -> FloatArray:
+    """Scores (n,) of new rows; a `DetectorError` says why there are none."""
+    what = f"Detector {name} cannot score these rows"
+    todo = "Check the rows, or fit without this detector."
+    try:
+        with np.errstate(all="ignore"):
+            # Other networks than ours may change PyTorch's global random state.
+            is_ours = type(detector).__module__ == "gammagmm.detectors.autoencoders"
+            if uses_torch(detector) and not is_ours:
+                scores = run_alone(_new_scores, detector, X, preload=detector)
+            else:
+                scores = _new_scores(detector, X)
+    except Exception as error:
+        raise DetectorError(f"{what}: {type(error).__name__}: {error}", todo) from error
+    if scores.shape != (len(X),):
+        shapes = f"scores of shape {scores.shape}, expected ({len(X)},)"
+        raise DetectorError(f"{what}: {shapes}", todo)
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        many = f"{len(bad)} of {len(X)} scores are not finite, the first of them in row {bad[0]}"
+        raise DetectorError(f"{what}: {many}", todo)
+    return scores
+
+
+def _new_scores(detector: Any, X: FloatArray) -> FloatArray:
+    """Scores (n,) of new rows X (n, d) by a fitted detector."""
+    if not isinstance(detector, OutlierMixin):
+        return np.asarray(detector.decision_function(X), dtype=np.float64)
+    score = getattr(detector, "score_samples", None) or detector.decision_function
+    return -np.asarray(score(X), dtype=np.float64)  # scikit-learn scores anomalies low
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One detector to fit, and how."""
+
+    name: str
+    detector: Any
+    rng: np.random.Generator
+    rows: NDArray[np.intp] | None  # the rows to fit on; None: all
+    is_alone: bool  # in a process of its own
+    timeout: float | None
+    deadline: Deadline
+
+    def info(self, X: FloatArray, status: Status, reason: str, seconds: float) -> DetectorInfo:
+        """Record of this detector, which was fitted on rows of X (n, d)."""
+        n_rows = len(X) if self.rows is None else len(self.rows)
+        return DetectorInfo(self.name, status, reason, seconds, n_rows)
+
+    @property
+    def too_long(self) -> str:
+        """Reason of a detector that did not finish in time."""
+        if self.deadline.is_over:
+            return f"it did not finish within timeout={self.deadline.timeout} s"
+        return f"it took longer than detector_timeout={self.timeout} s"
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """Record, fitted detector and training scores; only the record of one that was left out."""
+
+    info: DetectorInfo
+    detector: Any = None
+    scores: Any = None  # (n,)
+
+
+class _WorkersFailedError(Exception):
+    """A worker died, or a detector could not be sent to one or back."""
 
 
 def _plan(
     detectors: Mapping[str, Any], n_rows: int, rng: np.random.Generator, settings: FitSettings
-) -> list[Task]:
-    """A task for each detector, those that take longest first."""
+) -> list[_Task]:
+    """A task for each detector, the slowest first."""
     sample_rng, *children = rng.spawn(1 + len(detectors))
     sample = None
     if settings.max_fit_rows is not None and n_rows > settings.max_fit_rows:
         sample = np.sort(sample_rng.choice(n_rows, settings.max_fit_rows, replace=False))
     tasks = [
-        Task(
+        _Task(
             name,
             detector,
             child,
@@ -407,3 +284,134 @@ def _plan(
         for (name, detector), child in zip(detectors.items(), children, strict=True)
     ]
     return sorted(tasks, key=lambda task: cost_rank(task.detector))
+
+
+def _run_tasks(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list[_Outcome]:
+    """Outcomes of the tasks on the rows X (n, d), in any order.
+
+    If the workers fail, the unfinished tasks run again, each in a process of its own. Tasks that
+    are not done at the deadline of the settings are given up.
+    """
+    done: list[_Outcome] = []
+    try:
+        for outcome in _outcomes(tasks, X, settings):
+            done.append(outcome)
+    except _WorkersFailedError:
+        names = {outcome.info.name for outcome in done}
+        again = [replace(task, is_alone=True) for task in tasks if task.name not in names]
+        # A thread is enough to wait for a process, and takes detectors that cannot be pickled.
+        done.extend(_outcomes(again, X, settings, prefer="threads"))
+    names = {outcome.info.name for outcome in done}
+    for task in tasks:
+        if task.name not in names:
+            done.append(_Outcome(task.info(X, "timeout", task.too_long, 0.0)))
+            settings.progress(task.name, "timeout", 0.0)
+    return done
+
+
+def _outcomes(
+    tasks: list[_Task], X: FloatArray, settings: FitSettings, prefer: str | None = None
+) -> Iterator[_Outcome]:
+    """Outcomes as they come; `progress` hears of each task when a worker is free for it."""
+    n_jobs = allowed_jobs(settings.n_jobs)
+    waiting = iter(tasks)
+
+    def tell_started(n_tasks: int) -> None:
+        for task in islice(waiting, n_tasks):
+            settings.progress(task.name, "started", 0.0)
+
+    with closing(_run_in_workers(tasks, X, n_jobs, settings.deadline, prefer)) as results:
+        tell_started(effective_n_jobs(n_jobs))
+        while True:
+            try:
+                outcome = next(results, None)
+            except Exception as error:
+                raise _WorkersFailedError from error
+            if outcome is None:
+                return
+            settings.progress(outcome.info.name, outcome.info.status, outcome.info.seconds)
+            tell_started(1)
+            yield outcome
+
+
+def _run_in_workers(
+    tasks: list[_Task], X: FloatArray, n_jobs: int | None, deadline: Deadline, prefer: str | None
+) -> Generator[_Outcome]:
+    """Outcomes from workers; before a deadline, tasks in processes of their own go first."""
+    others: list[_Task] = []
+    if deadline.timeout is not None and prefer != "threads":
+        others = [task for task in tasks if not task.is_alone]
+        tasks = [task for task in tasks if task.is_alone]
+        prefer = "threads"  # enough to wait for a process
+    if tasks:
+        options = {"batch_size": 1, "pre_dispatch": "all", "return_as": "generator_unordered"}
+        parallel = Parallel(n_jobs, prefer=prefer, **options)
+        yield from parallel(delayed(_fit_task)(task, X) for task in tasks)
+    if others:
+        n_workers = min(effective_n_jobs(n_jobs), len(others))
+        yield from run_until(deadline, n_workers, _fit_task, others, X)
+
+
+def _fit_task(task: _Task, X: FloatArray) -> _Outcome:
+    """Outcome of one task, also of one that fails or whose process dies."""
+    start = time.perf_counter()
+    status: Status = "failed"
+    try:
+        if task.is_alone:
+            limits: dict[str, Any] = {"timeout": task.timeout, "deadline": task.deadline}
+            return run_alone(_fit_here, task, X, **limits, preload=task)
+        return _fit_here(task, X)
+    except OutOfTimeError:
+        status, reason, trace = "timeout", task.too_long, traceback.format_exc()
+    except BrokenProcessPool:
+        reason, trace = "its process died, possibly out of memory", traceback.format_exc()
+    except Exception as error:
+        reason, trace = f"{type(error).__name__}: {error}", traceback.format_exc()
+    info = task.info(X, status, reason, time.perf_counter() - start)
+    return _Outcome(replace(info, traceback=trace))
+
+
+def _fit_here(task: _Task, X: FloatArray) -> _Outcome:
+    """Outcome of a task that succeeds, in this process."""
+    start = time.perf_counter()
+    X = np.array(X, dtype=np.float64, order="C")
+    detector = _seeded(task.detector, task.rng)
+    scores = _fit_all(detector, X) if task.rows is None else _fit_some(detector, X, task.rows)
+    return _Outcome(task.info(X, "ok", "", time.perf_counter() - start), detector, scores)
+
+
+def _seeded(detector: Any, rng: np.random.Generator) -> Any:
+    """Copy of the detector in which every unset seed comes from `rng`."""
+    detector = copy.deepcopy(detector)
+    for part in detector_parts(detector):
+        if getattr(part, "random_state", 0) is None:
+            part.random_state = int(rng.integers(2**31 - 1))
+    return detector
+
+
+def _fit_all(detector: Any, X: FloatArray) -> FloatArray:
+    """Scores (n,) of the rows X (n, d), which the detector is fitted on here."""
+    # Scores that are not finite are reported later, with the name of the detector.
+    with one_thread(), np.errstate(all="ignore"):
+        detector.fit(X)
+        if hasattr(detector, "decision_scores_"):  # PyOD's
+            scores = np.asarray(detector.decision_scores_, dtype=np.float64)
+        elif hasattr(detector, "negative_outlier_factor_"):
+            # As a new row, a training row of LocalOutlierFactor would be its own neighbour.
+            scores = -np.asarray(detector.negative_outlier_factor_)
+        else:
+            scores = _new_scores(detector, X)
+    if scores.shape != (len(X),):
+        raise ValueError(f"scores of shape {scores.shape}, expected ({len(X)},)")
+    return scores
+
+
+def _fit_some(detector: Any, X: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
+    """Scores (n,) of all rows X by the detector fitted on `rows`; the others count as new."""
+    if scores_batches(detector):
+        raise ValueError("it scores rows by their batch, not by a fit: set max_fit_rows=None")
+    own = _fit_all(detector, X[rows])
+    with one_thread(), np.errstate(all="ignore"):
+        scores = combine_scores(X, rows, own, partial(_new_scores, detector))
+    check_alike(own, np.delete(scores, rows))
+    return scores

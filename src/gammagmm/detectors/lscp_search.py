@@ -1,4 +1,4 @@
-"""The inner loops of LSCP, compiled: nearest rows in subspaces, and the detectors fit for them."""
+"""Compiled inner loops of LSCP: nearest rows in subspaces, and the detectors that suit them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["Ensemble", "Tree", "local_scores", "nearest_rows", "plant_tree"]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 # Squared distances and numbers of the nearest rows so far, as a heap: the farthest comes first.
-# Behind the distances stands minus infinity, so that whoever has a left child has a right one.
+# Minus infinity follows the last distance, so that every left child has a right sibling.
 Heap: TypeAlias = tuple[FloatArray, IntArray]
-# Nodes that a search has put off, and the squared distances to their boxes.
+# Nodes that a search still has to visit, and the squared distances to their boxes.
 Stack: TypeAlias = tuple[IntArray, FloatArray]
 
-# Places in a leaf come in multiples of this, for vector instructions without a remainder.
+# The places in a leaf are a multiple of this, so that vector instructions leave no remainder.
 _LANES = 16
-# A search puts off one node on each level of the tree, and no tree has that many.
+# A search postpones one node on each level of the tree, and no tree has this many levels.
 _MAX_LEVELS = 64
 _EPSILON = float(np.finfo(np.float64).eps)
 
@@ -31,13 +31,13 @@ _EPSILON = float(np.finfo(np.float64).eps)
 class Tree(NamedTuple):
     """A k-d tree: nodes 2 i + 1 and 2 i + 2 are the halves of node i, the last nodes the leaves."""
 
-    points: FloatArray  # (n_leaves, d, n_places) rows in each leaf; infinite in places left over
+    points: FloatArray  # (n_leaves, d, n_places) rows in each leaf; infinite in unused places
     rows: IntArray  # (n_leaves, n_places) their row numbers
     bounds: FloatArray  # (n_nodes, 2, d) least and greatest value of each feature
 
 
 class Ensemble(NamedTuple):
-    """What LSCP keeps of M detectors and n training rows."""
+    """The parts of M fitted detectors and n training rows that LSCP needs to score rows."""
 
     labels: FloatArray  # (n,) pseudo ground truth
     scores: FloatArray  # (n, M) standardised training scores
@@ -64,9 +64,9 @@ def plant_tree(X: NDArray[Any]) -> Tree:
 def nearest_rows(tree: Tree, queries: FloatArray, n_nearest: int) -> IntArray:
     """Numbers (n_queries, n_nearest) of the tree's rows nearest to each query, nearest first.
 
-    The search is scikit-learn's, step by step, so that it finds the same ones of several rows at
-    the same distance. It takes less time: scikit-learn squares by pow(), and here the distances
-    to the rows of a leaf are worked out side by side.
+    The search follows scikit-learn's step by step, so that it finds the same rows where several
+    are at the same distance. It is faster: scikit-learn squares by pow(), and here the distances
+    to the rows of a leaf are computed together.
     """
     found = np.zeros((len(queries), n_nearest), np.int64)  # row 0 where distances overflow
     squares = np.full(n_nearest + 1, -np.inf)
@@ -130,7 +130,7 @@ def _fill_squares(points: FloatArray, query: FloatArray, squares: FloatArray) ->
 
 @compiled()
 def _offer(heap: Heap, squares: FloatArray, rows: IntArray) -> None:
-    """Put each row that is nearer than the farthest in the heap in the place of that one."""
+    """Replace the farthest row in the heap by each of `rows` that is nearer."""
     kept_squares, kept_rows = heap
     for i in range(len(squares)):
         if squares[i] >= kept_squares[0]:
@@ -147,7 +147,7 @@ def _offer(heap: Heap, squares: FloatArray, rows: IntArray) -> None:
 
 @compiled()
 def _sort(heap: Heap) -> None:
-    """Put the nearest first."""
+    """Sort the heap, nearest first."""
     squares, rows = heap
     for i in range(1, len(rows)):
         square, row, hole = squares[i], rows[i], i
@@ -180,10 +180,10 @@ def local_scores(ensemble: Ensemble, nearest: IntArray, scores: FloatArray) -> F
 
 @compiled()
 def _fill_region(ensemble: Ensemble, nearest: IntArray, counts: IntArray, seen: IntArray) -> int:
-    """Size of the region, whose rows are written to `seen`; 0 where there is none.
+    """Size of the region, whose rows are written to `seen`; 0 if there is no region.
 
-    The threshold falls until two rows pass it, but not below 1. `counts` (n,) is zero before and
-    after.
+    The threshold falls until two rows exceed it, but not below 1. `counts` (n,) is zero before
+    and after.
     """
     n_seen, size, first, second = 0, 0, 0, 0
     for tree in ensemble.tree_of:
@@ -230,7 +230,7 @@ def _correlate(
 
 @compiled()
 def _standardise(values: FloatArray) -> bool:
-    """Whether the values differ; if so they are centred and scaled to length 1, in place."""
+    """Whether the values differ; if they do, they are centred and scaled to length 1 in place."""
     total, top, square = 0.0, 0.0, 0.0
     n_equal = 0
     for value in values:
@@ -252,8 +252,8 @@ def _standardise(values: FloatArray) -> bool:
 def _competent_mean(ensemble: Ensemble, correlations: FloatArray, scores: FloatArray) -> float:
     """Mean score of the detectors in the fullest bins of the histogram of the correlations."""
     first, last = np.min(correlations), np.max(correlations)
-    # Of detectors that correlate alike, all are taken. Where they differ by rounding alone, PyOD
-    # fails: NumPy can make no bins of that width.
+    # If all detectors have the same correlation, all are used. If the correlations differ only by
+    # rounding, PyOD fails: NumPy cannot make bins of that width.
     if last - first < ensemble.n_bins * _EPSILON:
         return float(np.mean(scores))
     edges = np.arange(ensemble.n_bins + 1) * ((last - first) / ensemble.n_bins) + first

@@ -1,4 +1,4 @@
-"""Presets, names and users' objects -> fresh detectors that fit the size of the data."""
+"""Presets, names and users' objects -> new detectors with sizes that suit the data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PYOD = {
     "LODA": "loda",
     "PCA": "pca",
 }
-"""Detectors that are PyOD's own, by name: their modules in pyod.models."""
+"""Detectors that PyOD provides, by name: their modules in pyod.models."""
 
 OURS = {
     "OCSVM": ("pyod_subclasses", "pyod.models.ocsvm.OCSVM"),
@@ -48,7 +48,7 @@ OURS = {
     "AE": ("autoencoders", "pyod.models.auto_encoder.AutoEncoder"),
     "VAE": ("autoencoders", "pyod.models.vae.VAE"),
 }
-"""Our subclasses of PyOD's, by name: their modules here, and the classes they stand in for."""
+"""Our subclasses, by name: their modules here, and the PyOD classes that they replace."""
 
 PRESETS = {
     "classic": ("KNN", "IForest", "LOF", "OCSVM", "LSCP", "HBOS", "LODA", "COPOD"),
@@ -68,17 +68,17 @@ SUPERLINEAR = {
 """Class names of detectors whose time or memory grows faster than the rows."""
 
 BATCHES = {"COF", "LMDD", "LOCI", "ROD", "RGraph", "SOD", "SOS"}
-"""Class names of PyOD's detectors that score any rows by themselves, whatever the fit was on."""
+"""Class names of PyOD's detectors that score each batch of rows by itself, without the fit."""
 
 
 def resolve_detectors(
     detectors: Detectors, n_rows: int, max_fit_rows: int | None = None
 ) -> tuple[dict[str, Any], list[Note]]:
-    """Fresh unfitted detectors by name, and a note for each thing that had to change.
+    """New unfitted detectors by name, and a note for each change to them.
 
     Takes a preset, or names, PyOD detectors and scikit-learn outlier detectors in a list or as
-    the values of a dict. Sizes that need more rows than there are get lowered, on our own copies;
-    of `n_rows` rows a detector of superlinear cost will see `max_fit_rows` at most.
+    the values of a dict. Sizes that need more rows than there are get lowered, in copies; of
+    `n_rows` rows, a detector of superlinear cost is fitted on `max_fit_rows` at most.
 
     >>> detectors, notes = resolve_detectors(["KNN", "LOF"], n_rows=12)
     >>> list(detectors), notes[0].message
@@ -92,25 +92,27 @@ def resolve_detectors(
     for name, detector in made.items():
         n_fit = min(n_rows, max_fit_rows or n_rows) if is_superlinear(detector) else n_rows
         if n_fit < n_rows:
-            told = f"fitted on {n_fit} random rows of {n_rows}; the others are scored as new rows"
-            notes.append(Note("detectors", name, told))
+            message = (
+                f"fitted on {n_fit} random rows of {n_rows}; the others are scored as new rows"
+            )
+            notes.append(Note("detectors", name, message))
         notes.extend(_adapt(name, detector, n_fit))
     return made, notes
 
 
 def is_superlinear(detector: Any) -> bool:
-    """Whether the detector, or one inside it, is known to cost more than linear time."""
+    """Whether the detector, or one inside it, is known to take more than linear time."""
     classes = chain.from_iterable(type(part).__mro__ for part in detector_parts(detector))
     return any(cls.__name__ in SUPERLINEAR for cls in classes)
 
 
 def scores_batches(detector: Any) -> bool:
-    """Whether the detector's scores of new rows come from their batch, not from its fit."""
+    """Whether the detector scores new rows by their batch, not by its fit."""
     return any(cls.__name__ in BATCHES for cls in type(detector).__mro__)
 
 
 def cost_rank(detector: Any) -> int:
-    """Place in the order in which detectors are started: the longest, and unknown ones, first."""
+    """Place in the order in which detectors start: unknown ones first, then the slowest."""
     name = type(detector).__name__
     if name in LONGEST_FIRST:
         return LONGEST_FIRST.index(name)
@@ -140,7 +142,7 @@ def detector_parts(value: Any) -> Iterator[Any]:
 
 
 def _name_choices(detectors: Any) -> dict[str, Any]:
-    """Each detector asked for, a known name or an object that looks right, under its own name."""
+    """Each detector asked for, a known name or an object with the right methods, by its name."""
     if isinstance(detectors, str):
         if detectors not in PRESETS:
             presets = f"detectors={detectors!r} is not a preset; presets: {', '.join(PRESETS)}. "
@@ -158,7 +160,7 @@ def _name_choices(detectors: Any) -> dict[str, Any]:
 
 
 def _named_by_class(detectors: Sequence[Any]) -> dict[str, Any]:
-    """Detectors by name or class name; one that comes again gets the suffix _2, _3, ..."""
+    """Detectors by name or class name; repeated names get the suffix _2, _3, ..."""
     named: dict[str, Any] = {}
     for choice in detectors:
         base = choice if isinstance(choice, str) else type(choice).__name__
@@ -168,7 +170,7 @@ def _named_by_class(detectors: Sequence[Any]) -> dict[str, Any]:
 
 
 def _check_choice(name: Any, choice: Any) -> None:
-    """Refuse what is neither a known name nor an object that looks like a detector."""
+    """Refuse everything but known names and objects with the methods of a detector."""
     if not isinstance(name, str):
         raise TypeError(f"detectors must have names as keys, got the key {name!r}.")
     can_score = hasattr(choice, "decision_function") or isinstance(choice, OutlierMixin)
@@ -181,7 +183,7 @@ def _check_choice(name: Any, choice: Any) -> None:
 
 
 def _make(choice: Any) -> Any:
-    """Unfitted copy of the user's detector, or the one of that name at PyOD's defaults."""
+    """Unfitted copy of the user's detector, or the named detector with PyOD's defaults."""
     if not isinstance(choice, str):
         return _unfitted(choice)
     if choice in PYOD:
@@ -203,7 +205,7 @@ def _our_class(name: str) -> Any:
 
 
 def _unfitted(value: Any) -> Any:
-    """Unfitted copy of a detector, as scikit-learn's `clone` makes it; ours for PyOD's own."""
+    """Unfitted copy of a detector, as `clone` makes it; our subclass in place of PyOD's class."""
     from pyod.models.base import BaseDetector
 
     if isinstance(value, list | tuple):
@@ -212,8 +214,8 @@ def _unfitted(value: Any) -> Any:
         return clone(value, safe=False)
     replaced = f"{type(value).__module__}.{type(value).__qualname__}"
     ours = next((name for name, (_, of) in OURS.items() if of == replaced), None)
-    # PyOD's get_params, which `clone` calls, edits the warning filters of the whole process;
-    # its networks set every random seed of the process when they are made.
+    # PyOD's get_params, which `clone` calls, changes the warning filters of the whole process;
+    # the constructors of its networks set every random seed of the process.
     parameters = inspect.signature(type(value)).parameters.values()
     is_plain = all(p.kind is not p.VAR_KEYWORD and hasattr(value, p.name) for p in parameters)
     if not is_plain or (ours is None and uses_torch(value)):
@@ -223,8 +225,8 @@ def _unfitted(value: Any) -> Any:
 
 
 def _adapt(name: str, detector: Any, n_rows: int) -> Iterator[Note]:
-    """Lower sizes that need more rows than there are, and let new rows be scored."""
-    # LSCP scores its training rows anew, so that each counts itself among its neighbours.
+    """Lower sizes that need more rows than there are, and allow scores of new rows."""
+    # LSCP scores its training rows as new ones, so each row is one of its own neighbours.
     n_others = n_rows - 2 if hasattr(detector, "detector_list") else n_rows - 1
     limits = {"n_neighbors": n_others, "local_region_size": n_rows, "batch_size": n_rows}
     for part in detector_parts(detector):

@@ -1,8 +1,7 @@
-"""PyOD's detectors with the same training scores, and with a frozen model behind new ones.
+"""PyOD's detectors with the same training scores; new rows are scored by the fitted model alone.
 
-The score of a new row depends on that row and the model alone; with LSCP, as far as those of its
-detectors do. Fitting changes no parameter and no state of the process, and it forgets an earlier
-fit.
+The score of a new row depends only on that row and the fit (for LSCP, if that holds for its
+detectors). Fitting changes no parameter and no global state, and replaces an earlier fit.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ __all__ = ["COPOD", "ECOD", "HBOS", "LSCP", "OCSVM"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-# Rows whose neighbours in all subspaces are in memory at a time.
+# Rows whose neighbours in all subspaces are in memory at the same time.
 _BLOCK_ROWS = 2_000
 
 
 class _Frozen:
-    """What the detectors share."""
+    """Parameters and checks that the detectors share."""
 
-    # PyOD's own edits the warning filters of the whole process.
+    # PyOD's method changes the warning filters of the whole process.
     get_params = BaseEstimator.get_params
 
     def _check_training(self, X: Any, y: Any) -> NDArray[Any]:
@@ -61,11 +60,11 @@ class _Frozen:
 
 
 class LSCP(_Frozen, lscp.LSCP):
-    """PyOD's LSCP, compiled, with the subspaces drawn once.
+    """PyOD's LSCP, compiled, with subspaces that are drawn once.
 
-    PyOD draws other subspaces at every call. Here those of the fit stay, `subspaces_`, and with
-    them the trees of the training rows in each. The detectors in `detector_list` stay as they
-    are; the fitted ones are `detectors_`.
+    PyOD draws new subspaces at every call. Here the fit draws `subspaces_` and keeps `trees_`,
+    the trees of the training rows in them. The detectors in `detector_list` are not changed; the
+    fitted ones are `detectors_`.
     """
 
     def fit(self, X: Any, y: Any = None) -> LSCP:
@@ -73,7 +72,7 @@ class LSCP(_Frozen, lscp.LSCP):
         X = self._check_training(X, y)
         self._check_parameters(len(X))
         self.X_train_norm_ = X
-        # One copy of both, which may share a generator.
+        # They are copied together, since they may share a generator.
         self.detectors_, random_state = copy.deepcopy((self.detector_list, self.random_state))
         for detector in self.detectors_:
             detector.fit(X)
@@ -91,7 +90,7 @@ class LSCP(_Frozen, lscp.LSCP):
         return self._score(self._check_new(X))
 
     def _check_parameters(self, n_rows: int) -> None:
-        """Refuse detectors and sizes that no region can be made with."""
+        """Refuse detectors and sizes that allow no local region."""
         if len(self.detector_list) < 2:
             n_detectors = len(self.detector_list)
             raise ValueError(f"detector_list needs 2 detectors or more, got {n_detectors}.")
@@ -106,7 +105,7 @@ class LSCP(_Frozen, lscp.LSCP):
             raise ValueError(f"{given} must lie between 1 and the number of bins, {n_bins}.")
 
     def _draw_subspaces(self, random_state: Any) -> list[NDArray[np.intp]]:
-        """Features of each subspace, drawn as PyOD does for its training rows."""
+        """Features of each subspace, drawn as PyOD draws them for its training rows."""
         n_features, n_draws = self.n_features_, self.local_region_iterations
         greatest = min(self.local_max_features, 1.0)
         least = self.local_min_features if n_features * self.local_min_features >= 1 else 1.0
@@ -116,12 +115,12 @@ class LSCP(_Frozen, lscp.LSCP):
         if sizes[0] >= sizes[1]:
             given = f"local_max_features={self.local_max_features}"
             raise ValueError(f"{given} is too small for subspaces of {n_features} features.")
-        # What NumPy shares with the whole process stays untouched.
+        # Not NumPy's global generator.
         rng = np.random.RandomState() if random_state is None else check_random_state(random_state)
         return [generate_bagging_indices(rng, False, n_features, *sizes) for _ in range(n_draws)]
 
     def _freeze(self, tree_of: NDArray[np.intp]) -> None:
-        """Keep what the scores of new rows need of the training scores."""
+        """Keep what is needed of the training scores to score new rows."""
         scores, self.scaler_ = standardizer(self.train_scores_, keep_scalar=True)
         self.training_pseudo_label_ = scores.max(axis=1, keepdims=True)
         self.n_nearest_ = self.local_region_size
@@ -145,7 +144,8 @@ class LSCP(_Frozen, lscp.LSCP):
         if np.isnan(result).any():
             n_nearest = f"local_region_size={self.n_nearest_}"
             row = f"row {int(np.isnan(result).argmax())} has no local region"
-            raise ValueError(f"{row}: no two rows come again among its nearest. Raise {n_nearest}.")
+            reason = "no two rows are near it in more than one subspace"
+            raise ValueError(f"{row}: {reason}. Raise {n_nearest}.")
         return result
 
     def _nearest(self, X: NDArray[Any]) -> NDArray[np.int64]:
@@ -158,13 +158,13 @@ class LSCP(_Frozen, lscp.LSCP):
 class _TailDetector(_Frozen):
     """COPOD and ECOD: minus log of the training rows' ECDF from either end, feature by feature."""
 
-    _both: Any  # what becomes of the two ends, where the skewness does not decide
+    _both: Any  # combines the two ends where the skewness does not decide
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Fitted detector, on the rows X (n, d); y is ignored."""
         self.X_train = X = self._check_training(X, y)
         self.sorted_columns_ = np.sort(X.T, axis=1)
-        # What PyOD's column_ecdf gives to 1, 2, ..., n rows.
+        # The values of PyOD's column_ecdf for 1, 2, ..., n rows.
         self.tails_ = -1 * np.log(np.linspace(1 / len(X), 1.0, len(X)))
         self.skewness_ = np.sign(_skewness(X))
         self.U_l, self.U_r, self.U_skew, self.O = self._dimensions(X)
@@ -175,8 +175,8 @@ class _TailDetector(_Frozen):
     def decision_function(self, X: Any) -> FloatArray:
         """Scores (n,) of the rows X (n, d), higher for more anomalous.
 
-        Each value is ranked among the training rows, and counts as one of them where it would
-        come before the first or after the last.
+        Each value is ranked among the training rows; a value beyond their range has the rank of
+        the first or the last.
         """
         scores: FloatArray = self._dimensions(self._check_new(X))[-1].sum(axis=1)
         return scores
@@ -186,7 +186,7 @@ class _TailDetector(_Frozen):
         n_below, n_above = np.empty(X.shape, dtype=np.intp), np.empty(X.shape, dtype=np.intp)
         for j, column in enumerate(self.sorted_columns_):
             order = np.argsort(X[:, j])
-            values = X[order, j]  # searching is several times faster for sorted values
+            values = X[order, j]  # sorted values are found several times faster
             n_below[order, j] = np.searchsorted(column, values, side="right")
             n_above[order, j] = len(column) - np.searchsorted(column, values, side="left")
         left = self.tails_[np.maximum(n_below, 1) - 1]
@@ -199,8 +199,8 @@ class _TailDetector(_Frozen):
 def _skewness(X: NDArray[Any]) -> NDArray[Any]:
     """Skewness (d,) of each column by SciPy's arithmetic, 0 for a constant one.
 
-    SciPy warns of constant columns. The scores depend on the sign alone, which rounding decides
-    for a symmetric column.
+    SciPy warns about constant columns. The scores depend only on the sign, which is a matter of
+    rounding for a symmetric column.
     """
     mean = X.mean(axis=0)
     centred = X - mean
@@ -249,8 +249,8 @@ class OCSVM(_Frozen, ocsvm.OCSVM):
         X = self._check_training(X, y)
         names = inspect.signature(OneClassSVM).parameters
         self.detector_ = OneClassSVM(**{name: getattr(self, name) for name in names})
-        # Left unset, scikit-learn draws it from the global generator. libsvm reads it to split
-        # rows for probability estimates only, which a one-class SVM has none of.
+        # If it is unset, scikit-learn draws it from the global generator. libsvm uses it only to
+        # split rows for probability estimates, which a one-class SVM does not have.
         self.detector_.random_state = 0
         self.detector_.fit(X=X, y=y, sample_weight=sample_weight, **params)
         self.decision_scores_ = invert_order(self.detector_.decision_function(X))
@@ -259,7 +259,7 @@ class OCSVM(_Frozen, ocsvm.OCSVM):
 
 
 class HBOS(_Frozen, hbos.HBOS):
-    """PyOD's HBOS, without a function to compile in every process."""
+    """PyOD's HBOS, without the function that every process would have to compile."""
 
     def fit(self, X: Any, y: Any = None) -> HBOS:
         """Fitted detector, on the rows X (n, d); y is ignored."""
@@ -270,7 +270,7 @@ class HBOS(_Frozen, hbos.HBOS):
         sizes = [get_optimal_n_bins(x) if is_auto else self.n_bins for x in X.T]
         bins = zip(X.T, sizes, strict=True)
         heights, edges = zip(*(np.histogram(x, n, density=True) for x, n in bins), strict=True)
-        # PyOD's compiled logarithm is the C library's, which NumPy's does not equal to the bit.
+        # PyOD's compiled logarithm is that of the C library; NumPy's differs in the last bit.
         log2 = np.log2 if is_auto else np.vectorize(math.log2, otypes=[np.float64])
         self.bin_scores_ = [log2(height + self.alpha) for height in heights]
         self.hist_ = list(heights) if is_auto else np.column_stack(heights)

@@ -24,12 +24,12 @@ __all__ = [
 Array = NDArray[np.float64]
 
 LOG_OFFSET = 0.01
-"""The paper's offset in log(s - min(S) + 0.01)."""
+"""The paper's offset in log(s - min(S) + 0.01), the scale on which small scores differ."""
 
 
 @dataclass(frozen=True)
 class ScoreRange:
-    """Rows, scores that are not finite, and the extremes of those that are, of each column.
+    """Number of rows and, for each column, of scores that are not finite; extremes of the others.
 
     Ranges of blocks of rows add.
     """
@@ -61,32 +61,36 @@ def score_range(scores: Array) -> ScoreRange:
 
 
 def keep_usable(fitted: FittedDetectors) -> FittedDetectors:
-    """The detectors whose scores can be used, with the reason of each other in ``info``."""
-    info = judge_detectors(fitted, score_range(fitted.scores))
-    names = {record.name for record in info if record.status == "ok"}
-    kept = {name: detector for name, detector in fitted.detectors.items() if name in names}
-    return FittedDetectors(kept, fitted.scores[:, [n in names for n in fitted.detectors]], info)
+    """The detectors whose scores can be used; ``info`` has the reason for each of the others."""
+    return fitted.with_info(judge_detectors(fitted, score_range(fitted.scores)))
 
 
 def judge_detectors(fitted: FittedDetectors, seen: ScoreRange) -> list[DetectorInfo]:
-    """Records of all detectors, after a look at the range of the scores of those that gave any.
+    """Records of all detectors, updated by the range of the scores of those that gave any.
 
-    Scores that are not finite, or the same in every row, are left out with a `DetectorWarning`;
-    fewer than two left, of two or more, is a `DetectorError`.
+    A detector whose scores are not finite, or the same for every row, is left out with a
+    `DetectorWarning`. Fewer than two usable detectors (fewer than one if there is one) are a
+    `DetectorError`.
     """
-    verdicts = (_judge(seen, column) for column in range(len(fitted.detectors)))
-    judged = dict(zip(fitted.detectors, verdicts, strict=True))
-    info = [
-        replace(record, status=judged[record.name][0], reason=judged[record.name][1])
-        if record.name in judged
-        else record
-        for record in fitted.info
-    ]
-    _check_enough(info)
-    for record in info:
-        if record.status != "ok":
-            message = f"Detector {record.name} was left out: {record.reason}."
-            warn_user(message, DetectorWarning)
+    columns = {name: column for column, name in enumerate(fitted.detectors)}
+    info = list(fitted.info)
+    for i, record in enumerate(info):
+        if record.name in columns:
+            status, reason = _judge(seen, columns[record.name])
+            info[i] = replace(record, status=status, reason=reason)
+    left_out = [record for record in info if record.status != "ok"]
+    n_usable, n_needed = len(info) - len(left_out), min(2, len(info))
+    if n_usable < n_needed:
+        counts = f"{n_usable} of {len(info)} detectors gave usable scores, {n_needed} needed"
+        reasons = "; ".join(f"{record.name}: {record.reason}" for record in left_out)
+        error = DetectorError(
+            f"{counts}. Left out: {reasons}",
+            "Choose other detectors, or check that the columns vary.",
+        )
+        error.add_note("\n".join(record.traceback for record in left_out))
+        raise error
+    for record in left_out:
+        warn_user(f"Detector {record.name} was left out: {record.reason}.", DetectorWarning)
     return info
 
 
@@ -105,20 +109,8 @@ def _judge(seen: ScoreRange, column: int) -> tuple[Status, str]:
     half_range = 0.5 * highest - 0.5 * lowest
     if half_range > 0.25 * np.finfo(np.float64).max:
         return "failed", f"the scores span {half_range:.1e}, more than a float can hold"
-    if half_range <= 1e-12 * max(abs(lowest), abs(highest), LOG_OFFSET):  # equal but for rounding
-        told = "the same score for every row"
-        return "constant", f"{told}, but for {2.0 * half_range:.1e}" if half_range else told
+    # Scores that differ by rounding alone count as equal.
+    if half_range <= 1e-12 * max(abs(lowest), abs(highest), LOG_OFFSET):
+        reason = "the same score for every row"
+        return "constant", f"{reason}, but for {2.0 * half_range:.1e}" if half_range else reason
     return "ok", ""
-
-
-def _check_enough(info: list[DetectorInfo]) -> None:
-    """Refuse to go on with fewer than two usable detectors, or with none of one."""
-    left_out = [record for record in info if record.status != "ok"]
-    n_usable, n_needed = len(info) - len(left_out), min(2, len(info))
-    if n_usable >= n_needed:
-        return
-    counts = f"{n_usable} of {len(info)} detectors gave usable scores, {n_needed} needed"
-    reasons = "; ".join(f"{record.name}: {record.reason}" for record in left_out)
-    error = DetectorError(f"{counts}. Left out: {reasons}.")
-    error.add_note("\n".join(record.traceback for record in left_out))
-    raise error

@@ -1,0 +1,139 @@
+"""Presets, names and objects: every input form, sizes for small data, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pyod.models.hbos import HBOS
+from pyod.models.iforest import IForest
+from pyod.models.knn import KNN
+from pyod.models.loda import LODA
+from pyod.models.lof import LOF
+from pyod.models.lscp import LSCP
+from pyod.models.pca import PCA
+from sklearn.covariance import EllipticEnvelope
+from sklearn.ensemble import IsolationForest
+from sklearn.svm import OneClassSVM
+
+from gammagmm.detectors import presets
+from gammagmm.detectors.presets import NAMES, PRESETS, is_superlinear, resolve_detectors
+from gammagmm.errors import MissingExtraError, Note
+
+
+class TestInputForms:
+    @pytest.mark.parametrize("preset", ["classic", "fast"])
+    def test_presets(self, preset):
+        made, notes = resolve_detectors(preset, 500)
+        assert tuple(made) == PRESETS[preset]
+        assert [type(detector).__name__ for detector in made.values()] == list(PRESETS[preset])
+        assert notes == []
+
+    def test_names_of_a_list(self):
+        made, _ = resolve_detectors(
+            ["KNN", KNN(n_neighbors=7), "KNN", IsolationForest(), "LOF"], 100
+        )
+        assert list(made) == ["KNN", "KNN_2", "KNN_3", "IsolationForest", "LOF"]
+        assert made["KNN_2"].n_neighbors == 7
+
+    def test_dict_keeps_its_names(self):
+        made, _ = resolve_detectors({"near": KNN(method="mean"), "tree": "IForest"}, 100)
+        assert list(made) == ["near", "tree"]
+        assert made["near"].method == "mean"
+        assert isinstance(made["tree"], IForest)
+
+    @pytest.mark.parametrize("form", [tuple, list])
+    def test_sequences(self, form):
+        assert list(resolve_detectors(form(["HBOS", "LODA"]), 100)[0]) == ["HBOS", "LODA"]
+
+    def test_every_name_is_known(self):
+        assert list(resolve_detectors(list(NAMES), 100)[0]) == list(NAMES)
+
+    @pytest.mark.parametrize("name", ["knn", "KNN", "classics", "precomputed", ""])
+    def test_unknown_preset(self, name):
+        match = (
+            rf"detectors='{name}' is not a preset; presets: classic, paper, fast. "
+            r"Or pass a list; known names: KNN, IForest, .*PCA"
+        )
+        with pytest.raises(ValueError, match=match):
+            resolve_detectors(name, 100)
+
+    @pytest.mark.parametrize("detectors", [["KNN", "Knn"], {"a": "Knn"}])
+    def test_unknown_name(self, detectors):
+        with pytest.raises(ValueError, match=r"detectors: unknown name 'Knn'; known: KNN, .*PCA"):
+            resolve_detectors(detectors, 100)
+
+    @pytest.mark.parametrize("detectors", [[], {}, ()])
+    def test_empty(self, detectors):
+        with pytest.raises(ValueError, match=r"detectors must hold at least one detector, got"):
+            resolve_detectors(detectors, 100)
+
+    @pytest.mark.parametrize("detectors", [KNN(), None, 3, {"KNN", "LOF"}])
+    def test_neither_preset_nor_list_nor_dict(self, detectors):
+        match = r"(?s)detectors must be a preset, or a list or dict of detectors, got .*\. Put a"
+        with pytest.raises(TypeError, match=match):
+            resolve_detectors(detectors, 100)
+
+    @pytest.mark.parametrize("thing", [5, None, KNN, object(), ["KNN"], np.zeros(3)])
+    def test_not_a_detector(self, thing):
+        match = r"detectors must be names, or objects that are PyOD .* scikit-learn .*got .* for"
+        with pytest.raises(TypeError, match=match):
+            resolve_detectors(["KNN", thing], 100)
+
+    def test_keys_are_names(self):
+        with pytest.raises(TypeError, match=r"detectors must have names as keys, got the key 1"):
+            resolve_detectors({1: "KNN"}, 100)
+
+
+class TestSizes:
+    def test_sizes_are_lowered_with_a_note_each(self):
+        made, notes = resolve_detectors("classic", 12)
+        reason = ": it is fitted on 12 rows"
+        assert notes == [
+            Note("detectors", "LOF", f"n_neighbors lowered from 20 to 11{reason}"),
+            Note("detectors", "LSCP", f"local_region_size lowered from 30 to 12{reason}"),
+            Note("detectors", "LSCP", f"n_neighbors lowered from 20 to 10{reason}"),
+            Note("detectors", "LSCP", f"n_neighbors lowered from 30 to 10{reason}"),
+            Note("detectors", "LSCP", f"n_neighbors lowered from 40 to 10{reason}"),
+        ]
+        assert made["LOF"].n_neighbors == 11
+        assert [lof.n_neighbors for lof in made["LSCP"].detector_list] == [10] * 4
+
+    def test_bins(self):
+        made, notes = resolve_detectors([HBOS(n_bins=50), LODA(n_bins=50), HBOS()], 12)
+        message = "n_bins lowered from 50 to 12: it is fitted on 12 rows"
+        assert notes == [Note("detectors", "HBOS", message), Note("detectors", "LODA", message)]
+        assert [detector.n_bins for detector in made.values()] == [12, 12, 10]
+
+    @pytest.mark.parametrize("detectors", ["classic", ["KNN"], {"a": "KNN", "b": LOF()}])
+    def test_too_few_rows(self, detectors):
+        with pytest.raises(ValueError, match=r"X has 9 rows; the detectors need at least 10"):
+            resolve_detectors(detectors, 9)
+
+    def test_a_sample_is_noted(self):
+        made, notes = resolve_detectors(["KNN", "LOF", "HBOS"], 200, 15)
+        message = "fitted on 15 random rows of 200; the others are scored as new rows"
+        assert notes == [
+            Note("detectors", "KNN", message),
+            Note("detectors", "LOF", message),
+            Note("detectors", "LOF", "n_neighbors lowered from 20 to 14: it is fitted on 15 rows"),
+        ]
+        assert made["LOF"].n_neighbors == 14
+
+    def test_nested_and_derived_detectors_are_superlinear(self):
+        class Nearest(KNN):
+            pass
+
+        for detector in (LSCP([IForest(), PCA()]), Nearest(), OneClassSVM()):
+            assert is_superlinear(detector)
+        for detector in (IForest(), IsolationForest(), HBOS(), EllipticEnvelope()):
+            assert not is_superlinear(detector)
+
+
+@pytest.mark.parametrize("missing", [("torch",), ("tqdm",), ("torch", "tqdm")])
+def test_missing_extra(missing, monkeypatch):
+    find = presets.find_spec
+    monkeypatch.setattr(presets, "find_spec", lambda n: None if n in missing else find(n))
+    match = rf"The detector AE needs {' and '.join(missing)}, .*pip install 'gammagmm\[deep\]'"
+    with pytest.raises(MissingExtraError, match=match):
+        resolve_detectors("paper", 100)
+    resolve_detectors("classic", 100)
