@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "html_safe",
@@ -19,7 +14,6 @@ __all__ = [
     "spreadsheet_safe",
     "terminal_safe",
     "visible",
-    "what_and_todo",
 ]
 
 # They turn the text around them about; ids and column names have no need of that.
@@ -54,20 +48,6 @@ def visible(text: str) -> str:
 def html_safe(text: str) -> str:
     """The text as HTML that shows it and does nothing."""
     return escape(visible(text))
-
-
-def what_and_todo(error: Exception) -> tuple[str, str]:
-    """The first sentence of a message and the rest: what is wrong, and what to do.
-
-    A sentence ends before a capital letter, outside of quotes: column names hold points, too.
-    """
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}", "Check the path, and that there is room."
-    message = str(error)
-    for end in re.finditer(r"\. (?=[A-Z])", message):
-        if message.count("'", 0, end.start()) % 2 == 0:
-            return message[: end.start()], message[end.end() :]
-    return message.rstrip("."), "gammagmm COMMAND --help tells what can be given."
 
 
 # The wide ones are the same to a spreadsheet that writes Chinese or Japanese.
