@@ -3,7 +3,6 @@ import pytest
 
 from gammagmm import GammaPosterior
 from gammagmm._support.text import percent, spreadsheet_safe, terminal_safe
-from gammagmm.cli.output import compare_posteriors
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.sentences import rows_sentence, sentence, shape_words
 
@@ -60,20 +59,3 @@ def test_formulas_are_defused_and_numbers_kept(cell, safe):
 
 def test_control_characters_are_written_out():
     assert terminal_safe("\x1b[31mred\x07 γ\n") == "\\x1b[31mred\\x07 γ\n"
-
-
-def test_the_probability_of_exceeding_is_that_of_draws():
-    n = 1_000_000
-    first, second = NARROW.sample(n, 1), TWO_HUMPS.sample(n, 2)
-    found = compare_posteriors(NARROW, TWO_HUMPS)
-    share = np.mean(second > first)
-    error = 4 * np.sqrt(share * (1 - share) / n)
-    assert found["prob_b_above_a"] == pytest.approx(share, abs=error)
-    assert found["prob_equal"] == pytest.approx(1e-4)
-    assert sum(found[f"prob_{k}"] for k in ("b_above_a", "a_above_b", "equal")) == pytest.approx(
-        1.0
-    )
-    none = GammaPosterior.degenerate()
-    assert compare_posteriors(none, none)["prob_equal"] == 1.0
-    assert compare_posteriors(none, NARROW)["prob_b_above_a"] == pytest.approx(0.99)
-    assert compare_posteriors(NARROW, none)["prob_b_above_a"] == 0.0

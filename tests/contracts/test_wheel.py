@@ -158,7 +158,10 @@ def check_installed(python, folder):
     """The command's demo and the README's first example, in `folder`."""
     printed = run(python.with_name("gammagmm"), "demo", "--jobs", "1", cwd=folder)
     assert printed.startswith("About ")
-    assert "The truth, which the method did not see: 10 of 367 rows." in printed
+    assert (
+        "By the known labels, which the method did not use, 10 of 367 rows are anomalies."
+        in printed
+    )
     printed = run(python, "-c", readme_example(), cwd=folder)
     assert re.fullmatch(r"\d+ GammaPosterior\(mean=0\.\d+, 90% interval .*\)\n", printed)
 

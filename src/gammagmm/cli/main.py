@@ -109,7 +109,10 @@ def demo(
         code = estimate_rows(dataset.X, origin, request, _echo)
         if not answer.as_json:
             n_true, n_rows = int(dataset.y.sum()), len(dataset.y)
-            typer.echo(f"The true labels, which the method did not use: {n_true} of {n_rows} rows.")
+            typer.echo(
+                f"By the known labels, which the method did not use, {n_true} of {n_rows} rows are "
+                "anomalies."
+            )
         return code
 
     _run(work, outputs.paths, running.debug)
@@ -127,9 +130,10 @@ def compare(
     with _short_errors(running.debug):
         from gammagmm.cli.output import compare_posteriors, comparison_text
         from gammagmm.cli.request import check_outputs
-        from gammagmm.posterior.gamma_posterior import GammaPosterior
 
         check_outputs(outputs, running.force)
+        from gammagmm.posterior.gamma_posterior import GammaPosterior
+
         paths = (str(pair.first), str(pair.second))
         posteriors = [GammaPosterior.load(path) for path in paths]
         if answer.as_json:

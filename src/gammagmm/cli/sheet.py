@@ -132,7 +132,9 @@ def _position(cell: str, positions: dict[int, int], where: str) -> int:
             f"{where}: {cell[:40]!r} is not a row number", "Correct the cell."
         ) from None
     if position is None:
-        raise TableError(f"{where}: the data have no row {cell[:40]}, or leave it out", OTHER_DATA)
+        raise TableError(
+            f"{where}: row {cell[:40]} is not in the data, or was left out", OTHER_DATA
+        )
     return position
 
 
