@@ -11,19 +11,7 @@ from typing import Annotated
 
 import typer
 
-from gammagmm.cli.options import (
-    Answer,
-    Engine,
-    Inspecting,
-    Labelling,
-    Method,
-    Outputs,
-    Pair,
-    Reading,
-    Request,
-    Running,
-    with_options,
-)
+import gammagmm.cli.options as opt
 from gammagmm.cli.supervisor import is_supervised, run_supervised
 from gammagmm.errors import ClusterError, FitTimeoutError, GammaGMMError
 
@@ -45,54 +33,54 @@ SEE_HELP = "Run gammagmm COMMAND --help to see the options."
 
 
 @app.command()
-@with_options
+@opt.with_options
 def estimate(
-    method: Method,
-    reading: Reading,
-    labelling: Labelling,
-    outputs: Outputs,
-    answer: Answer,
-    engine: Engine,
-    running: Running,
+    method: opt.Method,
+    reading: opt.Reading,
+    labelling: opt.Labelling,
+    outputs: opt.Outputs,
+    answer: opt.Answer,
+    engine: opt.Engine,
+    running: opt.Running,
 ) -> None:
     """Estimate the share of anomalies among the rows of one file, or of several together."""
 
     def work() -> int:
         from gammagmm.cli.estimate import run_estimate
 
-        request = Request(reading, method, labelling, outputs, answer, engine, running)
+        request = opt.Request(reading, method, labelling, outputs, answer, engine, running)
         return run_estimate(request, _echo)
 
     _run(work, outputs.paths, running.debug)
 
 
 @app.command()
-@with_options
+@opt.with_options
 def inspect(
-    inspecting: Inspecting,
-    method: Method,
-    reading: Reading,
-    labelling: Annotated[Labelling, "trust"],
-    running: Running,
+    inspecting: opt.Inspecting,
+    method: opt.Method,
+    reading: opt.Reading,
+    labelling: Annotated[opt.Labelling, "trust"],
+    running: opt.Running,
 ) -> None:
     """Choose the rows that a person should label to make the estimate more precise."""
 
     def work() -> int:
         from gammagmm.cli.inspect import run_inspect
 
-        request = Request(reading, method, labelling, running=running)
+        request = opt.Request(reading, method, labelling, running=running)
         return run_inspect(inspecting, request, _echo)
 
     _run(work, [inspecting.sheet], running.debug)
 
 
 @app.command()
-@with_options
+@opt.with_options
 def demo(
-    outputs: Annotated[Outputs, "report", "picture"],
-    method: Annotated[Method, "seed", "jobs"],
-    answer: Annotated[Answer, "as_json"],
-    running: Annotated[Running, "force", "debug"],
+    outputs: Annotated[opt.Outputs, "report", "picture"],
+    method: Annotated[opt.Method, "seed", "jobs"],
+    answer: Annotated[opt.Answer, "as_json"],
+    running: Annotated[opt.Running, "force", "debug"],
 ) -> None:
     """Estimate the share of anomalies in a bundled dataset whose labels are known."""
 
@@ -105,7 +93,7 @@ def demo(
         check_outputs(outputs, running.force)
         dataset = load_demo()
         origin = Origin(dataset.name, columns=dataset.feature_names, truth=dataset.y)
-        request = Request(method=method, outputs=outputs, answer=answer, running=running)
+        request = opt.Request(method=method, outputs=outputs, answer=answer, running=running)
         code = estimate_rows(dataset.X, origin, request, _echo)
         if not answer.as_json:
             n_true, n_rows = int(dataset.y.sum()), len(dataset.y)
@@ -119,12 +107,12 @@ def demo(
 
 
 @app.command()
-@with_options
+@opt.with_options
 def compare(
-    pair: Pair,
-    outputs: Annotated[Outputs, "picture"],
-    answer: Annotated[Answer, "as_json"],
-    running: Annotated[Running, "force", "debug"],
+    pair: opt.Pair,
+    outputs: Annotated[opt.Outputs, "picture"],
+    answer: Annotated[opt.Answer, "as_json"],
+    running: Annotated[opt.Running, "force", "debug"],
 ) -> None:
     """Compare two saved posteriors and show how likely B's share exceeds A's."""
     with _short_errors(running.debug):
@@ -150,8 +138,8 @@ def compare(
 
 
 @app.command()
-@with_options
-def info(answer: Annotated[Answer, "as_json"]) -> None:
+@opt.with_options
+def info(answer: Annotated[opt.Answer, "as_json"]) -> None:
     """Show versions, extras, threads and GPU. Include this when you ask for help."""
     from gammagmm.cli.output import environment
 

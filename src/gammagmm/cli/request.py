@@ -91,6 +91,7 @@ def check_outputs(
 
 
 def _check_reading(reading: Reading) -> None:
+    """Refuse standard input among files, and unknown values of --missing and --categories."""
     if "-" in reading.paths and len(reading.paths) > 1:
         raise UsageError(
             "Standard input (-) and files cannot be read together", "Give one or the other."
@@ -99,7 +100,7 @@ def _check_reading(reading: Reading) -> None:
 
 
 def _choices(reading: Reading) -> Choices:
-    """The choices about columns, checked."""
+    """The choices about columns; an unknown value is a ValueError."""
     return Choices(
         id=reading.id,
         drop=tuple(reading.drop or ()),
