@@ -1,4 +1,4 @@
-"""Rows for a person to look at: the sheet, the questions in the terminal, the commands."""
+"""``gammagmm inspect``: the questions in the terminal, and the real command."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ import pytest
 
 from gammagmm import GammaGMM
 from gammagmm.cli.inspect import Inspection, ask_rows, write_sheet
-from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
+from gammagmm.cli.sheet import read_sheet
 from gammagmm.datasets import load_demo
-from gammagmm.errors import TableError
 from gammagmm.report.origin import Origin
 
 X = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
@@ -47,93 +46,29 @@ def whole(data):
 @pytest.fixture
 def inspection(whole, data, tmp_path):
     def begin(strategy="random", n=6, is_new=False):
-        fitted = copy.deepcopy(whole)
         rng = np.random.default_rng(0)
         origin = Origin("demo", columns=data.feature_names)
         path = tmp_path / "sheet.csv"
-        return Inspection(fitted, data.X, origin, path, n, strategy, is_new, rng)
+        return Inspection(whole.fit_, data.X, origin, path, n, strategy, is_new, rng)
 
     return begin
 
 
-class TestSheet:
-    def test_it_comes_back_as_it_was(self, tmp_path):
-        sheet = Sheet((3, 0, 2), (1, None, 0))
-        text = fill_sheet(sheet, X, ORIGIN)
-        assert text == "row,a,'=b,anomaly\n6,7.0,8.0,1\n1,1.0,2.5,\n4,1e-07,6.0,0\n"
-        (tmp_path / "s.csv").write_text(text)
-        read = read_sheet(tmp_path / "s.csv", X, ORIGIN)
-        assert read == sheet
-        assert read.answered == ([3, 2], [1, 0])
-
-    def test_ids_are_there_and_run_nothing(self):
-        origin = Origin(columns=("a", "b"), ids=("u", "@v", "w", "x"))
-        lines = list(csv.reader(io.StringIO(fill_sheet(Sheet((1,), (None,)), X, origin))))
-        assert lines == [["row", "id", "a", "b", "anomaly"], ["2", "'@v", "3.0", "-4.25", ""]]
-
-    def test_columns_of_the_data_may_have_our_names(self, tmp_path):
-        origin = Origin(columns=("row", "anomaly"))
-        (tmp_path / "s.csv").write_text(fill_sheet(Sheet((1,), (1,)), X, origin))
-        assert read_sheet(tmp_path / "s.csv", X, origin) == Sheet((1,), (1,))
-
-    @pytest.mark.parametrize("word", ["1", " yes", "Y", "TRUE", "1.0", "Anomaly"])
-    def test_answers_as_people_write_them(self, word, tmp_path):
-        # As a spreadsheet saves it: a mark at the front, quotes, rounded numbers, other line ends.
-        text = f'\ufeff"row","a","anomaly"\r\n1.0,"1.0000000001","{word}"\r\n\r\n'
-        (tmp_path / "s.csv").write_text(text, encoding="utf-8", newline="")
-        assert read_sheet(tmp_path / "s.csv", X, ORIGIN) == Sheet((0,), (1,))
-
-    @pytest.mark.parametrize(
-        ("content", "message"),
-        [
-            (b"", "has no columns 'row' and 'anomaly'. Give a file that"),
-            (b"row,a\n1,1\n", "has no columns"),
-            (b"row,anomaly\n2,1\n", "line 2: the data have no row 2, or it was left out"),
-            (b"row,anomaly\n1,1\n1e99,1\n", "line 3: the data have no row 1e99"),
-            (b"row,anomaly\nx,1\n", "line 2: 'x' is no number of a row"),
-            (b"row,anomaly\ninf,1\n", "line 2: the data have no row inf"),
-            (b"row,anomaly\n1,maybe\n", "line 2: 'maybe' is no answer. Write 1"),
-            (b"row,anomaly\n1,1,1\n", "line 2 has 3 cells, not 2"),
-            (b"row,a,anomaly\n1,2.0,1\n", "line 2: 'a' is '2.0' here and 1 in the data"),
-            (b"row,a,anomaly\n1,,1\n", "line 2: 'a' is '' here and 1 in the data"),
-            (b"row,anomaly\n1,\xff\n", "is no CSV file in UTF-8"),
-            (b'row,anomaly\n"1"x,1\n', "is no CSV file in UTF-8"),
-            (b"row,anomaly\n1,1\n\n3,0\n1,1\n", "line 5: row 1 comes twice"),
-        ],
-    )
-    def test_what_is_wrong_is_said_with_its_line(self, content, message, tmp_path):
-        (tmp_path / "s.csv").write_bytes(content)
-        with pytest.raises(TableError) as caught:
-            read_sheet(tmp_path / "s.csv", X, ORIGIN)
-        assert message in str(caught.value)
-
-    def test_a_row_with_another_name_is_refused(self, tmp_path):
-        origin = Origin(ids=("u", "v" * 80, "w", "x"))
-        (tmp_path / "s.csv").write_text(f"row,name of the row,anomaly\n2,{'v' * 60}…,1\n1,y,0\n")
-        with pytest.raises(TableError, match="line 3: the row is 'y' here and 'u' in the data"):
-            read_sheet(tmp_path / "s.csv", X, origin)
-
-    def test_a_sheet_without_answers_is_refused(self, tmp_path):
-        (tmp_path / "s.csv").write_text("row,anomaly\n1,\n")
-        with pytest.raises(TableError, match=r"has no answers yet\. Write 1 \(anomaly\)"):
-            read_answers(tmp_path / "s.csv", X, ORIGIN)
-
-    def test_a_missing_file(self, tmp_path):
-        with pytest.raises(TableError, match="cannot be read"):
-            read_sheet(tmp_path / "none.csv", X, ORIGIN)
-
-
 class TestDialogue:
     def answer(self, monkeypatch, keys, inspection):
-        """What was said, the sheet, and the answers on disk at each line that was said."""
+        """Lines on standard error, the sheet, and the answers on disk after each of the lines."""
         monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(keys) + "\n"))
         said, saved = [], []
+        is_new = inspection.overwrite or not inspection.path.exists()
+
+        def read():
+            return read_sheet(inspection.path, inspection.X, inspection.origin)
 
         def echo(line):
             said.append(line)
-            saved.append(read_sheet(inspection.path, inspection.X, inspection.origin).answered)
+            saved.append(read().answered)
 
-        return said, ask_rows(inspection, echo), saved
+        return said, ask_rows(inspection, None if is_new else read(), echo), saved
 
     def test_each_answer_is_saved_before_the_next_question(self, monkeypatch, inspection, data):
         start = inspection()
@@ -141,16 +76,16 @@ class TestDialogue:
         assert sheet.answered == saved[-1]
         assert [len(rows) for rows, _ in saved if rows] == sorted(len(r) for r, _ in saved if r)
         assert sheet.answers == (1, 0, None, None, None, None)
-        assert sum("y, n, s or q" in line for line in said) == 1
+        assert sum("Please answer y, n, s or q." in line for line in said) == 1
         sharpened = [line for line in said if line.startswith("  About")]
         assert len(sharpened) == 2
-        assert start.estimator.known_rows_.rows.tolist() == sorted(sheet.rows[:2])
-        row = sheet.rows[0]
-        rank = (start.estimator.decision_scores_ > start.estimator.decision_scores_[row]).sum() + 1
+        assert start.fit.known_rows.rows.tolist() == sorted(sheet.rows[:2])
+        row, scores = sheet.rows[0], start.fit.decision_scores
+        rank = (scores > scores[row]).sum() + 1
         assert f"1/6  row {row + 1}, rank {rank} of 367: " in said[1]
 
     @pytest.mark.parametrize("strategy", ["random", "adaptive"])
-    def test_it_goes_on_where_it_was(self, monkeypatch, inspection, strategy):
+    def test_a_later_call_continues_the_sheet(self, monkeypatch, inspection, strategy):
         _, before, _ = self.answer(monkeypatch, ["n", "n"], inspection(strategy))
         again = inspection(strategy)
         said, after, _ = self.answer(monkeypatch, ["n", "y"], again)
@@ -158,13 +93,11 @@ class TestDialogue:
         assert after.answers[:4] == (0, 0, 0, 1)
         assert after.rows[:2] == before.rows[:2]
         assert len(set(after.rows)) == 6
-        assert len(again.estimator.known_rows_) == 4
+        assert len(again.fit.known_rows) == 4
 
-    def test_adaptive_chooses_anew_and_does_not_ask_again_for_what_was_skipped(
-        self, monkeypatch, inspection
-    ):
+    def test_adaptive_chooses_again_but_not_the_skipped_rows(self, monkeypatch, inspection):
         start = inspection("adaptive")
-        first = start.suggested(6)
+        first = start.suggest(6)
         again = inspection("adaptive")
         _, sheet, _ = self.answer(monkeypatch, ["s", *["y"] * 5], again)
         assert sheet.rows[:2] == first[:2]
@@ -184,15 +117,15 @@ class TestDialogue:
         said, _, _ = self.answer(monkeypatch, ["q"], inspection(is_new=True))
         assert "already" not in said[0]
 
-    def test_a_sheet_says_what_it_is_expected_to_bring(self, inspection):
+    def test_a_new_sheet_has_no_answers_and_is_not_replaced(self, inspection):
         start = inspection(n=20)
-        words = write_sheet(start, overwrite=False)
+        words = write_sheet(start)
         sheet = read_sheet(start.path, start.X, start.origin)
         assert len(sheet.rows) == 20
         assert sheet.answered == ([], [])
-        assert words.startswith("20 rows to look at: write 1 (anomaly) or 0")
+        assert words.startswith("20 rows to label: write 1 (anomaly) or 0 (normal)")
         with pytest.raises(FileExistsError):
-            write_sheet(start, overwrite=False)
+            write_sheet(start)
 
     def test_hostile_names_cannot_move_the_cursor(self, monkeypatch, inspection, data):
         start = inspection()
@@ -212,10 +145,10 @@ class TestCommand:
             command, cwd=cwd, input=stdin, capture_output=True, text=True, check=False
         )
 
-    def test_from_rows_to_labels_to_the_sharper_answer(self, folder, data, whole):
+    def test_from_rows_to_labels_to_a_more_precise_estimate(self, folder, data, whole):
         made = self.run("inspect", "rows.csv", "--n", 8, *self.DETECTORS, cwd=folder)
         assert (made.returncode, made.stderr) == (0, "")
-        assert made.stdout.startswith("8 rows to look at")
+        assert made.stdout.startswith("8 rows to label: ")
         lines = list(csv.reader((folder / "to_label.csv").read_text().splitlines()))
         rows = [int(line[0]) - 1 for line in lines[1:]]
         for line, row in zip(lines[1:], rows, strict=True):
@@ -260,7 +193,7 @@ class TestCommand:
             (("inspect", "rows.csv", "--out", "rows.csv", "--force"), "is an input and an output"),
             (
                 ("inspect", "-", "--out", "new.csv", "--ask"),
-                "--ask reads the answers from standard input",
+                "--ask reads answers from standard input",
             ),
             (("estimate", "rows.csv", "--inspected", "no.csv"), "no.csv does not exist"),
             (("estimate", "rows.csv", "--inspected", "rows.csv"), "has no columns 'row'"),

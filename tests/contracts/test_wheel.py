@@ -161,7 +161,10 @@ def check_installed(python, folder):
     """Run the demo of the command and the first example of the README in `folder`."""
     printed = run(python.with_name("gammagmm"), "demo", "--jobs", "1", cwd=folder)
     assert printed.startswith("About ")
-    assert "The truth, which the method did not see: 10 of 367 rows." in printed
+    assert (
+        "By the known labels, which the method did not use, 10 of 367 rows are anomalies."
+        in printed
+    )
     printed = run(python, "-c", readme_example(), cwd=folder)
     assert re.fullmatch(r"\d+ GammaPosterior\(mean=0\.\d+, 90% interval .*\)\n", printed)
 

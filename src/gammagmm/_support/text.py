@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 import numpy as np
@@ -13,7 +12,6 @@ __all__ = [
     "spreadsheet_safe",
     "terminal_safe",
     "visible",
-    "what_and_todo",
 ]
 
 # They reverse the direction of the text around them, which no id or column name needs.
@@ -43,20 +41,6 @@ def visible(text: str) -> str:
     """The text with escaped control characters, lone surrogates and direction marks."""
     hidden = (c in DIRECTIONS or unicodedata.category(c) in ("Cc", "Cs") for c in text)
     return "".join(ascii(c)[1:-1] if h else c for c, h in zip(text, hidden, strict=True))
-
-
-def what_and_todo(error: Exception) -> tuple[str, str]:
-    """The first sentence of a message and the rest: what is wrong, and what to do.
-
-    A sentence ends before a capital letter and outside quotes, since column names hold points.
-    """
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}", "Check the path, and that there is room."
-    message = str(error)
-    for end in re.finditer(r"\. (?=[A-Z])", message):
-        if message.count("'", 0, end.start()) % 2 == 0:
-            return message[: end.start()], message[end.end() :]
-    return message.rstrip("."), "gammagmm COMMAND --help tells what can be given."
 
 
 # The full-width characters start a formula in Chinese and Japanese spreadsheets.

@@ -14,11 +14,15 @@ from typing import Any
 
 from gammagmm._support.progress import Progress
 from gammagmm.blocks.cluster import clear_errors, compute, import_dask
-from gammagmm.errors import ClusterError, TableError
+from gammagmm.errors import ClusterError, GammaGMMError, TableError
 
-__all__ = ["check_folder", "matching_files", "read_parquet", "write_parquet"]
+__all__ = ["FolderError", "check_folder", "matching_files", "read_parquet", "write_parquet"]
 
 PART = re.compile(r"part-\d{5,}\.parquet")
+
+
+class FolderError(GammaGMMError, FileExistsError):
+    """A folder exists and must not be replaced."""
 
 
 def read_parquet(paths: Sequence[str]) -> Any:
@@ -54,11 +58,11 @@ def check_folder(folder: Any, overwrite: bool, inputs: Sequence[str] = ()) -> Pa
     if not os.path.lexists(place):
         return place
     if not overwrite:
-        raise FileExistsError(f"{place} exists already: choose another name or overwrite it.")
+        raise FolderError(f"{place} exists already", "Choose another name or overwrite it.")
     if not place.is_dir() or not all(PART.fullmatch(name) for name in os.listdir(place)):
-        raise FileExistsError(f"{place} holds other things than answers: choose another name.")
+        raise FolderError(f"{place} holds other things than answers", "Choose another name.")
     if any(place.resolve() in Path(path).resolve().parents for path in inputs):
-        raise FileExistsError(f"{place} holds the rows themselves: choose another name.")
+        raise FolderError(f"{place} holds the rows themselves", "Choose another name.")
     return place
 
 

@@ -1,224 +1,150 @@
-"""The command line: parse, call, print."""
+"""The command line: parse the options, call the work, print errors in two lines."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import gammagmm.cli.options as opt
 from gammagmm.cli.supervisor import is_supervised, run_supervised
-from gammagmm.errors import ClusterError, FitTimeoutError
+from gammagmm.errors import ClusterError, FitTimeoutError, GammaGMMError
+
+__all__ = ["app", "main"]
 
 app = typer.Typer(
     name="gammagmm",
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
-    "Exit codes: 0 done, 1 a fault of this program, 2 bad input or usage, 3 the estimate exceeds "
-    "--fail-above or there is none, 4 the Dask cluster was lost, 5 --timeout was over, 130 stopped "
-    "by Ctrl-C.",
+    "Exit codes: 0 success, 1 internal error, 2 invalid input or usage, 3 the estimate exceeds "
+    "--fail-above or there is no estimate, 4 the Dask cluster is lost or not found, 5 --timeout is "
+    "exceeded, 130 interrupted by Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
-OUTPUTS = ("labels", "report", "posterior", "picture")
-SWITCHES = ("as_json", "fail_above", "engine", "scheduler", "force", "quiet")
-OWN_CODES = ((ClusterError, 4), (FitTimeoutError, 5))
-INSPECTING = ("inspected", "known", "sheet", "n", "strategy", "ask")
+EXIT_CODES = {ClusterError: 4, FitTimeoutError: 5}
+"""Exit codes of errors for which it is not 2."""
+SEE_HELP = "Run gammagmm COMMAND --help to see the options."
 
 
 @app.command()
+@opt.with_options
 def estimate(
-    paths: opt.Paths,
-    detectors: opt.Detectors = "classic",
-    p0: opt.P0 = 0.01,
-    p_high: opt.PHigh = 0.01,
-    high_gamma: opt.HighGamma = 0.15,
-    max_gamma: opt.MaxGamma = 0.25,
-    runs: opt.Runs = 10,
-    seed: opt.Seed = 0,
-    jobs: opt.Jobs = -1,
-    timeout: opt.Timeout = None,
-    id_column: opt.Id = None,
-    drop: opt.Drop = None,
-    truth: opt.Truth = None,
-    missing: opt.Missing = "error",
-    categories: opt.Categories = "error",
-    inspected: opt.InspectedIn = None,
-    known: opt.KnownIn = None,
-    trust: opt.Trust = 0.1,
-    labels: opt.LabelsOut = None,
-    report: opt.ReportOut = None,
-    posterior: opt.PosteriorOut = None,
-    picture: opt.Picture = None,
-    as_json: opt.AsJson = False,
-    fail_above: opt.FailAbove = None,
-    engine: opt.Engine = "memory",
-    scheduler: opt.Scheduler = None,
-    force: opt.Force = False,
-    quiet: opt.Quiet = False,
-    debug: opt.Debug = False,
+    method: opt.Method,
+    reading: opt.Reading,
+    labelling: opt.Labelling,
+    outputs: opt.Outputs,
+    answer: opt.Answer,
+    engine: opt.Engine,
+    running: opt.Running,
 ) -> None:
-    """Estimate the share of anomalies among the rows of a file (of several: together)."""
-    options = dict(locals())
-    if not is_supervised():
-        outputs = [options[name] for name in OUTPUTS if options[name] is not None]
-        raise typer.Exit(_supervised(outputs))
-    with _short_errors(debug):
-        raise typer.Exit(_estimate(options))
+    """Estimate the share of anomalies among the rows of one file, or of several together."""
 
+    def work() -> int:
+        from gammagmm.cli.estimate import run_estimate
 
-def _estimate(options: dict[str, Any]) -> int:
-    """Exit code of `estimate`, once its options have been parsed."""
-    from gammagmm.cli.request import check_request, read_rows
+        request = opt.Request(reading, method, labelling, outputs, answer, engine, running)
+        return run_estimate(request, _echo)
 
-    request = _request(options)
-    check_request(request)
-    if request.engine == "dask":
-        from gammagmm.cli.estimate import estimate_blocks
-
-        return estimate_blocks(request, _echo)
-    prepared, origin = read_rows(request)
-    # Only now, so that a bad file is refused without the seconds that this takes to load.
-    from gammagmm.cli.estimate import fit_and_tell
-
-    return fit_and_tell(request, prepared.values, origin, _echo)[1]
-
-
-def _request(options: dict[str, Any]) -> Any:
-    """What the options of `estimate` or `inspect` ask for."""
-    from gammagmm.cli.request import Request
-    from gammagmm.readers.prepare import Choices
-
-    named = ("missing", "categories", "truth")
-    choices = {name: options[name] for name in named} | {"id": options["id_column"]}
-    given = ("p0", "p_high", "high_gamma", "max_gamma", "trust", "timeout", "detectors")
-    asked = (*OUTPUTS, *SWITCHES, *INSPECTING)
-    return Request(
-        paths=tuple(options["paths"]),
-        choices=Choices(**choices, drop=tuple(options["drop"] or ())),
-        parameters={name: options[name] for name in given}
-        | {"n_runs": options["runs"], "random_state": options["seed"], "n_jobs": options["jobs"]},
-        **{name: options[name] for name in asked if name in options},
-    )
+    _run(work, outputs.paths, running.debug)
 
 
 @app.command()
+@opt.with_options
 def inspect(
-    paths: opt.Paths,
-    sheet: opt.SheetOut = Path("to_label.csv"),
-    n: opt.HowMany = 30,
-    strategy: opt.How = "random",
-    ask: opt.Ask = False,
-    detectors: opt.Detectors = "classic",
-    p0: opt.P0 = 0.01,
-    p_high: opt.PHigh = 0.01,
-    high_gamma: opt.HighGamma = 0.15,
-    max_gamma: opt.MaxGamma = 0.25,
-    runs: opt.Runs = 10,
-    seed: opt.Seed = 0,
-    jobs: opt.Jobs = -1,
-    timeout: opt.Timeout = None,
-    id_column: opt.Id = None,
-    drop: opt.Drop = None,
-    truth: opt.Truth = None,
-    missing: opt.Missing = "error",
-    categories: opt.Categories = "error",
-    trust: opt.Trust = 0.1,
-    force: opt.Force = False,
-    quiet: opt.Quiet = False,
-    debug: opt.Debug = False,
+    inspecting: opt.Inspecting,
+    method: opt.Method,
+    reading: opt.Reading,
+    labelling: Annotated[opt.Labelling, "trust"],
+    running: opt.Running,
 ) -> None:
-    """Say which rows a person should look at: the labels sharpen the estimate."""
-    options = dict(locals())
-    if not is_supervised():
-        raise typer.Exit(_supervised([sheet]))
-    with _short_errors(debug):
-        from gammagmm.cli.request import check_request, read_rows
+    """Choose the rows that a person should label to make the estimate more precise."""
 
-        request = _request(options)
-        check_request(request)
-        prepared, origin = read_rows(request)
-        from gammagmm.cli.estimate import inspect_and_tell
+    def work() -> int:
+        from gammagmm.cli.inspect import run_inspect
 
-        inspect_and_tell(request, prepared.values, origin, _echo)
+        request = opt.Request(reading, method, labelling, running=running)
+        return run_inspect(inspecting, request, _echo)
+
+    _run(work, [inspecting.sheet], running.debug)
 
 
 @app.command()
+@opt.with_options
 def demo(
-    report: opt.ReportOut = None,
-    picture: opt.Picture = None,
-    seed: opt.Seed = 0,
-    jobs: opt.Jobs = -1,
-    as_json: opt.AsJson = False,
-    force: opt.Force = False,
-    debug: opt.Debug = False,
+    outputs: Annotated[opt.Outputs, "report", "picture"],
+    method: Annotated[opt.Method, "seed", "jobs"],
+    answer: Annotated[opt.Answer, "as_json"],
+    running: Annotated[opt.Running, "force", "debug"],
 ) -> None:
-    """Estimate the share of anomalies in a bundled dataset whose truth is known."""
-    if not is_supervised():
-        raise typer.Exit(_supervised([path for path in (report, picture) if path is not None]))
-    with _short_errors(debug):
-        from gammagmm.cli.estimate import fit_and_tell
-        from gammagmm.cli.request import Request, check_request
+    """Estimate the share of anomalies in a bundled dataset whose labels are known."""
+
+    def work() -> int:
+        from gammagmm.cli.estimate import estimate_rows
+        from gammagmm.cli.request import check_outputs
         from gammagmm.datasets import load_demo
         from gammagmm.report.origin import Origin
 
+        check_outputs(outputs, running.force)
         dataset = load_demo()
-        request = Request(
-            parameters={"random_state": seed, "n_jobs": jobs},
-            report=report,
-            picture=picture,
-            as_json=as_json,
-            force=force,
-        )
-        check_request(request)
         origin = Origin(dataset.name, columns=dataset.feature_names, truth=dataset.y)
-        fit_and_tell(request, dataset.X, origin, _echo)
-        if not as_json:
+        request = opt.Request(method=method, outputs=outputs, answer=answer, running=running)
+        code = estimate_rows(dataset.X, origin, request, _echo)
+        if not answer.as_json:
             n_true, n_rows = int(dataset.y.sum()), len(dataset.y)
-            typer.echo(f"The truth, which the method did not see: {n_true} of {n_rows} rows.")
+            typer.echo(
+                f"By the known labels, which the method did not use, {n_true} of {n_rows} rows are "
+                "anomalies."
+            )
+        return code
+
+    _run(work, outputs.paths, running.debug)
 
 
 @app.command()
+@opt.with_options
 def compare(
-    first: Annotated[Path, typer.Argument(metavar="A.json", help="A posterior.")],
-    second: Annotated[Path, typer.Argument(metavar="B.json", help="Another posterior.")],
-    picture: opt.Picture = None,
-    as_json: opt.AsJson = False,
-    force: opt.Force = False,
-    debug: opt.Debug = False,
+    pair: opt.Pair,
+    outputs: Annotated[opt.Outputs, "picture"],
+    answer: Annotated[opt.Answer, "as_json"],
+    running: Annotated[opt.Running, "force", "debug"],
 ) -> None:
-    """Compare two saved posteriors: their numbers, and how likely B's share exceeds A's."""
-    with _short_errors(debug):
-        from gammagmm.cli.output import compare_posteriors, comparison
-        from gammagmm.cli.request import Request, check_request
+    """Compare two saved posteriors and show how likely B's share exceeds A's."""
+    with _short_errors(running.debug):
+        from gammagmm.cli.output import compare_posteriors, comparison_text
+        from gammagmm.cli.request import check_outputs
+
+        check_outputs(outputs, running.force)
         from gammagmm.posterior.gamma_posterior import GammaPosterior
 
-        check_request(Request(picture=picture, force=force))
-        pair = [GammaPosterior.load(path) for path in (first, second)]
-        if as_json:
-            typer.echo(json.dumps(compare_posteriors(*pair), indent=2, allow_nan=False))
+        paths = (str(pair.first), str(pair.second))
+        posteriors = [GammaPosterior.load(path) for path in paths]
+        if answer.as_json:
+            typer.echo(json.dumps(compare_posteriors(*posteriors), indent=2, allow_nan=False))
         else:
-            typer.echo(comparison((str(first), str(second)), pair))
-        if picture is not None:
+            typer.echo(comparison_text(paths, posteriors))
+        if outputs.picture is not None:
             from gammagmm._support.text import visible
             from gammagmm.report.plots import save_comparison
 
-            names = (f"A  {visible(str(first))}", f"B  {visible(str(second))}")
-            save_comparison(list(zip(names, pair, strict=True)), picture, force)
+            names = [f"{letter}  {visible(path)}" for letter, path in zip("AB", paths, strict=True)]
+            named = list(zip(names, posteriors, strict=True))
+            save_comparison(named, outputs.picture, running.force)
 
 
 @app.command()
-def info(as_json: opt.AsJson = False) -> None:
-    """Versions, extras, threads and GPU: what to say when asking for help."""
+@opt.with_options
+def info(answer: Annotated[opt.Answer, "as_json"]) -> None:
+    """Show versions, extras, threads and GPU. Include this when you ask for help."""
     from gammagmm.cli.output import environment
 
     found = environment()
-    if as_json:
+    if answer.as_json:
         typer.echo(json.dumps(found, indent=2))
         return
     width = max(map(len, found))
@@ -226,61 +152,75 @@ def info(as_json: opt.AsJson = False) -> None:
         typer.echo(f"{name.ljust(width)}  {value}")
 
 
-def _supervised(outputs: list[Path]) -> int:
-    """Exit code of this command in a process of its own."""
+def _run(work: Callable[[], int], outputs: list[Path], debug: bool) -> None:
+    """Exit with the code of `work`, which runs in a process of its own.
+
+    The parent process has parsed the same options; it only waits, and removes unfinished parts of
+    the `outputs` if the work is interrupted.
+    """
+    if is_supervised():
+        with _short_errors(debug):
+            raise typer.Exit(work())
     code = run_supervised(sys.argv[1:], outputs)
-    if code >= 0:
-        return code
-    _tell_two(
-        f"the work was ended by signal {-code}", "Most often memory ran out: give fewer rows."
-    )
-    return 1
+    if code < 0:
+        _print_error(
+            f"the process was ended by signal {-code}",
+            "The most frequent cause is a lack of memory: give fewer rows.",
+        )
+        code = 1
+    raise typer.Exit(code)
 
 
 @contextmanager
 def _short_errors(debug: bool) -> Iterator[None]:
-    """Turn what users can mend into two lines on standard error and exit code 2."""
+    """Print an error as two lines on standard error and exit; with `debug`, raise it."""
     try:
         yield
     except typer.Exit:
         raise
-    except (ValueError, TypeError, OSError, ImportError, ClusterError) as error:
-        if debug:
-            raise
-        from gammagmm._support.text import what_and_todo
-
-        _tell_two(*what_and_todo(error))
-        own = (code for kind, code in OWN_CODES if isinstance(error, kind))
-        raise typer.Exit(next(own, 2)) from None
     except Exception as error:
         if debug:
             raise
-        what = f"this should not have happened: {type(error).__name__}: {error}"
-        _tell_two(what.rstrip("."), "Run it again with --debug and report what it prints.")
-        raise typer.Exit(1) from None
+        code = 2
+        if isinstance(error, GammaGMMError):
+            _print_error(error.what, error.todo or SEE_HELP)
+            code = next((own for kind, own in EXIT_CODES.items() if isinstance(error, kind)), 2)
+        elif isinstance(error, OSError) and error.strerror:
+            what = f"{error.filename}: {error.strerror}"
+            _print_error(what, "Check the path, and that there is room.")
+        elif isinstance(error, (ValueError, TypeError, OSError, ImportError)):
+            _print_error(str(error), SEE_HELP)
+        else:
+            _print_error(
+                f"internal error: {type(error).__name__}: {error}",
+                "Run the command again with --debug and report the output.",
+            )
+            code = 1
+        raise typer.Exit(code) from None
 
 
-def _tell_two(what: str, todo: str) -> None:
+def _print_error(what: str, todo: str) -> None:
     from gammagmm._support.text import terminal_safe
 
-    _echo(f"gammagmm: {' '.join(terminal_safe(what).split())}.")
-    _echo(f"  {' '.join(terminal_safe(todo).split())}")
+    what, todo = (" ".join(terminal_safe(text).split()) for text in (what, todo))
+    _echo(f"gammagmm: {what}" + ("" if what.endswith((".", "?")) else "."))
+    _echo(f"  {todo}")
 
 
 def _echo(line: str) -> None:
-    """A line on standard error."""
+    """Write a line to standard error."""
     typer.echo(line, err=True)
 
 
 def main() -> None:
-    """Run the command; what it cannot parse is told in two lines as well."""
+    """Run the command; errors in its options are printed as two lines as well."""
     try:
         code = app(standalone_mode=False)
     except Exception as error:
+        # Typer's own errors; newer versions of it no longer use the classes of Click.
         if not hasattr(error, "format_message"):
             raise
-        words = " ".join(str(error.format_message()).split()) or "Nothing was asked for"
-        _tell_two(words.rstrip("."), "gammagmm COMMAND --help tells what can be given.")
+        _print_error(str(error.format_message()) or "a command is missing", SEE_HELP)
         code = 2
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -1,123 +1,232 @@
-"""The options of the command line: their words, and what they take."""
+"""The options of the commands: name, type, default and help text of each, declared once.
+
+A group of options is a frozen dataclass whose fields are the options. A command takes groups as
+parameters, and `with_options` turns them into the parameters that Typer reads.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from functools import partial, wraps
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-import typer
+from typer import Argument, Option
 
 __all__ = [
-    "P0",
-    "AsJson",
-    "Ask",
-    "Categories",
-    "Debug",
-    "Detectors",
-    "Drop",
+    "Answer",
     "Engine",
-    "FailAbove",
-    "Force",
-    "HighGamma",
-    "How",
-    "HowMany",
-    "Id",
-    "InspectedIn",
-    "Jobs",
-    "KnownIn",
-    "LabelsOut",
-    "MaxGamma",
-    "Missing",
-    "PHigh",
-    "Paths",
-    "Picture",
-    "PosteriorOut",
-    "Quiet",
-    "ReportOut",
-    "Runs",
-    "Scheduler",
-    "Seed",
-    "SheetOut",
-    "Timeout",
-    "Trust",
-    "Truth",
+    "Inspecting",
+    "Labelling",
+    "Method",
+    "Outputs",
+    "Pair",
+    "Reading",
+    "Request",
+    "Running",
+    "with_options",
 ]
 
-Option, Share = typer.Option, "SHARE"
+_share, _column, _file, _sheet = (
+    partial(Option, metavar=metavar) for metavar in ("SHARE", "COLUMN", "OUT", "CSV")
+)
 
-Paths = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PATH...",
-        help="Rows without labels: .csv, .tsv, .parquet, .feather, .arff, .mat, .npy, .npz, "
-        ".jsonl, text ones also with .gz, or - for CSV on standard input.",
-    ),
-]
-Detectors = Annotated[str, Option(help="classic, paper, fast, or names with commas.")]
-P0 = Annotated[float, Option(help="How likely no anomalies at all are.", metavar=Share)]
-PHigh = Annotated[float, Option(help="How likely a share of --high-gamma is.", metavar=Share)]
-HighGamma = Annotated[float, Option(help="What counts as a large share.", metavar=Share)]
-MaxGamma = Annotated[float, Option(help="Bound on the expected share.", metavar=Share)]
-Runs = Annotated[int, Option(help="Variational runs, from different starts.")]
-Seed = Annotated[int, Option(help="Seed of every random step.")]
-Jobs = Annotated[int, Option(help="Processes and threads to use at once; -1 is all cores.")]
-Timeout = Annotated[
-    float | None,
-    Option(help="For detectors and mixtures; exit code 5 when it is over.", metavar="SECONDS"),
-]
-Id = Annotated[str | None, Option("--id", help="Column that names the rows.", metavar="COLUMN")]
-Drop = Annotated[
-    list[str] | None, Option(help="Column to leave out; may be repeated.", metavar="COLUMN")
-]
-Truth = Annotated[
-    str | None,
-    Option(help="Column with the truth: kept out of the data, compared with.", metavar="COLUMN"),
-]
-Missing = Annotated[str, Option(help="Missing values: error, drop (rows) or impute (medians).")]
-Categories = Annotated[str, Option(help="Columns of text: error or encode (as 0 and 1).")]
-LabelsOut = Annotated[
-    Path | None, Option("--labels", help="Write a line for each row here (CSV).", metavar="OUT")
-]
-ReportOut = Annotated[
-    Path | None, Option("--report", help="Write a report here (HTML).", metavar="OUT")
-]
-PosteriorOut = Annotated[
-    Path | None, Option("--posterior", help="Write the posterior here (JSON).", metavar="OUT")
-]
-Picture = Annotated[
-    Path | None, Option(help="Draw the posterior here (.png, .svg, .pdf).", metavar="OUT")
-]
-AsJson = Annotated[bool, Option("--json", help="Print the answer as JSON.")]
-FailAbove = Annotated[
-    float | None, Option(help="Exit with 3 if the mean exceeds this.", metavar=Share)
-]
-Force = Annotated[bool, Option("--force", help="Replace files that exist.")]
-Quiet = Annotated[bool, Option("--quiet", help="No progress bars and no notes.")]
-Engine = Annotated[
-    str, Option(help="memory, or dask for Parquet files that do not fit: labels go to a folder.")
-]
-Scheduler = Annotated[
-    str | None,
-    Option(help="Address of a Dask cluster; a local one otherwise.", metavar="ADDRESS"),
-]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
-Trust = Annotated[
-    float,
-    Option(help="How far the fit is believed once labels are given.", metavar=Share),
-]
-InspectedIn = Annotated[
-    Path | None,
-    Option("--inspected", help="Labels of single rows, from `gammagmm inspect`.", metavar="CSV"),
-]
-KnownIn = Annotated[
-    Path | None,
-    Option("--known", help="The same for rows known from elsewhere: no sample.", metavar="CSV"),
-]
-SheetOut = Annotated[
-    Path, Option("--out", help="The rows to look at, with an empty column anomaly.", metavar="CSV")
-]
-HowMany = Annotated[int, Option("--n", help="Rows to look at.")]
-How = Annotated[str, Option("--strategy", help="random (safe) or adaptive (good rankings).")]
-Ask = Annotated[
-    bool, Option("--ask", help="Ask row by row, here; saves each answer, goes on where it was.")
-]
+
+@dataclass(frozen=True)
+class Method:
+    """How the share is estimated."""
+
+    detectors: Annotated[
+        str, Option(help="Preset (classic, paper, fast), or names separated by commas.")
+    ] = "classic"
+    p0: Annotated[float, _share(help="Prior probability that there are no anomalies.")] = 0.01
+    p_high: Annotated[
+        float, _share(help="Prior probability that the share is at least --high-gamma.")
+    ] = 0.01
+    high_gamma: Annotated[float, _share(help="Share that counts as large.")] = 0.15
+    max_gamma: Annotated[float, _share(help="Upper bound on the expected share.")] = 0.25
+    runs: Annotated[int, Option(help="Number of variational runs from different starts.")] = 10
+    seed: Annotated[int, Option(help="Seed of all random steps.")] = 0
+    jobs: Annotated[
+        int, Option(help="Number of processes and threads to use; -1 uses all cores.")
+    ] = -1
+    timeout: Annotated[
+        float | None,
+        Option(help="Time limit for detectors and mixtures (exit code 5).", metavar="SECONDS"),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The files, and the roles of their columns."""
+
+    paths: Annotated[
+        list[str],
+        Argument(
+            metavar="PATH...",
+            help="Files with unlabelled rows: .csv, .tsv, .parquet, .feather, .arff, .mat, .npy, "
+            ".npz, .jsonl; text formats also as .gz. The path - reads CSV from standard input.",
+        ),
+    ]
+    id: Annotated[str | None, _column(help="Column with the names of the rows.")] = None
+    drop: Annotated[list[str] | None, _column(help="Column to ignore; may be repeated.")] = None
+    truth: Annotated[
+        str | None, _column(help="Column with known labels, only compared with the estimate.")
+    ] = None
+    missing: Annotated[
+        str, Option(help="Missing values: error, drop (the rows) or impute (the median).")
+    ] = "error"
+    categories: Annotated[
+        str, Option(help="Columns of text: error or encode (as columns of 0 and 1).")
+    ] = "error"
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """Labels that a person gave to rows."""
+
+    inspected: Annotated[
+        Path | None, _sheet(help="Labels of rows that `gammagmm inspect` chose.")
+    ] = None
+    known: Annotated[
+        Path | None, _sheet(help="Labels of rows not chosen at random, such as incidents.")
+    ] = None
+    trust: Annotated[
+        float, _share(help="Weight of the fit in the prior that the labels update.")
+    ] = 0.1
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files to write."""
+
+    labels: Annotated[Path | None, _file(help="Write a line for each row to this file (CSV).")] = (
+        None
+    )
+    report: Annotated[Path | None, _file(help="Write a report to this file (HTML).")] = None
+    posterior: Annotated[Path | None, _file(help="Write the posterior to this file (JSON).")] = None
+    picture: Annotated[
+        Path | None, _file(help="Draw the posterior to this file (.png, .svg, .pdf).")
+    ] = None
+
+    @property
+    def paths(self) -> list[Path]:
+        """The paths that were given."""
+        given = (self.labels, self.report, self.posterior, self.picture)
+        return [path for path in given if path is not None]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The form of the result, and the exit code."""
+
+    as_json: Annotated[bool, Option("--json", help="Print the result as JSON.")] = False
+    fail_above: Annotated[
+        float | None, _share(help="Exit with code 3 if the posterior mean exceeds this.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where the rows are while they are processed."""
+
+    name: Annotated[
+        str,
+        Option(
+            "--engine",
+            help="memory, or dask for Parquet files larger than memory: --labels is then a folder.",
+        ),
+    ] = "memory"
+    scheduler: Annotated[
+        str | None,
+        Option(help="Address of a Dask cluster; otherwise a local one starts.", metavar="ADDRESS"),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Inspecting:
+    """Which rows a person labels, and how."""
+
+    sheet: Annotated[
+        Path, _sheet("--out", help="File for the rows, with an empty column anomaly.")
+    ] = Path("to_label.csv")
+    n: Annotated[int, Option(help="Number of rows to label.")] = 30
+    strategy: Annotated[
+        str, Option(help="random (safe), or adaptive (only for good rankings).")
+    ] = "random"
+    ask: Annotated[
+        bool,
+        Option("--ask", help="Ask in the terminal and save each answer; a later call continues."),
+    ] = False
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two saved posteriors."""
+
+    first: Annotated[Path, Argument(metavar="A.json", help="A saved posterior.")]
+    second: Annotated[Path, Argument(metavar="B.json", help="Another saved posterior.")]
+
+
+@dataclass(frozen=True)
+class Running:
+    """Options of every command that does work."""
+
+    force: Annotated[bool, Option("--force", help="Replace existing files.")] = False
+    quiet: Annotated[bool, Option("--quiet", help="Show no progress bars and no notes.")] = False
+    debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked `estimate`, `inspect` or `demo` for."""
+
+    reading: Reading = Reading(paths=[])
+    method: Method = Method()
+    labelling: Labelling = Labelling()
+    outputs: Outputs = Outputs()
+    answer: Answer = Answer()
+    engine: Engine = Engine()
+    running: Running = Running()
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with a parameter for each option of its groups, for Typer to read.
+
+    A parameter with the annotation ``Annotated[Method, "seed", "jobs"]`` has these two options
+    only; the other fields of the group have their defaults.
+    """
+    groups: dict[str, tuple[type[Any], list[str]]] = {}
+    parameters = []
+    for name, hint in get_type_hints(command, include_extras=True).items():
+        if name == "return":
+            continue
+        group, *chosen = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        options = [field for field in fields(group) if not chosen or field.name in chosen]
+        groups[name] = group, [option.name for option in options]
+        hints = get_type_hints(group, include_extras=True)
+        for option in options:
+            default = Parameter.empty if option.default is MISSING else option.default
+            parameters.append(
+                Parameter(
+                    option.name,
+                    Parameter.KEYWORD_ONLY,
+                    default=default,
+                    annotation=hints[option.name],
+                )
+            )
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        command(
+            **{
+                name: group(**{option: values[option] for option in options})
+                for name, (group, options) in groups.items()
+            }
+        )
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

@@ -1,4 +1,4 @@
-"""A fit -> the texts that the command line writes: labels as CSV, the answer as JSON."""
+"""A fit -> the texts of the command line: the estimate in words and as JSON, labels as CSV."""
 
 from __future__ import annotations
 
@@ -7,74 +7,108 @@ import io
 import json
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
-from gammagmm.estimator.fit_result import Fit
-from gammagmm.estimator.summary import PACKAGES
-from gammagmm.mixture.rows import count_threads
-from gammagmm.posterior.sentences import sentence
+from gammagmm.posterior.sentences import known_sentence, rows_sentence, sentence, shape_words
 from gammagmm.report.origin import Origin
 
-__all__ = ["answer_json", "compare_posteriors", "comparison", "environment", "labels_csv"]
+if TYPE_CHECKING:
+    from gammagmm.estimator.fit_result import Fit
+    from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+__all__ = [
+    "answer_json",
+    "answer_text",
+    "compare_posteriors",
+    "comparison_text",
+    "environment",
+    "labels_csv",
+]
 
 EXTRAS = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
 
 
-def labels_csv(fit: Fit, origin: Origin) -> str:
-    """A line for each training row: id, consensus score, probability, label, detectors' scores."""
-    consensus = fit.decision_scores
-    probability = fit.probability
-    ids = origin.ids or [str(i) for i in range(1, len(consensus) + 1)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    names = [f"score_{spreadsheet_safe(name)}" for name in fit.detector_names]
-    writer.writerow(["id", "score", "probability", "label", *names])
-    answers = zip(
-        map(spreadsheet_safe, ids),
-        consensus.tolist(),
-        np.asarray(probability).tolist(),
-        fit.labels.tolist(),
-        fit.scores.tolist(),
-        strict=True,
-    )
-    writer.writerows([name, s, p, label, *own] for name, s, p, label, own in answers)
-    return text.getvalue()
+def answer_text(fit: Fit, origin: Origin) -> str:
+    """The estimate in words, and a table of the detectors."""
+    posterior = fit.posterior
+    if posterior.is_degenerate:
+        lead = "No solution: no mixture of these scores agrees with p_high, so the estimate is 0."
+        lines = [lead, rows_sentence(fit.n_flagged, fit.n_rows)]
+    else:
+        lines = [sentence(posterior), rows_sentence(fit.n_flagged, fit.n_rows)]
+        lines += [words] if (words := shape_words(posterior)) else []
+    if n_known := len(fit.known_rows):
+        n_anomalies = int(fit.known_rows.labels.sum())
+        lines.append(known_sentence(n_known, n_anomalies, fit.fitted_posterior))
+    if origin.truth is not None:
+        share = float(origin.truth.mean())
+        place = "inside" if _contains(posterior, share) else "outside"
+        lines.append(f"The labels in the file give {percent(share)}, {place} the interval.")
+    return " ".join(lines) + "\n\n" + _detector_table(fit)
+
+
+def _contains(posterior: GammaPosterior, share: float) -> bool:
+    """Whether the 90 % interval contains the share."""
+    low, high = posterior.interval()
+    return bool(low <= share <= high)
+
+
+def _detector_table(fit: Fit) -> str:
+    """A line for each detector, in columns: words on the left, numbers on the right."""
+    table = [["detector", "status", "rows fitted", "seconds", "threshold"]]
+    for info in fit.detector_info:
+        threshold = fit.thresholds.get(info.name)
+        numbers = [f"{info.n_rows}", f"{info.seconds:.1f}"]
+        numbers.append("" if threshold is None else f"{threshold:.4g}")
+        table.append([one_line(info.name), info.status, *numbers])
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for cells in table:
+        words = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
+        numbers = [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
+        lines.append("  ".join(words + numbers).rstrip())
+    return "\n".join(lines)
 
 
 def answer_json(fit: Fit, origin: Origin) -> str:
-    """The answer as JSON; what does not exist is null."""
+    """The result as JSON; a value that does not exist is null."""
     posterior = {
         name: None if value != value else value for name, value in fit.posterior.summary().items()
     }
-    flagged, (n_rows, n_flagged) = _flagged(fit), (fit.n_rows, fit.n_flagged)
+    flagged = fit.labels.nonzero()[0].tolist() if fit.space.is_in_memory else None
     data = {
         "source": origin.name,
         "posterior": posterior,
-        "inspected": _inspected(fit),
-        "n_rows": n_rows,
-        "n_flagged": n_flagged,
+        "inspected": _known_rows(fit),
+        "n_rows": fit.n_rows,
+        "n_flagged": fit.n_flagged,
         "threshold": fit.threshold,
         "flagged_rows": None if flagged is None else [origin.row_number(i) for i in flagged],
         "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged or ()],
         "truth": _truth(fit, origin),
-        "detectors": [_detector(info, fit) for info in fit.detector_info],
+        "detectors": [
+            {
+                "name": info.name,
+                "status": info.status,
+                "reason": info.reason,
+                "rows_fitted": info.n_rows,
+                "seconds": info.seconds,
+                "threshold": fit.thresholds.get(info.name),
+            }
+            for info in fit.detector_info
+        ],
         "notes": [vars(note) for note in [*origin.notes, *fit.notes]],
     }
     return json.dumps(data, indent=2, allow_nan=False)
 
 
-def _flagged(fit: Fit) -> list[int] | None:
-    """Places of the rows with the label 1, where the rows are in memory."""
-    labels = fit.labels
-    return labels.nonzero()[0].tolist() if isinstance(labels, np.ndarray) else None
-
-
-def _inspected(fit: Fit) -> dict[str, Any] | None:
-    """How many rows a person has labelled, and what the answer was before."""
+def _known_rows(fit: Fit) -> dict[str, Any] | None:
+    """How many rows a person has labelled, and the estimate without their labels."""
     known, fitted = fit.known_rows, fit.fitted_posterior
     if not len(known):
         return None
@@ -86,35 +120,38 @@ def _inspected(fit: Fit) -> dict[str, Any] | None:
     }
 
 
-def _detector(info: Any, fit: Fit) -> dict[str, Any]:
-    return {
-        "name": info.name,
-        "status": info.status,
-        "reason": info.reason,
-        "rows_fitted": info.n_rows,
-        "seconds": info.seconds,
-        "threshold": fit.thresholds.get(info.name),
-    }
-
-
 def _truth(fit: Fit, origin: Origin) -> dict[str, Any] | None:
-    """How the answer compares with labels that the method did not see."""
+    """How the result compares with labels that the method did not use."""
     if origin.truth is None:
         return None
     labels, truth = fit.labels, origin.truth
-    low, high = fit.posterior.interval()
     share = float(truth.mean())
     return {
         "share": share,
-        "inside_interval": bool(low <= share <= high),
+        "inside_interval": _contains(fit.posterior, share),
         "hits": int((labels & truth).sum()),
         "false_alarms": int((labels & (1 - truth)).sum()),
         "misses": int(((1 - labels) & truth).sum()),
     }
 
 
-def compare_posteriors(first: Any, second: Any) -> dict[str, Any]:
-    """How likely the share of the second exceeds that of the first, the two being independent.
+def labels_csv(fit: Fit, origin: Origin) -> str:
+    """A line for each training row: its id, then the columns of `GammaGMM.to_frame`."""
+    from gammagmm.estimator.frames import row_columns
+
+    answers = (fit.decision_scores, fit.probability, fit.labels)
+    columns = row_columns(answers, fit.scores, fit.detector_names)
+    ids = origin.ids or [str(i) for i in range(1, fit.n_rows + 1)]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", *map(spreadsheet_safe, columns)])
+    values = (column.tolist() for column in columns.values())
+    writer.writerows(zip(map(spreadsheet_safe, ids), *values, strict=True))
+    return text.getvalue()
+
+
+def compare_posteriors(first: GammaPosterior, second: GammaPosterior) -> dict[str, Any]:
+    """Probability that the share of the second exceeds that of the first, if independent.
 
     P(B > A) is the integral of P(B > x) over the distribution of A, its atom at 0 included.
     """
@@ -131,15 +168,27 @@ def compare_posteriors(first: Any, second: Any) -> dict[str, Any]:
     }
 
 
-def comparison(names: tuple[str, str], pair: list[Any]) -> str:
-    """Two posteriors in words: each one's sentence, and how likely the second exceeds the first."""
-    found = compare_posteriors(*pair)
+def _probability_above(upper: GammaPosterior, lower: GammaPosterior) -> float:
+    """P(upper > lower): the atom of `lower`, and its density by the trapezoid rule."""
+    if upper.is_degenerate:
+        return 0.0
+    at_zero = float(lower.prob_zero * upper.prob_above(0.0))
+    if lower.is_degenerate:
+        return at_zero
+    edges = np.unique(np.concatenate([lower.betas.grid(), upper.betas.grid(), [0.0, 1.0]]))
+    mass, survival = np.diff(lower.cdf(edges)), upper.sf(edges)
+    return float(at_zero + mass @ (0.5 * (survival[1:] + survival[:-1])))
+
+
+def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str:
+    """Two posteriors in words: a sentence for each, and which share is probably larger."""
     lines = [
         f"{letter}  {one_line(name)}: {sentence(posterior)}"
         for letter, name, posterior in zip("AB", names, pair, strict=True)
     ]
-    if pair[0].is_degenerate or pair[1].is_degenerate:
-        return "\n".join([*lines, "There is nothing to compare: one of them is no answer."])
+    if any(posterior.is_degenerate for posterior in pair):
+        return "\n".join([*lines, "They cannot be compared: one of them has no estimate."])
+    found = compare_posteriors(*pair)
     lines.append(
         f"The share in B exceeds that in A with probability {percent(found['prob_b_above_a'])}; "
         f"it is lower with probability {percent(found['prob_a_above_b'])}."
@@ -148,7 +197,10 @@ def comparison(names: tuple[str, str], pair: list[Any]) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Versions, extras, threads and GPU, as words."""
+    """Versions, extras, threads and GPU by name."""
+    from gammagmm.estimator.summary import PACKAGES
+    from gammagmm.mixture.rows import count_threads
+
     found = {"python": platform.python_version(), "platform": platform.platform()}
     for package in (*PACKAGES, *EXTRAS):
         try:
@@ -168,15 +220,3 @@ def _gpu() -> str:
     except ModuleNotFoundError:
         return "unknown without PyTorch"
     return torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
-
-
-def _probability_above(upper: Any, lower: Any) -> float:
-    """P(upper > lower): the atom of `lower`, and its density by the trapezoid rule."""
-    if upper.is_degenerate:
-        return 0.0
-    at_zero = float(lower.prob_zero * upper.prob_above(0.0))
-    if lower.is_degenerate:
-        return at_zero
-    edges = np.unique(np.concatenate([lower.betas.grid(), upper.betas.grid(), [0.0, 1.0]]))
-    mass, survival = np.diff(lower.cdf(edges)), upper.sf(edges)
-    return float(at_zero + mass @ (0.5 * (survival[1:] + survival[:-1])))

@@ -1,159 +1,188 @@
-"""What a user of the command line asks for -> the rows, or why it cannot be done."""
+"""What a user of the command line asks for -> the rows, or the reason why it cannot be done."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from gammagmm.blocks.parquet import check_folder, matching_files
-from gammagmm.errors import Note, TableError
-from gammagmm.readers.prepare import Choices, Prepared, prepare
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.text import one_line
+from gammagmm.blocks.parquet import check_folder, matching_files, read_parquet
+from gammagmm.cli.options import Inspecting, Outputs, Reading, Request
+from gammagmm.errors import GammaGMMError, Note, TableError
+from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import join_raw
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import STANDARD_INPUT
 from gammagmm.report.origin import Origin
 
-__all__ = ["Request", "check_request", "read_rows"]
+__all__ = [
+    "UsageError",
+    "check_estimate",
+    "check_inspect",
+    "check_outputs",
+    "read_blocks",
+    "read_rows",
+]
 
 PICTURES = (".png", ".svg", ".pdf")
 ENGINES = ("memory", "dask")
-# What --engine dask takes of the options that need all rows at once.
-NEEDS_MEMORY: dict[str, tuple[str | None, ...]] = {
-    "report": (None,),
-    "inspected": (None,),
-    "known": (None,),
-    "truth": (None,),
-    "missing": ("error", "drop"),
-    "categories": ("error",),
-}
+STRATEGIES = ("random", "adaptive")
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
-
-    paths: tuple[str, ...] = ()
-    choices: Choices = field(default_factory=Choices)
-    parameters: dict[str, Any] = field(default_factory=dict)  # of the estimator
-    labels: Path | None = None
-    report: Path | None = None
-    posterior: Path | None = None
-    picture: Path | None = None
-    inspected: Path | None = None  # labels of single rows
-    known: Path | None = None  # labels of rows that were not chosen at random
-    sheet: Path | None = None  # of rows to look at, which `inspect` always has
-    n: int = 30  # of them
-    strategy: Literal["random", "adaptive"] = "random"
-    ask: bool = False
-    as_json: bool = False
-    fail_above: float | None = None
-    engine: str = "memory"
-    scheduler: str | None = None  # address of a Dask scheduler
-    force: bool = False
-    quiet: bool = False
-
-    @property
-    def outputs(self) -> list[Path]:
-        """The files to write."""
-        asked = (self.labels, self.report, self.posterior, self.picture, self.sheet)
-        return [path for path in asked if path is not None]
-
-    @property
-    def sheets(self) -> list[Path]:
-        """The files with labels of single rows."""
-        return [path for path in (self.inspected, self.known) if path is not None]
+class UsageError(GammaGMMError, ValueError):
+    """The options of a command do not fit together, or name a file that cannot be used."""
 
 
-def check_request(request: Request) -> None:
-    """Refuse what could not be read or written before the work, not after it."""
-    if "-" in request.paths and len(request.paths) > 1:
-        raise TableError("Standard input (-) cannot be read beside files. Give one or the other.")
+def check_estimate(request: Request) -> None:
+    """Refuse before the work what could not be read, done or written after it."""
+    reading, outputs, answer = request.reading, request.outputs, request.answer
+    _check_reading(reading)
     _check_engine(request)
-    _check_outputs(request)
-    for path in request.sheets:
+    sheets = [request.labelling.inspected, request.labelling.known]
+    given = [path for path in sheets if path is not None]
+    folder = outputs.labels if request.engine.name == "dask" else None
+    if folder is not None:
+        _check_labels_folder(folder, reading, request.running.force)
+    check_outputs(outputs, request.running.force, [*reading.paths, *map(str, given)], folder)
+    for path in given:
         if not path.is_file():
-            raise TableError(f"{path} does not exist or is not a file. Check the path.")
-    if request.n < 1:
-        raise ValueError(f"--n must be at least 1, got {request.n}.")
-    if request.strategy not in ("random", "adaptive"):
-        raise ValueError(f"--strategy must be random or adaptive, got {request.strategy!r}.")
-    if request.ask and "-" in request.paths:
-        raise ValueError("--ask reads the answers from standard input. Give the rows as a file.")
-    if request.fail_above is not None and not 0.0 <= request.fail_above <= 1.0:
-        raise ValueError(f"--fail-above must lie between 0 and 1, got {request.fail_above}.")
+            raise UsageError(f"{path} does not exist or is not a file", "Check the path.")
+    if answer.fail_above is not None and not 0.0 <= answer.fail_above <= 1.0:
+        raise UsageError(f"--fail-above must lie between 0 and 1, got {answer.fail_above}")
+
+
+def check_inspect(inspecting: Inspecting, request: Request) -> None:
+    """Refuse before the work what could not be read, asked or written after it."""
+    paths, sheet = request.reading.paths, inspecting.sheet
+    _check_reading(request.reading)
+    # --ask continues a sheet that exists.
+    _check_file(sheet, request.running.force or inspecting.ask)
+    _check_places([sheet], paths)
+    if inspecting.n < 1:
+        raise UsageError(f"--n must be at least 1, got {inspecting.n}")
+    if inspecting.strategy not in STRATEGIES:
+        raise UsageError(f"--strategy must be random or adaptive, got {inspecting.strategy!r}")
+    if inspecting.ask and "-" in paths:
+        raise UsageError("--ask reads answers from standard input", "Give the rows as a file.")
+
+
+def check_outputs(
+    outputs: Outputs, force: bool, inputs: Sequence[str] = (), folder: Path | None = None
+) -> None:
+    """Refuse outputs that cannot be written, or must not be replaced.
+
+    `inputs` are paths that the command reads; `folder` is an output that has been checked already.
+    """
+    for path in outputs.paths:
+        if path != folder:
+            _check_file(path, force)
+    _check_places(outputs.paths, inputs)
+    picture = outputs.picture
+    if picture is not None and picture.suffix.lower() not in PICTURES:
+        raise UsageError(
+            f"{picture} does not have the suffix of a picture", f"Use {', '.join(PICTURES)}."
+        )
+
+
+def _check_reading(reading: Reading) -> None:
+    """Refuse standard input among files, and unknown values of --missing and --categories."""
+    if "-" in reading.paths and len(reading.paths) > 1:
+        raise UsageError(
+            "Standard input (-) and files cannot be read together", "Give one or the other."
+        )
+    _choices(reading)
+
+
+def _choices(reading: Reading) -> Choices:
+    """The choices about columns; an unknown value is a ValueError."""
+    return Choices(
+        id=reading.id,
+        drop=tuple(reading.drop or ()),
+        truth=reading.truth,
+        missing=reading.missing,
+        categories=reading.categories,
+    )
 
 
 def _check_engine(request: Request) -> None:
-    """Refuse an unknown engine, and what Dask's cannot do."""
-    if request.engine not in ENGINES:
-        raise ValueError(f"--engine must be memory or dask, got {request.engine!r}.")
-    if request.engine == "memory":
-        if request.scheduler is not None:
-            raise ValueError("--scheduler is the address of a Dask cluster. Add --engine dask.")
+    """Refuse an unknown engine, and options that the engine dask does not have."""
+    engine, reading, labelling = request.engine, request.reading, request.labelling
+    if engine.name not in ENGINES:
+        raise UsageError(f"--engine must be memory or dask, got {engine.name!r}")
+    if engine.name == "memory":
+        if engine.scheduler is not None:
+            raise UsageError("--scheduler is the address of a Dask cluster", "Add --engine dask.")
         return
-    asked = vars(request) | vars(request.choices)
-    for name, usual in NEEDS_MEMORY.items():
-        if asked[name] not in usual:
-            option = f"--{name}" if usual == (None,) else f"--{name} {asked[name]}"
-            raise ValueError(f"{option} needs the rows in memory. Leave out --engine dask, or it.")
+    needs_memory = {
+        "--report": request.outputs.report is not None,
+        "--inspected": labelling.inspected is not None,
+        "--known": labelling.known is not None,
+        "--truth": reading.truth is not None,
+        "--missing impute": reading.missing == "impute",
+        "--categories encode": reading.categories == "encode",
+    }
+    for option, is_given in needs_memory.items():
+        if is_given:
+            raise UsageError(
+                f"{option} needs the rows in memory", f"Leave out --engine dask or {option}."
+            )
 
 
-def _check_outputs(request: Request) -> None:
-    for path in request.outputs:
-        if request.engine == "dask" and path == request.labels:
-            _check_folder(request, path)
-            continue
-        # A sheet with some answers is gone on with.
-        _check_output(path, request.force or (request.ask and path == request.sheet))
-    places = [path.resolve() for path in request.outputs]
-    if len(set(places)) < len(places):
-        raise ValueError("Two outputs have the same name. Give each a name of its own.")
-    given = [*request.paths, *map(str, request.sheets)]
-    inputs = {Path(path).resolve() for path in given if path != "-"}
-    if taken := inputs & set(places):
-        raise ValueError(f"{taken.pop()} is an input and an output. Give the output another name.")
-    if request.picture and request.picture.suffix.lower() not in PICTURES:
-        endings = ", ".join(PICTURES)
-        raise ValueError(f"{request.picture} is no name of a picture. End it in {endings}.")
+def _check_labels_folder(folder: Path, reading: Reading, force: bool) -> None:
+    """Refuse a folder for labels that cannot be written, or must not be replaced."""
+    if reading.missing == "drop" and reading.id is None:
+        raise UsageError(
+            "--missing drop leaves out rows, so the labels need the names of the rows",
+            "Add --id COLUMN.",
+        )
+    if not folder.exists():
+        _check_file(folder, False)
+    elif folder.is_dir() and not force:
+        raise UsageError(f"{folder} already exists", "Pass --force to replace it.")
+    inputs = [name for pattern in reading.paths for name in matching_files(pattern)]
+    check_folder(folder, force, inputs)
 
 
-def _check_folder(request: Request, path: Path) -> None:
-    """Refuse a folder for the labels that could not be written, or must not be replaced."""
-    if request.choices.missing == "drop" and request.choices.id is None:
-        raise ValueError("--missing drop leaves rows out. Add --id, to tell which have labels.")
-    if not path.exists():
-        _check_output(path, False)
-    inputs = [name for pattern in request.paths for name in matching_files(pattern)]
-    try:
-        check_folder(path, request.force, inputs)
-    except FileExistsError as error:
-        if not request.force and path.is_dir():
-            raise ValueError(f"{path} exists already. Pass --force to replace it.") from error
-        what, _, todo = str(error).partition(": ")
-        raise ValueError(f"{what}. {todo.capitalize()}") from error
-
-
-def _check_output(path: Path, force: bool) -> None:
+def _check_file(path: Path, force: bool) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise ValueError(f"{path} cannot be written: {folder} is no folder. Make it first.")
+        raise UsageError(f"{path}: {folder} is not a folder", "Create the folder first.")
     if not os.access(folder, os.W_OK):
-        raise ValueError(f"{folder} may not be written to. Give another folder than {path}'s.")
+        raise UsageError(f"{path}: the folder {folder} is not writable", "Choose another folder.")
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is no plain file. Give another name.")
+        raise UsageError(f"{path} is not a regular file", "Choose another name.")
     if os.path.lexists(path) and not force:
-        raise ValueError(f"{path} exists already. Pass --force to replace it.")
+        raise UsageError(f"{path} already exists", "Pass --force to replace it.")
 
 
-def read_rows(request: Request) -> tuple[Prepared, Origin]:
-    """The rows of the files, and what a report says of them."""
-    raw = join_raw([read_raw(path) for path in request.paths])
-    prepared = prepare(raw, request.choices)
-    names = [Path(path).name if path != "-" else STANDARD_INPUT for path in request.paths]
-    has_ids = request.choices.id is not None or len(prepared.rows) < raw.n_rows
+def _check_places(outputs: Sequence[Path], inputs: Sequence[str]) -> None:
+    """Refuse two outputs in one place, and an output in the place of an input."""
+    places = [path.resolve() for path in outputs]
+    if len(set(places)) < len(places):
+        raise UsageError("Two outputs have the same path", "Give each output a different path.")
+    taken = {Path(path).resolve() for path in inputs if path != "-"} & set(places)
+    if taken:
+        raise UsageError(f"{taken.pop()} is an input and an output", "Choose another output.")
+
+
+def read_rows(reading: Reading) -> tuple[NDArray[np.float64], Origin]:
+    """The rows (n, d) of the files, and where they came from."""
+    raw = join_raw([read_raw(path) for path in reading.paths])
+    prepared = prepare(raw, _choices(reading))
+    names = [Path(path).name if path != "-" else STANDARD_INPUT for path in reading.paths]
+    has_ids = reading.id is not None or len(prepared.rows) < raw.n_rows
+    notes = list(prepared.notes)
+    n_repeated = len(prepared.ids) - len(set(prepared.ids))
+    if reading.id is not None and n_repeated:
+        first, n_times = Counter(prepared.ids).most_common(1)[0]
+        message = f"{n_repeated} rows repeat the id of another; {first!r} occurs {n_times} times"
+        notes.append(Note("tables", reading.id, message))
     origin = Origin(
         name=", ".join(names).encode("utf-8", "backslashreplace").decode("utf-8"),
         columns=prepared.columns,
@@ -161,16 +190,32 @@ def read_rows(request: Request) -> tuple[Prepared, Origin]:
         rows=tuple(prepared.rows.tolist()),
         digest=raw.digest,
         truth=prepared.truth,
-        notes=(*prepared.notes, *_id_notes(request.choices.id, prepared.ids)),
+        notes=tuple(notes),
     )
-    return prepared, origin
+    return prepared.values, origin
 
 
-def _id_notes(column: str | None, ids: tuple[str, ...]) -> list[Note]:
-    """A note where ids do not tell the rows apart."""
-    if column is None or len(set(ids)) == len(ids):
-        return []
-    first, count = Counter(ids).most_common(1)[0]
-    n_repeated = len(ids) - len(set(ids))
-    message = f"{n_repeated} rows repeat the id of another; {first!r} comes {count} times"
-    return [Note("tables", column, message)]
+def read_blocks(reading: Reading) -> tuple[Any, Origin]:
+    """The rows of Parquet files as a lazy dask data frame, and where they came from."""
+    frame = read_parquet(reading.paths)
+    dropped = reading.drop or []
+    removed = dropped if reading.id is None else [*dropped, reading.id]
+    for name in removed:
+        if name not in frame.columns:
+            raise TableError(
+                f"There is no column {name!r}", f"The columns are {list(frame.columns)}."
+            )
+    notes = []
+    if reading.missing == "drop":
+        frame = frame.dropna(subset=[name for name in frame.columns if name not in dropped])
+        notes.append(Note("tables", "missing", "rows with missing values are left out"))
+    if reading.id is not None:
+        frame = frame.map_partitions(_set_index, reading.id)
+    frame = frame[[name for name in frame.columns if name not in removed]]
+    columns = tuple(str(name) for name in frame.columns)
+    name = one_line(", ".join(reading.paths))
+    return frame, Origin(name, columns=columns, notes=tuple(notes))
+
+
+def _set_index(part: Any, column: str) -> Any:
+    return part.set_index(column)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gammagmm.errors import MissingExtraError
 from gammagmm.posterior.decisions import is_anomaly, probability_at
 
-__all__ = ["block_frame", "index_of", "row_frame"]
+__all__ = ["block_frame", "index_of", "row_columns", "row_frame"]
 
 Array = NDArray[np.float64]
 
@@ -20,18 +20,24 @@ def index_of(X: Any) -> Any:
     return X.index.copy() if hasattr(X, "iloc") and hasattr(X, "index") else None
 
 
+def row_columns(
+    answers: tuple[Any, Any, Any], scores: Array, names: list[str]
+) -> dict[str, NDArray[Any]]:
+    """Columns by name: consensus scores, probabilities and labels, then raw scores (n, M)."""
+    columns = dict(zip(("score", "probability", "label"), answers, strict=True))
+    raw = {f"score_{name}": own for name, own in zip(names, scores.T, strict=True)}
+    return columns | raw
+
+
 def row_frame(answers: tuple[Any, Any, Any], scores: Array, names: list[str], index: Any) -> Any:
-    """Consensus scores, probabilities and labels, then raw scores (n, M), as a pandas DataFrame."""
+    """The columns of `row_columns` as a pandas DataFrame."""
     try:
         import pandas as pd
     except ModuleNotFoundError as error:
         if error.name != "pandas":
             raise
         raise MissingExtraError("to_frame needs pandas", "pandas", name="pandas") from None
-    columns = ("score", "probability", "label")
-    frame = pd.DataFrame(dict(zip(columns, answers, strict=True)), index=index)
-    raw = pd.DataFrame(scores, index=frame.index, columns=names)
-    return pd.concat([frame, raw.add_prefix("score_")], axis=1)
+    return pd.DataFrame(row_columns(answers, scores, names), index=index)
 
 
 def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ import pytest
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import ClusterError
+from tests.support.command_line import COMMAND, gammagmm
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -25,15 +25,13 @@ pytest.importorskip("dask.distributed")
 
 pytestmark = pytest.mark.long
 
-COMMAND = str(Path(sys.executable).with_name("gammagmm"))
 QUICK = ("--engine", "dask", "--detectors", "KNN,LOF,HBOS", "--runs", "1", "--jobs", "2")
-# Half a minute of waiting for a scheduler that is gone would be the test's.
+# Otherwise a test waits half a minute for a scheduler that is lost.
 IMPATIENT = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "2s"}
 
 
-def gammagmm(*arguments):
-    command = [COMMAND, "estimate", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=IMPATIENT)
+def estimate(*arguments):
+    return gammagmm("estimate", *arguments, env=IMPATIENT)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +49,7 @@ def folder(tmp_path_factory):
 def test_a_pattern_of_files_is_estimated_on_a_local_cluster(folder, tmp_path):
     labels, posterior = tmp_path / "labels", tmp_path / "posterior.json"
     files = ("--labels", labels, "--posterior", posterior)
-    done = gammagmm(folder / "*.parquet", *QUICK, "--id", "key", "--json", *files)
+    done = estimate(folder / "*.parquet", *QUICK, "--id", "key", "--json", *files)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^dashboard: http://\S+/status$", done.stderr, re.MULTILINE)
     parts = [pd.read_parquet(folder / f"{i}.parquet") for i in (0, 1)]
@@ -77,8 +75,8 @@ def test_a_pattern_of_files_is_estimated_on_a_local_cluster(folder, tmp_path):
         (["--engine", "spark"], "--engine must be memory or dask"),
     ],
 )
-def test_what_the_engine_cannot_do_is_refused_before_the_work(folder, arguments, words):
-    done = gammagmm(folder / "0.parquet", "--engine", "dask", *arguments)
+def test_options_that_dask_does_not_have_are_refused_before_the_work(folder, arguments, words):
+    done = estimate(folder / "0.parquet", "--engine", "dask", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 2
@@ -107,12 +105,10 @@ def scheduler():
     process.communicate()
 
 
-def test_a_scheduler_that_goes_is_told_in_two_lines_and_nothing_is_left(
-    folder, tmp_path, scheduler
-):
+def test_a_lost_scheduler_is_two_lines_and_leaves_no_files(folder, tmp_path, scheduler):
     address, process = scheduler
     command = [COMMAND, "estimate", str(folder / "*.parquet"), *QUICK, "--drop", "key"]
-    # More runs than end before the scheduler does.
+    # So many runs that the fit does not finish before the scheduler is killed.
     asked = ["--scheduler", address, "--runs", "500", "--labels", str(tmp_path / "labels")]
     posterior = ["--posterior", str(tmp_path / "posterior.json")]
     with subprocess.Popen(
@@ -132,8 +128,8 @@ def test_a_scheduler_that_goes_is_told_in_two_lines_and_nothing_is_left(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_scheduler_that_goes_while_detectors_are_fitted(scheduler):
-    """Dask itself would go on with threads of this process."""
+def test_a_scheduler_lost_while_detectors_are_fitted(scheduler):
+    """Dask itself would continue with threads of this process."""
     address, process = scheduler
 
     def kill(name, state, seconds):
@@ -151,24 +147,24 @@ def test_a_scheduler_that_goes_while_detectors_are_fitted(scheduler):
             GammaGMM(["KNN"], n_runs=1, progress=kill).fit(rows)
 
 
-def test_labels_go_to_no_folder_of_other_things(folder, tmp_path):
+def test_a_folder_with_other_files_is_not_replaced(folder, tmp_path):
     asked = (folder / "*.parquet", *QUICK, "--id", "key", "--force", "--labels")
-    done = gammagmm(*asked, folder)
+    done = estimate(*asked, folder)
     assert done.returncode == 2
     assert "holds other things than answers" in done.stderr
     answers = tmp_path / "part-00000.parquet"
     answers.write_bytes((folder / "0.parquet").read_bytes())
-    done = gammagmm(answers, *asked[1:], tmp_path)
+    done = estimate(answers, *asked[1:], tmp_path)
     assert done.returncode == 2
     assert "holds the rows themselves" in done.stderr
     assert answers.exists()
-    done = gammagmm(folder / "0.parquet", *QUICK, "--missing", "drop", "--labels", tmp_path / "x")
+    done = estimate(folder / "0.parquet", *QUICK, "--missing", "drop", "--labels", tmp_path / "x")
     assert done.returncode == 2
     assert "Add --id" in done.stderr
 
 
 def test_no_scheduler_at_the_address(folder):
-    done = gammagmm(folder / "0.parquet", *QUICK, "--scheduler", "tcp://127.0.0.1:9")
+    done = estimate(folder / "0.parquet", *QUICK, "--scheduler", "tcp://127.0.0.1:9")
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.splitlines() == [
         "gammagmm: No Dask scheduler answers at tcp://127.0.0.1:9.",
@@ -176,17 +172,17 @@ def test_no_scheduler_at_the_address(folder):
     ]
 
 
-def test_files_that_are_not_there_or_no_parquet(folder, tmp_path):
-    done = gammagmm(tmp_path / "*.parquet", *QUICK)
+def test_files_that_cannot_be_read(folder, tmp_path):
+    done = estimate(tmp_path / "*.parquet", *QUICK)
     assert done.returncode == 2
     assert "no file matches it" in done.stderr
     (tmp_path / "text.parquet").write_text("a,b\n1,2\n")
-    done = gammagmm(tmp_path / "text.parquet", *QUICK)
+    done = estimate(tmp_path / "text.parquet", *QUICK)
     assert done.returncode == 2
     assert "cannot be read as Parquet" in done.stderr
-    done = gammagmm(folder / "0.parquet", *QUICK)
+    done = estimate(folder / "0.parquet", *QUICK)
     assert done.returncode == 2
     assert "these columns do not: key" in done.stderr
-    done = gammagmm(folder / "0.parquet", *QUICK, "--drop", "kye")
+    done = estimate(folder / "0.parquet", *QUICK, "--drop", "kye")
     assert done.returncode == 2
     assert "There is no column 'kye'" in done.stderr

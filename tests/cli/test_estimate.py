@@ -1,0 +1,195 @@
+"""``gammagmm estimate`` through the real command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pty
+import re
+import subprocess
+
+import numpy as np
+import pytest
+
+from gammagmm import GammaGMM, GammaPosterior
+from tests.support.command_line import COMMAND, QUICK, gammagmm, write_csv
+
+
+def test_the_estimate_and_the_detectors_are_printed(table, fitted):
+    done = gammagmm("estimate", table, *QUICK)
+    assert done.returncode == 0, done.stderr
+    low, high = fitted.posterior_.interval()
+    first = f"About {fitted.posterior_.mean:.1%} of the rows are anomalies (90% interval {low:.1%}"
+    assert done.stdout.startswith(
+        f"{first} to {high:.1%}). The probability of no anomalies is 1.0%; the probability of more "
+        "than 15% anomalies is "
+    )
+    assert f"{fitted.labels_.sum()} of 300 rows are flagged." in done.stdout
+    assert re.search(r"^KNN +ok +300 +\d+\.\d +\d", done.stdout, re.MULTILINE)
+    # Standard error is not a terminal, so there are no bars.
+    assert done.stderr == ""
+
+
+def test_all_outputs_in_one_call(data, columns, fitted, tmp_path):
+    names = [f"part {i}" for i in range(299)] + ["=1+1"]
+    table = {"key": names, **columns, "bad": data.y.tolist(), "noise": range(300)}
+    path = write_csv(tmp_path / "all.csv", table)
+    files = ("labels.csv", "report.html", "posterior.json", "posterior.svg")
+    outputs = dict(zip(("--labels", "--report", "--posterior", "--picture"), files, strict=True))
+    options = ["--id", "key", "--truth", "bad", "--drop", "noise", "--json"]
+    options += [word for pair in outputs.items() for word in pair]
+    done = gammagmm("estimate", path, *QUICK, *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(os.listdir(tmp_path)) == sorted([*files, "all.csv"])
+    check_labels(tmp_path / "labels.csv", fitted)
+    saved = GammaPosterior.load(tmp_path / "posterior.json")
+    assert saved.mean == pytest.approx(fitted.posterior_.mean, rel=1e-9)
+    assert (tmp_path / "posterior.svg").read_text(encoding="utf-8").startswith("<?xml")
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "all.csv" in report
+    assert "=1+1" in report
+    check_json(json.loads(done.stdout), data, fitted, names)
+
+
+def check_labels(path, fitted):
+    """A line for each row, with the values that Python gives."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["id", "score", "probability", "label", "score_KNN", "score_LOF"]
+    assert [row["id"] for row in rows[:2]] == ["part 0", "part 1"]
+    assert rows[299]["id"] == "'=1+1"  # a spreadsheet would compute it
+    frame = fitted.to_frame()
+    for name in ("score", "probability", "score_KNN", "score_LOF"):
+        np.testing.assert_allclose([float(row[name]) for row in rows], frame[name], rtol=1e-9)
+    assert [int(row["label"]) for row in rows] == fitted.labels_.tolist()
+
+
+def check_json(answer, data, fitted, names):
+    flagged = fitted.labels_.nonzero()[0]
+    assert answer["flagged_rows"] == (flagged + 1).tolist()
+    assert answer["flagged_ids"] == [names[i] for i in flagged]
+    assert (answer["n_rows"], answer["n_flagged"]) == (300, len(flagged))
+    assert answer["posterior"]["mean"] == pytest.approx(fitted.posterior_.mean, rel=1e-9)
+    truth = answer["truth"]
+    assert truth["share"] == data.gamma
+    assert truth["hits"] == (fitted.labels_ & data.y).sum()
+    assert truth["hits"] + truth["misses"] == data.y.sum()
+    assert truth["hits"] + truth["false_alarms"] == len(flagged)
+    assert [d["name"] for d in answer["detectors"]] == ["KNN", "LOF"]
+
+
+def test_options_reach_the_estimator(table, data):
+    options = {"p0": 0.1, "p_high": 0.05, "high_gamma": 0.2, "max_gamma": 0.3}
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    done = gammagmm("estimate", table, *QUICK, *words, "--seed", "4", "--json")
+    found = json.loads(done.stdout)["posterior"]
+    again = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=4, **options).fit(data.X)
+    assert found["prob_zero"] == 0.1
+    assert found["mean"] == pytest.approx(again.posterior_.mean, rel=1e-9)
+
+
+def test_standard_input_and_several_files(table, data, columns, fitted, tmp_path):
+    text = table.read_text(encoding="utf-8")
+    from_input = json.loads(gammagmm("estimate", "-", *QUICK, "--json", stdin=text).stdout)
+    halves = [{n: c[i : i + 150] for n, c in columns.items()} for i in (0, 150)]
+    parts = [write_csv(tmp_path / f"part{i}.csv", half) for i, half in enumerate(halves)]
+    together = json.loads(gammagmm("estimate", *parts, *QUICK, "--json").stdout)
+    for answer in (from_input, together):
+        assert answer["posterior"]["mean"] == pytest.approx(fitted.posterior_.mean, rel=1e-9)
+    assert from_input["source"] == "standard input"
+    assert together["source"] == "part0.csv, part1.csv"
+
+
+def test_imputed_and_encoded_columns_are_noted(columns, tmp_path):
+    holes = columns | {"depth": [None, *columns["depth"][1:]], "kind": ["a", "b"] * 150}
+    path = write_csv(tmp_path / "holes.csv", holes)
+    options = ("--missing", "impute", "--categories", "encode")
+    done = gammagmm("estimate", path, *QUICK, *options, "--json")
+    assert done.returncode == 0, done.stderr
+    notes = [note for note in json.loads(done.stdout)["notes"] if note["step"] == "tables"]
+    assert {note["subject"] for note in notes} == {"depth", "kind"}
+    assert done.stderr.count("note: ") == 2
+    assert gammagmm("estimate", path, *QUICK, *options, "--quiet").stderr == ""
+    dropped = gammagmm("estimate", path, *QUICK, "--missing", "drop", "--drop", "kind", "--json")
+    assert json.loads(dropped.stdout)["n_rows"] == 299
+
+
+def test_fail_above_sets_the_exit_code(table, fitted):
+    mean = fitted.posterior_.mean
+    done = gammagmm("estimate", table, *QUICK, "--fail-above", mean + 0.01)
+    assert done.returncode == 0
+    done = gammagmm("estimate", table, *QUICK, "--fail-above", mean - 0.01)
+    assert done.returncode == 3
+    assert done.stdout.startswith("About ")
+    assert f"gammagmm: the estimate {mean:.1%} exceeds --fail-above" in done.stderr
+
+
+def test_fail_above_without_an_estimate(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = np.vstack([rng.normal(5, 0.01, (20, 2)), rng.normal(1, 0.01, (20, 2))])
+    path = write_csv(tmp_path / "clusters.csv", dict(zip("ab", rows.T.tolist(), strict=True)))
+    done = gammagmm("estimate", path, *QUICK, "--fail-above", "0.5")
+    assert done.returncode == 3
+    assert "there is no estimate to compare with --fail-above 0.5" in done.stderr
+
+
+def test_files_are_written_although_standard_output_is_closed(table, tmp_path):
+    command = [COMMAND, "estimate", str(table), *QUICK, "--labels", "labels.csv"]
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(command, cwd=tmp_path, stdout=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "labels.csv").read_text().startswith("id,score,")
+
+
+def test_a_table_of_one_column(columns, tmp_path):
+    path = write_csv(tmp_path / "one.csv", {"mass": columns["mass"]})
+    done = gammagmm("estimate", path, *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_rows"] == 300
+
+
+def test_a_missing_value_in_the_second_file_is_located(columns, tmp_path):
+    halves = [{n: c[i : i + 5] for n, c in columns.items()} for i in (0, 5)]
+    halves[1]["mass"] = [*halves[1]["mass"][:2], "", *halves[1]["mass"][3:]]
+    paths = [write_csv(tmp_path / f"h{i}.csv", half) for i, half in enumerate(halves)]
+    done = gammagmm("estimate", *paths)
+    assert re.search(r"column 'mass', line 4 of .*h1\.csv", done.stderr), done.stderr
+
+
+def test_no_solution_in_words_and_in_json(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = np.vstack([rng.normal(5, 0.01, (20, 2)), rng.normal(1, 0.01, (20, 2))])
+    path = write_csv(tmp_path / "clusters.csv", dict(zip("ab", rows.T.tolist(), strict=True)))
+    done = gammagmm("estimate", path, *QUICK, "--report", tmp_path / "report.html")
+    assert done.stdout.startswith("No solution: no mixture of these scores agrees with p_high")
+    assert "warning: No solution in any of 2 runs" in done.stderr
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "There is no estimate for these data" in report
+    answer = json.loads(gammagmm("estimate", path, *QUICK, "--json").stdout)
+    assert answer["posterior"]["is_degenerate"] is True
+    assert answer["posterior"]["standard_error"] is None
+
+
+def test_a_terminal_shows_progress_bars(table):
+    ours, theirs = pty.openpty()
+    command = [COMMAND, "estimate", str(table), *QUICK]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            block = os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not block:
+            break
+        shown += block
+    printed = process.communicate()[0].decode()
+    assert process.returncode == 0
+    assert b"detectors" in shown
+    assert b"mixtures" in shown
+    assert printed.startswith("About ")
+    assert "\x1b" not in printed

@@ -1,0 +1,182 @@
+"""Requests that cannot be fulfilled are refused before the work, in two lines."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from gammagmm.cli.options import Engine, Labelling, Outputs, Reading, Request, Running
+from gammagmm.cli.request import UsageError, check_estimate, read_rows
+from tests.support.command_line import QUICK, gammagmm
+
+BAD_FILES = {
+    "empty.csv": b"",
+    "one_row.csv": b"a,b\n1,2\n",
+    "header.csv": b"a,b\n",
+    "text.csv": b"a,b\nx,y\nz,w\n",
+    "mixed.csv": b"a,b\n1,2\n3,dog\n",
+    "ragged.csv": b"a,b\n1,2\n3\n",
+    "latin.csv": "a,b\n1,2\n3,\xe9\n".encode("latin-1"),
+    "twice.csv": b"a,a\n1,2\n3,4\n",
+    "gap.csv": b"a,b\n1,2\n3,\n4,5\n",
+    "points.csv": b"No. of items,b\nx,2\n3,4\n",
+    "sheet.xlsx": b"PK\x03\x04",
+    "evil.npz": b"not a zip",
+    "\x1b[31mred.csv": b"",
+}
+BAD_INPUT = [
+    (["nowhere.csv"], r"nowhere\.csv does not exist\.\n  Check the path"),
+    (["empty.csv"], r"empty\.csv is empty\.\n  Give a file"),
+    (["one_row.csv"], r"one_row\.csv .*\n  .*two rows"),
+    (["header.csv"], r"header\.csv holds column names but no rows\.\n  Add the rows"),
+    (["text.csv"], r"column 'a', line 2.*\n  .*--categories encode"),
+    (["mixed.csv"], r"column 'b', line 3.*'dog'"),
+    (["ragged.csv"], r"line 3: found 1 cells .* has 2\.\n  Give every line"),
+    (["latin.csv"], r"latin\.csv is not UTF-8.* line 3 .*\n  Save the file as UTF-8"),
+    (["twice.csv"], r"column name 'a' occurs 2 times\.\n  Give every column"),
+    (["gap.csv"], r"missing .*column 'b', line 3\.\n  .*--missing drop"),
+    (["sheet.xlsx"], r"suffix '\.xlsx', which cannot be read\.\n  Save the table"),
+    (["evil.npz"], r"evil\.npz .*\n  "),
+    (["\x1b[31mred.csv"], r"\\x1b\[31mred\.csv is empty"),
+    (["good.csv", "--id", "widht"], r"'widht'.*\n  .*'width'"),
+    (["good.csv", "--drop", "nothing"], r"'nothing'"),
+    (["good.csv", "--truth", "mass"], r"'mass'"),
+    (
+        ["good.csv", "--missing", "guess"],
+        r"missing must be one of error, drop, impute, got 'guess'\.\n  Run gammagmm",
+    ),
+    (["good.csv", "--detectors", "modern"], r"detectors='modern' is not a preset"),
+    (
+        ["good.csv", "--seed", "-3"],
+        r"random_state must be at least 0, got -3\.\n  Run gammagmm COMMAND --help",
+    ),
+    (["good.csv", "--p0", "2"], r"p0 must lie strictly between 0 and 1, got 2"),
+    (
+        ["good.csv", "--fail-above", "7"],
+        r"--fail-above must lie between 0 and 1, got 7\.0\.\n  Run gammagmm COMMAND --help",
+    ),
+    (
+        ["good.csv", "--picture", "no/such/p.png"],
+        r"no/such is not a folder\.\n  Create the folder first",
+    ),
+    (
+        ["good.csv", "--picture", "posterior.doc"],
+        r"posterior\.doc does not have the suffix of a picture\.\n  Use \.png, \.svg, \.pdf",
+    ),
+    (["good.csv", "--labels", "good.csv"], r"good\.csv already exists\.\n  Pass --force"),
+    (
+        ["good.csv", "--labels", "x", "--report", "../bad0/x"],
+        r"Two outputs have the same path\.\n  Give each output a different path",
+    ),
+    (
+        ["good.csv", "--labels", "good.csv", "--force"],
+        r"is an input and an output\.\n  Choose another output",
+    ),
+    (
+        ["good.csv", "--labels", "pipe", "--force"],
+        r"pipe is not a regular file\.\n  Choose another name",
+    ),
+    (
+        ["good.csv", "--labels", "good.csv/l.csv"],
+        r"good\.csv is not a folder\.\n  Create the folder first",
+    ),
+    (["points.csv"], r"column 'No\. of items', line 2: .*\n  .*--drop 'No\. of items'"),
+    (["good.csv", "--runs", "many"], r"'--runs': .* integer.*\n  Run gammagmm COMMAND --help"),
+    (["good.csv", "-"], r"cannot be read together\.\n  Give one or the other"),
+    (["good.csv", "other.csv"], r"other\.csv lacks the columns .*\n  "),
+]
+
+
+@pytest.fixture(scope="module")
+def bad_folder(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bad")
+    assert folder.name == "bad0"
+    for name, content in BAD_FILES.items():
+        (folder / name).write_bytes(content)
+    (folder / "good.csv").write_bytes(table.read_bytes())
+    (folder / "other.csv").write_bytes(b"p,q\n1,2\n3,4\n")
+    os.mkfifo(folder / "pipe")
+    return folder
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD_INPUT, ids=lambda value: str(value)[:30])
+def test_bad_input_is_two_lines_and_exit_code_2(arguments, words, bad_folder):
+    before = sorted(os.listdir(bad_folder))
+    done = gammagmm("estimate", *arguments, cwd=bad_folder)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 2, done.stderr
+    assert done.stderr.startswith("gammagmm: ")
+    assert re.search(words, done.stderr), done.stderr
+    assert sorted(os.listdir(bad_folder)) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_to_write(table, tmp_path):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    done = gammagmm("estimate", table, "--labels", folder / "labels.csv")
+    assert done.returncode == 2
+    assert "is not writable" in done.stderr
+
+
+def request(path, *, engine="memory", force=False, **groups):
+    """A request for the Parquet file at `path`."""
+    reading = Reading(paths=[str(path)], **groups.pop("reading", {}))
+    return Request(
+        reading=reading, engine=Engine(engine, None), running=Running(force=force), **groups
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ({"outputs": Outputs(report=Path("r.html"))}, "--report needs the rows in memory"),
+        ({"labelling": Labelling(inspected=Path("s.csv"))}, "--inspected needs the rows in"),
+        ({"labelling": Labelling(known=Path("s.csv"))}, "--known needs the rows in memory"),
+        ({"reading": {"truth": "a"}}, "Leave out --engine dask or --truth"),
+        ({"reading": {"missing": "impute"}}, "--missing impute needs the rows in memory"),
+        ({"reading": {"categories": "encode"}}, "--categories encode needs the rows in memory"),
+        ({"reading": {"missing": "drop"}, "outputs": Outputs(labels=Path("l"))}, "Add --id"),
+        ({"engine": "spark"}, "--engine must be memory or dask, got 'spark'"),
+    ],
+)
+def test_options_that_dask_does_not_have(groups, words):
+    with pytest.raises(UsageError) as caught:
+        check_estimate(request("rows.parquet", **{"engine": "dask"} | groups))
+    assert words in str(caught.value)
+
+
+def test_the_folder_for_labels_is_checked_before_the_work(tmp_path):
+    rows, folder = tmp_path / "rows.parquet", tmp_path / "labels"
+    rows.touch()
+    outputs = Outputs(labels=folder)
+    check_estimate(request(rows, engine="dask", outputs=outputs))
+    folder.mkdir()
+    with pytest.raises(UsageError, match=r"labels already exists\. Pass --force to replace it\."):
+        check_estimate(request(rows, engine="dask", outputs=outputs))
+    check_estimate(request(rows, engine="dask", outputs=outputs, force=True))
+    (folder / "mine.txt").touch()
+    with pytest.raises(FileExistsError, match=r"holds other things.*\. Choose another name\."):
+        check_estimate(request(rows, engine="dask", outputs=outputs, force=True))
+
+
+def test_repeated_ids_are_noted(tmp_path):
+    (tmp_path / "rows.csv").write_text("name,a\nu,1\nu,2\nv,3\n")
+    X, origin = read_rows(Reading(paths=[str(tmp_path / "rows.csv")], id="name"))
+    assert X.tolist() == [[1.0], [2.0], [3.0]]
+    assert origin.ids == ("u", "u", "v")
+    [note] = origin.notes
+    assert note.message == "1 rows repeat the id of another; 'u' occurs 2 times"
+
+
+def test_force_replaces_an_existing_file(table, tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("mine")
+    assert gammagmm("estimate", table, *QUICK, "--labels", path).returncode == 2
+    assert path.read_text() == "mine"
+    assert gammagmm("estimate", table, *QUICK, "--labels", path, "--force").returncode == 0
+    assert path.read_text().startswith("id,score,")

@@ -1,0 +1,95 @@
+"""The sheet of rows that a person labels."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
+from gammagmm.errors import TableError
+from gammagmm.report.origin import Origin
+
+X = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
+ORIGIN = Origin(columns=("a", "=b"), rows=(0, 2, 3, 5))
+
+
+def test_a_sheet_is_read_as_it_was_written(tmp_path):
+    sheet = Sheet((3, 0, 2), (1, None, 0))
+    text = fill_sheet(sheet, X, ORIGIN)
+    assert text == "row,a,'=b,anomaly\n6,7.0,8.0,1\n1,1.0,2.5,\n4,1e-07,6.0,0\n"
+    (tmp_path / "s.csv").write_text(text)
+    read = read_sheet(tmp_path / "s.csv", X, ORIGIN)
+    assert read == sheet
+    assert read.answered == ([3, 2], [1, 0])
+
+
+def test_ids_are_written_as_text():
+    origin = Origin(columns=("a", "b"), ids=("u", "@v", "w", "x"))
+    lines = list(csv.reader(io.StringIO(fill_sheet(Sheet((1,), (None,)), X, origin))))
+    assert lines == [["row", "id", "a", "b", "anomaly"], ["2", "'@v", "3.0", "-4.25", ""]]
+
+
+def test_columns_of_the_data_may_be_named_row_and_anomaly(tmp_path):
+    origin = Origin(columns=("row", "anomaly"))
+    (tmp_path / "s.csv").write_text(fill_sheet(Sheet((1,), (1,)), X, origin))
+    assert read_sheet(tmp_path / "s.csv", X, origin) == Sheet((1,), (1,))
+
+
+@pytest.mark.parametrize("word", ["1", " yes", "Y", "TRUE", "1.0", "Anomaly"])
+def test_answers_as_people_write_them(word, tmp_path):
+    # As a spreadsheet saves it: a byte order mark, quotes, rounded numbers, other line ends.
+    text = f'\ufeff"row","a","anomaly"\r\n1.0,"1.0000000001","{word}"\r\n\r\n'
+    (tmp_path / "s.csv").write_text(text, encoding="utf-8", newline="")
+    assert read_sheet(tmp_path / "s.csv", X, ORIGIN) == Sheet((0,), (1,))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "has no columns 'row' and 'anomaly'. Give a file that"),
+        (b"row,a\n1,1\n", "has no columns"),
+        (b"row,anomaly\n2,1\n", "line 2: row 2 is not in the data, or was left out"),
+        (b"row,anomaly\n1,1\n1e99,1\n", "line 3: row 1e99 is not in the data"),
+        (b"row,anomaly\nx,1\n", "line 2: 'x' is not a row number. Correct the cell."),
+        (b"row,anomaly\ninf,1\n", "line 2: row inf is not in the data"),
+        (
+            b"row,anomaly\n1,maybe\n",
+            "line 2: 'maybe' is not an answer. Write 1 (anomaly), 0 (normal)",
+        ),
+        (
+            b"row,anomaly\n1,1,1\n",
+            "line 2 has 3 cells, and the first line has 2. Correct the line.",
+        ),
+        (b"row,a,anomaly\n1,2.0,1\n", "line 2: 'a' is '2.0' here and 1 in the data. Give a sheet"),
+        (b"row,a,anomaly\n1,,1\n", "line 2: 'a' is '' here and 1 in the data"),
+        (b"row,anomaly\n1,\xff\n", "is not a CSV file in UTF-8"),
+        (b'row,anomaly\n"1"x,1\n', "is not a CSV file in UTF-8"),
+        (b"row,anomaly\n1,1\n\n3,0\n1,1\n", "line 5: row 1 occurs twice. Remove one of the lines."),
+    ],
+)
+def test_a_bad_sheet_is_refused_with_its_line(content, message, tmp_path):
+    (tmp_path / "s.csv").write_bytes(content)
+    with pytest.raises(TableError) as caught:
+        read_sheet(tmp_path / "s.csv", X, ORIGIN)
+    assert message in str(caught.value)
+
+
+def test_a_row_with_another_name_is_refused(tmp_path):
+    origin = Origin(ids=("u", "v" * 80, "w", "x"))
+    (tmp_path / "s.csv").write_text(f"row,name of the row,anomaly\n2,{'v' * 60}…,1\n1,y,0\n")
+    with pytest.raises(TableError, match="line 3: the row is 'y' here and 'u' in the data"):
+        read_sheet(tmp_path / "s.csv", X, origin)
+
+
+def test_a_sheet_without_answers_is_refused(tmp_path):
+    (tmp_path / "s.csv").write_text("row,anomaly\n1,\n")
+    with pytest.raises(TableError, match=r"has no answers yet\. Write 1 \(anomaly\)"):
+        read_answers(tmp_path / "s.csv", X, ORIGIN)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(TableError, match="cannot be read"):
+        read_sheet(tmp_path / "none.csv", X, ORIGIN)
