@@ -20,9 +20,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
+from gammagmm.mixture.backends import TorchRows
 from gammagmm.mixture.fit import start_labels, update
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.rows import TorchRows
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.mixture.statistics import start_statistics
 from gammagmm.posterior.link import Constraints

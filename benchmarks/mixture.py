@@ -23,9 +23,9 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from gammagmm.datasets import data_folder
 from gammagmm.errors import MixtureConvergenceWarning
+from gammagmm.mixture.backends import NumpyRows, count_threads
 from gammagmm.mixture.fit import fit_mixture, start_labels, update
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.rows import NumpyRows, count_threads
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.mixture.statistics import start_statistics
 from gammagmm.posterior.link import Constraints

@@ -3,9 +3,9 @@ import pytest
 from sklearn.mixture import BayesianGaussianMixture
 
 from gammagmm.errors import MixtureConvergenceWarning, MixtureError
+from gammagmm.mixture.backends import NumpyRows
 from gammagmm.mixture.fit import begin, fit_mixture, restore, start_labels, update
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.rows import NumpyRows
 from gammagmm.mixture.statistics import Statistics, start_statistics
 from tests.support.sklearn_mixture import (
     assert_same_parameters,

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.datasets import load_demo
+from gammagmm.mixture.backends import NumpyRows, Rows
 from gammagmm.mixture.fit import Mixture, ascend
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.rows import NumpyRows, Rows
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.mixture.statistics import Statistics, add_blocks, start_statistics, summarise
 from gammagmm.posterior.components import Components, order_components

@@ -47,15 +47,9 @@ def answer_text(fit: Fit, origin: Origin) -> str:
         lines.append(known_sentence(n_known, n_anomalies, fit.fitted_posterior))
     if origin.truth is not None:
         share = float(origin.truth.mean())
-        place = "inside" if _contains(posterior, share) else "outside"
+        place = "inside" if posterior.contains(share) else "outside"
         lines.append(f"The labels in the file give {percent(share)}, {place} the interval.")
     return " ".join(lines) + "\n\n" + _detector_table(fit)
-
-
-def _contains(posterior: GammaPosterior, share: float) -> bool:
-    """Whether the 90 % interval contains the share."""
-    low, high = posterior.interval()
-    return bool(low <= share <= high)
 
 
 def _detector_table(fit: Fit) -> str:
@@ -128,7 +122,7 @@ def _truth(fit: Fit, origin: Origin) -> dict[str, Any] | None:
     share = float(truth.mean())
     return {
         "share": share,
-        "inside_interval": _contains(fit.posterior, share),
+        "inside_interval": fit.posterior.contains(share),
         "hits": int((labels & truth).sum()),
         "false_alarms": int((labels & (1 - truth)).sum()),
         "misses": int(((1 - labels) & truth).sum()),
@@ -199,7 +193,7 @@ def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str
 def environment() -> dict[str, str]:
     """Versions, extras, threads and GPU by name."""
     from gammagmm.estimator.summary import PACKAGES
-    from gammagmm.mixture.rows import count_threads
+    from gammagmm.mixture.backends import count_threads
 
     found = {"python": platform.python_version(), "platform": platform.platform()}
     for package in (*PACKAGES, *EXTRAS):

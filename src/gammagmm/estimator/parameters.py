@@ -13,8 +13,8 @@ from gammagmm._support.checks import as_generator, check_count, check_number, ch
 from gammagmm._support.processes import Deadline
 from gammagmm._support.progress import Progress, check_progress, tell
 from gammagmm.detectors.presets import MIN_ROWS
+from gammagmm.mixture.backends import check_backend
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.rows import check_backend
 from gammagmm.posterior.link import Constraints
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 from gammagmm._support.checks import as_generator, check_count, check_positive, check_rows
 from gammagmm._support.processes import NEVER, Deadline
 from gammagmm.errors import GammaGMMWarning, MixtureError
+from gammagmm.mixture.backends import Rows, check_backend, place_rows
 from gammagmm.mixture.prior import MixturePrior, ResolvedPrior
-from gammagmm.mixture.rows import Rows, check_backend, place_rows
 from gammagmm.mixture.statistics import Statistics, pairs, start_statistics, unpack_moments
 
 __all__ = [

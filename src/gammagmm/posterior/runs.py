@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gammagmm._support.processes import NEVER, Deadline, OutOfTimeError, allowed_jobs
 from gammagmm._support.progress import Progress, quiet
 from gammagmm.errors import NoSolutionWarning, Note, UnsolvedRunsWarning
+from gammagmm.mixture.backends import Rows, place_rows
 from gammagmm.mixture.fit import (
     START_ROWS,
     Mixture,
@@ -23,7 +24,6 @@ from gammagmm.mixture.fit import (
     start_labels,
 )
 from gammagmm.mixture.prior import MixturePrior, ResolvedPrior
-from gammagmm.mixture.rows import Rows, place_rows
 from gammagmm.mixture.statistics import start_statistics
 from gammagmm.posterior.components import Components, order_components
 from gammagmm.posterior.gamma_posterior import GammaPosterior, run_posterior

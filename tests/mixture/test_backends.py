@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gammagmm.errors import MixtureError
+from gammagmm.mixture.backends import NumpyRows, TorchRows, check_backend
 from gammagmm.mixture.fit import ascend, fit_mixture, restore, start_labels, update
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.rows import NumpyRows, TorchRows, check_backend
 from gammagmm.mixture.statistics import block_statistics, start_statistics
 from tests.support.sklearn_mixture import (
     assert_same_parameters,
