@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 import gammagmm
-from gammagmm._support import platform
+from gammagmm._support.platform import run_group
 from gammagmm.cli import supervisor
 from gammagmm.datasets import make_contaminated
 
@@ -36,12 +36,13 @@ for name in {MISSING[signal]}:
     if hasattr(signal, name):
         delattr(signal, name)
 """
-SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 FAMILY = """
 import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-print(child.pid, flush=True)
-time.sleep(600)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+with open(sys.argv[1], "w") as file:
+    file.write(str(child.pid))
+time.sleep(60)
 """
 
 
@@ -58,16 +59,29 @@ def remove_names(monkeypatch):
 
 
 @pytest.fixture
-def _restored_handlers():
-    numbers = [getattr(signal, n) for n in platform.ENDING_SIGNALS if hasattr(signal, n)]
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+def send_later():
+    """Function that sends this process a signal as soon as a condition holds."""
+    threads = []
+
+    def start(number, condition=lambda: True):
+        def send():
+            wait_until(condition)
+            time.sleep(0.3)
+            signal.raise_signal(number) if os.name == "nt" else os.kill(os.getpid(), number)
+
+        threads.append(threading.Thread(target=send))
+        threads[-1].start()
+
+    yield start
+    for thread in threads:
+        thread.join()
 
 
 def is_running(pid):
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def wait_until(condition):
@@ -79,77 +93,76 @@ def wait_until(condition):
 
 
 @pytest.mark.usefixtures("_each_platform")
-class TestProcesses:
+class TestRunGroup:
     @pytest.mark.parametrize("code", [0, 3])
-    def test_the_exit_code_comes_back(self, code):
-        command = [sys.executable, "-c", f"raise SystemExit({code})"]
-        assert platform.wait_for(platform.start_group(command, os.environ)) == code
+    def test_exit_code(self, code):
+        ended = run_group([sys.executable, "-c", f"raise SystemExit({code})"], os.environ)
+        assert (ended.code, ended.is_interrupted) == (code, False)
+        assert not is_running(ended.pid)
 
-    def test_the_environment_is_passed_on(self):
+    def test_environment(self):
         code = "import os; raise SystemExit(os.environ['GAMMAGMM_TEST'] != 'x')"
         environment = os.environ | {"GAMMAGMM_TEST": "x"}
-        process = platform.start_group([sys.executable, "-c", code], environment)
-        assert platform.wait_for(process) == 0
+        assert run_group([sys.executable, "-c", code], environment).code == 0
 
-    def test_a_process_that_sleeps_is_ended(self):
-        process = platform.start_group(SLEEP, os.environ)
-        assert is_running(process.pid)
-        platform.kill_group(process)
-        assert process.returncode != 0
-        assert not is_running(process.pid)
+    @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+    def test_a_signal_ends_a_process_that_sleeps(self, name, send_later):
+        number = getattr(signal, name)
+        before = signal.signal(number, signal.default_int_handler)  # a shell may ignore Ctrl-C
+        send_later(number)
+        ended = run_group(SLEEP, os.environ)
+        assert ended.is_interrupted
+        assert ended.code != 0
+        assert not is_running(ended.pid)
+        assert signal.signal(number, before) is signal.default_int_handler
 
-    def test_a_process_that_has_ended_may_be_killed(self):
-        process = platform.start_group([sys.executable, "-c", ""], os.environ)
-        assert platform.wait_for(process) == 0
-        platform.kill_group(process)
-        assert process.returncode == 0
+    def test_a_signal_while_the_process_starts(self, monkeypatch):
+        class Interrupted(subprocess.Popen):
+            def __init__(self, *arguments, **options):
+                super().__init__(*arguments, **options)
+                signal.raise_signal(signal.SIGTERM)
 
-    @pytest.mark.usefixtures("_restored_handlers")
-    def test_a_signal_interrupts_the_wait(self):
-        platform.interrupt_on_ending_signals()
-        process = platform.start_group(SLEEP, os.environ)
-        sender = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM))
-        sender.start()
-        with pytest.raises(KeyboardInterrupt):
-            platform.wait_for(process)
-        platform.kill_group(process)
-        assert not is_running(process.pid)
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", Interrupted)
+            ended = run_group(SLEEP, os.environ)
+        assert ended.is_interrupted
+        assert not is_running(ended.pid)
+
+    def test_an_ignored_signal_stays_ignored(self, send_later):
+        before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        try:
+            send_later(signal.SIGTERM)
+            ended = run_group([sys.executable, "-c", "import time; time.sleep(2)"], os.environ)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        assert (ended.code, ended.is_interrupted) == (0, False)
+
+    def test_run_supervised(self, capfd):
+        assert supervisor.run_supervised(["--help"], []) == 0
+        assert "Exit codes" in capfd.readouterr().out
+        assert supervisor.run_supervised(["estimate", "nowhere.csv"], []) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
-def test_what_the_process_started_is_ended_as_well(tmp_path, capfd):
-    process = platform.start_group([sys.executable, "-c", FAMILY], os.environ)
-    child = int(wait_until(lambda: capfd.readouterr().out))
-    assert is_running(child)
-    platform.kill_group(process)
-    wait_until(lambda: not is_running(child))
+def test_what_the_process_started_is_ended_as_well(tmp_path, send_later):
+    path = tmp_path / "pid"
+    send_later(signal.SIGTERM, lambda: path.exists() and path.read_text())
+    run_group([sys.executable, "-c", FAMILY, str(path)], os.environ)
+    wait_until(lambda: not is_running(int(path.read_text())))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has a taskkill of its own")
-def test_without_groups_the_tree_of_processes_is_ended(tmp_path, monkeypatch):
+def test_without_groups_the_tree_of_processes_is_ended(tmp_path, monkeypatch, send_later):
     command = tmp_path / "taskkill"
     command.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\nkill -9 "$2"\n')
     command.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    process = platform.start_group(SLEEP, os.environ)
     remove_names(monkeypatch)
-    platform.kill_group(process)
-    assert (tmp_path / "arguments").read_text() == f"/PID {process.pid} /T /F\n"
-    assert not is_running(process.pid)
-
-
-@pytest.mark.usefixtures("_restored_handlers")
-def test_an_ignored_signal_stays_ignored():
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    platform.interrupt_on_ending_signals()
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
-
-
-@pytest.mark.usefixtures("_each_platform", "_restored_handlers")
-def test_run_supervised(capfd):
-    assert supervisor.run_supervised(["--help"], []) == 0
-    assert "Exit codes" in capfd.readouterr().out
-    assert supervisor.run_supervised(["estimate", "nowhere.csv"], []) == 2
+    send_later(signal.SIGTERM)
+    ended = run_group(SLEEP, os.environ)
+    assert (tmp_path / "arguments").read_text() == f"/PID {ended.pid} /T /F\n"
+    assert ended.is_interrupted
+    assert not is_running(ended.pid)
 
 
 class TestCommands:
@@ -200,13 +213,13 @@ class TestCommands:
         assert (process.returncode, error) == (0, "")
         assert "10 of 367 rows" in printed
 
-    def test_ctrl_c_ends_the_work_and_leaves_no_part(self, environment, tmp_path):
+    def test_a_signal_ends_the_work_and_leaves_no_part(self, environment, tmp_path):
         arguments = ("estimate", "-", "--labels", "labels.csv")  # it waits for its input
         process = self.start(*arguments, env=environment, cwd=tmp_path)
         [worker] = wait_until(lambda: psutil.Process(process.pid).children())
         part = tmp_path / f".labels.csv.{worker.pid}-0a1b.part"
         part.write_text("half a")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         process.communicate()
         assert process.returncode == supervisor.INTERRUPTED
         assert not is_running(worker.pid)

@@ -76,8 +76,8 @@ def test_progress_reaches_the_callback(rows, capsys):
     assert len(anew) == sum(run.n_restarts for run in estimator.runs_) > 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert "detectors: 100%" in err
-    assert "mixtures: 100%" in err
+    assert "detectors 3/3: " in err
+    assert "mixtures 2/2: run 2 " in err
 
 
 class Sleeper:

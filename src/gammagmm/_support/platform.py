@@ -11,54 +11,78 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
-__all__ = ["interrupt_on_ending_signals", "kill_group", "start_group", "wait_for"]
+__all__ = ["Ended", "run_group"]
 
-ENDING_SIGNALS = ("SIGTERM", "SIGHUP", "SIGBREAK")
-"""Sent by a time limit, by a terminal that closes, and by a Windows console that closes."""
+ENDING_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+"""Sent by Ctrl-C, a time limit, a terminal that closes, and a Windows console that closes."""
 
 POLLING_SECONDS = 0.1
 
 
-def interrupt_on_ending_signals() -> None:
-    """Raise KeyboardInterrupt, as Ctrl-C does, on every signal that ends a command.
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended."""
 
-    A signal that is ignored stays ignored: ``nohup`` ignores the end of the terminal.
+    pid: int
+    code: int  # negative: the signal that ended it, where a platform tells
+    is_interrupted: bool  # it was killed because a signal asked this process to end
+
+
+def run_group(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
+    """The end of a command that runs in a process group of its own.
+
+    A signal that ends a command, such as Ctrl-C, kills the whole group at once. A signal that is
+    ignored stays ignored: ``nohup`` ignores the end of the terminal. Only the main thread may
+    call this.
     """
-    for name in ENDING_SIGNALS:
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
+    process: subprocess.Popen[bytes] | None = None
+    is_interrupted = False
+
+    def interrupt(number: int, frame: object) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+        if process is not None:
+            _kill_group(process)
+
+    numbers = [getattr(signal, name) for name in ENDING_SIGNALS if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    heard = [number for number in numbers if before[number] is not signal.SIG_IGN]
+    # Windows ignores sessions, and other platforms have no such flag.
+    flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+    try:
+        for number in heard:
+            signal.signal(number, interrupt)
+        process = subprocess.Popen(
+            command, env=environment, start_new_session=True, creationflags=flags
+        )
+        if is_interrupted:  # while the process was starting
+            _kill_group(process)
+        code = _wait(process)
+    finally:
+        for number in heard:
+            signal.signal(number, before[number] or signal.SIG_DFL)
+    return Ended(process.pid, code, is_interrupted)
 
 
-def start_group(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """A new process in a group of its own, which Ctrl-C in this terminal does not reach."""
-    flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows ignores new sessions
-    return subprocess.Popen(command, env=environment, start_new_session=True, creationflags=flags)
-
-
-def wait_for(process: subprocess.Popen[bytes]) -> int:
-    """Exit code of the process; signals interrupt the wait."""
-    # On Windows, Ctrl-C does not interrupt a wait without a timeout. Elsewhere it does, and such
-    # a wait ends at once when the process does.
-    timeout = None if _has_groups() else POLLING_SECONDS
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Exit code of the process; signals are handled meanwhile."""
+    # On Windows, a wait without a timeout delays the handlers of signals until its end. Elsewhere
+    # it does not, and such a wait ends as soon as the process does.
+    timeout = None if hasattr(os, "killpg") else POLLING_SECONDS
     while True:
         with suppress(subprocess.TimeoutExpired):
             return process.wait(timeout)
 
 
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End the process and everything that it started, and wait for its end."""
-    if _has_groups():
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and everything that it started."""
+    if hasattr(os, "killpg"):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    else:
-        tree = ["taskkill", "/PID", str(process.pid), "/T", "/F"]
-        with suppress(OSError):  # without taskkill, the process alone is ended
-            subprocess.run(tree, capture_output=True, check=False)
-        process.kill()
-    process.wait()
-
-
-def _has_groups() -> bool:
-    return hasattr(os, "killpg")
+        return
+    tree = ["taskkill", "/PID", str(process.pid), "/T", "/F"]
+    with suppress(OSError):  # without taskkill, only the process is killed
+        subprocess.run(tree, capture_output=True, check=False)
+    process.kill()

@@ -13,12 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from gammagmm._support.platform import (
-    interrupt_on_ending_signals,
-    kill_group,
-    start_group,
-    wait_for,
-)
+from gammagmm._support.platform import run_group
 
 __all__ = ["INTERRUPTED", "is_supervised", "run_supervised"]
 
@@ -40,16 +35,10 @@ def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> int:
     """
     # Without -P, and the same for the workers, a module in the user's folder would be run as ours.
     command = [sys.executable, "-P", "-m", "gammagmm.cli.main", *arguments]
-    interrupt_on_ending_signals()
-    process = start_group(command, os.environ | {MARKER: "1", "PYTHONSAFEPATH": "1"})
-    try:
-        code = wait_for(process)
-    except KeyboardInterrupt:
-        kill_group(process)
-        code = INTERRUPTED
-    if code != 0:  # Windows does not tell a process that was killed from one that failed
-        _clear_parts(process.pid, outputs)
-    return code
+    ended = run_group(command, os.environ | {MARKER: "1", "PYTHONSAFEPATH": "1"})
+    if ended.code != 0:  # Windows does not tell a process that was killed from one that failed
+        _clear_parts(ended.pid, outputs)
+    return INTERRUPTED if ended.is_interrupted else ended.code
 
 
 def _clear_parts(pid: int, outputs: Iterable[Path]) -> None:
