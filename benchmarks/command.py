@@ -19,8 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gammagmm.cli.estimate import answer, fit_rows, writers
-from gammagmm.cli.request import Request, read_rows
+from gammagmm.cli.estimate import file_writers, fit_rows
+from gammagmm.cli.options import Method, Outputs, Reading, Request
+from gammagmm.cli.output import answer_text
+from gammagmm.cli.request import read_rows
 from gammagmm.datasets import make_contaminated
 
 OUT = Path(__file__).parent / "results" / "command.json"
@@ -38,21 +40,22 @@ def measure(folder):
     path = folder / "rows.csv"
     write_rows(path)
     request = Request(
-        paths=(str(path),),
-        parameters={"detectors": "fast", "n_runs": 2, "random_state": 0, "n_jobs": -1},
-        labels=folder / "labels.csv",
-        report=folder / "report.html",
-        posterior=folder / "posterior.json",
+        reading=Reading(paths=[str(path)]),
+        method=Method(detectors="fast", runs=2),
+        outputs=Outputs(
+            labels=folder / "labels.csv",
+            report=folder / "report.html",
+            posterior=folder / "posterior.json",
+        ),
     )
     start = time.perf_counter()
-    prepared, origin = read_rows(request)
+    X, origin = read_rows(request.reading)
     read = time.perf_counter()
-    echo = partial(print, file=sys.stderr)
-    fit = fit_rows(request, prepared.values, origin, echo).fit_
+    fit = fit_rows(X, origin, request, partial(print, file=sys.stderr))
     fitted = time.perf_counter()
     with redirect_stdout(StringIO()):
-        print(answer(fit, origin))
-    for write in writers(request, fit, prepared.values, origin):
+        print(answer_text(fit, origin))
+    for write in file_writers(X, origin, request, fit):
         write()
     written = time.perf_counter()
     return {
@@ -63,7 +66,7 @@ def measure(folder):
         "fit_s": round(fitted - read, 2),
         "writing_s": round(written - fitted, 2),
         "overhead_share": round((read - start + written - fitted) / (written - start), 3),
-        "report_bytes": request.report.stat().st_size,
+        "report_bytes": request.outputs.report.stat().st_size,
         "mean": round(fit.posterior.mean, 4),
     }
 
