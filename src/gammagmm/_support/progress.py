@@ -27,8 +27,8 @@ def quiet(subject: str, state: str, seconds: float) -> None:
     """Ignore the event."""
 
 
-def check_progress(progress: Any, verbose: Any = 0) -> None:
-    """Refuse a `progress` that cannot be called; any `verbose` can be shown."""
+def check_progress(progress: Any) -> None:
+    """Refuse a `progress` that cannot be called."""
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function or None, got {progress!r}.")
 

@@ -102,7 +102,7 @@ def _able_to_score(fitted: FittedDetectors, sample: Array) -> FittedDetectors:
         try:
             score_rows({name: detector}, sample[:2])
         except DetectorError as error:
-            failed[name] = f"{error}"
+            failed[name] = error.what
     return fitted.without(failed)
 
 

@@ -109,7 +109,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     for name in ("detector_timeout", "timeout"):
         if getattr(estimator, name) is not None:
             check_positive(name, getattr(estimator, name))
-    check_progress(estimator.progress, estimator.verbose)
+    check_progress(estimator.progress)
     prior, seed = estimator.mixture_prior, estimator.random_state
     if not isinstance(prior, MixturePrior | None):
         raise TypeError(f"mixture_prior must be a MixturePrior or None, got {prior!r}.")
