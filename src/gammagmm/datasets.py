@@ -23,7 +23,6 @@ from gammagmm.readers.source import Source
 
 __all__ = [
     "Dataset",
-    "benchmark_names",
     "data_folder",
     "load_benchmark",
     "load_demo",
@@ -238,24 +237,6 @@ def data_folder() -> Path | None:
     if not Path(folder).is_dir():
         raise FileNotFoundError(f"GAMMAGMM_DATA is {folder!r}, which is not a folder.")
     return Path(folder)
-
-
-def benchmark_names(collection: str = "paper") -> tuple[str, ...]:
-    """Names of the datasets in a collection, sorted.
-
-    A collection is a folder inside `data_folder` with one .npz or .arff file for each dataset.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from unittest.mock import patch
-    >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, GAMMAGMM_DATA=folder):
-    ...     Path(folder, "paper").mkdir()
-    ...     np.savez(Path(folder, "paper", "small.npz"), X=[[0.5], [9.0]], y=[0, 1])
-    ...     benchmark_names("paper")
-    ('small',)
-    """
-    return tuple(sorted(_benchmark_files(collection)))
 
 
 def load_benchmark(name: str, collection: str = "paper") -> Dataset:

@@ -133,7 +133,7 @@ class MissingExtraError(GammaGMMError, ImportError):
         package = f"'gammagmm[{extra}]'" if extra in EXTRAS else extra
         super().__init__(f"{needs}, which is not installed", f"Run: pip install {package}")
         self.args = (needs, extra)
-        self.name = name
+        self.msg, self.name = str(self), name
 
 
 class MixtureError(GammaGMMError, ValueError):

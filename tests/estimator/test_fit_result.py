@@ -31,12 +31,13 @@ def test_the_attributes_of_the_estimator_are_parts_of_it(fitted):
     assert isinstance(fit, Fit)
     same = (
         *("scores", "score_space", "decision_scores", "labels", "posterior", "fitted_posterior"),
-        *("known_rows", "runs", "detectors", "detector_info", "thresholds"),
+        *("known_rows", "runs", "detectors", "thresholds"),
     )
     for name in same:
         assert getattr(fitted, f"{name}_") is getattr(fit, name)
     assert fitted.threshold_ == fit.threshold
     assert fitted.notes_ == list(fit.notes)
+    assert fitted.detector_info_ == list(fit.detector_info)
     assert fitted.detector_names_ == fit.detector_names == ["KNN", "LOF", "IForest"]
     assert fitted.row_counts() == (fit.n_rows, fit.n_flagged) == (200, fitted.labels_.sum())
     assert fit.plan.parameters["n_runs"] == 2
@@ -88,3 +89,28 @@ def test_it_travels_and_keeps_no_callback(data):
 def test_its_parameters_are_those_of_the_fit(data):
     fitted = GammaGMM(["KNN", "LOF"], **SETTINGS).fit(data).set_params(n_runs=7)
     assert fitted.summary().parameters["n_runs"] == 2
+
+
+def test_labels_are_weighed_by_the_trust_that_is_set_when_they_come(data):
+    fitted = GammaGMM(["KNN", "LOF"], **SETTINGS, trust=0.5).fit(data)
+    expected = fitted.fit_.update([3, 4], [0, 1]).posterior
+    later = GammaGMM(["KNN", "LOF"], **SETTINGS).fit(data).set_params(trust=0.5)
+    assert posterior_to_text(later.update([3, 4], [0, 1])) == posterior_to_text(expected)
+    with pytest.raises(ValueError, match="trust must be at least 0 and below 1"):
+        later.set_params(trust=2.0).update([5], [0])
+
+
+def test_a_detector_that_cannot_show_itself_is_fitted(data):
+    class Silent:
+        def fit(self, X):
+            self.centre = X.mean(axis=0)
+
+        def decision_function(self, X):
+            return np.abs(X - self.centre).sum(axis=1)
+
+        def __repr__(self):
+            raise RuntimeError("no name")
+
+    detectors = {"KNN": "KNN", "LOF": "LOF", "silent": Silent()}
+    fitted = GammaGMM(detectors, **SETTINGS).fit(data)
+    assert "detectors" in fitted.summary().parameters

@@ -6,14 +6,16 @@ are used, so this module can be imported everywhere.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-__all__ = ["Ended", "run_group"]
+__all__ = ["Ended", "is_closed_pipe", "run_group"]
 
 ENDING_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """Sent by Ctrl-C, a time limit, a terminal that closes, and a Windows console that closes."""
@@ -86,3 +88,10 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(OSError):  # without taskkill, only the process is killed
         subprocess.run(tree, capture_output=True, check=False)
     process.kill()
+
+
+def is_closed_pipe(error: OSError) -> bool:
+    """Whether a write failed because the reader has closed the pipe."""
+    # Windows reports it as an invalid argument.
+    kinds = (errno.EPIPE, errno.EINVAL) if sys.platform == "win32" else (errno.EPIPE,)
+    return error.errno in kinds

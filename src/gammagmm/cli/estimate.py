@@ -6,7 +6,6 @@ file is refused at once.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gammagmm._support.files import write_document
+from gammagmm._support.platform import is_closed_pipe
 from gammagmm._support.progress import block_bar, progress_bars, quiet, working
 from gammagmm._support.text import one_line, percent
 from gammagmm.blocks.cluster import open_cluster
@@ -126,8 +126,7 @@ def print_answer(text: str) -> None:
     except OSError as error:
         # Python flushes standard output once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # Windows reports a closed pipe as EINVAL.
-        if error.errno not in (errno.EPIPE, errno.EINVAL):
+        if not is_closed_pipe(error):
             raise OSError(error.errno, error.strerror, "standard output") from error
 
 

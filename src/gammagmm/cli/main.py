@@ -186,7 +186,7 @@ def _short_errors(debug: bool) -> Iterator[None]:
             _print_error(error.what, error.todo or SEE_HELP)
             code = next((own for kind, own in EXIT_CODES.items() if isinstance(error, kind)), 2)
         elif isinstance(error, OSError) and error.strerror:
-            what = f"{error.filename}: {error.strerror}"
+            what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
             _print_error(what, "Check the path, and that there is room.")
         elif isinstance(error, (ValueError, TypeError, OSError, ImportError)):
             _print_error(str(error), SEE_HELP)

@@ -205,6 +205,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             continue
         group, *chosen = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         options = [field for field in fields(group) if not chosen or field.name in chosen]
+        if unknown := set(chosen) - {option.name for option in options}:
+            raise TypeError(f"{group.__name__} has no options {sorted(unknown)}.")
         groups[name] = group, [option.name for option in options]
         hints = get_type_hints(group, include_extras=True)
         for option in options:

@@ -200,7 +200,8 @@ def _our_class(name: str) -> Any:
     module = OURS[name][0]
     missing = [extra for extra in ("torch", "tqdm") if find_spec(extra) is None]
     if module == "autoencoders" and missing:
-        raise MissingExtraError(f"The detector {name} needs {' and '.join(missing)}", "deep")
+        needs = f"The detector {name} needs {' and '.join(missing)}"
+        raise MissingExtraError(needs, "deep", name=missing[0])
     return getattr(import_module(f"gammagmm.detectors.{module}"), name)
 
 

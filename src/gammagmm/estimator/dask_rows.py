@@ -27,9 +27,10 @@ from gammagmm.detectors.fit import FitSettings, FittedDetectors
 from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.detectors.usable import left_out_notes
 from gammagmm.errors import Note
-from gammagmm.estimator.fit_result import Columns, Cut, Fit, check_runs, check_time
+from gammagmm.estimator.fit_result import Fit, check_runs, check_time
 from gammagmm.estimator.frames import block_frame
 from gammagmm.estimator.parameters import AUTO_FIT_ROWS, Plan
+from gammagmm.estimator.protocols import Columns, Cut
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.mixture.score_space import LogMoments, ScoreScaler, log_moments
 from gammagmm.posterior.decisions import RankTable, is_anomaly
@@ -100,14 +101,16 @@ class DaskScores:
     notes: list[Note]
     blocks: Blocks
     minimum: Array  # (M,) of each detector's scores
-    some: NDArray[np.intp]  # numbers of random rows
+    random_rows: NDArray[np.intp]  # their numbers
 
     def score_space(self) -> DaskSpace:
         """The scores after logarithm and standardisation, and the table of their ranks."""
         moments = self.blocks.summarise(log_moments, self.minimum)
         scaler = moments.scaler(self.minimum)
         values = partial(consensus_and_own, scaler=scaler)
-        ranks = rank_table(self.blocks, values, scaler.consensus(self.blocks.take(self.some)))
+        ranks = rank_table(
+            self.blocks, values, scaler.consensus(self.blocks.take(self.random_rows))
+        )
         scores: Any = self.fitted.scores
         return DaskSpace(
             fitted=self.fitted,
@@ -121,7 +124,7 @@ class DaskScores:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DaskSpace:
     """Score space in blocks: lazy arrays, of scores that stay on the workers.
 
@@ -225,6 +228,7 @@ class NewDaskRows:
 
 
 def _call(rows: Array, function: Callable[[Array], Array]) -> Array:
+    # As an argument, the function with its detectors is sent once, not with every task.
     return function(rows)
 
 

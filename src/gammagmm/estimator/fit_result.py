@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
 from gammagmm.errors import FitTimeoutError, LabelsWarning, Note
 from gammagmm.estimator.parameters import Plan
+from gammagmm.estimator.protocols import Columns, Cut, Space
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.inspection.labelled_posterior import (
     Belief,
@@ -30,103 +31,16 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.runs import Run, describe_runs, solved_posteriors
 
 __all__ = [
-    "Columns",
-    "Consensus",
-    "Cut",
     "Fit",
     "PartialFit",
     "Probabilities",
-    "Space",
+    "Scoring",
     "check_runs",
     "check_time",
     "complete_fit",
 ]
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a table; their names are None where it has none."""
-
-    n_features: int
-    names: Any = None  # ndarray of shape (n_features,)
-
-
-@dataclass(frozen=True)
-class Cut:
-    """The training rows, cut at a share of anomalies."""
-
-    threshold: float  # of the consensus
-    thresholds: dict[str, float]  # each detector's own, on its raw scale
-    labels: Any  # (n_rows,), an array or a lazy dask array
-    n_flagged: int
-
-
-class Space(Protocol):
-    """The score space of the rows: what a fit keeps of them.
-
-    `scores`, `values` (n_rows, n_detectors) and `consensus` (n_rows,) are arrays, or lazy dask
-    arrays.
-    """
-
-    @property
-    def scores(self) -> Any:
-        """Raw scores."""
-
-    @property
-    def values(self) -> Any:
-        """The scores after logarithm and standardisation."""
-
-    @property
-    def consensus(self) -> Any:
-        """Mean of the values over the detectors."""
-
-    @property
-    def scaler(self) -> ScoreScaler:
-        """The map from raw scores to the score space."""
-
-    @property
-    def index(self) -> Any:
-        """Index of the data frame that the rows came in, or None."""
-
-    @property
-    def is_in_memory(self) -> bool:
-        """Whether the arrays are in memory."""
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks that the rows are in."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-
-    @property
-    def notes(self) -> list[Note]:
-        """What was approximated."""
-
-    @property
-    def ranks(self) -> RankTable:
-        """How many rows score at least as high as any score."""
-
-    def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
-        """The variational runs, and what was changed for them."""
-
-    def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
-        """The rows cut at the share `gamma`; known rows keep their labels."""
-
-    def labels_at(self, gamma: float) -> Any:
-        """Labels of the rows by the score alone, if the share of anomalies were `gamma`."""
-
-    def frame(self, fit: Fit) -> Any:
-        """A data frame with a line for each row."""
-
-    def check_rows_present(self, question: str) -> None:
-        """Refuse a `question` about rows that a copy of the estimator does not have."""
-
-    def write(self, fit: Fit, folder: Any, overwrite: bool, progress: Progress) -> None:
-        """Write the rows of `frame` to a folder of Parquet files."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -143,7 +57,7 @@ class Fit:
         The columns of the training rows.
     detectors : dict
         Fitted detectors by name; None for each column of precomputed scores.
-    detector_info : list of DetectorInfo
+    detector_info : tuple of DetectorInfo
         Seconds, rows, status and reason of every detector, including those left out.
     space : Space
         The training rows with their scores.
@@ -172,7 +86,7 @@ class Fit:
     plan: Plan
     columns: Columns
     detectors: dict[str, Any]
-    detector_info: list[DetectorInfo]
+    detector_info: tuple[DetectorInfo, ...]
     space: Space
     runs: tuple[Run, ...]
     posterior: GammaPosterior
@@ -204,21 +118,25 @@ class Fit:
     @property
     def scores(self) -> Any:
         """Raw scores (n_rows, n_detectors) of the training rows."""
+        self.space.check_rows_present("scores")
         return self.space.scores
 
     @property
     def score_space(self) -> Any:
         """The scores after logarithm and standardisation."""
+        self.space.check_rows_present("score_space")
         return self.space.values
 
     @property
     def decision_scores(self) -> Any:
         """Consensus score (n_rows,): the mean of the score space over the detectors."""
+        self.space.check_rows_present("decision_scores")
         return self.space.consensus
 
     @property
     def labels(self) -> Any:
         """1 for a training row above the threshold, else 0; a known row has its own label."""
+        self.space.check_rows_present("labels")
         return self.cut.labels
 
     @property
@@ -239,16 +157,16 @@ class Fit:
         return row_probabilities(self.posterior, self.decision_scores, known.rows, known.labels)
 
     @property
-    def consensus(self) -> Consensus:
-        """The function that gives new rows their consensus score."""
+    def score_new(self) -> Scoring:
+        """The function that gives new rows their consensus scores."""
         used = np.flatnonzero([info.status == "ok" for info in self.detector_info])
         detectors = None if self.plan.is_precomputed else self.detectors
-        return Consensus(detectors, used, self.space.scaler)
+        return Scoring(detectors, used, self.space.scaler)
 
     @property
-    def probabilities(self) -> Probabilities:
+    def probabilities_new(self) -> Probabilities:
         """The function that gives new rows their probabilities of normal and anomaly."""
-        return Probabilities(self.consensus, self.space.ranks, self.posterior)
+        return Probabilities(self.score_new, self.space.ranks, self.posterior)
 
     def check_in_memory(self, question: str) -> None:
         """Refuse a `question` that needs the training rows in memory if they are on Dask."""
@@ -318,6 +236,11 @@ class Fit:
         belief = prior_belief(cells, GammaPrior(self.fitted_posterior, self.plan.trust))
         return belief.given(count_labels(cells, self.known_rows if known is None else known))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the rows on a cluster."""
+        is_here = self.space.is_in_memory
+        return vars(self) | {"cut": self.cut if is_here else replace(self.cut, labels=None)}
+
     def __repr__(self) -> str:
         answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
         counts = f"{self.n_rows} rows, {self.n_flagged} flagged, {len(self.detectors)} detectors"
@@ -343,7 +266,7 @@ def complete_fit(
         plan=plan.without_progress(),
         columns=columns,
         detectors=fitted.detectors,
-        detector_info=fitted.info,
+        detector_info=tuple(fitted.info),
         space=space,
         runs=runs,
         posterior=posterior,
@@ -369,7 +292,7 @@ def _label_notes(known: KnownRows, fitted: GammaPosterior, trust: float) -> list
 
 
 @dataclass(frozen=True)
-class Consensus:
+class Scoring:
     """Consensus score (n,) of new rows (n, d), from each row and the fit alone.
 
     `detectors` are None where the rows are raw scores, of which the columns `used` count.
@@ -389,18 +312,18 @@ class Consensus:
 class Probabilities:
     """Probabilities (n, 2) of normal and anomaly for new rows (n, d)."""
 
-    consensus: Consensus
+    score: Scoring
     ranks: RankTable
     posterior: GammaPosterior
 
     def __call__(self, rows: Array) -> Array:
         """Both probabilities of each of `rows`."""
-        shares = self.ranks.shares_at_least(self.consensus(rows))
+        shares = self.ranks.shares_at_least(self.score(rows))
         p_anomaly = probability_at(self.posterior, shares)
         return np.column_stack([1.0 - p_anomaly, p_anomaly])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartialFit:
     """The steps of a fit that were finished when it timed out.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from gammagmm._support.checks import as_generator, check_probability
 from gammagmm._support.progress import tell
 from gammagmm.estimator.fit_result import Fit, complete_fit
-from gammagmm.estimator.parameters import check_parameters
+from gammagmm.estimator.parameters import check_parameters, check_trust
 from gammagmm.estimator.rows import open_new_rows, open_rows, validate_rows
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.inspection.suggestions import Strategy
@@ -210,7 +211,7 @@ class GammaGMM(BaseEstimator):
             self.__dict__.pop("feature_names_in_", None)
         self.detectors_ = {} if fit.plan.is_precomputed else fit.detectors
         self.detector_names_ = fit.detector_names
-        self.detector_info_ = fit.detector_info
+        self.detector_info_ = list(fit.detector_info)
         self.scores_ = fit.scores
         self.scaler_ = fit.space.scaler
         self.score_space_ = fit.score_space
@@ -238,7 +239,7 @@ class GammaGMM(BaseEstimator):
         below that minimum are clipped to it. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
-        return open_new_rows(X, self).map(self.fit_.consensus)
+        return open_new_rows(X, self).map(self.fit_.score_new)
 
     def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Labels:
         """Labels of the rows of `X`: 1 anomaly, 0 normal.
@@ -259,7 +260,7 @@ class GammaGMM(BaseEstimator):
         ranking is right*. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
-        return open_new_rows(X, self).map(self.fit_.probabilities, n_columns=2)
+        return open_new_rows(X, self).map(self.fit_.probabilities_new, n_columns=2)
 
     def labels_at(self, gamma: float) -> Any:
         """Labels of the training rows if the share of anomalies were `gamma`."""
@@ -281,7 +282,7 @@ class GammaGMM(BaseEstimator):
         are left out.
         """
         check_is_fitted(self)
-        return self.fit_.suggest(n, strategy, as_generator(random_state))
+        return self._trusting().suggest(n, strategy, as_generator(random_state))
 
     def update(
         self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True
@@ -295,7 +296,7 @@ class GammaGMM(BaseEstimator):
         anything about other rows, because treating them as a sample would bias the estimate.
         """
         check_is_fitted(self)
-        return self._keep(self.fit_.update(rows, labels, at_random=at_random)).posterior_
+        return self._keep(self._trusting().update(rows, labels, at_random=at_random)).posterior_
 
     def expected_width(
         self,
@@ -312,7 +313,12 @@ class GammaGMM(BaseEstimator):
         is the interval of the fit, which has little weight in `update`.
         """
         check_is_fitted(self)
-        return self.fit_.expected_width(n, mass, strategy, as_generator(random_state))
+        return self._trusting().expected_width(n, mass, strategy, as_generator(random_state))
+
+    def _trusting(self) -> Fit:
+        """The fit with the parameter `trust` as it is now: labels come after the fit."""
+        check_trust(self.trust)
+        return replace(self.fit_, plan=replace(self.fit_.plan, trust=self.trust))
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the posterior; returns the axes."""

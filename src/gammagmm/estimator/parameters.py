@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from gammagmm.posterior.link import Constraints
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
-__all__ = ["AUTO_FIT_ROWS", "Plain", "Plan", "check_parameters"]
+__all__ = ["AUTO_FIT_ROWS", "Plain", "Plan", "check_parameters", "check_trust"]
 
 AUTO_FIT_ROWS = 20_000
 """What ``max_fit_rows="auto"`` means."""
@@ -35,8 +34,9 @@ class Plan:
 
     Attributes
     ----------
-    parameters : mapping from str to plain value
-        Every parameter of the estimator; the `repr` of what is no text, number, boolean or None.
+    given : tuple of pairs
+        Name and value of every parameter of the estimator. A value that is not a string, a number,
+        a boolean or None is replaced by its `repr`.
     detectors : str, list or dict
         As the user gave them.
     constraints : Constraints
@@ -53,7 +53,7 @@ class Plan:
         The moment by which the fit must be over.
     """
 
-    parameters: Mapping[str, Plain]
+    given: tuple[tuple[str, Plain], ...]
     detectors: Any
     constraints: Constraints
     prior: MixturePrior
@@ -76,6 +76,11 @@ class Plan:
     n_jobs: int | None
     progress: Progress | None
     verbose: int
+
+    @property
+    def parameters(self) -> dict[str, Plain]:
+        """Every parameter of the estimator, by name."""
+        return dict(self.given)
 
     @property
     def is_precomputed(self) -> bool:
@@ -103,7 +108,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum)
     check_positive("tol", estimator.tol)
-    _check_trust(estimator.trust)
+    check_trust(estimator.trust)
     check_backend(estimator.backend, estimator.device)
     max_fit_rows = _check_fit_rows(estimator.max_fit_rows)
     for name in ("detector_timeout", "timeout"):
@@ -120,7 +125,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     rng = as_generator(seed)
     detector_rng, run_rng = rng.spawn(2)
     return Plan(
-        parameters={name: _plain(value) for name, value in parameters},
+        given=tuple((name, _plain(value)) for name, value in parameters),
         detectors=estimator.detectors,
         constraints=constraints,
         prior=prior or MixturePrior(),
@@ -146,8 +151,8 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     )
 
 
-def _check_trust(trust: Any) -> None:
-    # A prior without its broad part may exclude the truth.
+def check_trust(trust: Any) -> None:
+    """Refuse a weight of the fit outside [0, 1): without its broad part, a prior may be wrong."""
     check_number("trust", trust)
     if not 0.0 <= trust < 1.0:
         raise ValueError(f"trust must be at least 0 and below 1, got {trust!r}.")
@@ -171,4 +176,9 @@ def _plain(value: Any) -> Plain:
     value = value.item() if isinstance(value, np.generic) else value
     is_plain = value is None or isinstance(value, str | bool | int)
     is_plain = is_plain or (isinstance(value, float) and bool(np.isfinite(value)))
-    return value if is_plain else repr(value)
+    if is_plain:
+        return value
+    try:
+        return repr(value)
+    except Exception:  # of a user's object
+        return object.__repr__(value)

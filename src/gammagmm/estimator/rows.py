@@ -1,6 +1,5 @@
-"""Rows in memory -> their scores -> their score space, and the protocol for rows anywhere.
+"""Rows in memory -> their scores -> their score space.
 
-Each step of a fit is an object with a method that gives the next one: `Rows`, `Scores`, `Space`.
 Only `open_rows` and `open_new_rows` know whether rows are in memory or on Dask.
 """
 
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +27,10 @@ from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.detectors.usable import keep_usable, left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.dask_rows import open_dask_rows, open_new_dask_rows
-from gammagmm.estimator.fit_result import (
-    Columns,
-    Cut,
-    Fit,
-    Space,
-    check_runs,
-    check_time,
-)
+from gammagmm.estimator.fit_result import Fit, check_runs, check_time
 from gammagmm.estimator.frames import index_of, row_frame
 from gammagmm.estimator.parameters import Plan
+from gammagmm.estimator.protocols import Columns, Cut, NewRows, Rows
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
 from gammagmm.posterior.decisions import (
@@ -53,41 +46,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MemoryRows",
-    "NewRows",
-    "Rows",
-    "Scores",
     "open_new_rows",
     "open_rows",
     "validate_rows",
 ]
 
 Array = NDArray[np.float64]
-
-
-class Rows(Protocol):
-    """The rows of a fit."""
-
-    @property
-    def columns(self) -> Columns:
-        """Their columns."""
-
-    def fit_detectors(self, plan: Plan) -> Scores:
-        """Raw scores of the rows."""
-
-
-class Scores(Protocol):
-    """Raw scores of the rows, and the detectors that gave them."""
-
-    @property
-    def fitted(self) -> FittedDetectors:
-        """The detectors whose scores are used, and the record of all."""
-
-    @property
-    def notes(self) -> list[Note]:
-        """What was changed, left out or approximated."""
-
-    def score_space(self) -> Space:
-        """The scores after logarithm and standardisation."""
 
 
 def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
@@ -116,7 +80,7 @@ def validate_rows(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
     return rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MemoryRows:
     """Rows (n, d) in memory."""
 
@@ -141,7 +105,7 @@ class MemoryRows:
         return MemoryScores(usable, notes + left_out_notes(usable.info), self.index)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MemoryScores:
     """Raw scores in memory."""
 
@@ -157,7 +121,7 @@ class MemoryScores:
         return MemorySpace(self.fitted, scores, values, values.mean(axis=1), scaler, self.index)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MemorySpace:
     """Score space in memory."""
 
@@ -233,13 +197,6 @@ class MemorySpace:
     def write(self, fit: Fit, folder: Any, overwrite: bool, progress: Progress) -> None:
         """Refuse: a data frame in memory writes itself."""
         raise NotImplementedError("to_parquet is for a fit on Dask: to_frame().to_parquet().")
-
-
-class NewRows(Protocol):
-    """Rows that a fitted estimator is asked about."""
-
-    def map(self, function: Callable[[Array], Array], n_columns: int | None = None) -> Any:
-        """What `function` gives for the rows: one value each, or `n_columns`."""
 
 
 @dataclass(frozen=True)

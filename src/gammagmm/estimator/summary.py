@@ -128,7 +128,7 @@ def summarise(fit: Fit) -> FitSummary:
         n_anomalies=fit.n_flagged,
         threshold=fit.threshold,
         feature_names=fit.feature_names,
-        parameters=dict(fit.plan.parameters),
+        parameters=fit.plan.parameters,
         detectors=tuple(
             DetectorSummary(
                 info.name,

@@ -1,0 +1,146 @@
+"""What the steps of a fit have in common, wherever the rows are: `Rows`, `Scores`, `Space`.
+
+`rows.py` has the classes for rows in memory, `dask_rows.py` those for rows on Dask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.progress import Progress
+from gammagmm.detectors.fit import FittedDetectors
+from gammagmm.errors import Note
+from gammagmm.estimator.parameters import Plan
+from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.mixture.score_space import ScoreScaler
+from gammagmm.posterior.decisions import RankTable
+from gammagmm.posterior.runs import Run
+
+if TYPE_CHECKING:
+    from gammagmm.estimator.fit_result import Fit
+
+__all__ = ["Columns", "Cut", "NewRows", "Rows", "Scores", "Space"]
+
+Array = NDArray[np.float64]
+
+
+class Rows(Protocol):
+    """The rows of a fit."""
+
+    @property
+    def columns(self) -> Columns:
+        """Their columns."""
+
+    def fit_detectors(self, plan: Plan) -> Scores:
+        """Raw scores of the rows."""
+
+
+class Scores(Protocol):
+    """Raw scores of the rows, and the detectors that gave them."""
+
+    @property
+    def fitted(self) -> FittedDetectors:
+        """The detectors whose scores are used, and the record of all."""
+
+    @property
+    def notes(self) -> list[Note]:
+        """What was changed, left out or approximated."""
+
+    def score_space(self) -> Space:
+        """The scores after logarithm and standardisation."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table; their names are None where it has none."""
+
+    n_features: int
+    names: Any = None  # ndarray of shape (n_features,)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cut:
+    """The training rows, cut at a share of anomalies."""
+
+    threshold: float  # of the consensus
+    thresholds: dict[str, float]  # each detector's own, on its raw scale
+    labels: Any  # (n_rows,), an array or a lazy dask array
+    n_flagged: int
+
+
+class Space(Protocol):
+    """The score space of the rows: what a fit keeps of them.
+
+    `scores`, `values` (n_rows, n_detectors) and `consensus` (n_rows,) are arrays, or lazy dask
+    arrays.
+    """
+
+    @property
+    def scores(self) -> Any:
+        """Raw scores."""
+
+    @property
+    def values(self) -> Any:
+        """The scores after logarithm and standardisation."""
+
+    @property
+    def consensus(self) -> Any:
+        """Mean of the values over the detectors."""
+
+    @property
+    def scaler(self) -> ScoreScaler:
+        """The map from raw scores to the score space."""
+
+    @property
+    def index(self) -> Any:
+        """Index of the data frame that the rows came in, or None."""
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the arrays are in memory."""
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks that the rows are in."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def notes(self) -> list[Note]:
+        """What was approximated."""
+
+    @property
+    def ranks(self) -> RankTable:
+        """How many rows score at least as high as any score."""
+
+    def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
+        """The variational runs, and what was changed for them."""
+
+    def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
+        """The rows cut at the share `gamma`; known rows keep their labels."""
+
+    def labels_at(self, gamma: float) -> Any:
+        """Labels of the rows by the score alone, if the share of anomalies were `gamma`."""
+
+    def frame(self, fit: Fit) -> Any:
+        """A data frame with a line for each row."""
+
+    def check_rows_present(self, question: str) -> None:
+        """Refuse a `question` about rows that a copy of the estimator does not have."""
+
+    def write(self, fit: Fit, folder: Any, overwrite: bool, progress: Progress) -> None:
+        """Write the rows of `frame` to a folder of Parquet files."""
+
+
+class NewRows(Protocol):
+    """Rows that a fitted estimator is asked about."""
+
+    def map(self, function: Callable[[Array], Array], n_columns: int | None = None) -> Any:
+        """What `function` gives for the rows: one value each, or `n_columns`."""
