@@ -156,7 +156,7 @@ class Fit:
     cut : Cut
         Labels and thresholds at the posterior mean.
     notes : tuple of Note
-        Everything that was changed, left out or approximated.
+        Everything that was changed, skipped or approximated.
 
     Examples
     --------

@@ -124,7 +124,7 @@ class GammaGMM(BaseEstimator):
     runs_ : tuple of Run
         The variational runs.
     notes_ : list of Note
-        Everything that was changed, left out or approximated.
+        Everything that was changed, skipped or approximated.
 
     Examples
     --------

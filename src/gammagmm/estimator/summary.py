@@ -75,7 +75,7 @@ class FitSummary:
     runs : tuple of RunSummary
         The variational runs.
     notes : tuple of Note
-        Everything that was changed, left out or approximated on the way.
+        Everything that was changed, skipped or approximated.
     versions : dict
         Versions of Python and of the packages that the answer depends on.
 
