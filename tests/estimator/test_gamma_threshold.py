@@ -123,7 +123,8 @@ def test_what_is_wrong_is_said(scores, posterior):
         GammaThreshold(GammaGMM()).fit(scores)
     with pytest.raises(TypeError, match="a fitted GammaGMM or a GammaPosterior, got float"):
         GammaThreshold(0.1).fit(scores)
-    with pytest.raises(ValueError, match=r"shape \(n,\), got \(100, 2\): fit GammaGMM\(.precomp"):
+    words = r"shape \(n,\), got \(100, 2\)\. For the .* use GammaGMM\(.precomputed"
+    with pytest.raises(ValueError, match=words):
         GammaThreshold(posterior).fit(scores[:200].reshape(100, 2))
     with pytest.raises(ValueError, match=r"scores must be finite, got 1 values that are NaN"):
         GammaThreshold(posterior).fit([0.0, np.nan, 1.0])

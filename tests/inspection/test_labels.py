@@ -325,7 +325,7 @@ class TestEstimator:
         np.testing.assert_allclose(probability, posterior.sf(n_higher))
         assert estimator.summary().posterior.mean == posterior.mean
         [note] = [note for note in estimator.notes_ if note.step == "labels"]
-        assert f"30 known rows, {made.y[rows].sum()} anomalies" in note.message
+        assert f"30 known rows ({made.y[rows].sum()} anomalies)" in note.message
 
     def test_a_fit_forgets_the_labels(self, estimator, made):
         estimator.update([0, 1], [0, 1])
@@ -387,13 +387,13 @@ class TestEstimator:
         rows = np.arange(20)
         posterior = flat.update(rows, (rows < 2).astype(int))
         assert 0.02 < posterior.mean < 0.4
-        assert "has no solution and does not enter" in flat.notes_[-1].message
+        assert "has no solution and is not used" in flat.notes_[-1].message
 
     @pytest.mark.parametrize(
         ("rows", "labels", "error", "message"),
         [
             ([367], [1], ValueError, "rows must be row positions from 0 to 366, got 367"),
-            ([-1], [1], ValueError, "between 0 and 366, .* got -1"),
+            ([-1], [1], ValueError, "rows must be row positions from 0 to 366, got -1"),
             ([0.5], [1], TypeError, "rows must be row positions from 0 to 366"),
             ([[1, 2]], [1], TypeError, "rows must be row positions from 0 to 366"),
             ([True], [1], TypeError, "rows must be row positions from 0 to 366"),

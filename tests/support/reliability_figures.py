@@ -60,7 +60,15 @@ def random_tables() -> str:
 
 def mutated_files() -> str:
     found = results("readers")
-    header = ("mutated files of", "tried", "read", "refused", "faults", "longest", "increase in peak memory")
+    header = (
+        "mutated files of",
+        "tried",
+        "read",
+        "refused",
+        "faults",
+        "longest",
+        "increase in peak memory",
+    )
     rows = [
         (
             f"`{name}`",
