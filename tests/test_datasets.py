@@ -221,8 +221,8 @@ class TestReadNpz:
             ({"X": [["a"]], "y": [0]}, "must hold numbers X .* type <U1"),
             ({"X": [[1.0], [np.nan]], "y": [0, 1]}, r"X\[1, 0\] is nan, not a finite number"),
             ({"X": [[1.0], [2.0]], "y": [1, 2]}, r"y must hold 0 and 1 only, got \[1, 2\]"),
-            ({"X": np.empty((0, 3)), "y": []}, r"holds no rows or no features: .*\(0, 3\)"),
-            ({"X": np.array([[{}]]), "y": [0]}, "array 'X', holds Python objects, which are never"),
+            ({"X": np.empty((0, 3)), "y": []}, r"contains no rows or no features: .*\(0, 3\)"),
+            ({"X": np.array([[{}]]), "y": [0]}, "array 'X', contains Python objects, which are n"),
         ],
     )
     def test_refusals(self, tmp_path, arrays, message):
@@ -312,7 +312,7 @@ class TestReadDamiArff:
                 "needs exactly one attribute 'outlier', and has 0",
             ),
             ("'id' string", "Outlier {yes,no}", "exactly one attribute 'outlier', and has 2"),
-            ("@DATA", "", "holds no rows or no features"),
+            ("@DATA", "", "contains no rows or no features"),
         ],
     )
     def test_refusals(self, write, old, new, message):

@@ -40,7 +40,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, loaded when it is first asked for: ``gammagmm --help`` needs none of them."""
+    """Load a public name on first use, so that `gammagmm --help` starts quickly."""
     if name == "__version__":
         return import_module("importlib.metadata").version("gammagmm")
     if name in _HOMES:

@@ -360,7 +360,7 @@ def _checked_dataset(
     path: str | os.PathLike[str], X: NDArray[Any], y: NDArray[Any], feature_names: tuple[str, ...]
 ) -> Dataset:
     if not X.size:
-        what = f"{path} holds no rows or no features: X has the shape {X.shape}"
+        what = f"{path} contains no rows or no features: X has the shape {X.shape}"
         raise TableError(what, "Give a file that has both.")
     if not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]

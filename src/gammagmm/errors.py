@@ -60,7 +60,7 @@ class GammaGMMError(Exception):
 
 
 class ClusterError(GammaGMMError, RuntimeError):
-    """The Dask cluster that the rows live on is gone, or its workers died again and again.
+    """The connection to the Dask cluster was lost, or its workers died repeatedly.
 
     Examples
     --------
@@ -78,19 +78,19 @@ class DetectorError(GammaGMMError, ValueError):
     >>> try:
     ...     GammaGMM("precomputed").fit([[1.0], [1.0], [1.0]])
     ... except DetectorError as error:
-    ...     print(error.what)
-    0 of 1 detectors gave usable scores, 1 needed. Left out: score_1: the same score for every row
+    ...     print(error.what)  # doctest: +ELLIPSIS
+    Only 0 of 1 detectors gave usable scores, but 1 is needed. Skipped: score_1: every row has...
     """
 
 
 class FitTimeoutError(GammaGMMError, TimeoutError):
-    """The fit was not done after ``timeout`` seconds; what was done is here, and not lost.
+    """The fit exceeded ``timeout`` seconds; `so_far` holds the partial results.
 
     Attributes
     ----------
-    so_far : FitSoFar
-        The detectors that were done, with their scores, and the runs that were, with their
-        posterior. ``GammaGMM("precomputed").fit(error.so_far.scores)`` goes on from the scores.
+    so_far : PartialFit
+        The finished detectors with their scores, and the finished runs with their posterior.
+        ``GammaGMM("precomputed").fit(error.so_far.scores)`` continues from the scores.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class FitTimeoutError(GammaGMMError, TimeoutError):
     ... except FitTimeoutError as error:
     ...     print(error)  # doctest: +ELLIPSIS
     ...     print(error.so_far.scores.shape, error.so_far.posterior)
-    The fit was not done after timeout=1e-09 s: 2 of 2 detectors were, and 0 of 10 runs...
+    The fit exceeded timeout=1e-09 s. Finished: 2 of 2 detectors and 0 of 10 runs...
     (50, 2) None
     """
 
@@ -112,7 +112,7 @@ class FitTimeoutError(GammaGMMError, TimeoutError):
 
 
 class MissingExtraError(GammaGMMError, ImportError):
-    """A package that is optional and needed here is not installed.
+    """An optional package that is needed here is not installed.
 
     Parameters
     ----------
@@ -147,12 +147,12 @@ class MixtureError(GammaGMMError, ValueError):
 
 
 class NoContaminationError(GammaGMMError, ValueError):
-    """The estimate is 0, which PyOD and scikit-learn refuse as a contamination.
+    """The estimate is 0, but PyOD and scikit-learn do not accept a contamination of 0.
 
     Attributes
     ----------
     estimator : GammaGMM
-        The fitted estimator, whose ``notes_`` and ``runs_`` tell more.
+        The fitted estimator, whose ``notes_`` and ``runs_`` give details.
 
     Examples
     --------
@@ -200,12 +200,12 @@ class GammaGMMWarning(UserWarning):
     --------
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", GammaGMMWarning)  # none shall pass unseen
+    ...     warnings.simplefilter("error", GammaGMMWarning)  # turn every warning into an error
     """
 
 
 class DetectorWarning(GammaGMMWarning):
-    """A detector was left out.
+    """A detector was skipped.
 
     Examples
     --------
@@ -246,7 +246,7 @@ class UnsolvedRunsWarning(GammaGMMWarning):
 
 @dataclass(frozen=True)
 class Note:
-    """One thing that was changed, left out or approximated on the way to the result.
+    """A change, omission or approximation that was made during the fit.
 
     Attributes
     ----------
@@ -259,7 +259,7 @@ class Note:
 
     Examples
     --------
-    >>> Note("detectors", "KNN", "left out: it raised").subject
+    >>> Note("detectors", "KNN", "skipped: it raised").subject
     'KNN'
     """
 
@@ -269,9 +269,9 @@ class Note:
 
 
 def __getattr__(name: str) -> Any:
-    """`MixtureConvergenceWarning`, which is scikit-learn's too, when it is asked for.
+    """Load `MixtureConvergenceWarning` on first use, so that the command line starts quickly.
 
-    The command line refuses a bad file without loading scikit-learn, which takes seconds.
+    It is a subclass of a warning of scikit-learn, which takes seconds to import.
     """
     if name == "MixtureConvergenceWarning":
         from gammagmm.mixture.fit import MixtureConvergenceWarning

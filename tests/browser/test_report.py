@@ -52,7 +52,7 @@ def flagged(page):
 def changed(page):
     """How many rows the page says change, in which direction, and the names it lists."""
     words = text_of(page, "changed")
-    if words == "The same rows as at the estimated share.":
+    if words == "These are the same rows as at the estimated share.":
         return 0, "", []
     pattern = (
         r"([\d,]+) (more|fewer) rows? than at the estimated share: (.*?)(?: and (\d+) more)?\."
@@ -132,7 +132,8 @@ def test_the_control_moves_a_line_in_the_picture(page):
 def test_the_buttons_show_the_mean_and_the_ends_of_the_interval(page, reported):
     posterior = reported.estimator.posterior_
     shares = (*posterior.interval(), posterior.mean)
-    for name, share in zip(("lower end", "upper end", "mean"), shares, strict=True):
+    names = ("lower end of the interval", "upper end of the interval", "mean")
+    for name, share in zip(names, shares, strict=True):
         page.find_element(By.XPATH, f"//button[starts-with(., '{name} (')]").click()
         assert_shows(page, reported, share)
 
@@ -143,7 +144,8 @@ def test_the_costs_show_the_rows_whose_probability_suffices(page, reported):
     select = Select(page.find_element(By.ID, "costs"))
     counts = []
     for cost in MISS_COSTS:
-        select.select_by_visible_text(f"a miss costs {cost:g} false alarms")
+        plural = "" if cost == 1.0 else "s"
+        select.select_by_visible_text(f"a miss costs as much as {cost:g} false alarm{plural}")
         labels = (probability > 1.0 / (1.0 + cost)).astype(int)
         counts.append(labels.sum())
         assert flagged(page) == (counts[-1], len(labels))
@@ -219,7 +221,7 @@ def as_number(text):
 
 
 @pytest.mark.parametrize("key", ["click", Keys.ENTER, Keys.SPACE])
-@pytest.mark.parametrize(("head", "index"), [("consensus score", 1), ("probability", 2)])
+@pytest.mark.parametrize(("head", "index"), [("consensus score", 1), ("P(anomaly)", 2)])
 def test_numbers_are_sorted_as_numbers(page, head, index, key):
     before = cells(page, ROWS)[1:]
     for way, falls in (("ascending", False), ("descending", True)):
@@ -254,7 +256,7 @@ def test_ids_with_numbers_are_sorted_by_these(page):
 
 
 def test_words_are_sorted_by_the_alphabet_and_only_one_head_says_so(page):
-    press(page, ROWS, "probability", "click")
+    press(page, ROWS, "P(anomaly)", "click")
     press(page, "detectors", "seconds", "click")
     assert press(page, "detectors", "detector", "click") == "ascending"
     assert column(page, "detectors", 0) == ["HBOS", "IForest", "KNN", "LOF"]
@@ -273,7 +275,7 @@ def wait_for(page, path):
 
 def test_a_saved_table_is_the_one_shown_and_runs_nothing_in_a_spreadsheet(page, tmp_path):
     allow_downloads(page, tmp_path)
-    press(page, ROWS, "probability", "click")
+    press(page, ROWS, "P(anomaly)", "click")
     page.find_element(By.CSS_SELECTOR, f"button[data-save={ROWS}]").click()
     wait_for(page, tmp_path / f"{ROWS}.csv")
     with (tmp_path / f"{ROWS}.csv").open(encoding="utf-8-sig", newline="") as file:

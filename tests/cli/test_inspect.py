@@ -169,7 +169,9 @@ class TestCommand:
         posterior = fitted.update([4], [1], at_random=False)
         assert answer["posterior"]["mean"] == pytest.approx(posterior.mean, rel=1e-9)
         assert answer["inspected"]["n_rows"] == 9
-        assert any("1 were not chosen at random" in n["message"] for n in answer["notes"])
+        assert any(
+            "1 known rows were not chosen at random" in n["message"] for n in answer["notes"]
+        )
         assert answer["inspected"]["mean_before"] == pytest.approx(fitted.fitted_posterior_.mean)
         assert answer["n_flagged"] == fitted.labels_.sum()
 
@@ -193,7 +195,7 @@ class TestCommand:
             (("inspect", "rows.csv", "--out", "rows.csv", "--force"), "is an input and an output"),
             (
                 ("inspect", "-", "--out", "new.csv", "--ask"),
-                "--ask reads answers from standard input",
+                "--ask reads the answers from standard input",
             ),
             (("estimate", "rows.csv", "--inspected", "no.csv"), "no.csv does not exist"),
             (("estimate", "rows.csv", "--inspected", "rows.csv"), "has no columns 'row'"),

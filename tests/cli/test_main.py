@@ -98,7 +98,7 @@ def raising(error):
             2,
             [
                 "gammagmm: labels.csv: No space left on device.",
-                "  Check the path, and that there is room.",
+                "  Check the path and the free disk space.",
             ],
         ),
         (

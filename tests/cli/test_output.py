@@ -44,7 +44,10 @@ def test_the_labels_are_those_of_the_data_frame_and_need_no_pandas(fitted, monke
 def test_known_labels_are_compared_with_the_interval(fitted, factor, place):
     n_true = round(factor * fitted.posterior_.mean * 300)
     origin = Origin(truth=(np.arange(300) < n_true).astype(int))
-    words = f"The labels in the file give {n_true / 300:.1%}, {place} the interval."
+    words = (
+        f"According to the labels in the file, the share is {n_true / 300:.1%}, which is {place} "
+        "the interval."
+    )
     assert words in answer_text(fitted.fit_, origin)
     compared = json.loads(answer_json(fitted.fit_, origin))["truth"]
     assert compared["inside_interval"] == (place == "inside")

@@ -31,7 +31,7 @@ BAD_INPUT = [
     (["nowhere.csv"], r"nowhere\.csv does not exist\.\n  Check the path"),
     (["empty.csv"], r"empty\.csv is empty\.\n  Give a file"),
     (["one_row.csv"], r"one_row\.csv .*\n  .*two rows"),
-    (["header.csv"], r"header\.csv holds column names but no rows\.\n  Add the rows"),
+    (["header.csv"], r"header\.csv contains column names but no rows\.\n  Add the rows"),
     (["text.csv"], r"column 'a', line 2.*\n  .*--categories encode"),
     (["mixed.csv"], r"column 'b', line 3.*'dog'"),
     (["ragged.csv"], r"line 3: found 1 cells .* has 2\.\n  Give every line"),
@@ -64,7 +64,7 @@ BAD_INPUT = [
     ),
     (
         ["good.csv", "--picture", "posterior.doc"],
-        r"posterior\.doc does not have the suffix of a picture\.\n  Use \.png, \.svg, \.pdf",
+        r"posterior\.doc is not a supported picture format\.\n  Use \.png, \.svg, \.pdf",
     ),
     (["good.csv", "--labels", "good.csv"], r"good\.csv already exists\.\n  Pass --force"),
     (
@@ -170,7 +170,7 @@ def test_repeated_ids_are_noted(tmp_path):
     assert X.tolist() == [[1.0], [2.0], [3.0]]
     assert origin.ids == ("u", "u", "v")
     [note] = origin.notes
-    assert note.message == "1 rows repeat the id of another; 'u' occurs 2 times"
+    assert note.message == "1 rows have the same id as an earlier row; 'u' occurs 2 times"
 
 
 def test_force_replaces_an_existing_file(table, tmp_path):

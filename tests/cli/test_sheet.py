@@ -80,7 +80,7 @@ def test_a_bad_sheet_is_refused_with_its_line(content, message, tmp_path):
 def test_a_row_with_another_name_is_refused(tmp_path):
     origin = Origin(ids=("u", "v" * 80, "w", "x"))
     (tmp_path / "s.csv").write_text(f"row,name of the row,anomaly\n2,{'v' * 60}…,1\n1,y,0\n")
-    with pytest.raises(TableError, match="line 3: the row is 'y' here and 'u' in the data"):
+    with pytest.raises(TableError, match="line 3: the row is named 'y' here and 'u' in the data"):
         read_sheet(tmp_path / "s.csv", X, origin)
 
 

@@ -60,7 +60,7 @@ def test_a_full_disk_keeps_the_answer_the_old_file_and_what_fits(table, tmp_path
     assert done.stdout.startswith("About ")
     assert done.stderr.splitlines() == [
         "gammagmm: labels.csv: File too large.",
-        "  Check the path, and that there is room.",
+        "  Check the path and the free disk space.",
     ]
     assert (tmp_path / "labels.csv").read_text() == "mine"
     assert json.loads((tmp_path / "posterior.json").read_text())["version"] == 1
@@ -103,7 +103,7 @@ def test_parts_of_other_processes_are_kept_and_ignored(tmp_path):
         write_document("whole", tmp_path / "labels.csv", overwrite)
     assert (tmp_path / "labels.csv").read_text() == "whole"
     assert part.read_text() == "half a"
-    with pytest.raises(FileExistsError, match=r"labels\.csv exists already"):
+    with pytest.raises(FileExistsError, match=r"labels\.csv already exists"):
         write_document("other", tmp_path / "labels.csv")
 
 
@@ -115,7 +115,7 @@ def test_a_file_that_appears_while_links_fail_is_not_replaced(tmp_path, monkeypa
         raise PermissionError("no links here")
 
     monkeypatch.setattr(Path, "hardlink_to", refuse)
-    with pytest.raises(FileExistsError, match=r"labels\.csv exists already"):
+    with pytest.raises(FileExistsError, match=r"labels\.csv already exists"):
         write_document("ours", path)
     assert path.read_text() == "another's"
     assert os.listdir(tmp_path) == ["labels.csv"]

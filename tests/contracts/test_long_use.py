@@ -102,8 +102,10 @@ def test_a_worker_gives_the_same_answer(answers, kind):
 def test_detectors_in_a_worker_that_may_not_start_processes(answers):
     with_n_jobs, with_timeout = answers["detectors"]
     assert with_n_jobs == ["KNN", "HBOS"]
-    assert with_timeout.startswith("DetectorError: 0 of 2 detectors gave usable scores")
-    assert "it needs a process of its own, which a daemonic worker may not start" in with_timeout
+    assert with_timeout.startswith("DetectorError: Only 0 of 2 detectors gave usable scores")
+    assert (
+        "it must run in a separate process, but a daemonic worker cannot start one" in with_timeout
+    )
 
 
 def fitted(seed):

@@ -214,11 +214,11 @@ class TestEdges:
         made = getattr(neural, name)
         with pytest.raises(NotFittedError, match="not fitted yet"):
             made().decision_function(X)
-        with pytest.raises(ValueError, match=r"batch_size must be 1 to 20 rows, got 32\."):
+        with pytest.raises(ValueError, match=r"batch_size must lie between 1 and 20, got 32\."):
             made(random_state=0).fit(X)
-        with pytest.raises(ValueError, match=r"batch_size must be 1 to 20 rows, got 0\."):
+        with pytest.raises(ValueError, match=r"batch_size must lie between 1 and 20, got 0\."):
             made(random_state=0, batch_size=0).fit(X)
-        with pytest.raises(ValueError, match="use_compile must be False; PyOD's own class"):
+        with pytest.raises(ValueError, match="use_compile=True is not supported here; use PyOD"):
             made(random_state=0, use_compile=True, batch_size=10).fit(X)
         with pytest.raises(ValueError, match=r"X must have 5 features, got 1\."):
             fitted[name].decision_function(X[:, :1])

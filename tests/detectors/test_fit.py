@@ -154,7 +154,7 @@ class TestScikitLearn:
         X = make_X()
         own = LocalOutlierFactor(n_neighbors=15)
         made, notes = resolve_detectors([own], len(X))
-        message = "novelty set to True, so that it can score new rows"
+        message = "novelty was set to True so that the detector can score new rows"
         assert notes == [Note("detectors", "LocalOutlierFactor", message)]
         fitted = fit_detectors(made, X, np.random.default_rng(0), FitSettings())
         expected = -LocalOutlierFactor(n_neighbors=15).fit(X).negative_outlier_factor_
@@ -200,10 +200,10 @@ class TestSmallData:
         X = make_X(15, 2)
         knn, factor = KNN(n_neighbors=50), LocalOutlierFactor(n_neighbors=np.int64(30))
         made, notes = resolve_detectors([knn, factor], len(X))
-        assert [note.message.split(":")[0] for note in notes] == [
-            "n_neighbors lowered from 50 to 14",
-            "n_neighbors lowered from 30 to 14",
-            "novelty set to True, so that it can score new rows",
+        assert [note.message.split(" because")[0] for note in notes] == [
+            "n_neighbors was lowered from 50 to 14",
+            "n_neighbors was lowered from 30 to 14",
+            "novelty was set to True so that the detector can score new rows",
         ]
         assert (knn.n_neighbors, factor.n_neighbors) == (50, 30)
         fitted = fit_detectors(made, X, np.random.default_rng(0), FitSettings())
@@ -254,7 +254,7 @@ class TestDeathsAndTimeouts:
 
     def test_a_dead_worker_loses_only_its_detector(self):
         detectors = {"KNN": "KNN", "bad": Broken("die"), "IForest": "IForest", "LOF": "LOF"}
-        match = r"bad was left out: its process died, possibly out of memory\."
+        match = r"bad was skipped: its process died, possibly out of memory\."
         fitted, events = self.check(detectors, {"bad": "failed"}, match, n_jobs=2)
         assert fitted.info[1].traceback
         assert [event[:2] for event in events if event[0] == "bad"][-1] == ("bad", "failed")
@@ -263,7 +263,7 @@ class TestDeathsAndTimeouts:
     @pytest.mark.parametrize("when", ["before", "after"])
     def test_only_a_detector_that_cannot_be_pickled_is_left_out(self, when):
         detectors = {"KNN": "KNN", "bad": Locked(when), "IForest": "IForest"}
-        self.check(detectors, {"bad": "failed"}, r"bad was left out: .*pickle", n_jobs=2)
+        self.check(detectors, {"bad": "failed"}, r"bad was skipped: .*pickle", n_jobs=2)
 
     def test_time_limit(self):
         detectors = {"KNN": "KNN", "bad": Broken("sleep"), "worse": Broken("die"), "LOF": "LOF"}
@@ -349,8 +349,9 @@ class TestMaxFitRows:
     def test_scores_that_separate_the_sample_from_the_others_are_left_out(self):
         X = 100.0 * make_X(200)  # no row is near another, as the SVM's kernel sees it
         match = (
-            r"OCSVM was left out: ValueError: its scores separate the 90 rows it was fitted on "
-            r"from the other rows \(Kolmogorov-Smirnov distance 1\.00\): scale the columns, or set "
+            r"OCSVM was skipped: ValueError: it scores the 90 rows of its training sample "
+            r"differently from the other rows \(Kolmogorov-Smirnov distance 1\.00\): "
+            r"scale the columns, or set "
         )
         with pytest.warns(DetectorWarning, match=match):
             fitted = fit(["KNN", "OCSVM", "LOF"], X, max_fit_rows=90)
@@ -366,7 +367,8 @@ class TestMaxFitRows:
     def test_detectors_that_score_batches_see_all_rows_or_none(self):
         X = make_X(60)
         match = (
-            r"SOS was left out: ValueError: it scores rows by their batch, not by a fit: set max"
+            r"SOS was skipped: ValueError: its score for a row depends on the other rows in the "
+            r"same call, so it cannot be fitted on a sample: set max_fit_rows=None"
         )
         with pytest.warns(DetectorWarning, match=match):
             fit(["KNN", SOS(), "LOF"], X, max_fit_rows=40)
@@ -419,7 +421,7 @@ class TestNetworks:
         pytest.importorskip("torch")
         X = make_X(10, 2)
         _, notes = resolve_detectors("paper", 10)
-        message = "batch_size lowered from 32 to 10: it is fitted on 10 rows"
+        message = "batch_size was lowered from 32 to 10 because the detector is fitted on 10 rows"
         assert [note for note in notes if note.subject in ("AE", "VAE")] == [
             Note("detectors", "AE", message),
             Note("detectors", "VAE", message),

@@ -51,8 +51,8 @@ class TestInputForms:
     @pytest.mark.parametrize("name", ["knn", "KNN", "classics", "precomputed", ""])
     def test_unknown_preset(self, name):
         match = (
-            rf"detectors='{name}' is not a preset; presets: classic, paper, fast. "
-            r"Or pass a list; known names: KNN, IForest, .*PCA"
+            rf"detectors='{name}' is not a preset. Use one of classic, paper, fast, or pass "
+            r"a list of these names: KNN, IForest, .*PCA"
         )
         with pytest.raises(ValueError, match=match):
             resolve_detectors(name, 100)
@@ -80,27 +80,27 @@ class TestInputForms:
             resolve_detectors(["KNN", thing], 100)
 
     def test_keys_are_names(self):
-        with pytest.raises(TypeError, match=r"detectors must have names as keys, got the key 1"):
+        with pytest.raises(TypeError, match=r"The keys of detectors must be strings, got 1\."):
             resolve_detectors({1: "KNN"}, 100)
 
 
 class TestSizes:
     def test_sizes_are_lowered_with_a_note_each(self):
         made, notes = resolve_detectors("classic", 12)
-        reason = ": it is fitted on 12 rows"
+        reason = " because the detector is fitted on 12 rows"
         assert notes == [
-            Note("detectors", "LOF", f"n_neighbors lowered from 20 to 11{reason}"),
-            Note("detectors", "LSCP", f"local_region_size lowered from 30 to 12{reason}"),
-            Note("detectors", "LSCP", f"n_neighbors lowered from 20 to 10{reason}"),
-            Note("detectors", "LSCP", f"n_neighbors lowered from 30 to 10{reason}"),
-            Note("detectors", "LSCP", f"n_neighbors lowered from 40 to 10{reason}"),
+            Note("detectors", "LOF", f"n_neighbors was lowered from 20 to 11{reason}"),
+            Note("detectors", "LSCP", f"local_region_size was lowered from 30 to 12{reason}"),
+            Note("detectors", "LSCP", f"n_neighbors was lowered from 20 to 10{reason}"),
+            Note("detectors", "LSCP", f"n_neighbors was lowered from 30 to 10{reason}"),
+            Note("detectors", "LSCP", f"n_neighbors was lowered from 40 to 10{reason}"),
         ]
         assert made["LOF"].n_neighbors == 11
         assert [lof.n_neighbors for lof in made["LSCP"].detector_list] == [10] * 4
 
     def test_bins(self):
         made, notes = resolve_detectors([HBOS(n_bins=50), LODA(n_bins=50), HBOS()], 12)
-        message = "n_bins lowered from 50 to 12: it is fitted on 12 rows"
+        message = "n_bins was lowered from 50 to 12 because the detector is fitted on 12 rows"
         assert notes == [Note("detectors", "HBOS", message), Note("detectors", "LODA", message)]
         assert [detector.n_bins for detector in made.values()] == [12, 12, 10]
 
@@ -115,7 +115,11 @@ class TestSizes:
         assert notes == [
             Note("detectors", "KNN", message),
             Note("detectors", "LOF", message),
-            Note("detectors", "LOF", "n_neighbors lowered from 20 to 14: it is fitted on 15 rows"),
+            Note(
+                "detectors",
+                "LOF",
+                "n_neighbors was lowered from 20 to 14 because the detector is fitted on 15 rows",
+            ),
         ]
         assert made["LOF"].n_neighbors == 14
 

@@ -21,19 +21,19 @@ class TestLeftOut:
             (
                 Broken("shape"),
                 "failed",
-                r"scores of shape \(120, 2\), expected \(120,\)",
+                r"it returned scores of shape \(120, 2\), expected \(120,\)",
             ),
-            (Broken("short"), "failed", r"scores of shape \(119,\), expected \(120,\)"),
+            (Broken("short"), "failed", r"it returned scores of shape \(119,\), expected \(120,\)"),
             (Broken("text"), "failed", "ValueError: could not convert string to float"),
-            (Broken("constant"), "constant", "the same score for every row"),
-            (Broken("nearly"), "constant", "the same score for every row"),
+            (Broken("constant"), "constant", "every row has the same score"),
+            (Broken("nearly"), "constant", "every row has the same score"),
             (SVC(), "failed", "TypeError: .*'y'"),
             (LSCP([KNN()]), "failed", "ValueError: detector_list needs 2 detectors"),
         ],
     )
     def test_one_detector_is_left_out(self, detector, status, reason):
         X = make_X()
-        with pytest.warns(DetectorWarning, match=f"bad was left out: .*{reason}") as record:
+        with pytest.warns(DetectorWarning, match=f"bad was skipped: .*{reason}") as record:
             fitted = fit({"KNN": "KNN", "bad": detector, "HBOS": "HBOS"}, X)
         assert len(record) == 1
         assert list(fitted.detectors) == ["KNN", "HBOS"]
@@ -53,15 +53,15 @@ class TestLeftOut:
         with pytest.warns(DetectorWarning) as record:
             fit(["KNN", Broken("raise"), "OCSVM", Broken("constant")], make_X(), n_jobs=2)
         assert [str(warning.message) for warning in record] == [
-            "Detector Broken was left out: RuntimeError: the disk is full.",
-            "Detector Broken_2 was left out: the same score for every row.",
+            "Detector Broken was skipped: RuntimeError: the disk is full.",
+            "Detector Broken_2 was skipped: every row has the same score.",
         ]
 
     def test_error_lists_every_reason(self):
         match = (
-            r"1 of 4 detectors gave usable scores, 2 needed. Left out: "
+            r"Only 1 of 4 detectors gave usable scores, but 2 are needed. Skipped: "
             r"Broken: RuntimeError: the disk is full; Broken_2: 3 of 120 scores are not finite; "
-            r"Broken_3: the same score for every row."
+            r"Broken_3: every row has the same score."
         )
         detectors = [Broken("raise"), Broken("nan"), "KNN", Broken("constant")]
         with pytest.raises(DetectorError, match=match) as caught:
@@ -70,12 +70,12 @@ class TestLeftOut:
         assert any("Traceback" in note for note in caught.value.__notes__)
 
     def test_the_only_detector_fails(self):
-        match = r"0 of 1 detectors gave usable scores, 1 needed. Left out: Broken: RuntimeError"
+        match = r"Only 0 of 1 detectors gave usable scores, but 1 is needed. Skipped: Broken: Runti"
         with pytest.raises(DetectorError, match=match):
             fit([Broken("raise")], make_X())
 
     def test_identical_rows(self):
-        with pytest.raises(DetectorError, match=r"0 of 2 .*KNN: the same.*OCSVM: the same score"):
+        with pytest.raises(DetectorError, match=r"0 of 2 .*KNN: every row.*OCSVM: every row has"):
             fit(["KNN", "OCSVM"], np.ones((20, 2)))
 
     def test_interrupts_pass(self):
@@ -86,7 +86,7 @@ class TestLeftOut:
         X = make_X()
         X[:, 1] = X[:, 0]  # a component without variance, by whose share PyOD's PCA divides
         X[:, 2] = 0.0
-        with pytest.warns(DetectorWarning, match="PCA was left out: 120 of 120 .*not finite") as w:
+        with pytest.warns(DetectorWarning, match="PCA was skipped: 120 of 120 .*not finite") as w:
             fit(["KNN", "HBOS", "PCA"], X)
         assert len(w) == 1
 

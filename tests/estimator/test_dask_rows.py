@@ -287,7 +287,7 @@ def test_detectors_that_cannot_be_used_are_left_out_with_the_reason(data):
     assert fitted.detector_names_ == ["KNN", "LOF"]
     reasons = {info.name: info.reason for info in fitted.detector_info_}
     assert "new rows are not for me" in reasons["new"]
-    assert "same score for every row" in reasons["flat"]
+    assert "every row has the same score" in reasons["flat"]
     assert "scores are not finite" in reasons["far"]
     assert sum(issubclass(one.category, DetectorWarning) for one in caught) == 3
     assert fitted.scores_.shape == (N_ROWS, 2)

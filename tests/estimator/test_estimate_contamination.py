@@ -32,9 +32,9 @@ def test_it_is_the_estimators_contamination():
 
 def test_an_estimate_of_zero_is_an_error_that_says_why_and_what_to_do(clean):
     words = (
-        r"The estimate is 0, which PyOD and scikit-learn refuse as a contamination\. "
+        r"The estimate is 0, but PyOD and scikit-learn do not accept a contamination of 0\. "
         r"No solution in any of 1 runs: .*p_high is 0\.01\..* Use other detectors, or pass "
-        r"at_least_one=True for 1 / n_rows = 0\.025\."
+        r"at_least_one=True to get 1 / n_rows = 0\.025\."
     )
     with (
         pytest.warns(NoSolutionWarning, match="No solution in any of 1 runs"),

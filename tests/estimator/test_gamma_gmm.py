@@ -207,7 +207,7 @@ def test_precomputed_scores_are_the_scores(scores):
 def test_a_constant_detector_is_left_out_and_named(scores):
     wide = np.column_stack([scores[:, :1], np.full(len(scores), 7.0), scores[:, 1:]])
     estimator = GammaGMM("precomputed", **SMALL, random_state=0)
-    with pytest.warns(DetectorWarning, match="score_2 was left out: the same score for every row"):
+    with pytest.warns(DetectorWarning, match="score_2 was skipped: every row has the same score"):
         estimator.fit(wide)
     np.testing.assert_array_equal(estimator.scores_, scores)
     assert [info.status for info in estimator.detector_info_] == ["ok", "constant", "ok", "ok"]
@@ -219,19 +219,21 @@ def test_a_constant_detector_is_left_out_and_named(scores):
 
 def test_scores_too_close_for_the_logarithm_are_constant(scores):
     wide = np.column_stack([scores, 1e-20 * scores[:, 0]])
-    with pytest.warns(DetectorWarning, match="score_4 was left out: the same score"):
+    with pytest.warns(DetectorWarning, match="score_4 was skipped: every row has"):
         GammaGMM("precomputed", **SMALL, random_state=0).fit(wide)
 
 
 def test_one_usable_of_two_is_an_error_and_one_of_one_is_not(scores):
-    with pytest.raises(DetectorError, match="1 of 2 detectors gave usable scores, 2 needed"):
+    with pytest.raises(
+        DetectorError, match="1 of 2 detectors gave usable scores, but 2 are needed"
+    ):
         GammaGMM("precomputed", **SMALL).fit(np.column_stack([scores[:, 0], np.ones(200)]))
     single = GammaGMM("precomputed", **SMALL, max_restarts=0, random_state=0)
     # One column splits into few components, each too large: no solution, but no error either.
     with pytest.warns(NoSolutionWarning, match="No solution in any of 3 runs"):
         single.fit(scores[:, :1])
     assert single.scores_.shape == (200, 1)
-    with pytest.raises(DetectorError, match="0 of 1 detectors gave usable scores, 1 needed"):
+    with pytest.raises(DetectorError, match="0 of 1 detectors gave usable scores, but 1 is needed"):
         GammaGMM("precomputed", **SMALL).fit(np.ones((50, 1)))
 
 
@@ -241,7 +243,10 @@ def test_small_data_is_noted(rng):
     with pytest.warns(NoSolutionWarning, match="No solution in any of 2 runs"):
         estimator.fit(rng.normal(size=(15, 2)))
     messages = [note.message for note in estimator.notes_]
-    assert "n_neighbors lowered from 20 to 14: it is fitted on 15 rows" in messages
+    assert (
+        "n_neighbors was lowered from 20 to 14 because the detector is fitted on 15 rows"
+        in messages
+    )
     assert "lowered from 100 to 14: there are 15 rows" in messages
 
 
@@ -290,7 +295,7 @@ X = np.random.default_rng(0).normal(size=(50, 3))
         ({"mixture_prior": "identity"}, TypeError, "mixture_prior must be a MixturePrior or None"),
         ({"random_state": "abc"}, TypeError, "random_state must be a whole number, got 'abc'"),
         ({"detectors": ["KNN", "Knn"]}, ValueError, "detectors: unknown name 'Knn'; known: KNN, "),
-        ({"detectors": "modern"}, ValueError, "detectors='modern' is not a preset; presets: cla"),
+        ({"detectors": "modern"}, ValueError, "detectors='modern' is not a preset. Use one of cla"),
         ({"detectors": []}, ValueError, r"detectors must hold at least one detector, got \[\]"),
         ({"detectors": 3}, TypeError, "detectors must be a preset, or a list or dict of detectors"),
     ],
@@ -310,6 +315,7 @@ def test_a_bad_parameter_is_refused_by_name(parameters, error, message):
         (X[:0], ValueError, r"Found array with 0 sample\(s\)"),
         (X[:5], ValueError, "X has 5 rows; the detectors need at least 10"),
         (sparse.csr_matrix(X), TypeError, "Sparse data was passed"),
+        (X.astype("M8[D]"), TypeError, r"X must hold numbers, got the type datetime64\[D\]\."),
         (
             pd.DataFrame({"size": [1.0] * 20, "town": ["Turku"] * 20}),
             ValueError,

@@ -104,7 +104,7 @@ def test_no_solution_means_no_anomalies_and_the_highest_score(rng):
     options = {"n_runs": 1, "max_restarts": 0, "n_components": 2, "random_state": 0}
     with pytest.warns(NoSolutionWarning):
         fitted = GammaGMM("precomputed", **options).fit(scores[:, None])
-    words = "The source's posterior is the point mass at 0: no row is an anomaly by it"
+    words = "The posterior of the source is the point mass at 0, so no row is flagged"
     with pytest.warns(NoSolutionWarning, match=words) as caught:
         threshold = GammaThreshold(fitted).fit(-scores)
     assert caught[0].filename == __file__
@@ -123,13 +123,14 @@ def test_what_is_wrong_is_said(scores, posterior):
         GammaThreshold(GammaGMM()).fit(scores)
     with pytest.raises(TypeError, match="a fitted GammaGMM or a GammaPosterior, got float"):
         GammaThreshold(0.1).fit(scores)
-    with pytest.raises(ValueError, match=r"shape \(n,\), got \(100, 2\): fit GammaGMM\(.precomp"):
+    words = r"shape \(n,\), got \(100, 2\)\. For the .* use GammaGMM\(.precomputed"
+    with pytest.raises(ValueError, match=words):
         GammaThreshold(posterior).fit(scores[:200].reshape(100, 2))
     with pytest.raises(ValueError, match=r"scores must be finite, got 1 values that are NaN"):
         GammaThreshold(posterior).fit([0.0, np.nan, 1.0])
     with pytest.raises(ValueError, match=r"scores must have shape \(n >= 2, m >= 1\)"):
         GammaThreshold(posterior).fit([1.0])
-    with pytest.raises(ValueError, match="scores must be numbers, got 1 of 3 that are NaN"):
+    with pytest.raises(ValueError, match="scores must be numbers, but 1 of 3 values are NaN"):
         GammaThreshold(posterior).fit(scores).predict([0.0, np.nan, np.inf])
     with pytest.raises(TypeError, match=r"scores must be dense: pass scores\.toarray\(\)"):
         GammaThreshold(posterior).fit(sparse.csr_matrix(scores))
@@ -169,7 +170,8 @@ def test_parameters_reach_the_object_through_the_detector(posterior):
 def test_no_parameter_reaches_through_to_the_source(data):
     source = GammaGMM(["KNN", "LOF"], n_runs=2, n_draws=100, random_state=0).fit(data)
     detector = clone(KNN(contamination=GammaThreshold(source)))
-    with pytest.raises(ValueError, match="Invalid parameter 'source__p0': the source is only read"):
+    words = "Invalid parameter 'source__p0': the parameters of source cannot be set through"
+    with pytest.raises(ValueError, match=words):
         detector.set_params(contamination__source__p0=0.4)
     assert source.p0 == 0.01
 

@@ -159,7 +159,7 @@ def test_a_pickle_is_never_run(tmp_path):
 def test_an_existing_file_stays_unless_told(fitted, tmp_path):
     path = tmp_path / "fit.json"
     path.write_text("mine")
-    with pytest.raises(FileExistsError, match=r"fit\.json exists already: pass overwrite=True"):
+    with pytest.raises(FileExistsError, match=r"fit\.json already exists: pass overwrite=True"):
         fitted.summary().save(path)
     assert path.read_text() == "mine"
     fitted.summary().save(path, overwrite=True)

@@ -81,13 +81,13 @@ def test_the_text_is_the_promised_one(posterior):
 def test_an_existing_file_is_kept_without_overwrite(posterior, tmp_path):
     path = tmp_path / "posterior.json"
     path.write_text("mine")
-    with pytest.raises(FileExistsError, match=r"posterior\.json exists already: pass overwrite=Tr"):
+    with pytest.raises(FileExistsError, match=r"posterior\.json already exists: pass overwrite=Tr"):
         posterior.save(path)
     assert path.read_text() == "mine"
     posterior.save(path, overwrite=True)
     assert_same(GammaPosterior.load(path), posterior)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(FileExistsError, match="link exists already"):
+    with pytest.raises(FileExistsError, match="link already exists"):
         posterior.save(tmp_path / "link")
     assert sorted(os.listdir(tmp_path)) == ["link", "posterior.json"]
 
@@ -99,7 +99,7 @@ def test_a_name_taken_meanwhile_is_refused(posterior, tmp_path, monkeypatch):
         path.write_text("another's")
 
     monkeypatch.setattr(os, "fsync", write_slowly)
-    with pytest.raises(FileExistsError, match=r"posterior\.json exists already"):
+    with pytest.raises(FileExistsError, match=r"posterior\.json already exists"):
         posterior.save(path)
     assert path.read_text() == "another's"
     assert os.listdir(tmp_path) == ["posterior.json"]
@@ -112,7 +112,7 @@ def test_a_file_system_without_links_works_too(posterior, tmp_path, monkeypatch)
     monkeypatch.setattr(documents.Path, "hardlink_to", refuse)
     posterior.save(tmp_path / "posterior.json")
     assert_same(GammaPosterior.load(tmp_path / "posterior.json"), posterior)
-    with pytest.raises(FileExistsError, match=r"posterior\.json exists already"):
+    with pytest.raises(FileExistsError, match=r"posterior\.json already exists"):
         GammaPosterior.degenerate().save(tmp_path / "posterior.json")
     assert_same(GammaPosterior.load(tmp_path / "posterior.json"), posterior)
     assert os.listdir(tmp_path) == ["posterior.json"]

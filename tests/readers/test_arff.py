@@ -47,7 +47,7 @@ def test_arff(write, name):
         ("@attribute a date", "1", r"line 1, column 'a': the type 'date' cannot be read\. Write"),
         ("@attribute a relational", "1", r"the type 'relational' cannot be read"),
         ("@attribute a", "1", r"line 1: this attribute has no type\. Write @attribute NAME TYPE"),
-        ("@relation r", "1", r"holds no @attribute before its @data\. Write the ARFF header"),
+        ("@relation r", "1", r"contains no @attribute before its @data\. Write the ARFF header"),
         (
             "@attribute a real",
             "{0 1}",
@@ -61,7 +61,7 @@ def test_arff(write, name):
         ("@attribute a real", "'1',2", r"line 3: found 2 cells separated by ',' for 1 attributes"),
         ("@attribute a real", "x", r"line 3, column 'a': found 'x', which is not a number\. Corr"),
         ("@attribute a real", "1_0", r"line 3, column 'a': found '1_0', which is not a number"),
-        ("@attribute a real", "", r"holds no rows or no columns"),
+        ("@attribute a real", "", r"contains no rows or no columns"),
         ("@attribute a real\n@attribute 'a' real", "1,2", r"column name 'a' occurs 2 times"),
     ],
 )

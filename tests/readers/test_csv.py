@@ -126,7 +126,7 @@ def test_empty_file(write, content):
 
 
 def test_header_only(write):
-    with pytest.raises(TableError, match=r"holds column names but no rows\. Add the rows"):
+    with pytest.raises(TableError, match=r"contains column names but no rows\. Add the rows"):
         read_raw(write("a,b\n\n"))
 
 

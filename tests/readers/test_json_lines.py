@@ -44,12 +44,12 @@ def test_json_lines(write):
     [
         ('{"a": [1]}', r"line 2, column 'a': found a nested value\. Write numbers, text"),
         ('{"a": {"b": 1}}', r"line 2, column 'a': found a nested value"),
-        ("[1, 2]", r"line 2: found '\[1, 2\]'\. Write one JSON object a line"),
-        ('{"a": 1', r"line 2: this is not JSON \(Expecting .*\)\. Write one object a line"),
+        ("[1, 2]", r"line 2: expected a JSON object, found '\[1, 2\]'\. Write one"),
+        ('{"a": 1', r"line 2: this is not JSON \(Expecting .*\)\. Write one JSON object per line"),
         ('{"a": 1, "a": 2}', r"line 2: this is not JSON \(a key occurs twice in one object\)"),
         ('{"a": ' + "[" * 100_000, r"line 2: this is not JSON"),
         ('{"": 1}', r"t\.jsonl: column 2 has no name"),
-        ("\0", r"holds a NUL byte at byte 10, .* Save it as JSONL in UTF-8"),
+        ("\0", r"contains a NUL byte at byte 10, .* Save it as JSONL in UTF-8"),
     ],
 )
 def test_json_lines_that_are_refused(write, line, message):

@@ -51,11 +51,11 @@ def test_mat_prefers_x_and_takes_numbers_only(tmp_path):
             {"X": np.array([["a", 1.0]], dtype=object)},
             r"no table of numbers: cells, struct.*named X",
         ),
-        ({"X": {"a": np.ones((2, 2))}}, r"holds no table of numbers"),
-        ({"X": scipy.sparse.eye_array(3).tocsc()}, r"holds no table of numbers"),
-        ({"X": "text"}, r"holds no table of numbers"),
+        ({"X": {"a": np.ones((2, 2))}}, r"contains no table of numbers"),
+        ({"X": scipy.sparse.eye_array(3).tocsc()}, r"contains no table of numbers"),
+        ({"X": "text"}, r"contains no table of numbers"),
         ({"X": np.ones((2, 2), dtype=complex)}, r"array 'X' has the type complex128"),
-        ({}, r"holds no table of numbers"),
+        ({}, r"contains no table of numbers"),
     ],
 )
 def test_mat_that_is_refused(tmp_path, arrays, message):
@@ -100,7 +100,7 @@ def mat_zeros(n_rows, n_bytes):
 )
 def test_a_mat_bomb(write, n_rows, n_bytes):
     packed = zlib.compress(mat_zeros(n_rows, n_bytes), 9)
-    with pytest.raises(TableError, match=r"bomb\.mat expands more than 1000-fold, to over 100 MB"):
+    with pytest.raises(TableError, match=r"bomb\.mat expands to more than 1000 times its size"):
         read_raw(write(mat_bytes(packed), "bomb.mat"))
 
 

@@ -54,7 +54,7 @@ def test_everything_at_once():
     assert prepared.truth.tolist() == [0, 1, 1]
     texts = "'blue', 'green', 'red'"
     assert prepared.notes == (
-        Note("tables", "t.csv", "left out 1 of 4 rows: values are missing there"),
+        Note("tables", "t.csv", "dropped 1 of 4 rows because they have missing values"),
         Note("tables", "colour", f"encoded as 3 columns of 0 and 1 for its texts {texts}"),
     )
     assert repr(prepared) == "Prepared(3 rows, 4 columns, 2 notes)"
@@ -148,15 +148,18 @@ def test_truth_of_one_kind():
     assert prepared_of("a,t\n1,0\n2,0\n", truth="t").truth.tolist() == [0, 0]
     assert prepared_of("a,t\n1,-1\n2,-1\n", truth="t").truth.tolist() == [1, 1]
     assert refusal("a,t\n1,1\n2,1\n", truth="t") == (
-        "t.csv, truth column 't' holds only 1, which means anomaly in 0/1 and normal in 1/-1. "
-        "Leave the column out with --drop, or give one that holds both kinds."
+        "t.csv, truth column 't' contains only 1, which is ambiguous: it means anomaly in labels 0 "
+        "and 1, but normal in labels 1 and -1. "
+        "Leave the column out with --drop, or give one that contains both kinds."
     )
 
 
 @pytest.mark.parametrize("cells", [("0", "2"), ("-1", "0"), ("yes", "false"), ("0.5", "1")])
 def test_truth_with_other_words_is_refused(cells):
     message = refusal(f"a,t\n1,{cells[0]}\n2,{cells[1]}\n", truth="t")
-    assert message.startswith(f"t.csv, truth column 't' holds '{cells[0]}', '{cells[1]}'. Write ")
+    assert message.startswith(
+        f"t.csv, truth column 't' contains '{cells[0]}', '{cells[1]}'. Write "
+    )
     assert message.endswith(
         "as one of 0/1, 1/-1, false/true, no/yes, n/o, normal/anomaly, inlier/outlier."
     )
@@ -166,36 +169,36 @@ def test_truth_with_other_words_is_refused(cells):
 def test_truth_has_no_gaps(cells):
     rows = "".join(f"{j},{cell}\n" for j, cell in enumerate(cells))
     assert refusal(f"a,t\n{rows}", truth="t", missing="drop") == (
-        "t.csv holds 2 missing values in truth column 't'; the first is in line 3. Fill them in, "
-        "or remove those rows."
+        "t.csv contains 2 missing values in truth column 't'; the first is in line 3. Fill them "
+        "in, or remove those rows."
     )
 
 
 @pytest.mark.parametrize("missing", ["error", "drop", "impute"])
 def test_infinite_values_are_always_refused(missing):
     assert refusal("a,the b\n1,2\n,inf\n3,-inf\n", missing=missing) == (
-        "t.csv holds 2 infinite values in column 'the b'; the first is in line 3. Correct them, or "
-        "leave the column out with --drop 'the b'."
+        "t.csv contains 2 infinite values in column 'the b'; the first is in line 3. Correct them, "
+        "or leave the column out with --drop 'the b'."
     )
     assert prepared_of("a,b\n1,2\n2,inf\n", drop=("b",), missing=missing).columns == ("a",)
 
 
 def test_missing_values_are_refused():
     assert refusal("a,b\n1,2\n3,\n,5\n") == (
-        "t.csv holds 2 missing values; the first is in column 'b', line 3. Use --missing drop, "
+        "t.csv contains 2 missing values; the first is in column 'b', line 3. Use --missing drop, "
         "--missing impute or --drop b."
     )
     assert "1 missing value; the first is in column 'b', line 3" in refusal(
         "a,b\n1,x\n2,\n", categories="encode"
     )
-    assert "holds 2 missing values; the first is in column 'b'" in refusal("a,b\n1,\n2,\n")
+    assert "contains 2 missing values; the first is in column 'b'" in refusal("a,b\n1,\n2,\n")
 
 
 def test_rows_with_gaps_are_dropped():
     prepared = prepared_of("a,b\n1,x\n2,\n,y\n4,y\n", missing="drop", categories="encode")
     assert prepared.columns == ("a", "b=y")
     assert prepared.values.tolist() == [[1.0, 0.0], [4.0, 1.0]]
-    assert prepared.notes[0].message == "left out 2 of 4 rows: values are missing there"
+    assert prepared.notes[0].message == "dropped 2 of 4 rows because they have missing values"
 
 
 @pytest.mark.parametrize(("rows", "n_left"), [(",1\n2,\n", "0 rows"), (",1\n2,3\n", "1 row")])
@@ -269,7 +272,7 @@ def test_many_texts(n_texts):
         np.testing.assert_array_equal(prepared.values[:, 1:], np.eye(20))
     else:
         assert refusal(text, categories="encode") == (
-            "t.csv, column 'b' holds 21 different texts, and at most 20 can be encoded. Use "
+            "t.csv, column 'b' contains 21 different texts, and at most 20 can be encoded. Use "
             "--drop b, or --id b if it names the rows."
         )
 

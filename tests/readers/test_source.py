@@ -87,7 +87,7 @@ def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(write):
     path = write(zeros * 400, "bomb.csv.gz")  # 4 GB
     tracemalloc.start()
     message = (
-        r"bomb\.csv\.gz expands more than 1000-fold, to over 100 MB, .* Check where the file comes"
+        r"bomb\.csv\.gz expands to more than 1000 times its size and more than 100 MB, .* Check w"
     )
     with pytest.raises(TableError, match=message):
         read_raw(path)
@@ -111,7 +111,7 @@ def test_the_size_limit_holds_for_files_that_expand_slowly(write, read_input, mo
 def test_a_large_file_may_expand_as_tables_do():
     sources.check_expansion("t.csv.gz", 200_000_000, 200_000)
     sources.check_expansion("t.csv.gz", 100_000_000, 1)
-    with pytest.raises(TableError, match=r"t\.csv\.gz expands more than 1000-fold"):
+    with pytest.raises(TableError, match=r"t\.csv\.gz expands to more than 1000 times"):
         sources.check_expansion("t.csv.gz", 200_000_001, 200_000)
 
 
@@ -124,5 +124,5 @@ def test_wrong_encoding(write, mark):
 
 
 def test_nul_bytes(write):
-    with pytest.raises(TableError, match=r"holds a NUL byte at byte 4, .* not in UTF-16"):
+    with pytest.raises(TableError, match=r"contains a NUL byte at byte 4, .* not in UTF-16"):
         read_raw(write("a,b\n1,2\n".encode("utf-16")))

@@ -34,7 +34,7 @@ def data():
 @pytest.fixture(scope="module")
 def estimator(data):
     detectors = {"KNN": "KNN", "LOF": "LOF", "HBOS": "HBOS", HOSTILE: Flat()}
-    with pytest.warns(DetectorWarning, match="left out"):
+    with pytest.warns(DetectorWarning, match="was skipped"):
         return GammaGMM(detectors, n_runs=2, random_state=0).fit(data.X)
 
 
@@ -152,7 +152,8 @@ def test_outstanding_features_are_far_from_the_median(data, fitted):
 def test_the_page_shows_the_findings(page, fitted, data):
     words = words_of(page)
     low, high = fitted.posterior.interval()
-    assert f"About {fitted.posterior.mean:.1%} anomalies, between {low:.1%} and {high:.1%}" in words
+    assert f"About {fitted.posterior.mean:.1%} of the rows are anomalies" in words
+    assert f"(90% interval {low:.1%} to {high:.1%})" in words
     assert f"{fitted.labels.sum()} of 300 rows are flagged." in words
     place = "inside" if low <= data.gamma <= high else "outside"
     assert (
@@ -200,8 +201,8 @@ def test_the_policy_allows_only_the_style_sheet_and_the_script(page):
 def test_the_method_replaces_a_file_only_with_overwrite(estimator, data, tmp_path):
     path = tmp_path / "report.html"
     estimator.report(path, data.X)
-    assert "outstanding features" in path.read_text(encoding="utf-8")
-    with pytest.raises(FileExistsError, match=r"report\.html exists already"):
+    assert "unusual features" in path.read_text(encoding="utf-8")
+    with pytest.raises(FileExistsError, match=r"report\.html already exists"):
         estimator.report(path)
     estimator.report(path, overwrite=True)
     with pytest.raises(ValueError, match="X must hold the 300 training rows, got 299"):

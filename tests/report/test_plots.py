@@ -117,7 +117,7 @@ def test_the_steps_make_their_own_figure_and_refuse_other_numbers_of_axes(fitted
     axes = plot_steps(fitted)
     assert [ax.get_title(loc="left")[0] for ax in axes] == ["1", "2", "3", "4"]
     plt.close(axes[0].figure)
-    with pytest.raises(ValueError, match="axes must be four, got 3"):
+    with pytest.raises(ValueError, match="axes must contain four axes, got 3"):
         plot_steps(fitted, Figure().subplots(1, 3))
 
 

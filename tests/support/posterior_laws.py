@@ -30,10 +30,10 @@ CAUSES = {
     "not two axes": r"Expected 2D array|Found array with dim 3",
     "complex": r"Complex data not supported",
     "text": r"X must hold numbers, but",
-    "unusable detectors": r"\d+ of \d+ detectors gave usable scores, \d needed\. Left out: .+",
+    "unusable detectors": r"Only \d+ of \d+ detectors gave usable scores, but \d .+ Skipped: .+",
     "bound": r"The mixture's bound is not finite\. Scale the columns to similar ranges",
     "far rows": r"The rows are too far from 0, relative to their spread",
-    "no member": r"No component has an expected number of members .* Fit fewer components",
+    "no member": r"Every component is expected to contain less .* Fit fewer components",
 }
 """Why a table may be refused, and the pattern that the message must match."""
 

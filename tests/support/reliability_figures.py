@@ -60,7 +60,15 @@ def random_tables() -> str:
 
 def mutated_files() -> str:
     found = results("readers")
-    header = ("mutated files of", "tried", "read", "refused", "faults", "longest", "peak raised by")
+    header = (
+        "mutated files of",
+        "tried",
+        "read",
+        "refused",
+        "faults",
+        "longest",
+        "increase in peak memory",
+    )
     rows = [
         (
             f"`{name}`",
@@ -73,8 +81,9 @@ def mutated_files() -> str:
     total = sum(one["inputs"] for one in found["readers"].values())
     kinds = ", ".join(f"`{one['reader']}`, {one['fault']}" for one in found["faults"]) or "none"
     return (
-        f"{total:,} files in {found['minutes']:.0f} minutes; kinds of fault found in them, all "
-        f"fixed and kept in `tests/corpus`: {kinds}.\n\n{table(header, rows)}"
+        f"{total:,} files were tried in {found['minutes']:.0f} minutes. They revealed these faults, "
+        f"which are now fixed (the files are in `tests/corpus`): {kinds}.\n\n"
+        f"{table(header, rows)}"
     )
 
 
@@ -86,7 +95,7 @@ def kills_and_failures() -> str:
         (killed, kills["kills"], kills["torn_by_kills"], kills["parts_left"]),
         (failed, kills["faults"], kills["torn_by_faults"], "none"),
     ]
-    return table(("fault", "injected", "files lost or damaged", "hidden parts left"), rows)
+    return table(("fault", "injected", "files lost or damaged", "partial files left"), rows)
 
 
 def repeated_fits() -> str:

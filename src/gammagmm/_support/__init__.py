@@ -1,1 +1,1 @@
-"""Tools that every room uses: checks, processes, progress, platform, files, documents, text."""
+"""Tools of every subpackage: checks, processes, progress, platform, files, documents, text."""

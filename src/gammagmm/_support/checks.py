@@ -87,6 +87,8 @@ def check_table(X: Any) -> None:
         raise TypeError("X is a lazy frame, which holds no rows yet: call X.collect() first.")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError("X has masked values, which are missing: fill them, or drop their rows.")
+    if isinstance(X, np.ndarray) and _TIMES.match(str(X.dtype)):
+        raise TypeError(f"X must hold numbers, got the type {X.dtype}.")
     columns = _column_kinds(X)
     times = [f"{name!r} ({kind})" for name, kind in columns if _TIMES.match(kind)]
     if times:
@@ -98,12 +100,12 @@ def check_table(X: Any) -> None:
 
 
 def _column_kinds(X: Any) -> list[tuple[Any, str]]:
-    """Name and type of each column of a pandas, polars or pyarrow table, or of an array."""
+    """Name and type of each column of a pandas, polars or pyarrow table; none for an array."""
     if hasattr(X, "schema") and hasattr(X, "column_names"):  # pyarrow
         return [(field.name, str(field.type)) for field in X.schema]
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         return [(name, str(kind)) for name, kind in zip(X.columns, X.dtypes, strict=True)]
-    return [("all", str(X.dtype))] if isinstance(X, np.ndarray) else []
+    return []
 
 
 def explain_rows(X: Any, error: Exception) -> Exception:

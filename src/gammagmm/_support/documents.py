@@ -79,7 +79,7 @@ class Reader:
             self.refuse(f"it is not JSON ({error})", SAVED)
 
     def check_header(self, data: Any) -> None:
-        """Refuse another schema, and a version that is no version or newer than this package."""
+        """Refuse another schema, and a version that is invalid or too new."""
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != self.form.schema:
             self.refuse(f"its schema must be {self.form.schema!r}, got {_brief(schema)}", SAVED)

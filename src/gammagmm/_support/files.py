@@ -55,4 +55,4 @@ def _place(part: Path, path: Path, overwrite: bool) -> None:
 
 
 def _refuse_existing(path: Path) -> NoReturn:
-    raise FileExistsError(f"{path} exists already: pass overwrite=True to replace it.") from None
+    raise FileExistsError(f"{path} already exists: pass overwrite=True to replace it.") from None

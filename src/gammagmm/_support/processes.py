@@ -37,7 +37,7 @@ STARTING_SECONDS = 120.0
 
 
 class OutOfTimeError(TimeoutError):
-    """Work was given up because its time was over."""
+    """The work exceeded its time limit."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
-        """Whether the moment has come."""
+        """Whether the deadline has passed."""
         return time.monotonic() >= self.moment
 
     def check(self) -> None:
-        """Raise `OutOfTimeError` if the moment has come."""
+        """Raise `OutOfTimeError` if the deadline has passed."""
         if self.is_over:
             raise OutOfTimeError(f"timeout={self.timeout} s is over")
 
@@ -196,7 +196,9 @@ def _prepare(preload: Any) -> None:
 def _new_processes(n_workers: int, **options: Any) -> Any:
     """An executor whose processes nothing else uses."""
     if _is_childless():
-        raise RuntimeError("it needs a process of its own, which a daemonic worker may not start")
+        raise RuntimeError(
+            "it must run in a separate process, but a daemonic worker cannot start one"
+        )
     # Python's own pools would run the user's main module again in the new process.
     from joblib.externals.loky import ProcessPoolExecutor
 

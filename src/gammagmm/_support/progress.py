@@ -72,7 +72,7 @@ def block_bar(n_blocks: int, quiet: bool = False) -> AbstractContextManager[Prog
 
 
 def working(step: str, quiet: bool = False) -> AbstractContextManager[Progress | None]:
-    """Bar that shows that `step` is under way, where nobody knows how long it takes."""
+    """Bar for a `step` of unknown duration."""
     return _bars_in_terminal({step: None}, quiet)
 
 

@@ -1,4 +1,4 @@
-"""Numbers and foreign text -> words that are safe to show."""
+"""Numbers and untrusted text -> words that are safe to show."""
 
 from __future__ import annotations
 

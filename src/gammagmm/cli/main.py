@@ -187,7 +187,7 @@ def _short_errors(debug: bool) -> Iterator[None]:
             code = next((own for kind, own in EXIT_CODES.items() if isinstance(error, kind)), 2)
         elif isinstance(error, OSError) and error.strerror:
             what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-            _print_error(what, "Check the path, and that there is room.")
+            _print_error(what, "Check the path and the free disk space.")
         elif isinstance(error, (ValueError, TypeError, OSError, ImportError)):
             _print_error(str(error), SEE_HELP)
         else:

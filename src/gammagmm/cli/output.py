@@ -48,7 +48,10 @@ def answer_text(fit: Fit, origin: Origin) -> str:
     if origin.truth is not None:
         share = float(origin.truth.mean())
         place = "inside" if posterior.contains(share) else "outside"
-        lines.append(f"The labels in the file give {percent(share)}, {place} the interval.")
+        lines.append(
+            f"According to the labels in the file, the share is {percent(share)}, which is {place} "
+            "the interval."
+        )
     return " ".join(lines) + "\n\n" + _detector_table(fit)
 
 

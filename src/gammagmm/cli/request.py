@@ -40,7 +40,7 @@ class UsageError(GammaGMMError, ValueError):
 
 
 def check_estimate(request: Request) -> None:
-    """Refuse before the work what could not be read, done or written after it."""
+    """Check, before the work starts, that the input can be read and the output can be written."""
     reading, outputs, answer = request.reading, request.outputs, request.answer
     _check_reading(reading)
     _check_engine(request)
@@ -58,7 +58,7 @@ def check_estimate(request: Request) -> None:
 
 
 def check_inspect(inspecting: Inspecting, request: Request) -> None:
-    """Refuse before the work what could not be read, asked or written after it."""
+    """Check, before the work starts, that the input can be read and the sheet can be written."""
     paths, sheet = request.reading.paths, inspecting.sheet
     _check_reading(request.reading)
     # --ask continues a sheet that exists.
@@ -69,7 +69,10 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
     if inspecting.strategy not in STRATEGIES:
         raise UsageError(f"--strategy must be random or adaptive, got {inspecting.strategy!r}")
     if inspecting.ask and "-" in paths:
-        raise UsageError("--ask reads answers from standard input", "Give the rows as a file.")
+        raise UsageError(
+            "--ask reads the answers from standard input, so the rows cannot come from there",
+            "Give the rows as a file.",
+        )
 
 
 def check_outputs(
@@ -86,7 +89,7 @@ def check_outputs(
     picture = outputs.picture
     if picture is not None and picture.suffix.lower() not in PICTURES:
         raise UsageError(
-            f"{picture} does not have the suffix of a picture", f"Use {', '.join(PICTURES)}."
+            f"{picture} is not a supported picture format", f"Use {', '.join(PICTURES)}."
         )
 
 
@@ -117,7 +120,7 @@ def _check_engine(request: Request) -> None:
         raise UsageError(f"--engine must be memory or dask, got {engine.name!r}")
     if engine.name == "memory":
         if engine.scheduler is not None:
-            raise UsageError("--scheduler is the address of a Dask cluster", "Add --engine dask.")
+            raise UsageError("--scheduler needs --engine dask", "Add --engine dask.")
         return
     needs_memory = {
         "--report": request.outputs.report is not None,
@@ -138,7 +141,7 @@ def _check_labels_folder(folder: Path, reading: Reading, force: bool) -> None:
     """Refuse a folder for labels that cannot be written, or must not be replaced."""
     if reading.missing == "drop" and reading.id is None:
         raise UsageError(
-            "--missing drop leaves out rows, so the labels need the names of the rows",
+            "With --missing drop, row numbers no longer identify the rows in the labels",
             "Add --id COLUMN.",
         )
     if not folder.exists():
@@ -181,7 +184,8 @@ def read_rows(reading: Reading) -> tuple[NDArray[np.float64], Origin]:
     n_repeated = len(prepared.ids) - len(set(prepared.ids))
     if reading.id is not None and n_repeated:
         first, n_times = Counter(prepared.ids).most_common(1)[0]
-        message = f"{n_repeated} rows repeat the id of another; {first!r} occurs {n_times} times"
+        message = f"{n_repeated} rows have the same id as an earlier row"
+        message += f"; {first!r} occurs {n_times} times"
         notes.append(Note("tables", reading.id, message))
     origin = Origin(
         name=", ".join(names).encode("utf-8", "backslashreplace").decode("utf-8"),

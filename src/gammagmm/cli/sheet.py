@@ -163,7 +163,8 @@ def _check_name(
     is_cut = name.endswith("…") and written.startswith(name[:-1])
     if name not in (expected, written) and not is_cut:
         raise TableError(
-            f"{where}: the row is {name[:40]!r} here and {expected[:40]!r} in the data", OTHER_DATA
+            f"{where}: the row is named {name[:40]!r} here and {expected[:40]!r} in the data",
+            OTHER_DATA,
         )
 
 

@@ -210,9 +210,13 @@ class _Quick(BaseDeepLearningDetector):
         """Fitted detector, on the rows X (n, d); `y` is ignored."""
         X = check_array(X, dtype=np.float64)
         if self.use_compile:
-            raise ValueError("use_compile must be False; PyOD's own class can compile.")
+            raise ValueError(
+                "use_compile=True is not supported here; use PyOD's own class instead."
+            )
         if not 1 <= self.batch_size <= len(X):
-            raise ValueError(f"batch_size must be 1 to {len(X)} rows, got {self.batch_size!r}.")
+            raise ValueError(
+                f"batch_size must lie between 1 and {len(X)}, got {self.batch_size!r}."
+            )
         self._set_n_classes(y)
         self.data_num, self.feature_size = X.shape
         self.X_mean, self.X_std = X.mean(axis=0), X.std(axis=0)

@@ -1,4 +1,7 @@
-"""Rows -> raw scores (n, M): detectors fitted side by side, where one that fails harms no other."""
+"""Rows -> raw scores (n, M).
+
+The detectors are fitted in parallel, and a failure does not affect the others.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ class DetectorInfo:
 
     name: str
     status: Status
-    reason: str  # why it was left out; empty if it was not
+    reason: str  # why it was skipped; empty if it was not
     seconds: float  # wall time of its fit and scores
     n_rows: int  # rows it was fitted on
     traceback: str = field(default="", repr=False)  # of its exception
@@ -85,7 +88,7 @@ class FittedDetectors:
 
     detectors: dict[str, Any]  # name -> fitted detector, M of them
     scores: FloatArray  # (n, M) raw training scores, higher = more anomalous
-    info: list[DetectorInfo]  # one for each detector asked for, also for those left out
+    info: list[DetectorInfo]  # one for each detector asked for, also for those skipped
 
     def with_info(self, info: list[DetectorInfo]) -> FittedDetectors:
         """The detectors whose status in the new `info` is "ok"."""
@@ -187,7 +190,7 @@ def check_alike(own: FloatArray, new: FloatArray, limit: str = "set max_fit_rows
     chance = 2.0 * np.sqrt(1.0 / len(own) + 1.0 / len(new))
     if distance > MAX_DISTANCE + chance:
         raise ValueError(
-            f"its scores separate the {len(own)} rows it was fitted on from the other rows "
+            f"it scores the {len(own)} rows of its training sample differently from the other rows "
             f"(Kolmogorov-Smirnov distance {distance:.2f}): scale the columns, or {limit}"
         )
 
@@ -207,7 +210,7 @@ def _finite_scores(name: str, detector: Any, X: FloatArray) -> FloatArray:
     except Exception as error:
         raise DetectorError(f"{what}: {type(error).__name__}: {error}", todo) from error
     if scores.shape != (len(X),):
-        shapes = f"scores of shape {scores.shape}, expected ({len(X)},)"
+        shapes = f"it returned scores of shape {scores.shape}, expected ({len(X)},)"
         raise DetectorError(f"{what}: {shapes}", todo)
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
@@ -251,7 +254,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """Record, fitted detector and training scores; only the record of one that was left out."""
+    """Record, fitted detector and training scores; only the record of one that was skipped."""
 
     info: DetectorInfo
     detector: Any = None
@@ -312,7 +315,7 @@ def _run_tasks(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list
 def _outcomes(
     tasks: list[_Task], X: FloatArray, settings: FitSettings, prefer: str | None = None
 ) -> Iterator[_Outcome]:
-    """Outcomes as they come; `progress` hears of each task when a worker is free for it."""
+    """Outcomes as they come; `progress` is called for each task when a worker starts it."""
     n_jobs = allowed_jobs(settings.n_jobs)
     waiting = iter(tasks)
 
@@ -402,14 +405,17 @@ def _fit_all(detector: Any, X: FloatArray) -> FloatArray:
         else:
             scores = _new_scores(detector, X)
     if scores.shape != (len(X),):
-        raise ValueError(f"scores of shape {scores.shape}, expected ({len(X)},)")
+        raise ValueError(f"it returned scores of shape {scores.shape}, expected ({len(X)},)")
     return scores
 
 
 def _fit_some(detector: Any, X: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
     """Scores (n,) of all rows X by the detector fitted on `rows`; the others count as new."""
     if scores_batches(detector):
-        raise ValueError("it scores rows by their batch, not by a fit: set max_fit_rows=None")
+        raise ValueError(
+            "its score for a row depends on the other rows in the same call, so it cannot be "
+            "fitted on a sample: set max_fit_rows=None"
+        )
     own = _fit_all(detector, X[rows])
     with one_thread(), np.errstate(all="ignore"):
         scores = combine_scores(X, rows, own, partial(_new_scores, detector))

@@ -81,8 +81,10 @@ def resolve_detectors(
     `n_rows` rows, a detector of superlinear cost is fitted on `max_fit_rows` at most.
 
     >>> detectors, notes = resolve_detectors(["KNN", "LOF"], n_rows=12)
-    >>> list(detectors), notes[0].message
-    (['KNN', 'LOF'], 'n_neighbors lowered from 20 to 11: it is fitted on 12 rows')
+    >>> list(detectors)
+    ['KNN', 'LOF']
+    >>> notes[0].message
+    'n_neighbors was lowered from 20 to 11 because the detector is fitted on 12 rows'
     """
     choices = _name_choices(detectors)
     if n_rows < MIN_ROWS and any(isinstance(choice, str) for choice in choices.values()):
@@ -145,8 +147,10 @@ def _name_choices(detectors: Any) -> dict[str, Any]:
     """Each detector asked for, a known name or an object with the right methods, by its name."""
     if isinstance(detectors, str):
         if detectors not in PRESETS:
-            presets = f"detectors={detectors!r} is not a preset; presets: {', '.join(PRESETS)}. "
-            raise ValueError(presets + f"Or pass a list; known names: {', '.join(NAMES)}.")
+            raise ValueError(
+                f"detectors={detectors!r} is not a preset. Use one of {', '.join(PRESETS)}, or "
+                f"pass a list of these names: {', '.join(NAMES)}."
+            )
         detectors = PRESETS[detectors]
     if not isinstance(detectors, Sequence | Mapping):
         expected = "detectors must be a preset, or a list or dict of detectors"
@@ -172,7 +176,7 @@ def _named_by_class(detectors: Sequence[Any]) -> dict[str, Any]:
 def _check_choice(name: Any, choice: Any) -> None:
     """Refuse everything but known names and objects with the methods of a detector."""
     if not isinstance(name, str):
-        raise TypeError(f"detectors must have names as keys, got the key {name!r}.")
+        raise TypeError(f"The keys of detectors must be strings, got {name!r}.")
     can_score = hasattr(choice, "decision_function") or isinstance(choice, OutlierMixin)
     if isinstance(choice, str):
         if choice not in NAMES:
@@ -236,8 +240,10 @@ def _adapt(name: str, detector: Any, n_rows: int) -> Iterator[Note]:
             size = getattr(part, parameter, None)
             if isinstance(size, int | np.integer) and size > largest:
                 setattr(part, parameter, largest)
-                lowered = f"{parameter} lowered from {size} to {largest}"
-                yield Note("detectors", name, f"{lowered}: it is fitted on {n_rows} rows")
+                lowered = f"{parameter} was lowered from {size} to {largest}"
+                reason = f"because the detector is fitted on {n_rows} rows"
+                yield Note("detectors", name, f"{lowered} {reason}")
         if getattr(part, "novelty", None) is False:
             part.novelty = True
-            yield Note("detectors", name, "novelty set to True, so that it can score new rows")
+            message = "novelty was set to True so that the detector can score new rows"
+            yield Note("detectors", name, message)

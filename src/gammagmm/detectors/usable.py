@@ -1,4 +1,4 @@
-"""Raw scores -> the detectors whose scores can be used, and why the others are left out."""
+"""Raw scores -> the detectors whose scores can be used, and why the others are skipped."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def keep_usable(fitted: FittedDetectors) -> FittedDetectors:
 def judge_detectors(fitted: FittedDetectors, seen: ScoreRange) -> list[DetectorInfo]:
     """Records of all detectors, updated by the range of the scores of those that gave any.
 
-    A detector whose scores are not finite, or the same for every row, is left out with a
+    A detector whose scores are not finite, or the same for every row, is skipped with a
     `DetectorWarning`. Fewer than two usable detectors (fewer than one if there is one) are a
     `DetectorError`.
     """
@@ -78,26 +78,27 @@ def judge_detectors(fitted: FittedDetectors, seen: ScoreRange) -> list[DetectorI
         if record.name in columns:
             status, reason = _judge(seen, columns[record.name])
             info[i] = replace(record, status=status, reason=reason)
-    left_out = [record for record in info if record.status != "ok"]
-    n_usable, n_needed = len(info) - len(left_out), min(2, len(info))
+    skipped = [record for record in info if record.status != "ok"]
+    n_usable, n_needed = len(info) - len(skipped), min(2, len(info))
     if n_usable < n_needed:
-        counts = f"{n_usable} of {len(info)} detectors gave usable scores, {n_needed} needed"
-        reasons = "; ".join(f"{record.name}: {record.reason}" for record in left_out)
+        counts = f"Only {n_usable} of {len(info)} detectors gave usable scores"
+        needed = f"but {n_needed} {'is' if n_needed == 1 else 'are'} needed"
+        reasons = "; ".join(f"{record.name}: {record.reason}" for record in skipped)
         error = DetectorError(
-            f"{counts}. Left out: {reasons}",
+            f"{counts}, {needed}. Skipped: {reasons}",
             "Choose other detectors, or check that the columns vary.",
         )
-        error.add_note("\n".join(record.traceback for record in left_out))
+        error.add_note("\n".join(record.traceback for record in skipped))
         raise error
-    for record in left_out:
-        warn_user(f"Detector {record.name} was left out: {record.reason}.", DetectorWarning)
+    for record in skipped:
+        warn_user(f"Detector {record.name} was skipped: {record.reason}.", DetectorWarning)
     return info
 
 
 def left_out_notes(info: list[DetectorInfo]) -> list[Note]:
-    """A note for each detector that was left out."""
-    left_out = [record for record in info if record.status != "ok"]
-    return [Note("detectors", record.name, f"left out: {record.reason}") for record in left_out]
+    """A note for each detector that was skipped."""
+    skipped = [record for record in info if record.status != "ok"]
+    return [Note("detectors", record.name, f"skipped: {record.reason}") for record in skipped]
 
 
 def _judge(seen: ScoreRange, column: int) -> tuple[Status, str]:
@@ -108,9 +109,11 @@ def _judge(seen: ScoreRange, column: int) -> tuple[Status, str]:
     # Halved, since the range of finite scores need not be finite.
     half_range = 0.5 * highest - 0.5 * lowest
     if half_range > 0.25 * np.finfo(np.float64).max:
-        return "failed", f"the scores span {half_range:.1e}, more than a float can hold"
+        wide = f"the scores range from {lowest:.1e} to {highest:.1e}"
+        return "failed", f"{wide}, which is too wide for float arithmetic"
     # Scores that differ by rounding alone count as equal.
     if half_range <= 1e-12 * max(abs(lowest), abs(highest), LOG_OFFSET):
-        reason = "the same score for every row"
-        return "constant", f"{reason}, but for {2.0 * half_range:.1e}" if half_range else reason
+        reason = "every row has the same score"
+        rounding = f", up to differences of {2.0 * half_range:.1e}" if half_range else ""
+        return "constant", reason + rounding
     return "ok", ""

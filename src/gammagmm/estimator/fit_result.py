@@ -58,7 +58,7 @@ class Fit:
     detectors : dict
         Fitted detectors by name; None for each column of precomputed scores.
     detector_info : tuple of DetectorInfo
-        Seconds, rows, status and reason of every detector, including those left out.
+        Seconds, rows, status and reason of every detector, including those skipped.
     space : Space
         The training rows with their scores.
     runs : tuple of Run
@@ -70,7 +70,7 @@ class Fit:
     cut : Cut
         Labels and thresholds at the posterior mean.
     notes : tuple of Note
-        Everything that was changed, left out or approximated.
+        Everything that was changed, skipped or approximated.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class Fit:
             )
 
     def suggest(self, n: int, strategy: Strategy, rng: np.random.Generator) -> NDArray[np.int_]:
-        """Positions of `n` training rows to label, in an order that can be stopped at any point."""
+        """Positions of `n` training rows, ordered so that you can stop labelling after any row."""
         self.check_in_memory("suggest")
         return suggest_rows(self._belief(), self._unknown_rows(n, strategy), n, strategy, rng)
 
@@ -191,7 +191,7 @@ class Fit:
         return expected_width(belief, suggest_rows(belief, unknown, n, strategy, rng), mass, rng)
 
     def update(self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True) -> Fit:
-        """The fit once the `labels` (1 anomaly, 0 normal) of `rows` are known as well."""
+        """The fit with a posterior updated with the `labels` (1 anomaly, 0 normal) of `rows`."""
         self.check_in_memory("update")
         if not isinstance(at_random, bool):
             raise TypeError(f"at_random must be True or False, got {at_random!r}.")
@@ -204,8 +204,8 @@ class Fit:
         notes += _label_notes(known, self.fitted_posterior, self.plan.trust)
         if not belief.is_precise and belief.unknown.any():
             message = (
-                "the labels contradict the ranking: few curves agree with them, and the posterior "
-                "is imprecise. Other detectors or columns may suit these data better"
+                "the labels contradict the ranking, so the posterior is imprecise. Other detectors "
+                "or columns may suit these data better"
             )
             notes.append(Note("labels", "ranking", message))
             warn_user(f"{message[0].upper()}{message[1:]}.", LabelsWarning)
@@ -213,7 +213,7 @@ class Fit:
         return replace(self, known_rows=known, posterior=posterior, cut=cut, notes=tuple(notes))
 
     def to_parquet(self, folder: Any, overwrite: bool, progress: Progress) -> None:
-        """Write the answers for rows on Dask to a folder of Parquet files, whole or not at all.
+        """Write the answers for rows on Dask to Parquet files, completely or not at all.
 
         `progress` is called for each block.
         """
@@ -227,7 +227,9 @@ class Fit:
         order = np.argsort(-self.decision_scores, kind="stable")
         rows = order[~np.isin(order, self.known_rows.rows)]
         if n > len(rows):
-            raise ValueError(f"n must be at most {len(rows)}, the rows not known yet, got {n}.")
+            raise ValueError(
+                f"n must be at most {len(rows)}, the number of rows without a label, got {n}."
+            )
         return rows
 
     def _belief(self, known: KnownRows | None = None) -> Belief:
@@ -279,14 +281,17 @@ def complete_fit(
 
 def _label_notes(known: KnownRows, fitted: GammaPosterior, trust: float) -> list[Note]:
     """What the labels changed."""
-    message = f"the posterior rests on {len(known)} known rows, {known.labels.sum()} anomalies"
+    message = f"the posterior uses {len(known)} known rows ({known.labels.sum()} anomalies)"
     if fitted.is_degenerate:
-        message += "; the fit has no solution and does not enter it"
+        message += "; the fit has no solution and is not used"
     else:
-        message += f"; the fit's own posterior has the weight {trust:.0%} in its prior"
+        message += f"; the posterior of the fit has weight {trust:.0%} in the prior"
     notes = [Note("labels", "posterior", message)]
     if n_chosen := int((~known.at_random).sum()):
-        message = f"{n_chosen} were not chosen at random: they count only as themselves"
+        message = (
+            f"{n_chosen} known rows were not chosen at random; their labels are used for these "
+            "rows only"
+        )
         notes.append(Note("labels", "known rows", message))
     return notes
 
@@ -353,22 +358,23 @@ class PartialFit:
 
 
 def check_time(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...] = ()) -> None:
-    """Raise `FitTimeoutError`, with what was done, if the deadline of the plan has come.
+    """Raise `FitTimeoutError` with the partial results if the deadline of the plan has passed.
 
-    The detectors in `fitted` and the `runs` are done.
+    The detectors in `fitted` and the `runs` are finished.
     """
     if not plan.deadline.is_over:
         return
     solved = solved_posteriors(runs)
     posterior = combine_runs(solved) if solved else None
     names = list(fitted.detectors)
-    share = f" (by those, {percent(posterior.mean)} are anomalies)" if posterior else ""
+    estimate = (
+        f". The finished runs estimate {percent(posterior.mean)} anomalies" if posterior else ""
+    )
     n_unsolved = len(runs) - len(solved)
-    unsolved = f", {n_unsolved} of them without a solution so far" if n_unsolved else ""
+    unsolved = f" ({n_unsolved} without a solution)" if n_unsolved else ""
     error = FitTimeoutError(
-        f"The fit was not done after timeout={plan.deadline.timeout} s: {len(names)} of "
-        f"{len(fitted.info)} detectors were, and {len(runs)} of {plan.n_runs} runs"
-        f"{unsolved}{share}",
+        f"The fit exceeded timeout={plan.deadline.timeout} s. Finished: {len(names)} of "
+        f"{len(fitted.info)} detectors and {len(runs)} of {plan.n_runs} runs{unsolved}{estimate}",
         "Raise timeout, or give fewer rows, detectors or runs.",
         PartialFit(names, fitted.detectors, fitted.info, fitted.scores, runs, posterior),
     )
@@ -377,7 +383,7 @@ def check_time(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...] = ()) 
 
 
 def check_runs(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...]) -> None:
-    """The same after the last run: a fit that is finished, if late, is not an error."""
+    """Check the time after the last run; a fit that finishes late is not an error."""
     n_restarts = sum(run.n_restarts for run in runs)
     is_unsolved = any(run.status == "unsolved" for run in runs)
     if len(runs) < plan.n_runs or (is_unsolved and n_restarts < plan.max_restarts):

@@ -32,7 +32,7 @@ ON_CLUSTER = ("scores_", "score_space_", "decision_scores_", "labels_")
 
 
 class GammaGMM(BaseEstimator):
-    """Posterior of the share of anomalies in unlabelled data, and labels by it.
+    """Estimate the posterior of the share of anomalies in unlabelled data, and label the rows.
 
     Implements gammaGMM (Perini, Bürkner, Klami: "Estimating the Contamination Factor's
     Distribution in Unsupervised Anomaly Detection", ICML 2023).
@@ -119,13 +119,13 @@ class GammaGMM(BaseEstimator):
     detector_names_ : list of str
         Names of the columns of `scores_`.
     detector_info_ : list of DetectorInfo
-        Seconds, rows, status and reason of every detector, including those left out.
+        Seconds, rows, status and reason of every detector, including those skipped.
     index_ : pandas.Index or None
         Index of the DataFrame it was fitted on.
     runs_ : tuple of Run
         The variational runs.
     notes_ : list of Note
-        Everything that was changed, left out or approximated.
+        Everything that was changed, skipped or approximated.
 
     Examples
     --------
@@ -272,7 +272,7 @@ class GammaGMM(BaseEstimator):
     def suggest(
         self, n: int = 30, strategy: Strategy = "random", random_state: Any = None
     ) -> NDArray[np.int_]:
-        """Positions of `n` training rows to label, in an order that can be stopped at any point.
+        """Positions of `n` training rows, ordered so that you can stop labelling after any row.
 
         "random" spreads the rows evenly over the ranking from a random start, which is safe however
         good the detectors are. "adaptive" chooses every third row in this way, and between them the
@@ -287,7 +287,7 @@ class GammaGMM(BaseEstimator):
     def update(
         self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True
     ) -> GammaPosterior:
-        """The posterior of gamma once the `labels` (1 anomaly, 0 normal) of `rows` are known.
+        """Update the posterior with the `labels` (1 anomaly, 0 normal) of `rows`.
 
         `rows` are positions of training rows, from 0. Labels accumulate: two calls give the same
         result as one call with all labels. `posterior_`, `contamination_`, the thresholds and
@@ -358,7 +358,7 @@ class GammaGMM(BaseEstimator):
         return self.fit_.space.frame(self.fit_)
 
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
-        """Write the rows of `to_frame` to a folder of Parquet files, whole or not at all.
+        """Write the rows of `to_frame` to a folder of Parquet files, completely or not at all.
 
         Only after a fit on Dask; `progress` is called for each block. An existing folder raises a
         FileExistsError unless `overwrite` is true.

@@ -92,7 +92,7 @@ class GammaThreshold(BaseEstimator):
         column = _check_scores(scores)
         posterior = self._find_posterior(column)
         if self.source is not None and posterior.is_degenerate:
-            message = "The source's posterior is the point mass at 0: no row is an anomaly by it."
+            message = "The posterior of the source is the point mass at 0, so no row is flagged."
             warn_user(message, NoSolutionWarning)
         self.posterior_ = posterior
         self.contamination_ = Contamination(self.posterior_)
@@ -110,7 +110,9 @@ class GammaThreshold(BaseEstimator):
         check_is_fitted(self)
         column = _as_column(scores)
         if n_bad := int(np.isnan(column).sum()):
-            raise ValueError(f"scores must be numbers, got {n_bad} of {len(column)} that are NaN.")
+            raise ValueError(
+                f"scores must be numbers, but {n_bad} of {len(column)} values are NaN."
+            )
         return is_anomaly(column, self.thresh_)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -120,7 +122,10 @@ class GammaThreshold(BaseEstimator):
     def set_params(self, **params: Any) -> GammaThreshold:
         """Set parameters by name; those of the source cannot be set from here."""
         if inner := sorted(name for name in params if name.startswith("source__")):
-            raise ValueError(f"Invalid parameter {inner[0]!r}: the source is only read.")
+            raise ValueError(
+                f"Invalid parameter {inner[0]!r}: the parameters of source cannot be set through "
+                "GammaThreshold."
+            )
         super().set_params(**params)
         return self
 
@@ -163,8 +168,8 @@ def _as_column(scores: ArrayLike) -> Array:
         column = column[:, 0]
     if column.ndim != 1:
         raise ValueError(
-            f"scores must be one detector's, of shape (n,), got {column.shape}: fit "
-            'GammaGMM("precomputed") to the scores of several.'
+            f"scores must have shape (n,), got {column.shape}. For the scores of several "
+            'detectors, use GammaGMM("precomputed").'
         )
     return column
 

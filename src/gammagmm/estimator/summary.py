@@ -26,7 +26,7 @@ PACKAGES = ("gammagmm", "numpy", "scipy", "scikit-learn", "pyod", "joblib")
 
 @dataclass(frozen=True)
 class DetectorSummary:
-    """What became of one detector; `threshold` is NaN for one that was left out."""
+    """Status and threshold of one detector; `threshold` is NaN if the detector was skipped."""
 
     name: str
     status: Status
@@ -38,7 +38,7 @@ class DetectorSummary:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One variational run without its components; floats that a run has not are NaN."""
+    """One variational run without its components; values that a run does not have are NaN."""
 
     status: Literal["solved", "slack", "unsolved"]
     tau: float
@@ -75,7 +75,7 @@ class FitSummary:
     runs : tuple of RunSummary
         The variational runs.
     notes : tuple of Note
-        Everything that was changed, left out or approximated on the way.
+        Everything that was changed, skipped or approximated.
     versions : dict
         Versions of Python and of the packages that the answer depends on.
 
@@ -100,7 +100,7 @@ class FitSummary:
     versions: dict[str, str]
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
-        """Write the summary to `path` as versioned JSON, every float exact, whole or not at all.
+        """Write the summary to `path` as JSON with exact floats, completely or not at all.
 
         An existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
         """

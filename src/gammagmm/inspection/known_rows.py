@@ -49,7 +49,9 @@ class KnownRows:
         """
         rows, labels = check_rows_known(rows, n_rows), check_labels(labels)
         if len(rows) != len(labels):
-            raise ValueError(f"rows and labels differ in number: {len(rows)} and {len(labels)}.")
+            raise ValueError(
+                f"rows and labels must have the same length, got {len(rows)} and {len(labels)}."
+            )
         columns = (self.rows.tolist(), self.labels.tolist(), self.at_random.tolist())
         found = {row: (label, chosen) for row, label, chosen in zip(*columns, strict=True)}
         for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
@@ -71,12 +73,11 @@ def check_rows_known(rows: Any, n_rows: int) -> NDArray[np.int_]:
     if numbers.size == 0:
         return np.empty(0, dtype=int)
     if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
-        raise TypeError(f"rows must be whole numbers, the places of rows, got {rows!r}.")
+        raise TypeError(f"rows must be row positions from 0 to {n_rows - 1}, got {rows!r}.")
     outside = numbers[(numbers < 0) | (numbers >= n_rows)]
     if outside.size:
         raise ValueError(
-            f"rows must lie between 0 and {n_rows - 1}, the places of the {n_rows} training rows, "
-            f"got {int(outside[0])}."
+            f"rows must be row positions from 0 to {n_rows - 1}, got {int(outside[0])}."
         )
     return numbers.astype(int)
 

@@ -61,7 +61,7 @@ def rank_cells(scores: Array) -> RankCells:
 
 @dataclass(frozen=True)
 class CurvePrior:
-    """What is thought of a curve before any label is seen.
+    """Prior distribution of a curve.
 
     rho(u) = low + (high - low) . sigmoid(-b . (log u - l)), with l uniform, log b, logit low and
     logit step normal, where step = (high - low) / (1 - low); a share `p_flat` of the curves has
@@ -155,7 +155,7 @@ class GammaPrior:
 
 @dataclass(frozen=True)
 class CellLabels:
-    """How many rows of each rank cell are known to be what."""
+    """Number of known anomalies and known normal rows in each rank cell."""
 
     anomalies: Counts  # (G,) labelled rows that were chosen without knowing what they are
     normals: Counts
@@ -205,7 +205,7 @@ class GammaReweighting:
 
 @dataclass(frozen=True)
 class Belief:
-    """Weighted curves: what is thought of the ranking after the labels.
+    """Weighted curves: their distribution given the labels.
 
     Attributes
     ----------
@@ -246,7 +246,7 @@ class Belief:
 
     @property
     def is_precise(self) -> bool:
-        """Whether enough curves carry the answer; not so where labels contradict all of them."""
+        """Whether enough curves have weight; False if the labels contradict all of them."""
         return self.n_effective >= _MIN_EFFECTIVE
 
     @property
@@ -261,7 +261,7 @@ class Belief:
         return (self.labels.n_anomalies + self.rho @ self.unknown) / self.cells.n_rows
 
     def given(self, labels: CellLabels) -> Belief:
-        """The belief after `labels`, which are all there are; redrawn where few curves are left."""
+        """The belief given all `labels`; curves are drawn again if too few remain."""
         belief = replace(self, labels=labels)
         for _ in range(_MAX_ROUNDS):
             if belief.is_precise:
@@ -465,7 +465,7 @@ def _put_together(weights: Array, share: Array, spread: Array) -> tuple[Array, A
 
 
 def _beta_parameters(mean: Array, variance: Array) -> tuple[Array, Array]:
-    """Parameters a, b of the Betas with these means and, where there is such a one, variances."""
+    """Parameters a, b of the Betas with these means and, if such Betas exist, variances."""
     mean = np.clip(mean, 1e-9, 1.0 - 1e-9)
     size = np.maximum(mean * (1.0 - mean) / variance - 1.0, 1e-2)
     return mean * size, (1.0 - mean) * size

@@ -1,4 +1,4 @@
-"""A belief -> the rows whose labels are worth asking for, and what they are expected to bring."""
+"""A belief -> the rows whose labels are worth asking for, and the expected gain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SPREAD_EVERY = 3
 def suggest_rows(
     belief: Belief, unknown: Rows, n: int, strategy: Strategy, rng: np.random.Generator
 ) -> Rows:
-    """`n` of the `unknown` rows to look at, in an order that can be stopped at any point.
+    """`n` of the `unknown` rows, ordered so that you can stop labelling after any row.
 
     `unknown` has the row numbers, highest score first. "random" spreads them evenly over the
     ranks from a random start. "adaptive" takes every third row so, and between them the rank
@@ -41,7 +41,7 @@ def suggest_rows(
 
 
 def spread_evenly(rows: Rows, rng: np.random.Generator) -> Rows:
-    """All `rows` in an order of which every beginning is spread evenly over their places.
+    """All `rows` ordered so that every prefix is spread evenly over the ranking.
 
     Steps of the golden section stay evenly spaced however many are taken; they start at a random
     row, so that each row is as likely as any other to come first, or at any other place.
@@ -51,7 +51,7 @@ def spread_evenly(rows: Rows, rng: np.random.Generator) -> Rows:
 
 
 def _alternate(belief: Belief, spread: Rows, n: int, rng: np.random.Generator) -> Iterator[int]:
-    """Every third row from `spread`, the others from the cell that promises most, none twice.
+    """Every third row from `spread`, the others from the most informative cell, without repeats.
 
     The rows that are known count too, so that it does not matter how many are asked for at once.
     """

@@ -72,7 +72,7 @@ def active_components(mixture: Parameters) -> Components:
     active = concentration >= 2.0
     if not active.any():
         raise MixtureError(
-            "No component has an expected number of members of at least one",
+            "Every component is expected to contain less than one row",
             "Fit fewer components than rows.",
         )
     alpha = concentration[active] + concentration[~active].sum() / active.sum()

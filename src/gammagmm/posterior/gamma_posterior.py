@@ -292,7 +292,7 @@ def mean_error(shares: Array, conditionals: AveragedConditionals) -> float:
 
 
 def combine_runs(posteriors: Sequence[GammaPosterior]) -> GammaPosterior:
-    """Mixture of the solved runs' posteriors with equal weights; the point mass at 0 if none is."""
+    """Equal mixture of the solved runs' posteriors; the point mass at 0 if no run is solved."""
     if not posteriors:
         return GammaPosterior.degenerate()
     n_runs = len(posteriors)

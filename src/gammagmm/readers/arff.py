@@ -95,7 +95,9 @@ def _attributes(name: str, lines: Iterator[tuple[int, str]]) -> list[Attribute]:
             )
         attributes.append(Attribute(column, declared, kind in NUMERIC_TYPES, line))
     if not attributes:
-        raise TableError(f"{name} holds no @attribute before its @data", "Write the ARFF header.")
+        raise TableError(
+            f"{name} contains no @attribute before its @data", "Write the ARFF header."
+        )
     check_names(name, tuple(attribute.name for attribute in attributes))
     return attributes
 

@@ -48,7 +48,7 @@ def read_npz(source: Source) -> RawTable:
     if "X" not in arrays and len(matrices) != 1:
         found = ", ".join(f"{shown(name)} {array.shape}" for name, array in arrays.items())
         raise TableError(
-            f"{source.name} holds {len(matrices)} arrays of two dimensions and none named X: "
+            f"{source.name} contains {len(matrices)} two-dimensional arrays, and none is named X: "
             f"{found or 'no array'}",
             "Name the table X.",
         )
@@ -74,7 +74,7 @@ def read_archive(source: Source, names: Collection[str] | None = None) -> dict[s
         # Other methods decompress any amount at once, whatever size is declared.
         methods = {member.compress_type for member in asked.values()}
         if methods - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise TableError(f"{source.name} is packed in a way that cannot be read", advice)
+            raise TableError(f"{source.name} uses an unsupported compression method", advice)
         # The sum, not each one: members that share their bytes would pass one by one.
         n_bytes = sum(member.file_size for member in asked.values())
         check_expansion(source.name, n_bytes, len(source.content))
@@ -94,7 +94,7 @@ def _read_array(where: str, file: IO[bytes], n_bytes: int) -> Array:
     shape, _, kind = HEADERS[version](file)
     if kind.hasobject:
         raise TableError(
-            f"{where} holds Python objects, which are never unpickled",
+            f"{where} contains Python objects, which are never unpickled",
             "Write numbers or strings: array.astype(float) or array.astype(str).",
         )
     n_declared = math.prod(shape) * kind.itemsize
@@ -114,10 +114,10 @@ def as_matrix(where: str, array: Array) -> Array:
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
         raise TableError(
             f"{where} has the type {array.dtype} and the shape {array.shape}",
-            "Write numbers of two dimensions, rows and columns.",
+            "Save a two-dimensional array of numbers.",
         )
     if not array.size:
-        raise TableError(f"{where} holds no rows or no columns", "Give a file that has both.")
+        raise TableError(f"{where} contains no rows or no columns", "Give a file that has both.")
     return array[:, None] if array.ndim == 1 else array
 
 

@@ -65,7 +65,9 @@ def read_delimited(source: Source) -> RawTable:
     numbers = parse_quickly(sheet) if len(sheet.text) > MIN_QUICK_CHARACTERS else None
     numbers = numbers or parse(sheet)
     if not numbers.lines:
-        raise TableError(f"{sheet.name} holds column names but no rows", "Add the rows below them.")
+        raise TableError(
+            f"{sheet.name} contains column names but no rows", "Add the rows below them."
+        )
     data: list[NDArray[Any]] = list(numbers.values)
     for j, cells in _texts(sheet, numbers.text_columns).items():
         data[j] = text_column(cells)

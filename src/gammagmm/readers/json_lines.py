@@ -17,7 +17,7 @@ __all__ = ["read_json_lines"]
 
 
 def read_json_lines(source: Source) -> RawTable:
-    """Raw table of one flat JSON object a line; a key that a line lacks is missing there."""
+    """Raw table of one flat JSON object per line; a key that a line lacks is missing there."""
     rows, lines = [], []
     for line, text in enumerate(decode(source).split("\n"), start=1):
         if text.strip():
@@ -41,10 +41,10 @@ def _row(where: str, text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         reason = str(error).rstrip(".")
         what = f"{where}: this is not JSON ({reason})"
-        raise TableError(what, "Write one object a line.") from error
+        raise TableError(what, "Write one JSON object per line.") from error
     if not isinstance(row, dict):
-        what = f"{where}: found {shown(text.strip())}"
-        raise TableError(what, "Write one JSON object a line.")
+        what = f"{where}: expected a JSON object, found {shown(text.strip())}"
+        raise TableError(what, "Write one JSON object per line.")
     for key, value in row.items():
         if isinstance(value, dict | list):
             raise TableError(

@@ -74,7 +74,7 @@ def read_mat(source: Source) -> RawTable:
         elif content[126:128] in (b"IM", b"MI"):
             listing = _variables(source)
         else:
-            raise ValueError("it is no MAT file")
+            raise ValueError("it is not a MAT file")
         for variable in listing:
             variables.setdefault(variable.name, variable)  # the first one of a name counts
     name = _table_name(source.name, variables)
@@ -93,13 +93,13 @@ def _table_name(source: str, variables: dict[str, Variable]) -> str:
     largest = [name for name, n in n_cells.items() if n == most]
     if not largest:
         raise TableError(
-            f"{source} holds no table of numbers: cells, structures, text and sparse arrays cannot "
-            "be read",
+            f"{source} contains no table of numbers: cells, structures, text and sparse arrays "
+            "cannot be read",
             "Save a full array of numbers named X.",
         )
     if len(largest) > 1:
         raise TableError(
-            f"{source} holds {len(largest)} arrays of the same size: {listed(largest)}",
+            f"{source} contains {len(largest)} arrays of the same size: {listed(largest)}",
             "Name the table X.",
         )
     return largest[0]
@@ -128,7 +128,7 @@ def _variables(source: Source) -> Iterator[Variable]:
             first = next((chunk for chunk, _ in inflate(bytes(body), ZLIB_BITS)), b"")
             yield _variable(memoryview(first)[8:], order, partial(_unpacked, source, bytes(body)))
     if position != len(content):
-        raise ValueError("it is cut off")
+        raise ValueError("the file is incomplete")
 
 
 def _unpacked(source: Source, body: bytes) -> memoryview:
@@ -152,7 +152,7 @@ def _variable(head: memoryview, order: str, read_body: Callable[[], memoryview])
     def load() -> NDArray[Any]:
         stored, numbers, _ = _element(read_body(), position, order)
         if stored not in STORED:
-            raise ValueError(f"its numbers have the type {stored}, which is not a type of numbers")
+            raise ValueError(f"its data type {stored} is not numeric")
         values = np.frombuffer(numbers, np.dtype(order + STORED[stored]))
         values = values.astype("?" if is_logical else kind)
         return _shaped(values.astype(complex) if is_complex else values, shape)
@@ -171,13 +171,13 @@ def _element(body: memoryview, position: int, order: str) -> Element:
         start = position + 8
         end = start + n_bytes + -n_bytes % 8
     if start + n_bytes > min(len(body), end):
-        raise ValueError("it is cut off")
+        raise ValueError("the file is incomplete")
     return kind, body[start : start + n_bytes], end
 
 
 def _shaped(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     if min(shape, default=0) < 0 or math.prod(shape) != len(values):
-        raise ValueError(f"an array of the shape {shape[:4]} has {len(values)} numbers")
+        raise ValueError(f"an array has the shape {shape[:4]} but contains {len(values)} numbers")
     return values.reshape(shape, order="F")
 
 
@@ -191,13 +191,13 @@ def _old_variables(content: bytes) -> Iterator[Variable]:
         )
         stored = kind // 10 % 10
         if kind not in range(2000) or stored >= len(OLD_KINDS) or min(rows, columns, n_name) < 0:
-            raise ValueError("it is no MAT file")
+            raise ValueError("it is not a MAT file")
         start = position + 20 + n_name
         name = content[position + 20 : start].split(b"\0")[0].decode("latin-1")
         n_bytes = rows * columns * np.dtype(OLD_KINDS[stored]).itemsize * (1 + (has_imaginary == 1))
         position = start + n_bytes
         if position > len(content):
-            raise ValueError("it is cut off")
+            raise ValueError("the file is incomplete")
         if kind % 10 or has_imaginary:
             yield Variable(name)
         else:
@@ -205,7 +205,7 @@ def _old_variables(content: bytes) -> Iterator[Variable]:
             load = partial(_old_values, numbers, order + OLD_KINDS[stored], shape)
             yield Variable(name, shape, load)
     if position != len(content):
-        raise ValueError("it is cut off")
+        raise ValueError("the file is incomplete")
 
 
 def _old_values(numbers: bytes, kind: str, shape: tuple[int, int]) -> NDArray[Any]:

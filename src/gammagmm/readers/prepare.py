@@ -212,7 +212,7 @@ def _truth(raw: RawTable, name: str) -> NDArray[np.int64]:
     gaps = np.flatnonzero(raw.is_gap(column))
     if len(gaps):
         raise TableError(
-            f"{raw.source} holds {_count(len(gaps), 'missing value')} in truth column "
+            f"{raw.source} contains {_count(len(gaps), 'missing value')} in truth column "
             f"{shown(name)}; the first is in {raw.place(gaps[0])}",
             "Fill them in, or remove those rows.",
         )
@@ -226,12 +226,13 @@ def _truth(raw: RawTable, name: str) -> NDArray[np.int64]:
     where = f"{raw.source}, truth column {shown(name)}"
     if meanings:
         raise TableError(
-            f"{where} holds only 1, which means anomaly in 0/1 and normal in 1/-1",
-            "Leave the column out with --drop, or give one that holds both kinds.",
+            f"{where} contains only 1, which is ambiguous: it means anomaly in labels 0 and 1, but "
+            "normal in labels 1 and -1",
+            "Leave the column out with --drop, or give one that contains both kinds.",
         )
     pairs = ", ".join("/".join(words) for words in VOCABULARIES)
     raise TableError(
-        f"{where} holds {listed(dict.fromkeys(cells))}",
+        f"{where} contains {listed(dict.fromkeys(cells))}",
         f"Write normal rows and anomalies as one of {pairs}.",
     )
 
@@ -251,7 +252,7 @@ def _refuse_infinite(raw: RawTable, features: list[int]) -> None:
         if len(rows):
             name = raw.columns[j]
             raise TableError(
-                f"{raw.source} holds {_count(len(rows), 'infinite value')} in column "
+                f"{raw.source} contains {_count(len(rows), 'infinite value')} in column "
                 f"{shown(name)}; the first is in {raw.place(rows[0])}",
                 f"Correct them, or leave the column out with {_option('--drop', name)}.",
             )
@@ -280,14 +281,14 @@ def _refuse_missing(raw: RawTable, features: list[int]) -> None:
         row, j = np.argwhere(gaps)[0]
         name = raw.columns[features[j]]
         raise TableError(
-            f"{raw.source} holds {_count(int(gaps.sum()), 'missing value')}; the first is in "
+            f"{raw.source} contains {_count(int(gaps.sum()), 'missing value')}; the first is in "
             f"column {shown(name)}, {raw.place(row)}",
             f"Use --missing drop, --missing impute or {_option('--drop', name)}.",
         )
 
 
 def _features_with_values(raw: RawTable, features: list[int], notes: list[Note]) -> list[int]:
-    """The columns that are not missing as a whole."""
+    """The columns with at least one value."""
     kept = []
     for j in features:
         if raw.is_gap(j).all():
@@ -312,7 +313,8 @@ def _rows_to_keep(raw: RawTable, features: list[int], choices: Choices, notes: l
         )
     n_dropped = raw.n_rows - len(rows)
     if n_dropped:
-        message = f"left out {n_dropped} of {_count(raw.n_rows, 'row')}: values are missing there"
+        dropped = f"dropped {n_dropped} of {_count(raw.n_rows, 'row')}"
+        message = f"{dropped} because they have missing values"
         notes.append(_note(raw.source, message))
     return rows
 
@@ -344,8 +346,8 @@ def _encoded(
     texts = sorted(counts)
     if len(texts) > MAX_CATEGORIES:
         raise TableError(
-            f"{raw.source}, column {shown(name)} holds {len(texts)} different texts, and at most "
-            f"{MAX_CATEGORIES} can be encoded",
+            f"{raw.source}, column {shown(name)} contains {len(texts)} different texts, and at "
+            f"most {MAX_CATEGORIES} can be encoded",
             f"Use {_option('--drop', name)}, or {_option('--id', name)} if it names the rows.",
         )
     if gaps.any():

@@ -79,5 +79,7 @@ def read_raw(path: str | os.PathLike[str]) -> RawTable:
         raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
     raw = READERS[source.suffix](source)
     if not raw.n_rows:
-        raise TableError(f"{raw.source} holds no rows or no columns", "Give a file that has both.")
+        raise TableError(
+            f"{raw.source} contains no rows or no columns", "Give a file that has both."
+        )
     return replace(raw, digest=source.digest)

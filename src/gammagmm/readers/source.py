@@ -133,7 +133,7 @@ def inflate(packed: bytes, bits: int) -> Iterator[tuple[bytes, int]]:
         position += len(piece) - len(left)
         yield chunk, position
     if not unpacker.eof:
-        raise zlib.error("it is cut off")
+        raise zlib.error("the file is incomplete")
 
 
 def join_chunks(name: str, chunks: Iterable[tuple[bytes, int]]) -> bytes:
@@ -158,8 +158,8 @@ def check_expansion(name: str, n_bytes: int, n_used: int) -> None:
         )
     if n_bytes > MAX_FREE_BYTES and n_bytes > MAX_EXPANSION * n_used:
         raise TableError(
-            f"{name} expands more than {MAX_EXPANSION}-fold, to over {MAX_FREE_BYTES / 1e6:g} MB, "
-            "which ordinary tables do not",
+            f"{name} expands to more than {MAX_EXPANSION} times its size and more than "
+            f"{MAX_FREE_BYTES / 1e6:g} MB, which is unusual for a table",
             "Check where the file comes from.",
         )
 
@@ -170,7 +170,8 @@ def decode(source: Source) -> str:
     position = content.find(b"\0")
     if position >= 0:
         raise TableError(
-            f"{source.name} holds a NUL byte at byte {position + 1}, so it is not plain UTF-8 text",
+            f"{source.name} contains a NUL byte at byte {position + 1}, so it is not plain "
+            "UTF-8 text",
             f"Save it as {source.suffix[1:].upper()} in UTF-8, not in UTF-16 or a spreadsheet's "
             "own format.",
         )

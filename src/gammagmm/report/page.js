@@ -10,7 +10,7 @@ const svg = document.querySelector("figure.posterior svg");
 
 function describeChange(n) {
   const base = data.n_flagged;
-  if (n === base) return "The same rows as at the estimated share.";
+  if (n === base) return "These are the same rows as at the estimated share.";
   const [from, to] = [Math.min(n, base), Math.max(n, base)];
   const count = to - from;
   const words = count.toLocaleString("en") + (n > base ? " more" : " fewer")

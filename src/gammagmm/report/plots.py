@@ -86,7 +86,7 @@ def plot_steps(fit: Fit, axes: Any = None) -> NDArray[np.object_]:
     """
     axes = np.ravel(_new_panels() if axes is None else axes)
     if len(axes) != 4:
-        raise ValueError(f"axes must be four, got {len(axes)}.")
+        raise ValueError(f"axes must contain four axes, got {len(axes)}.")
     raw, space, pmf, posterior = axes
     run = first_solved(fit.runs)
     # A single detector is drawn against itself.
