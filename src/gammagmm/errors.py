@@ -251,7 +251,7 @@ class Note:
     Attributes
     ----------
     step : str
-        The step of the method, named as its module: "detectors", "scores", "mixture", ...
+        The step of the method: "tables", "detectors", "mixture", "link", "threshold" or "labels".
     subject : str
         What it concerns: a detector, a parameter, a run.
     message : str

@@ -59,7 +59,9 @@ class TestInputForms:
 
     @pytest.mark.parametrize("detectors", [["KNN", "Knn"], {"a": "Knn"}])
     def test_unknown_name(self, detectors):
-        with pytest.raises(ValueError, match=r"detectors: unknown name 'Knn'; known: KNN, .*PCA"):
+        with pytest.raises(
+            ValueError, match=r"no detector of the name 'Knn'\. Use some of these names: KNN, .*PCA"
+        ):
             resolve_detectors(detectors, 100)
 
     @pytest.mark.parametrize("detectors", [[], {}, ()])

@@ -294,7 +294,11 @@ X = np.random.default_rng(0).normal(size=(50, 3))
         ({"tol": 0.0}, ValueError, "tol must be a finite number above 0, got 0.0"),
         ({"mixture_prior": "identity"}, TypeError, "mixture_prior must be a MixturePrior or None"),
         ({"random_state": "abc"}, TypeError, "random_state must be a whole number, got 'abc'"),
-        ({"detectors": ["KNN", "Knn"]}, ValueError, "detectors: unknown name 'Knn'; known: KNN, "),
+        (
+            {"detectors": ["KNN", "Knn"]},
+            ValueError,
+            "detectors: there is no detector of the name 'Knn'. Use some of these names: KNN, ",
+        ),
         ({"detectors": "modern"}, ValueError, "detectors='modern' is not a preset. Use one of cla"),
         ({"detectors": []}, ValueError, r"detectors must hold at least one detector, got \[\]"),
         ({"detectors": 3}, TypeError, "detectors must be a preset, or a list or dict of detectors"),

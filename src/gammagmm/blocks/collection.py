@@ -20,6 +20,7 @@ from gammagmm.blocks.cluster import (
     keep,
     send,
 )
+from gammagmm.errors import TableError
 
 __all__ = ["Blocks", "check_collection", "is_blocks", "map_rows", "open_blocks"]
 
@@ -68,8 +69,8 @@ def check_collection(X: Any) -> None:
     if is_frame:
         others = [str(name) for name, kind in X.dtypes.items() if not _is_real(kind)]
         if others:
-            message = f"X must hold numbers, but these columns do not: {', '.join(others)}."
-            raise ValueError(f"{message} Drop them, or encode them as numbers.")
+            what = f"X must hold numbers, but these columns do not: {', '.join(others)}"
+            raise TableError(what, "Drop them, or encode them as numbers.")
         return
     if isinstance(X._meta, np.ma.MaskedArray):
         raise ValueError("X is a masked array: fill its masked values, or drop their rows.")
@@ -150,8 +151,8 @@ def _check_seen(seen: Sequence[tuple[int, int, int, int]], names: list[Any]) -> 
         if n_bad:
             n_all = sum(one[1] for one in seen)
             where = f"the first in row {n_rows + row}, column {names[column]!r}"
-            message = f"X has {n_all} values that are missing or not finite, {where}."
-            raise ValueError(f"{message} Drop these rows or fill the values.")
+            what = f"X has {n_all} values that are missing or not finite, {where}"
+            raise TableError(what, "Drop these rows or fill the values.")
         n_rows += length
     if n_rows < 2 or not names:
         raise ValueError(f"X must have at least 2 rows and a column, got {n_rows} x {len(names)}.")

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import OutlierMixin, clone
 
-from gammagmm.errors import MissingExtraError, Note
+from gammagmm.errors import DetectorError, MissingExtraError, Note
 
 __all__ = [
     "MIN_ROWS",
@@ -147,9 +147,10 @@ def _name_choices(detectors: Any) -> dict[str, Any]:
     """Each detector asked for, a known name or an object with the right methods, by its name."""
     if isinstance(detectors, str):
         if detectors not in PRESETS:
-            raise ValueError(
-                f"detectors={detectors!r} is not a preset. Use one of {', '.join(PRESETS)}, or "
-                f"pass a list of these names: {', '.join(NAMES)}."
+            raise DetectorError(
+                f"detectors={detectors!r} is not a preset",
+                f"Use one of {', '.join(PRESETS)}, or pass a list of these names: "
+                f"{', '.join(NAMES)}.",
             )
         detectors = PRESETS[detectors]
     if not isinstance(detectors, Sequence | Mapping):
@@ -180,7 +181,8 @@ def _check_choice(name: Any, choice: Any) -> None:
     can_score = hasattr(choice, "decision_function") or isinstance(choice, OutlierMixin)
     if isinstance(choice, str):
         if choice not in NAMES:
-            raise ValueError(f"detectors: unknown name {choice!r}; known: {', '.join(NAMES)}.")
+            what = f"detectors: there is no detector of the name {choice!r}"
+            raise DetectorError(what, f"Use some of these names: {', '.join(NAMES)}.")
     elif isinstance(choice, type) or not (hasattr(choice, "fit") and can_score):
         expected = "names, or objects that are PyOD detectors or scikit-learn outlier detectors"
         raise TypeError(f"detectors must be {expected}, got {choice!r} for {name!r}.")

@@ -55,8 +55,8 @@ def estimate_contamination(
         return Contamination(gamma.posterior, 1.0 / n_rows)
     *_, reason = (note.message for note in estimator.notes_ if note.step == "link")
     raise NoContaminationError(
-        "The estimate is 0, but PyOD and scikit-learn do not accept a contamination of 0",
-        f"{reason} Use other detectors, or pass at_least_one=True to get 1 / n_rows = "
-        f"{1.0 / n_rows:.3g}.",
+        "The estimate is 0, but PyOD and scikit-learn do not accept a contamination of 0. "
+        f"{reason}",
+        f"Use other detectors, or pass at_least_one=True to get 1 / n_rows = {1.0 / n_rows:.3g}.",
         estimator,
     )

@@ -28,8 +28,21 @@ __all__ = [
     "rank_cells",
 ]
 
-# Rows whose ranks differ by less than this share of the rank are not told apart.
+Array = NDArray[np.float64]
+Counts = NDArray[np.int_]
+
+N_CURVES = 1 << 13
+# Rows whose ranks differ by less than this share of the rank belong to one cell.
 _RESOLUTION = 0.02
+# Curves are drawn again while the effective number of curves is smaller than this.
+_MIN_EFFECTIVE = 200.0
+_MAX_ROUNDS = 12
+# Share of the redrawn curves that come from the prior.
+_P_PRIOR = 0.25
+# Steps of the function that gives gamma its prior.
+_N_STEPS = 256
+# Number of Betas in the posterior: curves of about the same share are put together.
+_N_PARTS = 64
 
 
 @dataclass(frozen=True)
@@ -37,8 +50,8 @@ class RankCells:
     """Rows of about the same rank, together: u is the share of rows that score higher."""
 
     log_u: Array  # (G,) rising
-    counts: NDArray[np.int_]  # (G,) rows of each cell
-    of_row: NDArray[np.int_]  # (n,) each row's cell
+    counts: Counts  # (G,) rows of each cell
+    of_row: Counts  # (n,) each row's cell
 
     @property
     def n_rows(self) -> int:
@@ -114,16 +127,6 @@ def draw_curves(prior: CurvePrior, points: Array) -> Curves:
     middle = low + (high - low) * points[:, 0]
     rest = prior.mean + np.array(prior.deviation) * ndtri(points[:, 1:4])
     return Curves(np.column_stack([middle, rest]), points[:, 4] < prior.p_flat)
-
-
-Counts = NDArray[np.int_]
-N_CURVES = 1 << 13
-# New curves are drawn around the mass while fewer than these would do as well.
-_MIN_EFFECTIVE = 200.0
-_MAX_ROUNDS = 12
-# Of the redrawn curves, those that still come from the prior.
-_P_PRIOR = 0.25
-_N_STEPS = 256
 
 
 @dataclass(frozen=True)
@@ -384,11 +387,6 @@ def _spread(curves: Curves, weights: Array, own: NDArray[np.bool_]) -> tuple[Arr
     centred = z - mean
     covariance = 2.0 * (centred.T * weights) @ centred
     return mean, np.asarray(np.linalg.cholesky(covariance + 1e-6 * np.eye(z.shape[1])), float)
-
-
-Array = NDArray[np.float64]
-# Betas of the posterior: curves of about the same share are put together.
-_N_PARTS = 64
 
 
 def count_labels(cells: RankCells, known: KnownRows) -> CellLabels:
