@@ -81,8 +81,8 @@ def mutated_files() -> str:
     total = sum(one["inputs"] for one in found["readers"].values())
     kinds = ", ".join(f"`{one['reader']}`, {one['fault']}" for one in found["faults"]) or "none"
     return (
-        f"{total:,} files were tried in {found['minutes']:.0f} minutes. They revealed these faults, "
-        f"which are now fixed (the files are in `tests/corpus`): {kinds}.\n\n"
+        f"{total:,} files were tried in {found['minutes']:.0f} minutes. They revealed these "
+        f"faults, which are now fixed (the files are in `tests/corpus`): {kinds}.\n\n"
         f"{table(header, rows)}"
     )
 
