@@ -360,7 +360,7 @@ def test_without_scripts_everything_but_the_control_is_there(page, reported):
     page.refresh()
     estimator = reported.estimator
     mean = f"{estimator.posterior_.mean:.1%}"
-    assert page.find_element(By.TAG_NAME, "h1").text.startswith(f"About {mean} anomalies")
+    assert page.find_element(By.TAG_NAME, "h1").text.startswith(f"About {mean} of the rows")
     numbers = [item.text for item in page.find_elements(By.CSS_SELECTOR, ".big b")]
     assert (numbers[0], numbers[3]) == (
         mean,

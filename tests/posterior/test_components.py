@@ -56,7 +56,9 @@ def test_inactive_mass_is_spread_evenly_and_the_alphas_sum_to_rows_plus_componen
 def test_a_mixture_without_members_is_refused(rng):
     mixture = fit_mixture(rng.normal(size=(2, 1)), 50, random_state=0)
     empty = replace(mixture, weight_concentration=np.ones((2, 50)))
-    with pytest.raises(MixtureError, match=r"No component has .*\. Fit fewer components"):
+    with pytest.raises(
+        MixtureError, match=r"Every component is expected .*\. Fit fewer components"
+    ):
         active_components(empty)
 
 
