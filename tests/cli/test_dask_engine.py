@@ -151,12 +151,12 @@ def test_a_folder_with_other_files_is_not_replaced(folder, tmp_path):
     asked = (folder / "*.parquet", *QUICK, "--id", "key", "--force", "--labels")
     done = estimate(*asked, folder)
     assert done.returncode == 2
-    assert "holds other things than answers" in done.stderr
+    assert "contains files that gammagmm did not write" in done.stderr
     answers = tmp_path / "part-00000.parquet"
     answers.write_bytes((folder / "0.parquet").read_bytes())
     done = estimate(answers, *asked[1:], tmp_path)
     assert done.returncode == 2
-    assert "holds the rows themselves" in done.stderr
+    assert "contains the input files" in done.stderr
     assert answers.exists()
     done = estimate(folder / "0.parquet", *QUICK, "--missing", "drop", "--labels", tmp_path / "x")
     assert done.returncode == 2
@@ -168,7 +168,7 @@ def test_no_scheduler_at_the_address(folder):
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.splitlines() == [
         "gammagmm: No Dask scheduler answers at tcp://127.0.0.1:9.",
-        "  Check the address, and that it runs.",
+        "  Check the address, and check that the scheduler is running.",
     ]
 
 

@@ -160,7 +160,7 @@ def test_the_folder_for_labels_is_checked_before_the_work(tmp_path):
         check_estimate(request(rows, engine="dask", outputs=outputs))
     check_estimate(request(rows, engine="dask", outputs=outputs, force=True))
     (folder / "mine.txt").touch()
-    with pytest.raises(FileExistsError, match=r"holds other things.*\. Choose another name\."):
+    with pytest.raises(FileExistsError, match=r"contains files that .*\. Choose another name\."):
         check_estimate(request(rows, engine="dask", outputs=outputs, force=True))
 
 

@@ -162,7 +162,7 @@ def test_new_rows_in_blocks_get_the_answers_of_rows_in_memory(client, data):
         np.testing.assert_array_equal(
             fitted.predict(rows, costs=(1, 3)).compute(), fitted.predict(data, costs=(1, 3))
         )
-    with pytest.raises(ValueError, match="X has 3 columns, the fit had 4"):
+    with pytest.raises(ValueError, match="X has 3 columns, but the estimator was fitted with 4"):
         fitted.predict(da.zeros((5, 3)))
 
 
@@ -317,7 +317,7 @@ def test_questions_that_need_the_rows_here_say_so(scores, tmp_path):
     again = fitted.fit(scores)
     assert isinstance(again.labels_, np.ndarray)
     assert len(again.suggest(5)) == 5
-    with pytest.raises(NotImplementedError, match="is for a fit on Dask"):
+    with pytest.raises(NotImplementedError, match="to_parquet needs a fit on Dask"):
         again.to_parquet(tmp_path / "rows")
 
 
@@ -337,9 +337,7 @@ def test_a_copy_takes_new_rows_and_leaves_those_on_the_cluster(scores, in_memory
     assert sizes[1] - sizes[0] < 0.2 * scores[300:].nbytes
     assert copy.summary().n_anomalies == in_memory.labels_.sum()
     for question in (copy.to_frame, lambda: copy.labels_at(0.1), lambda: copy.to_parquet("x")):
-        with pytest.raises(
-            NotImplementedError, match="which a copy of the estimator does not have"
-        ):
+        with pytest.raises(NotImplementedError, match="A copied or unpickled estimator does not"):
             question()
     assert isinstance(copy.posterior_, GammaPosterior)
     np.testing.assert_array_equal(copy.predict(scores), in_memory.predict(scores))
@@ -431,7 +429,7 @@ class TestParquet:
             "block 2",
             "block 3",
         ]
-        with pytest.raises(FileExistsError, match="exists already"):
+        with pytest.raises(FileExistsError, match="already exists"):
             fitted.to_parquet(tmp_path / "rows")
         (tmp_path / "rows" / "part-00003.parquet").touch()  # of more blocks, earlier
         fitted.to_parquet(tmp_path / "rows", overwrite=True)
@@ -452,9 +450,9 @@ class TestParquet:
         fitted = estimator().fit(da.from_array(scores))
         (tmp_path / "rows").mkdir()
         (tmp_path / "rows" / "mine.parquet").touch()
-        with pytest.raises(FileExistsError, match="holds other things than answers"):
+        with pytest.raises(FileExistsError, match="contains files that gammagmm did not write"):
             fitted.to_parquet(tmp_path / "rows", overwrite=True)
         assert (tmp_path / "rows" / "mine.parquet").exists()
         for name in ("s3://bucket/rows", ".", "/"):
-            with pytest.raises(ValueError, match="no name of a new folder"):
+            with pytest.raises(ValueError, match="not a valid path for a new folder"):
                 fitted.to_parquet(name)

@@ -1,1 +1,1 @@
-"""The same steps for rows in blocks on Dask; the only room that imports Dask."""
+"""The same steps for rows in blocks on Dask; the only subpackage that imports Dask."""

@@ -59,7 +59,9 @@ def open_cluster(scheduler: str | None = None, n_workers: int | None = None) -> 
         client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         what = f"No Dask scheduler answers at {scheduler}"
-        raise ClusterError(what, "Check the address, and that it runs.") from error
+        raise ClusterError(
+            what, "Check the address, and check that the scheduler is running."
+        ) from error
     with client:
         try:
             client.wait_for_workers(1, timeout=CONNECT_SECONDS)
@@ -124,8 +126,10 @@ def clear_errors(client: Any) -> Iterator[None]:
         yield
     except KilledWorker as error:
         raise ClusterError(
-            f"A task of the Dask cluster failed: every worker that took it died ({error.task})",
-            "Usually memory ran out: give smaller blocks, or workers more memory.",
+            "A task on the Dask cluster failed because every worker that ran it died "
+            f"({error.task})",
+            "The usual cause is a lack of memory: use smaller blocks, or give the workers more "
+            "memory.",
         ) from error
     except (CancelledError, AsyncCancelled, closed) as error:
         raise _lost(_brief(error)) from error

@@ -48,21 +48,23 @@ def matching_files(path: str) -> list[str]:
 
 
 def check_folder(folder: Any, overwrite: bool, inputs: Sequence[str] = ()) -> Path:
-    """The place of a folder to write, once it is known to hold nothing that must stay.
+    """Path of the folder to write, after a check that nothing else would be replaced.
 
-    Of what exists only a folder of earlier answers is replaced, and only with `overwrite`.
+    Only a folder of earlier results may be replaced, and only with `overwrite`.
     """
     place = Path(folder)
     if "://" in str(folder) or not place.name or place.name == "..":
-        raise ValueError(f"{folder} is no name of a new folder on this file system.")
+        raise ValueError(f"{folder} is not a valid path for a new folder on this file system.")
     if not os.path.lexists(place):
         return place
     if not overwrite:
-        raise FolderError(f"{place} exists already", "Choose another name or overwrite it.")
+        raise FolderError(f"{place} already exists", "Choose another name, or pass overwrite=True.")
     if not place.is_dir() or not all(PART.fullmatch(name) for name in os.listdir(place)):
-        raise FolderError(f"{place} holds other things than answers", "Choose another name.")
+        raise FolderError(
+            f"{place} contains files that gammagmm did not write", "Choose another name."
+        )
     if any(place.resolve() in Path(path).resolve().parents for path in inputs):
-        raise FolderError(f"{place} holds the rows themselves", "Choose another name.")
+        raise FolderError(f"{place} contains the input files", "Choose another name.")
     return place
 
 
@@ -72,7 +74,7 @@ def write_parquet(
     """Write a dask data frame to a new folder of Parquet files, a file for each partition.
 
     The files are written to a folder beside it, which is renamed when all are there; `progress` is
-    called for each. A folder of earlier answers is replaced only with `overwrite`.
+    called for each. A folder of earlier results is replaced only with `overwrite`.
     """
     place = check_folder(folder, overwrite)
     began, aside = time.perf_counter(), place.with_name(f".{place.name}.{os.getpid()}-rows.part")
@@ -93,7 +95,7 @@ def write_parquet(
 
 
 def _write_part(part: Any, folder: str, name: str) -> int:
-    """Write a part whole: a task that runs twice, even at the same time, leaves one file."""
+    """Write a part completely: a task that runs twice, even at the same time, leaves one file."""
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f".{name}.{uuid.uuid4().hex}")
     part.to_parquet(path)

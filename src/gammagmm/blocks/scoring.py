@@ -97,7 +97,7 @@ def _able_to_score(fitted: FittedDetectors, sample: Array) -> FittedDetectors:
     failed: dict[str, str] = {}
     for name, detector in fitted.detectors.items():
         if scores_batches(detector):
-            failed[name] = "it scores rows by their batch, not by its fit"
+            failed[name] = "its score for a row depends on the other rows in the same call"
             continue
         try:
             score_rows({name: detector}, sample[:2])

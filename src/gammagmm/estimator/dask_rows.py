@@ -84,7 +84,9 @@ class DaskRows:
                 check_time(plan, replace(fitted, scores=fitted.scores[:0]))
                 scored = score_all(self.blocks, fitted, sample)
             if (n_fitted := len(sample)) < n_rows:
-                message = f"every detector fitted on {n_fitted} of {n_rows} rows, at random"
+                message = (
+                    f"every detector was fitted on a random sample of {n_fitted} of {n_rows} rows"
+                )
                 notes.append(Note("detectors", "max_fit_rows", message))
         scored, minimum = keep_usable_blocks(scored, some)
         fitted = replace(scored.fitted, scores=scored.scores.array())
@@ -152,7 +154,8 @@ class DaskSpace:
         """How exact the ranks are."""
         if self.ranks.error == 0.0:
             return []
-        message = f"ranks from a table: shares of rows off by {self.ranks.error:.1e} at most"
+        error = f"{self.ranks.error:.1e}"
+        message = f"the ranks come from a table; the error of a share of rows is at most {error}"
         return [Note("threshold", "probabilities", message)]
 
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
@@ -205,8 +208,8 @@ class DaskSpace:
     def _present(self, question: str) -> Blocks:
         if self.blocks is None:
             raise NotImplementedError(
-                f"{question} needs the training rows, which a copy of the estimator does not have: "
-                "use the estimator that was fitted."
+                f"{question} needs the training rows. A copied or unpickled estimator does not have "
+                "them: use the original estimator."
             )
         return self.blocks
 
@@ -238,7 +241,9 @@ def open_new_dask_rows(X: Any, columns: Columns) -> NewDaskRows:
     n_columns, names = X.shape[1], list(getattr(X, "columns", []))
     fitted = [] if columns.names is None else list(columns.names)
     if n_columns != columns.n_features:
-        raise ValueError(f"X has {n_columns} columns, the fit had {columns.n_features}.")
+        raise ValueError(
+            f"X has {n_columns} columns, but the estimator was fitted with {columns.n_features}."
+        )
     if names and fitted and names != fitted:
         raise ValueError(f"X must have the columns of the fit, in their order: {fitted}.")
     return NewDaskRows(X)

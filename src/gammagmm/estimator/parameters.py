@@ -89,7 +89,7 @@ class Plan:
 
     @property
     def run_options(self) -> dict[str, Any]:
-        """What every variational run is told."""
+        """Settings that all variational runs share."""
         names = ("n_draws", "max_iter", "tol", "backend", "device")
         return {name: getattr(self, name) for name in names}
 

@@ -140,7 +140,7 @@ class Space(Protocol):
 
 
 class NewRows(Protocol):
-    """Rows that a fitted estimator is asked about."""
+    """New rows for a fitted estimator to score."""
 
     def map(self, function: Callable[[Array], Array], n_columns: int | None = None) -> Any:
         """What `function` gives for the rows: one value each, or `n_columns`."""

@@ -195,8 +195,10 @@ class MemorySpace:
         """Nothing to refuse: a copy of the estimator has the rows too."""
 
     def write(self, fit: Fit, folder: Any, overwrite: bool, progress: Progress) -> None:
-        """Refuse: a data frame in memory writes itself."""
-        raise NotImplementedError("to_parquet is for a fit on Dask: to_frame().to_parquet().")
+        """Raise an error: rows in memory are written with to_frame().to_parquet()."""
+        raise NotImplementedError(
+            "to_parquet needs a fit on Dask. For rows in memory, call to_frame().to_parquet(path)."
+        )
 
 
 @dataclass(frozen=True)
