@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py [passes] [compare] [large] [page]     (all without a name)
 
-passes: seconds of a pass over score blocks, by rows, workers and blocks, for the cost model.
+passes: seconds per pass over score blocks, by rows, workers and blocks, for the cost model.
 compare: a fit of a million rows, in memory and on two workers, in the same run.
 large: ten million rows from Parquet on two workers of 2 GiB each.
 page: the tables of docs/scaling.md from the measurements.
@@ -257,18 +257,18 @@ def page(results):
     peaks = " and ".join(f"{peak:,.0f}" for peak in large["worker_peak_megabytes"])
     lines = [
         f"A fit of {fits['rows']:,} rows of 10 features, `fast`, one run of {here['iterations']} "
-        f"iterations: {here['seconds']:.0f} s in memory, {there['seconds']:.0f} s on two workers, "
-        f"{there['seconds'] / here['seconds']:.2f} times.",
+        f"iterations, took {here['seconds']:.0f} s in memory and {there['seconds']:.0f} s on two "
+        f"workers, {there['seconds'] / here['seconds']:.2f} times as long.",
         "",
         f"{large['rows']:,} rows of 10 features from {large['blocks']} row groups of Parquet, on "
-        f"two workers of {large['worker_limit_megabytes']:,} MB: {large['seconds']:,.0f} s, of "
-        f"which {_outside(large):,.0f} s read, fitted detectors and scored, and "
-        f"{large['seconds_of']['summarise_block']:,.0f} s were {large['passes']} passes; peak "
-        f"memory {peaks} MB of the workers, {large['driver_peak_megabytes']:,.0f} MB of the "
-        f"driver; {large['megabytes_written']:,.0f} MB of answers were written in "
+        f"two workers of {large['worker_limit_megabytes']:,} MB, took {large['seconds']:,.0f} s: "
+        f"{_outside(large):,.0f} s for reading, fitting the detectors and scoring, and "
+        f"{large['seconds_of']['summarise_block']:,.0f} s for {large['passes']} passes. The peak "
+        f"memory was {peaks} MB in the workers and {large['driver_peak_megabytes']:,.0f} MB in the "
+        f"driver. Writing {large['megabytes_written']:,.0f} MB of results took "
         f"{large['seconds_to_write']:.0f} s.",
         "",
-        "| workers | rows | blocks | seconds of a pass |",
+        "| workers | rows | blocks | seconds per pass |",
         "|---|---|---|---|",
         *(
             f"| {p['workers']} | {p['rows']:,} | {p['blocks']} | {p['seconds']:.3f} |"
@@ -277,12 +277,13 @@ def page(results):
         "",
         "| term | measured |",
         "|---|---|",
-        f"| reading and scoring, a row and worker | {1e6 * term['score']:.1f} µs |",
-        f"| statistics, a row, iteration, run and worker | {1e6 * term['row']:.2f} µs |",
-        "| sent, a block, iteration and run | 8 K (1 + M + M (M + 1) / 2) bytes: 22 KB with M = 6, "
+        f"| reading and scoring, per row and worker | {1e6 * term['score']:.1f} µs |",
+        f"| statistics, per row, iteration, run and worker | {1e6 * term['row']:.2f} µs |",
+        "| data sent, per block, iteration and run | 8 K (1 + M + M (M + 1) / 2) bytes: 22 KB with "
+        "M = 6, "
         "53 KB with M = 10 |",
-        f"| latency, a pass | {1e3 * term['pass']:.0f} ms |",
-        f"| scheduling, a task | {1e3 * term['task']:.1f} ms |",
+        f"| latency, per pass | {1e3 * term['pass']:.0f} ms |",
+        f"| scheduling, per task | {1e3 * term['task']:.1f} ms |",
         "",
         "| rows | workers | reading and scoring | 100 passes: work | 100 passes: scheduling |",
         "|---|---|---|---|---|",

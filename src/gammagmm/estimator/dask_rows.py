@@ -208,8 +208,8 @@ class DaskSpace:
     def _present(self, question: str) -> Blocks:
         if self.blocks is None:
             raise NotImplementedError(
-                f"{question} needs the training rows. A copied or unpickled estimator does not have "
-                "them: use the original estimator."
+                f"{question} needs the training rows. A copied or unpickled estimator does not "
+                "have them: use the original estimator."
             )
         return self.blocks
 
