@@ -454,5 +454,5 @@ class TestParquet:
             fitted.to_parquet(tmp_path / "rows", overwrite=True)
         assert (tmp_path / "rows" / "mine.parquet").exists()
         for name in ("s3://bucket/rows", ".", "/"):
-            with pytest.raises(ValueError, match="not a valid path for a new folder"):
+            with pytest.raises(ValueError, match="path of a local folder to create"):
                 fitted.to_parquet(name)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gammagmm.errors import TableError
-from gammagmm.readers.csv import parse, parse_quickly, read_delimited, read_sheet
+from gammagmm.readers.csv import open_text, parse, parse_quickly, read_delimited
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Source
@@ -183,7 +183,7 @@ cells = st.one_of(
 
 
 def sheet(text):
-    return read_sheet(Source("table.csv", ".csv", text.encode()))
+    return open_text(Source("table.csv", ".csv", text.encode()))
 
 
 @given(

@@ -54,7 +54,9 @@ def check_folder(folder: Any, overwrite: bool, inputs: Sequence[str] = ()) -> Pa
     """
     place = Path(folder)
     if "://" in str(folder) or not place.name or place.name == "..":
-        raise ValueError(f"{folder} is not a valid path for a new folder on this file system.")
+        raise ValueError(
+            f"folder must be the path of a local folder to create, such as 'results', got {folder}."
+        )
     if not os.path.lexists(place):
         return place
     if not overwrite:

@@ -30,7 +30,7 @@ __all__ = [
     "labels_csv",
 ]
 
-EXTRAS = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
+EXTRA_OF = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
 
 
 def answer_text(fit: Fit, origin: Origin) -> str:
@@ -199,11 +199,11 @@ def environment() -> dict[str, str]:
     from gammagmm.mixture.backends import count_threads
 
     found = {"python": platform.python_version(), "platform": platform.platform()}
-    for package in (*PACKAGES, *EXTRAS):
+    for package in (*PACKAGES, *EXTRA_OF):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
-            extra = EXTRAS.get(package)
+            extra = EXTRA_OF.get(package)
             found[package] = f"not installed (pip install 'gammagmm[{extra}]')" if extra else "–"
     found["cores"] = str(os.cpu_count())
     found["threads"] = str(count_threads())

@@ -148,6 +148,7 @@ def _column(where: str, array: Array) -> Array:
         with refusing(where, (UnicodeDecodeError,), advice):
             array = np.char.decode(array, "utf-8")
     if array.dtype.kind != "U":
-        raise TableError(f"{where} has the type {array.dtype}", "Write numbers or strings.")
+        what = f"{where} has the type {array.dtype}, which is not supported"
+        raise TableError(what, "Save it as real numbers or as strings.")
     with refusing(where, (Exception,), advice):  # code points that do not exist
         return text_column(array.tolist())

@@ -40,7 +40,7 @@ Record = tuple[int, list[str]]  # 1-based line of the file, cells
 
 
 @dataclass(frozen=True, repr=False)
-class Sheet:
+class DelimitedText:
     """Text with a known delimiter and known columns."""
 
     name: str
@@ -52,7 +52,7 @@ class Sheet:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The numbers of a sheet: d columns of n rows."""
+    """The numbers of a table: d columns of n rows."""
 
     lines: list[int] | range  # line of each row
     values: NDArray[np.float64]  # (d, n), NaN where a cell is missing or text
@@ -61,24 +61,24 @@ class Numbers:
 
 def read_delimited(source: Source) -> RawTable:
     """Raw table of a CSV or TSV file."""
-    sheet = read_sheet(source)
-    numbers = parse_quickly(sheet) if len(sheet.text) > MIN_QUICK_CHARACTERS else None
-    numbers = numbers or parse(sheet)
+    table = open_text(source)
+    numbers = parse_quickly(table) if len(table.text) > MIN_QUICK_CHARACTERS else None
+    numbers = numbers or parse(table)
     if not numbers.lines:
         raise TableError(
-            f"{sheet.name} contains column names but no rows", "Add the rows below them."
+            f"{table.name} contains column names but no rows", "Add the rows below them."
         )
     data: list[NDArray[Any]] = list(numbers.values)
-    for j, cells in _texts(sheet, numbers.text_columns).items():
+    for j, cells in _texts(table, numbers.text_columns).items():
         data[j] = text_column(cells)
 
     def cells_of(j: int) -> list[str | None]:
-        return _texts(sheet, {j})[j]
+        return _texts(table, {j})[j]
 
-    return RawTable(sheet.name, sheet.columns, tuple(data), numbers.lines, cells_of)
+    return RawTable(table.name, table.columns, tuple(data), numbers.lines, cells_of)
 
 
-def read_sheet(source: Source) -> Sheet:
+def open_text(source: Source) -> DelimitedText:
     """Text of a file, with the delimiter and the columns that its first lines show."""
     text = decode(source)
     delimiter = "\t" if source.suffix == ".tsv" else _sniff_delimiter(text)
@@ -89,10 +89,10 @@ def read_sheet(source: Source) -> Sheet:
     present = [cell for cell in cells if not is_missing(cell)]
     if present and all(map(is_number, present)):  # a row, possibly with missing values
         columns = numbered_names(len(cells))
-        return Sheet(source.name, text, delimiter, columns, has_header=False)
+        return DelimitedText(source.name, text, delimiter, columns, has_header=False)
     columns = tuple(cell.strip() for cell in cells)
     check_names(f"{source.name}, line {line}", columns)
-    return Sheet(source.name, text, delimiter, columns, has_header=True)
+    return DelimitedText(source.name, text, delimiter, columns, has_header=True)
 
 
 def _sniff_delimiter(text: str) -> str:
@@ -145,16 +145,16 @@ def _records(name: str, text: str, delimiter: str) -> Iterator[Record]:
         ) from error
 
 
-def _rows(sheet: Sheet) -> Iterator[Record]:
+def _rows(table: DelimitedText) -> Iterator[Record]:
     """Line and cells of every row below the column names."""
-    records = _records(sheet.name, sheet.text, sheet.delimiter)
-    return islice(records, int(sheet.has_header), None)
+    records = _records(table.name, table.text, table.delimiter)
+    return islice(records, int(table.has_header), None)
 
 
-def parse(sheet: Sheet) -> Numbers:
+def parse(table: DelimitedText) -> Numbers:
     """Numbers of every row, by the standard library; a column with any text is a text column."""
     lines, values, text_columns = list[int](), array("d"), set[int]()
-    for line, cells in _rows(sheet):
+    for line, cells in _rows(table):
         for j in text_columns:
             cells[j] = "nan"  # known to be text, so that it does not send each row the slow way
         try:
@@ -167,40 +167,40 @@ def parse(sheet: Sheet) -> Numbers:
             numbers = [np.nan if value is None else value for value in found]
         values.extend(numbers)
         lines.append(line)
-    rows = np.array(values, dtype=np.float64).reshape(len(lines), len(sheet.columns))
+    rows = np.array(values, dtype=np.float64).reshape(len(lines), len(table.columns))
     return Numbers(lines, np.ascontiguousarray(rows.T), frozenset(text_columns))
 
 
-def _texts(sheet: Sheet, columns: Collection[int]) -> dict[int, list[str | None]]:
+def _texts(table: DelimitedText, columns: Collection[int]) -> dict[int, list[str | None]]:
     """Cells of some columns as they are written, without the space around them."""
     texts: dict[int, list[str | None]] = {j: [] for j in sorted(columns)}
     if not texts:
         return texts
-    for _, cells in _rows(sheet):
+    for _, cells in _rows(table):
         for j, column in texts.items():
             column.append(None if is_missing(cells[j]) else cells[j].strip())
     return texts
 
 
-def parse_quickly(sheet: Sheet) -> Numbers | None:
+def parse_quickly(table: DelimitedText) -> Numbers | None:
     """The result of `parse`, by PyArrow; None if PyArrow is missing or might read it differently.
 
     The two agree if every cell is a finite number that PyArrow accepts, if no quotation mark,
     blank line or lone carriage return changes the lines, and if no cell is longer than the
     standard library allows.
     """
-    content = sheet.text.encode()
+    content = table.text.encode()
     n_lines = _count_lines(content)
-    if n_lines is None or '"' in sheet.text:
+    if n_lines is None or '"' in table.text:
         return None
     try:
-        values = _arrow_values(sheet, content)
+        values = _arrow_values(table, content)
     except (ImportError, ValueError, OSError):  # pyarrow.ArrowInvalid is a ValueError
         return None
-    n_rows = n_lines - int(sheet.has_header)
-    if values.shape != (len(sheet.columns), n_rows) or not np.isfinite(values).all():
+    n_rows = n_lines - int(table.has_header)
+    if values.shape != (len(table.columns), n_rows) or not np.isfinite(values).all():
         return None
-    return Numbers(range(1 + int(sheet.has_header), n_lines + 1), values)
+    return Numbers(range(1 + int(table.has_header), n_lines + 1), values)
 
 
 def _count_lines(content: bytes) -> int | None:
@@ -212,17 +212,17 @@ def _count_lines(content: bytes) -> int | None:
     return len(ends) - 1 if np.diff(ends).max() < csv.field_size_limit() else None
 
 
-def _arrow_values(sheet: Sheet, content: bytes) -> NDArray[np.float64]:
+def _arrow_values(table: DelimitedText, content: bytes) -> NDArray[np.float64]:
     """Columns (d, n) as PyArrow reads them; with no null values a missing cell is an error."""
     arrow: Any = importlib.import_module("pyarrow")
     arrow_csv: Any = importlib.import_module("pyarrow.csv")
-    names = [str(j) for j in range(len(sheet.columns))]
-    table = arrow_csv.read_csv(
+    names = [str(j) for j in range(len(table.columns))]
+    read = arrow_csv.read_csv(
         arrow.BufferReader(content),
-        arrow_csv.ReadOptions(column_names=names, skip_rows=int(sheet.has_header)),
-        arrow_csv.ParseOptions(delimiter=sheet.delimiter, quote_char=False),
+        arrow_csv.ReadOptions(column_names=names, skip_rows=int(table.has_header)),
+        arrow_csv.ParseOptions(delimiter=table.delimiter, quote_char=False),
         arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(names, arrow.float64()), null_values=[]
         ),
     )
-    return np.array([column.to_numpy() for column in table.columns], dtype=np.float64)
+    return np.array([column.to_numpy() for column in read.columns], dtype=np.float64)

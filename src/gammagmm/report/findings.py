@@ -22,9 +22,9 @@ from gammagmm.readers.raw_table import numbered_names
 from gammagmm.report.origin import Origin
 
 __all__ = [
-    "Cut",
     "Feature",
     "Findings",
+    "ShareCut",
     "feature_words",
     "find",
     "outstanding",
@@ -51,7 +51,7 @@ MISS_COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 
 @dataclass(frozen=True)
-class Cut:
+class ShareCut:
     """The rows that are flagged if the share of anomalies is `gamma`."""
 
     gamma: float
@@ -139,10 +139,10 @@ class Findings:
     origin: Origin
     truth: Truth | None
     labelled: Labelled | None
-    mean: Cut
-    lower_end: Cut  # of the 90 % interval
-    upper_end: Cut
-    steps: tuple[Cut, ...]  # of the slider
+    mean: ShareCut
+    lower_end: ShareCut  # of the 90 % interval
+    upper_end: ShareCut
+    steps: tuple[ShareCut, ...]  # of the slider
     costs: tuple[CostCut, ...]
     ranking: tuple[str, ...]  # names of the rows, most anomalous first, `MAX_RANKED` at most
     agreement: dict[str, float]  # rank correlation of each detector with the consensus
@@ -189,14 +189,14 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
     )
 
 
-def cuts_at(fit: Fit, shares: Array) -> tuple[Cut, ...]:
+def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
     """The cut at each of `shares`, by the rule of `GammaGMM.labels_at`."""
     scores = fit.decision_scores
     thresholds, own = cut_off(scores, shares), cut_off(fit.scores, shares)
     # A flagged row lies strictly above the threshold, so equal scores are searched from the right.
     n_flagged = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
     rows = zip(shares.tolist(), n_flagged.tolist(), thresholds.tolist(), own.tolist(), strict=True)
-    return tuple(Cut(gamma, n, threshold, tuple(each)) for gamma, n, threshold, each in rows)
+    return tuple(ShareCut(gamma, n, threshold, tuple(each)) for gamma, n, threshold, each in rows)
 
 
 def feature_words(features: Sequence[Feature]) -> str:
@@ -251,7 +251,7 @@ def _labelled(fit: Fit) -> Labelled | None:
     return Labelled(len(labels), int(labels.sum()), fit.fitted_posterior) if len(labels) else None
 
 
-def _steps(fit: Fit) -> tuple[Cut, ...]:
+def _steps(fit: Fit) -> tuple[ShareCut, ...]:
     beyond_interval = np.ceil(20 * fit.posterior.interval()[1]) / 20
     end = min(max(MAX_STEP, fit.plan.constraints.max_gamma, beyond_interval), 1.0)
     return cuts_at(fit, np.linspace(0.0, end, N_STEPS + 1).round(6))

@@ -12,7 +12,7 @@ from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.posterior.sensitivity import N_COMPONENTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import known_sentence, rows_sentence, sentence, shape_words
-from gammagmm.report.findings import N_STEPS, Array, Cut, Findings, feature_words, find
+from gammagmm.report.findings import N_STEPS, Array, Findings, ShareCut, feature_words, find
 from gammagmm.report.origin import Origin
 from gammagmm.report.svg import posterior_svg
 
@@ -113,7 +113,7 @@ def _script_data(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _cut_data(cut: Cut) -> list[Any]:
+def _cut_data(cut: ShareCut) -> list[Any]:
     # Ten digits are more than the page shows, and take half the space of all digits.
     own = [float(f"{value:.10g}") for value in cut.thresholds]
     return [cut.gamma, cut.n_flagged, float(f"{cut.threshold:.10g}"), own, percent(cut.gamma)]
