@@ -74,12 +74,26 @@ def score(collection: str, name: str, part: dict, seed: int) -> Scored:
     """Scores of the collection's preset on the dataset, also kept in the cache."""
     dataset = load(collection, name)
     made = scores_of(dataset.X, dataset.y, part, seed)
-    path = cache_path(collection, name)
+    _keep(made, cache_path(collection, name))
+    return made
+
+
+def classic_scores(collection: str, name: str, seed: int) -> Scored:
+    """Scores of the default detectors on the dataset, computed unless the cache has them."""
+    path = cache_path(f"classic-{collection}", name)
+    if path.is_file():
+        return scored(f"classic-{collection}", name)
+    dataset = load(collection, name)
+    made = scores_of(dataset.X, dataset.y, {"preset": "classic", "max_fit_rows": "auto"}, seed)
+    _keep(made, path)
+    return made
+
+
+def _keep(made: Scored, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = path.with_suffix(".part.npz")
     np.savez_compressed(whole, S=made.S, names=made.names, y=made.y, info=json.dumps(made.info))
     whole.replace(path)
-    return made
 
 
 def scores_of(X: np.ndarray, y: np.ndarray, part: dict, seed: int) -> Scored:

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 from experiments import data
-from experiments.plan import Trial
+from experiments.plan import EXACT, Trial
 from experiments.results import Result
 from gammagmm import GammaGMM
 from gammagmm._support.processes import OutOfTimeError, run_alone
@@ -188,4 +188,5 @@ def _fit_subset(
 
 
 def _posterior_mean(X: np.ndarray, max_fit_rows: int | None, seed: int) -> float:
-    return GammaGMM(max_fit_rows=max_fit_rows, random_state=seed).fit(X).posterior_.mean
+    made = GammaGMM(**EXACT, max_fit_rows=max_fit_rows, random_state=seed)
+    return made.fit(X).posterior_.mean

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+EXACT = {"tol": 1e-3, "max_mixture_rows": None}
+"""Parameters of the reproduction: plain steps as in the published script, and all rows."""
 
 
 @dataclass(frozen=True, order=True)
@@ -73,6 +75,10 @@ def trials(plan: dict[str, Any]) -> Iterator[Trial]:
             yield Trial("dose", collection, dataset, str(repeat))
     yield from _inspection_trials(plan)
     yield from _detector_trials(plan)
+    for collection, part in plan["collections"].items():
+        for dataset in part["datasets"]:
+            for variant in plan["settings"]["variants"]:
+                yield Trial("settings", collection, dataset, variant)
 
 
 def subset_cases(plan: dict[str, Any]) -> list[tuple[int, int]]:

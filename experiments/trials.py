@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments import data, detectors, inspection, metrics
 from experiments.ablation import at_expected_values, ordered_by_mean
-from experiments.plan import Trial
+from experiments.plan import EXACT, Trial
 from experiments.results import Result, read_file, result_file
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
@@ -47,8 +47,23 @@ def run_trial(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def estimator(plan: dict[str, Any]) -> GammaGMM:
-    """gammaGMM at its defaults; GAMMAGMM_BACKEND=torch fits the mixtures on a GPU."""
-    return GammaGMM("precomputed", random_state=plan["seed"], backend=BACKEND)
+    """gammaGMM as the paper has it; GAMMAGMM_BACKEND=torch fits the mixtures on a GPU."""
+    return GammaGMM("precomputed", **EXACT, random_state=plan["seed"], backend=BACKEND)
+
+
+def settings(trial: Trial, plan: dict[str, Any]) -> Result:
+    """The posterior from the default detectors' scores, with the exact or the default settings.
+
+    The variant is "exact" or "default", a dash, and the seed of the runs.
+    """
+    made = data.classic_scores(trial.collection, trial.dataset, plan["seed"])
+    kind, seed = trial.variant.split("-")
+    fitted = estimator(plan).set_params(random_state=int(seed))
+    if kind == "default":
+        fitted.set_params(tol="auto", max_mixture_rows="auto")
+    fitted.fit(made.S)
+    elbos = [run.elbo for run in fitted.runs_]
+    return {**_truth(made), **_fit_figures(fitted, made.gamma), "elbos": elbos}
 
 
 def scores(trial: Trial, plan: dict[str, Any]) -> Result:
@@ -288,4 +303,5 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "pyod_agreement": detectors.pyod_agreement,
     "deep_agreement": detectors.deep_agreement,
     "subsample": detectors.subsample,
+    "settings": settings,
 }

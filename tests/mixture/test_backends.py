@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import reduce
-from operator import add
 
 import numpy as np
 import pytest
@@ -16,9 +13,11 @@ from hypothesis import strategies as st
 
 from gammagmm.errors import MixtureError
 from gammagmm.mixture.backends import NumpyRows, TorchRows, check_backend
-from gammagmm.mixture.fit import ascend, fit_mixture, restore, start_labels, update
+from gammagmm.mixture.fit import ascend, fit_mixture, start_labels
+from gammagmm.mixture.m_step import MStep
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.statistics import block_statistics, start_statistics
+from gammagmm.mixture.statistics import start_moments
+from tests.support.mixture_steps import iterate
 from tests.support.sklearn_mixture import (
     assert_same_parameters,
     sklearn_iteration,
@@ -46,70 +45,90 @@ def test_iterates_equal_scikit_learns_on_ties_and_near_duplicates(
     prior = MixturePrior().resolve(Z)
     labels = start_labels(Z, 60, np.random.default_rng(1))
     oracle = sklearn_start(Z, labels, 60, prior)
-    rows = rows_of(prior.whiten(Z))
-    state = update(start_statistics(rows.Z, labels, 60), prior)
-    for _ in range(25):
+    rows, start = rows_of(prior.whiten(Z)[None]), start_moments(prior.whiten(Z), labels, 60)
+    for parameters, elbo in iterate(rows, start[None], prior, 25):
         bound = sklearn_iteration(oracle, Z)
-        state = update(rows.statistics(state.coefficients), prior)
-        assert_same_parameters(restore(state.parameters, prior), oracle, rtol)
-        assert abs(state.elbo - bound) <= rtol * abs(bound)
+        assert_same_parameters(parameters[0], oracle, rtol)
+        assert abs(elbo[0] - bound) <= rtol * abs(bound)
 
 
-def test_torch_stops_at_the_same_iteration_as_numpy(benchmark_space):
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_torch_stops_at_the_same_iteration_as_numpy(accelerated, benchmark_space):
     Z = benchmark_space("Glass")
-    ours = fit_mixture(Z, 30, random_state=0)
-    torch = fit_mixture(Z, 30, random_state=0, backend="torch", device="cpu")
-    assert torch.n_iter == ours.n_iter
-    np.testing.assert_allclose(torch.means, ours.means, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(torch.elbo, ours.elbo, rtol=1e-10)
+    prior = MixturePrior().resolve(Z)
+    labels, whitened = start_labels(Z, 30, np.random.default_rng(0)), prior.whiten(Z)
+    start = start_moments(whitened, labels, 30)[None]
+    fits = []
+    for rows in (NumpyRows(whitened[None]), TorchRows(whitened[None], "cpu")):
+        ((_, mixture),) = ascend(rows, start, prior, 1500, 1e-3, accelerated=accelerated)
+        fits.append(mixture)
+    numpy, torch = fits
+    assert torch.n_iter == numpy.n_iter
+    np.testing.assert_allclose(torch.means, numpy.means, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(torch.elbo, numpy.elbo, rtol=1e-10)
 
 
 def test_blocks_of_any_size_and_any_number_of_threads_give_the_same_mixture(benchmark_space):
     Z = benchmark_space("Cardiotocography")
     prior = MixturePrior().resolve(Z)
     labels, Z = start_labels(Z, 40, np.random.default_rng(0)), prior.whiten(Z)
-    start = start_statistics(Z, labels, 40)
-
-    class Blocks:
-        def __init__(self, size):
-            self.parts = [Z[i : i + size] for i in range(0, len(Z), size)]
-
-        def statistics(self, coefficients):
-            return reduce(add, (block_statistics(part, coefficients) for part in self.parts))
-
-    whole = ascend(Blocks(len(Z)), start, prior, 60, 1e-3)
-    for rows in (Blocks(1000), Blocks(77), NumpyRows(Z, 1), NumpyRows(Z, 3)):
-        other = ascend(rows, start, prior, 60, 1e-3)
+    start = start_moments(Z, labels, 40)[None]
+    ((_, whole),) = ascend(NumpyRows(Z[None], 1, len(Z)), start, prior, 60, 1e-3)
+    for n_threads, block_rows in ((1, 1000), (2, 77), (1, None), (3, None)):
+        ((_, other),) = ascend(NumpyRows(Z[None], n_threads, block_rows), start, prior, 60, 1e-3)
         assert other.n_iter == whole.n_iter
         np.testing.assert_allclose(other.elbo, whole.elbo, rtol=1e-10)
         for name in ("means", "covariances", "weight_concentration"):
             ours, theirs = getattr(other, name), getattr(whole, name)
             np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
-    one, three = NumpyRows(Z, 1), NumpyRows(Z, 3)
-    coefficients = update(start, prior).coefficients
+    one, three = NumpyRows(Z[None], 1), NumpyRows(Z[None], 3)
+    coefficients = MStep(one, prior)(start).coefficients
     np.testing.assert_array_equal(
         one.statistics(coefficients).moments, three.statistics(coefficients).moments
     )
 
 
+@pytest.mark.parametrize(("rows_of", "rtol"), BACKENDS)
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_runs_fitted_together_equal_runs_fitted_alone(rows_of, rtol, accelerated, rng):
+    spaces = np.stack([rng.normal(size=(400, 3)) * scale for scale in (1.0, 1.5, 0.7)])
+    prior = MixturePrior().resolve(spaces[0])
+    whitened = prior.whiten(spaces)
+    starts = np.stack([start_moments(Z, rng.integers(0, 9, 400), 9) for Z in whitened])
+    how = {"max_iter": 300, "tol": 1e-2, "accelerated": accelerated}
+    together = dict(ascend(rows_of(whitened), starts, prior, **how))
+    for run in range(3):
+        rows = rows_of(whitened[run : run + 1])
+        ((_, alone),) = ascend(rows, starts[run : run + 1], prior, **how)
+        assert (together[run].n_iter, together[run].converged) == (alone.n_iter, alone.converged)
+        np.testing.assert_allclose(together[run].means, alone.means, rtol=rtol, atol=rtol)
+    assert len({mixture.n_iter for mixture in together.values()}) > 1
+    # Runs that share their rows need them once.
+    shared = dict(ascend(rows_of(whitened[:1]), starts[[0, 0]], prior, **how))
+    assert [shared[0].elbo, shared[1].elbo] == pytest.approx([together[0].elbo] * 2, rel=1e-12)
+
+
 @pytest.mark.parametrize("log_norm", [-4000.0, -700.0, -561.0, -550.0, 0.0, 99.0, 140.0, 4000.0])
 def test_torch_measures_any_log_norm(log_norm, rng):
     # A reference component can measure log norms from -560 to 100.
-    Z, coefficients = rng.normal(size=(300, 2)), rng.normal(size=(9, 6))
-    coefficients[:, 0] += log_norm
-    numpy, torch = NumpyRows(Z).statistics(coefficients), TorchRows(Z).statistics(coefficients)
+    Z, coefficients = rng.normal(size=(1, 300, 2)), rng.normal(size=(1, 9, 6))
+    coefficients[..., 0] += log_norm
+    numpy, rows = NumpyRows(Z).statistics(coefficients), TorchRows(Z, "cpu")
+    torch = rows.statistics(rows.to_backend(coefficients))
     np.testing.assert_allclose(torch.moments, numpy.moments, atol=1e-9)
     np.testing.assert_allclose(torch.entropy, numpy.entropy, atol=1e-7)
 
 
-@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
-def test_rows_travel_to_other_processes(rows_of, rng):
-    Z, coefficients = rng.normal(size=(3000, 2)), rng.normal(size=(4, 6))
-    rows = rows_of(Z)
-    again = pickle.loads(pickle.dumps(rows))
-    np.testing.assert_array_equal(
-        again.statistics(coefficients).moments, rows.statistics(coefficients).moments
+def test_torch_adds_up_blocks(rng, monkeypatch):
+    Z, coefficients = rng.normal(size=(2, 300, 2)), rng.normal(size=(2, 9, 6))
+    monkeypatch.setattr(TorchRows, "BLOCK_ROWS", {"cpu": 130})
+    rows = TorchRows(Z, "cpu")
+    numpy, torch = (
+        NumpyRows(Z).statistics(coefficients),
+        rows.statistics(rows.to_backend(coefficients)),
     )
+    np.testing.assert_allclose(torch.moments, numpy.moments, atol=1e-9)
+    np.testing.assert_allclose(torch.entropy, numpy.entropy, atol=1e-7)
 
 
 def test_fits_in_two_threads_at_once_give_each_its_own_answer(benchmark_space):
@@ -145,38 +164,38 @@ def repeated_columns(draw):
     return Z
 
 
-def assert_sound(Z, n_components, rows_of=NumpyRows):
+def assert_sound(Z, n_components, rows_of=NumpyRows, accelerated=False):
     """Finite parameters, and a bound that falls by no more than 1e-10 of itself."""
     prior = MixturePrior().resolve(Z)
     labels = start_labels(Z, n_components, np.random.default_rng(0))
-    rows = rows_of(prior.whiten(Z))
-    state = update(start_statistics(rows.Z, labels, n_components), prior)
+    whitened = prior.whiten(Z)
+    start = start_moments(whitened, labels, n_components)
     previous = -np.inf
-    for _ in range(20):
-        state = update(rows.statistics(state.coefficients), prior)
-        restored = restore(state.parameters, prior)
-        assert all(np.isfinite(value).all() for value in vars(restored).values())
-        assert np.isfinite(state.elbo)
-        assert (
-            state.elbo >= previous - 1e-10 * max(abs(previous), abs(state.elbo))
-            or previous == -np.inf
-        )
-        previous = state.elbo
+    steps = iterate(rows_of(whitened[None]), start[None], prior, 20, accelerated=accelerated)
+    for (parameters,), (elbo,) in steps:
+        assert all(np.isfinite(value).all() for value in vars(parameters).values())
+        assert np.isfinite(elbo)
+        slack = 1e-10 * max(abs(previous), abs(elbo)) if np.isfinite(previous) else 0.0
+        assert elbo >= previous - slack
+        previous = elbo
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(degenerate_rows(), st.sampled_from([1, 5, 40]))
-def test_degenerate_tables_are_fitted_soundly_or_refused(table, n_components):
+@given(degenerate_rows(), st.sampled_from([1, 5, 40]), st.booleans())
+def test_degenerate_tables_are_fitted_soundly_or_refused(table, n_components, accelerated):
     with suppress(MixtureError):
-        assert_sound(np.array(table), n_components)
+        assert_sound(np.array(table), n_components, accelerated=accelerated)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
-    repeated_columns(), st.sampled_from([1, 5, 30, 100]), st.sampled_from([NumpyRows, TorchRows])
+    repeated_columns(),
+    st.sampled_from([1, 5, 30, 100]),
+    st.sampled_from([NumpyRows, TorchRows]),
+    st.booleans(),
 )
-def test_tables_with_repeated_columns_are_fitted_soundly(Z, n_components, rows_of):
-    assert_sound(Z, n_components, rows_of)
+def test_tables_with_repeated_columns_are_fitted_soundly(Z, n_components, rows_of, accelerated):
+    assert_sound(Z, n_components, rows_of, accelerated)
 
 
 @pytest.mark.parametrize(
@@ -191,8 +210,9 @@ def test_tables_with_repeated_columns_are_fitted_soundly(Z, n_components, rows_o
     ids=["two rows", "identical rows", "identical detectors", "a row at 1e6", "few rows"],
 )
 @pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
-def test_named_degenerate_cases_are_fitted_soundly(Z, rows_of):
-    assert_sound(Z, 10, rows_of)
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_named_degenerate_cases_are_fitted_soundly(Z, rows_of, accelerated):
+    assert_sound(Z, 10, rows_of, accelerated)
 
 
 @pytest.mark.parametrize("n_components", [1, 3])

@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
+from scipy.special import betaln, digamma, multigammaln
 from sklearn.mixture import BayesianGaussianMixture
 
 from gammagmm.errors import MixtureConvergenceWarning, MixtureError
-from gammagmm.mixture.backends import NumpyRows
-from gammagmm.mixture.fit import begin, fit_mixture, restore, start_labels, update
+from gammagmm.mixture.backends import NumpyRows, TorchRows
+from gammagmm.mixture.fit import ascend, fit_mixture, start_labels
+from gammagmm.mixture.m_step import MStep
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.mixture.statistics import Statistics, start_statistics
+from gammagmm.mixture.statistics import Statistics, features, start_moments
+from tests.support.mixture_steps import iterate
 from tests.support.sklearn_mixture import (
     assert_same_parameters,
     sklearn_iteration,
@@ -14,22 +17,26 @@ from tests.support.sklearn_mixture import (
 )
 
 
+def whitened_start(Z, prior, n_components, rng):
+    """Labels of the rows, the rows of one run, and the moments of its start."""
+    labels = start_labels(Z, n_components, rng)
+    whitened = prior.whiten(Z)
+    return labels, whitened[None], start_moments(whitened, labels, n_components)[None]
+
+
 @pytest.mark.parametrize("name", ["Glass", "Cardiotocography", "PageBlocks"])
 def test_every_iterate_equals_scikit_learns_and_the_bound_does_not_fall(name, benchmark_space):
     Z = benchmark_space(name)
     prior = MixturePrior().resolve(Z)
-    labels = start_labels(Z, 100, np.random.default_rng(3))
+    labels, whitened, start = whitened_start(Z, prior, 100, np.random.default_rng(3))
     oracle = sklearn_start(Z, labels, 100, prior)
-    rows = NumpyRows(prior.whiten(Z), n_threads=2)
-    state = update(start_statistics(rows.Z, labels, 100), prior)
     previous = -np.inf
-    for _ in range(50):
+    for (parameters,), (elbo,) in iterate(NumpyRows(whitened, 2), start, prior, 50):
         bound = sklearn_iteration(oracle, Z)
-        state = update(rows.statistics(state.coefficients), prior)
-        assert_same_parameters(restore(state.parameters, prior), oracle, rtol=1e-9)
-        assert abs(state.elbo - bound) <= 1e-9 * abs(bound)
-        assert state.elbo >= previous - 1e-10 * abs(state.elbo)
-        previous = state.elbo
+        assert_same_parameters(parameters, oracle, rtol=1e-9)
+        assert abs(elbo - bound) <= 1e-9 * abs(bound)
+        assert elbo >= previous - 1e-10 * abs(elbo)
+        previous = elbo
 
 
 @pytest.mark.parametrize(
@@ -42,15 +49,12 @@ def test_every_iterate_equals_scikit_learns_and_the_bound_does_not_fall(name, be
 def test_every_prior_parameter_means_what_it_means_in_scikit_learn(prior, rng):
     Z = rng.normal(size=(300, 3)) * [1.0, 2.0, 0.5]
     resolved = prior.resolve(Z)
-    labels = start_labels(Z, 8, rng)
+    labels, whitened, start = whitened_start(Z, resolved, 8, rng)
     oracle = sklearn_start(Z, labels, 8, resolved)
-    rows = NumpyRows(resolved.whiten(Z))
-    state = update(start_statistics(rows.Z, labels, 8), resolved)
-    for _ in range(5):
+    for (parameters,), (elbo,) in iterate(NumpyRows(whitened), start, resolved, 5):
         bound = sklearn_iteration(oracle, Z)
-        state = update(rows.statistics(state.coefficients), resolved)
-    assert_same_parameters(restore(state.parameters, resolved), oracle, rtol=1e-9)
-    assert abs(state.elbo - bound) <= 1e-9 * abs(bound)
+        assert_same_parameters(parameters, oracle, rtol=1e-9)
+        assert abs(elbo - bound) <= 1e-9 * abs(bound)
 
 
 def test_a_fit_stops_at_scikit_learns_iteration(benchmark_space):
@@ -70,6 +74,89 @@ def test_a_fit_stops_at_scikit_learns_iteration(benchmark_space):
     assert_same_parameters(mixture, oracle, rtol=1e-8)
 
 
+@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+@pytest.mark.parametrize("name", ["Glass", "Cardiotocography"])
+def test_the_bound_never_falls_by_an_accelerated_step(rows_of, name, benchmark_space):
+    Z = benchmark_space(name)
+    prior = MixturePrior().resolve(Z)
+    _, whitened, start = whitened_start(Z, prior, 60, np.random.default_rng(3))
+    steps = iterate(rows_of(whitened), start, prior, 80, accelerated=True)
+    elbos = np.array([elbo for _, (elbo,) in steps])
+    assert (np.diff(elbos) >= -1e-10 * np.abs(elbos[1:])).all()
+    plain = [elbo for _, (elbo,) in iterate(rows_of(whitened), start, prior, 80)]
+    # Some of the steps went nowhere, since they would have lowered it; the others led further.
+    assert (np.diff(elbos) == 0.0).any()
+    assert elbos[-1] > plain[-1]
+
+
+@pytest.mark.parametrize("name", ["Glass", "Cardiotocography"])
+def test_an_accelerated_fit_ends_where_no_plain_step_leads_further(name, benchmark_space):
+    Z = benchmark_space(name)
+    prior = MixturePrior().resolve(Z)
+    _, whitened, start = whitened_start(Z, prior, 30, np.random.default_rng(0))
+    rows = NumpyRows(whitened)
+    ((_, plain),) = ascend(rows, start, prior, 5000, 1e-8)
+    ((_, mixture),) = ascend(rows, start, prior, 5000, 1e-8, accelerated=True)
+    assert mixture.converged
+    assert mixture.n_iter < plain.n_iter
+    oracle = BayesianGaussianMixture(
+        n_components=30, weight_concentration_prior=0.01, mean_prior=np.zeros(Z.shape[1])
+    )
+    oracle._check_parameters(Z)
+    oracle.weight_concentration_ = tuple(mixture.weight_concentration)
+    for parameter in ("means", "covariances", "mean_precision", "degrees_of_freedom"):
+        setattr(oracle, f"{parameter}_", getattr(mixture, parameter))
+    chol = np.linalg.cholesky(np.linalg.inv(mixture.covariances))
+    oracle.precisions_cholesky_ = chol
+    bound = sklearn_iteration(oracle, Z)
+    assert abs(bound - mixture.elbo) < 1e-5
+    assert_same_parameters(mixture, oracle, rtol=1e-3)
+
+
+def divergence_from_prior(parameters, prior):
+    """KL of the sticks, means and covariances from their prior, by the textbook formulas."""
+    total = 0.0
+    n_detectors = len(prior.covariance)
+    for k, mean in enumerate(parameters.means):
+        a, b = parameters.weight_concentration[:, k]
+        c = prior.concentration
+        total += betaln(1.0, c) - betaln(a, b) + (a - 1.0) * digamma(a) + (b - c) * digamma(b)
+        total += (1.0 + c - a - b) * digamma(a + b)
+        nu, scale = parameters.degrees_of_freedom[k], parameters.covariances[k]
+        scale = nu * scale  # of the inverse Wishart
+        precision = nu * np.linalg.inv(scale)  # its expectation
+        ratio = parameters.mean_precision[k] / prior.mean_precision
+        total += 0.5 * prior.mean_precision * mean @ precision @ mean
+        total += 0.5 * n_detectors * (1.0 / ratio - 1.0 + np.log(ratio))
+        nu_0, scale_0 = prior.degrees_of_freedom, prior.covariance
+        psi = digamma(0.5 * (nu - np.arange(n_detectors))).sum()
+        total += 0.5 * nu_0 * (np.linalg.slogdet(scale)[1] - np.linalg.slogdet(scale_0)[1])
+        total += 0.5 * np.trace(scale_0 @ precision) - 0.5 * nu * n_detectors
+        total += multigammaln(0.5 * nu_0, n_detectors) - multigammaln(0.5 * nu, n_detectors)
+        total += 0.5 * (nu - nu_0) * psi
+    return total
+
+
+@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+def test_the_bound_of_an_accelerated_step_is_that_of_any_parameters(rows_of, rng):
+    Z = rng.normal(size=(200, 3)) * [1.0, 2.0, 0.5]
+    prior = MixturePrior(reg_covar=1e-2).resolve(Z)
+    _, whitened, start = whitened_start(Z, prior, 4, rng)
+    rows = rows_of(whitened)
+    m_step = MStep(rows, prior)
+    # Moments that no responsibilities have: their counts do not add up to the number of rows.
+    others = np.concatenate([start, 0.3 * start, start * rng.uniform(0.5, 2.0, size=(1, 4, 1))])
+    state = m_step(rows.to_backend(others))
+    coefficients = rows.to_numpy(state.coefficients)
+    log_norm = np.logaddexp.reduce(features(whitened[0]) @ coefficients.transpose(0, 2, 1), axis=-1)
+    elbos = log_norm.sum(axis=1) - rows.to_numpy(state.divergence)
+    expected = [
+        log_norm[run].sum() - divergence_from_prior(m_step.parameters(state, run), prior)
+        for run in range(3)
+    ]
+    np.testing.assert_allclose(np.diff(elbos), np.diff(expected), rtol=1e-9)
+
+
 def test_fewer_distinct_rows_than_components_leave_the_rest_empty(rng):
     Z = np.repeat(rng.normal(size=(3, 2)), 10, axis=0)
     labels = start_labels(Z, 8, rng)
@@ -84,10 +171,16 @@ def test_a_run_that_hits_max_iter_says_what_to_do(rng):
     assert (mixture.n_iter, mixture.converged) == (2, False)
 
 
-def test_a_bound_that_is_not_finite_is_an_error_that_says_what_to_do(rng):
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_a_bound_that_is_not_finite_is_an_error_that_says_what_to_do(accelerated, rng):
     Z = rng.normal(size=(50, 2))
     prior = MixturePrior().resolve(Z)
-    start = start_statistics(prior.whiten(Z), start_labels(Z, 5, rng), 5)
+    _, whitened, start = whitened_start(Z, prior, 5, rng)
+
+    class Endless(NumpyRows):
+        def statistics(self, coefficients):
+            return Statistics(super().statistics(coefficients).moments, np.array([np.inf]))
+
     with pytest.raises(MixtureError, match="bound is not finite") as error:
-        begin(start, prior, 10, 1e-3).step(Statistics(start.moments, np.inf))
+        list(ascend(Endless(whitened), start, prior, 10, 1e-3, accelerated=accelerated))
     assert error.value.todo == "Scale the columns to similar ranges."

@@ -2,14 +2,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 from sklearn.base import BaseEstimator
+from threadpoolctl import threadpool_limits
 
 from gammagmm.errors import MixtureConvergenceWarning, NoSolutionWarning, UnsolvedRunsWarning
 from gammagmm.estimator.gamma_gmm import GammaGMM
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.runs import RunSettings, describe_runs, first_solved, fit_runs
+from gammagmm.posterior.runs import (
+    RunSettings,
+    choose_rows,
+    describe_runs,
+    first_solved,
+    fit_runs,
+    fit_spaces,
+    plan_runs,
+)
 
 
 def two_equal_clusters(rng, n=120):
@@ -62,14 +70,58 @@ def test_the_first_solved_run_is_the_first_with_a_posterior(rng):
     assert first_solved((unsolved, other)) is unsolved
 
 
-def test_restarts_are_the_same_in_threads_and_in_processes(rng):
+def test_runs_and_restarts_do_not_depend_on_the_number_of_threads(rng):
     scores = two_equal_clusters(rng)
     settings = settings_for(scores)
-    threads = fit_runs(scores, settings, (2, 3), np.random.default_rng(0), 2)
-    with parallel_config("loky"):
-        processes = fit_runs(scores, settings, (2, 3), np.random.default_rng(0), 2)
-    assert [run.elbo for run in processes] == pytest.approx([run.elbo for run in threads])
-    assert [run.n_restarts for run in processes] == [run.n_restarts for run in threads] == [2, 1]
+    with threadpool_limits(1, user_api="blas"):
+        one = fit_runs(scores, settings, (2, 3), np.random.default_rng(0), 1)
+    three = fit_runs(scores, settings, (2, 3), np.random.default_rng(0), 3)
+    assert [run.elbo for run in one] == [run.elbo for run in three]
+    assert [run.n_restarts for run in one] == [run.n_restarts for run in three] == [2, 1]
+
+
+def test_a_run_is_the_same_alone_and_among_others(rng):
+    Z = np.vstack([rng.normal(size=(300, 2)), rng.normal(4.0, 0.5, size=(12, 2))])
+    settings = settings_for(Z, p_high=0.02)
+    several = fit_runs(Z, settings, (4, 0), np.random.default_rng(0))
+    streams = np.random.default_rng(0).spawn(4)
+    for run, stream in zip(several, streams, strict=True):
+        (alone,) = fit_spaces(Z[None], settings, 0, [stream])
+        assert alone.elbo == pytest.approx(run.elbo, rel=1e-12)
+        assert alone.n_iter == run.n_iter
+
+
+class TestMaxRows:
+    def test_each_run_has_its_own_random_rows(self):
+        streams = np.random.default_rng(0).spawn(3)
+        rows = choose_rows(1000, 100, streams)
+        assert rows.shape == (3, 100)
+        assert (np.diff(rows, axis=1) > 0).all()
+        assert len(np.unique(rows)) > 200
+        assert choose_rows(100, 100, streams) is None
+        assert choose_rows(100, None, streams) is None
+
+    def test_a_run_sees_its_rows_alone(self, rng):
+        Z = np.vstack([rng.normal(size=(900, 2)), rng.normal(4.0, 0.5, size=(36, 2))])
+        settings = replace(settings_for(Z, p_high=0.02), max_rows=300)
+        runs = fit_runs(Z, settings, (2, 0), np.random.default_rng(0))
+        streams = np.random.default_rng(0).spawn(2)
+        rows = choose_rows(len(Z), 300, streams)
+        for own, stream, run in zip(rows, streams, runs, strict=True):
+            (alone,) = fit_spaces(Z[own][None], settings, 0, [stream])
+            assert alone.elbo == pytest.approx(run.elbo, rel=1e-12)
+            assert run.components.alpha.sum() < 310
+
+    def test_fewer_rows_are_a_note(self, rng):
+        Z = rng.normal(size=(500, 2))
+        prior = MixturePrior().resolve(Z)
+        settings, notes = plan_runs(500, prior, Constraints(), 100, max_rows=60)
+        assert settings.n_components == 59
+        assert [(note.subject, note.message) for note in notes] == [
+            ("max_mixture_rows", "each run was fitted to 60 random rows of 500"),
+            ("n_components", "lowered from 100 to 59: each run has 60 rows"),
+        ]
+        assert plan_runs(500, prior, Constraints(), 100)[1] == []
 
 
 def test_unsolved_runs_are_restarted_within_the_common_budget(rng):
@@ -112,7 +164,8 @@ def test_no_solution_is_the_point_mass_at_zero_and_refits_the_mixture_only(rng):
 
 def test_only_solved_runs_enter_the_posterior(rng):
     scores = np.exp(np.vstack([rng.normal(size=(300, 2)), rng.normal(2.0, 0.5, size=(12, 2))]))
-    estimator = GammaGMM("precomputed", n_components=8, n_runs=4, max_restarts=0, random_state=0)
+    settings = {"n_components": 8, "n_runs": 4, "max_restarts": 0, "tol": 1e-3, "random_state": 0}
+    estimator = GammaGMM("precomputed", **settings)
     with pytest.warns(UnsolvedRunsWarning, match="2 of 4 runs have no solution and are excluded"):
         estimator.fit(scores)
     means = [run.posterior.mean for run in estimator.runs_ if run.posterior is not None]

@@ -66,7 +66,7 @@ def test_leaving_one_out_is_a_fit_without_its_column(fitted):
     # Without the last one, by a mixture fitted to the other columns from the same start.
     Z = np.ascontiguousarray(fitted.score_space_[:, :-1])
     stream = np.random.default_rng(0).spawn(2 + len(fitted.detector_names_))[-1]
-    settings, _ = plan_runs(Z, Constraints(), MixturePrior(), 100)
+    settings, _ = plan_runs(len(Z), MixturePrior().resolve(Z), Constraints(), 100)
     (run,) = fit_runs(Z, settings, (1, 5), stream)
     assert found[-1].mean == pytest.approx(run.posterior.mean if run.posterior else 0.0, rel=1e-9)
     assert found[-1].mean != found[0].mean

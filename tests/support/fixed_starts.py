@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.datasets import load_demo
-from gammagmm.mixture.backends import NumpyRows, Rows
+from gammagmm.mixture.backends import NumpyRows
 from gammagmm.mixture.fit import Mixture, ascend
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.score_space import fit_scaler
-from gammagmm.mixture.statistics import Statistics, add_blocks, start_statistics, summarise
+from gammagmm.mixture.statistics import start_moments
 from gammagmm.posterior.components import Components, order_components
 from gammagmm.posterior.gamma_posterior import GammaPosterior, run_posterior
 from gammagmm.posterior.link import Constraints, Link, average_conditionals, solve_link
@@ -63,26 +63,16 @@ def fit_from_start(
     """
     prior = MixturePrior().resolve(Z)
     whitened = prior.whiten(Z)
-    rows: Rows = NumpyRows(whitened) if block_size is None else RowsInBlocks(whitened, block_size)
-    start = start_statistics(rows.Z, labels, int(labels.max()) + 1)
+    rows = NumpyRows(whitened[None], block_rows=block_size)
+    start = start_moments(whitened, labels, int(labels.max()) + 1)
     # The bound never changes by less than 0, so every iteration is made.
-    mixture = ascend(rows, start, prior, n_iter, tol=0.0)
+    ((_, mixture),) = ascend(rows, start[None], prior, n_iter, tol=0.0)
     components = order_components(mixture)
     link = solve_link(components, CONSTRAINTS)
     if link.status == "unsolved":
         raise ValueError(f"no solution from this start: {link.reachable}")
     conditionals = average_conditionals(components, link, N_DRAWS, np.random.default_rng(0))
     return Steps(mixture, components, link, run_posterior(components, conditionals, CONSTRAINTS.p0))
-
-
-class RowsInBlocks:
-    """Rows whose statistics are added up over blocks of `size` rows."""
-
-    def __init__(self, Z: Array, size: int) -> None:
-        self.Z, self.size = Z, size
-
-    def statistics(self, coefficients: Array) -> Statistics:
-        return add_blocks([summarise(self.Z, self.size, coefficients)], coefficients)
 
 
 def score_space_of(scores: Array) -> Array:

@@ -14,7 +14,6 @@ from gammagmm.errors import ClusterError, MissingExtraError
 __all__ = [
     "clear_errors",
     "compute",
-    "count_threads",
     "current_client",
     "import_dask",
     "keep",
@@ -77,14 +76,6 @@ def current_client() -> Any:
         return import_dask().distributed.get_client()
     except ValueError:
         return None
-
-
-def count_threads(client: Any) -> int:
-    """Threads of the cluster, or of this machine where `client` is None."""
-    if client is None:
-        return os.cpu_count() or 1
-    with clear_errors(client):
-        return sum(client.ncores().values()) or 1
 
 
 def send(arguments: Sequence[Any]) -> list[Any]:

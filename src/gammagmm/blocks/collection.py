@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from gammagmm._support.checks import check_table
 from gammagmm.blocks.cluster import (
     compute,
-    count_threads,
     current_client,
     import_dask,
     keep,
@@ -27,8 +26,6 @@ __all__ = ["Blocks", "check_collection", "is_blocks", "map_rows", "open_blocks"]
 Array = NDArray[np.float64]
 FAN_IN = 8
 """Number of blocks whose results one task adds."""
-MERGED_ROWS = 500_000
-"""Most rows of a merged block, unless a single block has more."""
 
 
 def is_blocks(X: Any) -> bool:
@@ -209,19 +206,6 @@ class Blocks:
         kept = keep(parts, self.client)
         return replace(self, parts=kept, n_columns=n_columns or self.n_columns)
 
-    def merged(self, function: Callable[..., Array], *shared: Any) -> Blocks:
-        """The blocks ``function(rows, *shared)`` of neighbouring blocks merged into larger ones.
-
-        Each thread gets a few blocks of at most MERGED_ROWS rows, so that a pass over them takes
-        few tasks.
-        """
-        size = min(max(self.n_rows // (4 * count_threads(self.client)), 1), MERGED_ROWS)
-        groups = np.split(np.arange(len(self.parts)), _borders(self.lengths, size))
-        work, sent = import_dask().delayed(_on_all, traverse=False), send(shared)
-        parts = [work([self.parts[i] for i in group], function, *sent) for group in groups]
-        lengths = tuple(sum(self.lengths[i] for i in group) for group in groups)
-        return Blocks(keep(parts, self.client), lengths, self.n_columns, self.client)
-
     def summarise(self, function: Callable[..., Any], *shared: Any) -> Any:
         """Sum over the blocks of ``function(block, *shared)``, always in the same order."""
         dask = import_dask()
@@ -267,21 +251,6 @@ class Blocks:
         meta = function(None, 0, np.empty((0, self.n_columns)), *shared)
         frames = [work(*own, *sent) for own in each]
         return dask.dataframe.from_delayed(frames, meta=meta, verify_meta=False)
-
-
-def _borders(lengths: Sequence[int], size: int) -> list[int]:
-    """Starts of groups of neighbouring blocks with at most `size` rows, or one block, each."""
-    borders, n_rows = [], 0
-    for i, length in enumerate(lengths):
-        if i and n_rows + length > size:
-            borders.append(i)
-            n_rows = 0
-        n_rows += length
-    return borders
-
-
-def _on_all(parts: list[Array], function: Callable[..., Array], *shared: Any) -> Array:
-    return function(np.concatenate(parts), *shared)
 
 
 def _add_up(values: list[Any]) -> Any:

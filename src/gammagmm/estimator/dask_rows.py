@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from gammagmm._support.progress import Progress
 from gammagmm.blocks.collection import Blocks, check_collection, map_rows, open_blocks
-from gammagmm.blocks.mixtures import open_score_space
 from gammagmm.blocks.parquet import write_parquet
 from gammagmm.blocks.quantiles import count_above, cut_offs, rank_table
 from gammagmm.blocks.scoring import (
@@ -29,12 +28,12 @@ from gammagmm.detectors.usable import left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit, check_runs, check_time
 from gammagmm.estimator.frames import block_frame
-from gammagmm.estimator.parameters import AUTO_FIT_ROWS, Plan
+from gammagmm.estimator.parameters import AUTO_FIT_ROWS, AUTO_MIXTURE_ROWS, Plan
 from gammagmm.estimator.protocols import Columns, Cut
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.mixture.score_space import LogMoments, ScoreScaler, log_moments
 from gammagmm.posterior.decisions import RankTable, is_anomaly
-from gammagmm.posterior.runs import Run, settle_runs, start_runs
+from gammagmm.posterior.runs import Run, choose_rows, fit_spaces, plan_runs
 
 __all__ = ["DaskRows", "DaskSpace", "open_dask_rows", "open_new_dask_rows"]
 
@@ -43,13 +42,15 @@ Array = NDArray[np.float64]
 
 def open_dask_rows(X: Any, plan: Plan) -> DaskRows:
     """The rows of a dask array or data frame, checked."""
-    if plan.backend != "numpy":
-        raise ValueError(f"backend={plan.backend!r} needs rows in memory, but X is on Dask.")
-    if plan.max_fit_rows is None and not plan.is_precomputed:
-        raise ValueError(
-            "max_fit_rows=None would load all rows on Dask into memory: give a number, or 'auto' "
-            f"for {AUTO_FIT_ROWS}."
-        )
+    limits = {"max_mixture_rows": (plan.max_mixture_rows, AUTO_MIXTURE_ROWS)}
+    if not plan.is_precomputed:
+        limits["max_fit_rows"] = (plan.max_fit_rows, AUTO_FIT_ROWS)
+    for name, (limit, auto) in limits.items():
+        if limit is None:
+            raise ValueError(
+                f"{name}=None would load all rows on Dask into memory: give a number, or 'auto' "
+                f"for {auto}."
+            )
     blocks = open_blocks(X)
     names = list(getattr(X, "columns", []))
     has_names = bool(names) and all(isinstance(name, str) for name in names)
@@ -161,16 +162,23 @@ class DaskSpace:
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
         """The variational runs, and what was changed for them."""
         prior = plan.prior.resolve_covariance(self.moments.covariance)
-        settings, notes = settle_runs(
+        settings, notes = plan_runs(
             self.n_rows, prior, plan.constraints, plan.n_components, **plan.run_options
         )
-        space = open_score_space(self._present("fit_runs"), self.scaler, prior)
+        streams = plan.run_rng.spawn(plan.n_runs)
+        rows = choose_rows(self.n_rows, settings.max_rows, streams)
+        spaces = self._take_spaces(np.arange(self.n_rows)[None] if rows is None else rows)
         with plan.tell("mixtures", plan.n_runs) as progress:
-            settings = replace(settings, progress=progress, deadline=plan.deadline)
-            budget = (plan.n_runs, plan.max_restarts)
-            runs = start_runs(space.fit_starts, settings, budget, plan.run_rng)
+            settings = replace(settings, progress=progress)
+            runs = fit_spaces(spaces, settings, plan.max_restarts, streams, plan.n_jobs)
         check_runs(plan, self.fitted, runs)
         return runs, notes
+
+    def _take_spaces(self, rows: NDArray[np.intp]) -> Array:
+        """The score space (R, n, M) of the rows with the numbers `rows` (R, n), in memory."""
+        wanted, places = np.unique(rows, return_inverse=True)
+        taken = self.scaler.transform(self._present("fit_runs").take(wanted))
+        return taken[places.reshape(rows.shape)]
 
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`; no rows on Dask are known."""

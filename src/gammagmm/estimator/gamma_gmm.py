@@ -65,11 +65,16 @@ class GammaGMM(BaseEstimator):
         Prior of the mixture; None means ``MixturePrior()``.
     max_iter : int, default=1500
         A run stops after this number of iterations.
-    tol : float, default=1e-3
-        A run stops when its bound changes by less than this.
+    tol : "auto" or float, default="auto"
+        A run stops when its bound changes by less than this. "auto" makes accelerated steps and
+        stops at the change at which the posterior has settled to within what another seed would
+        change; a number makes plain steps, as scikit-learn does.
     max_fit_rows : "auto", int or None, default="auto"
         Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
         a random sample and scores the other rows as new ones. "auto" means 20,000, None any number.
+    max_mixture_rows : "auto", int or None, default="auto"
+        Most rows that one variational run is fitted to, each run to its own random rows. "auto"
+        means 20,000, None any number. Scores, thresholds and labels always use all rows.
     detector_timeout : float, default=None
         Seconds after which a detector is skipped; each detector then has its own process.
     timeout : float, default=None
@@ -86,7 +91,7 @@ class GammaGMM(BaseEstimator):
         Weight of the fitted posterior in the prior that `update` starts from; the rest is a broad
         Beta distribution.
     n_jobs : int, default=None
-        Number of detectors and runs that work at the same time, as in joblib.
+        Number of detectors that work at the same time, as in joblib.
     progress : callable, default=None
         Called as ``progress(subject, state, seconds)``: with each detector's name, "started" and
         later its status; then with each run ("run 1", ...) and its status. A run that is restarted
@@ -149,8 +154,9 @@ class GammaGMM(BaseEstimator):
         max_restarts: int = 100,
         mixture_prior: MixturePrior | None = None,
         max_iter: int = 1500,
-        tol: float = 1e-3,
+        tol: float | str = "auto",
         max_fit_rows: int | str | None = "auto",
+        max_mixture_rows: int | str | None = "auto",
         detector_timeout: float | None = None,
         timeout: float | None = None,
         backend: str = "numpy",
@@ -174,6 +180,7 @@ class GammaGMM(BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.max_fit_rows = max_fit_rows
+        self.max_mixture_rows = max_mixture_rows
         self.detector_timeout = detector_timeout
         self.timeout = timeout
         self.backend = backend

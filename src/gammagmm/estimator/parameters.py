@@ -15,14 +15,17 @@ from gammagmm.detectors.presets import MIN_ROWS
 from gammagmm.mixture.backends import check_backend
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.runs import AUTO_TOL
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
-__all__ = ["AUTO_FIT_ROWS", "Plain", "Plan", "check_parameters", "check_trust"]
+__all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plain", "Plan", "check_parameters", "check_trust"]
 
 AUTO_FIT_ROWS = 20_000
 """What ``max_fit_rows="auto"`` means."""
+AUTO_MIXTURE_ROWS = 20_000
+"""What ``max_mixture_rows="auto"`` means."""
 
 Plain = str | int | float | bool | None
 """What JSON holds exactly."""
@@ -43,8 +46,14 @@ class Plan:
         The user's answers to the paper's two questions.
     prior : MixturePrior
         Prior of the mixture.
+    tol : float
+        Change of the bound at which a run has settled.
+    accelerated : bool
+        Whether the runs make accelerated steps.
     max_fit_rows : int or None
         Most rows that a slow detector trains on; None for any number.
+    max_mixture_rows : int or None
+        Most rows that a run is fitted to; None for any number.
     rng, detector_rng, run_rng : numpy.random.Generator
         The user's random state, and what it spawned for the detectors and for the runs.
     seed : int or None
@@ -63,7 +72,9 @@ class Plan:
     max_restarts: int
     max_iter: int
     tol: float
+    accelerated: bool
     max_fit_rows: int | None
+    max_mixture_rows: int | None
     detector_timeout: float | None
     deadline: Deadline
     backend: str
@@ -90,8 +101,8 @@ class Plan:
     @property
     def run_options(self) -> dict[str, Any]:
         """Settings that all variational runs share."""
-        names = ("n_draws", "max_iter", "tol", "backend", "device")
-        return {name: getattr(self, name) for name in names}
+        names = ("n_draws", "max_iter", "tol", "accelerated", "backend", "device", "deadline")
+        return {"max_rows": self.max_mixture_rows} | {name: getattr(self, name) for name in names}
 
     def tell(self, step: str, total: int) -> AbstractContextManager[Progress]:
         """Report the progress of a `step` with `total` parts, as the user asked for it."""
@@ -107,10 +118,13 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     minima = {"n_components": 1, "n_runs": 1, "n_draws": 2, "max_restarts": 0, "max_iter": 1}
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum)
-    check_positive("tol", estimator.tol)
+    tol = _check_tol(estimator.tol)
     check_trust(estimator.trust)
     check_backend(estimator.backend, estimator.device)
-    max_fit_rows = _check_fit_rows(estimator.max_fit_rows)
+    max_fit_rows = _check_rows("max_fit_rows", estimator.max_fit_rows, AUTO_FIT_ROWS)
+    max_mixture_rows = _check_rows(
+        "max_mixture_rows", estimator.max_mixture_rows, AUTO_MIXTURE_ROWS
+    )
     for name in ("detector_timeout", "timeout"):
         if getattr(estimator, name) is not None:
             check_positive(name, getattr(estimator, name))
@@ -134,8 +148,11 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         n_draws=estimator.n_draws,
         max_restarts=estimator.max_restarts,
         max_iter=estimator.max_iter,
-        tol=estimator.tol,
+        # Deviation D16: the published script makes plain steps with a tolerance of 1e-3.
+        tol=AUTO_TOL if tol is None else tol,
+        accelerated=tol is None,
         max_fit_rows=max_fit_rows,
+        max_mixture_rows=max_mixture_rows,
         detector_timeout=estimator.detector_timeout,
         deadline=Deadline.after(estimator.timeout),
         backend=estimator.backend,
@@ -158,17 +175,26 @@ def check_trust(trust: Any) -> None:
         raise ValueError(f"trust must be at least 0 and below 1, got {trust!r}.")
 
 
-def _check_fit_rows(max_fit_rows: Any) -> int | None:
-    """The most rows that a slow detector trains on; None for any number."""
-    if max_fit_rows is None:
+def _check_tol(tol: Any) -> float | None:
+    """The change of the bound at which a run stops; None for "auto"."""
+    if isinstance(tol, str):
+        if tol != "auto":
+            raise ValueError(f'tol must be "auto" or a positive number, got {tol!r}.')
         return None
-    if isinstance(max_fit_rows, str):
-        if max_fit_rows != "auto":
-            expected = 'max_fit_rows must be "auto", a whole number or None'
-            raise ValueError(f"{expected}, got {max_fit_rows!r}.")
-        return AUTO_FIT_ROWS
-    check_count("max_fit_rows", max_fit_rows, MIN_ROWS)
-    return int(max_fit_rows)
+    check_positive("tol", tol)
+    return float(tol)
+
+
+def _check_rows(name: str, value: Any, auto: int) -> int | None:
+    """The number that `value` of the parameter `name` stands for; None for any number of rows."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f'{name} must be "auto", a whole number or None, got {value!r}.')
+        return auto
+    check_count(name, value, MIN_ROWS)
+    return int(value)
 
 
 def _plain(value: Any) -> Plain:

@@ -151,11 +151,12 @@ class MemorySpace:
 
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
         """The variational runs, and what was changed for them."""
+        prior = plan.prior.resolve(self.values)
         settings, notes = plan_runs(
-            self.values, plan.constraints, plan.prior, plan.n_components, **plan.run_options
+            self.n_rows, prior, plan.constraints, plan.n_components, **plan.run_options
         )
         with plan.tell("mixtures", plan.n_runs) as progress:
-            settings = replace(settings, progress=progress, deadline=plan.deadline)
+            settings = replace(settings, progress=progress)
             budget = (plan.n_runs, plan.max_restarts)
             runs = fit_runs(self.values, settings, budget, plan.run_rng, plan.n_jobs)
         check_runs(plan, self.fitted, runs)

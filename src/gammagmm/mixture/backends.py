@@ -1,21 +1,26 @@
-"""Rows of the score space during a fit, in memory or on a device, and the E-step over them.
+"""Rows of the score space during a fit, on the CPU or on a device, and the E-step over them.
 
-The E-step, two products and a softmax, depends on the backend; the M-step does not.
+The E-step, two products and a softmax, and a few functions of arrays depend on the backend; the
+M-step and the ascent, written with those functions, do not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from copy import copy
+from itertools import product
+from math import isqrt
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
 from threadpoolctl import ThreadpoolController
 
 from gammagmm.errors import MissingExtraError
-from gammagmm.mixture.statistics import Statistics, add_blocks, block_size, pairs, summarise
+from gammagmm.mixture.statistics import Statistics, block_size, matrix_places, pairs
 
 __all__ = [
     "BACKENDS",
@@ -33,19 +38,48 @@ BACKENDS = ("numpy", "torch")
 
 
 class Rows(Protocol):
-    """The rows `Z` of a score space, prepared for one E-step an iteration."""
+    """The rows of several runs, prepared for one E-step an iteration.
 
-    Z: Array
+    Arrays are those of the backend: NumPy's, or PyTorch's tensors on a device.
+    """
 
-    def statistics(self, coefficients: Array) -> Statistics:
-        """Statistics of all rows under the responsibilities softmax(phi(s) . W)."""
+    xp: Any
+    """The module with the functions that NumPy and PyTorch have in common."""
+
+    def statistics(self, coefficients: Any) -> Statistics:
+        """Statistics of each run's rows under the responsibilities softmax(phi(s) . W).
+
+        `coefficients` is W of each run: shape (R, n_components, n_features).
+        """
+
+    def select(self, places: Sequence[int]) -> Rows:
+        """The rows of the runs at these places."""
+
+    def to_backend(self, values: NDArray[Any]) -> Any:
+        """A NumPy array as an array of the backend."""
+
+    def to_numpy(self, values: Any) -> NDArray[Any]:
+        """An array of the backend as a NumPy array."""
+
+    def digamma(self, values: Any) -> Any:
+        """Derivative of the logarithm of the gamma function."""
+
+    def gammaln(self, values: Any) -> Any:
+        """Logarithm of the gamma function."""
+
+    def invert(self, matrices: Any) -> tuple[Any, Any]:
+        """Inverses (..., n_pairs), and half the logarithm of their determinants (...).
+
+        `matrices` (..., n_pairs) are symmetric, by their entries i <= j. One that is not positive
+        definite gives NaN.
+        """
 
 
-def place_rows(Z: Array, backend: str, device: Any = None, n_callers: int = 1) -> Rows:
-    """The rows of `Z` (n, M) for `backend`, used by up to `n_callers` fits at the same time."""
+def place_rows(Z: Array, backend: str, device: Any = None, n_threads: int = 1) -> Rows:
+    """The rows `Z` (R, n, M) of R runs for `backend`; with R = 1 all runs have the same rows."""
     if backend == "torch":
         return TorchRows(Z, device)
-    return NumpyRows(Z, max(count_threads() // n_callers, 1), n_callers)
+    return NumpyRows(Z, n_threads)
 
 
 def check_backend(backend: Any, device: Any = None) -> None:
@@ -76,30 +110,83 @@ class NumpyRows:
     """Rows in memory, summarised in blocks by `n_threads` threads without the interpreter lock.
 
     The blocks and their order, and therefore the sums, do not depend on the number of threads.
-    Up to `n_callers` threads may call `statistics` at the same time, each with `n_threads` threads.
+    `block_rows` is the number of rows of a block; None chooses it by the number of rows.
     """
 
-    def __init__(self, Z: Array, n_threads: int = 1, n_callers: int = 1) -> None:
-        self.Z = np.ascontiguousarray(Z, dtype=np.float64)
-        self._size = block_size(len(Z))
-        shares = np.array_split(np.arange(0, len(Z), self._size), n_threads)
-        ends = [int(share[-1]) + self._size for share in shares if len(share)]
-        self._shares = [self.Z[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-        self._n_callers = n_callers
-        n_helpers = (len(self._shares) - 1) * n_callers
-        self._helpers = ThreadPoolExecutor(n_helpers) if n_helpers else None
+    xp: Any = np
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return NumpyRows, (self.Z, len(self._shares), self._n_callers)
+    def __init__(self, Z: Array, n_threads: int = 1, block_rows: int | None = None) -> None:
+        self._Z = np.ascontiguousarray(Z, dtype=np.float64)
+        n_rows = self._Z.shape[1]
+        self._size = block_rows or block_size(n_rows)
+        self._starts = range(0, n_rows, self._size)
+        self._n_threads = n_threads
+        self._helpers = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
 
     def statistics(self, coefficients: Array) -> Statistics:
-        """Statistics of all rows under the responsibilities softmax(phi(s) . W)."""
-        work = partial(summarise, size=self._size, coefficients=coefficients)
-        own, *others = self._shares
-        if self._helpers is None:
-            return add_blocks([work(own)], coefficients)
-        asked = [self._helpers.submit(work, share) for share in others]
-        return add_blocks([work(own), *(answer.result() for answer in asked)], coefficients)
+        """Statistics of each run's rows under the responsibilities softmax(phi(s) . W)."""
+        n_runs, n_blocks = len(coefficients), len(self._starts)
+        blocks = list(product(range(n_runs), self._starts))
+        moments = np.empty((len(blocks), *coefficients.shape[1:]))
+        entropies = np.empty(len(blocks))
+        weights = np.ascontiguousarray(coefficients.transpose(0, 2, 1))
+
+        def summarise(share: NDArray[np.intp]) -> None:
+            from gammagmm.mixture.kernel import accumulate
+
+            for number in share:
+                run, start = blocks[number]
+                rows = self._Z[run if len(self._Z) > 1 else 0, start : start + self._size]
+                entropies[number] = accumulate(rows, weights[run], moments[number])
+
+        own, *others = np.array_split(np.arange(len(blocks)), self._n_threads)
+        asked = [self._helpers.submit(summarise, share) for share in others if self._helpers]
+        summarise(own)
+        for answer in asked:
+            answer.result()
+        return Statistics(
+            _add_blocks(moments.reshape(n_runs, n_blocks, *coefficients.shape[1:])),
+            _add_blocks(entropies.reshape(n_runs, n_blocks)),
+        )
+
+    def select(self, places: Sequence[int]) -> NumpyRows:
+        """The rows of the runs at these places."""
+        selected = copy(self)
+        if len(self._Z) > 1:
+            selected._Z = self._Z[places]
+        return selected
+
+    def to_backend(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The array itself."""
+        return values
+
+    def to_numpy(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The array itself."""
+        return values
+
+    def digamma(self, values: Array) -> Array:
+        """Derivative of the logarithm of the gamma function."""
+        return np.asarray(digamma(values))
+
+    def gammaln(self, values: Array) -> Array:
+        """Logarithm of the gamma function."""
+        return np.asarray(gammaln(values))
+
+    def invert(self, matrices: Array) -> tuple[Array, Array]:
+        """Inverses (..., n_pairs), and half the logarithm of their determinants (...)."""
+        from gammagmm.mixture.kernel import invert
+
+        shape, n_pairs = matrices.shape[:-1], matrices.shape[-1]
+        inverses, log_det = invert(np.ascontiguousarray(matrices.reshape(-1, n_pairs).T))
+        return inverses.T.reshape(*shape, n_pairs), log_det.reshape(shape)
+
+
+def _add_blocks(parts: Array) -> Array:
+    """Sum over the second axis, in its order."""
+    total = parts[:, 0].copy()
+    for block in range(1, parts.shape[1]):
+        total += parts[:, block]
+    return total
 
 
 class TorchRows:
@@ -108,7 +195,8 @@ class TorchRows:
     The logits and responsibilities of one block need another 16 . n_components bytes a row.
     """
 
-    # Rows of a block: large blocks keep a GPU busy, small ones fit into a processor's cache.
+    # Rows of a block, over all runs: large blocks keep a GPU busy, small ones fit into a
+    # processor's cache.
     BLOCK_ROWS = MappingProxyType({"cuda": 1 << 20, "cpu": 1 << 14})
     # Logit of the reference components, and the range of their log share in which it is a normal
     # number and too small to change any other share.
@@ -118,61 +206,100 @@ class TorchRows:
     def __init__(self, Z: Array, device: Any = None) -> None:
         import torch
 
-        self.Z = Z
-        self._torch = torch
+        self.xp = torch
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         self._device = torch.device(device)
-        size = self.BLOCK_ROWS.get(self._device.type, 1 << 20)
-        self._blocks = [self._features(Z[i : i + size]) for i in range(0, len(Z), size)]
+        self._phi = self._features(Z)
+        self._block_rows = self.BLOCK_ROWS.get(self._device.type, 1 << 20)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return TorchRows, (self.Z, self._device)
-
-    def statistics(self, coefficients: Array) -> Statistics:
-        """Statistics of all rows under the responsibilities softmax(phi(s) . W)."""
-        torch = self._torch
-        n_components = len(coefficients)
-        weights = torch.as_tensor(self._with_references(coefficients), device=self._device)
-        moments = torch.zeros_like(weights)[:n_components]
-        log_norm = torch.zeros((), dtype=weights.dtype, device=self._device)
-        for phi in self._blocks:
-            resp, block_norm = self._responsibilities(phi @ weights.T, n_components)
-            log_norm += block_norm
-            moments += resp.T[:n_components] @ phi
+    def statistics(self, coefficients: Any) -> Statistics:
+        """Statistics of each run's rows under the responsibilities softmax(phi(s) . W)."""
+        n_runs, n_components, n_features = coefficients.shape
+        weights = self._with_references(coefficients)
+        moments, log_norm = self.xp.zeros_like(weights), self.xp.zeros_like(weights[:, 0, 0])
+        size = max(self._block_rows // n_runs, 1)
+        for start in range(0, self._phi.shape[1], size):
+            block = self._phi[:, start : start + size]
+            if len(block) == 1:  # all runs have the same rows: one product serves all
+                logits = (block[0] @ weights.reshape(-1, n_features).T).reshape(
+                    -1, n_runs, len(weights[0])
+                )
+                resp, block_norm = self._responsibilities(logits, n_components)
+                moments += (resp.reshape(len(resp), -1).T @ block[0]).reshape(weights.shape)
+                log_norm += block_norm.sum(0)
+            else:
+                resp, block_norm = self._responsibilities(block @ weights.mT, n_components)
+                moments += resp.mT @ block
+                log_norm += block_norm.sum(1)
+        moments = moments[:, :n_components]
         # -sum of r log r, with log r = logits - log_norm and the logits linear in phi.
-        entropy = log_norm - (weights[:n_components] * moments).sum()
-        packed = torch.cat([moments.ravel(), entropy[None]]).cpu().numpy()
-        return Statistics(packed[:-1].reshape(coefficients.shape), float(packed[-1]))
+        return Statistics(moments, log_norm - (coefficients * moments).sum((1, 2)))
 
-    def _with_references(self, coefficients: Array) -> Array:
+    def select(self, places: Sequence[int]) -> TorchRows:
+        """The rows of the runs at these places."""
+        selected = copy(self)
+        if len(self._phi) > 1:
+            selected._phi = self._phi[places]
+        return selected
+
+    def to_backend(self, values: NDArray[Any]) -> Any:
+        """A NumPy array as a tensor on the device."""
+        return self.xp.as_tensor(values, device=self._device)
+
+    def to_numpy(self, values: Any) -> NDArray[Any]:
+        """A tensor as a NumPy array."""
+        array: NDArray[Any] = values.cpu().numpy()
+        return array
+
+    def digamma(self, values: Any) -> Any:
+        """Derivative of the logarithm of the gamma function."""
+        return self.xp.special.digamma(values)
+
+    def gammaln(self, values: Any) -> Any:
+        """Logarithm of the gamma function."""
+        return self.xp.special.gammaln(values)
+
+    def invert(self, matrices: Any) -> tuple[Any, Any]:
+        """Inverses (..., n_pairs), and half the logarithm of their determinants (...)."""
+        torch = self.xp
+        n_detectors = isqrt(2 * matrices.shape[-1])
+        places = torch.as_tensor(matrix_places(n_detectors), device=self._device)
+        rows, columns = (torch.as_tensor(i, device=self._device) for i in pairs(n_detectors))
+        lower, failed = torch.linalg.cholesky_ex(matrices[..., places])
+        inverses = torch.cholesky_inverse(lower)[..., rows, columns]
+        log_det = -lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        is_bad = failed > 0
+        nan = torch.nan
+        return inverses.masked_fill(is_bad[..., None], nan), log_det.masked_fill(is_bad, nan)
+
+    def _with_references(self, coefficients: Any) -> Any:
         """`coefficients` padded with reference components, of a tiny constant logit, to 8 . m."""
-        n_components, n_features = coefficients.shape
-        padded = np.zeros((8 * (n_components // 8 + 1), n_features))
-        padded[:n_components] = coefficients
-        padded[n_components:, 0] = self.REFERENCE
+        n_runs, n_components, n_features = coefficients.shape
+        padded = coefficients.new_zeros((n_runs, 8 * (n_components // 8 + 1), n_features))
+        padded[:, :n_components] = coefficients
+        padded[:, n_components:, 0] = self.REFERENCE
         return padded
 
     def _responsibilities(self, logits: Any, n_components: int) -> tuple[Any, Any]:
-        """Softmax of each row, and the sum over the rows of log sum exp.
+        """Softmax of each row, with the reference components, and log sum exp of each row.
 
-        The sum is computed from the share of a reference component. Its logit, the same in every
-        row, is too small to change the other shares and large enough to have a share itself. This
-        saves two passes over the logits. If the share of some row is out of range, the block is
-        computed without reference components.
+        The latter is computed from the share of a reference component. Its logit, the same in
+        every row, is too small to change the other shares and large enough to have a share itself.
+        This saves two passes over the logits. If the share of some row is out of range, the block
+        is computed without reference components.
         """
-        torch = self._torch
-        resp = torch.softmax(logits, dim=1)
-        log_share = resp[:, n_components].log()
+        torch = self.xp
+        resp = torch.softmax(logits, dim=-1)
+        log_share = resp[..., n_components].log()
         smallest, largest = self.SHARES
         if bool((log_share.amin() > smallest) & (log_share.amax() < largest)):
-            return resp, (self.REFERENCE - log_share).sum()
-        logits = logits[:, :n_components]
-        return torch.softmax(logits, dim=1), torch.logsumexp(logits, dim=1).sum()
+            return resp, self.REFERENCE - log_share
+        logits[..., n_components:] = -torch.inf
+        return torch.softmax(logits, dim=-1), torch.logsumexp(logits, dim=-1)
 
     def _features(self, Z: Array) -> Any:
-        torch = self._torch
+        torch = self.xp
         rows = torch.as_tensor(Z, dtype=torch.float64, device=self._device)
-        i, j = (torch.as_tensor(index, device=self._device) for index in pairs(rows.shape[1]))
-        ones = torch.ones_like(rows[:, :1])
-        return torch.cat([ones, rows, rows[:, i] * rows[:, j]], dim=1)
+        i, j = (torch.as_tensor(index, device=self._device) for index in pairs(rows.shape[-1]))
+        return torch.cat([torch.ones_like(rows[..., :1]), rows, rows[..., i] * rows[..., j]], -1)

@@ -4,38 +4,37 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, digamma, gammaln
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from gammagmm._support.checks import as_generator, check_count, check_positive, check_rows
 from gammagmm._support.processes import NEVER, Deadline
 from gammagmm.errors import GammaGMMWarning, MixtureError
-from gammagmm.mixture.backends import Rows, check_backend, place_rows
+from gammagmm.mixture.backends import Rows, check_backend, count_threads, place_rows
+from gammagmm.mixture.m_step import MStep, Parameters, State
 from gammagmm.mixture.prior import MixturePrior, ResolvedPrior
-from gammagmm.mixture.statistics import Statistics, pairs, start_statistics, unpack_moments
+from gammagmm.mixture.statistics import start_moments
 
 __all__ = [
-    "START_ROWS",
-    "Ascent",
+    "Ascents",
     "Mixture",
     "MixtureConvergenceWarning",
-    "Parameters",
-    "State",
+    "accelerated_step",
+    "all_start_labels",
     "ascend",
     "begin",
-    "fit_kmeans",
     "fit_mixture",
-    "nearest_centres",
-    "restore",
+    "plain_step",
     "start_labels",
     "start_rows",
-    "update",
 ]
 
 Array = NDArray[np.float64]
@@ -43,7 +42,7 @@ Array = NDArray[np.float64]
 START_ROWS = 200_000
 """Most rows that the k-means of a start is fitted to."""
 
-_ONE_KMEANS = threading.Lock()
+_ONE_FIT = threading.Lock()
 
 
 class MixtureConvergenceWarning(GammaGMMWarning, ConvergenceWarning):
@@ -54,22 +53,6 @@ class MixtureConvergenceWarning(GammaGMMWarning, ConvergenceWarning):
     >>> issubclass(MixtureConvergenceWarning, ConvergenceWarning)
     True
     """
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """Variational parameters of the K components over M detectors.
-
-    ``weight_concentration`` (2, K) holds the Beta parameters of the sticks; component k has
-    Sigma ~ InverseWishart(nu_k, nu_k . covariances_k) and mu given Sigma ~ N(means_k, Sigma /
-    mean_precision_k), nu being ``degrees_of_freedom``.
-    """
-
-    weight_concentration: Array
-    means: Array
-    covariances: Array
-    mean_precision: Array
-    degrees_of_freedom: Array
 
 
 @dataclass(frozen=True)
@@ -130,9 +113,10 @@ def fit_mixture(
         raise TypeError(f"prior must be a MixturePrior or None, got {prior!r}.")
     resolved = (prior or MixturePrior()).resolve(Z)
     labels = start_labels(Z, n_components, as_generator(random_state))
-    rows = place_rows(resolved.whiten(Z), backend, device)
-    start = start_statistics(rows.Z, labels, n_components)
-    mixture = ascend(rows, start, resolved, max_iter, tol)
+    whitened = resolved.whiten(Z)
+    rows = place_rows(whitened[None], backend, device, count_threads())
+    start = start_moments(whitened, labels, n_components)
+    ((_, mixture),) = ascend(rows, start[None], resolved, max_iter, tol)
     if not mixture.converged:
         warnings.warn(
             f"The mixture did not converge: its bound still changed by more than tol={tol} after "
@@ -147,10 +131,50 @@ def start_labels(
     Z: Array, n_components: int, rng: np.random.Generator, deadline: Deadline = NEVER
 ) -> NDArray[np.intp]:
     """Cluster of each row of `Z` (n, M) by one k-means; no more clusters than distinct rows."""
+    return all_start_labels(Z[None], n_components, [rng], deadline)[0]
+
+
+def all_start_labels(
+    spaces: Array,
+    n_components: int,
+    rngs: Sequence[np.random.Generator],
+    deadline: Deadline = NEVER,
+    n_threads: int = 1,
+) -> list[NDArray[np.intp]]:
+    """Clusters of the rows of several runs, each by one k-means with its own generator.
+
+    `spaces` (R, n, M) holds the rows of each run, or (1, n, M) those of all. Raises
+    `OutOfTimeError` if the `deadline` passes before a k-means starts; once started, it is not
+    interrupted.
+    """
+    each = list(spaces) if len(spaces) > 1 else [spaces[0]] * len(rngs)
+    # Each k-means sets and then restores the number of BLAS threads of the process: several at
+    # the same time leave it alone if it is 1 for all of them, and if no other fit changes it.
+    with (
+        _ONE_FIT,
+        threadpool_limits(limits=1, user_api="blas"),
+        ThreadPoolExecutor(n_threads) as pool,
+    ):
+        cluster = partial(_cluster, n_components=n_components, deadline=deadline)
+        return list(pool.map(cluster, each, rngs))
+
+
+def _cluster(
+    Z: Array, rng: np.random.Generator, n_components: int, deadline: Deadline
+) -> NDArray[np.intp]:
+    """Cluster of each row of `Z` (n, M) by scikit-learn's k-means, fitted once (n_init=1)."""
+    from sklearn.cluster import KMeans
+
     Z = _comparable(Z)
     rows = start_rows(len(Z), rng)
-    kmeans = fit_kmeans(Z if rows is None else Z[rows], n_components, rng, deadline)
-    labels: NDArray[np.intp] = kmeans.labels_ if rows is None else nearest_centres(kmeans, Z)
+    chosen = Z if rows is None else Z[rows]
+    n_clusters = min(n_components, _count_distinct(chosen, n_components))
+    seed = int(rng.integers(2**31 - 1))
+    deadline.check()
+    # One thread: otherwise the order in which threads add would decide ties between centres.
+    with threadpool_limits(limits=1, user_api="openmp"):
+        kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(chosen)
+        labels: NDArray[np.intp] = kmeans.labels_ if rows is None else kmeans.predict(Z)
     return labels
 
 
@@ -159,32 +183,6 @@ def start_rows(n_rows: int, rng: np.random.Generator) -> NDArray[np.intp] | None
     # Deviation D12: above START_ROWS rows, k-means is fitted to a random subset; the other rows are
     # assigned to the nearest centre.
     return None if n_rows <= START_ROWS else rng.choice(n_rows, START_ROWS, replace=False)
-
-
-def fit_kmeans(
-    Z: Array, n_components: int, rng: np.random.Generator, deadline: Deadline = NEVER
-) -> Any:
-    """scikit-learn's k-means of the rows `Z` (n, M), fitted once (n_init=1).
-
-    Raises `OutOfTimeError` if the `deadline` has passed before it starts; once started, it is not
-    interrupted.
-    """
-    from sklearn.cluster import KMeans
-
-    n_clusters = min(n_components, _count_distinct(Z, n_components))
-    seed = int(rng.integers(2**31 - 1))
-    # One thread: otherwise the order in which threads add would decide ties between centres. One
-    # k-means at a time: each sets and then restores the number of BLAS threads of the process.
-    with _ONE_KMEANS, threadpool_limits(limits=1, user_api="openmp"):
-        deadline.check()
-        return KMeans(n_clusters, n_init=1, random_state=seed).fit(Z)
-
-
-def nearest_centres(kmeans: Any, Z: Array) -> NDArray[np.intp]:
-    """Nearest centre of each row of `Z` (n, M), for a fitted `kmeans`."""
-    with _ONE_KMEANS, threadpool_limits(limits=1, user_api="openmp"):
-        labels: NDArray[np.intp] = kmeans.predict(Z)
-    return labels
 
 
 def _count_distinct(Z: Array, enough: int) -> int:
@@ -202,171 +200,153 @@ def _comparable(Z: Array) -> Array:
     return Z if 1e-100 < spread < 1e100 or spread == 0.0 else (Z - Z[0]) / spread
 
 
-@dataclass(frozen=True)
-class State:
-    """Result of one step of the coordinate ascent."""
-
-    parameters: Parameters
-    coefficients: Array  # (K, n_features): expected log density is phi(s) . coefficients
-    elbo: float
-
-
-@dataclass(frozen=True)
-class Ascent:
-    """A coordinate ascent in progress; each step takes the statistics under its coefficients."""
-
-    state: State
-    prior: ResolvedPrior
-    max_iter: int
-    tol: float
-    elbo: float = -np.inf
-    n_iter: int = 0
-    converged: bool = False
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the bound has converged or `max_iter` iterations are done."""
-        return self.converged or self.n_iter >= self.max_iter
-
-    def step(self, statistics: Statistics) -> Ascent:
-        """The ascent after one more iteration."""
-        state = update(statistics, self.prior)
-        if not np.isfinite(state.elbo):
-            raise MixtureError(
-                "The mixture's bound is not finite", "Scale the columns to similar ranges."
-            )
-        return replace(
-            self,
-            state=state,
-            elbo=state.elbo,
-            n_iter=self.n_iter + 1,
-            converged=bool(abs(state.elbo - self.elbo) < self.tol),
-        )
-
-    def mixture(self) -> Mixture:
-        """The mixture reached so far, in the coordinates of the score space."""
-        parameters = vars(restore(self.state.parameters, self.prior))
-        return Mixture(**parameters, elbo=self.elbo, n_iter=self.n_iter, converged=self.converged)
-
-
-def begin(start: Statistics, prior: ResolvedPrior, max_iter: int, tol: float) -> Ascent:
-    """The ascent from the statistics `start`, before its first step."""
-    return Ascent(update(start, prior), prior, max_iter, tol)
-
-
 def ascend(
     rows: Rows,
-    start: Statistics,
+    start: Array,
     prior: ResolvedPrior,
     max_iter: int,
     tol: float,
+    *,
+    accelerated: bool = False,
     deadline: Deadline = NEVER,
-) -> Mixture:
-    """The mixture after coordinate ascent from the statistics `start`.
+) -> Iterator[tuple[int, Mixture]]:
+    """The number and the mixture of each of R runs, as soon as its coordinate ascent has settled.
 
-    `rows` and `start` belong to whitened rows; the mixture is in the coordinates of the score
-    space. Raises `OutOfTimeError` if the `deadline` passes during the ascent.
+    `rows` and the moments `start` (R, K, n_features) belong to whitened rows; the mixtures are in
+    the coordinates of the score space. A run has settled when one plain step, or two accelerated
+    ones in a row, change its bound by less than `tol`. Raises `OutOfTimeError` if the `deadline`
+    passes.
     """
-    ascent = begin(start, prior, max_iter, tol)
-    while not ascent.is_done:
+    m_step = MStep(rows, prior)
+    step, n_enough = (accelerated_step, 2) if accelerated else (plain_step, 1)
+    ascents = begin(rows, start, m_step)
+    for n_iter in range(1, max_iter + 1):
         deadline.check()
-        ascent = ascent.step(rows.statistics(ascent.state.coefficients))
-    return ascent.mixture()
+        ascents = step(ascents, m_step, tol)
+        is_settled = ascents.n_small >= n_enough
+        is_done = is_settled | (n_iter == max_iter)
+        if is_done.any():
+            done = ascents.select(np.flatnonzero(is_done).tolist())
+            reached = m_step(done.reached)
+            elbo = done.entropy + rows.to_numpy(reached.bound)
+            for place, run in enumerate(done.runs.tolist()):
+                parameters = vars(m_step.parameters(reached, place))
+                converged = bool(done.n_small[place] >= n_enough)
+                yield (
+                    run,
+                    Mixture(**parameters, elbo=elbo[place], n_iter=n_iter, converged=converged),
+                )
+            if is_done.all():
+                return
+            ascents = ascents.select(np.flatnonzero(~is_done).tolist())
 
 
-def update(statistics: Statistics, prior: ResolvedPrior) -> State:
-    """The M-step: parameters given `statistics`, and their bound.
+@dataclass(frozen=True)
+class Ascents:
+    """The coordinate ascents in progress, one for each run that has not settled."""
 
-    The parameters maximise the bound, apart from scikit-learn's `reg_covar`, which is not part of
-    the model. Statistics and parameters are in whitened coordinates, the bound is in those of the
-    score space.
-    """
-    from gammagmm.mixture.kernel import invert
+    runs: NDArray[np.intp]  # (R,) their numbers
+    rows: Rows
+    state: State  # the mixtures of the next E-step
+    reached: Any  # (R, K, n_features) moments that the best E-step gave
+    entropy: Array  # (R,) of the best E-step
+    elbo: Array  # (R,) the bound of the best E-step
+    n_steps: Array  # (R,) accelerated steps since the last plain one
+    n_small: NDArray[np.intp]  # (R,) steps in a row that changed the bound by less than tol
 
-    count, total, outer = unpack_moments(statistics.moments, len(prior.covariance))
-    # scikit-learn adds this to avoid division by zero; the iterates must be the same.
-    n_k = count + 10.0 * np.finfo(np.float64).eps
-    parameters = _update_parameters(n_k, total / n_k[:, None], outer, prior)
-    precision, log_det = invert(np.ascontiguousarray(parameters.covariances.transpose(1, 2, 0)))
-    coefficients = _coefficients(parameters, precision, log_det)
-    log_scale = np.log(np.diagonal(prior.factor)).sum()
-    elbo = statistics.entropy + _bound(parameters, log_det - log_scale)
-    return State(parameters, coefficients, elbo)
+    def select(self, places: list[int]) -> Ascents:
+        """The ascents at these places."""
+        return Ascents(
+            runs=self.runs[places],
+            rows=self.rows.select(places),
+            state=self.state.select(places),
+            reached=self.reached[places],
+            entropy=self.entropy[places],
+            elbo=self.elbo[places],
+            n_steps=self.n_steps[places],
+            n_small=self.n_small[places],
+        )
 
 
-def restore(parameters: Parameters, prior: ResolvedPrior) -> Parameters:
-    """The same `parameters` in the coordinates of the score space."""
+def begin(rows: Rows, start: Array, m_step: MStep) -> Ascents:
+    """The ascents from the moments `start` (R, K, n_features), before their first step."""
+    n_runs, moments = len(start), rows.to_backend(start)
+    return Ascents(
+        runs=np.arange(n_runs),
+        rows=rows,
+        state=m_step(moments),
+        reached=moments,
+        entropy=np.zeros(n_runs),
+        elbo=np.full(n_runs, -np.inf),
+        n_steps=np.zeros(n_runs),
+        n_small=np.zeros(n_runs, dtype=np.intp),
+    )
+
+
+def plain_step(ascents: Ascents, m_step: MStep, tol: float) -> Ascents:
+    """One iteration of scikit-learn's: E-step, M-step, and the bound after both."""
+    statistics = ascents.rows.statistics(ascents.state.coefficients)
+    state = m_step(statistics.moments)
+    entropy, bound = map(ascents.rows.to_numpy, (statistics.entropy, state.bound))
+    elbo = _check_finite(entropy + bound)
     return replace(
-        parameters,
-        means=parameters.means @ prior.factor.T,
-        covariances=prior.factor @ parameters.covariances @ prior.factor.T,
+        ascents,
+        state=state,
+        reached=statistics.moments,
+        entropy=entropy,
+        elbo=elbo,
+        n_small=np.where(np.abs(elbo - ascents.elbo) < tol, ascents.n_small + 1, 0),
     )
 
 
-def _update_parameters(n_k: Array, x_k: Array, outer: Array, prior: ResolvedPrior) -> Parameters:
-    """Conjugate update from counts (K,), mean rows (K, M) and summed products (K, M, M)."""
-    mean_precision = prior.mean_precision + n_k
-    degrees_of_freedom = prior.degrees_of_freedom + n_k
-    # Scatter about the mean plus scatter of the mean about the prior mean, which is 0: the two
-    # terms in x x' add up to one.
-    scatter = outer - np.einsum("k,ki,kj->kij", n_k**2 / mean_precision, x_k, x_k)
-    scatter += n_k[:, None, None] * prior.ridge
-    np.einsum("kii->ki", scatter)[...] += 1.0
-    scatter /= degrees_of_freedom[:, None, None]
-    later = np.append(np.cumsum(n_k[::-1])[-2::-1], 0.0)
-    return Parameters(
-        weight_concentration=np.stack([1.0 + n_k, prior.concentration + later]),
-        means=x_k * (n_k / mean_precision)[:, None],
-        covariances=scatter,
-        mean_precision=mean_precision,
-        degrees_of_freedom=degrees_of_freedom,
-    )
+def accelerated_step(ascents: Ascents, m_step: MStep, tol: float) -> Ascents:
+    """One iteration with Nesterov's momentum, which is lost where it would lower the bound.
 
-
-def _coefficients(parameters: Parameters, precision: Array, log_det: Array) -> Array:
-    """Expected log weight plus log density of each component, as coefficients of phi(s).
-
-    `precision` (M, M, K) holds the inverses of the covariances.
+    A plain step goes on from the moments that the E-step gives. This one goes beyond them, in the
+    direction from those of the E-step before; the further, the more steps succeeded in a row. If
+    the bound falls, the run goes back to the moments of its best E-step, from where a plain step
+    cannot lower it. The bound is that of the E-step and of the parameters that it used.
     """
-    linear = np.einsum("ijk,kj->ki", precision, parameters.means)
-    constant = (
-        _expected_log_weights(parameters.weight_concentration)
-        + _expected_log_norm(parameters, log_det)
-        - 0.5 * np.einsum("ki,ki->k", linear, parameters.means)
-    )
-    rows, columns = pairs(len(precision))
-    quadratic = precision[rows, columns] * np.where(rows == columns, -0.5, -1.0)[:, None]
-    # The E-step multiplies by the transpose, which is contiguous here.
-    return np.concatenate([constant[None], linear.T, quadratic]).T
-
-
-def _expected_log_weights(weight_concentration: Array) -> Array:
-    """E[log pi_k] of the stick-breaking weights, for Beta parameters of shape (2, K)."""
-    a, b = weight_concentration
-    log_rest = digamma(b) - digamma(a + b)
-    return np.asarray(digamma(a) - digamma(a + b) + np.append(0.0, np.cumsum(log_rest)[:-1]))
-
-
-def _expected_log_norm(parameters: Parameters, log_det: Array) -> Array:
-    """Expected log normalisation constant of each Gaussian component, shape (K,)."""
-    n_detectors = parameters.means.shape[1]
-    nu = parameters.degrees_of_freedom
-    halves = 0.5 * (nu - np.arange(n_detectors)[:, None])
-    log_lambda = n_detectors * np.log(2.0) + digamma(halves).sum(axis=0)
-    return np.asarray(
-        log_det
-        - 0.5 * n_detectors * np.log(2.0 * np.pi * nu)
-        + 0.5 * (log_lambda - n_detectors / parameters.mean_precision)
+    rows, state, before = ascents.rows, ascents.state, ascents.reached
+    statistics = rows.statistics(state.coefficients)
+    log_norm = statistics.entropy + (state.coefficients * statistics.moments).sum((1, 2))
+    elbo = rows.to_numpy(log_norm - state.divergence)
+    has_fallen = (ascents.n_steps > 0) & ~(elbo >= ascents.elbo)
+    _check_finite(elbo[~has_fallen])
+    is_small = np.abs(elbo - ascents.elbo) < tol
+    # The first step has no direction: the start is no E-step.
+    n_steps = np.where(has_fallen | np.isinf(ascents.elbo), 0, ascents.n_steps + 1)
+    momentum = rows.to_backend(n_steps / (n_steps + 3.0))[:, None, None]
+    is_back = rows.to_backend(has_fallen)[:, None, None]
+    reached = rows.xp.where(is_back, before, statistics.moments)
+    further = rows.xp.where(is_back, before, reached + momentum * (reached - before))
+    return replace(
+        ascents,
+        state=_nearest_state(m_step, rows, further, reached),
+        reached=reached,
+        entropy=np.where(has_fallen, ascents.entropy, rows.to_numpy(statistics.entropy)),
+        elbo=np.where(has_fallen, ascents.elbo, elbo),
+        n_steps=n_steps,
+        n_small=np.where(has_fallen, ascents.n_small, np.where(is_small, ascents.n_small + 1, 0)),
     )
 
 
-def _bound(parameters: Parameters, log_det: Array) -> float:
-    """The evidence lower bound without constants and the entropy of the responsibilities."""
-    n_detectors = parameters.means.shape[1]
-    nu = parameters.degrees_of_freedom
-    log_det_wishart = log_det - 0.5 * n_detectors * np.log(nu)
-    halves = 0.5 * (nu - np.arange(n_detectors)[:, None])
-    log_wishart = nu * (log_det_wishart + 0.5 * n_detectors * np.log(2.0))
-    log_wishart += gammaln(halves).sum(axis=0)
-    log_mean = 0.5 * n_detectors * np.log(parameters.mean_precision)
-    return float(np.sum(log_wishart - log_mean) + betaln(*parameters.weight_concentration).sum())
+def _nearest_state(m_step: MStep, rows: Rows, further: Any, reached: Any) -> State:
+    """The mixtures at the moments `further`; at `reached` for a component that has none there.
+
+    A component has none if its count is negative or its covariance not positive definite.
+    """
+    further = rows.xp.where((further[..., 0] > 0.0)[..., None], further, reached)
+    state = m_step(further)
+    is_valid = rows.xp.isfinite(state.coefficients).all(-1)
+    if not bool(is_valid.all()):
+        state = m_step(rows.xp.where(is_valid[..., None], further, reached))
+    return state
+
+
+def _check_finite(elbo: Array) -> Array:
+    if not np.isfinite(elbo).all():
+        raise MixtureError(
+            "The mixture's bound is not finite", "Scale the columns to similar ranges."
+        )
+    return elbo

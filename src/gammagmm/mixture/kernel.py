@@ -32,31 +32,19 @@ _REORDER = {"contract", "reassoc", "nsz", "nnan", "ninf", "arcp"}
 
 
 @compiled()
-def accumulate(Z: Array, block_rows: int, weights: Array) -> tuple[Array, Array]:
-    """Moments (n_blocks, K, n_features) and entropies (n_blocks,) of blocks of the rows `Z` (n, M).
+def accumulate(Z: Array, weights: Array, moments: Array) -> float:
+    """Write the moments (K, n_features) of the rows `Z` (n, M) to `moments`; returns their entropy.
 
-    The responsibilities are softmax(phi(s) . W) with `weights` W of shape (n_features, K); both
+    The responsibilities are softmax(phi(s) . W) with `weights` W of shape (n_features, K); all
     arrays are C-contiguous.
     """
-    n_features, n_components = weights.shape
-    n_blocks = (len(Z) + block_rows - 1) // block_rows
-    moments = np.zeros((n_blocks, n_components, n_features))
-    entropies = np.zeros(n_blocks)
-    for block in range(n_blocks):
-        rows = Z[block * block_rows : (block + 1) * block_rows]
-        entropies[block] = _accumulate_block(rows, weights, moments[block])
-    return moments, entropies
-
-
-@compiled()
-def _accumulate_block(Z: Array, weights: Array, moments: Array) -> float:
-    """Add the moments of the rows `Z`, tile by tile, to `moments`; returns their entropy."""
     n_features, n_components = weights.shape
     n_tile = min(max(_TILE_PRODUCTS // weights.size, 1), 256)
     phi = np.empty((n_tile, n_features))
     resp = np.empty((n_tile, n_components))
     part = np.empty((n_components, n_features))
     entropy = 0.0
+    moments[:] = 0.0
     for start in range(0, len(Z), n_tile):
         n_rows = min(n_tile, len(Z) - start)
         _fill_features(Z[start : start + n_rows], phi)
@@ -130,38 +118,41 @@ def _exp(x: float) -> float:
 
 @compiled()
 def invert(matrices: Array) -> tuple[Array, Array]:
-    """Inverses (M, M, K) and the logarithms of the square roots of their determinants (K,).
+    """Inverses (n_pairs, N) and half the logarithms of their determinants (N,).
 
-    `matrices` (M, M, K) are symmetric and positive definite. The last axis counts them, so that
-    each step loops over all of them with vector instructions. A matrix that is not positive
-    definite gives NaN.
+    `matrices` (n_pairs, N) are the entries i <= j of symmetric, positive definite matrices. The
+    last axis counts them, so that each step loops over all of them with vector instructions. A
+    matrix that is not positive definite gives NaN.
     """
-    size, _, n_matrices = matrices.shape
-    rows = _inverse_factors(matrices)  # matrix^-1 = rows . rows'
+    n_pairs, n_matrices = matrices.shape
+    size = int(math.sqrt(2.0 * n_pairs))
+    rows = _inverse_factors(matrices, size)  # matrix^-1 = rows . rows'
     inverses = np.empty_like(matrices)
     log_det = np.zeros(n_matrices)
-    value = np.empty(n_matrices)
+    place = 0
     for i in range(size):
         log_det += np.log(rows[i, i])
-        for j in range(i + 1):
-            value[:] = 0.0
-            for m in range(i, size):
-                _subtract_product(value, rows[i, m], rows[j, m])
-            inverses[i, j] = -value
-            inverses[j, i] = -value
+        for j in range(i, size):
+            inverses[place] = 0.0
+            for m in range(j, size):
+                _subtract_product(inverses[place], rows[i, m], rows[j, m])
+            inverses[place] = -inverses[place]
+            place += 1
     return inverses, log_det
 
 
 @compiled()
-def _inverse_factors(matrices: Array) -> Array:
-    """Upper-triangular L^-T (M, M, K) of the Cholesky factors L of `matrices` (M, M, K)."""
-    size, _, n_matrices = matrices.shape
-    lower = np.empty_like(matrices)
-    upper = np.empty_like(matrices)
+def _inverse_factors(matrices: Array, size: int) -> Array:
+    """Upper-triangular L^-T (M, M, N) of the Cholesky factors L of `matrices` (n_pairs, N)."""
+    n_matrices = matrices.shape[1]
+    lower = np.empty((size, size, n_matrices))
+    upper = np.empty((size, size, n_matrices))
     value = np.empty(n_matrices)
+    place = 0
     for j in range(size):
         for i in range(j, size):
-            value[:] = matrices[i, j]
+            value[:] = matrices[place]
+            place += 1
             for m in range(j):
                 _subtract_product(value, lower[i, m], lower[j, m])
             if i == j:

@@ -7,9 +7,9 @@ phi(s): the responsibilities R are softmax(phi(s) . W), and the M-step needs onl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from math import ceil
-from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,11 @@ from scipy.sparse import csr_array
 
 __all__ = [
     "Statistics",
-    "add_blocks",
     "block_size",
-    "block_statistics",
     "features",
+    "matrix_places",
     "pairs",
-    "row_blocks",
-    "start_statistics",
-    "summarise",
-    "unpack_moments",
+    "start_moments",
 ]
 
 Array = NDArray[np.float64]
@@ -33,62 +29,30 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Statistics:
-    """Moments of the responsibilities of a block of rows.
+    """Moments of the responsibilities in each of R runs.
 
     Attributes
     ----------
-    moments : ndarray of shape (n_components, n_features)
-        Responsibilities times phi(s), summed over the rows.
-    entropy : float
+    moments : ndarray or tensor of shape (R, n_components, n_features)
+        Responsibilities times phi(s), summed over the rows of the run.
+    entropy : ndarray or tensor of shape (R,)
         -sum of r log r over rows and components.
     """
 
-    moments: Array
-    entropy: float
-
-    def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(self.moments + other.moments, self.entropy + other.entropy)
+    moments: Any
+    entropy: Any
 
 
-def block_statistics(Z: Array, coefficients: Array) -> Statistics:
-    """Statistics of the rows `Z` (n, M) under the responsibilities softmax(phi(s) . W).
-
-    `coefficients` is W of shape (n_components, n_features).
-    """
-    return add_blocks([summarise(Z, max(len(Z), 1), coefficients)], coefficients)
-
-
-def summarise(Z: Array, size: int, coefficients: Array) -> tuple[Array, Array]:
-    """Moments (n_blocks, K, n_features) and entropies (n_blocks,) of blocks of `size` rows.
-
-    It runs without the interpreter lock.
-    """
-    from gammagmm.mixture.kernel import accumulate
-
-    weights = np.ascontiguousarray(coefficients.T)
-    return accumulate(np.ascontiguousarray(Z), size, weights)
-
-
-def add_blocks(parts: list[tuple[Array, Array]], coefficients: Array) -> Statistics:
-    """Sum of the blocks in `parts`, added in their order."""
-    moments, entropy = np.zeros(coefficients.shape), 0.0
-    for part_moments, part_entropies in parts:
-        for block_moments, block_entropy in zip(part_moments, part_entropies, strict=True):
-            moments += block_moments
-            entropy += float(block_entropy)
-    return Statistics(moments, entropy)
-
-
-def start_statistics(Z: Array, labels: NDArray[np.intp], n_components: int) -> Statistics:
-    """Statistics of the hard assignment of each row to the component `labels` (n,)."""
-
-    def assigned(rows: slice) -> Statistics:
-        block, own = Z[rows], labels[rows]
-        ones, columns = np.ones(len(block)), np.arange(len(block))
+def start_moments(Z: Array, labels: NDArray[np.intp], n_components: int) -> Array:
+    """Moments (n_components, n_features) of the assignment of each row to component `labels`."""
+    moments = np.zeros((n_components, len(features(Z[:1]).T)))
+    size = block_size(len(Z))
+    for start in range(0, len(Z), size):
+        block, own = Z[start : start + size], labels[start : start + size]
         shape = (n_components, len(block))
-        return Statistics(csr_array((ones, (own, columns)), shape=shape) @ features(block), 0.0)
-
-    return reduce(add, map(assigned, row_blocks(len(Z))))
+        assigned = csr_array((np.ones(len(block)), (own, np.arange(len(block)))), shape=shape)
+        moments += assigned @ features(block)
+    return moments
 
 
 def features(Z: Array) -> Array:
@@ -108,12 +72,17 @@ def pairs(n_detectors: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return rows, columns
 
 
-def unpack_moments(moments: Array, n_detectors: int) -> tuple[Array, Array, Array]:
-    """Counts (K,), sums (K, M) and sums of products (K, M, M) from moments of phi."""
+@lru_cache
+def matrix_places(n_detectors: int) -> NDArray[np.intp]:
+    """Place of the entry i, j of a symmetric matrix (M, M) among the pairs i <= j.
+
+    >>> matrix_places(2).tolist()
+    [[0, 1], [1, 2]]
+    """
     rows, columns = pairs(n_detectors)
-    outer = np.empty((len(moments), n_detectors, n_detectors))
-    outer[:, rows, columns] = outer[:, columns, rows] = moments[:, 1 + n_detectors :]
-    return moments[:, 0], moments[:, 1 : 1 + n_detectors], outer
+    places = np.empty((n_detectors, n_detectors), dtype=np.intp)
+    places[rows, columns] = places[columns, rows] = np.arange(len(rows))
+    return places
 
 
 def block_size(n_rows: int) -> int:
@@ -124,9 +93,3 @@ def block_size(n_rows: int) -> int:
     wanted = min(max(n_rows // 16, 1024), 8192)
     n_blocks = 4 * ceil(n_rows / (4 * wanted)) if n_rows > wanted else 1
     return ceil(n_rows / n_blocks)
-
-
-def row_blocks(n_rows: int) -> list[slice]:
-    """Slices that cover `n_rows` rows, each of `block_size` rows but the last."""
-    size = block_size(n_rows)
-    return [slice(start, start + size) for start in range(0, n_rows, size)]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import MixtureError
-from gammagmm.mixture.fit import Parameters
+from gammagmm.mixture.m_step import Parameters
 
 __all__ = ["Components", "active_components", "expected_anomalousness", "order_components"]
 

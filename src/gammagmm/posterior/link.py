@@ -191,17 +191,25 @@ def draw_parameters(
     # Deviation D4: the published script draws Sigma from a Wishart distribution, and mu with
     # covariance I / lambda.
     scale = components.degrees_of_freedom[:, None, None] * components.covariances
-    inverse = _inverse_lower(_bartlett(components, n_draws, rng))
-    factor = np.linalg.cholesky(scale)[:, None] @ np.swapaxes(inverse, -1, -2)
-    z = rng.standard_normal((*factor.shape[:-1], 1))
-    spread = (factor @ z)[..., 0] / np.sqrt(components.mean_precision)[:, None, None]
-    return components.means[:, None] + spread, np.square(factor).sum(axis=-1)
+    bartlett = _bartlett(components, n_draws, rng)
+    z = rng.standard_normal(bartlett.shape[:-1])
+    means, variances = np.empty_like(z), np.empty_like(z)
+    for k, upper in enumerate(np.linalg.cholesky(scale).swapaxes(1, 2)):
+        # Draws last, so that every operation runs along them.
+        solved = _solve_lower(np.ascontiguousarray(bartlett[k].transpose(1, 2, 0)), upper)  # B'
+        spread = np.einsum("imn,ni->nm", solved, z[k]) / np.sqrt(components.mean_precision[k])
+        means[k] = components.means[k] + spread
+        variances[k] = np.square(solved).sum(axis=0).T
+    return means, variances
 
 
 def _bartlett(components: Components, n_draws: int, rng: np.random.Generator) -> Array:
-    """Lower-triangular factors A of standard Wishart draws A A', shape (K, n_draws, M, M)."""
+    """Lower-triangular factors A of standard Wishart draws A A', shape (K, n_draws, M, M).
+
+    Entries above the diagonal mean nothing.
+    """
     n_components, n_detectors = components.means.shape
-    lower = np.tril(rng.standard_normal((n_components, n_draws, n_detectors, n_detectors)), -1)
+    lower = rng.standard_normal((n_components, n_draws, n_detectors, n_detectors))
     freedom = components.degrees_of_freedom[:, None] - np.arange(n_detectors)
     chi = np.sqrt(rng.chisquare(freedom[:, None], (n_components, n_draws, n_detectors)))
     diagonal = np.arange(n_detectors)
@@ -209,11 +217,13 @@ def _bartlett(components: Components, n_draws: int, rng: np.random.Generator) ->
     return np.asarray(lower)
 
 
-def _inverse_lower(lower: Array) -> Array:
-    """Inverses of lower-triangular matrices (..., M, M), row by row for all at the same time."""
-    inverse = np.zeros_like(lower)
-    for i in range(lower.shape[-1]):
-        row = -(lower[..., i, None, :i] @ inverse[..., :i, :])[..., 0, :]
-        row[..., i] = 1.0
-        inverse[..., i, :] = row / lower[..., i, i, None]
-    return inverse
+def _solve_lower(lower: Array, right: Array) -> Array:
+    """X with A X = `right` (M, M) for each of n lower-triangular A: shape (M, M, n).
+
+    `lower` (M, M, n) holds the matrices A; entries above their diagonals are not used.
+    """
+    solved = np.empty_like(lower)
+    for i, row in enumerate(lower):
+        known = np.einsum("jn,jmn->mn", row[:i], solved[:i])
+        np.divide(right[i][:, None] - known, row[i], out=solved[i])
+    return solved

@@ -3,48 +3,53 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from gammagmm._support.processes import NEVER, Deadline, OutOfTimeError, allowed_jobs
 from gammagmm._support.progress import Progress, quiet
 from gammagmm.errors import NoSolutionWarning, Note, UnsolvedRunsWarning
-from gammagmm.mixture.backends import Rows, place_rows
+from gammagmm.mixture.backends import count_threads, place_rows
 from gammagmm.mixture.fit import (
     START_ROWS,
     Mixture,
     MixtureConvergenceWarning,
+    all_start_labels,
     ascend,
-    start_labels,
 )
-from gammagmm.mixture.prior import MixturePrior, ResolvedPrior
-from gammagmm.mixture.statistics import start_statistics
+from gammagmm.mixture.prior import ResolvedPrior
+from gammagmm.mixture.statistics import start_moments
 from gammagmm.posterior.components import Components, order_components
 from gammagmm.posterior.gamma_posterior import GammaPosterior, run_posterior
 from gammagmm.posterior.link import Constraints, average_conditionals, solve_link
 
 __all__ = [
-    "FitStarts",
+    "AUTO_TOL",
     "Run",
     "RunSettings",
-    "Start",
+    "choose_rows",
     "describe_runs",
     "first_solved",
     "fit_runs",
+    "fit_spaces",
     "make_run",
     "plan_runs",
-    "settle_runs",
     "solved_posteriors",
-    "start_runs",
 ]
 
 Array = NDArray[np.float64]
+
+AUTO_TOL = 0.1
+"""Change of the bound below which an accelerated run has settled."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,9 @@ class RunSettings:
     n_components: int = 100
     n_draws: int = 1000
     max_iter: int = 1500
-    tol: float = 1e-3
+    tol: float = AUTO_TOL
+    accelerated: bool = True
+    max_rows: int | None = None  # most rows of a run; None: any number
     backend: str = "numpy"
     device: Any = None
     progress: Progress = quiet
@@ -124,36 +131,24 @@ class Run:
         return np.append(at_least, np.zeros(len(self.components) - len(at_least)))
 
 
-class Start(NamedTuple):
-    """A start of a run: the run's random stream, and how many earlier starts had no solution."""
-
-    stream: np.random.Generator
-    n_restarts: int
-
-
-FitStarts: TypeAlias = Callable[[RunSettings, list[Start]], list[Run | None]]
-"""Fits a run from each start; None for a run that the deadline interrupted."""
-
-
 def plan_runs(
-    Z: Array, constraints: Constraints, prior: MixturePrior, n_components: int, **options: Any
-) -> tuple[RunSettings, list[Note]]:
-    """Settings for the score space `Z` (n, M), and a note for each setting that was changed."""
-    return settle_runs(len(Z), prior.resolve(Z), constraints, n_components, **options)
-
-
-def settle_runs(
     n_rows: int,
     prior: ResolvedPrior,
     constraints: Constraints,
-    n_components: int,
+    n_components: int = 100,
     **options: Any,
 ) -> tuple[RunSettings, list[Note]]:
-    """Settings for `n_rows` rows and a resolved `prior`, and a note for each that was changed."""
-    possible = n_components if n_rows >= n_components else n_rows - 1
+    """Settings for a score space of `n_rows` rows, and a note for each that was changed."""
+    settings = RunSettings(constraints, prior, n_components, **options)
     notes = []
-    if possible < n_components:
-        message = f"lowered from {n_components} to {possible}: there are {n_rows} rows"
+    n_seen = n_rows if settings.max_rows is None else min(n_rows, settings.max_rows)
+    if n_seen < n_rows:
+        message = f"each run was fitted to {n_seen} random rows of {n_rows}"
+        notes.append(Note("mixture", "max_mixture_rows", message))
+    if n_seen < n_components:
+        settings = replace(settings, n_components=n_seen - 1)
+        have = "there are" if n_seen == n_rows else "each run has"
+        message = f"lowered from {n_components} to {n_seen - 1}: {have} {n_seen} rows"
         notes.append(Note("mixture", "n_components", message))
     if prior.is_regularised:
         message = (
@@ -161,13 +156,27 @@ def settle_runs(
             f"to the diagonal, with reg_covar={prior.reg_covar}"
         )
         notes.append(Note("mixture", "mixture_prior", message))
-    if n_rows > START_ROWS:
+    if n_seen > START_ROWS:
         message = (
             f"k-means was fitted to {START_ROWS} random rows; the other rows were assigned to the "
             "nearest centre"
         )
         notes.append(Note("mixture", "start", message))
-    return RunSettings(constraints, prior, possible, **options), notes
+    return settings, notes
+
+
+def choose_rows(
+    n_rows: int, max_rows: int | None, streams: Sequence[np.random.Generator]
+) -> NDArray[np.intp] | None:
+    """Numbers (n_runs, max_rows) of the rows that each run is fitted to; None means all rows.
+
+    Each run draws them from its own stream.
+    """
+    if max_rows is None or n_rows <= max_rows:
+        return None
+    # Deviation D15: the paper fits every run to all rows.
+    drawn = [stream.spawn(1)[0].choice(n_rows, max_rows, replace=False) for stream in streams]
+    return np.sort(drawn, axis=1)
 
 
 def fit_runs(
@@ -177,74 +186,104 @@ def fit_runs(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> tuple[Run, ...]:
-    """The runs of a fit to the score space `Z` (n, M) in memory; see `start_runs`.
+    """The runs of a fit to the score space `Z` (n, M); `budget` is (n_runs, max_restarts)."""
+    streams = rng.spawn(budget[0])
+    rows = choose_rows(len(Z), settings.max_rows, streams)
+    return fit_spaces(Z[None] if rows is None else Z[rows], settings, budget[1], streams, n_jobs)
 
+
+def fit_spaces(
+    spaces: Array,
+    settings: RunSettings,
+    max_restarts: int,
+    streams: Sequence[np.random.Generator],
+    n_jobs: int | None = None,
+) -> tuple[Run, ...]:
+    """A run from each random stream; an unsolved run is restarted while restarts are left.
+
+    `spaces` (n_runs, n, M) holds the rows of each run, or (1, n, M) those of all. All runs share
+    the restarts. The progress callback of the settings is called when a run ends and when it is
+    restarted. If the deadline of the settings passes, the runs that have finished are returned.
     The result does not depend on `n_jobs`, because each start has its own generator.
     """
-    n_jobs = allowed_jobs(n_jobs)
-    n_callers = min(effective_n_jobs(n_jobs), budget[0])
-    rows = place_rows(settings.prior.whiten(Z), settings.backend, settings.device, n_callers)
-
-    def fit_starts(settings: RunSettings, starts: list[Start]) -> list[Run | None]:
-        # The callback and the streams stay here: a worker in another process could not call the
-        # one, and would not advance the others.
-        sent = replace(settings, progress=quiet)
-        tasks = (
-            delayed(_fit_run)(Z, rows, sent, start.stream.spawn(1)[0], start.n_restarts)
-            for start in starts
-        )
-        began = time.perf_counter()
-        runs: list[Run | None] = []
-        for run in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks):
-            runs.append(run)
-            status = "timeout" if run is None else run.status
-            settings.progress(f"run {len(runs)}", status, time.perf_counter() - began)
-        return runs
-
-    return start_runs(fit_starts, settings, budget, rng)
-
-
-def start_runs(
-    fit_starts: FitStarts, settings: RunSettings, budget: tuple[int, int], rng: np.random.Generator
-) -> tuple[Run, ...]:
-    """The runs of a fit; an unsolved run is restarted until the budget of restarts is used.
-
-    `budget` is (n_runs, max_restarts); all runs share the restarts. The progress callback of the
-    settings is called when a run ends and when it is restarted. If the deadline of the settings
-    passes, the runs that have finished are returned.
-    """
     # Deviation D9: the published script refits the detectors as well.
-    n_runs, n_restarts_left = budget
-    streams = rng.spawn(n_runs)
-    runs = fit_starts(settings, [Start(stream, 0) for stream in streams])
-    while n_restarts_left > 0:
-        unsolved = {i: run for i, run in enumerate(runs) if run and run.status == "unsolved"}
-        restarted = dict(islice(unsolved.items(), n_restarts_left))
-        if not restarted or settings.deadline.is_over:
+    fit = partial(_fit_starts, spaces, n_threads=_count_threads(n_jobs))
+    found = dict(enumerate(fit(settings, [Start(i, one, 0) for i, one in enumerate(streams)])))
+    runs = {i: run for i, run in found.items() if run is not None}
+    while max_restarts > 0 and not settings.deadline.is_over:
+        unsolved = [i for i, run in runs.items() if run.status == "unsolved"][:max_restarts]
+        if not unsolved:
             break
-        for i in restarted:
+        for i in unsolved:
             settings.progress(f"run {i + 1}", "started", 0.0)
-        starts = [Start(streams[i], run.n_restarts + 1) for i, run in restarted.items()]
-        fitted = fit_starts(replace(settings, progress=quiet), starts)
-        for i, run in zip(restarted, fitted, strict=True):
-            runs[i] = run or runs[i]
-        n_restarts_left -= len(restarted)
-    return tuple(run for run in runs if run is not None)
+        starts = [Start(i, streams[i], runs[i].n_restarts + 1) for i in unsolved]
+        again = fit(replace(settings, progress=quiet), starts)
+        runs |= {i: run for i, run in zip(unsolved, again, strict=True) if run is not None}
+        max_restarts -= len(unsolved)
+    return tuple(runs.values())
 
 
-def _fit_run(
-    Z: Array, rows: Rows, settings: RunSettings, rng: np.random.Generator, n_restarts: int
-) -> Run | None:
-    """One run on the score space `Z`, whose whitened rows are `rows`; None if time runs out."""
-    start_rng, draw_rng = rng.spawn(2)
-    try:
-        labels = start_labels(Z, settings.n_components, start_rng, settings.deadline)
-        start = start_statistics(rows.Z, labels, settings.n_components)
-        limits = (settings.max_iter, settings.tol, settings.deadline)
-        mixture = ascend(rows, start, settings.prior, *limits)
-    except OutOfTimeError:
-        return None
-    return make_run(mixture, settings, draw_rng, n_restarts)
+def _count_threads(n_jobs: int | None) -> int:
+    """Threads of a fit: `n_jobs`, or more where BLAS has more."""
+    return max(count_threads(), effective_n_jobs(allowed_jobs(n_jobs)))
+
+
+class Start(NamedTuple):
+    """A start of a run: its number, its random stream, and how many earlier starts it had."""
+
+    run: int
+    stream: np.random.Generator
+    n_restarts: int
+
+
+def _fit_starts(
+    spaces: Array, settings: RunSettings, starts: list[Start], n_threads: int
+) -> list[Run | None]:
+    """A run from each start; None for a run that the deadline interrupted."""
+    Z = spaces if len(spaces) == 1 else spaces[[start.run for start in starts]]
+    whitened = settings.prior.whiten(Z)
+    rngs = [start.stream.spawn(1)[0].spawn(2) for start in starts]
+    began, made, n_told = time.perf_counter(), dict[int, Future[Run]](), 0
+
+    def tell_made() -> None:
+        nonlocal n_told
+        for future in islice(made.values(), n_told, None):
+            n_told += 1
+            seconds = time.perf_counter() - began
+            settings.progress(f"run {n_told}", future.result().status, seconds)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        with suppress(OutOfTimeError):
+            for place, mixture in _settled(Z, whitened, settings, [a for a, _ in rngs], n_threads):
+                tell_made()  # those before this one: they were made while it settled
+                n_restarts = starts[place].n_restarts
+                made[place] = pool.submit(make_run, mixture, settings, rngs[place][1], n_restarts)
+        tell_made()
+    return [made[place].result() if place in made else None for place in range(len(starts))]
+
+
+def _settled(
+    Z: Array,
+    whitened: Array,
+    settings: RunSettings,
+    rngs: Sequence[np.random.Generator],
+    n_threads: int,
+) -> Iterator[tuple[int, Mixture]]:
+    """The place and the mixture of each run, as soon as it has settled."""
+    n_components, deadline = settings.n_components, settings.deadline
+    labels = all_start_labels(Z, n_components, rngs, deadline, n_threads)
+    own = whitened if len(whitened) > 1 else [whitened[0]] * len(labels)
+    starts = [start_moments(*each, n_components) for each in zip(own, labels, strict=True)]
+    rows = place_rows(whitened, settings.backend, settings.device, n_threads)
+    return ascend(
+        rows,
+        np.stack(starts),
+        settings.prior,
+        settings.max_iter,
+        settings.tol,
+        accelerated=settings.accelerated,
+        deadline=deadline,
+    )
 
 
 def make_run(

@@ -83,7 +83,8 @@ def leave_one_out(
     posteriors = []
     for columns, stream in zip(chosen_columns, streams, strict=True):
         chosen = np.ascontiguousarray(Z[:, columns])
-        settings, _ = plan_runs(chosen, constraints, MixturePrior(), N_COMPONENTS)
+        prior = MixturePrior().resolve(chosen)
+        settings, _ = plan_runs(len(chosen), prior, constraints, N_COMPONENTS)
         runs = fit_runs(chosen, settings, (1, MAX_RESTARTS), stream, n_jobs)
         posteriors.append(combine_runs(solved_posteriors(runs)))
     return posteriors

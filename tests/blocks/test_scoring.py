@@ -1,4 +1,4 @@
-"""A fit by passes over blocks against the fit in memory, without a cluster."""
+"""A fit over blocks against the fit in memory, without a cluster."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 
-# Few iterations are enough to compare.
-@pytest.mark.filterwarnings(
-    "ignore:.*stopped at max_iter:gammagmm.mixture.fit.MixtureConvergenceWarning"
-)
-def test_passes_over_blocks_give_what_memory_gives(rng):
+@pytest.mark.parametrize("max_mixture_rows", ["auto", 330])
+def test_blocks_give_what_memory_gives(max_mixture_rows, rng):
     level = rng.gamma(2.0, size=(400, 1))
     level[:30] += 12.0
     scores = (level + rng.gamma(1.0, size=(400, 3))) * [1.0, 50.0, 0.02]
-    make = {"n_components": 6, "n_runs": 2, "max_restarts": 0, "max_iter": 8, "random_state": 3}
+    make = {"n_components": 6, "n_runs": 2, "max_restarts": 9, "p_high": 0.1, "random_state": 0}
+    make["max_mixture_rows"] = max_mixture_rows
     here = GammaGMM("precomputed", **make).fit(scores)
     with dask.config.set(scheduler="synchronous"):
         there = GammaGMM("precomputed", **make).fit(da.from_array(scores, chunks=(90, 2)))
@@ -28,9 +26,9 @@ def test_passes_over_blocks_give_what_memory_gives(rng):
     assert not here.posterior_.is_degenerate
     for name in ("weights", "a", "b"):
         ours, theirs = (getattr(one.posterior_.betas, name) for one in (here, there))
-        np.testing.assert_allclose(theirs, ours, rtol=1e-10)
+        np.testing.assert_allclose(theirs, ours, rtol=1e-8)
     assert [run.elbo for run in there.runs_] == pytest.approx(
-        [run.elbo for run in here.runs_], rel=1e-12
+        [run.elbo for run in here.runs_], rel=1e-10
     )
     assert there.threshold_ == pytest.approx(here.threshold_, rel=1e-12)
     np.testing.assert_array_equal(labels, here.labels_)
