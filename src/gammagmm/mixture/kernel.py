@@ -13,6 +13,10 @@ __all__ = ["accumulate", "invert"]
 
 Array = NDArray[np.float64]
 
+# Numba compiles these functions when a machine uses them for the first time. Plain loops compile in
+# half the time of whole-array expressions: for an assignment such as ``a[:] = b``, Numba compiles
+# the code that formats its error message, which takes more than a second.
+
 # OpenBLAS computes products of at most 262,144 multiplications on the calling thread, so it adds no
 # threads to ours. Tiles of this size also fit into the processor's cache.
 _TILE_PRODUCTS = 250_000
@@ -42,29 +46,22 @@ def accumulate(Z: Array, block_rows: int, weights: Array) -> tuple[Array, Array]
     n_blocks = (len(Z) + block_rows - 1) // block_rows
     moments = np.zeros((n_blocks, n_components, n_features))
     entropies = np.zeros(n_blocks)
-    for block in range(n_blocks):
-        rows = Z[block * block_rows : (block + 1) * block_rows]
-        entropies[block] = _accumulate_block(rows, weights, moments[block])
-    return moments, entropies
-
-
-@compiled()
-def _accumulate_block(Z: Array, weights: Array, moments: Array) -> float:
-    """Add the moments of the rows `Z`, tile by tile, to `moments`; returns their entropy."""
-    n_features, n_components = weights.shape
     n_tile = min(max(_TILE_PRODUCTS // weights.size, 1), 256)
     phi = np.empty((n_tile, n_features))
     resp = np.empty((n_tile, n_components))
     part = np.empty((n_components, n_features))
-    entropy = 0.0
-    for start in range(0, len(Z), n_tile):
-        n_rows = min(n_tile, len(Z) - start)
-        _fill_features(Z[start : start + n_rows], phi)
-        np.dot(phi[:n_rows], weights, resp[:n_rows])
-        entropy += _softmax(resp[:n_rows])
-        np.dot(resp[:n_rows].T, phi[:n_rows], part)
-        moments += part
-    return entropy
+    for block in range(n_blocks):
+        stop = min((block + 1) * block_rows, len(Z))
+        for start in range(block * block_rows, stop, n_tile):
+            n_rows = min(n_tile, stop - start)
+            _fill_features(Z[start : start + n_rows], phi)
+            np.dot(phi[:n_rows], weights, resp[:n_rows])
+            entropies[block] += _softmax(resp[:n_rows])
+            np.dot(resp[:n_rows].T, phi[:n_rows], part)
+            for k in range(n_components):
+                for f in range(n_features):
+                    moments[block, k, f] += part[k, f]
+    return moments, entropies
 
 
 @compiled()
@@ -73,7 +70,8 @@ def _fill_features(Z: Array, phi: Array) -> None:
     n_detectors = Z.shape[1]
     for n in range(len(Z)):
         phi[n, 0] = 1.0
-        phi[n, 1 : 1 + n_detectors] = Z[n]
+        for i in range(n_detectors):
+            phi[n, 1 + i] = Z[n, i]
         column = 1 + n_detectors
         for i in range(n_detectors):
             for j in range(i, n_detectors):
@@ -137,41 +135,38 @@ def invert(matrices: Array) -> tuple[Array, Array]:
     definite gives NaN.
     """
     size, _, n_matrices = matrices.shape
-    rows = _inverse_factors(matrices)  # matrix^-1 = rows . rows'
-    inverses = np.empty_like(matrices)
+    upper = _inverse_factors(matrices)  # matrix^-1 = upper . upper'
+    inverses = np.zeros(matrices.shape)
     log_det = np.zeros(n_matrices)
-    value = np.empty(n_matrices)
     for i in range(size):
-        log_det += np.log(rows[i, i])
+        for k in range(n_matrices):
+            log_det[k] += math.log(upper[i, i, k])
         for j in range(i + 1):
-            value[:] = 0.0
             for m in range(i, size):
-                _subtract_product(value, rows[i, m], rows[j, m])
-            inverses[i, j] = -value
-            inverses[j, i] = -value
+                _subtract_product(inverses[i, j], upper[i, m], upper[j, m])
+            for k in range(n_matrices):
+                inverses[i, j, k] *= -1.0
+                inverses[j, i, k] = inverses[i, j, k]
     return inverses, log_det
 
 
 @compiled()
 def _inverse_factors(matrices: Array) -> Array:
     """Upper-triangular L^-T (M, M, K) of the Cholesky factors L of `matrices` (M, M, K)."""
-    size, _, n_matrices = matrices.shape
-    lower = np.empty_like(matrices)
-    upper = np.empty_like(matrices)
-    value = np.empty(n_matrices)
+    size = len(matrices)
+    lower = matrices.copy()  # L in its lower triangle; the rest is not used
+    upper = np.zeros(matrices.shape)
     for j in range(size):
         for i in range(j, size):
-            value[:] = matrices[i, j]
             for m in range(j):
-                _subtract_product(value, lower[i, m], lower[j, m])
+                _subtract_product(lower[i, j], lower[i, m], lower[j, m])
             if i == j:
-                upper[j, j] = 1.0 / np.sqrt(value)
-            lower[i, j] = value * upper[j, j]
+                _fill_inverse_roots(lower[j, j], upper[j, j])
+            _multiply(lower[i, j], upper[j, j])
         for i in range(j):
-            value[:] = 0.0
             for m in range(i, j):
-                _subtract_product(value, lower[j, m], upper[i, m])
-            upper[i, j] = value * upper[j, j]
+                _subtract_product(upper[i, j], lower[j, m], upper[i, m])
+            _multiply(upper[i, j], upper[j, j])
     return upper
 
 
@@ -179,3 +174,15 @@ def _inverse_factors(matrices: Array) -> Array:
 def _subtract_product(total: Array, a: Array, b: Array) -> None:
     for k in range(len(total)):
         total[k] -= a[k] * b[k]
+
+
+@compiled(inline="always")
+def _multiply(total: Array, factors: Array) -> None:
+    for k in range(len(total)):
+        total[k] *= factors[k]
+
+
+@compiled(inline="always")
+def _fill_inverse_roots(values: Array, roots: Array) -> None:
+    for k in range(len(values)):
+        roots[k] = 1.0 / math.sqrt(values[k])
