@@ -1,14 +1,25 @@
-"""The time that reading a file and writing labels, posterior and report add to a fit.
+"""The time of the command line: around the fit of a large file, and in all for a small one.
 
-    python benchmarks/command.py
+    python benchmarks/command.py            both
+    python benchmarks/command.py --small    only the small file
 
-A CSV file of 100,000 rows and 20 columns, the preset `fast` and two runs, the fewest that a fit can
-reasonably have: the share of the overhead is largest. Writes benchmarks/results/command.json.
+The large file is a CSV file of 100,000 rows and 20 columns. With the preset `fast` and two runs,
+the fewest that a fit can reasonably have, the share of reading the file and of writing labels,
+posterior and report is largest.
+
+The small file has 300 rows and 8 columns. Its seconds are those from the start of the command to
+its end: by default, with `--jobs 1`, and for the first time on a machine, when neither Python nor
+Numba has compiled anything of this package. The shortest of five counts, two of the first time.
+
+Writes benchmarks/results/command.json.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
+import gammagmm
 from gammagmm.cli.estimate import file_writers, fit_rows
 from gammagmm.cli.options import Method, Outputs, Reading, Request
 from gammagmm.cli.output import answer_text
@@ -27,11 +39,12 @@ from gammagmm.datasets import make_contaminated
 
 OUT = Path(__file__).parent / "results" / "command.json"
 N_ROWS, N_COLUMNS = 100_000, 20
+N_SMALL_ROWS, N_SMALL_COLUMNS = 300, 8
 
 
-def write_rows(path):
-    X = make_contaminated(N_ROWS, N_COLUMNS, 0.02, "global", random_state=0).X
-    header = ",".join(f"x{j}" for j in range(N_COLUMNS))
+def write_rows(path, n_rows=N_ROWS, n_columns=N_COLUMNS):
+    X = make_contaminated(n_rows, n_columns, 0.02, "global", random_state=0).X
+    header = ",".join(f"x{j}" for j in range(n_columns))
     np.savetxt(path, X, delimiter=",", header=header, comments="", fmt="%.17g")
 
 
@@ -71,9 +84,42 @@ def measure(folder):
     }
 
 
+def seconds(source, *arguments):
+    """Time of the command with these arguments, by the package in the folder `source`."""
+    command = [sys.executable, "-P", "-m", "gammagmm.cli.main", *map(str, arguments)]
+    start = time.perf_counter()
+    environment = os.environ | {"PYTHONPATH": str(source)}
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def measure_small(folder):
+    """Seconds of the whole command for a small file, and for the first time on a machine."""
+    path, package = folder / "small.csv", Path(gammagmm.__file__).parent
+    write_rows(path, N_SMALL_ROWS, N_SMALL_COLUMNS)
+    first = []
+    for copy in (folder / "first", folder / "second"):
+        shutil.copytree(package, copy / "gammagmm", ignore=shutil.ignore_patterns("__pycache__"))
+        first.append(seconds(copy, "estimate", path))
+    # In turns, so that what else the machine does meanwhile slows both.
+    pairs = [
+        (seconds(copy, "estimate", path), seconds(copy, "estimate", path, "--jobs", 1))
+        for _ in range(5)
+    ]
+    default, one_job = (min(times) for times in zip(*pairs, strict=True))
+    return {
+        "rows": N_SMALL_ROWS,
+        "columns": N_SMALL_COLUMNS,
+        "default_s": round(default, 2),
+        "one_job_s": round(one_job, 2),
+        "first_time_s": round(min(first), 2),
+    }
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(Path(folder))
+        found = json.loads(OUT.read_text()) if "--small" in sys.argv else measure(Path(folder))
+        found["small_file"] = measure_small(Path(folder))
     OUT.write_text(json.dumps(found, indent=1) + "\n")
     print(found)
 

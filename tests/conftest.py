@@ -52,6 +52,12 @@ def killed_pid(tmp_path):
 
 
 @pytest.fixture
+def in_workers(monkeypatch):
+    """Fit the detectors in worker processes, as for a large table, if `n_jobs` allows them."""
+    monkeypatch.setattr("gammagmm.detectors.fit.MAX_WORK_HERE", 0)
+
+
+@pytest.fixture
 def benchmark_scores():
     """Function that reads the raw scores (n, 10) of a benchmark set; skips without the data."""
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gammagmm
@@ -158,6 +159,24 @@ def test_a_bad_file_is_refused_before_a_heavy_library_is_imported(tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith("gammagmm: bad.csv, line 3: ")
     assert done.stdout == "imported:\n"
+
+
+@pytest.mark.parametrize(
+    ("detectors", "unused"),
+    [("classic", set()), ("KNN,IForest,LOF,LODA", {"matplotlib"})],
+    ids=["classic", "detectors that do not plot"],
+)
+def test_an_estimate_imports_only_what_it_uses(detectors, unused, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="a,b,c", comments="")
+    unused = unused | {"torch", "dask", "distributed", "arviz", "pythresh", "tqdm", "jinja2"}
+    unused |= {"scipy.signal", "gammagmm.report.page", "gammagmm.report.plots"}
+    environment = os.environ | {"_GAMMAGMM_SUPERVISED": "1"}
+    code = "from gammagmm.cli.main import main; main()"
+    arguments = ("estimate", "rows.csv", "--detectors", detectors, "--runs", "2")
+    done = run_python(code, *arguments, libraries=unused, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "imported:"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

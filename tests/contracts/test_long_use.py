@@ -42,7 +42,7 @@ def answer(seed, n_jobs=2):
 
 
 def detectors(timeout):
-    X = np.random.default_rng(0).normal(size=(80, 3))
+    X = np.random.default_rng(0).normal(size=(13_000, 3))  # enough for workers
     estimator = GammaGMM(["KNN", "HBOS"], n_components=5, n_runs=1, max_restarts=1, n_jobs=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -130,6 +130,7 @@ def test_threads_fitting_at_once_each_get_their_own_answer():
         np.testing.assert_array_equal(found.posterior_.betas.a, expected.posterior_.betas.a)
 
 
+@pytest.mark.usefixtures("in_workers")
 def test_fits_leave_threads_and_open_files_as_they_were():
     first, second = fit_repeatedly(4, 2), fit_repeatedly(4, 2)
     assert second["open_files"] <= first["open_files"]

@@ -6,6 +6,8 @@ import copy
 import os
 import pickle
 import random
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -288,6 +290,7 @@ class TestProgress:
         ]
         assert all((seconds > 0) == (state == "ok") for _, state, seconds in events)
 
+    @pytest.mark.usefixtures("in_workers")
     def test_two_jobs(self):
         events = []
         names = ["PCA", "LODA", "IForest", "LOF"]
@@ -302,6 +305,54 @@ class TestProgress:
 
         with pytest.raises(KeyboardInterrupt):
             fit(["KNN", "LOF"], make_X(), progress=stop)
+
+
+def workers_of(code):
+    """How many worker processes a new Python process has after it has run `code`."""
+    lines = ["import psutil", "from tests.support.detectors import fit, make_X", code]
+    lines.append("found = [' '.join(p.cmdline()) for p in psutil.Process().children()]")
+    lines.append("print(sum('resource_tracker' not in words for words in found))")
+    command = [sys.executable, "-c", "\n".join(lines)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return int(done.stdout)
+
+
+class TestSmallTables:
+    """Where workers would take more time to start than they save."""
+
+    def test_no_worker_is_started(self):
+        assert workers_of("fit('classic', make_X(), n_jobs=2)") == 0
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "fit(['HBOS', 'PCA'], make_X(12_000), n_jobs=2)",
+            "from pyod.models.sos import SOS\nfit(['HBOS', SOS()], make_X(), n_jobs=2)",
+        ],
+        ids=["a large table", "a detector of unknown cost"],
+    )
+    def test_otherwise_there_are_workers(self, code):
+        assert workers_of(code) == 2
+
+    def test_one_detector_starts_after_the_other(self):
+        events = []
+        fit(["KNN", "LOF"], make_X(), n_jobs=2, progress=lambda *event: events.append(event))
+        assert [event[:2] for event in events] == [
+            (name, state) for name in ("KNN", "LOF") for state in ("started", "ok")
+        ]
+
+    def test_the_answer_is_that_of_workers(self, request):
+        X = make_X(90, 3)
+        here = fit("classic", X, seed=4, n_jobs=2)
+        request.getfixturevalue("in_workers")
+        np.testing.assert_array_equal(fit("classic", X, seed=4, n_jobs=2).scores, here.scores)
+
+    def test_threads_that_the_user_has_chosen_are_used(self):
+        events = []
+        with parallel_config(backend="threading", n_jobs=2):
+            fit(["KNN", "LOF"], make_X(), progress=lambda *event: events.append(event[:2]))
+        assert events[:2] == [("KNN", "started"), ("LOF", "started")]
 
 
 class TestMaxFitRows:
@@ -331,6 +382,7 @@ class TestMaxFitRows:
         )
         assert resolve_detectors(["KNN"], 120, limit)[1] == []
 
+    @pytest.mark.usefixtures("in_workers")
     def test_any_n_jobs(self):
         X = make_X(150)
         expected = fit("classic", X, max_fit_rows=60)
@@ -535,6 +587,7 @@ class TestSeeds:
         np.testing.assert_array_equal(scores, fit([detector, "KNN"], X, seed=1).scores)
         assert np.ptp(scores[:, 0] - fit([detector, "KNN"], X, seed=2).scores[:, 0]) > 0
 
+    @pytest.mark.usefixtures("in_workers")
     @pytest.mark.parametrize("preset", ["classic", "fast"])
     def test_any_n_jobs(self, preset):
         X = make_X(90, 3)
@@ -561,6 +614,7 @@ class TestSeeds:
         assert type(fitted.detectors["ECOD"].X_train) is np.ndarray
         np.testing.assert_array_equal(fitted.scores[:, 0], PCA().fit(X).decision_scores_)
 
+    @pytest.mark.usefixtures("in_workers")
     @pytest.mark.parametrize("n_jobs", [1, 2])
     def test_global_state_is_left_alone(self, n_jobs):
         X = make_X(60)

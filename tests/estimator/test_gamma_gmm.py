@@ -118,6 +118,7 @@ def test_probabilities_and_costs(fitted, data):
     np.testing.assert_array_equal(fitted.predict(rows, costs=(1, 1)), at_median)
 
 
+@pytest.mark.usefixtures("in_workers")
 @pytest.mark.parametrize("n_jobs", [2, -1])
 def test_same_seed_same_answer_for_any_n_jobs(fitted, data, n_jobs):
     again = GammaGMM(["KNN", "LOF", "IForest"], **SMALL, random_state=0, n_jobs=n_jobs).fit(data)
@@ -165,6 +166,7 @@ def test_fits_in_two_threads_at_once_give_each_its_own_answer(data):
     assert blas_threads() == before
 
 
+@pytest.mark.usefixtures("in_workers")
 def test_fit_leaves_global_state_alone(data):
     before = np.random.get_state(), random.getstate(), torch.random.get_rng_state()
     threads, environment = blas_threads(), dict(os.environ)

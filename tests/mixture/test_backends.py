@@ -131,6 +131,28 @@ def test_torch_adds_up_blocks(rng, monkeypatch):
     np.testing.assert_allclose(torch.entropy, numpy.entropy, atol=1e-7)
 
 
+@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+class TestInverses:
+    def test_they_are_numpys(self, rows_of, rng):
+        rows = rows_of(rng.normal(size=(1, 5, 2)))
+        for size in (1, 2, 7):
+            roots = rng.normal(size=(3, 4, size, size + 3))
+            matrices = roots @ roots.swapaxes(2, 3)
+            i, j = np.triu_indices(size)
+            found = rows.invert(rows.to_backend(matrices[..., i, j]))
+            inverses, log_det = map(rows.to_numpy, found)
+            np.testing.assert_allclose(inverses, np.linalg.inv(matrices)[..., i, j], rtol=1e-9)
+            np.testing.assert_allclose(log_det, -0.5 * np.linalg.slogdet(matrices)[1])
+
+    def test_only_a_matrix_that_is_not_positive_definite_gives_nan(self, rows_of, rng):
+        rows = rows_of(rng.normal(size=(1, 5, 2)))
+        good, negative, indefinite = [2.0, 0.0, 4.0], [-1.0, 0.0, 4.0], [1.0, 2.0, 1.0]
+        found = rows.invert(rows.to_backend(np.array([good, negative, indefinite])))
+        inverses, log_det = map(rows.to_numpy, found)
+        np.testing.assert_allclose(inverses[0], [0.5, 0.0, 0.25])
+        np.testing.assert_array_equal(np.isnan(log_det), [False, True, True])
+
+
 def test_fits_in_two_threads_at_once_give_each_its_own_answer(benchmark_space):
     tables = {name: benchmark_space(name) for name in ("Glass", "Stamps")}
     alone = {name: fit_mixture(Z, 20, random_state=0).elbo for name, Z in tables.items()}

@@ -1,9 +1,15 @@
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from scipy.signal import find_peaks
 
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, run_posterior
+from gammagmm.posterior.gamma_posterior import (
+    GammaPosterior,
+    _peaks,
+    combine_runs,
+    run_posterior,
+)
 from gammagmm.posterior.link import Constraints, average_conditionals, solve_link
 
 N_SIMULATED = 100_000
@@ -252,3 +258,26 @@ def test_summary_holds_the_numbers():
     assert summary["interval_90"] == list(posterior.interval())
     np.testing.assert_allclose(summary["prob_above_0.15"], 0.9 * stats.beta(3, 40).sf(0.15))
     assert (summary["standard_error"], summary["between_runs"]) == (0.002, 0.01)
+
+
+def test_peaks_are_those_of_scipy(rng):
+    n_found = 0
+    for n_levels in [2, 3, 8, 1000] * 50:  # few levels make plateaus and equal peaks
+        values = np.pad(rng.integers(0, n_levels, 30) / n_levels, 1)
+        expected, _ = find_peaks(values, prominence=0.3)
+        np.testing.assert_array_equal(_peaks(values, 0.3), expected)
+        n_found += len(expected)
+    assert n_found > 200
+
+
+def test_the_upper_tail_at_many_points_is_that_of_scipy(rng):
+    a = np.array([0.3, 0.7, 1.0, 1.0, 2.0, 40.0, 900.0, 3e5])
+    b = np.array([0.5, 3.0, 1.0, 8.0, 0.9, 60.0, 3e4, 2e5])
+    weights = np.full(8, 0.125)
+    x = np.concatenate([np.linspace(0.0, 1.0, 4001), 10.0 ** rng.uniform(-9.0, 0.0, 500)])
+    for j in range(8):
+        found = BetaMixture(np.ones(1), a[j : j + 1], b[j : j + 1]).sf(x)
+        np.testing.assert_allclose(found, stats.beta(a[j], b[j]).sf(x), rtol=1e-12, atol=1e-299)
+    mixture = BetaMixture(weights, a, b)
+    one_by_one = [float(mixture.sf(np.array(point))) for point in x[::50]]
+    np.testing.assert_allclose(mixture.sf(x)[::50], one_by_one, rtol=1e-12)

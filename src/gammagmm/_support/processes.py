@@ -17,6 +17,7 @@ from threading import TIMEOUT_MAX
 from typing import Any, TypeVar
 
 import joblib
+from joblib.parallel import LokyBackend, get_active_backend
 from threadpoolctl import threadpool_limits
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "one_thread",
     "run_alone",
     "run_until",
+    "starts_processes",
 ]
 
 
@@ -162,6 +164,18 @@ def run_until(
 def allowed_jobs(n_jobs: int | None) -> int | None:
     """`n_jobs`, or 1 inside a worker that may not have workers."""
     return 1 if _is_childless() else n_jobs
+
+
+def starts_processes() -> bool:
+    """Whether joblib's workers are processes on this machine, which have to start first.
+
+    They are, unless the user has chosen another backend: threads, or a Dask cluster.
+
+    >>> with joblib.parallel_config(backend="threading"):
+    ...     starts_processes()
+    False
+    """
+    return isinstance(get_active_backend()[0], LokyBackend)
 
 
 def one_thread() -> AbstractContextManager[Any]:

@@ -6,6 +6,7 @@ file is refused at once.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -82,6 +83,8 @@ def fit_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> Fit:
     from gammagmm.detectors.presets import NAMES, PRESETS
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
+    gc.freeze()  # what has been imported
+    gc.enable()
     method, is_quiet = request.method, request.running.quiet
     if not is_quiet:
         for note in origin.notes:

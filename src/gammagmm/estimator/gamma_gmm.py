@@ -91,7 +91,8 @@ class GammaGMM(BaseEstimator):
         Weight of the fitted posterior in the prior that `update` starts from; the rest is a broad
         Beta distribution.
     n_jobs : int, default=None
-        Number of detectors that work at the same time, as in joblib.
+        Number of detectors that work at the same time, as in joblib. On small tables, the
+        detectors of the presets need no worker processes and take turns.
     progress : callable, default=None
         Called as ``progress(subject, state, seconds)``: with each detector's name, "started" and
         later its status; then with each run ("run 1", ...) and its status. A run that is restarted

@@ -127,7 +127,7 @@ class NumpyRows:
         """Statistics of each run's rows under the responsibilities softmax(phi(s) . W)."""
         n_runs, n_blocks = len(coefficients), len(self._starts)
         blocks = list(product(range(n_runs), self._starts))
-        moments = np.empty((len(blocks), *coefficients.shape[1:]))
+        moments = np.zeros((len(blocks), *coefficients.shape[1:]))
         entropies = np.empty(len(blocks))
         weights = np.ascontiguousarray(coefficients.transpose(0, 2, 1))
 
@@ -174,11 +174,27 @@ class NumpyRows:
 
     def invert(self, matrices: Array) -> tuple[Array, Array]:
         """Inverses (..., n_pairs), and half the logarithm of their determinants (...)."""
-        from gammagmm.mixture.kernel import invert
-
         shape, n_pairs = matrices.shape[:-1], matrices.shape[-1]
-        inverses, log_det = invert(np.ascontiguousarray(matrices.reshape(-1, n_pairs).T))
+        inverses, log_det = _invert(matrices.reshape(-1, n_pairs).T)
         return inverses.T.reshape(*shape, n_pairs), log_det.reshape(shape)
+
+
+def _invert(matrices: Array) -> tuple[Array, Array]:
+    """Inverses (n_pairs, N) and half the logarithms of their determinants (N,).
+
+    The last axis counts the matrices, so that every operation runs along all of them.
+    """
+    size = isqrt(2 * len(matrices))
+    lower = matrices[matrix_places(size)]  # becomes the Cholesky factor L, below the diagonal
+    upper = np.zeros_like(lower)  # becomes its inverse transposed: matrix^-1 = upper . upper'
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for j in range(size):
+            lower[j:, j] -= np.einsum("imk,mk->ik", lower[j:, :j], lower[j, :j])
+            upper[j, j] = 1.0 / np.sqrt(lower[j, j])
+            lower[j:, j] *= upper[j, j]
+            upper[:j, j] = -np.einsum("mk,imk->ik", lower[j, :j], upper[:j, :j]) * upper[j, j]
+        products = [np.einsum("mk,jmk->jk", upper[i, i:], upper[i:, i:]) for i in range(size)]
+        return np.concatenate(products), np.log(np.einsum("iik->ik", upper)).sum(axis=0)
 
 
 def _add_blocks(parts: Array) -> Array:

@@ -1,4 +1,7 @@
-"""The compiled inner loops of the mixture: the E-step without an (n, K) array, matrix inverses."""
+"""The compiled inner loop of the mixture: the E-step, without an (n, K) array.
+
+Plain loops over scalars compile fastest: a single assignment of a slice adds a second or two.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.compiled import compiled
 
-__all__ = ["accumulate", "invert"]
+__all__ = ["accumulate"]
 
 Array = NDArray[np.float64]
 
@@ -33,7 +36,7 @@ _REORDER = {"contract", "reassoc", "nsz", "nnan", "ninf", "arcp"}
 
 @compiled()
 def accumulate(Z: Array, weights: Array, moments: Array) -> float:
-    """Write the moments (K, n_features) of the rows `Z` (n, M) to `moments`; returns their entropy.
+    """Add the moments (K, n_features) of the rows `Z` (n, M) to `moments`; returns their entropy.
 
     The responsibilities are softmax(phi(s) . W) with `weights` W of shape (n_features, K); all
     arrays are C-contiguous.
@@ -44,14 +47,15 @@ def accumulate(Z: Array, weights: Array, moments: Array) -> float:
     resp = np.empty((n_tile, n_components))
     part = np.empty((n_components, n_features))
     entropy = 0.0
-    moments[:] = 0.0
     for start in range(0, len(Z), n_tile):
         n_rows = min(n_tile, len(Z) - start)
         _fill_features(Z[start : start + n_rows], phi)
         np.dot(phi[:n_rows], weights, resp[:n_rows])
         entropy += _softmax(resp[:n_rows])
         np.dot(resp[:n_rows].T, phi[:n_rows], part)
-        moments += part
+        for k in range(n_components):
+            for f in range(n_features):
+                moments[k, f] += part[k, f]
     return entropy
 
 
@@ -61,7 +65,8 @@ def _fill_features(Z: Array, phi: Array) -> None:
     n_detectors = Z.shape[1]
     for n in range(len(Z)):
         phi[n, 0] = 1.0
-        phi[n, 1 : 1 + n_detectors] = Z[n]
+        for i in range(n_detectors):
+            phi[n, 1 + i] = Z[n, i]
         column = 1 + n_detectors
         for i in range(n_detectors):
             for j in range(i, n_detectors):
@@ -114,59 +119,3 @@ def _exp(x: float) -> float:
     p = (p * r + 1.0) * r + 1.0
     power_of_two: float = np.int64((np.int64(n) + 1023) << 52).view(np.float64)
     return p * power_of_two
-
-
-@compiled()
-def invert(matrices: Array) -> tuple[Array, Array]:
-    """Inverses (n_pairs, N) and half the logarithms of their determinants (N,).
-
-    `matrices` (n_pairs, N) are the entries i <= j of symmetric, positive definite matrices. The
-    last axis counts them, so that each step loops over all of them with vector instructions. A
-    matrix that is not positive definite gives NaN.
-    """
-    n_pairs, n_matrices = matrices.shape
-    size = int(math.sqrt(2.0 * n_pairs))
-    rows = _inverse_factors(matrices, size)  # matrix^-1 = rows . rows'
-    inverses = np.empty_like(matrices)
-    log_det = np.zeros(n_matrices)
-    place = 0
-    for i in range(size):
-        log_det += np.log(rows[i, i])
-        for j in range(i, size):
-            inverses[place] = 0.0
-            for m in range(j, size):
-                _subtract_product(inverses[place], rows[i, m], rows[j, m])
-            inverses[place] = -inverses[place]
-            place += 1
-    return inverses, log_det
-
-
-@compiled()
-def _inverse_factors(matrices: Array, size: int) -> Array:
-    """Upper-triangular L^-T (M, M, N) of the Cholesky factors L of `matrices` (n_pairs, N)."""
-    n_matrices = matrices.shape[1]
-    lower = np.empty((size, size, n_matrices))
-    upper = np.empty((size, size, n_matrices))
-    value = np.empty(n_matrices)
-    place = 0
-    for j in range(size):
-        for i in range(j, size):
-            value[:] = matrices[place]
-            place += 1
-            for m in range(j):
-                _subtract_product(value, lower[i, m], lower[j, m])
-            if i == j:
-                upper[j, j] = 1.0 / np.sqrt(value)
-            lower[i, j] = value * upper[j, j]
-        for i in range(j):
-            value[:] = 0.0
-            for m in range(i, j):
-                _subtract_product(value, lower[j, m], upper[i, m])
-            upper[i, j] = value * upper[j, j]
-    return upper
-
-
-@compiled(fastmath={"contract"}, inline="always")
-def _subtract_product(total: Array, a: Array, b: Array) -> None:
-    for k in range(len(total)):
-        total[k] -= a[k] * b[k]

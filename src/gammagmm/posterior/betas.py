@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 # Most cells (points x parts) that are evaluated at the same time.
 _CHUNK_CELLS = 1 << 20
+# From this many points on, `sf` finds first where the parts are neither 0 nor 1.
+_MANY_POINTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,12 @@ class BetaMixture:
 
     def sf(self, x: Array) -> Array:
         """Weight above `x`, precise even if it is small."""
-        above = self._sum(x, lambda cells: _mass(self.a, self.b, cells, self._bounds[1]))
+        bounds = self._bounds
+        if np.size(x) < _MANY_POINTS or bounds[0] > 0.0 or bounds[1] < 1.0:
+            above = self._sum(x, lambda cells: _mass(self.a, self.b, cells, bounds[1]))
+        else:
+            ends = _ends(self.a, self.b)
+            above = self._sum(x, lambda cells: _upper_tail(self.a, self.b, cells, ends))
         total = self.weights.sum()
         return np.where(x < self.least, total, np.where(x >= self.most, 0.0, above))
 
@@ -167,6 +174,34 @@ def _mass(a: Array, b: Array, low: Array | float, high: Array | float) -> Array:
         betaincc(a, b, low) - betaincc(a, b, high),
         betainc(a, b, high) - betainc(a, b, low),
     )
+
+
+def _ends(a: Array, b: Array) -> tuple[Array, Array]:
+    """Points below and above which P(y > x), for y ~ Beta(a, b), is 1 - 1e-18 and 1e-300 or less.
+
+    On either side of the mode, the density only falls and bounds the tail behind it.
+    """
+    with np.errstate(invalid="ignore"):
+        mode = (a - 1.0) / (a + b - 2.0)
+    ends = []
+    # A density without a mode inside (0, 1) does not fall on both sides.
+    is_hump = (a > 1.0) & (b > 1.0)
+    for end, log_tail in ((0.0, np.log(1e-18)), (1.0, np.log(1e-300))):
+        outer, inner = np.full(len(a), end), np.where(is_hump, mode, end)
+        for _ in range(30):
+            middle = 0.5 * (outer + inner)
+            is_beyond = _log_density(middle, a, b) < log_tail
+            outer, inner = np.where(is_beyond, middle, outer), np.where(is_beyond, inner, middle)
+        ends.append(np.where(is_hump, outer, end))
+    return ends[0], ends[1]
+
+
+def _upper_tail(a: Array, b: Array, x: Array, ends: tuple[Array, Array]) -> Array:
+    """P(y > x) for y ~ Beta(a, b), to 1e-15 of itself, or to 1e-300."""
+    tail = np.where(x <= ends[0], 1.0, 0.0)
+    point, part = np.nonzero((x > ends[0]) & (x < ends[1]))
+    tail[point, part] = betaincc(a[part], b[part], x[point, 0])
+    return tail
 
 
 def _log_density(x: Array, a: Array, b: Array) -> Array:
