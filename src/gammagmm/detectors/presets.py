@@ -31,15 +31,15 @@ __all__ = [
 Detectors: TypeAlias = str | Sequence[Any] | Mapping[str, Any]
 
 PYOD = {
-    "KNN": "knn",
     "IForest": "iforest",
-    "LOF": "lof",
     "LODA": "loda",
     "PCA": "pca",
 }
 """Detectors that PyOD provides, by name: their modules in pyod.models."""
 
 OURS = {
+    "KNN": ("pyod_subclasses", "pyod.models.knn.KNN"),
+    "LOF": ("pyod_subclasses", "pyod.models.lof.LOF"),
     "OCSVM": ("pyod_subclasses", "pyod.models.ocsvm.OCSVM"),
     "LSCP": ("pyod_subclasses", "pyod.models.lscp.LSCP"),
     "HBOS": ("pyod_subclasses", "pyod.models.hbos.HBOS"),
@@ -196,8 +196,7 @@ def _make(choice: Any) -> Any:
         return getattr(import_module(f"pyod.models.{PYOD[choice]}"), choice)()
     if choice != "LSCP":
         return _our_class(choice)()
-    lof = import_module("pyod.models.lof").LOF
-    lofs = [lof(n_neighbors=k) for k in LSCP_NEIGHBORS]
+    lofs = [_our_class("LOF")(n_neighbors=k) for k in LSCP_NEIGHBORS]
     return _our_class(choice)(lofs, n_bins=len(lofs))
 
 
