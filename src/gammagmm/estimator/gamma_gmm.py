@@ -69,7 +69,8 @@ class GammaGMM(BaseEstimator):
         A run stops when its bound changes by less than this.
     max_fit_rows : "auto", int or None, default="auto"
         Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
-        a random sample and scores the other rows as new ones. "auto" means 20,000, None any number.
+        a random sample and scores the other rows as new ones. "auto" means 20,000, and for LSCP
+        down to 5,000 (400 million divided by the number of rows); None means any number.
     detector_timeout : float, default=None
         Seconds after which a detector is skipped; each detector then has its own process.
     timeout : float, default=None

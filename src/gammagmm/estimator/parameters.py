@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["AUTO_FIT_ROWS", "Plain", "Plan", "check_parameters", "check_trust"]
 
 AUTO_FIT_ROWS = 20_000
-"""What ``max_fit_rows="auto"`` means."""
+"""What ``max_fit_rows="auto"`` means, except for LSCP, which trains on fewer rows."""
 
 Plain = str | int | float | bool | None
 """What JSON holds exactly."""
@@ -45,6 +45,8 @@ class Plan:
         Prior of the mixture.
     max_fit_rows : int or None
         Most rows that a slow detector trains on; None for any number.
+    is_fit_by_cost : bool
+        Whether the slowest detectors train on fewer rows than that.
     rng, detector_rng, run_rng : numpy.random.Generator
         The user's random state, and what it spawned for the detectors and for the runs.
     seed : int or None
@@ -64,6 +66,7 @@ class Plan:
     max_iter: int
     tol: float
     max_fit_rows: int | None
+    is_fit_by_cost: bool
     detector_timeout: float | None
     deadline: Deadline
     backend: str
@@ -136,6 +139,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         max_iter=estimator.max_iter,
         tol=estimator.tol,
         max_fit_rows=max_fit_rows,
+        is_fit_by_cost=estimator.max_fit_rows == "auto",
         detector_timeout=estimator.detector_timeout,
         deadline=Deadline.after(estimator.timeout),
         backend=estimator.backend,
