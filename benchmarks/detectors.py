@@ -1,9 +1,9 @@
 """Our detectors compared with plain PyOD, one at a time: `fit`, then `decision_function`.
 
-    python benchmarks/detectors.py [presets] [growth] [large] [whole]
+    python benchmarks/detectors.py [presets] [growth] [large] [whole] [subsets]
 
 Each part writes its figures into benchmarks/results/detectors.json when it is done; without
-arguments all four run, in about an hour. Each detector of PyOD runs in a separate process that is
+arguments all five run, in about an hour. Each detector of PyOD runs in a separate process that is
 stopped after LIMIT seconds. Compare ratios: absolute times vary on shared machines.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
 
 from gammagmm import GammaGMM
 from gammagmm._support.processes import OutOfTimeError, run_alone
@@ -24,9 +25,12 @@ from gammagmm.datasets import load_benchmark
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import NAMES, PRESETS, resolve_detectors
 from gammagmm.estimator.parameters import AUTO_FIT_ROWS
+from gammagmm.mixture.score_space import fit_scaler
 
 RESULTS = Path(__file__).parent / "results" / "detectors.json"
 LIMIT = 100.0
+LABELLED = [("pool", "shuttle"), ("pool", "http"), ("paper", "ALOI"), ("paper", "PenDigits")]
+SUBSET_ROWS = (8_000, 5_000)
 PYOD_NAMES = {"AE": ("auto_encoder", "AutoEncoder")}
 
 
@@ -79,11 +83,13 @@ def pyod_or_limit(name, X):
         return None, None
 
 
-def our_fit(detectors, X, n_jobs=1, max_fit_rows=AUTO_FIT_ROWS):
+def our_fit(detectors, X, n_jobs=1, max_fit_rows="auto"):
     """Fitted detectors and wall seconds, as GammaGMM runs them."""
     start = time.perf_counter()
-    made, _ = resolve_detectors(detectors, len(X), max_fit_rows)
-    settings = FitSettings(max_fit_rows, n_jobs=n_jobs)
+    is_auto = max_fit_rows == "auto"
+    limit = AUTO_FIT_ROWS if is_auto else max_fit_rows
+    made, _ = resolve_detectors(detectors, len(X), limit, is_auto)
+    settings = FitSettings(limit, n_jobs=n_jobs, is_by_cost=is_auto)
     fitted = fit_detectors(made, X, np.random.default_rng(0), settings)
     return fitted, time.perf_counter() - start
 
@@ -171,6 +177,51 @@ def whole():
     return found
 
 
+def subsets():
+    """LSCP and OCSVM fitted on fewer rows: rank correlation with all rows, and areas under ROC.
+
+    The consensus is that of `classic` with one detector fitted on fewer rows. A fit on all rows
+    with another seed shows what chance does.
+    """
+    found = []
+    for collection, name in LABELLED:
+        data = load_benchmark(name, collection)
+        fitted, _ = our_fit("classic", data.X, n_jobs=2, max_fit_rows=None)
+        for detector in ("LSCP", "OCSVM"):
+            whole = seeded_fit(detector, data.X, None)
+            seeds = {"all rows": (None, 0), "all rows, another seed": (None, 1)}
+            seeds |= {str(n_fit): (n_fit, 0) for n_fit in SUBSET_ROWS}
+            for rows_fitted, (n_fit, seed) in seeds.items():
+                row = {"dataset": name, "rows": len(data.X), "detector": detector}
+                row["rows_fitted"] = rows_fitted
+                is_whole = rows_fitted == "all rows"
+                part = whole if is_whole else seeded_fit(detector, data.X, n_fit, seed)
+                found.append(row | ranking(fitted, data.y, whole, part))
+                print(found[-1], flush=True)
+    return found
+
+
+def seeded_fit(detector, X, n_fit, seed=0):
+    """One detector fitted on random rows, or on all if `n_fit` is None."""
+    made, _ = resolve_detectors([detector], len(X), n_fit)
+    return fit_detectors(made, X, np.random.default_rng(seed), FitSettings(n_fit))
+
+
+def ranking(classic, y, whole, part):
+    """Figures of the detector of `part` beside `whole`, and of the consensus with it."""
+    if not part.detectors:
+        return {"skipped": part.info[0].reason}
+    (name,), column = part.detectors, part.scores[:, 0]
+    scores = classic.scores.copy()
+    scores[:, list(classic.detectors).index(name)] = column
+    consensus = fit_scaler(scores).transform(scores).mean(axis=1)
+    return {
+        "spearman": spearmanr(column, whole.scores[:, 0])[0],
+        "auc": roc_auc_score(y, column),
+        "auc_consensus": roc_auc_score(y, consensus),
+    }
+
+
 class Memory:
     """Peak memory of this process and its children, in bytes, inside the context."""
 
@@ -200,6 +251,7 @@ class Memory:
 
 def main():
     parts = {"presets": presets, "growth": growth, "large": large, "whole": whole}
+    parts["subsets"] = subsets
     for name in sys.argv[1:] or parts:
         found = parts[name]()
         figures = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}

@@ -99,9 +99,10 @@ def _keep(made: Scored, path: Path) -> None:
 def scores_of(X: np.ndarray, y: np.ndarray, part: dict, seed: int) -> Scored:
     """Training scores of the preset's detectors, computed as `GammaGMM` computes them."""
     limit = None if part["max_fit_rows"] == "all" else AUTO_FIT_ROWS
-    detectors, _ = resolve_detectors(part["preset"], len(X), limit)
+    is_auto = limit is not None
+    detectors, _ = resolve_detectors(part["preset"], len(X), limit, is_auto)
     rng = np.random.default_rng(seed)
-    usable = keep_usable(fit_detectors(detectors, X, rng, FitSettings(limit)))
+    usable = keep_usable(fit_detectors(detectors, X, rng, FitSettings(limit, is_by_cost=is_auto)))
     info = [asdict(record) | {"traceback": ""} for record in usable.info]
     return Scored(usable.scores, list(usable.detectors), y, info)
 

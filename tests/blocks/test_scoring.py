@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from gammagmm import GammaGMM
-from gammagmm.blocks.scoring import sample_rows
+from gammagmm.blocks.collection import open_blocks
+from gammagmm.blocks.scoring import fit_sample, sample_rows, score_all
+from gammagmm.detectors.fit import FitSettings, fit_detectors
+from gammagmm.detectors.presets import resolve_detectors
+from tests.support.detectors import make_X
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -32,6 +36,20 @@ def test_blocks_give_what_memory_gives(max_mixture_rows, rng):
     )
     assert there.threshold_ == pytest.approx(here.threshold_, rel=1e-12)
     np.testing.assert_array_equal(labels, here.labels_)
+
+
+def test_a_smaller_sample_is_that_of_a_fit_in_memory():
+    X = make_X(6_500, n_features=3)
+    made, _ = resolve_detectors(["KNN", "LSCP"], len(X))
+    settings = FitSettings(max_fit_rows=6_000, is_by_cost=True)
+    here = fit_detectors(made, X, np.random.default_rng(0), settings)
+    with dask.config.set(scheduler="synchronous"):
+        blocks = open_blocks(da.from_array(X, chunks=(1_700, 3)))
+        fitted, rows = fit_sample(blocks, made, np.random.default_rng(0), settings)
+        scores = score_all(blocks, fitted, rows).scores.array().compute()
+    assert [info.n_rows for info in fitted.info] == [6_000, 6_000**2 // 6_500]
+    assert [info.n_rows for info in here.info] == [6_000, 6_000**2 // 6_500]
+    np.testing.assert_allclose(scores, here.scores, rtol=1e-12)
 
 
 def test_the_sample_is_that_of_a_fit_in_memory(rng):

@@ -35,6 +35,7 @@ from sklearn.svm import OneClassSVM
 from gammagmm._support.processes import run_alone
 from gammagmm.detectors.fit import FitSettings, combine_scores, fit_detectors, score_rows
 from gammagmm.detectors.presets import PRESETS, resolve_detectors
+from gammagmm.detectors.pyod_subclasses import LSCP as OurLSCP
 from gammagmm.errors import DetectorError, DetectorWarning, Note
 from tests.support.detectors import Broken, fit, make_X
 
@@ -373,6 +374,18 @@ class TestMaxFitRows:
             )
         np.testing.assert_array_equal(fitted.scores[:, 2], PCA().fit(X).decision_scores_)
         assert [info.n_rows for info in fitted.info] == [80, 80, 200]
+
+    def test_by_cost_lscp_sees_the_first_rows_of_the_sample(self):
+        X = make_X(6_500, n_features=3)
+        detectors = {"KNN": KNN(), "LSCP": LSCP([LOF(n_neighbors=5), KNN()], random_state=1)}
+        fitted = fit(detectors, X, max_fit_rows=6_000, is_by_cost=True)
+        assert [info.n_rows for info in fitted.info] == [6_000, 6_000**2 // 6_500]
+        drawn = np.random.default_rng(0).spawn(3)[0].choice(6_500, 6_000, replace=False)
+        rows = np.sort(drawn[: 6_000**2 // 6_500])
+        others = np.setdiff1d(np.arange(6_500), rows)
+        oracle = OurLSCP([LOF(n_neighbors=5), KNN()], random_state=1).fit(X[rows])
+        np.testing.assert_array_equal(fitted.scores[rows, 1], oracle.decision_scores_)
+        np.testing.assert_array_equal(fitted.scores[others, 1], oracle.decision_function(X[others]))
 
     @pytest.mark.parametrize("limit", [None, 120, 500])
     def test_exact_up_to_the_limit(self, limit):

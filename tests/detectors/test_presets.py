@@ -16,7 +16,13 @@ from sklearn.ensemble import IsolationForest
 from sklearn.svm import OneClassSVM
 
 from gammagmm.detectors import presets
-from gammagmm.detectors.presets import NAMES, PRESETS, is_superlinear, resolve_detectors
+from gammagmm.detectors.presets import (
+    NAMES,
+    PRESETS,
+    fit_rows,
+    is_superlinear,
+    resolve_detectors,
+)
 from gammagmm.errors import MissingExtraError, Note
 
 
@@ -143,3 +149,33 @@ def test_missing_extra(missing, monkeypatch):
     with pytest.raises(MissingExtraError, match=match):
         resolve_detectors("paper", 100)
     resolve_detectors("classic", 100)
+
+
+class TestFitRows:
+    def rows(self, *limits):
+        detectors, _ = resolve_detectors("classic", 100)
+        return {name: fit_rows(detector, *limits) for name, detector in detectors.items()}
+
+    def test_a_number_holds_for_all_slow_detectors(self):
+        found = self.rows(100_000, 7_000)
+        assert [name for name, n in found.items() if n == 7_000] == ["KNN", "LOF", "OCSVM", "LSCP"]
+        assert sorted(set(found.values())) == [7_000, 100_000]
+
+    def test_by_cost_only_lscp_sees_fewer_rows(self):
+        whole = self.rows(100_000, 20_000)
+        assert self.rows(100_000, 20_000, True) == whole | {"LSCP": 5_000}
+
+    def test_by_cost_there_is_no_jump(self):
+        sizes = (19_999, 20_000, 20_001, 25_000, 79_999, 80_001, 10**7)
+        found = [self.rows(n, 20_000, True)["LSCP"] for n in sizes]
+        assert found == [19_999, 20_000, 19_999, 16_000, 5_000, 5_000, 5_000]
+
+    def test_by_cost_a_low_limit_holds(self):
+        assert self.rows(10_000, 3_000, True)["LSCP"] == 3_000
+
+    def test_the_note_has_the_number_of_rows(self):
+        _, notes = resolve_detectors(["KNN", "LSCP"], 100_000, 20_000, True)
+        assert [note.message[:36] for note in notes] == [
+            "fitted on 20000 random rows of 10000",
+            "fitted on 5000 random rows of 100000",
+        ]

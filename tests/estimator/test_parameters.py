@@ -34,7 +34,10 @@ def test_meaning_of_max_fit_rows():
     meant = {given: check_parameters(GammaGMM(max_fit_rows=given)) for given in ("auto", None)}
     assert meant["auto"].max_fit_rows == AUTO_FIT_ROWS == 20_000
     assert meant[None].max_fit_rows is None
-    assert check_parameters(GammaGMM(max_fit_rows=np.int64(50))).max_fit_rows == 50
+    number = check_parameters(GammaGMM(max_fit_rows=np.int64(50)))
+    assert number.max_fit_rows == 50
+    by_cost = [plan.is_fit_by_cost for plan in (meant["auto"], meant[None], number)]
+    assert by_cost == [True, False, False]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from gammagmm.blocks.collection import Blocks
 from gammagmm.detectors.fit import (
     FitSettings,
     FittedDetectors,
+    Sample,
     check_alike,
     combine_scores,
     fit_detectors,
@@ -59,8 +60,9 @@ def fit_sample(
     """Detectors fitted on a uniform sample of `max_fit_rows` rows, and the rows of the sample."""
     # Deviation D13: the paper fits every detector on all rows.
     rows = sample_rows(X.n_rows, settings.max_fit_rows, rng)
+    places = np.searchsorted(rows, _drawn_rows(X.n_rows, settings.max_fit_rows, rng))
     sample = X.take(rows)
-    fitted = fit_detectors(detectors, sample, rng, replace(settings, max_fit_rows=None))
+    fitted = fit_detectors(detectors, sample, rng, settings, Sample(places, X.n_rows))
     if len(rows) < X.n_rows and not settings.deadline.is_over:
         fitted = _able_to_score(fitted, sample)
     return fitted, rows
@@ -85,11 +87,18 @@ def sample_rows(
     n_rows: int, max_fit_rows: int | None, rng: np.random.Generator
 ) -> NDArray[np.intp]:
     """Numbers of the rows to fit detectors on; a fit in memory would draw the same rows."""
+    return np.sort(_drawn_rows(n_rows, max_fit_rows, rng))
+
+
+def _drawn_rows(
+    n_rows: int, max_fit_rows: int | None, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """The rows of the sample in the order in which they are drawn."""
     if max_fit_rows is None or n_rows <= max_fit_rows:
         return np.arange(n_rows)
     # The first child that `fit_detectors` will spawn from `rng`, without spawning it.
     (first,) = deepcopy(rng).spawn(1)
-    return np.sort(first.choice(n_rows, max_fit_rows, replace=False))
+    return first.choice(n_rows, max_fit_rows, replace=False)
 
 
 def _able_to_score(fitted: FittedDetectors, sample: Array) -> FittedDetectors:

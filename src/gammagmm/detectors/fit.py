@@ -35,7 +35,7 @@ from gammagmm._support.progress import Progress, quiet
 from gammagmm.detectors.presets import (
     cost_rank,
     detector_parts,
-    is_superlinear,
+    fit_rows,
     scores_batches,
     uses_torch,
 )
@@ -45,6 +45,7 @@ __all__ = [
     "DetectorInfo",
     "FitSettings",
     "FittedDetectors",
+    "Sample",
     "Status",
     "check_alike",
     "combine_scores",
@@ -77,6 +78,19 @@ class FitSettings:
     n_jobs: int | None = None
     progress: Progress = quiet
     deadline: Deadline = NEVER  # for all detectors together
+    is_by_cost: bool = False  # whether the slowest are fitted on fewer than max_fit_rows
+
+    def n_fit(self, detector: Any, n_rows: int) -> int:
+        """Number of rows, of `n_rows`, that the detector is fitted on."""
+        return fit_rows(detector, n_rows, self.max_fit_rows, self.is_by_cost)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Random rows of a table; a smaller sample is the first of them."""
+
+    places: NDArray[np.intp]  # (k,) in the order in which they were drawn
+    n_rows: int  # of the table
 
 
 @dataclass(frozen=True)
@@ -125,7 +139,11 @@ class FittedDetectors:
 
 
 def fit_detectors(
-    detectors: Mapping[str, Any], X: FloatArray, rng: np.random.Generator, settings: FitSettings
+    detectors: Mapping[str, Any],
+    X: FloatArray,
+    rng: np.random.Generator,
+    settings: FitSettings,
+    sample: Sample | None = None,
 ) -> FittedDetectors:
     """Training scores (n, M) of the detectors that ran, each fitted on its own copy of X (n, d).
 
@@ -134,10 +152,11 @@ def fit_detectors(
     thread that is not the main one. A detector that fails or times out is skipped, with a record
     in ``info``; the others continue. A detector that kills its process is skipped in the same way
     if it runs in a worker: with ``n_jobs`` above 1, a ``timeout`` or a ``deadline``. On small
-    tables, the detectors that have names run in this process, whatever ``n_jobs`` is.
+    tables, the detectors that have names run in this process, whatever ``n_jobs`` is. If X is
+    already a sample of a larger table, `sample` has the places of its rows.
     """
     # Deviation D1: the published script scores the training rows again, as if they were new.
-    tasks = _plan(detectors, len(X), rng, settings)
+    tasks = _plan(detectors, len(X), rng, settings, sample)
     outcomes = {outcome.info.name: outcome for outcome in _run_tasks(tasks, X, settings)}
     ran = {name: outcomes[name] for name in detectors if outcomes[name].info.status == "ok"}
     columns = [np.empty((len(X), 0)), *(outcome.scores[:, None] for outcome in ran.values())]
@@ -276,20 +295,27 @@ class _WorkersFailedError(Exception):
 
 
 def _plan(
-    detectors: Mapping[str, Any], n_rows: int, rng: np.random.Generator, settings: FitSettings
+    detectors: Mapping[str, Any],
+    n_rows: int,
+    rng: np.random.Generator,
+    settings: FitSettings,
+    sample: Sample | None,
 ) -> list[_Task]:
     """A task for each detector, the slowest first."""
     sample_rng, *children = rng.spawn(1 + len(detectors))
-    sample = None
-    if settings.max_fit_rows is not None and n_rows > settings.max_fit_rows:
-        sample = np.sort(sample_rng.choice(n_rows, settings.max_fit_rows, replace=False))
+    if sample is None:
+        n_places = min(n_rows, settings.max_fit_rows or n_rows)
+        is_drawn = n_places < n_rows
+        places = sample_rng.choice(n_rows, n_places, replace=False) if is_drawn else np.arange(0)
+        sample = Sample(places, n_rows)
+    n_fit = {name: settings.n_fit(each, sample.n_rows) for name, each in detectors.items()}
     tasks = [
         _Task(
             name,
             detector,
             child,
             # Deviation D13: the paper fits every detector on all rows.
-            sample if is_superlinear(detector) else None,
+            np.sort(sample.places[: n_fit[name]]) if n_fit[name] < n_rows else None,
             is_alone=settings.timeout is not None or uses_torch(detector),
             timeout=settings.timeout,
             deadline=settings.deadline,

@@ -1,4 +1,4 @@
-"""Compiled inner loops of LSCP: nearest rows in subspaces, and the detectors that suit them."""
+"""Compiled inner loops of LSCP: nearest rows, and the detectors that suit them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.neighbors import KDTree
 
 from gammagmm._support.compiled import compiled
 
-__all__ = ["Ensemble", "Tree", "local_scores", "nearest_rows", "plant_tree"]
+__all__ = ["Ensemble", "Tree", "copy_tree", "local_scores", "nearest", "nearest_rows", "plant_tree"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -49,7 +49,12 @@ class Ensemble(NamedTuple):
 
 def plant_tree(X: NDArray[Any]) -> Tree:
     """Tree over the rows X (n, d), as scikit-learn builds it."""
-    data, order, nodes, bounds = KDTree(X).get_arrays()
+    return copy_tree(KDTree(X))
+
+
+def copy_tree(tree: KDTree) -> Tree:
+    """The tree of scikit-learn, in the layout that the search below needs."""
+    data, order, nodes, bounds = tree.get_arrays()
     leaves = nodes[len(nodes) // 2 :]
     sizes = leaves["idx_end"] - leaves["idx_start"]
     places = np.arange(-(-sizes.max() // _LANES) * _LANES)
@@ -62,13 +67,20 @@ def plant_tree(X: NDArray[Any]) -> Tree:
 
 @compiled()
 def nearest_rows(tree: Tree, queries: FloatArray, n_nearest: int) -> IntArray:
-    """Numbers (n_queries, n_nearest) of the tree's rows nearest to each query, nearest first.
+    """Numbers (n_queries, n_nearest) of the tree's rows nearest to each query, nearest first."""
+    return nearest(tree, queries, n_nearest)[1]
 
-    The search follows scikit-learn's step by step, so that it finds the same rows where several
-    are at the same distance. It is faster: scikit-learn squares by pow(), and here the distances
-    to the rows of a leaf are computed together.
+
+@compiled()
+def nearest(tree: Tree, queries: FloatArray, n_nearest: int) -> tuple[FloatArray, IntArray]:
+    """Squared distances and numbers of the tree's rows nearest to each query, nearest first.
+
+    Both have the shape (n_queries, n_nearest). The search follows scikit-learn's step by step, so
+    that it finds the same rows where several are at the same distance. It is faster: scikit-learn
+    squares by pow(), and here the distances to the rows of a leaf are computed together.
     """
     found = np.zeros((len(queries), n_nearest), np.int64)  # row 0 where distances overflow
+    all_squares = np.empty((len(queries), n_nearest))
     squares = np.full(n_nearest + 1, -np.inf)
     stack = np.empty(_MAX_LEVELS, np.int64), np.empty(_MAX_LEVELS)
     for i in range(len(queries)):
@@ -76,7 +88,8 @@ def nearest_rows(tree: Tree, queries: FloatArray, n_nearest: int) -> IntArray:
         heap = squares, found[i]
         _search(tree, queries[i], heap, stack)
         _sort(heap)
-    return found
+        all_squares[i] = squares[:n_nearest]
+    return all_squares, found
 
 
 @compiled()
@@ -251,15 +264,22 @@ def _standardise(values: FloatArray) -> bool:
 @compiled()
 def _competent_mean(ensemble: Ensemble, correlations: FloatArray, scores: FloatArray) -> float:
     """Mean score of the detectors in the fullest bins of the histogram of the correlations."""
-    first, last = np.min(correlations), np.max(correlations)
+    first, last = correlations[0], correlations[0]
+    for correlation in correlations:
+        first, last = min(first, correlation), max(last, correlation)
     # If all detectors have the same correlation, all are used. If the correlations differ only by
     # rounding, PyOD fails: NumPy cannot make bins of that width.
     if last - first < ensemble.n_bins * _EPSILON:
-        return float(np.mean(scores))
-    edges = np.arange(ensemble.n_bins + 1) * ((last - first) / ensemble.n_bins) + first
+        total = 0.0
+        for score in scores:
+            total += score
+        return total / len(scores)
+    edges = np.empty(ensemble.n_bins + 1)
+    for b in range(ensemble.n_bins):
+        edges[b] = b * ((last - first) / ensemble.n_bins) + first
     edges[ensemble.n_bins] = last
     counts = _bin_counts(correlations, edges)
-    least = np.sort(counts)[len(counts) - ensemble.n_selected]
+    least = _nth_largest(counts, ensemble.n_selected)
     total, n_competent = 0.0, 0
     for b in range(len(counts)):
         for m in range(len(scores)):
@@ -267,6 +287,19 @@ def _competent_mean(ensemble: Ensemble, correlations: FloatArray, scores: FloatA
                 total += scores[m]
                 n_competent += 1
     return total / n_competent
+
+
+@compiled()
+def _nth_largest(counts: IntArray, n: int) -> int:
+    """The count that `n` counts, itself among them, reach. np.sort takes a second to compile."""
+    least = 0
+    for count in counts:
+        n_reached = 0
+        for other in counts:
+            n_reached += other >= count
+        if n_reached >= n:
+            least = max(least, count)
+    return least
 
 
 @compiled()

@@ -22,6 +22,7 @@ __all__ = [
     "PRESETS",
     "cost_rank",
     "detector_parts",
+    "fit_rows",
     "is_superlinear",
     "resolve_detectors",
     "scores_batches",
@@ -31,15 +32,15 @@ __all__ = [
 Detectors: TypeAlias = str | Sequence[Any] | Mapping[str, Any]
 
 PYOD = {
-    "KNN": "knn",
     "IForest": "iforest",
-    "LOF": "lof",
     "LODA": "loda",
     "PCA": "pca",
 }
 """Detectors that PyOD provides, by name: their modules in pyod.models."""
 
 OURS = {
+    "KNN": ("pyod_subclasses", "pyod.models.knn.KNN"),
+    "LOF": ("pyod_subclasses", "pyod.models.lof.LOF"),
     "OCSVM": ("pyod_subclasses", "pyod.models.ocsvm.OCSVM"),
     "LSCP": ("pyod_subclasses", "pyod.models.lscp.LSCP"),
     "HBOS": ("pyod_subclasses", "pyod.models.hbos.HBOS"),
@@ -67,18 +68,27 @@ SUPERLINEAR = {
 }
 """Class names of detectors whose time or memory grows faster than the rows."""
 
+MANY_SEARCHES = {"LSCP"}
+"""Class names of detectors that search for the neighbours of a row in many subspaces."""
+
+LEAST_FIT_ROWS = 5_000
+"""Rows that such a detector is fitted on at least."""
+
 BATCHES = {"COF", "LMDD", "LOCI", "ROD", "RGraph", "SOD", "SOS"}
 """Class names of PyOD's detectors that score each batch of rows by itself, without the fit."""
 
 
 def resolve_detectors(
-    detectors: Detectors, n_rows: int, max_fit_rows: int | None = None
+    detectors: Detectors,
+    n_rows: int,
+    max_fit_rows: int | None = None,
+    is_by_cost: bool = False,
 ) -> tuple[dict[str, Any], list[Note]]:
     """New unfitted detectors by name, and a note for each change to them.
 
     Takes a preset, or names, PyOD detectors and scikit-learn outlier detectors in a list or as
     the values of a dict. Sizes that need more rows than there are get lowered, in copies; of
-    `n_rows` rows, a detector of superlinear cost is fitted on `max_fit_rows` at most.
+    `n_rows` rows, a detector is fitted on as many as `fit_rows` says.
 
     >>> detectors, notes = resolve_detectors(["KNN", "LOF"], n_rows=12)
     >>> list(detectors)
@@ -92,7 +102,7 @@ def resolve_detectors(
     made = {name: _make(choice) for name, choice in choices.items()}
     notes = []
     for name, detector in made.items():
-        n_fit = min(n_rows, max_fit_rows or n_rows) if is_superlinear(detector) else n_rows
+        n_fit = fit_rows(detector, n_rows, max_fit_rows, is_by_cost)
         if n_fit < n_rows:
             message = (
                 f"fitted on {n_fit} random rows of {n_rows}; the others are scored as new rows"
@@ -100,6 +110,28 @@ def resolve_detectors(
             notes.append(Note("detectors", name, message))
         notes.extend(_adapt(name, detector, n_fit))
     return made, notes
+
+
+def fit_rows(detector: Any, n_rows: int, max_fit_rows: int | None, is_by_cost: bool = False) -> int:
+    """Number of rows, of `n_rows`, that the detector is fitted on.
+
+    A detector of superlinear cost is fitted on `max_fit_rows` at most. With `is_by_cost`, one that
+    searches in many subspaces is fitted on fewer, since each of its scores takes as long as 20
+    scores of KNN: the pairs of a fitted row and a scored row are not more than at `max_fit_rows`
+    rows, unless that would leave fewer than LEAST_FIT_ROWS. For fewer fitted rows a search takes
+    hardly less time, and the neighbours would be too far away.
+
+    >>> lscp, knn = resolve_detectors(["LSCP", "KNN"], 100)[0].values()
+    >>> [fit_rows(lscp, n, 20_000, is_by_cost=True) for n in (20_000, 40_000, 100_000)]
+    [20000, 10000, 5000]
+    >>> fit_rows(knn, 100_000, 20_000, is_by_cost=True), fit_rows(lscp, 100_000, 20_000)
+    (20000, 20000)
+    """
+    if max_fit_rows is None or n_rows <= max_fit_rows or not is_superlinear(detector):
+        return n_rows
+    if is_by_cost and any(cls.__name__ in MANY_SEARCHES for cls in type(detector).__mro__):
+        return min(max(max_fit_rows**2 // n_rows, LEAST_FIT_ROWS), max_fit_rows)
+    return max_fit_rows
 
 
 def is_superlinear(detector: Any) -> bool:
@@ -196,8 +228,7 @@ def _make(choice: Any) -> Any:
         return getattr(import_module(f"pyod.models.{PYOD[choice]}"), choice)()
     if choice != "LSCP":
         return _our_class(choice)()
-    lof = import_module("pyod.models.lof").LOF
-    lofs = [lof(n_neighbors=k) for k in LSCP_NEIGHBORS]
+    lofs = [_our_class("LOF")(n_neighbors=k) for k in LSCP_NEIGHBORS]
     return _our_class(choice)(lofs, n_bins=len(lofs))
 
 

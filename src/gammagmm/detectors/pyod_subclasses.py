@@ -9,11 +9,12 @@ from __future__ import annotations
 import copy
 import inspect
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pyod.models import copod, ecod, hbos, lscp, ocsvm
+from pyod.models import copod, ecod, hbos, knn, lof, lscp, ocsvm
 from pyod.utils.utility import (
     check_detector,
     check_parameter,
@@ -28,13 +29,17 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gammagmm.detectors.lscp_search import Ensemble, local_scores, nearest_rows, plant_tree
+from gammagmm.detectors.neighbours import QuickLocalOutlierFactor, Search, search_quickly
+from gammagmm.detectors.support_vectors import copy_rbf, rbf_decisions
 
-__all__ = ["COPOD", "ECOD", "HBOS", "LSCP", "OCSVM"]
+__all__ = ["COPOD", "ECOD", "HBOS", "KNN", "LOF", "LSCP", "OCSVM"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Rows whose neighbours in all subspaces are in memory at the same time.
 _BLOCK_ROWS = 2_000
+# With fewer support vectors libsvm is fast enough, and the scores are PyOD's to the last bit.
+_MANY_SUPPORT_VECTORS = 1_000
 
 
 class _Frozen:
@@ -59,12 +64,47 @@ class _Frozen:
         return X
 
 
+class KNN(_Frozen, knn.KNN):
+    """PyOD's KNN with a faster search."""
+
+    def fit(self, X: Any, y: Any = None) -> KNN:
+        """Fitted detector, on the rows X (n, d); y is ignored."""
+        X = self._check_training(X, y)
+        self.neigh_.fit(X)
+        self.tree_ = self.neigh_ if self.neigh_._tree is None else self.neigh_._tree
+        search_quickly(self.neigh_)
+        distances, _ = self.neigh_.kneighbors(n_neighbors=self.n_neighbors)
+        self.decision_scores_ = self._get_dist_by_method(distances).ravel()
+        self._process_decision_scores()
+        return self
+
+
+class LOF(_Frozen, lof.LOF):
+    """PyOD's LOF with a faster search."""
+
+    def fit(self, X: Any, y: Any = None) -> LOF:
+        """Fitted detector, on the rows X (n, d); y is ignored."""
+        return self.fit_shared(X, y, None)
+
+    def fit_shared(self, X: Any, y: Any, search: Search | None) -> LOF:
+        """Fitted detector that shares its search with others; None for a search of its own."""
+        X = self._check_training(X, y)
+        names = inspect.signature(QuickLocalOutlierFactor).parameters
+        self.detector_ = QuickLocalOutlierFactor(**{name: getattr(self, name) for name in names})
+        self.detector_.search = search
+        self.detector_.fit(X=X, y=y)
+        self.decision_scores_ = invert_order(self.detector_.negative_outlier_factor_)
+        self._process_decision_scores()
+        return self
+
+
 class LSCP(_Frozen, lscp.LSCP):
     """PyOD's LSCP, compiled, with subspaces that are drawn once.
 
     PyOD draws new subspaces at every call. Here the fit draws `subspaces_` and keeps `trees_`,
     the trees of the training rows in them. The detectors in `detector_list` are not changed; the
-    fitted ones are `detectors_`.
+    fitted ones are `detectors_`. If all of them are our `LOF`, they share `search_`, one search
+    for the largest number of neighbours.
     """
 
     def fit(self, X: Any, y: Any = None) -> LSCP:
@@ -74,20 +114,35 @@ class LSCP(_Frozen, lscp.LSCP):
         self.X_train_norm_ = X
         # They are copied together, since they may share a generator.
         self.detectors_, random_state = copy.deepcopy((self.detector_list, self.random_state))
-        for detector in self.detectors_:
-            detector.fit(X)
+        self.search_ = _make_search(self.detectors_)
+        with self._search_once(X):
+            for detector in self.detectors_:
+                if self.search_ is None:
+                    detector.fit(X)
+                else:
+                    detector.fit_shared(X, None, self.search_)
+            self._fit_regions(X, random_state)
+        self._process_decision_scores()
+        return self
+
+    def _fit_regions(self, X: NDArray[Any], random_state: Any) -> None:
+        """Draw the subspaces and score the rows X (n, d), which the detectors were fitted on."""
         self.train_scores_ = np.column_stack([d.decision_scores_ for d in self.detectors_])
         self.subspaces_ = self._draw_subspaces(random_state)
         keys = [tuple(features.tolist()) for features in self.subspaces_]
         self.trees_ = {key: plant_tree(X[:, list(key)]) for key in dict.fromkeys(keys)}
         self._freeze(np.array([list(self.trees_).index(key) for key in keys]))
         self.decision_scores_ = self._score(X)
-        self._process_decision_scores()
-        return self
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores (n,) of the rows X (n, d), higher for more anomalous."""
-        return self._score(self._check_new(X))
+        X = self._check_new(X)
+        with self._search_once(X):
+            return self._score(X)
+
+    def _search_once(self, X: NDArray[Any]) -> AbstractContextManager[None]:
+        """Inside it, the detectors share one search for the neighbours of X, if they can."""
+        return nullcontext() if self.search_ is None else self.search_.shared(X)
 
     def _check_parameters(self, n_rows: int) -> None:
         """Refuse detectors and sizes that allow no local region."""
@@ -153,6 +208,15 @@ class LSCP(_Frozen, lscp.LSCP):
         queries = [np.array(X[:, key], dtype=np.float64, order="C") for key in self.trees_]
         searches = zip(self.trees_.values(), queries, strict=True)
         return np.stack([nearest_rows(*search, self.n_nearest_) for search in searches])
+
+
+def _make_search(detectors: list[Any]) -> Search | None:
+    """A search that the detectors of an LSCP can share; None if they would not have the same."""
+    if not all(type(detector) is LOF for detector in detectors):
+        return None
+    if len({detector.leaf_size for detector in detectors}) > 1:
+        return None
+    return Search(max(detector.n_neighbors for detector in detectors))
 
 
 class _TailDetector(_Frozen):
@@ -242,7 +306,10 @@ class ECOD(_TailDetector, ecod.ECOD):
 
 
 class OCSVM(_Frozen, ocsvm.OCSVM):
-    """PyOD's OCSVM, without its draw from NumPy's global generator."""
+    """PyOD's OCSVM, without its draw from NumPy's global generator.
+
+    With an RBF kernel and many support vectors, scores differ from PyOD's by rounding.
+    """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> OCSVM:
         """Fitted detector, on the rows X (n, d); y is ignored."""
@@ -253,9 +320,22 @@ class OCSVM(_Frozen, ocsvm.OCSVM):
         # split rows for probability estimates, which a one-class SVM does not have.
         self.detector_.random_state = 0
         self.detector_.fit(X=X, y=y, sample_weight=sample_weight, **params)
-        self.decision_scores_ = invert_order(self.detector_.decision_function(X))
+        is_large = self.kernel == "rbf" and len(self.detector_.support_) >= _MANY_SUPPORT_VECTORS
+        self.rbf_ = copy_rbf(self.detector_) if is_large else None
+        self.decision_scores_ = self._score(X)
         self._process_decision_scores()
         return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores (n,) of the rows X (n, d), higher for more anomalous."""
+        return self._score(self._check_new(X))
+
+    def _score(self, X: NDArray[Any]) -> FloatArray:
+        """Scores (n,) of rows that have been checked."""
+        if self.rbf_ is None:
+            scores: FloatArray = invert_order(self.detector_.decision_function(X))
+            return scores
+        return -rbf_decisions(self.rbf_, X)
 
 
 class HBOS(_Frozen, hbos.HBOS):

@@ -78,7 +78,12 @@ class DaskRows:
             made, notes = resolve_detectors(plan.detectors, n_fit)
             with plan.tell("detectors", len(made)) as progress:
                 settings = FitSettings(
-                    limit, plan.detector_timeout, plan.n_jobs, progress, plan.deadline
+                    limit,
+                    plan.detector_timeout,
+                    plan.n_jobs,
+                    progress,
+                    plan.deadline,
+                    plan.is_fit_by_cost,
                 )
                 fitted, sample = fit_sample(self.blocks, made, plan.detector_rng, settings)
                 # Scores of a sample are not those of the rows.
@@ -89,6 +94,10 @@ class DaskRows:
                     f"every detector was fitted on a random sample of {n_fitted} of {n_rows} rows"
                 )
                 notes.append(Note("detectors", "max_fit_rows", message))
+                for name, detector in made.items():
+                    if (n_fewer := settings.n_fit(detector, n_rows)) < n_fitted:
+                        message = f"fitted on {n_fewer} random rows of that sample"
+                        notes.append(Note("detectors", name, message))
         scored, minimum = keep_usable_blocks(scored, some)
         fitted = replace(scored.fitted, scores=scored.scores.array())
         check_time(plan, fitted)

@@ -71,7 +71,8 @@ class GammaGMM(BaseEstimator):
         change; a number makes plain steps, as scikit-learn does.
     max_fit_rows : "auto", int or None, default="auto"
         Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
-        a random sample and scores the other rows as new ones. "auto" means 20,000, None any number.
+        a random sample and scores the other rows as new ones. "auto" means 20,000, and for LSCP
+        down to 5,000 (400 million divided by the number of rows); None means any number.
     max_mixture_rows : "auto", int or None, default="auto"
         Most rows that one variational run is fitted to, each run to its own random rows. "auto"
         means 20,000, None any number. Scores, thresholds and labels always use all rows.

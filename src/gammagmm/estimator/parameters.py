@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plain", "Plan", "check_parameters", "check_trust"]
 
 AUTO_FIT_ROWS = 20_000
-"""What ``max_fit_rows="auto"`` means."""
+"""What ``max_fit_rows="auto"`` means, except for LSCP, which trains on fewer rows."""
 AUTO_MIXTURE_ROWS = 20_000
 """What ``max_mixture_rows="auto"`` means."""
 
@@ -52,6 +52,8 @@ class Plan:
         Whether the runs make accelerated steps.
     max_fit_rows : int or None
         Most rows that a slow detector trains on; None for any number.
+    is_fit_by_cost : bool
+        Whether the slowest detectors train on fewer rows than that.
     max_mixture_rows : int or None
         Most rows that a run is fitted to; None for any number.
     rng, detector_rng, run_rng : numpy.random.Generator
@@ -74,6 +76,7 @@ class Plan:
     tol: float
     accelerated: bool
     max_fit_rows: int | None
+    is_fit_by_cost: bool
     max_mixture_rows: int | None
     detector_timeout: float | None
     deadline: Deadline
@@ -152,6 +155,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         tol=AUTO_TOL if tol is None else tol,
         accelerated=tol is None,
         max_fit_rows=max_fit_rows,
+        is_fit_by_cost=estimator.max_fit_rows == "auto",
         max_mixture_rows=max_mixture_rows,
         detector_timeout=estimator.detector_timeout,
         deadline=Deadline.after(estimator.timeout),

@@ -94,10 +94,16 @@ class MemoryRows:
         if plan.is_precomputed:
             fitted = given_scores(self.values, self.columns.names)
         else:
-            made, notes = resolve_detectors(plan.detectors, len(self.values), plan.max_fit_rows)
+            limits = plan.max_fit_rows, plan.is_fit_by_cost
+            made, notes = resolve_detectors(plan.detectors, len(self.values), *limits)
             with plan.tell("detectors", len(made)) as progress:
                 settings = FitSettings(
-                    plan.max_fit_rows, plan.detector_timeout, plan.n_jobs, progress, plan.deadline
+                    plan.max_fit_rows,
+                    plan.detector_timeout,
+                    plan.n_jobs,
+                    progress,
+                    plan.deadline,
+                    plan.is_fit_by_cost,
                 )
                 fitted = fit_detectors(made, self.values, plan.detector_rng, settings)
             check_time(plan, fitted)

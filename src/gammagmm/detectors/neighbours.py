@@ -1,0 +1,104 @@
+"""Nearest training rows for KNN, LOF and LSCP: scikit-learn's neighbours in less time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import KDTree, LocalOutlierFactor
+
+from gammagmm.detectors.lscp_search import Tree, copy_tree, nearest
+
+__all__ = ["QuickLocalOutlierFactor", "Search", "search_quickly"]
+
+# scikit-learn searches fewer rows in the time that loading our search takes, about 0.1 seconds.
+_MANY_ROWS = 5_000
+# Distances (n, k) and row numbers (n, k), nearest first.
+Found: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+
+class Search:
+    """The k-d tree of a scikit-learn model with our search.
+
+    Several models of the same rows can share one search, see `shared`.
+    """
+
+    def __init__(self, n_most: int = 0) -> None:
+        self.n_most = n_most  # most neighbours that any of the models needs
+        self.tree: Any = None  # scikit-learn's
+        self.copy: Tree | None = None
+        self._X: NDArray[np.float64] | None = None
+        self._found: Found | None = None
+
+    def adopt(self, tree: KDTree) -> None:
+        """Search `tree`; models that share a search have the same tree."""
+        if self.tree is None:
+            self.tree, self.copy = tree, copy_tree(tree)
+
+    @contextmanager
+    def shared(self, X: NDArray[np.float64]) -> Iterator[None]:
+        """Find the neighbours of the rows X (n, d) once, for all models that ask here."""
+        self._X = X
+        try:
+            yield
+        finally:
+            self._X = self._found = None
+
+    def query(self, X: Any, k: int = 1, return_distance: bool = True) -> Any:
+        """Distances and row numbers (n, k) of the nearest rows, as from scikit-learn's tree."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        is_shared = self._X is not None and self._X.shape == X.shape
+        if is_shared and np.may_share_memory(X, self._X):
+            found = self._first(X, k)
+        else:
+            found = self._find(X, k)
+        return found if return_distance else found[1]
+
+    def query_radius(self, *args: Any, **kwargs: Any) -> Any:
+        """Rows within a radius, from scikit-learn's tree."""
+        return self.tree.query_radius(*args, **kwargs)
+
+    def _find(self, X: NDArray[np.float64], k: int) -> Found:
+        squares, rows = nearest(self.copy, X, k)
+        return np.sqrt(squares), rows
+
+    def _first(self, X: NDArray[np.float64], k: int) -> Found:
+        """The first k neighbours of those that the shared search found."""
+        if self._found is None:
+            # One more for the row itself, one more to see which distances are tied.
+            self._found = self._find(X, min(self.n_most + 2, len(self.tree.data)))
+        all_distances, all_rows = self._found
+        distances, rows = all_distances[:, :k].copy(), all_rows[:, :k].copy()
+        if k < all_distances.shape[1]:
+            # Of several rows at the k-th distance, a search for k rows may find others.
+            is_tied = all_distances[:, k - 1] == all_distances[:, k]
+            if is_tied.any():
+                distances[is_tied], rows[is_tied] = self._find(X[is_tied], k)
+        return distances, rows
+
+
+def search_quickly(model: Any, search: Search | None = None) -> None:
+    """Replace the search of a fitted scikit-learn model, if its tree and metric allow it.
+
+    A `search` that the model shares with others is always used, its own only for many rows.
+    """
+    tree = getattr(model, "_tree", None)
+    is_worth = search is not None or model.n_samples_fit_ >= _MANY_ROWS
+    if is_worth and isinstance(tree, KDTree) and model.effective_metric_ == "euclidean":
+        search = Search() if search is None else search
+        search.adopt(tree)
+        model._tree = search
+
+
+class QuickLocalOutlierFactor(LocalOutlierFactor):
+    """scikit-learn's LocalOutlierFactor with our search, which others may share."""
+
+    search: Search | None = None
+
+    def _fit(self, X: Any, y: Any = None) -> Any:
+        fitted = super()._fit(X, y)
+        search_quickly(self, self.search)
+        return fitted
