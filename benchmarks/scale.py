@@ -28,10 +28,10 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from dask.distributed import Client, LocalCluster, wait
+from gammagmm.blocks.mixtures import _summarise_block
 
 from gammagmm import GammaGMM
 from gammagmm.blocks.collection import MERGED_ROWS, Blocks, open_blocks
-from gammagmm.blocks.mixtures import _summarise_block
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 PAGE = Path(__file__).parents[1] / "docs" / "scaling.md"

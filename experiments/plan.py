@@ -55,6 +55,7 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         | {"labels": small["labels"], "made": inspection["made"] | small["made"]}
         | {"thirty": inspection["thirty"] | few},
         "pyod_agreement": plan["pyod_agreement"] | {"datasets": small["datasets"][:1]},
+        "settings": {"variants": small["settings"], "datasets": small["datasets"][:1]},
         "deep_agreement": {"datasets": small["datasets"][:1], "networks": ["AE"]},
         "subsample": plan["subsample"] | {"shares": {small["datasets"][-1]: [0.5]}},
     }
@@ -75,10 +76,7 @@ def trials(plan: dict[str, Any]) -> Iterator[Trial]:
             yield Trial("dose", collection, dataset, str(repeat))
     yield from _inspection_trials(plan)
     yield from _detector_trials(plan)
-    for collection, part in plan["collections"].items():
-        for dataset in part["datasets"]:
-            for variant in plan["settings"]["variants"]:
-                yield Trial("settings", collection, dataset, variant)
+    yield from _settings_trials(plan)
 
 
 def subset_cases(plan: dict[str, Any]) -> list[tuple[int, int]]:
@@ -132,3 +130,10 @@ def _detector_trials(plan: dict[str, Any]) -> Iterator[Trial]:
     for dataset, shares in plan["subsample"]["shares"].items():
         for share in shares:
             yield Trial("subsample", "paper", dataset, str(share))
+
+
+def _settings_trials(plan: dict[str, Any]) -> Iterator[Trial]:
+    for collection, part in plan["collections"].items():
+        for dataset in plan["settings"].get("datasets", part["datasets"]):
+            for variant in plan["settings"]["variants"]:
+                yield Trial("settings", collection, dataset, variant)

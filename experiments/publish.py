@@ -20,6 +20,7 @@ from experiments.plan import HERE, Trial, load_plan, small_plan, trials
 from experiments.results import OURS, RESULTS, Results, only_writer, sort_files
 from experiments.tables import TABLES, Row, to_csv
 from gammagmm._support.files import write_document
+from gammagmm.estimator.parameters import AUTO_MIXTURE_ROWS
 
 DOCS = HERE.parent / "docs"
 
@@ -65,7 +66,18 @@ def values(results: Results) -> dict[str, str]:
         **_pool(made),
         **_labels(results, made),
         **_detectors(results, made),
+        "mixture_rows": f"{AUTO_MIXTURE_ROWS:,}",
+        "table_settings": markdown(
+            [row for row in made["settings"] if row["sets"]], SETTINGS_COLUMNS
+        ),
     }
+
+
+SETTINGS_COLUMNS = {
+    **{"collection": "", "settings": "", "sets": "d", "difference_from_exact": ".4f"},
+    **{"difference_between_seeds": ".4f", "mae": ".4f", "crps": ".4f", "coverage_90": ".1%"},
+    **{"unsolved": "d", "restarts": "d", "iterations": ",d"},
+}
 
 
 def _budgets(plan: dict[str, Any]) -> dict[str, str]:

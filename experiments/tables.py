@@ -422,6 +422,64 @@ def subsample(results: Results) -> list[Row]:
     return rows
 
 
+def settings(results: Results) -> list[Row]:
+    """The exact and the default settings of the mixtures, over the datasets of a collection.
+
+    The differences are absolute ones of posterior means, averaged over datasets and seeds: from the
+    exact settings with the same seed, and between the two seeds of the same settings.
+    """
+    rows = []
+    for collection in results.plan["collections"]:
+        found = _complete_settings(results, collection)
+        for kind in ("exact", "default"):
+            fits = [[one[f"{kind}-{seed}"] for one in found] for seed in SEEDS]
+            exact = [[one[f"exact-{seed}"] for one in found] for seed in SEEDS]
+            rows.append(
+                {
+                    "collection": collection,
+                    "settings": kind,
+                    "sets": len(found),
+                    **(_settings_figures(fits, exact) if found else {}),
+                }
+            )
+    return rows
+
+
+SEEDS = (0, 1)
+
+
+def _complete_settings(results: Results, collection: str) -> list[dict[str, Result]]:
+    """Results by variant, of the datasets that have them all."""
+    variants = [f"{kind}-{seed}" for kind in ("exact", "default") for seed in SEEDS]
+    found = [
+        {variant: results.get("settings", collection, name, variant) for variant in variants}
+        for name in results.datasets(collection)
+    ]
+    return [one for one in found if all(one.values())]
+
+
+def _settings_figures(fits: list[list[Result]], exact: list[list[Result]]) -> Row:
+    """Figures of the fits of some settings (by seed, by dataset), beside the exact ones."""
+    every = [fit for one in fits for fit in one]
+    means, expected = (
+        np.array([[fit["figures"]["mean"] for fit in one] for one in which])
+        for which in (fits, exact)
+    )
+    figures = [fit["figures"] for fit in every]
+    truths = np.array([fit["truth"] for fit in every])
+    is_held = [f["low"] <= truth <= f["high"] for f, truth in zip(figures, truths, strict=True)]
+    return {
+        "difference_from_exact": float(np.abs(means - expected).mean()),
+        "difference_between_seeds": float(np.abs(means[0] - means[1]).mean()),
+        "mae": float(np.abs(means.ravel() - truths).mean()),
+        "crps": float(np.mean([f["crps"] for f in figures])),
+        "coverage_90": float(np.mean(is_held)),
+        "unsolved": sum(fit["statuses"].count("unsolved") for fit in every),
+        "restarts": sum(sum(fit["restarts"]) for fit in every),
+        "iterations": sum(sum(fit["iterations"]) for fit in every),
+    }
+
+
 TABLES: dict[str, Callable[[Results], list[Row]]] = {
     "datasets": datasets,
     "cells": cells,
@@ -438,6 +496,7 @@ TABLES: dict[str, Callable[[Results], list[Row]]] = {
     "pyod_agreement": pyod_agreement,
     "deep_agreement": deep_agreement,
     "subsample": subsample,
+    "settings": settings,
 }
 
 

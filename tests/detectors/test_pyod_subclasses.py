@@ -31,7 +31,8 @@ from gammagmm.detectors.lscp_search import (
     nearest_rows,
     plant_tree,
 )
-from gammagmm.detectors.pyod_subclasses import COPOD, ECOD, HBOS, LSCP, OCSVM
+from gammagmm.detectors.pyod_subclasses import HBOS, LSCP, OCSVM
+from gammagmm.detectors.tail_detectors import COPOD, ECOD
 
 SMALL = ["Glass", "WDBC", "Stamps", "Lymphography", "Cardiotocography", "PageBlocks"]
 

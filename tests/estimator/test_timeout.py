@@ -151,8 +151,10 @@ class TestFit:
             return fit(kmeans, Z)
 
         monkeypatch.setattr(KMeans, "fit", fit_and_end)
-        error = timed_out(GammaGMM("precomputed", **SETTINGS, n_jobs=4))
-        assert (len(n_fits), error.so_far.runs) == (1, ())
+        error = timed_out(GammaGMM("precomputed", **SETTINGS | {"n_runs": 20}, n_jobs=4))
+        # Those that four threads begin at the same time.
+        assert 1 <= len(n_fits) <= 4
+        assert error.so_far.runs == ()
 
     def test_a_fit_that_is_done_late_is_done(self, whole, over_after):
         parameters = SETTINGS | {"n_runs": 2}

@@ -44,8 +44,8 @@ OURS = {
     "OCSVM": ("pyod_subclasses", "pyod.models.ocsvm.OCSVM"),
     "LSCP": ("pyod_subclasses", "pyod.models.lscp.LSCP"),
     "HBOS": ("pyod_subclasses", "pyod.models.hbos.HBOS"),
-    "COPOD": ("pyod_subclasses", "pyod.models.copod.COPOD"),
-    "ECOD": ("pyod_subclasses", "pyod.models.ecod.ECOD"),
+    "COPOD": ("tail_detectors", "pyod.models.copod.COPOD"),
+    "ECOD": ("tail_detectors", "pyod.models.ecod.ECOD"),
     "AE": ("autoencoders", "pyod.models.auto_encoder.AutoEncoder"),
     "VAE": ("autoencoders", "pyod.models.vae.VAE"),
 }

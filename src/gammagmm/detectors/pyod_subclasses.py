@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pyod.models import copod, ecod, hbos, knn, lof, lscp, ocsvm
+from pyod.models import hbos, knn, lof, lscp, ocsvm
 from pyod.utils.utility import (
     check_detector,
     check_parameter,
@@ -32,7 +32,7 @@ from gammagmm.detectors.lscp_search import Ensemble, local_scores, nearest_rows,
 from gammagmm.detectors.neighbours import QuickLocalOutlierFactor, Search, search_quickly
 from gammagmm.detectors.support_vectors import copy_rbf, rbf_decisions
 
-__all__ = ["COPOD", "ECOD", "HBOS", "KNN", "LOF", "LSCP", "OCSVM"]
+__all__ = ["HBOS", "KNN", "LOF", "LSCP", "OCSVM", "Frozen"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ _BLOCK_ROWS = 2_000
 _MANY_SUPPORT_VECTORS = 1_000
 
 
-class _Frozen:
+class Frozen:
     """Parameters and checks that the detectors share."""
 
     # PyOD's method changes the warning filters of the whole process.
@@ -64,7 +64,7 @@ class _Frozen:
         return X
 
 
-class KNN(_Frozen, knn.KNN):
+class KNN(Frozen, knn.KNN):
     """PyOD's KNN with a faster search."""
 
     def fit(self, X: Any, y: Any = None) -> KNN:
@@ -79,7 +79,7 @@ class KNN(_Frozen, knn.KNN):
         return self
 
 
-class LOF(_Frozen, lof.LOF):
+class LOF(Frozen, lof.LOF):
     """PyOD's LOF with a faster search."""
 
     def fit(self, X: Any, y: Any = None) -> LOF:
@@ -98,7 +98,7 @@ class LOF(_Frozen, lof.LOF):
         return self
 
 
-class LSCP(_Frozen, lscp.LSCP):
+class LSCP(Frozen, lscp.LSCP):
     """PyOD's LSCP, compiled, with subspaces that are drawn once.
 
     PyOD draws new subspaces at every call. Here the fit draws `subspaces_` and keeps `trees_`,
@@ -219,93 +219,7 @@ def _make_search(detectors: list[Any]) -> Search | None:
     return Search(max(detector.n_neighbors for detector in detectors))
 
 
-class _TailDetector(_Frozen):
-    """COPOD and ECOD: minus log of the training rows' ECDF from either end, feature by feature."""
-
-    _both: Any  # combines the two ends where the skewness does not decide
-
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Fitted detector, on the rows X (n, d); y is ignored."""
-        self.X_train = X = self._check_training(X, y)
-        self.sorted_columns_ = np.sort(X.T, axis=1)
-        # The values of PyOD's column_ecdf for 1, 2, ..., n rows.
-        self.tails_ = -1 * np.log(np.linspace(1 / len(X), 1.0, len(X)))
-        self.skewness_ = np.sign(_skewness(X))
-        self.U_l, self.U_r, self.U_skew, self.O = self._dimensions(X)
-        self.decision_scores_ = self.O.sum(axis=1)
-        self._process_decision_scores()  # type: ignore[attr-defined]
-        return self
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Scores (n,) of the rows X (n, d), higher for more anomalous.
-
-        Each value is ranked among the training rows; a value beyond their range has the rank of
-        the first or the last.
-        """
-        scores: FloatArray = self._dimensions(self._check_new(X))[-1].sum(axis=1)
-        return scores
-
-    def _dimensions(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Left, right, skewness-corrected and final outlyingness (n, d) of each value."""
-        n_below, n_above = np.empty(X.shape, dtype=np.intp), np.empty(X.shape, dtype=np.intp)
-        for j, column in enumerate(self.sorted_columns_):
-            order = np.argsort(X[:, j])
-            values = X[order, j]  # sorted values are found several times faster
-            n_below[order, j] = np.searchsorted(column, values, side="right")
-            n_above[order, j] = len(column) - np.searchsorted(column, values, side="left")
-        left = self.tails_[np.maximum(n_below, 1) - 1]
-        right = self.tails_[np.maximum(n_above, 1) - 1]
-        skewness = self.skewness_
-        corrected = left * -1 * np.sign(skewness - 1) + right * np.sign(skewness + 1)
-        return left, right, corrected, np.maximum(corrected, self._both(left, right))
-
-
-def _skewness(X: NDArray[Any]) -> NDArray[Any]:
-    """Skewness (d,) of each column by SciPy's arithmetic, 0 for a constant one.
-
-    SciPy warns about constant columns. The scores depend only on the sign, which is a matter of
-    rounding for a symmetric column.
-    """
-    mean = X.mean(axis=0)
-    centred = X - mean
-    second = (centred**2).mean(axis=0)
-    third = (centred**2 * centred).mean(axis=0)
-    with np.errstate(all="ignore"):
-        is_constant = second <= (np.finfo(second.dtype).eps * mean) ** 2
-        return np.nan_to_num(np.where(is_constant, 0.0, third / second**1.5))
-
-
-class COPOD(_TailDetector, copod.COPOD):
-    """PyOD's COPOD, with new rows ranked among the training rows; `n_jobs` has no effect.
-
-    Examples
-    --------
-    >>> copod = COPOD().fit([[0.0], [1.0], [2.0], [9.0]])
-    >>> copod.decision_function([[0.5], [9.0], [99.0]]).round(2).tolist()
-    [0.84, 1.39, 1.39]
-    """
-
-    @staticmethod
-    def _both(left: FloatArray, right: FloatArray) -> FloatArray:
-        return np.add(left, right) / 2
-
-
-class ECOD(_TailDetector, ecod.ECOD):
-    """PyOD's ECOD, with new rows ranked among the training rows; `n_jobs` has no effect.
-
-    Examples
-    --------
-    >>> ecod = ECOD().fit([[0.0], [1.0], [2.0], [9.0]])
-    >>> ecod.decision_function([[0.5], [9.0], [99.0]]).round(2).tolist()
-    [1.39, 1.39, 1.39]
-    """
-
-    @staticmethod
-    def _both(left: FloatArray, right: FloatArray) -> FloatArray:
-        return np.maximum(left, right)
-
-
-class OCSVM(_Frozen, ocsvm.OCSVM):
+class OCSVM(Frozen, ocsvm.OCSVM):
     """PyOD's OCSVM, without its draw from NumPy's global generator.
 
     With an RBF kernel and many support vectors, scores differ from PyOD's by rounding.
@@ -338,7 +252,7 @@ class OCSVM(_Frozen, ocsvm.OCSVM):
         return -rbf_decisions(self.rbf_, X)
 
 
-class HBOS(_Frozen, hbos.HBOS):
+class HBOS(Frozen, hbos.HBOS):
     """PyOD's HBOS, without the function that every process would have to compile."""
 
     def fit(self, X: Any, y: Any = None) -> HBOS:
