@@ -248,5 +248,6 @@ def rewrite(path):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
+        _write_parquet(Path("data"))
         for page in PAGES:
             rewrite(page)

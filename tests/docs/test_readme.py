@@ -1,4 +1,7 @@
-"""The README agrees with the code."""
+"""The README agrees with the code.
+
+``python -m tests.docs.test_readme`` runs its examples and writes their output into it.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,17 @@ EXAMPLES = re.findall(
 )
 
 
-@pytest.mark.parametrize(("code", "expected"), EXAMPLES)
-def test_the_example_prints_what_the_readme_shows(code, expected):
-    assert len([line for line in code.splitlines() if line]) <= 11
+def output_of(code):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
-    assert printed.getvalue() == expected
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize(("code", "expected"), EXAMPLES)
+def test_the_example_prints_what_the_readme_shows(code, expected):
+    assert len([line for line in code.splitlines() if line]) <= 11
+    assert output_of(code) == expected
 
 
 def test_the_first_block_needs_four_lines_to_a_fitted_detector():
@@ -42,3 +49,10 @@ def test_there_are_examples():
 def test_every_link_has_a_target():
     for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
         assert (README.parent / target).exists(), target
+
+
+if __name__ == "__main__":
+    text = TEXT
+    for code, expected in EXAMPLES:
+        text = text.replace(f"```text\n{expected}```", f"```text\n{output_of(code)}```")
+    README.write_text(text, encoding="utf-8")

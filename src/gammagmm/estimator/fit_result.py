@@ -78,7 +78,7 @@ class Fit:
     >>> from gammagmm.datasets import load_demo
     >>> fit = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(load_demo().X).fit_
     >>> fit
-    Fit(367 rows, 32 flagged, 2 detectors, mean=0.086, 90% interval 0.054 to 0.122)
+    Fit(367 rows, 31 flagged, 2 detectors, mean=0.082, 90% interval 0.053 to 0.115)
     >>> fit.update([0, 1, 2], [0, 0, 0]).known_rows.rows.tolist(), len(fit.known_rows)
     ([0, 1, 2], 0)
     """

@@ -139,7 +139,7 @@ class GammaGMM(BaseEstimator):
     >>> from gammagmm.datasets import load_demo
     >>> estimator = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(load_demo().X)
     >>> estimator.posterior_
-    GammaPosterior(mean=0.086, 90% interval 0.054 to 0.122)
+    GammaPosterior(mean=0.082, 90% interval 0.053 to 0.115)
     """
 
     def __init__(

@@ -84,7 +84,7 @@ class FitSummary:
     >>> from gammagmm import GammaGMM
     >>> from gammagmm.datasets import load_demo
     >>> GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(load_demo().X).summary()
-    FitSummary(367 rows, 32 anomalies, 2 detectors, mean=0.086, 90% interval 0.054 to 0.122)
+    FitSummary(367 rows, 31 anomalies, 2 detectors, mean=0.082, 90% interval 0.053 to 0.115)
     """
 
     posterior: GammaPosterior
