@@ -4,11 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
+from gammagmm.mixture.backends import place_rows
+from gammagmm.mixture.fit import ascend
 from gammagmm.mixture.prior import MixturePrior
+from gammagmm.mixture.statistics import start_moments
 from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.runs import RunSettings, make_run
 from gammagmm.posterior.sensitivity import (
     N_DRAWS,
     N_STARTS,
@@ -81,7 +86,7 @@ def test_only_components_that_can_be_candidates_have_draws(fitted):
 
 def test_draws_that_end_too_early_are_refused(fitted):
     drawn = draw_runs(fitted.runs_, np.random.default_rng(0), 0.16)
-    with pytest.raises(ValueError, match="do not reach max_gamma=0.5"):
+    with pytest.raises(ValueError, match=r"do not reach max_gamma=0\.5"):
         relink(drawn, Constraints(max_gamma=0.5))
 
 
@@ -122,6 +127,38 @@ def test_without_a_detector_the_estimate_is_near_that_of_a_fit_without_it(disagr
         assert ours.mean == pytest.approx(theirs.mean, abs=error)
     # Without the last detector, only the 3 % that the others find are left.
     assert found[-1].mean < 0.6 * found[0].mean
+
+
+def continued_by_hand(estimator, run, columns):
+    """The run on its most probable assignment of the rows, in the score space of `columns`."""
+    Z, c = estimator.score_space_, run.components
+    log_densities = [
+        np.log(alpha) + multivariate_normal.logpdf(Z, mean, covariance)
+        for alpha, mean, covariance in zip(c.alpha, c.means, c.covariances, strict=True)
+    ]
+    place = np.argsort(np.argsort(-c.alpha, kind="stable"))  # the largest component is the first
+    labels = place[np.argmax(log_densities, axis=0)]
+    prior = MixturePrior().resolve(Z[:, columns])
+    whitened = prior.whiten(Z[:, columns])
+    start = start_moments(whitened, labels, 100)[None]
+    ((_, mixture),) = ascend(
+        place_rows(whitened[None], "numpy"), start, prior, 10, 0.1, accelerated=True
+    )
+    return make_run(mixture, RunSettings(Constraints(), prior), np.random.default_rng(1)).posterior
+
+
+def test_each_posterior_is_that_of_the_run_without_the_detector(disagreeing):
+    run = disagreeing.runs_[0]
+    found = left_out(disagreeing, [run])
+    columns = [np.arange(4), *(np.delete(np.arange(4), j) for j in range(4))]
+    expected = [continued_by_hand(disagreeing, run, chosen) for chosen in columns]
+    errors = [
+        np.hypot(p.standard_error, q.standard_error) for p, q in zip(found, expected, strict=True)
+    ]
+    for ours, theirs, error in zip(found, expected, errors, strict=True):
+        assert ours.mean == pytest.approx(theirs.mean, abs=4 * error + 1e-9)
+    # The errors are small enough to distinguish the detectors.
+    assert np.ptp([p.mean for p in expected[1:]]) > 12 * max(errors)
 
 
 def test_leaving_one_out_does_not_depend_on_the_number_of_jobs(disagreeing):
