@@ -1,14 +1,27 @@
 """The posterior under other constraints, and with other detectors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
+from gammagmm.mixture.backends import place_rows
+from gammagmm.mixture.fit import ascend
 from gammagmm.mixture.prior import MixturePrior
+from gammagmm.mixture.statistics import start_moments
 from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.runs import fit_runs, plan_runs
-from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, leave_one_out, relink
+from gammagmm.posterior.runs import RunSettings, make_run
+from gammagmm.posterior.sensitivity import (
+    N_DRAWS,
+    N_STARTS,
+    DrawnRun,
+    draw_runs,
+    leave_one_out,
+    relink,
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +71,113 @@ def test_runs_without_a_solution_are_counted(fitted):
     assert posterior.is_degenerate
 
 
-def test_leaving_one_out_is_a_fit_without_its_column(fitted):
-    found = leave_one_out(fitted.score_space_, Constraints(), np.random.default_rng(0))
-    assert len(found) == 1 + len(fitted.detector_names_)
-    again = leave_one_out(fitted.score_space_, Constraints(), np.random.default_rng(0), n_jobs=2)
-    assert [p.mean for p in again] == pytest.approx([p.mean for p in found], rel=1e-9)
-    # Without the last one, by a mixture fitted to the other columns from the same start.
-    Z = np.ascontiguousarray(fitted.score_space_[:, :-1])
-    stream = np.random.default_rng(0).spawn(2 + len(fitted.detector_names_))[-1]
-    settings, _ = plan_runs(len(Z), MixturePrior().resolve(Z), Constraints(), 100)
-    (run,) = fit_runs(Z, settings, (1, 5), stream)
-    assert found[-1].mean == pytest.approx(run.posterior.mean if run.posterior else 0.0, rel=1e-9)
-    assert found[-1].mean != found[0].mean
+def test_only_components_that_can_be_candidates_have_draws(fitted):
+    for max_gamma in (0.25, 0.5):
+        drawn = draw_runs(fitted.runs_, np.random.default_rng(0), max_gamma)
+        for run in drawn:
+            shares = np.cumsum(run.components.alpha) / run.components.alpha.sum()
+            n_drawn = int((shares < max_gamma).sum())
+            expected = run.components.anomalousness[:n_drawn]
+            error = 4 * run.r.std(axis=1) / np.sqrt(N_DRAWS)
+            assert run.r.shape == (n_drawn, N_DRAWS)
+            assert np.mean(np.abs(run.r.mean(axis=1) - expected) < error) > 0.95
+    relink(drawn, Constraints(max_gamma=0.5))
+
+
+def test_draws_that_end_too_early_are_refused(fitted):
+    drawn = draw_runs(fitted.runs_, np.random.default_rng(0), 0.16)
+    with pytest.raises(ValueError, match=r"do not reach max_gamma=0\.5"):
+        relink(drawn, Constraints(max_gamma=0.5))
+
+
+@pytest.fixture(scope="module")
+def disagreeing():
+    """Scores of 400 rows: three detectors find the same 12 rows, the last one finds 32 others."""
+    rng = np.random.default_rng(3)
+    scores = rng.uniform(0.0, 1.0, (400, 4)) + rng.uniform(0.0, 1.0, (400, 1))
+    scores[:12, :3] += rng.uniform(6.0, 9.0, (12, 3))
+    scores[12:44, 3] += rng.uniform(20.0, 40.0, 32)
+    return GammaGMM("precomputed", n_runs=6, random_state=0).fit(scores)
+
+
+def left_out(estimator, runs=None, constraints=None, n_jobs=None):
+    return leave_one_out(
+        estimator.runs_ if runs is None else runs,
+        estimator.score_space_,
+        MixturePrior(),
+        100,
+        constraints or Constraints(),
+        np.random.default_rng(0),
+        n_jobs,
+    )
+
+
+def test_without_a_detector_the_estimate_is_near_that_of_a_fit_without_it(disagreeing):
+    found = left_out(disagreeing)
+    columns = [np.arange(4), *(np.delete(np.arange(4), j) for j in range(4))]
+    refits = [
+        GammaGMM("precomputed", n_runs=6, random_state=1).fit(disagreeing.scores_[:, chosen])
+        for chosen in columns
+    ]
+    assert len(found) == len(refits)
+    for ours, refit in zip(found, refits, strict=True):
+        theirs = refit.posterior_
+        # The Monte Carlo error of two means over runs.
+        error = 4 * theirs.between_runs * np.sqrt(1 / N_STARTS + 1 / len(refit.runs_))
+        assert ours.mean == pytest.approx(theirs.mean, abs=error)
+    # Without the last detector, only the 3 % that the others find are left.
+    assert found[-1].mean < 0.6 * found[0].mean
+
+
+def continued_by_hand(estimator, run, columns):
+    """The run on its most probable assignment of the rows, in the score space of `columns`."""
+    Z, c = estimator.score_space_, run.components
+    log_densities = [
+        np.log(alpha) + multivariate_normal.logpdf(Z, mean, covariance)
+        for alpha, mean, covariance in zip(c.alpha, c.means, c.covariances, strict=True)
+    ]
+    place = np.argsort(np.argsort(-c.alpha, kind="stable"))  # the largest component is the first
+    labels = place[np.argmax(log_densities, axis=0)]
+    prior = MixturePrior().resolve(Z[:, columns])
+    whitened = prior.whiten(Z[:, columns])
+    start = start_moments(whitened, labels, 100)[None]
+    ((_, mixture),) = ascend(
+        place_rows(whitened[None], "numpy"), start, prior, 10, 0.1, accelerated=True
+    )
+    return make_run(mixture, RunSettings(Constraints(), prior), np.random.default_rng(1)).posterior
+
+
+def test_each_posterior_is_that_of_the_run_without_the_detector(disagreeing):
+    run = disagreeing.runs_[0]
+    found = left_out(disagreeing, [run])
+    columns = [np.arange(4), *(np.delete(np.arange(4), j) for j in range(4))]
+    expected = [continued_by_hand(disagreeing, run, chosen) for chosen in columns]
+    errors = [
+        np.hypot(p.standard_error, q.standard_error) for p, q in zip(found, expected, strict=True)
+    ]
+    for ours, theirs, error in zip(found, expected, errors, strict=True):
+        assert ours.mean == pytest.approx(theirs.mean, abs=4 * error + 1e-9)
+    # The errors are small enough to distinguish the detectors.
+    assert np.ptp([p.mean for p in expected[1:]]) > 12 * max(errors)
+
+
+def test_leaving_one_out_does_not_depend_on_the_number_of_jobs(disagreeing):
+    one, two = (left_out(disagreeing, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert [p.mean for p in one] == [p.mean for p in two]
+
+
+def test_the_next_runs_are_used_if_the_first_have_no_solution(disagreeing):
+    """A start in which all rows are in one component stays there, and has no solution."""
+    good = disagreeing.runs_[0]
+    heaviest = int(good.components.alpha.argmax())
+    bad = replace(good, components=good.components[slice(heaviest, heaviest + 1)])
+    assert all(p.is_degenerate for p in left_out(disagreeing, [bad] * N_STARTS))
+    found = left_out(disagreeing, [bad] * N_STARTS + [good])
+    alone = left_out(disagreeing, [good])
+    for p, q in zip(found, alone, strict=True):
+        assert p.mean == pytest.approx(q.mean, abs=4 * np.hypot(p.standard_error, q.standard_error))
+
+
+def test_without_a_solution_leaving_one_out_gives_the_point_mass(disagreeing):
+    found = left_out(disagreeing, constraints=Constraints(p_high=1e-300))
+    assert all(p.is_degenerate for p in found)

@@ -44,6 +44,7 @@ __all__ = [
     "make_run",
     "plan_runs",
     "solved_posteriors",
+    "thread_count",
 ]
 
 Array = NDArray[np.float64]
@@ -207,7 +208,7 @@ def fit_spaces(
     The result does not depend on `n_jobs`, because each start has its own generator.
     """
     # Deviation D9: the published script refits the detectors as well.
-    fit = partial(_fit_starts, spaces, n_threads=_count_threads(n_jobs))
+    fit = partial(_fit_starts, spaces, n_threads=thread_count(n_jobs))
     found = dict(enumerate(fit(settings, [Start(i, one, 0) for i, one in enumerate(streams)])))
     runs = {i: run for i, run in found.items() if run is not None}
     while max_restarts > 0 and not settings.deadline.is_over:
@@ -223,7 +224,7 @@ def fit_spaces(
     return tuple(runs.values())
 
 
-def _count_threads(n_jobs: int | None) -> int:
+def thread_count(n_jobs: int | None) -> int:
     """Threads of a fit: `n_jobs`, or more where BLAS has more."""
     return max(count_threads(), effective_n_jobs(allowed_jobs(n_jobs)))
 

@@ -274,7 +274,7 @@ def _components(run: Run) -> tuple[Component, ...]:
 def _sensitivity(fit: Fit) -> list[Change]:
     """The posterior with another p0 or p_high, without each detector, and from each run alone."""
     rng, constraints = as_generator(fit.plan.seed), fit.plan.constraints
-    drawn = draw_runs(fit.runs, rng)
+    drawn = draw_runs(fit.runs, rng, constraints.max_gamma)
     changes = []
     for name in ("p0", "p_high"):
         for value in (0.001, 0.05, 0.1):
@@ -282,7 +282,10 @@ def _sensitivity(fit: Fit) -> list[Change]:
             changes.append(Change(name, f"{value:.1%}", posterior))
     if len(fit.detector_names) > 2:
         names = ["all", *(f"without {name}" for name in fit.detector_names)]
-        posteriors = leave_one_out(fit.score_space, constraints, rng, fit.plan.n_jobs)
+        plan = fit.plan
+        posteriors = leave_one_out(
+            fit.runs, fit.score_space, plan.prior, plan.n_components, constraints, rng, plan.n_jobs
+        )
         pairs = zip(names, posteriors, strict=True)
         changes += [Change("detectors", name, posterior) for name, posterior in pairs]
     for number, run in enumerate(fit.runs, start=1):

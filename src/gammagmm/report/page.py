@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gammagmm._support.files import write_document
 from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
-from gammagmm.posterior.sensitivity import N_COMPONENTS, SAMPLE_ROWS
+from gammagmm.posterior.sensitivity import N_STARTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import known_sentence, rows_sentence, sentence, shape_words
 from gammagmm.report.findings import N_STEPS, Array, Findings, ShareCut, feature_words, find
 from gammagmm.report.origin import Origin
@@ -50,7 +50,7 @@ def render(findings: Findings) -> str:
         pyod_default=PYOD_DEFAULT,
         max_components=MAX_COMPONENTS,
         sample_rows=SAMPLE_ROWS,
-        sample_components=N_COMPONENTS,
+        n_starts=N_STARTS,
     )
 
 
