@@ -95,25 +95,25 @@ def in_new_process(function, *, source=SOURCE, limit=None, **options):
     """
     module = Path(function.__code__.co_filename)
     with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder) / "answer.json"
+        answer, said = Path(folder) / "answer.json", Path(folder) / "said"
         named = [str(module.parent), module.stem, function.__name__, json.dumps(options), answer]
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", CHILD, *map(str, named)],
-            env=os.environ | {"PYTHONPATH": str(source)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        with said.open("wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", CHILD, *map(str, named)],
+                env=os.environ | {"PYTHONPATH": str(source)},
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         with Memory(process.pid) as memory:
             try:
-                said, _ = process.communicate(timeout=limit)
+                process.wait(limit)
             except subprocess.TimeoutExpired:
                 return None
             finally:
                 _end_group(process)
         if process.returncode:
-            raise RuntimeError(f"{function.__name__} failed in its process:\n{said}")
+            raise RuntimeError(f"{function.__name__} failed in its process:\n{said.read_text()}")
         return json.loads(answer.read_text()) | {"peak_gigabytes": memory.peak / 1e9}
 
 
