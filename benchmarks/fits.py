@@ -11,17 +11,15 @@ within LIMIT seconds. Writes benchmarks/results/fits.json, with --large one file
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import tempfile
-import time
-import warnings
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from mixture import gamgmm, sklearn_fits
+from one_fit import whole_fit
 from timing import ROOT, SOURCE, in_new_process, measure
 
 EARLIER = "63c04a8"
@@ -40,36 +38,6 @@ def make_rows(n_rows, seed=0):
     is_anomaly = rng.random(n_rows) < 0.02
     X[is_anomaly] = rng.uniform(-10.0, 10.0, size=(int(is_anomaly.sum()), N_COLUMNS))
     return X
-
-
-def whole_fit(rows, detectors, scores=None, n_runs=10):
-    """In a new process: seconds of a fit in all and by phase; keeps the raw scores in a file."""
-    from gammagmm import GammaGMM
-
-    X, ends = np.load(rows), {"detectors": 0.0, "mixtures": 0.0}
-
-    def hear(subject, state, seconds):
-        phase = "mixtures" if subject.startswith("run ") else "detectors"
-        ends[phase] = time.perf_counter() - began
-
-    estimator = GammaGMM(
-        detectors, n_runs=n_runs, random_state=0, n_jobs=os.cpu_count(), progress=hear
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        began = time.perf_counter()
-        estimator.fit(X)
-        seconds = time.perf_counter() - began
-    if scores is not None:
-        np.save(scores, estimator.scores_)
-    return {
-        "seconds": seconds,
-        "detectors_seconds": ends["detectors"],
-        "mixtures_seconds": ends["mixtures"] - ends["detectors"],
-        "iterations": sum(run.n_iter for run in estimator.runs_),
-        "not_converged": sum(not run.converged for run in estimator.runs_),
-        "posterior_mean": estimator.posterior_.mean,
-    }
 
 
 @contextlib.contextmanager

@@ -126,12 +126,11 @@ def _end_group(process):
     process.wait()
 
 
-def source_hash():
-    """Changes with every change of the package or of the benchmarks."""
+def source_hash(*scripts):
+    """Changes with every change of the package, of the scripts or of this file."""
     digest = hashlib.sha256()
-    for path in sorted([*SOURCE.rglob("*.py"), *Path(__file__).parent.glob("*.py")]):
-        if path.stem != "page":
-            digest.update(path.read_bytes())
+    for path in (*sorted(SOURCE.rglob("*.py")), *scripts, Path(__file__)):
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 
@@ -160,20 +159,20 @@ def measure(description, parts, large_parts=None):
         "--quick", action="store_true", help="a trial: tiny sizes, build/benchmarks"
     )
     given = parser.parse_args()
-    folder = TRIAL if given.quick else RESULTS
+    folder, source = TRIAL if given.quick else RESULTS, source_hash(Path(sys.argv[0]))
     folder.mkdir(parents=True, exist_ok=True)
     for name in given.parts or (large_parts if given.large else parts):
         path = folder / f"{name}.json"
-        if given.large and not given.again and is_current(path):
+        if given.large and not given.again and is_current(path, source):
             print(f"{name}: already measured with this code", flush=True)
             continue
         seconds, found = best_seconds(partial((parts | large_parts)[name], given.quick))
-        about = {"cores": os.cpu_count(), "source": source_hash(), "seconds_in_all": seconds}
+        about = {"cores": os.cpu_count(), "source": source, "seconds_in_all": seconds}
         text = json.dumps(rounded(about | found), indent=1, default=float)
         write_document(text + "\n", path, overwrite=True)
         print(f"{name}: {seconds:.0f} s\n{text}", flush=True)
 
 
-def is_current(path):
-    """Whether the results file belongs to the present code."""
-    return path.exists() and json.loads(path.read_text()).get("source") == source_hash()
+def is_current(path, source):
+    """Whether the results file was measured with the code of this hash."""
+    return path.exists() and json.loads(path.read_text()).get("source") == source

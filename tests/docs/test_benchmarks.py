@@ -127,12 +127,13 @@ def test_results_are_rounded_and_belong_to_their_code(page, tmp_path):
     import timing
 
     assert timing.rounded({"a": [1.23456789, 7], "b": None}) == {"a": [1.23457, 7], "b": None}
-    path = tmp_path / "part.json"
-    assert not timing.is_current(path)
-    path.write_text(json.dumps({"source": timing.source_hash()}))
-    assert timing.is_current(path)
-    path.write_text(json.dumps({"source": "another"}))
-    assert not timing.is_current(path)
+    path, script = tmp_path / "part.json", tmp_path / "script.py"
+    script.write_text("one")
+    assert not timing.is_current(path, timing.source_hash(script))
+    path.write_text(json.dumps({"source": timing.source_hash(script)}))
+    assert timing.is_current(path, timing.source_hash(script))
+    script.write_text("another")
+    assert not timing.is_current(path, timing.source_hash(script))
 
 
 def test_a_function_in_a_new_process_can_exceed_its_limit(page, mixture, tmp_path):
