@@ -35,7 +35,7 @@ def seconds():
 
 def imports(quick):
     """Medians over several processes."""
-    n_times = 1 if quick else 9
+    n_times = 1 if quick else 7
     theirs, ours = zip(*(seconds() for _ in range(n_times)), strict=True)
     return {
         "processes": n_times,

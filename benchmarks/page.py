@@ -2,8 +2,8 @@
 
     python benchmarks/page.py
 
-Every number on the pages comes from a file in benchmarks/results, every word from the templates. A
-section of a template whose results are missing is left out.
+Every measured number on the pages comes from a file in benchmarks/results, every word from the
+templates. A section of a template whose results are missing is left out.
 """
 
 from __future__ import annotations
