@@ -10,7 +10,7 @@ AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
 # The benchmark datasets, which are not part of the project; an empty value counts as not set.
 export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: install demo test test-oldest test-slow test-long test-browser browser-tools lint type bench docs pictures dist reproduce reproduce-small fuzz soak clean
+.PHONY: install demo test test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist reproduce reproduce-small fuzz soak clean
 
 install: $(VENV)/.installed
 
@@ -75,9 +75,23 @@ lint: install
 type: install
 	$(BIN)/mypy
 
+# About ten minutes on two cores. Both write benchmarks/README.md and the figures of docs/scaling.md.
 bench: install
 	$(BIN)/python benchmarks/mixture.py
+	$(BIN)/python benchmarks/fits.py
+	$(BIN)/python benchmarks/command.py
 	$(BIN)/python benchmarks/detectors.py
+	$(BIN)/python benchmarks/imports.py
+	$(BIN)/python benchmarks/page.py
+
+# About half an hour; continues after the last part that was measured with the same code.
+bench-large: install
+	$(BIN)/python benchmarks/mixture.py --large
+	$(BIN)/python benchmarks/fits.py --large
+	$(BIN)/python benchmarks/command.py --large
+	$(BIN)/python benchmarks/detectors.py --large
+	$(BIN)/python benchmarks/scale.py --large
+	$(BIN)/python benchmarks/page.py
 
 # The pictures and, from docs/ into site/, the pages; needs no network, warnings are errors.
 docs: install

@@ -1,47 +1,33 @@
 """Our detectors compared with plain PyOD, one at a time: `fit`, then `decision_function`.
 
-    python benchmarks/detectors.py [presets] [growth] [large] [whole] [subsets]
+    python benchmarks/detectors.py            each detector and each preset on PageBlocks
+    python benchmarks/detectors.py --large    "classic" on 100,000 rows; fewer rows for LSCP, OCSVM
 
-Each part writes its figures into benchmarks/results/detectors.json when it is done; without
-arguments all five run, in about an hour. Each detector of PyOD runs in a separate process that is
-stopped after LIMIT seconds. Compare ratios: absolute times vary on shared machines.
+Each detector of PyOD runs in a separate process. Writes benchmarks/results/detectors.json, with
+--large detectors_large.json and subsets.json.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-import threading
+import os
 import time
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from gammagmm import GammaGMM
-from gammagmm._support.processes import OutOfTimeError, run_alone
-from gammagmm.datasets import load_benchmark
+from fits import make_rows
+from gammagmm._support.processes import run_alone
+from gammagmm.datasets import load_benchmark, make_contaminated
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import NAMES, PRESETS, resolve_detectors
 from gammagmm.estimator.parameters import AUTO_FIT_ROWS
 from gammagmm.mixture.score_space import fit_scaler
+from timing import Memory, measure
 
-RESULTS = Path(__file__).parent / "results" / "detectors.json"
-LIMIT = 100.0
 LABELLED = [("pool", "shuttle"), ("pool", "http"), ("paper", "ALOI"), ("paper", "PenDigits")]
 SUBSET_ROWS = (8_000, 5_000)
 PYOD_NAMES = {"AE": ("auto_encoder", "AutoEncoder")}
-
-
-def make_rows(n_rows, n_features=10, seed=0):
-    """Rows in eight clusters; 2% of the rows are spread over the whole space."""
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(scale=3.0, size=(8, n_features))
-    X = centres[rng.integers(8, size=n_rows)] + rng.normal(size=(n_rows, n_features))
-    is_anomaly = rng.random(n_rows) < 0.02
-    X[is_anomaly] = rng.uniform(-10.0, 10.0, size=(int(is_anomaly.sum()), n_features))
-    return X
 
 
 def pyod_scores(name, X):
@@ -76,13 +62,6 @@ def pyod_scores(name, X):
     return scores, time.perf_counter() - start
 
 
-def pyod_or_limit(name, X):
-    try:
-        return run_alone(pyod_scores, name, X, timeout=LIMIT)
-    except OutOfTimeError:
-        return None, None
-
-
 def our_fit(detectors, X, n_jobs=1, max_fit_rows="auto"):
     """Fitted detectors and wall seconds, as GammaGMM runs them."""
     start = time.perf_counter()
@@ -98,96 +77,67 @@ def compare(name, X):
     """One detector, ours and PyOD's: seconds, ratio and rank agreement."""
     our_fit([name], X[:200])  # compiles and imports
     fitted, _ = our_fit([name], X)
-    theirs, pyod_seconds = pyod_or_limit(name, X)
+    theirs, pyod_seconds = run_alone(pyod_scores, name, X)
     seconds = fitted.info[0].seconds
-    row = {"detector": name, "ours": seconds, "rows_fitted": fitted.info[0].n_rows}
-    row["pyod"] = pyod_seconds if pyod_seconds else f"> {LIMIT:.0f}"
-    row["ratio"] = (pyod_seconds or LIMIT) / seconds
-    row["spearman"] = None if theirs is None else spearmanr(fitted.scores[:, 0], theirs)[0]
-    print(len(X), row, flush=True)
-    return row
+    return {
+        "detector": name,
+        "ours": seconds,
+        "pyod": pyod_seconds,
+        "ratio": pyod_seconds / seconds,
+        "spearman": spearmanr(fitted.scores[:, 0], theirs)[0],
+    }
 
 
-def presets():
-    """PageBlocks: each detector, and each preset on two cores against PyOD's sum."""
-    X = load_benchmark("PageBlocks").X
-    rows = {name: compare(name, X) for name in NAMES}
-    found = {"detectors": list(rows.values())}
-    for preset, names in PRESETS.items():
+def detectors(quick):
+    """PageBlocks: each detector, and each preset on all cores against PyOD's sum."""
+    X = make_rows(150) if quick else load_benchmark("PageBlocks").X
+    presets = {"trial": ("KNN", "HBOS")} if quick else PRESETS
+    rows = {name: compare(name, X) for name in (presets["trial"] if quick else NAMES)}
+    found = {"n_rows": len(X), "n_columns": X.shape[1], "detectors": list(rows.values())}
+    found["presets"] = {}
+    for preset, names in presets.items():
         plain = sum(rows[name]["pyod"] for name in names)
-        first = run_alone(seconds_of, preset, X)
-        found[preset] = {"pyod": plain, "new_process": first[0], "second_fit": first[1]}
-        found[preset] |= {"ratio_new_process": plain / first[0], "ratio": plain / first[1]}
-        print(preset, found[preset], flush=True)
+        first, second = run_alone(seconds_of, list(names), X)
+        found["presets"][preset] = {"pyod": plain, "new_process": first, "second_fit": second}
     return found
 
 
-def seconds_of(preset, X):
+def seconds_of(names, X):
     """Seconds of a fit in a new process, and of the shorter of two more fits."""
-    first, *others = (our_fit(preset, X, n_jobs=2)[1] for _ in range(3))
+    first, *others = (our_fit(names, X, n_jobs=os.cpu_count())[1] for _ in range(3))
     return first, min(others)
 
 
-def growth():
-    """Each detector at 1,000 to 100,000 rows of ten features."""
-    found = {}
-    for n_rows in (1_000, 5_000, 20_000, 100_000):
-        X = make_rows(n_rows)
-        found[n_rows] = [compare(name, X) for name in NAMES]
-    return found
+def detectors_large(quick):
+    """100,000 rows with `classic`: seconds of each detector, and memory."""
+    preset, n_rows = (["KNN", "HBOS"], 200) if quick else ("classic", 100_000)
+    X = make_rows(n_rows)
+    our_fit(preset, X[:6_000])  # compiles and imports
+    with Memory() as memory:
+        fitted, seconds = our_fit(preset, X, n_jobs=os.cpu_count())
+    return {
+        "n_rows": n_rows,
+        "n_columns": X.shape[1],
+        "seconds": seconds,
+        "peak_gigabytes": memory.peak / 1e9,
+        "detectors": [
+            {"detector": info.name, "seconds": info.seconds, "rows_fitted": info.n_rows}
+            for info in fitted.info
+        ],
+    }
 
 
-def large():
-    """100,000 rows with `classic`, one million with `fast`: seconds and memory."""
-    found = {}
-    for preset, n_rows in (("classic", 100_000), ("fast", 1_000_000)):
-        X = make_rows(n_rows)
-        with Memory() as memory:
-            fitted, seconds = our_fit(preset, X, n_jobs=2)
-        found[f"{preset} {n_rows}"] = {
-            "seconds": seconds,
-            "peak_gigabytes": memory.peak / 1e9,
-            "detectors": {info.name: info.seconds for info in fitted.info},
-        }
-        print(found[f"{preset} {n_rows}"], flush=True)
-    return found
-
-
-def whole():
-    """A whole GammaGMM.fit with ten runs, and where its time goes."""
-    found = {}
-    for n_rows in (10_000, 100_000):  # the second takes a quarter of an hour or more
-        X, events = make_rows(n_rows), []
-        began = time.perf_counter()
-
-        def hear(name, state, seconds, events=events, began=began):
-            events.append((name, state, time.perf_counter() - began))
-
-        estimator = GammaGMM(random_state=0, n_jobs=2, progress=hear).fit(X)
-        seconds = time.perf_counter() - began
-        found[n_rows] = {
-            "seconds": seconds,
-            "detectors": events[-1][2],
-            "mixtures": seconds - events[-1][2],
-            "each_detector": {info.name: info.seconds for info in estimator.detector_info_},
-            "iterations": sum(run.n_iter for run in estimator.runs_),
-            "posterior": repr(estimator.posterior_),
-        }
-        print(n_rows, found[n_rows], flush=True)
-    return found
-
-
-def subsets():
+def subsets(quick):
     """LSCP and OCSVM fitted on fewer rows: rank correlation with all rows, and areas under ROC.
 
     The consensus is that of `classic` with one detector fitted on fewer rows. A fit on all rows
     with another seed shows what chance does.
     """
     found = []
-    for collection, name in LABELLED:
-        data = load_benchmark(name, collection)
-        fitted, _ = our_fit("classic", data.X, n_jobs=2, max_fit_rows=None)
-        for detector in ("LSCP", "OCSVM"):
+    for name, data in [("made", made_dataset())] if quick else labelled_datasets():
+        preset, slow = (["KNN", "OCSVM"], ["OCSVM"]) if quick else ("classic", ["LSCP", "OCSVM"])
+        fitted, _ = our_fit(preset, data.X, n_jobs=os.cpu_count(), max_fit_rows=None)
+        for detector in slow:
             whole = seeded_fit(detector, data.X, None)
             seeds = {"all rows": (None, 0), "all rows, another seed": (None, 1)}
             seeds |= {str(n_fit): (n_fit, 0) for n_fit in SUBSET_ROWS}
@@ -198,7 +148,15 @@ def subsets():
                 part = whole if is_whole else seeded_fit(detector, data.X, n_fit, seed)
                 found.append(row | ranking(fitted, data.y, whole, part))
                 print(found[-1], flush=True)
-    return found
+    return {"rows": found}
+
+
+def labelled_datasets():
+    return [(name, load_benchmark(name, collection)) for collection, name in LABELLED]
+
+
+def made_dataset():
+    return make_contaminated(150, 3, 0.1, "global", random_state=0)
 
 
 def seeded_fit(detector, X, n_fit, seed=0):
@@ -222,41 +180,6 @@ def ranking(classic, y, whole, part):
     }
 
 
-class Memory:
-    """Peak memory of this process and its children, in bytes, inside the context."""
-
-    def __enter__(self):
-        self.peak, self._done = 0, threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._done.set()
-        self._thread.join()
-
-    def _watch(self):
-        import psutil
-
-        while not self._done.wait(0.1):
-            total = 0
-            own = psutil.Process()
-            for process in (own, *own.children(recursive=True)):
-                try:
-                    total += process.memory_full_info().pss
-                except psutil.Error:
-                    continue
-            self.peak = max(self.peak, total)
-
-
-def main():
-    parts = {"presets": presets, "growth": growth, "large": large, "whole": whole}
-    parts["subsets"] = subsets
-    for name in sys.argv[1:] or parts:
-        found = parts[name]()
-        figures = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        RESULTS.write_text(json.dumps(figures | {name: found}, indent=1, default=float) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    large = {"detectors_large": detectors_large, "subsets": subsets}
+    measure(__doc__, {"detectors": detectors}, large)

@@ -1,47 +1,38 @@
 """Our mixture compared with those of scikit-learn and PyThresh, in the same process.
 
-The times per iteration are from the same start on both sides; the ten complete fits are not.
+    python benchmarks/mixture.py            iterations, E-step, steps, ten runs beside GAMGMM
+    python benchmarks/mixture.py --large    ten runs beside GAMGMM and ten fits of scikit-learn
 
-    python benchmarks/mixture.py [--quick]
-
-Writes benchmarks/results/mixture.json and mixture.svg. Compare ratios: absolute times vary on
-shared machines.
+Writes benchmarks/results/mixture.json, with --large ten_runs.json.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import multiprocessing
-import time
+import contextlib
+import io
+import tempfile
 import warnings
 from pathlib import Path
 
 import numpy as np
-from joblib import cpu_count
 from sklearn.mixture import BayesianGaussianMixture
 
+from gammagmm import GammaGMM
 from gammagmm.datasets import data_folder
-from gammagmm.errors import MixtureConvergenceWarning
 from gammagmm.mixture.backends import NumpyRows, count_threads
-from gammagmm.mixture.fit import fit_mixture, start_labels, update
+from gammagmm.mixture.fit import begin, plain_step, start_labels
+from gammagmm.mixture.m_step import MStep
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.score_space import fit_scaler
-from gammagmm.mixture.statistics import start_statistics
-from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.runs import fit_runs, plan_runs
+from gammagmm.mixture.statistics import start_moments
+from timing import best_seconds, in_new_process, measure
 
-RESULTS = Path(__file__).parent / "results"
 N_COMPONENTS = 100
-LINE = (
-    "N {n_rows:>7} M {n_detectors:>2}  ours {ours:.4f} s  scikit-learn {sklearn:.4f} s  "
-    "ratio {ratio:.1f}  bounds differ by {bound_gap:.1e}"
-)
-GROWTH = "N {n_rows:>7} M 10  {seconds:.3f} s per E-step, {extra_megabytes:.0f} MB beyond the rows"
+SIZES = (1_000, 5_000, 10_000, 50_000)
 
 
-def score_space(n_rows, n_detectors):
-    """Score-like rows: correlated columns, several clusters and a long upper tail."""
+def make_space(n_rows, n_detectors):
+    """Rows like those of a score space: correlated columns, clusters and a long upper tail."""
     rng = np.random.default_rng(0)
     centres = 2.0 * rng.gamma(1.0, size=(12, 1)) + 0.5 * rng.normal(size=(12, n_detectors))
     spread = rng.uniform(0.1, 0.6, size=(12, n_detectors))
@@ -50,8 +41,30 @@ def score_space(n_rows, n_detectors):
     return (rows - rows.mean(axis=0)) / rows.std(axis=0)
 
 
-def sklearn_start(Z, labels, prior):
+def benchmark_scores(quick):
+    """The ten published scores of PageBlocks; made scores in a trial."""
+    if quick:
+        return np.exp(make_space(120, 3))
+    folder = data_folder()
+    if folder is None:
+        raise SystemExit("GAMMAGMM_DATA must name the folder of the benchmark datasets.")
+    with np.load(folder / "scores" / "PageBlocks.npz") as archive:
+        return archive["S"]
+
+
+def begin_ascent(Z, labels, n_runs=1):
+    """Ascents of `n_runs` runs from the same labels, and their M-step."""
+    prior = MixturePrior().resolve(Z)
+    whitened = prior.whiten(Z)
+    rows = NumpyRows(whitened[None], count_threads())
+    m_step = MStep(rows, prior)
+    start = start_moments(whitened, labels, N_COMPONENTS)
+    return begin(rows, np.stack([start] * n_runs), m_step), m_step
+
+
+def begin_sklearn(Z, labels):
     """scikit-learn's mixture after its initialisation with the hard assignment `labels`."""
+    prior = MixturePrior().resolve(Z)
     mixture = BayesianGaussianMixture(
         n_components=N_COMPONENTS,
         covariance_prior=prior.covariance,
@@ -65,207 +78,146 @@ def sklearn_start(Z, labels, prior):
     return mixture
 
 
-def best_seconds(step, n_repeats):
-    """Shortest of several times, the one with the least interference by other programs."""
-    times = []
-    for _ in range(n_repeats):
-        began = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - began)
-    return min(times)
-
-
-def our_seconds(Z, n_repeats=10):
-    """Seconds of our E-step, from a random start."""
-    prior = MixturePrior().resolve(Z)
-    labels = np.random.default_rng(0).integers(0, N_COMPONENTS, len(Z))
-    rows = NumpyRows(prior.whiten(Z), count_threads())
-    state = update(start_statistics(rows.Z, labels, N_COMPONENTS), prior)
-    return best_seconds(lambda: rows.statistics(state.coefficients), n_repeats)
-
-
-def seconds_per_iteration(Z, n_sklearn=10, n_ours=60):
-    """Seconds per iteration, ours and scikit-learn's in turn, and the difference of the bounds."""
-    prior = MixturePrior().resolve(Z)
+def per_iteration(n_rows, n_detectors, n_repeats=5):
+    """Milliseconds of an iteration from the same start, and the difference of the bounds."""
+    Z = make_space(n_rows, n_detectors)
     labels = start_labels(Z, N_COMPONENTS, np.random.default_rng(0))
-    rows = NumpyRows(prior.whiten(Z), count_threads())
-    state = update(start_statistics(rows.Z, labels, N_COMPONENTS), prior)
-    theirs = sklearn_start(Z, labels, prior)
-    bounds = {}
+    ascents, m_step = begin_ascent(Z, labels)
+    theirs = begin_sklearn(Z, labels)
 
     def our_iteration():
-        nonlocal state
-        state = update(rows.statistics(state.coefficients), prior)
+        nonlocal ascents
+        ascents = plain_step(ascents, m_step, 0.0)
+        return ascents.elbo[0]
 
     def their_iteration():
         log_prob_norm, log_resp = theirs._e_step(Z)
         theirs._m_step(Z, log_resp)
-        bounds["theirs"] = theirs._compute_lower_bound(log_resp, log_prob_norm)
+        return theirs._compute_lower_bound(log_resp, log_prob_norm)
 
-    sklearn = best_seconds(their_iteration, n_sklearn)
-    best_seconds(our_iteration, n_sklearn)
-    gap = abs(state.elbo - bounds["theirs"]) / abs(bounds["theirs"])
-    ours = best_seconds(our_iteration, n_ours)
-    return {"ours": ours, "sklearn": sklearn, "ratio": sklearn / ours, "bound_gap": gap}
-
-
-def to_convergence(Z, sklearn_seconds):
-    """Seconds and iterations of our fit; those of scikit-learn are iterations x seconds."""
-    began = time.perf_counter()
-    mixture = fit_mixture(Z, N_COMPONENTS, random_state=0)
-    ours = time.perf_counter() - began
+    sklearn, their_bound = best_seconds(their_iteration, n_repeats)
+    _, our_bound = best_seconds(our_iteration, n_repeats)
+    ours, _ = best_seconds(our_iteration, 6 * n_repeats)
     return {
-        "fit_seconds": ours,
-        "fit_iterations": mixture.n_iter,
-        "fit_converged": mixture.converged,
-        "sklearn_fit_seconds_computed": mixture.n_iter * sklearn_seconds,
-    }
-
-
-def sklearn_memory_child(n_rows, queue):
-    Z = score_space(n_rows, 10)
-    labels = np.random.default_rng(0).integers(0, N_COMPONENTS, n_rows)
-    before = resident_megabytes("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")
-    mixture = sklearn_start(Z, labels, MixturePrior().resolve(Z))
-    _, log_resp = mixture._e_step(Z)
-    mixture._m_step(Z, log_resp)
-    queue.put(resident_megabytes("VmHWM") - before)
-
-
-def resident_megabytes(field):
-    """Memory of this process by /proc: now (VmRSS) or at its peak (VmHWM)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
-
-
-def peak_memory_child(n_rows, queue):
-    Z = score_space(n_rows, 10)
-    before = resident_megabytes("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-    with warnings.catch_warnings():
-        # Five iterations are not meant to converge.
-        warnings.simplefilter("ignore", MixtureConvergenceWarning)
-        fit_mixture(Z, N_COMPONENTS, max_iter=5, random_state=0)
-    extra = resident_megabytes("VmHWM") - before
-    queue.put({"seconds": our_seconds(Z), "extra_megabytes": extra})
-
-
-def in_a_child(target, *arguments):
-    """Result of `target` in a new process, so that the peak memory is that of `target`."""
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    process = context.Process(target=target, args=(*arguments, queue))
-    process.start()
-    result = queue.get()
-    process.join()
-    return result
-
-
-def ten_runs(scores, max_iter):
-    """Our ten complete fits with n_jobs = cores, and ten of scikit-learn one after another."""
-    Z = fit_scaler(scores).transform(scores)
-    settings, _ = plan_runs(Z, Constraints(), MixturePrior(), N_COMPONENTS, max_iter=max_iter)
-    began = time.perf_counter()
-    runs = fit_runs(Z, settings, (10, 0), np.random.default_rng(0), cpu_count())
-    ours = time.perf_counter() - began
-    began = time.perf_counter()
-    n_iter = 0
-    for seed in range(10):
-        theirs = BayesianGaussianMixture(
-            n_components=N_COMPONENTS,
-            weight_concentration_prior=0.01,
-            mean_prior=np.zeros(Z.shape[1]),
-            max_iter=max_iter,
-            random_state=seed,
-        ).fit(Z)
-        n_iter += theirs.n_iter_
-    sklearn = time.perf_counter() - began
-    return {
-        "ours": ours,
-        "sklearn": sklearn,
+        "n_rows": n_rows,
+        "n_detectors": n_detectors,
+        "ours_ms": 1e3 * ours,
+        "sklearn_ms": 1e3 * sklearn,
         "ratio": sklearn / ours,
-        "iterations_ours": sum(run.n_iter for run in runs),
-        "iterations_sklearn": n_iter,
+        "bound_difference": abs(our_bound - their_bound) / abs(their_bound),
     }
 
 
-def against_gamgmm(scores, ours):
-    """One evaluation of GAMGMM of PyThresh on the same scores, compared with our ten runs."""
-    import contextlib
-    import io
+def e_step(n_rows, n_detectors, n_runs, size=2048, n_repeats=10):
+    """Speed of an E-step beside that of a product of two matrices, with the same threads.
 
+    Only the operations of the two products count, 4 n K F, so the softmax lowers the speed.
+    """
+    Z = make_space(n_rows, n_detectors)
+    labels = np.random.default_rng(0).integers(0, N_COMPONENTS, n_rows)
+    ascents, _ = begin_ascent(Z, labels, n_runs)
+    coefficients = ascents.state.coefficients
+    seconds, _ = best_seconds(lambda: ascents.rows.statistics(coefficients), n_repeats)
+    matrix = np.random.default_rng(0).normal(size=(size, size))
+    product_seconds, _ = best_seconds(lambda: matrix @ matrix, n_repeats)
+    speed = 4e-9 * n_rows * coefficients.size / seconds
+    peak = 2e-9 * size**3 / product_seconds
+    return {
+        "n_rows": n_rows,
+        "n_detectors": n_detectors,
+        "n_runs": n_runs,
+        "threads": count_threads(),
+        "gflops": speed,
+        "peak_gflops": peak,
+        "share": speed / peak,
+    }
+
+
+def our_runs(scores, tol="auto", n_repeats=1):
+    """Ten runs from raw scores to posterior and labels: seconds, iterations, bound and mean."""
+    estimator = GammaGMM("precomputed", tol=tol, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a run that stops at max_iter is counted below
+        seconds, _ = best_seconds(lambda: estimator.fit(scores), n_repeats)
+    runs = estimator.runs_
+    return {
+        "seconds": seconds,
+        "iterations": sum(run.n_iter for run in runs),
+        "not_converged": sum(not run.converged for run in runs),
+        "mean_bound": float(np.mean([run.elbo for run in runs])),
+        "posterior_mean": estimator.posterior_.mean,
+    }
+
+
+def compare_steps(scores):
+    """Accelerated and plain steps from the same ten starts."""
+    settings = {"accelerated, 0.1": "auto", "plain, 0.1": 0.1, "plain, 0.001": 1e-3}
+    return {name: our_runs(scores, tol) for name, tol in settings.items()}
+
+
+def gamgmm(scores):
+    """In a new process: seconds of one evaluation of PyThresh's GAMGMM on a file of scores."""
     from pythresh.thresholds.gamgmm import GAMGMM
 
-    began = time.perf_counter()
-    with contextlib.redirect_stdout(io.StringIO()):
-        GAMGMM().eval(scores)
-    gamgmm = time.perf_counter() - began
-    return {"ours_ten_runs": ours, "gamgmm_one_run": gamgmm, "ratio": gamgmm / ours}
+    values = np.load(scores)
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {"seconds": best_seconds(lambda: GAMGMM().eval(values))[0]}
 
 
-def draw(result, path):
-    """Plot seconds per iteration against rows, on logarithmic axes."""
-    from matplotlib.figure import Figure
+def sklearn_fits(scores, n_fits=10):
+    """In a new process: seconds and iterations of ten mixtures of scikit-learn, in turn."""
+    values = np.load(scores)
+    Z = fit_scaler(values).transform(values)
 
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    ax = figure.subplots()
-    for n_detectors, style in ((3, "o--"), (10, "o-")):
-        cases = [c for c in result["per_iteration"] if c["n_detectors"] == n_detectors]
-        n_rows = [c["n_rows"] for c in cases]
-        for name, colour in (("sklearn", "#D55E00"), ("ours", "#0072B2")):
-            label = f"{'scikit-learn' if name == 'sklearn' else 'gammagmm'}, M = {n_detectors}"
-            ax.loglog(n_rows, [c[name] for c in cases], style, color=colour, label=label)
-    growth = result["growth"]
-    ax.loglog(
-        [c["n_rows"] for c in growth],
-        [c["seconds"] for c in growth],
-        "s:",
-        color="#0072B2",
-        label="gammagmm, M = 10, growth",
-    )
-    ax.set_xlabel("rows")
-    ax.set_ylabel("seconds per iteration (K = 100)")
-    ax.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None})
+    def fit(seed):
+        return BayesianGaussianMixture(
+            n_components=min(N_COMPONENTS, len(Z) - 1),
+            weight_concentration_prior=0.01,
+            mean_prior=np.zeros(Z.shape[1]),
+            max_iter=1500,
+            random_state=seed,
+        ).fit(Z)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seconds, fitted = best_seconds(lambda: [fit(seed) for seed in range(n_fits)])
+    return {"seconds": seconds, "iterations": sum(one.n_iter_ for one in fitted)}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes only, nothing written")
-    quick = parser.parse_args().quick
-    result = {"cores": cpu_count(), "n_components": N_COMPONENTS, "per_iteration": []}
-    sizes = (1_000, 5_000) if quick else (1_000, 5_000, 10_000, 50_000)
-    for n_detectors in (3, 10):
-        for n_rows in sizes:
-            case = {"n_rows": n_rows, "n_detectors": n_detectors}
-            Z = score_space(n_rows, n_detectors)
-            case |= seconds_per_iteration(Z)
-            case |= to_convergence(Z, case["sklearn"])
-            result["per_iteration"].append(case)
-            print(LINE.format(**case), flush=True)
-    if quick:
-        return
-    result["growth"] = []
-    for n_rows in (10_000, 100_000, 1_000_000):
-        case = {"n_rows": n_rows} | in_a_child(peak_memory_child, n_rows)
-        result["growth"].append(case)
-        print(GROWTH.format(**case), flush=True)
-    result["sklearn_megabytes_50000"] = in_a_child(sklearn_memory_child, 50_000)
-    print("scikit-learn, 50,000 rows:", result["sklearn_megabytes_50000"], "MB", flush=True)
-    folder = data_folder()
-    if folder is not None:
-        with np.load(folder / "scores" / "PageBlocks.npz") as archive:
-            scores = archive["S"]
-        result["ten_runs_PageBlocks"] = ten_runs(scores, max_iter=1500)
-        print("ten runs", result["ten_runs_PageBlocks"], flush=True)
-        ours = result["ten_runs_PageBlocks"]["ours"]
-        result["gamgmm_PageBlocks"] = against_gamgmm(scores, ours)
-        print("GAMGMM", result["gamgmm_PageBlocks"], flush=True)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "mixture.json").write_text(json.dumps(result, indent=2) + "\n")
-    draw(result, RESULTS / "mixture.svg")
+def beside(scores, methods, limit=None):
+    """Our ten runs, and what other methods need for the same scores, each with the ratio."""
+    ours = our_runs(scores, n_repeats=2)
+    found = {"n_rows": len(scores), "n_detectors": scores.shape[1], "ours": ours}
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "scores.npy")
+        np.save(path, scores)
+        for name, method in methods.items():
+            theirs = in_new_process(method, scores=path, limit=limit)
+            if theirs is not None:
+                found[name] = theirs | {"ratio": theirs["seconds"] / ours["seconds"]}
+    return found
+
+
+def mixture(quick):
+    """The parts that take minutes."""
+    sizes, detectors = ((300,), (3,)) if quick else (SIZES, (3, 10))
+    n_rows, size = (300, 200) if quick else (9_868, 2048)
+    scores = benchmark_scores(quick)
+    return {
+        "n_components": N_COMPONENTS,
+        "per_iteration": [per_iteration(n, m) for m in detectors for n in sizes],
+        "e_step": [e_step(n_rows, 10, n_runs, size) for n_runs in (1, 10)],
+        "steps": compare_steps(scores),
+        "ten_runs": beside(scores, {"gamgmm": gamgmm}, 2.0 if quick else None),
+    }
+
+
+def ten_runs(quick):
+    """The ten runs beside GAMGMM and scikit-learn, which takes minutes for its ten fits."""
+    methods = {"gamgmm": gamgmm, "sklearn": sklearn_fits}
+    return beside(benchmark_scores(quick), methods, 2.0 if quick else None)
 
 
 if __name__ == "__main__":
-    main()
+    measure(__doc__, {"mixture": mixture}, {"ten_runs": ten_runs})

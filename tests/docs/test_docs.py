@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import types
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -84,15 +82,6 @@ def test_every_block_runs_and_prints_what_the_page_shows(path, tmp_path, monkeyp
         n_blocks += 1
     plt.close("all")
     assert n_blocks == read(path).count("```python")
-
-
-def test_the_figures_on_scaling_are_those_of_the_benchmark():
-    path = ROOT / "benchmarks" / "scale.py"
-    scale = types.ModuleType("scale")
-    scale.__file__ = str(path)
-    exec(compile(read(path), path, "exec"), vars(scale))
-    shown = read(DOCS / "scaling.md").split(scale.MARKS[0])[1].split(scale.MARKS[1])[0]
-    assert shown.strip() == scale.page(json.loads(read(scale.RESULTS)))
 
 
 def test_the_figures_on_reliability_are_those_of_the_long_runs():

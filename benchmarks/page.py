@@ -1,0 +1,446 @@
+"""Results -> benchmarks/README.md, the figures of docs/scaling.md, and seconds against rows.
+
+    python benchmarks/page.py
+
+Every measured number on the pages comes from a file in benchmarks/results, every word from the
+templates. A section of a template whose results are missing is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from string import Template
+
+from timing import RESULTS, ROOT, TRIAL
+
+HERE = Path(__file__).parent
+README = HERE / "README.md"
+SCALING = ROOT / "docs" / "scaling.md"
+MARKS = ("<!-- measured by benchmarks/scale.py -->", "<!-- end -->")
+FIGURE = "time.svg"
+SECTION = re.compile(r"^<!-- section (\w+) -->\n", re.MULTILINE)
+# Results, command and script.
+COMMANDS = (
+    ("mixture", "make bench", "mixture.py"),
+    ("fits", "make bench", "fits.py"),
+    ("command", "make bench", "command.py"),
+    ("detectors", "make bench", "detectors.py"),
+    ("imports", "make bench", "imports.py"),
+    ("ten_runs", "make bench-large", "mixture.py --large"),
+    ("fits_\\w+", "make bench-large", "fits.py --large"),
+    ("command_large", "make bench-large", "command.py --large"),
+    ("detectors_large|subsets", "make bench-large", "detectors.py --large"),
+    ("compare|dask", "make bench-large", "scale.py --large"),
+)
+STEPS = {
+    "reading": "reading and checking all rows",
+    "detectors": "fitting the detectors",
+    "scoring": "drawing their sample, and scoring all rows",
+    "ranks": "the score space and the table of ranks",
+    "taking": "taking the rows of the runs from the workers",
+    "mixtures": "the ten runs",
+    "cut": "thresholds, and number of flagged rows",
+}
+NOT_BY_ROWS = ("detectors", "mixtures")
+EXACT = "exact_ms_per_iteration_and_run"
+GPU = (
+    (f"{EXACT}_1000000_rows_1_runs", 1_000_000, "one iteration of one run"),
+    (f"{EXACT}_1000000_rows_10_runs", 1_000_000, "one iteration of ten runs, for each run"),
+    (f"{EXACT}_10000000_rows_1_run", 10_000_000, "one iteration of one run"),
+    ("default_posterior_20000_rows", 20_000, "posterior, default settings"),
+    ("default_posterior_1000000_rows", 1_000_000, "posterior, default settings"),
+    ("default_posterior_10000000_rows", 10_000_000, "posterior, default settings"),
+    ("exact_posterior_1000000_rows", 1_000_000, "posterior, plain steps, `tol=1e-3`, all rows"),
+)
+LINES = {
+    ("ours", "classic"): ("this version, classic", "o-", "#0072B2"),
+    ("ours", "fast"): ("this version, fast", "s--", "#56B4E9"),
+    ("earlier", "classic"): ("before, classic", "o-", "#D55E00"),
+    ("gamgmm", "classic"): ("GAMGMM, one evaluation", "^-", "#009E73"),
+    ("sklearn", "classic"): ("scikit-learn, ten mixtures", "v-", "#CC79A7"),
+}
+
+
+def load(folder=RESULTS):
+    """The results by the name of their file."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+
+
+def table(header, rows):
+    lines = [header.split(" | "), ["---"] * len(header.split(" | ")), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def short(value):
+    """A number with at least two significant digits."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
+
+
+def commands(results):
+    """What measures which results, and how long that took."""
+    lines = []
+    for pattern, command, script in COMMANDS:
+        names = [name for name in results if re.fullmatch(pattern, name)]
+        if names:
+            took = sum(results[name].get("seconds_in_all", 0.0) for name in names) / 60
+            files = ", ".join(f"`{name}.json`" for name in names)
+            lines.append([f"`{command}`", f"`{script}`", f"{took:.1f}" if took else "", files])
+    return table("command | script | minutes | results", lines) if lines else ""
+
+
+def fit_cases(results):
+    """The whole fits of all files, by preset and number of rows."""
+    files = [found for name, found in results.items() if re.fullmatch(r"fits(_\w+)?", name)]
+    cases = [case for found in files for case in found["cases"]]
+    return sorted(cases, key=lambda case: (str(case["detectors"]), case["n_rows"]))
+
+
+def fits(results):
+    cases = fit_cases(results)
+    if not cases:
+        return None
+    files = [found for name, found in results.items() if name.startswith("fits")]
+    header = (
+        "detectors | rows | s | detectors, s | mixtures, s | GB | before, s | ratio | "
+        "`GAMGMM`, s | scikit-learn, s | posterior mean | before"
+    )
+    return {
+        "cores": files[0]["cores"],
+        "earlier": next((f["earlier"] for f in files if "earlier" in f), ""),
+        "table": table(header, map(fit_line, cases)),
+    }
+
+
+def fit_line(case):
+    ours, earlier = case["ours"], case.get("earlier")
+    name = "" if case["name"] == "made" else f" ({case['name']})"
+    preset = case["detectors"]
+    return [
+        f"`{preset}`" if isinstance(preset, str) else ", ".join(preset),
+        f"{case['n_rows']:,}{name}",
+        *(short(ours[key]) for key in ("seconds", "detectors_seconds", "mixtures_seconds")),
+        f"{ours['peak_gigabytes']:.1f}",
+        short(earlier["seconds"]) if earlier else "",
+        short(case["ratio"]) if earlier else "",
+        *(other_seconds(case.get(method)) for method in ("gamgmm", "sklearn")),
+        f"{ours['posterior_mean']:.4f}",
+        f"{earlier['posterior_mean']:.4f}" if earlier else "",
+    ]
+
+
+def other_seconds(found):
+    if found is None:
+        return ""
+    return short(found["seconds"]) if "seconds" in found else f"> {found['limit']:.0f}"
+
+
+def mixture(results):
+    found = results.get("mixture")
+    if found is None:
+        return None
+    iterations = [
+        [
+            f"{one['n_rows']:,}",
+            one["n_detectors"],
+            *(short(one[key]) for key in ("ours_ms", "sklearn_ms", "ratio")),
+            f"{one['bound_difference']:.0e}",
+        ]
+        for one in found["per_iteration"]
+    ]
+    e_steps = [
+        [one["n_runs"], short(one["gflops"]), short(one["peak_gflops"]), f"{one['share']:.0%}"]
+        for one in found["e_step"]
+    ]
+    steps = [
+        [
+            name,
+            f"{one['iterations']:,}",
+            short(one["seconds"]),
+            f"{one['mean_bound']:,.1f}",
+            f"{one['posterior_mean']:.4f}",
+        ]
+        for name, one in found["steps"].items()
+    ]
+    header = "rows | detectors | ours, ms | scikit-learn, ms | ratio | bounds differ by"
+    about = found["e_step"][0]
+    return {
+        "cores": found["cores"],
+        "n_components": found["n_components"],
+        "table": table(header, iterations),
+        "n_rows": f"{about['n_rows']:,}",
+        "n_detectors": about["n_detectors"],
+        "threads": about["threads"],
+        "e_steps": table("runs | E-step, GFLOP/s | product, GFLOP/s | share", e_steps),
+        "steps": table("steps, `tol` | iterations | s | mean bound | posterior mean", steps),
+    }
+
+
+def ten_runs(results):
+    found = results.get("ten_runs", results.get("mixture", {}).get("ten_runs"))
+    if found is None:
+        return None
+    names = {"gamgmm": "`GAMGMM`, one evaluation", "sklearn": "scikit-learn, ten mixtures"}
+    lines = [["ours, ten runs", short(found["ours"]["seconds"]), found["ours"]["iterations"], ""]]
+    for name in filter(found.__contains__, names):
+        one = found[name]
+        numbers = [short(one["seconds"]), one.get("iterations", ""), short(one["ratio"])]
+        lines.append([names[name], *numbers])
+    return {
+        "n_rows": f"{found['n_rows']:,}",
+        "table": table("method | s | iterations | ratio", lines),
+    }
+
+
+def command(results):
+    found = results.get("command")
+    return found and {
+        "n_rows": found["n_rows"],
+        "n_columns": found["n_columns"],
+        "default": f"{found['default_seconds']:.1f}",
+        "one_job": f"{found['one_job_seconds']:.1f}",
+        "first_time": f"{found['first_time_seconds']:.1f}",
+    }
+
+
+def command_large(results):
+    found = results.get("command_large")
+    return found and {
+        "n_rows": f"{found['n_rows']:,}",
+        "n_columns": found["n_columns"],
+        "megabytes": f"{found['csv_megabytes']:.0f}",
+        "reading": short(found["reading_seconds"]),
+        "fit": short(found["fit_seconds"]),
+        "writing": short(found["writing_seconds"]),
+    }
+
+
+def imports(results):
+    found = results.get("imports")
+    return found and {
+        "seconds": f"{found['gammagmm_on_top_seconds']:.2f}",
+        "processes": found["processes"],
+    }
+
+
+def detectors(results):
+    found = results.get("detectors")
+    if found is None:
+        return None
+    each = [
+        [
+            one["detector"],
+            *(f"{one[key]:.2f}" for key in ("ours", "pyod")),
+            short(one["ratio"]),
+            f"{one['spearman']:.3f}",
+        ]
+        for one in found["detectors"]
+    ]
+    presets = []
+    for name, one in found["presets"].items():
+        ours = [one["second_fit"], one["new_process"]]
+        cells = [cell for value in ours for cell in (short(value), short(one["pyod"] / value))]
+        presets.append([f"`{name}`", short(one["pyod"]), *cells])
+    return {
+        "n_rows": f"{found['n_rows']:,}",
+        "n_columns": found["n_columns"],
+        "cores": found["cores"],
+        "table": table("detector | ours, s | PyOD, s | ratio | rank correlation", each),
+        "presets": table(
+            "preset | PyOD, s | ours, s | ratio | in a new process, s | ratio", presets
+        ),
+    }
+
+
+def detectors_large(results):
+    found = results.get("detectors_large")
+    if found is None:
+        return None
+    lines = [
+        [one["detector"], short(one["seconds"]), f"{one['rows_fitted']:,}"]
+        for one in found["detectors"]
+    ]
+    return {
+        "n_rows": f"{found['n_rows']:,}",
+        "n_columns": found["n_columns"],
+        "cores": found["cores"],
+        "seconds": short(found["seconds"]),
+        "gigabytes": f"{found['peak_gigabytes']:.1f}",
+        "table": table("detector | s | rows fitted", lines),
+    }
+
+
+def subsets(results):
+    if "subsets" not in results:
+        return None
+    lines = []
+    for one in results["subsets"]["rows"]:
+        figures = ["skipped", "", ""]
+        if "skipped" not in one:
+            figures = [f"{one['spearman']:.2f}", f"{one['auc']:.3f}", f"{one['auc_consensus']:.3f}"]
+        lines.append([one["dataset"], f"{one['rows']:,}", one["detector"], one["rows_fitted"]])
+        lines[-1] += figures
+    header = "dataset | rows | detector | rows fitted | rank correlation | AUC | AUC, consensus"
+    return {"table": table(header, lines)}
+
+
+def gpu(results):
+    found = results.get("gpu")
+    if found is None:
+        return None
+    lines = []
+    for key, n_rows, what in filter(lambda line: line[0] in found, GPU):
+        is_posterior = isinstance(found[key], dict)
+        time = f"{found[key]['seconds']:.1f} s" if is_posterior else f"{found[key]:.2f} ms"
+        lines.append([f"{n_rows:,}", what, time])
+    return {
+        "device": found["device"],
+        "torch": found["torch"].split("+")[0],
+        "table": table("rows | what | time", lines),
+    }
+
+
+def compare(results):
+    found = results.get("compare")
+    if found is None:
+        return None
+    fitted = [found["memory"], found["dask"]]
+    lines = [
+        [what, *(short(one[f"{step}_seconds"]) for one in fitted)] for step, what in STEPS.items()
+    ]
+    lines.append(["in all", *(short(one["seconds"]) for one in fitted)])
+    return {
+        "n_rows": f"{found['n_rows']:,}",
+        "n_columns": found["n_columns"],
+        "workers": found["workers"],
+        "mean_memory": f"{fitted[0]['posterior_mean']:.4f}",
+        "mean_dask": f"{fitted[1]['posterior_mean']:.4f}",
+        "gigabytes_memory": f"{fitted[0]['peak_gigabytes']:.1f}",
+        "gigabytes_dask": f"{fitted[1]['peak_gigabytes']:.1f}",
+        "table": table("step | in memory, s | on Dask, s", lines),
+    }
+
+
+def dask(results):
+    found = results.get("dask")
+    if found is None:
+        return None
+    lines = [[what, short(found[f"{step}_seconds"])] for step, what in STEPS.items()]
+    per_row, fixed = cost_terms(found)
+    computed = [
+        [f"{n_rows:,}", n_workers, duration(n_rows * per_row / n_workers + fixed)]
+        for n_rows in (10**8, 10**9)
+        for n_workers in (10, 100)
+    ]
+    return {
+        "n_rows": f"{found['n_rows']:,}",
+        "n_columns": found["n_columns"],
+        "blocks": found["blocks"],
+        "workers": found["workers"],
+        "limit": f"{found['worker_limit_gigabytes']:.1f}",
+        "peaks": " and ".join(f"{peak:.1f}" for peak in found["worker_peak_gigabytes"]),
+        "driver": f"{found['driver_peak_gigabytes']:.1f}",
+        "megabytes": f"{found['written_megabytes']:,.0f}",
+        "writing": short(found["writing_seconds"]),
+        "table": table("step | s", [*lines, ["in all", short(found["seconds"])]]),
+        "microseconds": short(1e6 * per_row),
+        "fixed": short(fixed),
+        "computed": table("rows | workers | computed", computed),
+    }
+
+
+def cost_terms(found):
+    """Seconds for each row and worker, and seconds that do not depend on the rows."""
+    fixed = sum(found[f"{step}_seconds"] for step in NOT_BY_ROWS)
+    by_rows = sum(found[f"{step}_seconds"] for step in STEPS if step not in NOT_BY_ROWS)
+    return by_rows * found["workers"] / found["n_rows"], fixed
+
+
+def duration(seconds):
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+VALUES = {
+    "fits": fits,
+    "mixture": mixture,
+    "ten_runs": ten_runs,
+    "command": command,
+    "command_large": command_large,
+    "imports": imports,
+    "detectors": detectors,
+    "detectors_large": detectors_large,
+    "subsets": subsets,
+    "compare": compare,
+    "dask": dask,
+    "gpu": gpu,
+    "always": lambda results: {},
+}
+
+
+def filled(template, results):
+    """The template with its values, without the sections that have none."""
+    text = (HERE / "templates" / template).read_text(encoding="utf-8")
+    beginning, *sections = SECTION.split(text)
+    parts = [Template(beginning).substitute(commands=commands(results))]
+    for name, words in zip(sections[::2], sections[1::2], strict=True):
+        values = VALUES[name](results)
+        if values is not None:
+            parts.append(Template(words).substitute(values))
+    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+
+
+def readme(results):
+    """The text of benchmarks/README.md."""
+    return filled("README.md", results)
+
+
+def scaling(text, results):
+    """The text of docs/scaling.md with the measured part between the marks."""
+    before, rest = text.split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    return f"{before}{MARKS[0]}\n{filled('scaling.md', results)}{MARKS[1]}{after}"
+
+
+def draw(results, path):
+    """Draw seconds against rows, on logarithmic axes; the same results give the same file."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context({"svg.hashsalt": "gammagmm", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        ax = figure.subplots()
+        for (which, preset), (label, style, colour) in LINES.items():
+            points = [
+                (case["n_rows"], case[which]["seconds"])
+                for case in fit_cases(results)
+                if case["detectors"] == preset and "seconds" in case.get(which, {})
+            ]
+            if points:
+                ax.loglog(*zip(*points, strict=True), style, color=colour, label=label)
+        ax.set_xlabel("rows")
+        ax.set_ylabel("seconds")
+        ax.grid(alpha=0.3)
+        if ax.lines:
+            ax.legend(frameon=False)
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="the pages of a trial")
+    is_trial = parser.parse_args().quick
+    folder = TRIAL if is_trial else RESULTS
+    results = load(folder)
+    if fit_cases(results):
+        draw(results, folder / FIGURE)
+    text = scaling(SCALING.read_text(encoding="utf-8"), results)
+    (TRIAL / "README.md" if is_trial else README).write_text(readme(results), encoding="utf-8")
+    (TRIAL / "scaling.md" if is_trial else SCALING).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""The pages with benchmarks are those that the results make, and the benchmarks run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+
+FIT = {
+    "seconds": 2.0,
+    "detectors_seconds": 0.5,
+    "mixtures_seconds": 1.25,
+    "iterations": 700,
+    "not_converged": 0,
+    "posterior_mean": 0.0412,
+    "peak_gigabytes": 0.31,
+}
+STEPS = {
+    f"{name}_seconds": 10.0 * (place + 1)
+    for place, name in enumerate(
+        ["reading", "detectors", "scoring", "ranks", "taking", "mixtures", "cut"]
+    )
+}
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def page(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("page")
+
+
+@pytest.fixture
+def mixture(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("mixture")
+
+
+def test_the_page_on_benchmarks_is_made_from_the_results(page):
+    assert read(BENCHMARKS / "README.md") == page.readme(page.load())
+
+
+def test_the_figures_on_scaling_are_made_from_the_results(page):
+    text = read(ROOT / "docs" / "scaling.md")
+    assert text == page.scaling(text, page.load())
+
+
+def test_a_figure_edited_by_hand_is_found(page):
+    results = page.load()
+    before = page.readme(results)
+    results["gpu"]["default_posterior_1000000_rows"]["seconds"] += 1.0
+    assert page.readme(results) != before
+
+
+def test_a_page_without_results_has_no_sections(page):
+    text = page.readme({})
+    assert text.startswith("# Benchmarks\n")
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## What was tried and not kept"
+    ]
+    assert page.filled("scaling.md", {}).strip() == ""
+
+
+def fits_results():
+    """Two sizes: one with all methods, one at which scikit-learn does not end in time."""
+    whole = {"name": "made", "n_rows": 300, "detectors": "classic", "ours": FIT}
+    whole |= {"earlier": FIT | {"seconds": 7.0}, "ratio": 3.5, "gamgmm": {"seconds": 9.0}}
+    whole |= {"sklearn": {"limit": 60.0}}
+    large = {"name": "made", "n_rows": 10**6, "detectors": "fast", "ours": FIT | {"seconds": 100.0}}
+    return {
+        "fits": {"cores": 2, "earlier": "abcdefg", "cases": [whole]},
+        "fits_fast_1000000": {"cores": 2, "seconds_in_all": 120.0, "cases": [large]},
+    }
+
+
+def test_a_whole_fit_stands_beside_the_other_methods(page):
+    text = page.readme(fits_results())
+    cells = "`classic` | 300 | 2.0 | 0.50 | 1.2 | 0.3 | 7.0 | 3.5 | 9.0 | > 60 | 0.0412 | 0.0412"
+    assert f"| {cells} |" in text
+    assert "commit abcdefg" in text
+    assert "| `fast` | 1,000,000 | 100 |" in text
+    assert "| `make bench-large` | `fits.py --large` | 2.0 | `fits_fast_1000000.json` |" in text
+
+
+def test_the_figure_is_the_same_for_the_same_results(page, tmp_path):
+    paths = tmp_path / "a.svg", tmp_path / "b.svg"
+    for path in paths:
+        page.draw(fits_results(), path)
+    assert read(paths[0]) == read(paths[1])
+    assert "GAMGMM, one evaluation" in read(paths[0])
+    assert "scikit-learn" not in read(paths[0])  # it has no time to show
+
+
+def test_the_formula_of_dask_has_the_measured_terms(page):
+    found = STEPS | {"n_rows": 10**7, "workers": 2}
+    # All steps but detectors (20 s) and mixtures (60 s) grow with the rows: 200 s.
+    assert page.cost_terms(found) == (pytest.approx(200.0 * 2 / 10**7), 80.0)
+    assert [page.duration(value) for value in (80.0, 120.0, 7200.0)] == ["80 s", "2 min", "2.0 h"]
+
+
+def test_an_iteration_has_the_bound_of_scikit_learn(mixture, monkeypatch):
+    monkeypatch.setattr(mixture, "N_COMPONENTS", 5)
+    found = mixture.per_iteration(200, 3, n_repeats=2)
+    assert found["bound_difference"] < 1e-12
+    assert found["ratio"] == pytest.approx(found["sklearn_ms"] / found["ours_ms"])
+
+
+def test_the_speed_of_the_e_step_counts_two_products(mixture, monkeypatch):
+    monkeypatch.setattr(mixture, "N_COMPONENTS", 5)
+    monkeypatch.setattr(mixture, "best_seconds", lambda work, n_repeats=1: (1e-3, work()))
+    found = mixture.e_step(200, 3, n_runs=2, size=10)
+    # Two runs, two products of 200 x 10 features x 5 components, two operations each.
+    assert found["gflops"] == pytest.approx(2 * 2 * 2 * 200 * 10 * 5 / 1e6)
+    assert found["peak_gflops"] == pytest.approx(2 * 10**3 / 1e6)
+
+
+def test_results_are_rounded_and_belong_to_their_code(page, tmp_path):
+    import timing
+
+    assert timing.rounded({"a": [1.23456789, 7], "b": None}) == {"a": [1.23457, 7], "b": None}
+    path, script = tmp_path / "part.json", tmp_path / "script.py"
+    script.write_text("one")
+    assert not timing.is_current(path, timing.source_hash(script))
+    path.write_text(json.dumps({"source": timing.source_hash(script)}))
+    assert timing.is_current(path, timing.source_hash(script))
+    script.write_text("another")
+    assert not timing.is_current(path, timing.source_hash(script))
+
+
+def test_a_function_in_a_new_process_can_exceed_its_limit(page, mixture, tmp_path):
+    import timing
+
+    path = tmp_path / "scores.npy"
+    np.save(path, np.ones((2, 1)))
+    assert timing.in_new_process(mixture.gamgmm, scores=str(path), limit=0.05) is None
