@@ -35,7 +35,7 @@ demo: $(VENV)/.core
 
 # At the same time: mypy uses one core, and some tests only wait.
 test: install
-	+$(MAKE) --jobs=3 lint type quick
+	$(MAKE) --jobs=3 lint type quick
 
 quick: install
 	$(BIN)/python -m pytest -n auto --dist worksteal -m '$(QUICK)'
@@ -59,7 +59,7 @@ test-slow: install
 # What takes longest: Dask clusters and a reproduction whose processes are killed, slow detectors,
 # the wheel in an environment of its own.
 test-long: install
-	$(BIN)/python -m pytest -m long tests
+	$(BIN)/python -m pytest -n auto --dist worksteal -m long tests
 
 # The report in headless Chromium, with axe-core from npm.
 test-browser: browser-tools install $(AXE)
