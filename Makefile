@@ -10,7 +10,7 @@ AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
 # The benchmark datasets, which are not part of the project; an empty value counts as not set.
 export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: install demo test test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist reproduce reproduce-small fuzz soak clean
+.PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist reproduce reproduce-small fuzz soak clean
 
 install: $(VENV)/.installed
 
@@ -22,21 +22,27 @@ $(VENV)/.core: $(INPUTS) | $(BIN)/python
 	$(PIP) install --editable . --constraint constraints.txt
 	touch $@
 
-# PyTorch first and by its exact version: pip then takes the CPU build.
+# PyTorch first and by its exact version: pip then takes the CPU build. pip compiles on one core,
+# which is half of its time; compileall uses all, and fails for files of a newer Python.
 $(VENV)/.installed: $(INPUTS) | $(BIN)/python
-	$(PIP) install torch --constraint constraints.txt
-	$(PIP) install --editable '.[all,dev]' --constraint constraints.txt
+	$(PIP) install --no-compile torch --constraint constraints.txt
+	$(PIP) install --no-compile --editable '.[all,dev]' --constraint constraints.txt
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	touch $(VENV)/.core $@
 
 demo: $(VENV)/.core
 	$(BIN)/gammagmm demo --report report.html --picture posterior.png --force
 
-test: install lint type
-	$(BIN)/python -m pytest -n auto -m '$(QUICK)'
+# At the same time: mypy uses one core, and some tests only wait.
+test: install
+	$(MAKE) --jobs=3 lint type quick
+
+quick: install
+	$(BIN)/python -m pytest -n auto --dist worksteal -m '$(QUICK)'
 
 # The same tests on the oldest versions that pyproject.toml allows; constraints.txt has the newest.
 test-oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/python -m pytest -n auto -m '$(QUICK)'
+	$(OLDEST)/bin/python -m pytest -n auto --dist worksteal -m '$(QUICK)'
 
 $(OLDEST)/bin/python:
 	$(PYTHON) -m venv $(OLDEST)
@@ -53,7 +59,7 @@ test-slow: install
 # What takes longest: Dask clusters and a reproduction whose processes are killed, slow detectors,
 # the wheel in an environment of its own.
 test-long: install
-	$(BIN)/python -m pytest -m long tests
+	$(BIN)/python -m pytest -n auto --dist worksteal -m long tests
 
 # The report in headless Chromium, with axe-core from npm.
 test-browser: browser-tools install $(AXE)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from gammagmm.datasets import data_folder
 from gammagmm.mixture.score_space import fit_scaler
@@ -20,6 +21,27 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 if not os.environ.get("GAMMAGMM_DATA") and DATA.is_dir():
     os.environ["GAMMAGMM_DATA"] = str(DATA)  # for subprocesses, too
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    """BLAS and OpenMP on one thread where pytest has several workers: more would wait for cores.
+
+    All libraries are there, since the tests have been collected. Processes that tests start have as
+    many threads as they want.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture
+def two_threads():
+    """BLAS and OpenMP on two threads, for what must not depend on them or must leave them alone."""
+    with threadpool_limits(2):
+        yield
 
 
 @pytest.fixture

@@ -163,6 +163,7 @@ class TestRunUntil:
         assert sorted(run_until(deadline, 2, pow, [2, 3, 4], None)) == [1024, 59049]
 
 
+@pytest.mark.usefixtures("two_threads")
 class TestOneThread:
     def test_main_thread(self):
         before = blas_threads()

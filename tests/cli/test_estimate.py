@@ -1,4 +1,4 @@
-"""``gammagmm estimate`` through the real command."""
+"""``gammagmm estimate``: through the real command where the process may matter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gammagmm import GammaGMM, GammaPosterior
-from tests.support.command_line import COMMAND, QUICK, gammagmm, write_csv
+from tests.support.command_line import COMMAND, QUICK, gammagmm, gammagmm_here, write_csv
 
 
 def test_the_estimate_and_the_detectors_are_printed(table, fitted):
@@ -82,7 +82,7 @@ def check_json(answer, data, fitted, names):
 def test_options_reach_the_estimator(table, data):
     options = {"p0": 0.1, "p_high": 0.05, "high_gamma": 0.2, "max_gamma": 0.3}
     words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-    done = gammagmm("estimate", table, *QUICK, *words, "--seed", "4", "--json")
+    done = gammagmm_here("estimate", table, *QUICK, *words, "--seed", "4", "--json")
     found = json.loads(done.stdout)["posterior"]
     again = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=4, **options).fit(data.X)
     assert found["prob_zero"] == 0.1
@@ -94,7 +94,7 @@ def test_standard_input_and_several_files(table, data, columns, fitted, tmp_path
     from_input = json.loads(gammagmm("estimate", "-", *QUICK, "--json", stdin=text).stdout)
     halves = [{n: c[i : i + 150] for n, c in columns.items()} for i in (0, 150)]
     parts = [write_csv(tmp_path / f"part{i}.csv", half) for i, half in enumerate(halves)]
-    together = json.loads(gammagmm("estimate", *parts, *QUICK, "--json").stdout)
+    together = json.loads(gammagmm_here("estimate", *parts, *QUICK, "--json").stdout)
     for answer in (from_input, together):
         assert answer["posterior"]["mean"] == pytest.approx(fitted.posterior_.mean, rel=1e-9)
     assert from_input["source"] == "standard input"
@@ -105,19 +105,20 @@ def test_imputed_and_encoded_columns_are_noted(columns, tmp_path):
     holes = columns | {"depth": [None, *columns["depth"][1:]], "kind": ["a", "b"] * 150}
     path = write_csv(tmp_path / "holes.csv", holes)
     options = ("--missing", "impute", "--categories", "encode")
-    done = gammagmm("estimate", path, *QUICK, *options, "--json")
+    done = gammagmm_here("estimate", path, *QUICK, *options, "--json")
     assert done.returncode == 0, done.stderr
     notes = [note for note in json.loads(done.stdout)["notes"] if note["step"] == "tables"]
     assert {note["subject"] for note in notes} == {"depth", "kind"}
     assert done.stderr.count("note: ") == 2
-    assert gammagmm("estimate", path, *QUICK, *options, "--quiet").stderr == ""
-    dropped = gammagmm("estimate", path, *QUICK, "--missing", "drop", "--drop", "kind", "--json")
+    assert gammagmm_here("estimate", path, *QUICK, *options, "--quiet").stderr == ""
+    options = ("--missing", "drop", "--drop", "kind")
+    dropped = gammagmm_here("estimate", path, *QUICK, *options, "--json")
     assert json.loads(dropped.stdout)["n_rows"] == 299
 
 
 def test_fail_above_sets_the_exit_code(table, fitted):
     mean = fitted.posterior_.mean
-    done = gammagmm("estimate", table, *QUICK, "--fail-above", mean + 0.01)
+    done = gammagmm_here("estimate", table, *QUICK, "--fail-above", mean + 0.01)
     assert done.returncode == 0
     done = gammagmm("estimate", table, *QUICK, "--fail-above", mean - 0.01)
     assert done.returncode == 3
@@ -129,7 +130,7 @@ def test_fail_above_without_an_estimate(tmp_path):
     rng = np.random.default_rng(0)
     rows = np.vstack([rng.normal(5, 0.01, (20, 2)), rng.normal(1, 0.01, (20, 2))])
     path = write_csv(tmp_path / "clusters.csv", dict(zip("ab", rows.T.tolist(), strict=True)))
-    done = gammagmm("estimate", path, *QUICK, "--fail-above", "0.5")
+    done = gammagmm_here("estimate", path, *QUICK, "--fail-above", "0.5")
     assert done.returncode == 3
     assert "there is no estimate to compare with --fail-above 0.5" in done.stderr
 
@@ -146,7 +147,7 @@ def test_files_are_written_although_standard_output_is_closed(table, tmp_path):
 
 def test_a_table_of_one_column(columns, tmp_path):
     path = write_csv(tmp_path / "one.csv", {"mass": columns["mass"]})
-    done = gammagmm("estimate", path, *QUICK, "--json")
+    done = gammagmm_here("estimate", path, *QUICK, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["n_rows"] == 300
 
@@ -155,7 +156,7 @@ def test_a_missing_value_in_the_second_file_is_located(columns, tmp_path):
     halves = [{n: c[i : i + 5] for n, c in columns.items()} for i in (0, 5)]
     halves[1]["mass"] = [*halves[1]["mass"][:2], "", *halves[1]["mass"][3:]]
     paths = [write_csv(tmp_path / f"h{i}.csv", half) for i, half in enumerate(halves)]
-    done = gammagmm("estimate", *paths)
+    done = gammagmm_here("estimate", *paths)
     assert re.search(r"column 'mass', line 4 of .*h1\.csv", done.stderr), done.stderr
 
 
@@ -163,12 +164,12 @@ def test_no_solution_in_words_and_in_json(tmp_path):
     rng = np.random.default_rng(0)
     rows = np.vstack([rng.normal(5, 0.01, (20, 2)), rng.normal(1, 0.01, (20, 2))])
     path = write_csv(tmp_path / "clusters.csv", dict(zip("ab", rows.T.tolist(), strict=True)))
-    done = gammagmm("estimate", path, *QUICK, "--report", tmp_path / "report.html")
+    done = gammagmm_here("estimate", path, *QUICK, "--report", tmp_path / "report.html")
     assert done.stdout.startswith("No solution: no mixture of these scores agrees with p_high")
     assert "warning: No solution in any of 2 runs" in done.stderr
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "There is no estimate for these data" in report
-    answer = json.loads(gammagmm("estimate", path, *QUICK, "--json").stdout)
+    answer = json.loads(gammagmm_here("estimate", path, *QUICK, "--json").stdout)
     assert answer["posterior"]["is_degenerate"] is True
     assert answer["posterior"]["standard_error"] is None
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -16,6 +14,7 @@ from gammagmm._support.text import one_line, spreadsheet_safe, visible
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_sheet
 from gammagmm.datasets import make_contaminated
 from gammagmm.report.origin import Origin
+from tests.support.command_line import gammagmm, gammagmm_here
 
 NAMES = (
     "<script>alert(1)</script>",
@@ -26,11 +25,6 @@ NAMES = (
     "=cmd|' /C calc'!A0",
 )
 FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-def run(*arguments, cwd):
-    command = [sys.executable, "-m", "gammagmm.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
 class Tags(HTMLParser):
@@ -67,7 +61,7 @@ def folder(tmp_path_factory):
 def answered(folder):
     options = ["--id", "@id", "--missing", "impute", "--detectors", "KNN,LOF", "--runs", "1"]
     outputs = ["--labels", "labels.csv", "--report", "report.html", "--jobs", "1"]
-    return run("estimate", "[b]\x1b[31m<i>.csv", *options, *outputs, cwd=folder)
+    return gammagmm("estimate", "[b]\x1b[31m<i>.csv", *options, *outputs, cwd=folder)
 
 
 def test_the_terminal_gets_no_control_characters(answered):
@@ -139,7 +133,7 @@ def test_errors_quote_names_on_one_line(name, options, tmp_path):
     with (tmp_path / "t.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([[name, "b"], ["x", 1], [name, 2]])
     given = [*options, name] if options and options[-1] in ("--truth", "--drop") else options
-    done = run("estimate", "t.csv", *given, cwd=tmp_path)
+    done = gammagmm_here("estimate", "t.csv", *given, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 2, done.stderr

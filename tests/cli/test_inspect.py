@@ -6,7 +6,6 @@ import copy
 import csv
 import io
 import json
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -18,6 +17,7 @@ from gammagmm.cli.inspect import Inspection, ask_rows, write_sheet
 from gammagmm.cli.sheet import read_sheet
 from gammagmm.datasets import load_demo
 from gammagmm.report.origin import Origin
+from tests.support.command_line import gammagmm, gammagmm_here
 
 X = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
 ORIGIN = Origin(columns=("a", "=b"), rows=(0, 2, 3, 5))
@@ -139,14 +139,8 @@ class TestDialogue:
 class TestCommand:
     DETECTORS = ("--detectors", "KNN,LOF", "--runs", "2", "--quiet")
 
-    def run(self, *arguments, cwd, stdin=None):
-        command = [sys.executable, "-m", "gammagmm.cli.main", *map(str, arguments)]
-        return subprocess.run(
-            command, cwd=cwd, input=stdin, capture_output=True, text=True, check=False
-        )
-
     def test_from_rows_to_labels_to_a_more_precise_estimate(self, folder, data, whole):
-        made = self.run("inspect", "rows.csv", "--n", 8, *self.DETECTORS, cwd=folder)
+        made = gammagmm_here("inspect", "rows.csv", "--n", 8, *self.DETECTORS, cwd=folder)
         assert (made.returncode, made.stderr) == (0, "")
         assert made.stdout.startswith("8 rows to label: ")
         lines = list(csv.reader((folder / "to_label.csv").read_text().splitlines()))
@@ -156,7 +150,7 @@ class TestCommand:
         with (folder / "filled.csv").open("w", newline="") as file:
             csv.writer(file).writerows(lines)
         (folder / "tickets.csv").write_text("row,anomaly\n5,1\n")
-        told = self.run(
+        told = gammagmm_here(
             *("estimate", "rows.csv", "--inspected", "filled.csv", "--json"),
             *("--known", "tickets.csv"),
             *self.DETECTORS,
@@ -177,10 +171,10 @@ class TestCommand:
 
     def test_questions_in_the_terminal(self, folder, data):
         arguments = ("inspect", "rows.csv", "--ask", "--out", "asked.csv", "--n", 5)
-        first = self.run(*arguments, *self.DETECTORS, cwd=folder, stdin="n\nn\n")
+        first = gammagmm(*arguments, *self.DETECTORS, cwd=folder, stdin="n\nn\n")
         assert first.returncode == 0, first.stderr
         assert "This estimate uses 2 labelled rows (0 anomalies)." in first.stdout
-        again = self.run(*arguments, *self.DETECTORS, cwd=folder, stdin="y\nq\n")
+        again = gammagmm_here(*arguments, *self.DETECTORS, cwd=folder, stdin="y\nq\n")
         assert "2 of 5 rows have an answer already." in again.stderr
         assert "This estimate uses 3 labelled rows (1 anomaly)." in again.stdout
 
@@ -203,7 +197,7 @@ class TestCommand:
         ],
     )
     def test_bad_input_is_two_lines_and_exit_code_2(self, arguments, words, folder):
-        done = self.run(*arguments, cwd=folder)
+        done = gammagmm_here(*arguments, cwd=folder)
         assert done.returncode == 2
         assert len(done.stderr.splitlines()) == 2
         assert words in done.stderr

@@ -19,7 +19,7 @@ from gammagmm import GammaPosterior
 from gammagmm.cli.main import SEE_HELP, _short_errors
 from gammagmm.cli.supervisor import MARKER
 from gammagmm.errors import ClusterError, FitTimeoutError, TableError
-from tests.support.command_line import COMMAND, gammagmm
+from tests.support.command_line import COMMAND, gammagmm, gammagmm_here
 
 
 def test_help_lists_the_exit_codes():
@@ -64,8 +64,9 @@ def test_help_and_refusals_import_nothing_slow(arguments, code, tmp_path):
 
 
 def test_unknown_commands_and_options_are_two_lines():
-    for arguments in (["estimat"], ["estimate"], ["estimate", "rows.csv", "--colour", "red"]):
-        done = gammagmm(*arguments)
+    wrong = (["estimat"], ["estimate"], ["estimate", "rows.csv", "--colour", "red"])
+    for run, arguments in zip((gammagmm, gammagmm_here, gammagmm_here), wrong, strict=True):
+        done = run(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
         what, todo = done.stderr.splitlines()
         assert what.startswith("gammagmm: ")
@@ -140,14 +141,14 @@ def test_compare_gives_the_probability_that_b_exceeds_a(fitted, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("A  a.json: About ")
     assert (tmp_path / "pair.png").read_bytes().startswith(b"\x89PNG")
-    answer = json.loads(gammagmm("compare", "a.json", "b.json", "--json", cwd=tmp_path).stdout)
+    answer = json.loads(gammagmm_here("compare", "a.json", "b.json", "--json", cwd=tmp_path).stdout)
     a, b = (GammaPosterior.load(tmp_path / name) for name in ("a.json", "b.json"))
     n = 400_000
     first, second = a.sample(n, 1), b.sample(n, 2)
     share = np.mean(second > first)
     error = 4 * np.sqrt(share * (1 - share) / n)
     assert answer["prob_b_above_a"] == pytest.approx(share, abs=error + 1e-4)
-    done = gammagmm("compare", "a.json", "pair.png", cwd=tmp_path)
+    done = gammagmm_here("compare", "a.json", "pair.png", cwd=tmp_path)
     assert done.returncode == 2
     assert re.search(r"pair\.png cannot be read as a posterior", done.stderr)
 
@@ -155,7 +156,7 @@ def test_compare_gives_the_probability_that_b_exceeds_a(fitted, tmp_path):
 def test_info_lists_versions_and_extras():
     done = gammagmm("info")
     assert re.search(rf"^numpy +{re.escape(np.__version__)}$", done.stdout, re.MULTILINE)
-    assert set(json.loads(gammagmm("info", "--json").stdout)) >= {"gammagmm", "torch", "GPU"}
+    assert set(json.loads(gammagmm_here("info", "--json").stdout)) >= {"gammagmm", "torch", "GPU"}
 
 
 def test_the_demo_writes_a_report(tmp_path):

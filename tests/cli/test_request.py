@@ -10,7 +10,7 @@ import pytest
 
 from gammagmm.cli.options import Engine, Labelling, Outputs, Reading, Request, Running
 from gammagmm.cli.request import UsageError, check_estimate, read_rows
-from tests.support.command_line import QUICK, gammagmm
+from tests.support.command_line import QUICK, gammagmm, gammagmm_here
 
 BAD_FILES = {
     "empty.csv": b"",
@@ -102,10 +102,10 @@ def bad_folder(table, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("arguments", "words"), BAD_INPUT, ids=lambda value: str(value)[:30])
-def test_bad_input_is_two_lines_and_exit_code_2(arguments, words, bad_folder):
+def check_refusal(run, arguments, words, bad_folder):
+    """Two lines with these words, exit code 2, and no file changed."""
     before = sorted(os.listdir(bad_folder))
-    done = gammagmm("estimate", *arguments, cwd=bad_folder)
+    done = run("estimate", *arguments, cwd=bad_folder)
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 2, done.stderr
@@ -114,11 +114,21 @@ def test_bad_input_is_two_lines_and_exit_code_2(arguments, words, bad_folder):
     assert sorted(os.listdir(bad_folder)) == before
 
 
+@pytest.mark.parametrize(("arguments", "words"), BAD_INPUT, ids=lambda value: str(value)[:30])
+def test_bad_input_is_two_lines_and_exit_code_2(arguments, words, bad_folder):
+    check_refusal(gammagmm_here, arguments, words, bad_folder)
+
+
+def test_the_real_command_refuses_bad_input_alike(bad_folder):
+    for arguments, words in (BAD_INPUT[12], BAD_INPUT[-3]):
+        check_refusal(gammagmm, arguments, words, bad_folder)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_permission_to_write(table, tmp_path):
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o500)
-    done = gammagmm("estimate", table, "--labels", folder / "labels.csv")
+    done = gammagmm_here("estimate", table, "--labels", folder / "labels.csv")
     assert done.returncode == 2
     assert "is not writable" in done.stderr
 
@@ -176,7 +186,8 @@ def test_repeated_ids_are_noted(tmp_path):
 def test_force_replaces_an_existing_file(table, tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("mine")
-    assert gammagmm("estimate", table, *QUICK, "--labels", path).returncode == 2
+    assert gammagmm_here("estimate", table, *QUICK, "--labels", path).returncode == 2
     assert path.read_text() == "mine"
-    assert gammagmm("estimate", table, *QUICK, "--labels", path, "--force").returncode == 0
+    done = gammagmm_here("estimate", table, *QUICK, "--labels", path, "--force")
+    assert done.returncode == 0, done.stderr
     assert path.read_text().startswith("id,score,")

@@ -14,6 +14,7 @@ import pytest
 
 from gammagmm._support.files import write_document
 from gammagmm.datasets import make_contaminated
+from tests.support.command_line import gammagmm_here
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("--detectors", "KNN,LOF", "--runs", "1", "--jobs", "1", "--quiet")
@@ -88,7 +89,7 @@ def test_a_folder_that_nobody_may_write_to():
 @pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a folder without permission to write")
 def test_the_answer_comes_although_a_folder_is_read_only(table, tmp_path):
     outputs = ("--labels", "/sys/gammagmm.csv", "--posterior", "posterior.json")
-    done = estimate(table, *outputs, cwd=tmp_path, stdout=subprocess.PIPE)
+    done = gammagmm_here("estimate", table, *outputs, *QUICK, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("gammagmm: /sys/gammagmm.csv: ")
     if os.access("/sys", os.W_OK):  # true for root: only the attempt to write fails

@@ -114,6 +114,7 @@ def fitted(seed):
     return estimator.set_params(p_high=0.3, random_state=seed).fit(scores)
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_threads_fitting_at_once_each_get_their_own_answer():
     with warnings.catch_warnings():
         # Which runs have a solution does not matter here; warning filters are global.
@@ -130,7 +131,7 @@ def test_threads_fitting_at_once_each_get_their_own_answer():
         np.testing.assert_array_equal(found.posterior_.betas.a, expected.posterior_.betas.a)
 
 
-@pytest.mark.usefixtures("in_workers")
+@pytest.mark.usefixtures("in_workers", "two_threads")
 def test_fits_leave_threads_and_open_files_as_they_were():
     first, second = fit_repeatedly(4, 2), fit_repeatedly(4, 2)
     assert second["open_files"] <= first["open_files"]

@@ -276,6 +276,7 @@ class TestInvariances:
         other = fit_from_start(score_space_of(scores), labels, N_ITER, block_size=block_size)
         assert_same_posterior(steps, other, tolerance)
 
+    @pytest.mark.usefixtures("two_threads")
     def test_another_n_jobs_is_exact(self, scores):
         first = fitted(scores, n_runs=3)
         second = fitted(scores, n_runs=3, n_jobs=2)

@@ -110,7 +110,7 @@ def same_answer(estimator, other):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
-@pytest.mark.usefixtures("in_workers")
+@pytest.mark.usefixtures("in_workers", "two_threads")
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_the_context_of_joblib_does_not_change_the_answer(data, fitted, backend):
     with joblib.parallel_config(backend=backend, n_jobs=2):

@@ -343,6 +343,7 @@ class TestSmallTables:
             (name, state) for name in ("KNN", "LOF") for state in ("started", "ok")
         ]
 
+    @pytest.mark.usefixtures("two_threads")
     def test_the_answer_is_that_of_workers(self, request):
         X = make_X(90, 3)
         here = fit("classic", X, seed=4, n_jobs=2)
@@ -395,7 +396,7 @@ class TestMaxFitRows:
         )
         assert resolve_detectors(["KNN"], 120, limit)[1] == []
 
-    @pytest.mark.usefixtures("in_workers")
+    @pytest.mark.usefixtures("in_workers", "two_threads")
     def test_any_n_jobs(self):
         X = make_X(150)
         expected = fit("classic", X, max_fit_rows=60)
@@ -449,6 +450,7 @@ class TestNetworks:
         pytest.importorskip("torch")
         return fit(["KNN", "AE", "VAE"], make_X(80, 3), seed=2, n_jobs=2)
 
+    @pytest.mark.usefixtures("two_threads")
     def test_any_n_jobs(self, fitted):
         np.testing.assert_array_equal(
             fit(["KNN", "AE", "VAE"], make_X(80, 3), seed=2).scores, fitted.scores
@@ -600,7 +602,7 @@ class TestSeeds:
         np.testing.assert_array_equal(scores, fit([detector, "KNN"], X, seed=1).scores)
         assert np.ptp(scores[:, 0] - fit([detector, "KNN"], X, seed=2).scores[:, 0]) > 0
 
-    @pytest.mark.usefixtures("in_workers")
+    @pytest.mark.usefixtures("in_workers", "two_threads")
     @pytest.mark.parametrize("preset", ["classic", "fast"])
     def test_any_n_jobs(self, preset):
         X = make_X(90, 3)
@@ -612,6 +614,7 @@ class TestSeeds:
             score_rows(parallel.detectors, new), score_rows(expected.detectors, new)
         )
 
+    @pytest.mark.usefixtures("two_threads")
     def test_threads_and_memory_order(self):
         X = make_X(90, 3)
         expected = fit("fast", X, seed=4).scores
@@ -620,6 +623,7 @@ class TestSeeds:
                 fit("fast", np.asfortranarray(X), seed=4).scores, expected
             )
 
+    @pytest.mark.usefixtures("two_threads")
     def test_data_that_joblib_maps_into_memory(self):
         X = make_X(50_000, 3)
         fitted = fit(["PCA", "ECOD"], X, n_jobs=2)

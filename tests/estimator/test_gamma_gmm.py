@@ -120,6 +120,7 @@ def test_probabilities_and_costs(fitted, data):
 
 @pytest.mark.usefixtures("in_workers")
 @pytest.mark.parametrize("n_jobs", [2, -1])
+@pytest.mark.usefixtures("two_threads")
 def test_same_seed_same_answer_for_any_n_jobs(fitted, data, n_jobs):
     again = GammaGMM(["KNN", "LOF", "IForest"], **SMALL, random_state=0, n_jobs=n_jobs).fit(data)
     for name in ("weights", "a", "b"):
@@ -156,6 +157,7 @@ def blas_threads():
     return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_fits_in_two_threads_at_once_give_each_its_own_answer(data):
     fits = [GammaGMM(["KNN", "LOF"], **SMALL, random_state=seed) for seed in (0, 1)]
     alone = [clone(fit).fit(data).posterior_.mean for fit in fits]
@@ -166,7 +168,7 @@ def test_fits_in_two_threads_at_once_give_each_its_own_answer(data):
     assert blas_threads() == before
 
 
-@pytest.mark.usefixtures("in_workers")
+@pytest.mark.usefixtures("in_workers", "two_threads")
 def test_fit_leaves_global_state_alone(data):
     before = np.random.get_state(), random.getstate(), torch.random.get_rng_state()
     threads, environment = blas_threads(), dict(os.environ)

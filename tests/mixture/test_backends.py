@@ -68,6 +68,7 @@ def test_torch_stops_at_the_same_iteration_as_numpy(accelerated, benchmark_space
     np.testing.assert_allclose(torch.elbo, numpy.elbo, rtol=1e-10)
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_blocks_of_any_size_and_any_number_of_threads_give_the_same_mixture(benchmark_space):
     Z = benchmark_space("Cardiotocography")
     prior = MixturePrior().resolve(Z)
@@ -153,6 +154,7 @@ class TestInverses:
         np.testing.assert_array_equal(np.isnan(log_det), [False, True, True])
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_fits_in_two_threads_at_once_give_each_its_own_answer(benchmark_space):
     tables = {name: benchmark_space(name) for name in ("Glass", "Stamps")}
     alone = {name: fit_mixture(Z, 20, random_state=0).elbo for name, Z in tables.items()}

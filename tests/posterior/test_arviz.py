@@ -10,10 +10,17 @@ from gammagmm.errors import MissingExtraError
 from gammagmm.posterior.arviz import arviz_arguments
 from gammagmm.posterior.betas import BetaMixture
 
-arviz = pytest.importorskip("arviz")
-
-IS_NEW = int(arviz.__version__.split(".")[0]) >= 1
 N_DRAWS = 20_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def arviz():
+    """Imported only where these tests run: it takes longer than all of them."""
+    return pytest.importorskip("arviz")
+
+
+def is_new(arviz):
+    return int(arviz.__version__.split(".")[0]) >= 1
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +33,10 @@ def converted(posterior):
     return posterior.to_arviz(N_DRAWS, random_state=3)
 
 
-def test_it_is_what_the_installed_version_works_with(converted):
+def test_it_is_what_the_installed_version_works_with(converted, arviz):
     import xarray
 
-    expected = xarray.DataTree if IS_NEW else arviz.InferenceData
+    expected = xarray.DataTree if is_new(arviz) else arviz.InferenceData
     assert isinstance(converted, expected)
     gamma = converted["posterior"]["gamma"]
     assert gamma.dims == ("chain", "draw")
@@ -48,8 +55,8 @@ def test_the_draws_are_the_posteriors_and_keep_the_atom(converted, posterior):
     assert posterior.to_arviz()["posterior"]["gamma"].shape == (1, 4000)
 
 
-def test_arviz_summarises_it(converted, posterior):
-    summary = arviz.summary(converted, round_to="none" if IS_NEW else None).loc["gamma"]
+def test_arviz_summarises_it(converted, posterior, arviz):
+    summary = arviz.summary(converted, round_to="none" if is_new(arviz) else None).loc["gamma"]
     error = posterior.std / np.sqrt(N_DRAWS)
     assert float(summary["mean"]) == pytest.approx(posterior.mean, abs=4.0 * error)
     assert float(summary["sd"]) == pytest.approx(posterior.std, rel=0.03)
@@ -96,11 +103,11 @@ def test_both_versions_are_called_as_they_document_it():
     assert bound["kwargs"]["posterior_attrs"]["inference_library"] == "gammagmm"
 
 
-def test_the_installed_version_has_the_signature_assumed():
+def test_the_installed_version_has_the_signature_assumed(arviz):
     installed = inspect.signature(arviz.from_dict).parameters
-    assumed = inspect.signature(new_from_dict if IS_NEW else old_from_dict).parameters
+    assumed = inspect.signature(new_from_dict if is_new(arviz) else old_from_dict).parameters
     assert set(assumed) <= set(installed)
-    assert ("posterior" in installed) is not IS_NEW
+    assert ("posterior" in installed) is not is_new(arviz)
 
 
 def test_without_arviz_the_error_says_what_to_install(posterior, monkeypatch):

@@ -70,6 +70,7 @@ def test_the_first_solved_run_is_the_first_with_a_posterior(rng):
     assert first_solved((unsolved, other)) is unsolved
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_runs_and_restarts_do_not_depend_on_the_number_of_threads(rng):
     scores = two_equal_clusters(rng)
     settings = settings_for(scores)
