@@ -27,9 +27,11 @@ from gammagmm.datasets import data_folder, load_benchmark
 from gammagmm.detectors.lscp_search import (
     Ensemble,
     _bin_counts,
+    copy_tree,
+    find_nearest,
     local_scores,
-    nearest_rows,
-    plant_tree,
+    nearest,
+    searchable,
 )
 from gammagmm.detectors.pyod_subclasses import HBOS, LSCP, OCSVM
 from gammagmm.detectors.tail_detectors import COPOD, ECOD
@@ -379,20 +381,30 @@ class TestNearestRows:
     def test_rows_come_in_scikit_learns_order(self, n_rows, n_features):
         X, queries = make_X(n_rows, n_features), make_X(70, n_features, seed=1)
         expected = KDTree(X).query(queries, k=min(30, n_rows))[1]
-        found = nearest_rows(plant_tree(X), queries, min(30, n_rows))
+        found = nearest(copy_tree(KDTree(X)), queries, min(30, n_rows))[1]
         assert_array_equal(found, expected)
+
+    @pytest.mark.parametrize("n_rows", [999, 1000])
+    def test_few_rows_need_no_compiled_search(self, n_rows):
+        tree = KDTree(make_X(n_rows, 4))
+        assert isinstance(searchable(tree), KDTree) == (n_rows < 1000)
+        queries = make_X(70, 4, seed=1)
+        for found, expected in zip(
+            find_nearest(searchable(tree), queries, 30), tree.query(queries, 30), strict=True
+        ):
+            assert_array_equal(found, expected)
 
     @pytest.mark.parametrize("n_values", [2, 3, 5])
     def test_of_rows_at_the_same_distance_scikit_learns_are_found(self, n_values):
         X = make_duplicates(1000, 6, n_values)
         expected = KDTree(X).query(X, k=30)[1]
-        found = nearest_rows(plant_tree(X), X, 30)
+        found = nearest(copy_tree(KDTree(X)), X, 30)[1]
         assert_array_equal(np.sort(found, axis=1), np.sort(expected, axis=1))
 
     def test_distances_that_overflow_give_scikit_learns_rows(self):
         X = make_X(100, 4) * 1e200
         expected = KDTree(X).query(X, k=30)[1]
-        assert_array_equal(nearest_rows(plant_tree(X), X, 30), expected)
+        assert_array_equal(nearest(copy_tree(KDTree(X)), X, 30)[1], expected)
 
 
 @pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 12, 39])

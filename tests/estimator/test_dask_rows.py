@@ -294,12 +294,19 @@ def test_detectors_that_cannot_be_used_are_left_out_with_the_reason(data):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
-    [({"max_fit_rows": None}, "max_fit_rows=None"), ({"backend": "torch"}, "needs rows in memory")],
+    "parameters",
+    [{"max_fit_rows": None}, {"max_mixture_rows": None}],
+    ids=lambda one: next(iter(one)),
 )
-def test_what_blocks_cannot_do_is_said_at_once(parameters, words, data):
+def test_what_blocks_cannot_do_is_said_at_once(parameters, data):
+    words = f"{next(iter(parameters))}=None would load all rows on Dask into memory"
     with pytest.raises(ValueError, match=words):
         estimator(["HBOS", "PCA"], **parameters).fit(da.from_array(data))
+
+
+def test_the_runs_of_blocks_can_be_fitted_by_torch(scores, in_memory):
+    there = estimator(backend="torch", device="cpu").fit(da.from_array(scores, chunks=(100, 3)))
+    assert there.posterior_.mean == pytest.approx(in_memory.posterior_.mean, rel=1e-6)
 
 
 def test_questions_that_need_the_rows_here_say_so(scores, tmp_path):
@@ -358,7 +365,7 @@ def test_a_worker_that_is_killed_in_a_pass_changes_nothing(
     killing, client, data, monkeypatch, tmp_path
 ):
     """SIGKILL to one of the two real workers in a task; its blocks are scored again elsewhere."""
-    parameters = {"max_fit_rows": 200, "max_mixture_rows": 400, "max_iter": 12, "tol": 1e-9}
+    parameters = {"max_fit_rows": 200, "max_mixture_rows": 400, "n_components": 20}
     here = estimator(["KNN", "LOF"], **parameters).fit(data)
     summarise, passes, marker = Blocks.summarise, [], tmp_path / "killed"
     before = set(client.run(os.getpid).values())

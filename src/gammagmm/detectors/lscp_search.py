@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,15 @@ from sklearn.neighbors import KDTree
 
 from gammagmm._support.compiled import compiled
 
-__all__ = ["Ensemble", "Tree", "copy_tree", "local_scores", "nearest", "nearest_rows", "plant_tree"]
+__all__ = [
+    "Ensemble",
+    "Tree",
+    "copy_tree",
+    "find_nearest",
+    "local_scores",
+    "nearest",
+    "searchable",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -25,6 +33,9 @@ Stack: TypeAlias = tuple[IntArray, FloatArray]
 _LANES = 16
 # A search postpones one node on each level of the tree, and no tree has this many levels.
 _MAX_LEVELS = 64
+# scikit-learn searches fewer rows in the time that it takes to load our search, and on a new
+# machine nobody has to wait until it is compiled.
+_MANY_ROWS = 1_000
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -47,13 +58,13 @@ class Ensemble(NamedTuple):
     n_selected: int
 
 
-def plant_tree(X: NDArray[Any]) -> Tree:
-    """Tree over the rows X (n, d), as scikit-learn builds it."""
-    return copy_tree(KDTree(X))
+def searchable(tree: KDTree) -> Tree | KDTree:
+    """The tree for `find_nearest`: in our layout if it has many rows, else as it is."""
+    return tree if len(tree.data) < _MANY_ROWS else copy_tree(tree)
 
 
 def copy_tree(tree: KDTree) -> Tree:
-    """The tree of scikit-learn, in the layout that the search below needs."""
+    """The tree of scikit-learn, in the layout that our search needs."""
     data, order, nodes, bounds = tree.get_arrays()
     leaves = nodes[len(nodes) // 2 :]
     sizes = leaves["idx_end"] - leaves["idx_start"]
@@ -65,10 +76,17 @@ def copy_tree(tree: KDTree) -> Tree:
     return Tree(np.ascontiguousarray(points), rows, np.ascontiguousarray(bounds))
 
 
-@compiled()
-def nearest_rows(tree: Tree, queries: FloatArray, n_nearest: int) -> IntArray:
-    """Numbers (n_queries, n_nearest) of the tree's rows nearest to each query, nearest first."""
-    return nearest(tree, queries, n_nearest)[1]
+def find_nearest(
+    tree: Tree | KDTree, queries: FloatArray, n_nearest: int
+) -> tuple[FloatArray, IntArray]:
+    """Distances and numbers of the tree's rows nearest to each query, nearest first.
+
+    Both have the shape (n_queries, n_nearest).
+    """
+    if isinstance(tree, Tree):
+        squares, rows = nearest(tree, queries, n_nearest)
+        return np.sqrt(squares), rows
+    return tree.query(queries, n_nearest)
 
 
 @compiled()

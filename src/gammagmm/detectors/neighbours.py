@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KDTree, LocalOutlierFactor
 
-from gammagmm.detectors.lscp_search import Tree, copy_tree, nearest
+from gammagmm.detectors.lscp_search import Tree, find_nearest, searchable
 
 __all__ = ["QuickLocalOutlierFactor", "Search", "search_quickly"]
 
@@ -29,14 +29,14 @@ class Search:
     def __init__(self, n_most: int = 0) -> None:
         self.n_most = n_most  # most neighbours that any of the models needs
         self.tree: Any = None  # scikit-learn's
-        self.copy: Tree | None = None
+        self.copy: Tree | KDTree | None = None
         self._X: NDArray[np.float64] | None = None
         self._found: Found | None = None
 
     def adopt(self, tree: KDTree) -> None:
         """Search `tree`; models that share a search have the same tree."""
         if self.tree is None:
-            self.tree, self.copy = tree, copy_tree(tree)
+            self.tree, self.copy = tree, searchable(tree)
 
     @contextmanager
     def shared(self, X: NDArray[np.float64]) -> Iterator[None]:
@@ -54,29 +54,25 @@ class Search:
         if is_shared and np.may_share_memory(X, self._X):
             found = self._first(X, k)
         else:
-            found = self._find(X, k)
+            found = find_nearest(self.copy, X, k)
         return found if return_distance else found[1]
 
     def query_radius(self, *args: Any, **kwargs: Any) -> Any:
         """Rows within a radius, from scikit-learn's tree."""
         return self.tree.query_radius(*args, **kwargs)
 
-    def _find(self, X: NDArray[np.float64], k: int) -> Found:
-        squares, rows = nearest(self.copy, X, k)
-        return np.sqrt(squares), rows
-
     def _first(self, X: NDArray[np.float64], k: int) -> Found:
         """The first k neighbours of those that the shared search found."""
         if self._found is None:
             # One more for the row itself, one more to see which distances are tied.
-            self._found = self._find(X, min(self.n_most + 2, len(self.tree.data)))
+            self._found = find_nearest(self.copy, X, min(self.n_most + 2, len(self.tree.data)))
         all_distances, all_rows = self._found
         distances, rows = all_distances[:, :k].copy(), all_rows[:, :k].copy()
         if k < all_distances.shape[1]:
             # Of several rows at the k-th distance, a search for k rows may find others.
             is_tied = all_distances[:, k - 1] == all_distances[:, k]
             if is_tied.any():
-                distances[is_tied], rows[is_tied] = self._find(X[is_tied], k)
+                distances[is_tied], rows[is_tied] = find_nearest(self.copy, X[is_tied], k)
         return distances, rows
 
 

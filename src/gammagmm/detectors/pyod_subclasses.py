@@ -24,11 +24,12 @@ from pyod.utils.utility import (
     standardizer,
 )
 from sklearn.base import BaseEstimator
+from sklearn.neighbors import KDTree
 from sklearn.svm import OneClassSVM
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gammagmm.detectors.lscp_search import Ensemble, local_scores, nearest_rows, plant_tree
+from gammagmm.detectors.lscp_search import Ensemble, find_nearest, local_scores, searchable
 from gammagmm.detectors.neighbours import QuickLocalOutlierFactor, Search, search_quickly
 from gammagmm.detectors.support_vectors import copy_rbf, rbf_decisions
 
@@ -130,7 +131,7 @@ class LSCP(Frozen, lscp.LSCP):
         self.train_scores_ = np.column_stack([d.decision_scores_ for d in self.detectors_])
         self.subspaces_ = self._draw_subspaces(random_state)
         keys = [tuple(features.tolist()) for features in self.subspaces_]
-        self.trees_ = {key: plant_tree(X[:, list(key)]) for key in dict.fromkeys(keys)}
+        self.trees_ = {key: searchable(KDTree(X[:, list(key)])) for key in dict.fromkeys(keys)}
         self._freeze(np.array([list(self.trees_).index(key) for key in keys]))
         self.decision_scores_ = self._score(X)
 
@@ -207,7 +208,7 @@ class LSCP(Frozen, lscp.LSCP):
         """Numbers (n_trees, n, n_nearest) of the training rows nearest to X in each subspace."""
         queries = [np.array(X[:, key], dtype=np.float64, order="C") for key in self.trees_]
         searches = zip(self.trees_.values(), queries, strict=True)
-        return np.stack([nearest_rows(*search, self.n_nearest_) for search in searches])
+        return np.stack([find_nearest(*search, self.n_nearest_)[1] for search in searches])
 
 
 def _make_search(detectors: list[Any]) -> Search | None:

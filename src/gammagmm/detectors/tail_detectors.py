@@ -1,4 +1,7 @@
-"""PyOD's COPOD and ECOD; apart from the others, since PyOD's modules of both import Matplotlib."""
+"""COPOD and ECOD, as PyOD defines them.
+
+They are not subclasses of PyOD's classes, whose modules import Matplotlib.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pyod.models import copod, ecod
+from pyod.models.base import BaseDetector
 
 from gammagmm.detectors.pyod_subclasses import Frozen
 
@@ -15,10 +18,14 @@ __all__ = ["COPOD", "ECOD"]
 FloatArray: TypeAlias = NDArray[np.float64]
 
 
-class TailDetector(Frozen):
+class TailDetector(Frozen, BaseDetector):
     """COPOD and ECOD: minus log of the training rows' ECDF from either end, feature by feature."""
 
     _both: Any  # combines the two ends where the skewness does not decide
+
+    def __init__(self, contamination: float = 0.1, n_jobs: int = 1) -> None:
+        super().__init__(contamination=contamination)
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Fitted detector, on the rows X (n, d); y is ignored."""
@@ -29,7 +36,7 @@ class TailDetector(Frozen):
         self.skewness_ = np.sign(_skewness(X))
         self.U_l, self.U_r, self.U_skew, self.O = self._dimensions(X)
         self.decision_scores_ = self.O.sum(axis=1)
-        self._process_decision_scores()  # type: ignore[attr-defined]
+        self._process_decision_scores()
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -71,7 +78,7 @@ def _skewness(X: NDArray[Any]) -> NDArray[Any]:
         return np.nan_to_num(np.where(is_constant, 0.0, third / second**1.5))
 
 
-class COPOD(TailDetector, copod.COPOD):
+class COPOD(TailDetector):
     """PyOD's COPOD, with new rows ranked among the training rows; `n_jobs` has no effect.
 
     Examples
@@ -85,8 +92,14 @@ class COPOD(TailDetector, copod.COPOD):
     def _both(left: FloatArray, right: FloatArray) -> FloatArray:
         return np.add(left, right) / 2
 
+    def explain_outlier(self, *args: Any, **kwargs: Any) -> Any:
+        """PyOD's plot of the scores of one training row, feature by feature."""
+        from pyod.models.copod import COPOD as PyodCOPOD
 
-class ECOD(TailDetector, ecod.ECOD):
+        return PyodCOPOD.explain_outlier(self, *args, **kwargs)
+
+
+class ECOD(TailDetector):
     """PyOD's ECOD, with new rows ranked among the training rows; `n_jobs` has no effect.
 
     Examples
@@ -99,3 +112,9 @@ class ECOD(TailDetector, ecod.ECOD):
     @staticmethod
     def _both(left: FloatArray, right: FloatArray) -> FloatArray:
         return np.maximum(left, right)
+
+    def explain_outlier(self, *args: Any, **kwargs: Any) -> Any:
+        """PyOD's plot of the scores of one training row, feature by feature."""
+        from pyod.models.ecod import ECOD as PyodECOD
+
+        return PyodECOD.explain_outlier(self, *args, **kwargs)
