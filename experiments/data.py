@@ -16,6 +16,7 @@ from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.detectors.usable import keep_usable
 from gammagmm.estimator.parameters import AUTO_FIT_ROWS
+from gammagmm.mixture.score_space import fit_scaler
 
 CACHE = Path(os.environ.get("GAMMAGMM_CACHE", Path(__file__).parent / "cache"))
 TURBINE = re.compile(r"T(15|21)")
@@ -68,6 +69,24 @@ def scored(collection: str, name: str) -> Scored:
     with np.load(cache_path(collection, name), allow_pickle=False) as kept:
         info = json.loads(str(kept["info"]))
         return Scored(kept["S"], kept["names"].tolist(), kept["y"], info)
+
+
+def enlarged_scores(name: str, n_rows: int, noise: float, seed: int) -> Scored:
+    """`n_rows` rows drawn with replacement from the scores of the paper's detectors.
+
+    Normal noise with this standard deviation, in the score space, makes all of them different.
+    """
+    folder = data_folder()
+    if folder is None:
+        raise RuntimeError(NO_FOLDER)
+    if not (folder / "scores" / f"{name}.npz").is_file():
+        raise MissingDataError(f"no scores/{name} in the data folder")
+    with np.load(folder / "scores" / f"{name}.npz", allow_pickle=False) as kept:
+        S, names, y = kept["S"], kept["names"].tolist(), kept["y"]
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(len(S), size=n_rows)
+    space = fit_scaler(S).transform(S)[drawn] + noise * rng.normal(size=(n_rows, S.shape[1]))
+    return Scored(np.exp(space), names, y[drawn], [])
 
 
 def score(collection: str, name: str, part: dict, seed: int) -> Scored:

@@ -137,3 +137,6 @@ def _settings_trials(plan: dict[str, Any]) -> Iterator[Trial]:
         for dataset in plan["settings"].get("datasets", part["datasets"]):
             for variant in plan["settings"]["variants"]:
                 yield Trial("settings", collection, dataset, variant)
+    for dataset in plan["settings"].get("enlarged", {}).get("datasets", []):
+        for variant in plan["settings"]["variants"]:
+            yield Trial("settings", "enlarged", dataset, variant)

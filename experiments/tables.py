@@ -429,7 +429,7 @@ def settings(results: Results) -> list[Row]:
     exact settings with the same seed, and between the two seeds of the same settings.
     """
     rows = []
-    for collection in results.plan["collections"]:
+    for collection in (*results.plan["collections"], "enlarged"):
         found = _complete_settings(results, collection)
         for kind in ("exact", "default"):
             fits = [[one[f"{kind}-{seed}"] for one in found] for seed in SEEDS]
@@ -453,9 +453,16 @@ def _complete_settings(results: Results, collection: str) -> list[dict[str, Resu
     variants = [f"{kind}-{seed}" for kind in ("exact", "default") for seed in SEEDS]
     found = [
         {variant: results.get("settings", collection, name, variant) for variant in variants}
-        for name in results.datasets(collection)
+        for name in _settings_datasets(results, collection)
     ]
     return [one for one in found if all(one.values())]
+
+
+def _settings_datasets(results: Results, collection: str) -> list[str]:
+    if collection != "enlarged":
+        return results.datasets(collection)
+    enlarged: dict[str, Any] = results.plan["settings"].get("enlarged", {})
+    return list(enlarged.get("datasets", []))
 
 
 def _settings_figures(fits: list[list[Result]], exact: list[list[Result]]) -> Row:

@@ -54,9 +54,16 @@ def estimator(plan: dict[str, Any]) -> GammaGMM:
 def settings(trial: Trial, plan: dict[str, Any]) -> Result:
     """The posterior from the default detectors' scores, with the exact or the default settings.
 
-    The variant is "exact" or "default", a dash, and the seed of the runs.
+    The variant is "exact" or "default", a dash, and the seed of the runs. The collection "enlarged"
+    has the scores of the paper's detectors with more rows.
     """
-    made = data.classic_scores(trial.collection, trial.dataset, plan["seed"])
+    if trial.collection == "enlarged":
+        enlarged = plan["settings"]["enlarged"]
+        made = data.enlarged_scores(
+            trial.dataset, enlarged["rows"], enlarged["noise"], plan["seed"]
+        )
+    else:
+        made = data.classic_scores(trial.collection, trial.dataset, plan["seed"])
     kind, seed = trial.variant.split("-")
     fitted = estimator(plan).set_params(random_state=int(seed))
     if kind == "default":
