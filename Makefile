@@ -26,8 +26,8 @@ $(VENV)/.core: $(INPUTS) | $(BIN)/python
 	touch $@
 
 # PyTorch first and by its exact version: pip then takes the CPU build. pip spends half of its time
-# on bytecode, on one core and for the tests of every library as well; compileall does with less.
-# A file that is for a newer Python is no reason to stop.
+# on bytecode; compileall uses all cores and skips the libraries' own tests. Syntax errors in files
+# for newer versions of Python are ignored.
 $(VENV)/.installed: $(INPUTS) | $(BIN)/python
 	$(PIP) install --no-compile torch --constraint constraints.txt
 	$(PIP) install --no-compile --editable '.[all,dev]' --constraint constraints.txt
