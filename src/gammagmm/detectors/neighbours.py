@@ -64,8 +64,7 @@ class Search:
         """Distances and row numbers (n, k) of the nearest rows, as from scikit-learn's tree."""
         X = np.ascontiguousarray(X, dtype=np.float64)
         shared = _SHARED.get()
-        is_mine = shared is not None and shared.search is self and shared.X.shape == X.shape
-        if is_mine and np.may_share_memory(X, shared.X):
+        if shared is not None and shared.search is self and _is_same(X, shared.X):
             found = self._first(shared, X, k)
         else:
             found = find_nearest(self.copy, X, k)
@@ -88,6 +87,10 @@ class Search:
             if is_tied.any():
                 distances[is_tied], rows[is_tied] = find_nearest(self.copy, X[is_tied], k)
         return distances, rows
+
+
+def _is_same(X: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    return X.shape == other.shape and np.may_share_memory(X, other)
 
 
 def search_quickly(model: Any, search: Search | None = None) -> None:
