@@ -10,6 +10,9 @@ AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
 # The benchmark datasets, which are not part of the project; an empty value counts as not set.
 export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 
+# Processes that tests and benchmarks start take less time with the bytecode of those before them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist reproduce reproduce-small fuzz soak clean
 
 install: $(VENV)/.installed
@@ -23,8 +26,8 @@ $(VENV)/.core: $(INPUTS) | $(BIN)/python
 	touch $@
 
 # PyTorch first and by its exact version: pip then takes the CPU build. pip spends half of its time
-# on bytecode, on one core and for the tests of every library as well; compileall does with less.
-# A file that is for a newer Python is no reason to stop.
+# on bytecode; compileall uses all cores and skips the libraries' own tests. Syntax errors in files
+# for newer versions of Python are ignored.
 $(VENV)/.installed: $(INPUTS) | $(BIN)/python
 	$(PIP) install --no-compile torch --constraint constraints.txt
 	$(PIP) install --no-compile --editable '.[all,dev]' --constraint constraints.txt
@@ -57,8 +60,8 @@ $(OLDEST)/.installed: pyproject.toml constraints-oldest.txt | $(OLDEST)/bin/pyth
 test-slow: install
 	$(BIN)/python -m pytest -m slow
 
-# What takes longest: Dask clusters and a reproduction whose processes are killed, slow detectors,
-# the wheel in an environment of its own.
+# What takes longest: Dask clusters, processes that are killed, networks, the wheel in an environment
+# of its own.
 test-long: install
 	$(BIN)/python -m pytest -n auto --dist worksteal -m long tests
 

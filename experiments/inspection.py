@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments import metrics
+from experiments.plan import EXACT
 from experiments.results import Result
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.inspection.known_rows import KnownRows
@@ -129,7 +130,7 @@ def _fit_made(ranking: str, gamma: float, n_rows: int, rng: np.random.Generator)
     score = rng.normal(size=n_rows) + SEPARATIONS[ranking] * is_anomaly
     # Skewed, like the scores of detectors.
     S = np.exp(0.5 * score[:, None] + 0.3 * rng.normal(size=(n_rows, 10)))
-    fit = GammaGMM("precomputed", n_runs=2, random_state=rng)
+    fit = GammaGMM("precomputed", **EXACT, n_runs=2, random_state=rng)
     return fit.fit(S).posterior_
 
 

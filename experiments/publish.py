@@ -17,8 +17,8 @@ from scipy import stats
 
 from experiments.figures import FIGURES
 from experiments.plan import HERE, Trial, load_plan, small_plan, trials
-from experiments.results import OURS, RESULTS, Results, only_writer, sort_files
-from experiments.tables import TABLES, Row, to_csv
+from experiments.results import OURS, RESULTS, Result, Results, only_writer, sort_files
+from experiments.tables import SEEDS, TABLES, Row, complete_settings, is_held, to_csv
 from gammagmm._support.files import write_document
 from gammagmm.estimator.parameters import AUTO_MIXTURE_ROWS
 
@@ -66,11 +66,44 @@ def values(results: Results) -> dict[str, str]:
         **_pool(made),
         **_labels(results, made),
         **_detectors(results, made),
-        "mixture_rows": f"{AUTO_MIXTURE_ROWS:,}",
-        "table_settings": markdown(
-            [row for row in made["settings"] if row["sets"]], SETTINGS_COLUMNS
-        ),
+        **_settings(results, made["settings"]),
     }
+
+
+def _settings(results: Results, rows: list[Row]) -> dict[str, str]:
+    """The default settings of the mixtures beside the exact ones."""
+    found = {name: complete_settings(results, name) for name in results.plan["collections"]}
+    fits = [one for each in found.values() for one in each]
+    pairs = [
+        [is_held(one[f"{kind}-{i}"]) for kind in ("exact", "default")]
+        for one in fits
+        for i in SEEDS
+    ]
+    exact, default = zip(*pairs, strict=True) if pairs else ((), ())
+    enlarged = results.plan["settings"].get("enlarged", {"rows": 0, "noise": 0.0})
+    large = complete_settings(results, "enlarged")
+    return {
+        "mixture_rows": f"{AUTO_MIXTURE_ROWS:,}",
+        "enlarged_rows": f"{enlarged['rows']:,}",
+        "enlarged_noise": str(enlarged["noise"]),
+        "table_settings": markdown([row for row in rows if row["sets"]], SETTINGS_COLUMNS),
+        **dict(zip(("moved_sets", "seed_sets"), _differences(fits), strict=True)),
+        **dict(zip(("moved_enlarged", "seed_enlarged"), _differences(large), strict=True)),
+        "held_fits": str(len(pairs)),
+        "held_exact": str(sum(exact)),
+        "held_default": str(sum(default)),
+        "held_changed": str(sum(one != other for one, other in pairs)),
+    }
+
+
+def _differences(fits: list[dict[str, Result]]) -> tuple[str, str]:
+    """Mean differences of posterior means: from exact to default settings, and between seeds."""
+    if not fits:
+        return "–", "–"
+    means = {name: np.array([one[name]["figures"]["mean"] for one in fits]) for name in fits[0]}
+    moved = [np.abs(means[f"default-{i}"] - means[f"exact-{i}"]) for i in SEEDS]
+    seeds = np.abs(means["exact-1"] - means["exact-0"])
+    return f"{np.mean(moved):.4f}", f"{np.mean(seeds):.4f}"
 
 
 SETTINGS_COLUMNS = {

@@ -430,7 +430,11 @@ def settings(results: Results) -> list[Row]:
     """
     rows = []
     for collection in (*results.plan["collections"], "enlarged"):
+<<<<<<< HEAD
         found = _complete_settings(results, collection)
+=======
+        found = complete_settings(results, collection)
+>>>>>>> w-suite
         for kind in ("exact", "default"):
             fits = [[one[f"{kind}-{seed}"] for one in found] for seed in SEEDS]
             exact = [[one[f"exact-{seed}"] for one in found] for seed in SEEDS]
@@ -448,7 +452,7 @@ def settings(results: Results) -> list[Row]:
 SEEDS = (0, 1)
 
 
-def _complete_settings(results: Results, collection: str) -> list[dict[str, Result]]:
+def complete_settings(results: Results, collection: str) -> list[dict[str, Result]]:
     """Results by variant, of the datasets that have them all."""
     variants = [f"{kind}-{seed}" for kind in ("exact", "default") for seed in SEEDS]
     found = [
@@ -465,6 +469,14 @@ def _settings_datasets(results: Results, collection: str) -> list[str]:
     return list(enlarged.get("datasets", []))
 
 
+<<<<<<< HEAD
+=======
+def is_held(fit: Result) -> bool:
+    """Whether the 90 % interval of the fit holds the true share."""
+    return bool(fit["figures"]["low"] <= fit["truth"] <= fit["figures"]["high"])
+
+
+>>>>>>> w-suite
 def _settings_figures(fits: list[list[Result]], exact: list[list[Result]]) -> Row:
     """Figures of the fits of some settings (by seed, by dataset), beside the exact ones."""
     every = [fit for one in fits for fit in one]
@@ -474,13 +486,12 @@ def _settings_figures(fits: list[list[Result]], exact: list[list[Result]]) -> Ro
     )
     figures = [fit["figures"] for fit in every]
     truths = np.array([fit["truth"] for fit in every])
-    is_held = [f["low"] <= truth <= f["high"] for f, truth in zip(figures, truths, strict=True)]
     return {
         "difference_from_exact": float(np.abs(means - expected).mean()),
         "difference_between_seeds": float(np.abs(means[0] - means[1]).mean()),
         "mae": float(np.abs(means.ravel() - truths).mean()),
         "crps": float(np.mean([f["crps"] for f in figures])),
-        "coverage_90": float(np.mean(is_held)),
+        "coverage_90": float(np.mean([is_held(fit) for fit in every])),
         "unsolved": sum(fit["statuses"].count("unsolved") for fit in every),
         "restarts": sum(sum(fit["restarts"]) for fit in every),
         "iterations": sum(sum(fit["iterations"]) for fit in every),

@@ -33,6 +33,7 @@ def estimate(*arguments, **options):
     return subprocess.run(command, text=True, stderr=subprocess.PIPE, check=False, **options)
 
 
+@pytest.mark.long
 def test_kills_and_failing_writes(tmp_path):
     command = [sys.executable, "-m", "stress.kills", "--kills", "6"]
     done = subprocess.run(

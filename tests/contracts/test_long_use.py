@@ -91,6 +91,7 @@ def answers(tmp_path_factory):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["fork", "spawn", "loky", "threading", "multiprocessing"])
 def test_a_worker_gives_the_same_answer(answers, kind):
     first, second = answers["alone"]
@@ -99,6 +100,7 @@ def test_a_worker_gives_the_same_answer(answers, kind):
     assert answers[kind] == answers["alone"]
 
 
+@pytest.mark.long
 def test_detectors_in_a_worker_that_may_not_start_processes(answers):
     with_n_jobs, with_timeout = answers["detectors"]
     assert with_n_jobs == ["KNN", "HBOS"]

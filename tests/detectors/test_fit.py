@@ -238,6 +238,7 @@ class TestSmallData:
         assert fit([KNN(), LOF()], make_X(6, 2)).scores.shape == (6, 2)
 
 
+@pytest.mark.long
 class TestDeathsAndTimeouts:
     """The others answer as if the lost detector had not been asked for."""
 
@@ -441,6 +442,7 @@ class TestMaxFitRows:
         assert "SOS" in fit(["KNN", SOS()], X).detectors
 
 
+@pytest.mark.long
 class TestNetworks:
     """PyTorch's detectors: each in a process of its own, since their random state is global."""
 
@@ -462,7 +464,6 @@ class TestNetworks:
         alone = np.concatenate([score_rows(fitted.detectors, row[None]) for row in new])
         np.testing.assert_allclose(alone, together, rtol=1e-9)
 
-    @pytest.mark.long
     def test_a_users_network_keeps_its_seed(self):
         pytest.importorskip("torch")
         X = make_X(80, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -111,7 +112,9 @@ class TestSharedSearch:
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     @pytest.mark.parametrize("order", ["C", "F"])
     def test_lscp_scores_as_with_pyods_detectors(self, dtype, order):
-        X, new = (np.array(rows, dtype, order=order) for rows in (make_X(900), make_X(200, seed=1)))
+        X, new = (
+            np.array(rows, dtype, order=order) for rows in (make_X(1100), make_X(200, seed=1))
+        )
         ours, oracle = (LSCP(lofs(cls), n_bins=4, random_state=0).fit(X) for cls in (LOF, PyodLOF))
         assert oracle.search_ is None
         for detector in ours.detectors_:
@@ -122,7 +125,7 @@ class TestSharedSearch:
 
     def test_the_neighbours_are_those_of_a_search_for_each_size(self):
         # Duplicates: most rows have several others at the same distance as the last neighbour.
-        X, new = make_grid(800), make_grid(150, seed=1)
+        X, new = make_grid(1200), make_grid(150, seed=1)
         search = Search(n_most=40)
         models = [NearestNeighbors(n_neighbors=k).fit(X) for k in (10, 20, 30, 40)]
         expected = [(model.kneighbors(), model.kneighbors(new)) for model in models]
@@ -138,6 +141,15 @@ class TestSharedSearch:
     def check(found, expected):
         assert_array_equal(found[0], expected[0])
         assert_array_equal(np.sort(found[1], axis=1), np.sort(expected[1], axis=1))
+
+    def test_each_thread_finds_the_neighbours_of_its_own_rows(self):
+        fitted = LSCP(lofs(LOF), n_bins=4, random_state=0).fit(make_X(1100))
+        batches = [make_X(300, seed=seed) for seed in range(1, 9)]
+        alone = [fitted.decision_function(batch) for batch in batches]
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(fitted.decision_function, 3 * batches))
+        for found, expected in zip(together, 3 * alone, strict=True):
+            assert_array_equal(found, expected)
 
     def test_other_rows_inside_the_context_are_searched_for(self):
         X, new = make_X(500), make_X(500, seed=1)

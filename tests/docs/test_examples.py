@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
-import subprocess
-import sys
+import runpy
+import warnings
 from pathlib import Path
 
 import pytest
@@ -45,11 +47,13 @@ def script(name):
 
 def run(name, folder):
     """The output of the script, run in `folder` with warnings as errors."""
-    # Our warnings are UserWarnings; other libraries announce changes with FutureWarnings.
-    command = [sys.executable, "-W", "error::UserWarning", str(script(name))]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    printed = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        # Our warnings are UserWarnings; other libraries announce changes with FutureWarnings.
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", UserWarning)
+        runpy.run_path(str(script(name)), run_name="__main__")
+    return printed.getvalue()
 
 
 def make_section(name, printed):

@@ -7,7 +7,12 @@ import pytest
 
 from gammagmm import GammaGMM
 from gammagmm.errors import DetectorWarning, GammaGMMWarning, Note
-from gammagmm.estimator.parameters import AUTO_FIT_ROWS, check_parameters
+from gammagmm.estimator.parameters import (
+    AUTO_FIT_ROWS,
+    AUTO_MIXTURE_ROWS,
+    check_parameters,
+)
+from tests.support.random_tables import grouped_scores
 
 
 @pytest.mark.parametrize(
@@ -23,6 +28,10 @@ from gammagmm.estimator.parameters import AUTO_FIT_ROWS, check_parameters
         ({"progress": 1}, TypeError, r"progress must be a function or None, got 1"),
         ({"mixture_prior": 1.0}, TypeError, r"mixture_prior must be a MixturePrior or None, got"),
         ({"n_runs": 0}, ValueError, r"n_runs must be at least 1, got 0"),
+        ({"tol": "low"}, ValueError, r'tol must be "auto" or a positive number, got \'low'),
+        ({"tol": 0.0}, ValueError, r"tol must be a finite number above 0, got 0\.0"),
+        ({"max_mixture_rows": "all"}, ValueError, r'must be "auto", a whole number or None, got'),
+        ({"max_mixture_rows": 9}, ValueError, r"max_mixture_rows must be at least 10, got 9"),
     ],
 )
 def test_refused(parameters, error, match):
@@ -38,6 +47,44 @@ def test_meaning_of_max_fit_rows():
     assert number.max_fit_rows == 50
     by_cost = [plan.is_fit_by_cost for plan in (meant["auto"], meant[None], number)]
     assert by_cost == [True, False, False]
+
+
+def test_meaning_of_tol_and_max_mixture_rows():
+    default = check_parameters(GammaGMM()).run_options
+    assert (default["tol"], default["accelerated"]) == (0.1, True)
+    assert default["max_rows"] == AUTO_MIXTURE_ROWS == 20_000
+    exact = check_parameters(GammaGMM(tol=0.1, max_mixture_rows=None)).run_options
+    assert (exact["tol"], exact["accelerated"], exact["max_rows"]) == (0.1, False, None)
+    assert check_parameters(GammaGMM(max_mixture_rows=50)).run_options["max_rows"] == 50
+
+
+def test_runs_see_only_so_many_rows():
+    scores = grouped_scores(400, 3, np.random.default_rng(0))
+    small = {"n_components": 8, "n_runs": 2, "p_high": 0.3, "random_state": 0}
+    for limit, n_seen in ((100, 100), (None, 400)):
+        fitted = GammaGMM("precomputed", max_mixture_rows=limit, **small).fit(scores)
+        counts = [run.components.alpha.sum() for run in fitted.runs_]
+        np.testing.assert_allclose(counts, n_seen, rtol=0.02)
+        told = Note("mixture", "max_mixture_rows", "each run was fitted to 100 random rows of 400")
+        assert (told in fitted.notes_) == (limit == 100)
+        assert len(fitted.labels_) == 400
+
+
+def test_progress_names_each_run_by_its_number():
+    scores, heard = grouped_scores(300, 3, np.random.default_rng(1)), []
+    estimator = GammaGMM(
+        "precomputed",
+        n_components=8,
+        n_runs=5,
+        p_high=0.3,
+        random_state=0,
+        progress=lambda name, state, seconds: heard.append((name, state)),
+    )
+    runs = estimator.fit(scores).runs_
+    assert len({run.n_iter for run in runs}) > 1
+    in_time = sorted(range(5), key=lambda i: runs[i].n_iter)
+    assert in_time != sorted(in_time)
+    assert heard == [(f"run {i + 1}", runs[i].status) for i in in_time]
 
 
 @pytest.fixture
@@ -74,13 +121,13 @@ def test_progress_reaches_the_callback(rows, capsys):
     assert sorted(names) == sorted(2 * estimator.detector_names_)
     # Each run is heard of when it has ended, and each new start of it.
     ended = [event[0] for event in events if event[0].startswith("run ") and event[1] != "started"]
-    assert ended == ["run 1", "run 2"]
+    assert sorted(ended) == ["run 1", "run 2"]
     anew = [event for event in events if event[0] in ended and event[1] == "started"]
     assert len(anew) == sum(run.n_restarts for run in estimator.runs_) > 0
     out, err = capsys.readouterr()
     assert out == ""
     assert "detectors 3/3: " in err
-    assert "mixtures 2/2: run 2 " in err
+    assert "mixtures 2/2: run " in err
 
 
 class Sleeper:

@@ -75,10 +75,18 @@ def end(monkeypatch):
 
 @pytest.fixture
 def over_after(end):
-    """A `progress` that makes the deadline come when `subject` is done."""
+    """A `progress` that makes the deadline come when `n` detectors or runs `subject` are done."""
 
-    def arrange(subject):
-        return lambda name, state, _: end() if name == subject and state != "started" else None
+    def arrange(subject, n=1):
+        done = []
+
+        def hear(name, state, seconds):
+            if name.startswith(subject) and state != "started":
+                done.append(name)
+                if len(done) == n:
+                    end()
+
+        return hear
 
     return arrange
 
@@ -158,12 +166,12 @@ class TestFit:
 
     def test_a_fit_that_is_done_late_is_done(self, whole, over_after):
         parameters = SETTINGS | {"n_runs": 2}
-        heard = over_after("run 2")
+        heard = over_after("run", 2)
         estimator = GammaGMM("precomputed", **parameters, progress=heard).fit(whole.scores_)
         assert len(estimator.runs_) == 2
 
     def test_while_runs_run(self, whole, over_after):
-        heard = over_after("run 2")
+        heard = over_after("run", 2)
         error = timed_out(GammaGMM(DETECTORS, **SETTINGS, progress=heard))
         so_far = error.so_far
         # The third settled while the second was made.
@@ -179,7 +187,7 @@ class TestFit:
             warnings.simplefilter("ignore")
             runs = GammaGMM("precomputed", **SETTINGS).fit(X).runs_
         assert {run.status for run in runs} == {"unsolved"}
-        heard, parameters = over_after("run 4"), SETTINGS | {"max_restarts": 50}
+        heard, parameters = over_after("run", 4), SETTINGS | {"max_restarts": 50}
         error = timed_out(GammaGMM("precomputed", **parameters, progress=heard))
         assert [run.elbo for run in error.so_far.runs] == [run.elbo for run in runs]
         assert error.so_far.posterior is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +22,19 @@ _MANY_ROWS = 5_000
 Found: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
+@dataclass
+class _Shared:
+    """The rows X (n, d) whose neighbours several models ask for, and what was found for them."""
+
+    search: Search
+    X: NDArray[np.float64]
+    found: Found | None = None
+
+
+# Of the current thread: a fitted model may score several batches at the same time.
+_SHARED: ContextVar[_Shared | None] = ContextVar("_SHARED", default=None)
+
+
 class Search:
     """The k-d tree of a scikit-learn model with our search.
 
@@ -30,8 +45,6 @@ class Search:
         self.n_most = n_most  # most neighbours that any of the models needs
         self.tree: Any = None  # scikit-learn's
         self.copy: Tree | KDTree | None = None
-        self._X: NDArray[np.float64] | None = None
-        self._found: Found | None = None
 
     def adopt(self, tree: KDTree) -> None:
         """Search `tree`; models that share a search have the same tree."""
@@ -41,18 +54,18 @@ class Search:
     @contextmanager
     def shared(self, X: NDArray[np.float64]) -> Iterator[None]:
         """Find the neighbours of the rows X (n, d) once, for all models that ask here."""
-        self._X = X
+        token = _SHARED.set(_Shared(self, X))
         try:
             yield
         finally:
-            self._X = self._found = None
+            _SHARED.reset(token)
 
     def query(self, X: Any, k: int = 1, return_distance: bool = True) -> Any:
         """Distances and row numbers (n, k) of the nearest rows, as from scikit-learn's tree."""
         X = np.ascontiguousarray(X, dtype=np.float64)
-        is_shared = self._X is not None and self._X.shape == X.shape
-        if is_shared and np.may_share_memory(X, self._X):
-            found = self._first(X, k)
+        shared = _SHARED.get()
+        if shared is not None and shared.search is self and _is_same(X, shared.X):
+            found = self._first(shared, X, k)
         else:
             found = find_nearest(self.copy, X, k)
         return found if return_distance else found[1]
@@ -61,12 +74,12 @@ class Search:
         """Rows within a radius, from scikit-learn's tree."""
         return self.tree.query_radius(*args, **kwargs)
 
-    def _first(self, X: NDArray[np.float64], k: int) -> Found:
+    def _first(self, shared: _Shared, X: NDArray[np.float64], k: int) -> Found:
         """The first k neighbours of those that the shared search found."""
-        if self._found is None:
+        if shared.found is None:
             # One more for the row itself, one more to see which distances are tied.
-            self._found = find_nearest(self.copy, X, min(self.n_most + 2, len(self.tree.data)))
-        all_distances, all_rows = self._found
+            shared.found = find_nearest(self.copy, X, min(self.n_most + 2, len(self.tree.data)))
+        all_distances, all_rows = shared.found
         distances, rows = all_distances[:, :k].copy(), all_rows[:, :k].copy()
         if k < all_distances.shape[1]:
             # Of several rows at the k-th distance, a search for k rows may find others.
@@ -74,6 +87,10 @@ class Search:
             if is_tied.any():
                 distances[is_tied], rows[is_tied] = find_nearest(self.copy, X[is_tied], k)
         return distances, rows
+
+
+def _is_same(X: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    return X.shape == other.shape and np.may_share_memory(X, other)
 
 
 def search_quickly(model: Any, search: Search | None = None) -> None:

@@ -259,7 +259,9 @@ def complete_fit(
 ) -> Fit:
     """The fit whose runs are done: posterior, labels, and warnings about its runs."""
     notes = [*notes, *space.notes]
-    for note, category in describe_runs(runs, plan.constraints, plan.max_iter):
+    for note, category in describe_runs(
+        runs, plan.constraints, plan.max_iter, accelerated=plan.accelerated
+    ):
         notes.append(note)
         if category is not None:
             warn_user(note.message, category)

@@ -67,8 +67,8 @@ class GammaGMM(BaseEstimator):
         A run stops after this number of iterations.
     tol : "auto" or float, default="auto"
         A run stops when its bound changes by less than this. "auto" makes accelerated steps and
-        stops at the change at which the posterior has settled to within what another seed would
-        change; a number makes plain steps, as scikit-learn does.
+        stops after two changes below 0.1 in a row. A number makes plain steps, as scikit-learn
+        does, and stops at the first change below it.
     max_fit_rows : "auto", int or None, default="auto"
         Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
         a random sample and scores the other rows as new ones. "auto" means 20,000, and for LSCP
@@ -93,7 +93,8 @@ class GammaGMM(BaseEstimator):
         Beta distribution.
     n_jobs : int, default=None
         Number of detectors that work at the same time, as in joblib. On small tables, the
-        detectors of the presets need no worker processes and take turns.
+        detectors of the presets need no worker processes and take turns. The mixtures use as many
+        threads, or as many as BLAS if that is more.
     progress : callable, default=None
         Called as ``progress(subject, state, seconds)``: with each detector's name, "started" and
         later its status; then with each run ("run 1", ...) and its status. A run that is restarted

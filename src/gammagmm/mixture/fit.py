@@ -127,11 +127,9 @@ def fit_mixture(
     return mixture
 
 
-def start_labels(
-    Z: Array, n_components: int, rng: np.random.Generator, deadline: Deadline = NEVER
-) -> NDArray[np.intp]:
+def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Cluster of each row of `Z` (n, M) by one k-means; no more clusters than distinct rows."""
-    return all_start_labels(Z[None], n_components, [rng], deadline)[0]
+    return all_start_labels(Z[None], n_components, [rng])[0]
 
 
 def all_start_labels(
@@ -305,7 +303,8 @@ def accelerated_step(ascents: Ascents, m_step: MStep, tol: float) -> Ascents:
     A plain step goes on from the moments that the E-step gives. This one goes beyond them, in the
     direction from those of the E-step before; the further, the more steps succeeded in a row. If
     the bound falls, the run goes back to the moments of its best E-step, from where a plain step
-    cannot lower it. The bound is that of the E-step and of the parameters that it used.
+    cannot lower it, apart from the effect of `reg_covar`. The bound is that of the E-step and of
+    the parameters that it used.
     """
     rows, state, before = ascents.rows, ascents.state, ascents.reached
     statistics = rows.statistics(state.coefficients)

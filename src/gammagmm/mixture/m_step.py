@@ -43,8 +43,6 @@ class State:
 
     Attributes
     ----------
-    moments : array of shape (R, K, n_features)
-        What the parameters were made of.
     weight_concentration, means, mean_precision, degrees_of_freedom : arrays
         As in `Parameters`, of each run.
     covariances : array of shape (R, K, n_pairs)
@@ -53,7 +51,7 @@ class State:
         The expected log density of a component, with its log weight and without the constant
         that all have in common, is phi(s) . coefficients.
     bound : array of shape (R,)
-        If `moments` are those of the responsibilities, the evidence lower bound without constants
+        If the moments were those of responsibilities, the evidence lower bound without constants
         and without the entropy of the responsibilities.
     divergence : array of shape (R,)
         Kullback-Leibler divergence of the parameters from their prior, without constants. The
@@ -61,7 +59,6 @@ class State:
         of the parameters, whatever the moments.
     """
 
-    moments: Any
     weight_concentration: Any
     means: Any
     covariances: Any
@@ -123,7 +120,6 @@ class MStep:
         bound = self._bound(sticks, mean_precision, degrees_of_freedom, log_det)
         used = xp.concatenate([n_k[..., None], total, products], -1)
         return State(
-            moments=moments,
             weight_concentration=sticks,
             means=means,
             covariances=covariances,

@@ -8,11 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 from numpy.typing import NDArray
 
 from gammagmm._support.processes import NEVER, Deadline, OutOfTimeError, allowed_jobs
@@ -225,8 +224,12 @@ def fit_spaces(
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Threads of a fit: `n_jobs`, or more where BLAS has more."""
-    return max(count_threads(), effective_n_jobs(allowed_jobs(n_jobs)))
+    """Threads of a fit: `n_jobs`, but at least those of BLAS and at most one for each core.
+
+    The jobs of joblib may be those of a cluster.
+    """
+    n_threads = min(effective_n_jobs(allowed_jobs(n_jobs)), cpu_count())
+    return max(count_threads(), n_threads)
 
 
 class Start(NamedTuple):
@@ -241,17 +244,18 @@ def _fit_starts(
     spaces: Array, settings: RunSettings, starts: list[Start], n_threads: int
 ) -> list[Run | None]:
     """A run from each start; None for a run that the deadline interrupted."""
-    Z = spaces if len(spaces) == 1 else spaces[[start.run for start in starts]]
+    has_all = len(spaces) in (1, len(starts))
+    Z = spaces if has_all else spaces[[start.run for start in starts]]
     whitened = settings.prior.whiten(Z)
     rngs = [start.stream.spawn(1)[0].spawn(2) for start in starts]
-    began, made, n_told = time.perf_counter(), dict[int, Future[Run]](), 0
+    began, made, told = time.perf_counter(), dict[int, Future[Run]](), set[int]()
 
     def tell_made() -> None:
-        nonlocal n_told
-        for future in islice(made.values(), n_told, None):
-            n_told += 1
+        for place in made.keys() - told:
+            status = made[place].result().status
+            told.add(place)
             seconds = time.perf_counter() - began
-            settings.progress(f"run {n_told}", future.result().status, seconds)
+            settings.progress(f"run {starts[place].run + 1}", status, seconds)
 
     with ThreadPoolExecutor(n_threads) as pool:
         with suppress(OutOfTimeError):
@@ -329,7 +333,7 @@ def first_solved(runs: Sequence[Run]) -> Run:
 
 
 def describe_runs(
-    runs: tuple[Run, ...], constraints: Constraints, max_iter: int
+    runs: tuple[Run, ...], constraints: Constraints, max_iter: int, *, accelerated: bool = False
 ) -> list[tuple[Note, type[Warning] | None]]:
     """Notes about the runs, each with the category of its warning, or None if it is not one."""
     n_runs = len(runs)
@@ -341,7 +345,7 @@ def describe_runs(
     if n_capped:
         message = (
             f"{n_capped} of {n_runs} runs stopped at max_iter={max_iter} before they converged: "
-            "raise max_iter or tol."
+            f"raise {'max_iter' if accelerated else 'max_iter or tol'}."
         )
         described.append((Note("mixture", "runs", message), MixtureConvergenceWarning))
     if n_restarts:
