@@ -430,11 +430,7 @@ def settings(results: Results) -> list[Row]:
     """
     rows = []
     for collection in (*results.plan["collections"], "enlarged"):
-<<<<<<< HEAD
-        found = _complete_settings(results, collection)
-=======
         found = complete_settings(results, collection)
->>>>>>> w-suite
         for kind in ("exact", "default"):
             fits = [[one[f"{kind}-{seed}"] for one in found] for seed in SEEDS]
             exact = [[one[f"exact-{seed}"] for one in found] for seed in SEEDS]
@@ -469,14 +465,11 @@ def _settings_datasets(results: Results, collection: str) -> list[str]:
     return list(enlarged.get("datasets", []))
 
 
-<<<<<<< HEAD
-=======
 def is_held(fit: Result) -> bool:
     """Whether the 90 % interval of the fit holds the true share."""
     return bool(fit["figures"]["low"] <= fit["truth"] <= fit["figures"]["high"])
 
 
->>>>>>> w-suite
 def _settings_figures(fits: list[list[Result]], exact: list[list[Result]]) -> Row:
     """Figures of the fits of some settings (by seed, by dataset), beside the exact ones."""
     every = [fit for one in fits for fit in one]
