@@ -195,7 +195,7 @@ class TestFit:
 
     def test_rows_on_dask(self, whole, over_after):
         array = pytest.importorskip("dask.array")
-        heard = over_after("run 1")
+        heard = over_after("run", 1)
         estimator = GammaGMM("precomputed", **SETTINGS, progress=heard)
         so_far = timed_out(estimator, array.from_array(whole.scores_, chunks=(70, 3))).so_far
         assert 1 <= len(so_far.runs) < 4
