@@ -552,3 +552,16 @@ class TestHBOS:
     def test_too_few_bins_are_refused(self):
         with pytest.raises(ValueError, match="2"):
             HBOS(n_bins=2).fit(make_X())
+
+
+@pytest.mark.parametrize(("ours", "theirs"), TAILS)
+def test_a_row_is_explained_as_by_pyod(ours, theirs, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    monkeypatch.setattr(plt, "show", lambda: None)
+    drawn = []
+    for detector in (ours, theirs):
+        detector().fit(make_X()).explain_outlier(3)
+        drawn.append([line.get_ydata().tolist() for line in plt.gca().get_lines()])
+        plt.close("all")
+    assert drawn[0] == drawn[1] != []
