@@ -561,7 +561,8 @@ def test_a_row_is_explained_as_by_pyod(ours, theirs, monkeypatch):
     monkeypatch.setattr(plt, "show", lambda: None)
     drawn = []
     for detector in (ours, theirs):
+        plt.close("all")  # PyOD draws on the current figure, which may be another test's
         detector().fit(make_X()).explain_outlier(3)
-        drawn.append([line.get_ydata().tolist() for line in plt.gca().get_lines()])
-        plt.close("all")
+        drawn.append([list(line.get_ydata()) for line in plt.gca().get_lines()])
+    plt.close("all")
     assert drawn[0] == drawn[1] != []
