@@ -13,7 +13,7 @@ export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 # Processes that tests and benchmarks start take less time with the bytecode of those before them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist reproduce reproduce-small fuzz soak clean
+.PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist track-record reproduce reproduce-small fuzz soak clean
 
 install: $(VENV)/.installed
 
@@ -116,6 +116,12 @@ pictures: install
 # Source archive and wheel, into dist/.
 dist: install
 	$(BIN)/python -m hatchling build
+
+# Default fits on labelled and on made tables, about an hour; continues where it was stopped. Then the
+# package's track record and docs/meaning.md.
+track-record: install
+	$(BIN)/python -m experiments.run --only record sceptic clean
+	$(BIN)/python -m experiments.track_record
 
 # Hours; continues where it was stopped. Then the tables, the figures and docs/reproduction.md.
 reproduce: install

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,9 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         "pyod_agreement": plan["pyod_agreement"] | {"datasets": small["datasets"][:1]},
         "settings": {"variants": small["settings"], "datasets": small["datasets"][:1]},
         "deep_agreement": {"datasets": small["datasets"][:1], "networks": ["AE"]},
+        "record": plan["record"] | {"collections": ["paper"]},
+        "sceptic": plan["sceptic"] | {"shares": [0.2], "blobs": [1], "rows": [500], "seeds": 1},
+        "clean": plan["clean"] | {"rows": [200], "seeds": 1},
         "subsample": plan["subsample"] | {"shares": {small["datasets"][-1]: [0.5]}},
     }
 
@@ -77,6 +81,7 @@ def trials(plan: dict[str, Any]) -> Iterator[Trial]:
     yield from _inspection_trials(plan)
     yield from _detector_trials(plan)
     yield from _settings_trials(plan)
+    yield from _evidence_trials(plan)
 
 
 def subset_cases(plan: dict[str, Any]) -> list[tuple[int, int]]:
@@ -140,3 +145,34 @@ def _settings_trials(plan: dict[str, Any]) -> Iterator[Trial]:
     for dataset in plan["settings"].get("enlarged", {}).get("datasets", []):
         for variant in plan["settings"]["variants"]:
             yield Trial("settings", "enlarged", dataset, variant)
+
+
+def _evidence_trials(plan: dict[str, Any]) -> Iterator[Trial]:
+    for collection, dataset in record_tables(plan):
+        yield Trial("record", collection, dataset, "default")
+    made = plan["sceptic"]
+    for kind, share, n_blobs, n_rows in product(
+        made["kinds"], made["shares"], made["blobs"], made["rows"]
+    ):
+        # Without outliers, all kinds are the same.
+        if share > 0.0 or kind == made["kinds"][0]:
+            for seed in range(made["seeds"]):
+                yield Trial("sceptic", "made", f"{kind}-{share}-{n_blobs}-{n_rows}", str(seed))
+    made = plan["clean"]
+    for kind, n_rows, seed in product(made["kinds"], made["rows"], range(made["seeds"])):
+        yield Trial("clean", "made", f"{kind}-{n_rows}", str(seed))
+
+
+def record_tables(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    """Collection and name of the tables of the track record."""
+    return [
+        (collection, name)
+        for collection in plan["record"]["collections"]
+        for name in _table_names(plan, collection)
+    ]
+
+
+def _table_names(plan: dict[str, Any], collection: str) -> list[str]:
+    if collection in plan["collections"]:
+        return list(plan["collections"][collection]["datasets"])
+    return list(plan["record"][collection])

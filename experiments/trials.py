@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments import data, detectors, inspection, metrics
 from experiments.ablation import at_expected_values, ordered_by_mean
+from experiments.made_tables import clean_table, sceptic_table
 from experiments.plan import EXACT, Trial
 from experiments.results import Result, read_file, result_file
 from gammagmm import GammaGMM, GammaPosterior
@@ -194,6 +195,55 @@ def inspected(trial: Trial, plan: dict[str, Any]) -> Result:
     return _truth(made) | inspection.on_scores(consensus, made.y, posterior, trial.variant, plan)
 
 
+def record(trial: Trial, plan: dict[str, Any]) -> Result:
+    """The answer of a default fit on a labelled table, and after a few labels."""
+    found = data.load(trial.collection, trial.dataset)
+    fitted = GammaGMM(random_state=plan["seed"]).fit(found.X)
+    answer = _evidence(fitted, found.y)
+    n_labels = min(plan["record"]["labels"], len(found.y))
+    rows = fitted.suggest(n_labels, random_state=plan["seed"])
+    labelled = fitted.update(rows, found.y[rows])
+    figures = metrics.posterior_figures(labelled, found.gamma)
+    auc = metrics.ranking_auc(fitted.decision_scores_, found.y)
+    return answer | {"auc": auc, "labelled": {"n_labels": n_labels, **figures}}
+
+
+def sceptic(trial: Trial, plan: dict[str, Any]) -> Result:
+    """The answer of a default fit on normal rows with outliers that everybody sees."""
+    kind, share, n_blobs, n_rows = trial.dataset.split("-")
+    X, y = sceptic_table(kind, float(share), int(n_blobs), int(n_rows), int(trial.variant))
+    return _evidence(GammaGMM(random_state=plan["seed"]).fit(X), y)
+
+
+def clean(trial: Trial, plan: dict[str, Any]) -> Result:
+    """The answer of a default fit on rows without outliers."""
+    kind, n_rows = trial.dataset.split("-")
+    X = clean_table(kind, int(n_rows), int(trial.variant))
+    return _evidence(GammaGMM(random_state=plan["seed"]).fit(X), np.zeros(len(X), dtype=int))
+
+
+def _evidence(fitted: GammaGMM, y: np.ndarray) -> Result:
+    """The posterior of a fit beside the labels `y`, and what the fit says that it rests on."""
+    truth, evidence, group = float(y.mean()), fitted.evidence_, fitted.evidence_.group
+    apart = None
+    if group is not None:
+        apart = {
+            "share": group.share,
+            "depth": group.depth,
+            "detectors": list(group.detectors),
+            "precision": float(y[group.rows].mean()),
+        }
+    return {
+        "truth": truth,
+        "rows": len(y),
+        "flagged": int(fitted.labels_.sum()),
+        "figures": metrics.posterior_figures(fitted.posterior_, truth),
+        "rests_on": evidence.rests_on,
+        "assumptions": {other.words: other.mean for other in evidence.assumptions},
+        "group": apart,
+    }
+
+
 def _dose_rows(trial: Trial, settings: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The table that the inliers and the anomalies are drawn from."""
     if trial.collection != "made":
@@ -311,4 +361,7 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "deep_agreement": detectors.deep_agreement,
     "subsample": detectors.subsample,
     "settings": settings,
+    "record": record,
+    "sceptic": sceptic,
+    "clean": clean,
 }

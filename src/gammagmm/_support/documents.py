@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -14,7 +15,15 @@ from numpy.typing import NDArray
 
 from gammagmm.errors import SavedFileError
 
-__all__ = ["Form", "Reader", "or_null", "read_document", "to_text", "unique_keys"]
+__all__ = [
+    "Form",
+    "Reader",
+    "or_null",
+    "read_document",
+    "record_to_data",
+    "to_text",
+    "unique_keys",
+]
 
 Array = NDArray[np.float64]
 Record = TypeVar("Record")
@@ -120,19 +129,45 @@ class Reader:
         return value
 
     def record(self, cls: type[Record], name: str, data: Any) -> Record:
-        """An object of the dataclass `cls` from its fields; null is NaN where a float belongs."""
+        """An object of the dataclass `cls` from its fields, as `record_to_data` wrote them."""
         hints = get_type_hints(cls)
         self.check_fields(data, {field.name for field in fields(cls)}, name)  # type: ignore[arg-type]
-        return cls(**{key: self._value(f"{name}.{key}", data[key], hints[key]) for key in data})
+        values = {key: self._value(f"{name}.{key}", data[key], hints[key]) for key in data}
+        try:
+            return cls(**values)
+        except ValueError as error:
+            self.refuse(f"{name}: {error}")
 
     def _value(self, name: str, value: Any, kind: Any) -> Any:
-        if get_origin(kind) is Literal:
-            if value not in get_args(kind):
-                self.refuse(f"{name} must be one of {get_args(kind)}, got {_shown(value)}")
+        origin, args = get_origin(kind), get_args(kind)
+        if origin is Literal:
+            if value not in args:
+                self.refuse(f"{name} must be one of {args}, got {_shown(value)}")
             return value
+        if origin is UnionType:  # with None
+            return None if value is None else self._value(name, value, args[0])
+        if origin is tuple:
+            return tuple(self._value(name, item, args[0]) for item in self.items(name, value))
+        if is_dataclass(kind):
+            return self.record(kind, name, value)  # type: ignore[arg-type]
         if kind is float:
             return np.nan if value is None else self.number(name, value)
+        if kind not in _JSON_NAMES:
+            self.refuse(f"{name} must be null, got {_shown(value)}")
         return self.plain(name, value, kind)
+
+
+def record_to_data(record: Any) -> dict[str, Any]:
+    """The dataclass `record`, with those in it, as data that JSON can store; NaN is null."""
+    return {field.name: _data_of(getattr(record, field.name)) for field in fields(record)}
+
+
+def _data_of(value: Any) -> Any:
+    if is_dataclass(value):
+        return record_to_data(value)
+    if isinstance(value, tuple):
+        return [_data_of(item) for item in value]
+    return or_null(value) if isinstance(value, float) else value
 
 
 def or_null(value: float) -> float | None:

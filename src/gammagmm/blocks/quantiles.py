@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.blocks.collection import Blocks
+from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.posterior.decisions import RankTable
+from gammagmm.posterior.groups import Sighting, rows_beyond
 
-__all__ = ["count_above", "cut_offs", "rank_table"]
+__all__ = ["count_above", "count_beyond", "cut_offs", "rank_table"]
 
 Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]
@@ -129,6 +131,12 @@ def _from_keys(keys: Keys) -> Array:
 def count_above(rows: Array, values: Values, threshold: float) -> int:
     """Rows of a block whose first value lies strictly above `threshold`."""
     return sum(int((values(part)[:, 0] > threshold).sum()) for part in _slices(rows))
+
+
+def count_beyond(rows: Array, scaler: ScoreScaler, sighting: Sighting) -> int:
+    """Rows of a block, given their raw scores, that belong to the group that was sighted."""
+    beyond = (rows_beyond(scaler.transform(part), sighting) for part in _slices(rows))
+    return sum(int(part.sum()) for part in beyond)
 
 
 def rank_table(blocks: Blocks, values: Values, some: Array) -> RankTable:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
-from gammagmm.posterior.sentences import known_sentence, rows_sentence, sentence, shape_words
+from gammagmm.posterior.sentences import sentence
 from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
@@ -35,24 +36,15 @@ EXTRA_OF = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", 
 
 def answer_text(fit: Fit, origin: Origin) -> str:
     """The estimate in words, and a table of the detectors."""
-    posterior = fit.posterior
-    if posterior.is_degenerate:
-        lead = "No solution: no mixture of these scores agrees with p_high, so the estimate is 0."
-        lines = [lead, rows_sentence(fit.n_flagged, fit.n_rows)]
-    else:
-        lines = [sentence(posterior), rows_sentence(fit.n_flagged, fit.n_rows)]
-        lines += [words] if (words := shape_words(posterior)) else []
-    if n_known := len(fit.known_rows):
-        n_anomalies = int(fit.known_rows.labels.sum())
-        lines.append(known_sentence(n_known, n_anomalies, fit.fitted_posterior))
+    lines = fit.lines
     if origin.truth is not None:
         share = float(origin.truth.mean())
-        place = "inside" if posterior.contains(share) else "outside"
+        place = "inside" if fit.posterior.contains(share) else "outside"
         lines.append(
             f"According to the labels in the file, the share is {percent(share)}, which is {place} "
             "the interval."
         )
-    return " ".join(lines) + "\n\n" + _detector_table(fit)
+    return "\n".join(lines) + "\n\n" + _detector_table(fit)
 
 
 def _detector_table(fit: Fit) -> str:
@@ -81,6 +73,7 @@ def answer_json(fit: Fit, origin: Origin) -> str:
     data = {
         "source": origin.name,
         "posterior": posterior,
+        "evidence": _evidence(fit, origin),
         "inspected": _known_rows(fit),
         "n_rows": fit.n_rows,
         "n_flagged": fit.n_flagged,
@@ -102,6 +95,14 @@ def answer_json(fit: Fit, origin: Origin) -> str:
         "notes": [vars(note) for note in [*origin.notes, *fit.notes]],
     }
     return json.dumps(data, indent=2, allow_nan=False)
+
+
+def _evidence(fit: Fit, origin: Origin) -> dict[str, Any]:
+    """What the estimate without labels rests on; `lines` tells it, with the estimate, in words."""
+    data, group = record_to_data(fit.evidence.without_rows()), fit.evidence.group
+    if group is not None and group.rows is not None:
+        data["group"]["rows"] = [origin.row_number(row) for row in group.rows.tolist()]
+    return data | {"lines": fit.lines}
 
 
 def _known_rows(fit: Fit) -> dict[str, Any] | None:

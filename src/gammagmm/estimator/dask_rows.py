@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gammagmm._support.progress import Progress
 from gammagmm.blocks.collection import Blocks, check_collection, map_rows, open_blocks
 from gammagmm.blocks.parquet import write_parquet
-from gammagmm.blocks.quantiles import count_above, cut_offs, rank_table
+from gammagmm.blocks.quantiles import count_above, count_beyond, cut_offs, rank_table
 from gammagmm.blocks.scoring import (
     consensus_and_own,
     fit_sample,
@@ -33,6 +33,7 @@ from gammagmm.estimator.protocols import Columns, Cut
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.mixture.score_space import LogMoments, ScoreScaler, log_moments
 from gammagmm.posterior.decisions import RankTable, is_anomaly
+from gammagmm.posterior.groups import Group, sight_group
 from gammagmm.posterior.runs import Run, choose_rows, fit_spaces, plan_runs
 
 __all__ = ["DaskRows", "DaskSpace", "open_dask_rows", "open_new_dask_rows"]
@@ -132,6 +133,7 @@ class DaskScores:
             scaler=scaler,
             ranks=ranks,
             moments=moments,
+            random_rows=self.random_rows,
             blocks=self.blocks,
         )
 
@@ -150,6 +152,7 @@ class DaskSpace:
     scaler: ScoreScaler
     ranks: RankTable
     moments: LogMoments
+    random_rows: NDArray[np.intp]  # their numbers
     blocks: Blocks | None
     index: None = None
     is_in_memory: bool = False
@@ -161,12 +164,18 @@ class DaskSpace:
 
     @property
     def notes(self) -> list[Note]:
-        """How exact the ranks are."""
-        if self.ranks.error == 0.0:
-            return []
-        error = f"{self.ranks.error:.1e}"
-        message = f"the ranks come from a table; the error of a share of rows is at most {error}"
-        return [Note("threshold", "probabilities", message)]
+        """How exact the ranks are, and which rows the group was looked for in."""
+        notes = []
+        if self.ranks.error > 0.0:
+            error = f"{self.ranks.error:.1e}"
+            message = (
+                f"the ranks come from a table; the error of a share of rows is at most {error}"
+            )
+            notes.append(Note("threshold", "probabilities", message))
+        if (n_seen := len(self.random_rows)) < self.n_rows:
+            message = f"looked for in a random sample of {n_seen} of {self.n_rows} rows"
+            notes.append(Note("evidence", "group", message))
+        return notes
 
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
         """The variational runs, and what was changed for them."""
@@ -188,6 +197,15 @@ class DaskSpace:
         wanted, places = np.unique(rows, return_inverse=True)
         taken = self.scaler.transform(self._present("fit_runs").take(wanted))
         return taken[places.reshape(rows.shape)]
+
+    def find_group(self, names: list[str]) -> Group | None:
+        """The rows that visibly stand apart: seen in a sample of the rows, counted in all."""
+        sighting = sight_group(self._take_spaces(self.random_rows[None])[0])
+        if sighting is None:
+            return None
+        blocks = self._present("find_group")
+        n_beyond = int(blocks.summarise(count_beyond, self.scaler, sighting))
+        return sighting.group(n_beyond, self.n_rows, names)
 
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`; no rows on Dask are known."""

@@ -27,8 +27,16 @@ from gammagmm.inspection.labelled_posterior import (
 from gammagmm.inspection.suggestions import Strategy, expected_width, suggest_rows
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.posterior.decisions import RankTable, probability_at, row_probabilities
+from gammagmm.posterior.evidence import Evidence, find_evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.runs import Run, describe_runs, solved_posteriors
+from gammagmm.posterior.sentences import (
+    evidence_lines,
+    group_sentence,
+    known_sentence,
+    rows_sentence,
+    sentence,
+)
 
 __all__ = [
     "Fit",
@@ -67,6 +75,8 @@ class Fit:
         Posterior of the contamination factor, after the labels of known rows and before.
     known_rows : KnownRows
         The rows, with their labels, that `update` was given.
+    evidence : Evidence
+        What the estimate without labels rests on.
     cut : Cut
         Labels and thresholds at the posterior mean.
     notes : tuple of Note
@@ -92,6 +102,7 @@ class Fit:
     posterior: GammaPosterior
     fitted_posterior: GammaPosterior
     known_rows: KnownRows
+    evidence: Evidence
     cut: Cut
     notes: tuple[Note, ...]
 
@@ -167,6 +178,16 @@ class Fit:
     def probabilities_new(self) -> Probabilities:
         """The function that gives new rows their probabilities of normal and anomaly."""
         return Probabilities(self.score_new, self.space.ranks, self.posterior)
+
+    @property
+    def lines(self) -> list[str]:
+        """The estimate and what it rests on, in at most four lines."""
+        answer = f"{sentence(self.posterior)} {rows_sentence(self.n_flagged, self.n_rows)}"
+        known = self.known_rows
+        if not len(known):
+            return [answer, *evidence_lines(self.posterior, self.evidence)]
+        labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
+        return [answer, labels, group_sentence(self.posterior, self.evidence)]
 
     def check_in_memory(self, question: str) -> None:
         """Refuse a `question` that needs the training rows in memory if they are on Dask."""
@@ -246,7 +267,12 @@ class Fit:
     def __repr__(self) -> str:
         answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
         counts = f"{self.n_rows} rows, {self.n_flagged} flagged, {len(self.detectors)} detectors"
-        return f"Fit({counts}, {answer})"
+        return "\n  ".join([f"Fit({counts}, {answer})", *self.lines[1:]])
+
+    def _repr_html_(self) -> str:
+        from gammagmm.report.svg import posterior_html
+
+        return posterior_html(self.posterior, self.lines)
 
 
 def complete_fit(
@@ -266,6 +292,10 @@ def complete_fit(
         if category is not None:
             warn_user(note.message, category)
     posterior, known = combine_runs(solved_posteriors(runs)), KnownRows.none()
+    names = list(fitted.detectors)
+    evidence = find_evidence(
+        runs, plan.constraints, posterior, space.find_group(names), plan.run_rng.spawn(1)[0]
+    )
     return Fit(
         plan=plan.without_progress(),
         columns=columns,
@@ -276,7 +306,8 @@ def complete_fit(
         posterior=posterior,
         fitted_posterior=posterior,
         known_rows=known,
-        cut=space.cut(list(fitted.detectors), posterior.mean, known),
+        evidence=evidence,
+        cut=space.cut(names, posterior.mean, known),
         notes=tuple(notes),
     )
 

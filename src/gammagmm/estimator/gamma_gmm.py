@@ -108,6 +108,9 @@ class GammaGMM(BaseEstimator):
         Everything that was found, as one frozen value; the attributes below are parts of it.
     posterior_, fitted_posterior_ : GammaPosterior
         Posterior of the contamination factor, with the labels that `update` was given and without.
+    evidence_ : Evidence
+        What the estimate without labels rests on: a group of rows that stands apart, the estimate
+        under other answers to the two questions, and the method's track record.
     contamination_ : Contamination
         Mean of the posterior, a float for PyOD's and scikit-learn's ``contamination``.
     scores_, score_space_ : ndarray of shape (n_rows, n_detectors)
@@ -231,6 +234,7 @@ class GammaGMM(BaseEstimator):
         self.posterior_ = fit.posterior
         self.fitted_posterior_ = fit.fitted_posterior
         self.known_rows_ = fit.known_rows
+        self.evidence_ = fit.evidence
         self.contamination_ = Contamination(fit.posterior)
         self.threshold_ = fit.threshold
         self.thresholds_ = fit.thresholds

@@ -19,6 +19,7 @@ from gammagmm.estimator.parameters import Plan
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.posterior.decisions import RankTable
+from gammagmm.posterior.groups import Group
 from gammagmm.posterior.runs import Run
 
 if TYPE_CHECKING:
@@ -122,6 +123,9 @@ class Space(Protocol):
 
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
         """The variational runs, and what was changed for them."""
+
+    def find_group(self, names: list[str]) -> Group | None:
+        """The rows that visibly stand apart; `names` are those of the detectors."""
 
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`; known rows keep their labels."""

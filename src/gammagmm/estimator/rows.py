@@ -39,6 +39,7 @@ from gammagmm.posterior.decisions import (
     exact_ranks,
     is_anomaly,
 )
+from gammagmm.posterior.groups import Group, find_group
 from gammagmm.posterior.runs import Run, fit_runs, plan_runs
 
 if TYPE_CHECKING:
@@ -167,6 +168,10 @@ class MemorySpace:
             runs = fit_runs(self.values, settings, budget, plan.run_rng, plan.n_jobs)
         check_runs(plan, self.fitted, runs)
         return runs, notes
+
+    def find_group(self, names: list[str]) -> Group | None:
+        """The rows that visibly stand apart."""
+        return find_group(self.values, names)
 
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`.

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 import numpy as np
 
-from gammagmm._support.documents import Form, Reader, or_null, read_document, to_text
+from gammagmm._support.documents import Form, Reader, read_document, record_to_data, to_text
 from gammagmm._support.files import write_document
 from gammagmm.detectors.fit import Status
 from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.parameters import Plain
+from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.storage import posterior_of, posterior_to_data
 
 __all__ = ["DetectorSummary", "FitSummary", "RunSummary", "summarise"]
 
-FORM = Form("gammagmm/fit", 1, "summary of a fit")
+FORM = Form("gammagmm/fit", 2, "summary of a fit")
 PACKAGES = ("gammagmm", "numpy", "scipy", "scikit-learn", "pyod", "joblib")
 
 
@@ -62,6 +63,11 @@ class FitSummary:
     ----------
     posterior : GammaPosterior
         Posterior of the contamination factor.
+    evidence : Evidence or None
+        What the estimate without labels rests on, without the positions of rows; None if an earlier
+        version saved the summary.
+    lines : tuple of str
+        The estimate and what it rests on, in words.
     n_rows, n_features, n_anomalies : int
         Shape of the table, and how many of its rows have the label 1.
     threshold : float
@@ -88,6 +94,8 @@ class FitSummary:
     """
 
     posterior: GammaPosterior
+    evidence: Evidence | None
+    lines: tuple[str, ...]
     n_rows: int
     n_features: int
     n_anomalies: int
@@ -116,13 +124,15 @@ class FitSummary:
         n_ok = sum(detector.status == "ok" for detector in self.detectors)
         answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
         counts = f"{self.n_rows} rows, {self.n_anomalies} anomalies, {n_ok} detectors"
-        return f"FitSummary({counts}, {answer})"
+        return "\n  ".join([f"FitSummary({counts}, {answer})", *self.lines[1:]])
 
 
 def summarise(fit: Fit) -> FitSummary:
     """The summary of a fit."""
     return FitSummary(
         posterior=fit.posterior,
+        evidence=fit.evidence.without_rows(),
+        lines=tuple(fit.lines),
         n_rows=fit.n_rows,
         n_features=fit.columns.n_features,
         n_anomalies=fit.n_flagged,
@@ -175,34 +185,29 @@ def _versions() -> dict[str, str]:
 def _to_data(summary: FitSummary) -> dict[str, Any]:
     """The summary as what JSON can hold."""
     data = {field.name: getattr(summary, field.name) for field in fields(summary)}
-    records = {
-        name: [_record_data(record) for record in data[name]]
-        for name in ("detectors", "runs", "notes")
-    }
-    data |= {"posterior": posterior_to_data(summary.posterior), **records}
-    return FORM.header | data | {"feature_names": list(summary.feature_names)}
-
-
-def _record_data(record: Any) -> dict[str, Any]:
-    return {
-        name: or_null(value) if isinstance(value, float) else value
-        for name, value in asdict(record).items()
-    }
+    for name in ("detectors", "runs", "notes"):
+        data[name] = [record_to_data(record) for record in data[name]]
+    if summary.evidence is not None:
+        data["evidence"] = record_to_data(summary.evidence)
+    for name in ("lines", "feature_names"):
+        data[name] = list(data[name])
+    return FORM.header | data | {"posterior": posterior_to_data(summary.posterior)}
 
 
 def _summary_of(data: Any, reader: Reader) -> FitSummary:
     """The summary that `data`, as JSON gives it, describes."""
     reader.check_header(data)
+    if data["version"] == 1:
+        data = {"evidence": None, "lines": []} | data
     names = {field.name for field in fields(FitSummary)}
     reader.check_fields(data, names | FORM.header.keys(), "the file")
     counts = {name: _count(name, data[name], reader) for name in names if name.startswith("n_")}
     return FitSummary(
         posterior=posterior_of(data["posterior"], f"The posterior in {reader.where}"),
         threshold=reader.number("threshold", data["threshold"]),
-        feature_names=tuple(
-            reader.plain("feature_names", name, str)
-            for name in reader.items("feature_names", data["feature_names"])
-        ),
+        evidence=data["evidence"] and reader.record(Evidence, "evidence", data["evidence"]),
+        lines=_texts("lines", data, reader),
+        feature_names=_texts("feature_names", data, reader),
         parameters=_plain_values("parameters", data["parameters"], reader),
         detectors=_records(DetectorSummary, "detectors", data, reader),
         runs=_records(RunSummary, "runs", data, reader),
@@ -219,6 +224,10 @@ def _count(name: str, value: Any, reader: Reader) -> int:
     if reader.plain(name, value, int) < 0:
         reader.refuse(f"{name} must be at least 0, got {value!r}")
     return int(value)
+
+
+def _texts(name: str, data: dict[str, Any], reader: Reader) -> tuple[str, ...]:
+    return tuple(reader.plain(name, text, str) for text in reader.items(name, data[name]))
 
 
 def _records(cls: type, name: str, data: dict[str, Any], reader: Reader) -> tuple[Any, ...]:

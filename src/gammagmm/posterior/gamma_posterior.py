@@ -55,6 +55,19 @@ class GammaPosterior:
         empty = np.empty(0)
         return cls(1.0, BetaMixture(empty, empty, empty))
 
+    @classmethod
+    def reference(cls) -> GammaPosterior:
+        """The distribution of the share of anomalies in labelled real tables.
+
+        It is the prior for a table of which nothing is known; it does not use any of its rows. A
+        mixture of Beta distributions, fitted to the shares of the tables of the track record.
+
+        >>> GammaPosterior.reference()
+        """
+        from gammagmm.posterior.track_record import load_reference
+
+        return load_reference()
+
     @property
     def is_degenerate(self) -> bool:
         """Whether all probability lies at 0."""

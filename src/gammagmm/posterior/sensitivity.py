@@ -72,16 +72,19 @@ class DrawnRun:
 
 
 def draw_runs(
-    runs: Sequence[Run], rng: np.random.Generator, max_gamma: float = MAX_GAMMA
+    runs: Sequence[Run],
+    rng: np.random.Generator,
+    max_gamma: float = MAX_GAMMA,
+    n_draws: int = N_DRAWS,
 ) -> list[DrawnRun]:
-    """The components of each run, with `N_DRAWS` draws of r.
+    """The components of each run, with `n_draws` draws of r.
 
     The draws serve all constraints whose `max_gamma` is at most this one.
     """
     drawn = []
     for run, child in zip(runs, rng.spawn(len(runs)), strict=True):
         candidates = run.components[slice(0, count_candidates(run.components, max_gamma))]
-        r = anomalousness(*draw_parameters(candidates, N_DRAWS, child))
+        r = anomalousness(*draw_parameters(candidates, n_draws, child))
         drawn.append(DrawnRun(run.components, r))
     return drawn
 

@@ -1,61 +1,43 @@
-"""A posterior -> sentences for readers without statistics."""
+"""A posterior and its evidence -> sentences for readers without statistics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gammagmm._support.text import percent
 
 if TYPE_CHECKING:
+    from gammagmm.posterior.evidence import Evidence
     from gammagmm.posterior.gamma_posterior import GammaPosterior
+    from gammagmm.posterior.track_record import TrackRecord
 
-__all__ = ["known_sentence", "rows_sentence", "sentence", "shape_words"]
+__all__ = [
+    "basis_sentence",
+    "evidence_lines",
+    "group_sentence",
+    "known_sentence",
+    "next_sentence",
+    "record_sentence",
+    "rows_sentence",
+    "sentence",
+]
+
+NO_GROUP = "No group of rows clearly stands apart from the others."
 
 
 def sentence(posterior: GammaPosterior) -> str:
-    """The estimate in two sentences, and a third if the density has several humps."""
+    """The estimate in one sentence."""
     if posterior.is_degenerate:
         return (
             "There is no estimate: all posterior probability is at 0, which happens if no mixture "
             "of the scores agrees with p_high. This does not mean that the data are clean."
         )
     low, high = (percent(end) for end in posterior.interval())
-    answer = (
-        f"About {percent(posterior.mean)} of the rows are anomalies (90% interval {low} to "
-        f"{high}). The probability of no anomalies is {percent(posterior.prob_zero)}; the "
-        f"probability of more than 15% anomalies is {percent(posterior.prob_above(0.15))}."
+    return (
+        f"About {percent(posterior.mean)} of the rows are anomalies (90% interval {low} to {high})."
     )
-    modes = [percent(mode) for mode in posterior.modes()]
-    if len(modes) < 2:
-        return answer
-    places = f"{', '.join(modes[:-1])} and {modes[-1]}"
-    return f"{answer} The posterior density has {len(modes)} humps, at {places}."
-
-
-def shape_words(posterior: GammaPosterior) -> str:
-    """What the shape of the posterior means for a reader; empty for one narrow hump.
-
-    An interval wider than the mean is called wide: its ends differ by a factor of three or more.
-    """
-    if posterior.is_degenerate:
-        return (
-            "There is no estimate: no mixture of these scores agrees with the prior assumptions. "
-            "This does not mean that the data are clean."
-        )
-    modes = [f"about {percent(mode)}" for mode in posterior.modes()]
-    if len(modes) > 1:
-        return (
-            f"The data allow more than one answer: either {' or '.join(modes)}. The mean lies "
-            "between these values and describes none of them well; use what you know about the "
-            "data to choose."
-        )
-    low, high = posterior.interval()
-    if high - low > posterior.mean:
-        return (
-            f"The interval is wide: any share from {percent(low)} to {percent(high)} is plausible. "
-            "Report the interval together with the mean."
-        )
-    return ""
 
 
 def rows_sentence(n_flagged: int, n_rows: int) -> str:
@@ -74,3 +56,72 @@ def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> st
         return f"{uses} Without labels, there was no estimate."
     low, high = (percent(end) for end in fitted.interval())
     return f"{uses} Without labels, it was {percent(fitted.mean)} ({low} to {high})."
+
+
+def evidence_lines(posterior: GammaPosterior, evidence: Evidence) -> list[str]:
+    """What an estimate without labels rests on, in three lines that end with what to do next."""
+    return [
+        group_sentence(posterior, evidence),
+        f"{basis_sentence(posterior, evidence)} {record_sentence(evidence.track_record)}",
+        next_sentence(evidence),
+    ]
+
+
+def group_sentence(posterior: GammaPosterior, evidence: Evidence) -> str:
+    """The rows that stand apart, and how the estimate compares with them."""
+    group, answers = evidence.group, evidence.constraints
+    if group is None:
+        return NO_GROUP
+    apart = (
+        f"{group.n_rows:,} rows ({percent(group.share)}) clearly stand apart in "
+        f"{len(group.detectors)} detectors"
+    )
+    if posterior.is_degenerate:
+        return f"{apart}."
+    low, high = posterior.interval()
+    if group.share > high:
+        because = ""
+        if group.share >= answers.high_gamma:
+            because = (
+                f", because p_high = {percent(answers.p_high)} makes a share of "
+                f"{percent(answers.high_gamma)} or more unlikely"
+            )
+        return f"{apart}; the estimate excludes some of them{because}."
+    if group.share < low:
+        return f"{apart}; the estimate also includes rows that do not stand apart."
+    return f"{apart}; their share lies inside the interval."
+
+
+def basis_sentence(posterior: GammaPosterior, evidence: Evidence) -> str:
+    """Whether the estimate rests on the data or on assumptions."""
+    low, high = evidence.means
+    questions = "other values of p0, p_high and high_gamma"
+    if np.isnan(low):
+        return f"The result rests on assumptions: {questions} give no estimate either."
+    others = f"{percent(low)} to {percent(high)}"
+    if evidence.rests_on == "data":
+        return f"The estimate rests on the data: {questions} give nearly the same ({others})."
+    what = "result" if posterior.is_degenerate else "estimate"
+    return f"The {what} rests on assumptions: {questions} give {others}."
+
+
+def record_sentence(record: TrackRecord) -> str:
+    """How often intervals of this method contained the truth."""
+    return (
+        f"On {record.n_tables} labelled tables, only {record.held():.0%} of such intervals "
+        "contained the true share."
+    )
+
+
+def next_sentence(evidence: Evidence) -> str:
+    """What to do next."""
+    record, first = evidence.track_record, ""
+    if evidence.group is not None:
+        first = f"look at these {evidence.group.n_rows:,} rows, then "
+    elif evidence.rests_on == "assumptions":
+        first = "set p0, p_high and high_gamma to what you know, and "
+    return (
+        f"Next: {first}label 30 rows (gammagmm inspect, or suggest and update in Python). On the "
+        f"same tables, that gave intervals {100.0 * record.width_30_labels:.0f} percentage points "
+        f"wide, of which {record.held_30_labels:.0%} contained the true share."
+    )

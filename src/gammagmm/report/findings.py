@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,11 @@ from gammagmm._support.text import visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.posterior.decisions import cost_cut, cut_off
+from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.runs import Run, first_solved
-from gammagmm.posterior.sensitivity import draw_runs, leave_one_out, relink
+from gammagmm.posterior.runs import Run, first_solved, solved_posteriors
+from gammagmm.posterior.sensitivity import leave_one_out
 from gammagmm.readers.raw_table import numbered_names
 from gammagmm.report.origin import Origin
 
@@ -80,7 +81,7 @@ class Component:
 class Change:
     """The posterior after one change to the fit."""
 
-    what: str  # "p0", "p_high", "detectors" or "runs"
+    what: str  # "detectors" or "runs"
     value: str
     posterior: GammaPosterior
 
@@ -137,6 +138,10 @@ class Findings:
     summary: FitSummary
     constraints: Constraints
     origin: Origin
+    lines: tuple[str, ...]  # the estimate and what it rests on
+    evidence: Evidence
+    rows_apart: tuple[str, ...]  # names of rows that stand apart, `MAX_SHOWN` at most
+    humps: tuple[float, ...]  # of the posterior, if every run has several
     truth: Truth | None
     labelled: Labelled | None
     mean: ShareCut
@@ -165,6 +170,10 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
         summary=summarise(fit),
         constraints=fit.plan.constraints,
         origin=origin,
+        lines=tuple(fit.lines),
+        evidence=fit.evidence,
+        rows_apart=tuple(names[row] for row in _rows_apart(fit)),
+        humps=_humps(fit),
         truth=_truth(fit.posterior, origin),
         labelled=_labelled(fit),
         mean=mean,
@@ -239,6 +248,22 @@ def _rows_to_label(fit: Fit) -> list[int]:
     return fit.suggest(n, "random", as_generator(fit.plan.seed)).tolist() if n > 0 else []
 
 
+def _rows_apart(fit: Fit) -> NDArray[np.intp]:
+    """Positions of rows of the group that stands apart, most anomalous first."""
+    group = fit.evidence.group
+    if group is None or group.rows is None:
+        return np.empty(0, dtype=np.intp)
+    order = np.argsort(-fit.decision_scores[group.rows], kind="stable")
+    return group.rows[order[:MAX_SHOWN]]
+
+
+def _humps(fit: Fit) -> tuple[float, ...]:
+    """The humps of the fitted posterior, if the posterior of each run has several as well."""
+    of_runs = [len(posterior.modes()) for posterior in solved_posteriors(fit.runs)]
+    modes = fit.fitted_posterior.modes().tolist()
+    return tuple(modes) if len(modes) > 1 < len(of_runs) and min(of_runs) > 1 else ()
+
+
 def _truth(posterior: GammaPosterior, origin: Origin) -> Truth | None:
     if origin.truth is None:
         return None
@@ -272,19 +297,19 @@ def _components(run: Run) -> tuple[Component, ...]:
 
 
 def _sensitivity(fit: Fit) -> list[Change]:
-    """The posterior with another p0 or p_high, without each detector, and from each run alone."""
-    rng, constraints = as_generator(fit.plan.seed), fit.plan.constraints
-    drawn = draw_runs(fit.runs, rng, constraints.max_gamma)
-    changes = []
-    for name in ("p0", "p_high"):
-        for value in (0.001, 0.05, 0.1):
-            posterior, _ = relink(drawn, replace(constraints, **{name: value}))
-            changes.append(Change(name, f"{value:.1%}", posterior))
+    """The posterior without each detector, and from each run alone."""
+    rng, changes = as_generator(fit.plan.seed), []
     if len(fit.detector_names) > 2:
         names = ["all", *(f"without {name}" for name in fit.detector_names)]
         plan = fit.plan
         posteriors = leave_one_out(
-            fit.runs, fit.score_space, plan.prior, plan.n_components, constraints, rng, plan.n_jobs
+            fit.runs,
+            fit.score_space,
+            plan.prior,
+            plan.n_components,
+            plan.constraints,
+            rng,
+            plan.n_jobs,
         )
         pairs = zip(names, posteriors, strict=True)
         changes += [Change("detectors", name, posterior) for name, posterior in pairs]

@@ -11,7 +11,7 @@ from gammagmm._support.files import write_document
 from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.posterior.sensitivity import N_STARTS, SAMPLE_ROWS
-from gammagmm.posterior.sentences import known_sentence, rows_sentence, sentence, shape_words
+from gammagmm.posterior.sentences import record_sentence
 from gammagmm.report.findings import N_STEPS, Array, Findings, ShareCut, feature_words, find
 from gammagmm.report.origin import Origin
 from gammagmm.report.svg import posterior_svg
@@ -73,11 +73,8 @@ def _template() -> Template:
         "sha256": _sha256,
     }
     environment.globals |= {
-        "known_sentence": known_sentence,
         "posterior_svg": posterior_svg,
-        "rows_sentence": rows_sentence,
-        "sentence": sentence,
-        "shape_words": shape_words,
+        "record_sentence": record_sentence,
     }
     compact = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
     environment.policies["json.dumps_kwargs"] = compact

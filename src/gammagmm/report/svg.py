@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -41,8 +41,11 @@ N_CURVE_POINTS = 121
 """Points of a curve, besides those of the posterior's own grid."""
 
 
-def posterior_html(posterior: GammaPosterior) -> str:
-    """The posterior as one HTML element that needs no script, style sheet or other file."""
+def posterior_html(posterior: GammaPosterior, lines: Sequence[str] | None = None) -> str:
+    """The posterior as one HTML element that needs no script, style sheet or other file.
+
+    `lines` are the sentences above the picture; without them, it is the estimate.
+    """
     low, high = posterior.interval()
     numbers = {
         "mean": percent(posterior.mean),
@@ -59,8 +62,10 @@ def posterior_html(posterior: GammaPosterior) -> str:
         for name, value in numbers.items()
         if value
     )
+    lines = [sentence(posterior)] if lines is None else lines
+    words = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return (
-        f'<div class="gammagmm-posterior"><p>{escape(sentence(posterior))}</p>'
+        f'<div class="gammagmm-posterior">{words}'
         f"{posterior_svg(posterior)}<table><tbody>{rows}</tbody></table></div>"
     )
 

@@ -1,0 +1,411 @@
+"""The track record of the default fit: figures, the file in the package, and docs/meaning.md.
+
+    python -m experiments.track_record
+
+reads the results of the trials "record", "sceptic" and "clean" and writes results/track_record.json,
+the package's track_record.json, the figure docs/images/track-record.svg and the page docs/meaning.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import betaln, logsumexp
+from scipy.stats import spearmanr
+
+from experiments import metrics
+from experiments.plan import HERE, load_plan, record_tables
+from experiments.results import RESULTS, Result, read_file, result_file
+from gammagmm import GammaPosterior
+from gammagmm._support.files import write_document
+from gammagmm.posterior import track_record
+from gammagmm.posterior.betas import BetaMixture
+
+ROOT = HERE.parent
+PAGE, PAGE_TEMPLATE = ROOT / "docs" / "meaning.md", HERE / "meaning.md"
+FIGURE = ROOT / "docs" / "images" / "track-record.svg"
+PACKAGED = Path(track_record.__file__).with_name(track_record.FILE)
+FIGURES = RESULTS / "track_record.json"
+
+N_PARTS = 2
+"""Parts of the reference. One part has a lower likelihood of the tables left out; the third would be
+a narrow hump that describes how the tables were collected."""
+NAMES = {"oddbench": "OddBench", "pool": "pool", "paper": "paper"}
+TOLERANCE = 0.1, 2.0  # of a group's share: relative, and in rows
+
+
+def main() -> None:
+    figures = all_figures()
+    _write(figures, FIGURES)
+    _write(packaged(figures), PACKAGED)
+    draw(figures, FIGURE)
+    write_document(page(figures), PAGE, overwrite=True)
+
+
+def all_figures() -> dict[str, Any]:
+    """Every figure of the page, from the result files."""
+    plan = load_plan()
+    tables = _tables(plan)
+    return {
+        "record": _record(tables, plan["record"]["mass"]),
+        "reference": _reference(tables),
+        "rests_on": _by_word(tables),
+        "labels": _labels(tables),
+        "groups": _groups(tables),
+        "sceptic": _sceptic(read_results("sceptic")),
+        "clean": _clean(read_results("clean")),
+    }
+
+
+def packaged(figures: dict[str, Any]) -> dict[str, Any]:
+    """What the package carries."""
+    record, labels = figures["record"]["all"], figures["labels"]
+    return {
+        "n_tables": record["n_tables"],
+        "levels": record["levels"],
+        "width_30_labels": labels["width"],
+        "held_30_labels": labels["held"],
+        "reference": figures["reference"]["parts"],
+    }
+
+
+def read_results(kind: str) -> dict[Any, Result]:
+    """The results of a kind by trial; all of them have to be "ok"."""
+    found = read_file(result_file(kind))
+    return {trial: result for trial, result in sorted(found.items()) if result["status"] == "ok"}
+
+
+def _tables(plan: dict[str, Any]) -> list[Result]:
+    """The results of the labelled tables that are available, with the name of their collection."""
+    wanted = set(record_tables(plan))
+    return [
+        {"collection": trial.collection, "name": trial.dataset, **result}
+        for trial, result in read_results("record").items()
+        if (trial.collection, trial.dataset) in wanted
+    ]
+
+
+def _record(tables: list[Result], masses: list[float]) -> dict[str, Any]:
+    """How often the intervals contained the truth, by nominal probability, for each collection."""
+    parts = {"all": tables} | {
+        name: [table for table in tables if table["collection"] == name] for name in NAMES
+    }
+    return {
+        name: {
+            "n_tables": len(part),
+            "crps": _mean(table["figures"]["crps"] for table in part),
+            "error": _mean(abs(table["figures"]["mean"] - table["truth"]) for table in part),
+            "constant_error": _mean(abs(0.05 - table["truth"]) for table in part),
+            "rank_correlation": _rank_correlation(
+                (table["figures"]["mean"], table["truth"]) for table in part
+            ),
+            "levels": [
+                {"mass": mass} | _share(table["figures"]["needed"] <= mass for table in part)
+                for mass in masses
+            ],
+        }
+        for name, part in parts.items()
+        if part
+    }
+
+
+def _rank_correlation(pairs: Iterable[tuple[float, float]]) -> float:
+    return float(spearmanr(np.array(list(pairs))).statistic)
+
+
+def _share(is_held: Iterable[bool]) -> dict[str, float]:
+    """A share and its standard error."""
+    values = np.array(list(is_held), dtype=float)
+    held = float(values.mean())
+    return {"held": held, "standard_error": float(np.sqrt(held * (1.0 - held) / len(values)))}
+
+
+def _reference(tables: list[Result]) -> dict[str, Any]:
+    """The distribution of the tables' shares, and how well it predicts each from the others."""
+    n = np.array([table["rows"] for table in tables])
+    k = np.array([round(table["truth"] * table["rows"]) for table in tables])
+    start = fit_reference(k, n)
+    left_out = []
+    for i, table in enumerate(tables):
+        others = np.arange(len(n)) != i
+        left_out.append(
+            metrics.posterior_figures(
+                as_posterior(fit_reference(k[others], n[others], start)), table["truth"]
+            )
+        )
+    weights, a, b = _parts(start)
+    return {
+        "parts": {"weights": weights.tolist(), "a": a.tolist(), "b": b.tolist()},
+        "interval": _share(found["covers"] for found in left_out),
+        "crps": _mean(found["crps"] for found in left_out),
+        "quantiles": np.quantile(k / n, [0.1, 0.25, 0.5, 0.75, 0.9]).tolist(),
+    }
+
+
+def fit_reference(k: np.ndarray, n: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """The Beta mixture under which `k` anomalies among `n` rows are most likely.
+
+    The likelihood of a table is that of a mixture of Beta-binomial distributions, so that a table
+    without anomalies among its rows is possible. The result has the logarithms of the weights
+    (relative to the last one's), of a and of b.
+    """
+    if start is None:
+        start = np.log([1.0, 1.0, 2.0, 100.0, 10.0])
+    found = minimize(lambda x: -_log_likelihood(x, k, n), start, method="L-BFGS-B")
+    return found.x
+
+
+def _log_likelihood(logs: np.ndarray, k: np.ndarray, n: np.ndarray) -> float:
+    weights, a, b = _parts(logs)
+    fitting = betaln(k[:, None] + a, (n - k)[:, None] + b) - betaln(a, b)
+    return float(logsumexp(np.log(weights) + fitting, axis=1).sum())
+
+
+def _parts(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    weights = np.append(logs[: N_PARTS - 1], 0.0)
+    weights = np.exp(weights - logsumexp(weights))
+    return weights, np.exp(logs[N_PARTS - 1 : 2 * N_PARTS - 1]), np.exp(logs[2 * N_PARTS - 1 :])
+
+
+def as_posterior(logs: np.ndarray) -> GammaPosterior:
+    """The fitted reference as a `GammaPosterior`."""
+    return GammaPosterior(0.0, BetaMixture(*_parts(logs)))
+
+
+def _by_word(tables: list[Result]) -> dict[str, Any]:
+    """How often each word of `rests_on` comes, and how good the estimates with it are."""
+    found = {}
+    for word in ("data", "assumptions"):
+        part = [table for table in tables if table["rests_on"] == word]
+        found[word] = {"n_tables": len(part)}
+        if part:
+            found[word] |= {
+                "error": _mean(abs(t["figures"]["mean"] - t["truth"]) for t in part),
+                **_share(table["figures"]["covers"] for table in part),
+            }
+    return found
+
+
+def _labels(tables: list[Result]) -> dict[str, Any]:
+    """The intervals after the labels."""
+    found = [table["labelled"] for table in tables]
+    return {
+        "n_labels": max(table["n_labels"] for table in found),
+        "width": _mean(table["high"] - table["low"] for table in found),
+        "crps": _mean(table["crps"] for table in found),
+        **_share(table["covers"] for table in found),
+    }
+
+
+def _groups(tables: list[Result]) -> dict[str, Any]:
+    """How often rows stand apart, and what they have to do with the labels."""
+    found = [table for table in tables if table["group"]]
+    return {
+        "n_tables": len(found),
+        "rank_correlation": _rank_correlation(
+            (table["group"]["share"], table["truth"]) for table in found
+        ),
+        "precision": _mean(table["group"]["precision"] for table in found),
+        "lift": _mean(
+            table["group"]["precision"] / table["truth"] for table in found if table["truth"]
+        ),
+    }
+
+
+def _sceptic(results: dict[Any, Result]) -> dict[str, Any]:
+    """The made tables by kind and share; `silent` counts answers that are wrong without a word."""
+    lines: dict[tuple[str, float], list[Result]] = {}
+    for trial, result in results.items():
+        kind, share, n_blobs, n_rows = trial.dataset.split("-")
+        case = {"n_blobs": int(n_blobs), "n_rows": int(n_rows), **result}
+        lines.setdefault((kind, float(share)), []).append(case)
+    shells = [
+        is_found(case)
+        for (kind, share), cases in lines.items()
+        for case in cases
+        if kind != "cluster" and 0.01 <= share <= 0.2
+    ]
+    return {
+        "n_tables": len(results),
+        "n_silent": sum(is_silent(result) for result in results.values()),
+        "shells": {"n_tables": len(shells), "n_found": int(sum(shells))},
+        "lines": [
+            {
+                "kind": kind,
+                "share": share,
+                "n_tables": len(cases),
+                "means": _ends(case["figures"]["mean"] for case in cases),
+                "n_held": sum(case["figures"]["covers"] for case in cases),
+                "n_assumptions": sum(case["rests_on"] == "assumptions" for case in cases),
+                "n_groups": sum(case["group"] is not None for case in cases),
+                "n_found": sum(is_found(case) for case in cases),
+                "n_silent": sum(is_silent(case) for case in cases),
+            }
+            for (kind, share), cases in sorted(lines.items())
+        ],
+    }
+
+
+def is_found(result: Result) -> bool:
+    """Whether the group has the share of the outliers, within a tenth or two rows."""
+    share = result["group"]["share"] if result["group"] else 0.0
+    tolerance = max(TOLERANCE[0] * result["truth"], TOLERANCE[1] / result["rows"])
+    return abs(share - result["truth"]) <= tolerance + 1e-9
+
+
+def is_silent(result: Result) -> bool:
+    """Whether the interval misses the truth and nothing in the answer warns of it."""
+    warns = result["rests_on"] == "assumptions" or result["group"] is not None
+    return not (result["figures"]["covers"] or warns)
+
+
+def _clean(results: dict[Any, Result]) -> dict[str, Any]:
+    groups = [result["group"]["share"] for result in results.values() if result["group"]]
+    return {
+        "n_tables": len(results),
+        "n_groups": len(groups),
+        "largest_group": max(groups, default=0.0),
+        "means": _ends(result["figures"]["mean"] for result in results.values()),
+        "n_assumptions": sum(r["rests_on"] == "assumptions" for r in results.values()),
+    }
+
+
+def _ends(values: Iterable[float]) -> list[float]:
+    listed = list(values)
+    return [min(listed), max(listed)]
+
+
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+def _write(data: dict[str, Any], path: Path) -> None:
+    write_document(json.dumps(data, indent=1, allow_nan=False) + "\n", path, overwrite=True)
+
+
+def draw(figures: dict[str, Any], path: Path) -> None:
+    """Draw how often the intervals contained the truth; the same figures give the same file."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context({"svg.hashsalt": "gammagmm", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        ax = figure.subplots()
+        ax.plot([0.45, 1.0], [0.45, 1.0], ":", color="grey", label="if the intervals were right")
+        styles = {"all": ("o-", "C0", 3), "oddbench": (".-", "C1", 2), "pool": (".-", "C2", 2)}
+        for name, found in figures["record"].items():
+            style, colour, order = styles.get(name, (".-", "C3", 2))
+            mass, held, error = (
+                [level[key] for level in found["levels"]]
+                for key in ("mass", "held", "standard_error")
+            )
+            label = f"{NAMES.get(name, 'all tables')} ({found['n_tables']})"
+            ax.errorbar(
+                mass, held, error, fmt=style, color=colour, label=label, capsize=2, zorder=order
+            )
+        ax.set_xlabel("nominal probability of the interval")
+        ax.set_ylabel("share of the tables whose truth it contained")
+        ax.set_ylim(0.0, 1.0)
+        ax.grid(alpha=0.3)
+        ax.legend(frameon=False)
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+
+
+def page(figures: dict[str, Any]) -> str:
+    """The text of docs/meaning.md."""
+    template = Template(PAGE_TEMPLATE.read_text(encoding="utf-8"))
+    return template.substitute(page_values(figures))
+
+
+def page_values(figures: dict[str, Any]) -> dict[str, str]:
+    """Every number and table of the page, by the name of its placeholder."""
+    record, reference, labels = figures["record"], figures["reference"], figures["labels"]
+    groups, sceptic, clean = figures["groups"], figures["sceptic"], figures["clean"]
+    everything = record["all"]
+    return {
+        "n_tables": str(everything["n_tables"]),
+        **{f"n_{name}": str(record[name]["n_tables"]) for name in NAMES},
+        "levels": _level_table(record),
+        "error": f"{everything['error']:.4f}",
+        "constant_error": f"{everything['constant_error']:.4f}",
+        "rank_correlation": f"{everything['rank_correlation']:.2f}",
+        "crps": f"{everything['crps']:.4f}",
+        "reference_held": f"{reference['interval']['held']:.0%}",
+        "reference_crps": f"{reference['crps']:.4f}",
+        **{
+            f"share_{name}": f"{reference['quantiles'][place]:.1%}"
+            for name, place in (("10", 0), ("50", 2), ("90", 4))
+        },
+        "n_labels": str(labels["n_labels"]),
+        "labelled_held": f"{labels['held']:.0%}",
+        "labelled_width": f"{100 * labels['width']:.0f}",
+        "labelled_crps": f"{labels['crps']:.4f}",
+        "words": _word_table(figures["rests_on"]),
+        "n_groups": str(groups["n_tables"]),
+        "group_correlation": f"{groups['rank_correlation']:.2f}",
+        "sceptic": _sceptic_table(sceptic["lines"]),
+        "n_shells": str(sceptic["shells"]["n_tables"]),
+        "n_shells_found": str(sceptic["shells"]["n_found"]),
+        "n_clean": str(clean["n_tables"]),
+        "clean_assumptions": str(clean["n_assumptions"]),
+        "clean_groups": str(clean["n_groups"]),
+        "clean_largest": f"{clean['largest_group']:.1%}",
+        "clean_low": f"{clean['means'][0]:.1%}",
+        "clean_high": f"{clean['means'][1]:.1%}",
+    }
+
+
+def _level_table(record: dict[str, Any]) -> str:
+    heads = ["nominal", *(f"{NAMES.get(n, 'all')} ({r['n_tables']})" for n, r in record.items())]
+    lines = [
+        [f"{level['mass']:.0%}"]
+        + [
+            f"{found['levels'][i]['held']:.0%} ± {found['levels'][i]['standard_error']:.0%}"
+            for found in record.values()
+        ]
+        for i, level in enumerate(record["all"]["levels"])
+    ]
+    return _markdown(heads, lines)
+
+
+def _word_table(words: dict[str, Any]) -> str:
+    lines = [
+        [word, str(found["n_tables"])]
+        + ([f"{found['error']:.3f}", f"{found['held']:.0%}"] if found["n_tables"] else ["", ""])
+        for word, found in words.items()
+    ]
+    heads = ["rests on", "real tables", "mean absolute error", "90 % interval contains the truth"]
+    return _markdown(heads, lines)
+
+
+def _sceptic_table(lines: list[dict[str, Any]]) -> str:
+    kinds = {"near": "near shell", "far": "far shell", "cluster": "cluster"}
+    rows = [
+        [
+            "none" if line["share"] == 0.0 else kinds[line["kind"]],
+            f"{line['share']:.0%}",
+            f"{line['n_tables']}",
+            " to ".join(f"{mean:.1%}" for mean in line["means"]),
+            *(f"{line[name]}" for name in ("n_held", "n_assumptions", "n_groups")),
+            "" if line["share"] == 0.0 else f"{line['n_found']}",
+            f"{line['n_silent']}",
+        ]
+        for line in sorted(lines, key=lambda line: (list(kinds).index(line["kind"]), line["share"]))
+    ]
+    heads = ["outliers", "share", "tables", "estimates", "interval holds", "rests on assumptions"]
+    return _markdown([*heads, "group", "found", "silent"], rows)
+
+
+def _markdown(heads: list[str], lines: list[list[str]]) -> str:
+    marks = ["---"] * len(heads)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [heads, marks, *lines])
+
+
+if __name__ == "__main__":
+    main()

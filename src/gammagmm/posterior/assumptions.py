@@ -1,0 +1,85 @@
+"""Fitted runs -> the estimate under other answers to the paper's two questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gammagmm._support.text import percent
+from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.runs import Run
+from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, relink
+
+__all__ = ["Assumption", "find_assumptions", "other_answers"]
+
+FACTOR = 10.0
+"""How many times as likely, or as unlikely, the other answers hold something."""
+N_DRAWS = 200
+"""Draws of each component's r: their error is small beside the effect of another answer."""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """The estimate under another answer to one of the two questions.
+
+    Attributes
+    ----------
+    changed : tuple of str
+        The parameters that differ from those of the fit.
+    p0, p_high, high_gamma, max_gamma : float
+        The answers.
+    mean : float
+        Posterior mean of the same mixtures under these answers; NaN if no mixture agrees with them.
+    """
+
+    changed: tuple[str, ...]
+    p0: float
+    p_high: float
+    high_gamma: float
+    max_gamma: float
+    mean: float
+
+    @property
+    def words(self) -> str:
+        """The parameters that differ, with their values."""
+        return ", ".join(f"{name} = {percent(getattr(self, name))}" for name in self.changed)
+
+
+def find_assumptions(
+    runs: Sequence[Run], constraints: Constraints, rng: np.random.Generator
+) -> tuple[Assumption, ...]:
+    """The posterior mean under each of `other_answers`; nothing is refitted."""
+    others = other_answers(constraints)
+    drawn = draw_runs(runs, rng, max(other.max_gamma for other in others), N_DRAWS)
+    return tuple(_assumption(constraints, other, drawn) for other in others)
+
+
+def other_answers(constraints: Constraints) -> list[Constraints]:
+    """What another user could have answered.
+
+    No anomalies ten times as likely; a high share ten times as likely, and ten times less; and
+    twice the share that counts as high, with twice the bound on the share.
+    """
+    max_gamma = min(2.0 * constraints.max_gamma, 0.5)
+    high_gamma = min(2.0 * constraints.high_gamma, 0.5 * (constraints.high_gamma + max_gamma))
+    return [
+        replace(constraints, p0=_more_likely(constraints.p0)),
+        replace(constraints, p_high=constraints.p_high / FACTOR),
+        replace(constraints, p_high=_more_likely(constraints.p_high)),
+        replace(constraints, high_gamma=high_gamma, max_gamma=max_gamma),
+    ]
+
+
+def _more_likely(p: float) -> float:
+    """`p` times `FACTOR`, or halfway to 1 where that is less."""
+    return min(FACTOR * p, 0.5 * (1.0 + p))
+
+
+def _assumption(given: Constraints, other: Constraints, drawn: Sequence[DrawnRun]) -> Assumption:
+    posterior, _ = relink(drawn, other)
+    answers = vars(other)
+    changed = tuple(name for name in answers if answers[name] != getattr(given, name))
+    mean = np.nan if posterior.is_degenerate else posterior.mean
+    return Assumption(changed, **answers, mean=mean)

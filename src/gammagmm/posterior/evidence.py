@@ -1,0 +1,88 @@
+"""What an estimate rests on: rows that stand apart, assumptions, and the method's track record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from gammagmm._support.text import percent
+from gammagmm.posterior.assumptions import Assumption, find_assumptions
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.groups import Group
+from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.runs import Run
+from gammagmm.posterior.track_record import TrackRecord, load_track_record
+
+__all__ = ["Evidence", "find_evidence"]
+
+MAX_MOVE = 0.5
+"""Posterior standard deviations by which another answer may move the mean of a "data" estimate."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evidence:
+    """What an estimate without labels rests on.
+
+    Attributes
+    ----------
+    group : Group or None
+        The rows that visibly stand apart from the others; None if there are none.
+    assumptions : tuple of Assumption
+        The estimate under other answers to the paper's two questions, from the same mixtures.
+    rests_on : "data" or "assumptions"
+        "assumptions" if one of these answers moves the mean by more than half a posterior standard
+        deviation, or has no solution.
+    track_record : TrackRecord
+        How often intervals of this method contained the truth on labelled real tables.
+    constraints : Constraints
+        The answers that the fit used.
+
+    Examples
+    --------
+    >>> from gammagmm import GammaGMM
+    >>> from gammagmm.datasets import load_demo
+    >>> GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(load_demo().X).evidence_
+    """
+
+    group: Group | None
+    assumptions: tuple[Assumption, ...]
+    rests_on: Literal["data", "assumptions"]
+    track_record: TrackRecord
+    constraints: Constraints
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """The smallest and the largest estimate under other answers; NaN if there is none."""
+        means = [each.mean for each in self.assumptions if not np.isnan(each.mean)]
+        return (min(means), max(means)) if means else (np.nan, np.nan)
+
+    def without_rows(self) -> Evidence:
+        """The evidence without the positions of the group's rows."""
+        return self if self.group is None else replace(self, group=self.group.without_rows())
+
+    def __repr__(self) -> str:
+        group = "no group"
+        if self.group is not None:
+            group = f"a group of {self.group.n_rows} rows ({percent(self.group.share)})"
+        low, high = self.means
+        others = f"other answers give {low:.3f} to {high:.3f}"
+        return f"Evidence(rests on {self.rests_on}, {others}, {group})"
+
+
+def find_evidence(
+    runs: Sequence[Run],
+    constraints: Constraints,
+    posterior: GammaPosterior,
+    group: Group | None,
+    rng: np.random.Generator,
+) -> Evidence:
+    """What the `posterior` of the `runs` rests on."""
+    assumptions = find_assumptions(runs, constraints, rng)
+    moves = np.array([each.mean - posterior.mean for each in assumptions])
+    # A NaN, an answer without a solution, is not a small move.
+    agree = bool((np.abs(moves) <= MAX_MOVE * posterior.std).all())
+    rests_on: Literal["data", "assumptions"] = "data" if agree else "assumptions"
+    return Evidence(group, assumptions, rests_on, load_track_record(), constraints)

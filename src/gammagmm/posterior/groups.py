@@ -1,0 +1,149 @@
+"""Score space -> the group of rows that visibly stands apart, if there is one.
+
+A person looks at the histogram of the scores for a second hump beyond a valley. Here every detector
+is looked at in this way, and a group is reported if several detectors see the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Group", "Sighting", "find_group", "rows_beyond", "sight_group"]
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+MIN_DEPTH = 1.0
+"""The depths of the detectors' valleys add up to this at least: a valley without any rows has 1."""
+MIN_ROWS = 5
+"""Fewest rows of a group."""
+MIN_OVERLAP = 0.8
+"""Two detectors see the same rows if they share this much of the rows that either sees."""
+MIN_DETECTORS = 2
+"""Fewest detectors that must see the same rows."""
+
+_CELLS_PER_BANDWIDTH = 5
+_MAX_CELLS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Rows that visibly stand apart from the others.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows,) or None
+        Positions of the rows, from 0; None for rows on Dask and in a summary.
+    n_rows : int
+        Number of rows.
+    share : float
+        Share of all rows.
+    depth : float
+        Median over the detectors of 1 - (density in the valley) / (density of the lower hump).
+    detectors : tuple of str
+        The detectors that see the group.
+    """
+
+    rows: NDArray[np.intp] | None
+    n_rows: int
+    share: float
+    depth: float
+    detectors: tuple[str, ...]
+
+    def without_rows(self) -> Group:
+        """The group without the positions of its rows."""
+        return replace(self, rows=None)
+
+
+@dataclass(frozen=True)
+class Valley:
+    """A valley in the density of a detector's scores."""
+
+    at: float
+    depth: float  # 1 - density in the valley / density of the lower hump beside it
+
+
+@dataclass(frozen=True, eq=False)
+class Sighting:
+    """The detectors that see the same rows apart, and where."""
+
+    columns: tuple[int, ...]  # of the detectors
+    at: Array  # the place of each detector's valley
+    depth: float
+
+    def group(
+        self, n_beyond: int, n_rows: int, names: list[str], rows: NDArray[np.intp] | None = None
+    ) -> Group:
+        """The group of the `n_beyond` of `n_rows` rows that lie beyond the valleys."""
+        seen_by = tuple(names[column] for column in self.columns)
+        return Group(rows, n_beyond, n_beyond / n_rows, self.depth, seen_by)
+
+
+def find_group(Z: Array, names: list[str]) -> Group | None:
+    """The group of rows of the score space `Z` (n, M) that stands apart, or None."""
+    sighting = sight_group(Z)
+    if sighting is None:
+        return None
+    rows = np.flatnonzero(rows_beyond(Z, sighting))
+    return sighting.group(len(rows), len(Z), names, rows)
+
+
+def rows_beyond(Z: Array, sighting: Sighting) -> Mask:
+    """Whether each row of `Z` (n, M) lies beyond at least half of the sighting's valleys."""
+    beyond = Z[:, list(sighting.columns)] > sighting.at
+    return np.asarray(2 * beyond.sum(axis=1) >= len(sighting.at))
+
+
+def sight_group(Z: Array) -> Sighting | None:
+    """The detectors that see nearly the same rows of `Z` (n, M) apart, or None.
+
+    Of several sets of detectors, the one whose valleys are deepest in total.
+    """
+    found = {column: deepest_valley(Z[:, column]) for column in range(Z.shape[1])}
+    valleys = {column: valley for column, valley in found.items() if valley is not None}
+    if len(valleys) < MIN_DETECTORS:
+        return None
+    beyond = np.stack([Z[:, column] > valley.at for column, valley in valleys.items()])
+    counts = beyond.sum(axis=1)
+    both = beyond.astype(np.float32) @ beyond.astype(np.float32).T
+    agree = both >= MIN_OVERLAP * (counts[:, None] + counts - both)
+    depths = np.array([valley.depth for valley in valleys.values()])
+    chosen = agree[np.argmax(agree @ depths)]
+    if chosen.sum() < MIN_DETECTORS or depths[chosen].sum() < MIN_DEPTH:
+        return None
+    columns = tuple(np.array(list(valleys))[chosen].tolist())
+    at = np.array([valleys[column].at for column in columns])
+    return Sighting(columns, at, float(np.median(depths[chosen])))
+
+
+def deepest_valley(scores: Array) -> Valley | None:
+    """The deepest valley of the density of `scores` (n,) with few rows beyond it, or None.
+
+    The density is a kernel estimate with Silverman's bandwidth, 0.9 min(deviation, interquartile
+    range / 1.34) n^(-1/5). At least `MIN_ROWS` and at most half of the rows lie beyond the valley.
+    """
+    from scipy.ndimage import gaussian_filter1d
+
+    n = len(scores)
+    lower, upper = np.quantile(scores, [0.25, 0.75])
+    spreads = [spread for spread in (scores.std(), (upper - lower) / 1.34) if spread > 0.0]
+    if n < 2 * MIN_ROWS or not spreads:
+        return None
+    bandwidth = 0.9 * min(spreads) * n**-0.2
+    low, high = scores.min() - 3.0 * bandwidth, scores.max() + 3.0 * bandwidth
+    n_cells = int(min(np.ceil(_CELLS_PER_BANDWIDTH * (high - low) / bandwidth), _MAX_CELLS))
+    counts, edges = np.histogram(scores, bins=n_cells, range=(low, high))
+    width = edges[1] - edges[0]
+    density = gaussian_filter1d(counts.astype(np.float64), bandwidth / width, mode="constant")
+    beyond = n - np.cumsum(counts)  # rows above the upper edge of each cell
+    hump_before = np.maximum.accumulate(density)
+    hump_after = np.maximum.accumulate(density[::-1])[::-1]
+    depth = 1.0 - density / np.minimum(hump_before, hump_after)
+    depth[(beyond < MIN_ROWS) | (beyond > n / 2)] = 0.0
+    # Where the density is 0 all along, in the middle of the gap.
+    deepest = np.flatnonzero(depth == depth.max())
+    place = int(deepest[len(deepest) // 2])
+    return Valley(float(edges[place + 1]), float(depth[place])) if depth[place] > 0.0 else None

@@ -1,0 +1,79 @@
+"""How often the intervals of gammaGMM contained the truth, and which shares of anomalies occur.
+
+Both were measured on labelled real tables and are stored in ``track_record.json``, which
+``python -m experiments.track_record`` writes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+__all__ = ["Level", "TrackRecord", "load_reference", "load_track_record"]
+
+FILE = "track_record.json"
+
+
+@dataclass(frozen=True)
+class Level:
+    """How often the intervals of one nominal probability contained the true share."""
+
+    mass: float  # the nominal probability
+    held: float  # the share of the tables whose interval contained the truth
+    standard_error: float  # of `held`
+
+
+@dataclass(frozen=True)
+class TrackRecord:
+    """How well the method did on labelled real tables.
+
+    Attributes
+    ----------
+    n_tables : int
+        Number of tables.
+    levels : tuple of Level
+        How often the intervals contained the true share, by their nominal probability.
+    width_30_labels, held_30_labels : float
+        Mean width of the 90 % interval after 30 rows of each table were labelled, and the share of
+        the tables in which it contained the truth.
+    """
+
+    n_tables: int
+    levels: tuple[Level, ...]
+    width_30_labels: float
+    held_30_labels: float
+
+    def held(self, mass: float = 0.9) -> float:
+        """The share of the tables whose interval of probability `mass` contained the truth."""
+        return next(level.held for level in self.levels if level.mass == mass)
+
+
+@cache
+def load_track_record() -> TrackRecord:
+    """The track record in the package."""
+    data = _content()
+    levels = tuple(Level(**level) for level in data["levels"])
+    widths = data["width_30_labels"], data["held_30_labels"]
+    return TrackRecord(data["n_tables"], levels, *widths)
+
+
+def load_reference() -> GammaPosterior:
+    """The distribution of the shares of anomalies in the labelled tables."""
+    parts = _content()["reference"]
+    weights, a, b = (np.array(parts[name]) for name in ("weights", "a", "b"))
+    return GammaPosterior(0.0, BetaMixture(weights, a, b))
+
+
+@cache
+def _content() -> dict[str, Any]:
+    text = files("gammagmm.posterior").joinpath(FILE).read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content
