@@ -92,8 +92,13 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
     total = prob_zero + float(betas.weights.sum())
     if abs(total - 1.0) > 1e-9:
         reader.refuse(f"the weights and prob_zero must sum to 1, got {total!r}")
-    errors = [_error(name, data[name], reader) for name in ("standard_error", "between_runs")]
-    return GammaPosterior(prob_zero, betas, *errors, n_labels=_n_labels(data, reader))
+    return GammaPosterior(
+        prob_zero,
+        betas,
+        standard_error=_error("standard_error", data["standard_error"], reader),
+        between_runs=_error("between_runs", data["between_runs"], reader),
+        n_labels=_n_labels(data, reader),
+    )
 
 
 def _n_labels(data: dict[str, Any], reader: Reader) -> int:
