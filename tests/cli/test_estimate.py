@@ -116,23 +116,39 @@ def test_imputed_and_encoded_columns_are_noted(columns, tmp_path):
     assert json.loads(dropped.stdout)["n_rows"] == 299
 
 
-def test_fail_above_sets_the_exit_code(table, fitted):
-    mean = fitted.posterior_.mean
-    done = gammagmm_here("estimate", table, *QUICK, "--fail-above", mean + 0.01)
-    assert done.returncode == 0
-    done = gammagmm("estimate", table, *QUICK, "--fail-above", mean - 0.01)
+def write_labels(path, rows, labels):
+    """A sheet with the labels of rows, which are counted from 0 here."""
+    return write_csv(path, {"row": [int(row) + 1 for row in rows], "anomaly": labels[rows]})
+
+
+def test_fail_above_sets_the_exit_code(table, data, fitted, tmp_path):
+    rows = fitted.suggest(10, random_state=0)
+    sheet = write_labels(tmp_path / "sheet.csv", rows, data.y)
+    mean = fitted.fit_.update(rows, data.y[rows]).posterior.mean
+    # It is the estimate with labels that counts.
+    assert abs(mean - fitted.posterior_.mean) > 1e-3
+    arguments = ("estimate", table, *QUICK, "--inspected", sheet, "--fail-above")
+    done = gammagmm_here(*arguments, mean + 1e-4)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = gammagmm(*arguments, mean - 1e-4)
     assert done.returncode == 3
     assert done.stdout.startswith("About ")
     assert f"gammagmm: the estimate {mean:.1%} exceeds --fail-above" in done.stderr
 
 
-def test_fail_above_without_an_estimate(tmp_path):
+def test_fail_above_with_labels_where_the_fit_has_no_solution(tmp_path):
     rng = np.random.default_rng(0)
     rows = np.vstack([rng.normal(5, 0.01, (20, 2)), rng.normal(1, 0.01, (20, 2))])
     path = write_csv(tmp_path / "clusters.csv", dict(zip("ab", rows.T.tolist(), strict=True)))
-    done = gammagmm_here("estimate", path, *QUICK, "--fail-above", "0.5")
-    assert done.returncode == 3
-    assert "there is no estimate to compare with --fail-above 0.5" in done.stderr
+    sheet = write_labels(tmp_path / "sheet.csv", np.arange(0, 40, 4), np.repeat([0, 1], 20))
+    arguments = ("estimate", path, *QUICK, "--inspected", sheet, "--json", "--fail-above")
+    for limit, code in ((0.9, 0), (0.05, 3)):
+        done = gammagmm_here(*arguments, limit)
+        assert done.returncode == code
+        assert "warning: No solution in any of 2 runs" in done.stderr
+        found = json.loads(done.stdout)["posterior"]
+        assert (found["is_degenerate"], found["n_labels"]) == (False, 10)
+        assert 0.05 < found["mean"] < 0.9
 
 
 def test_files_are_written_although_standard_output_is_closed(table, tmp_path):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +25,9 @@ from tests.support.command_line import COMMAND, gammagmm, gammagmm_here
 
 def test_help_lists_the_exit_codes():
     done = gammagmm("--help")
-    assert "Exit codes: 0 success, 1 internal error, 2 invalid input or usage" in " ".join(
-        done.stdout.split()
-    ).replace("│ ", "")
+    words = " ".join(done.stdout.split()).replace("│ ", "")
+    assert "Exit codes: 0 success, 1 internal error, 2 invalid input or usage" in words
+    assert "3 the estimate exceeds --fail-above, 4 the Dask cluster is lost" in words
     assert "--install-completion" in done.stdout
 
 
@@ -135,11 +136,13 @@ def test_debug_shows_the_traceback(tmp_path):
 
 
 def test_compare_gives_the_probability_that_b_exceeds_a(fitted, tmp_path):
-    fitted.posterior_.save(tmp_path / "a.json")
-    fitted.posterior_.given(low=0.05).save(tmp_path / "b.json")
+    labelled = replace(fitted.posterior_, n_labels=30)
+    labelled.save(tmp_path / "a.json")
+    labelled.given(low=0.05).save(tmp_path / "b.json")
     done = gammagmm("compare", "a.json", "b.json", "--picture", "pair.png", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("A  a.json: About ")
+    assert re.search(rf"^A  a\.json +{labelled.mean:.1%} .* 30$", done.stdout, re.MULTILINE)
+    assert "The share in B exceeds that in A with probability" in done.stdout
     assert (tmp_path / "pair.png").read_bytes().startswith(b"\x89PNG")
     answer = json.loads(gammagmm_here("compare", "a.json", "b.json", "--json", cwd=tmp_path).stdout)
     a, b = (GammaPosterior.load(tmp_path / name) for name in ("a.json", "b.json"))

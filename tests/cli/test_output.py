@@ -17,17 +17,20 @@ from gammagmm.cli.output import (
     compare_posteriors,
     comparison_text,
     labels_csv,
+    labels_words,
 )
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.report.origin import Origin
 
 
-def posterior(*parts, prob_zero=0.01):
-    return GammaPosterior(prob_zero, BetaMixture(*np.array(parts).T))
+def posterior(*parts, prob_zero=0.01, n_labels=0):
+    return GammaPosterior(prob_zero, BetaMixture(*np.array(parts).T), n_labels=n_labels)
 
 
-NARROW = posterior((0.99, 500.0, 9500.0))
-TWO_HUMPS = posterior((0.5, 200.0, 9800.0), (0.49, 900.0, 9100.0))
+NARROW = posterior((0.99, 500.0, 9500.0), n_labels=30)
+TWO_HUMPS = posterior((0.5, 200.0, 9800.0), (0.49, 900.0, 9100.0), n_labels=1)
+FITTED = posterior((0.99, 200.0, 9800.0))
+NONE = GammaPosterior.degenerate()
 
 
 def test_the_labels_are_those_of_the_data_frame_and_need_no_pandas(fitted, monkeypatch):
@@ -49,13 +52,62 @@ def test_known_labels_are_compared_with_the_interval(fitted, factor, place):
         "the interval."
     )
     assert words in answer_text(fitted.fit_, origin)
-    compared = json.loads(answer_json(fitted.fit_, origin))["truth"]
-    assert compared["inside_interval"] == (place == "inside")
+    answer = json.loads(answer_json(fitted.fit_, origin))
+    assert answer["truth"]["inside_interval"] == (place == "inside")
+    assert answer["posterior"]["n_labels"] == 0
 
 
-def test_a_comparison_without_an_estimate():
-    words = comparison_text(("a.json", "b.json"), (NARROW, GammaPosterior.degenerate()))
-    assert words.endswith("They cannot be compared: one of them has no estimate.")
+def test_a_comparison_with_labels():
+    words = comparison_text(("a.json", "b.json"), (NARROW, TWO_HUMPS))
+    found = compare_posteriors(NARROW, TWO_HUMPS)
+    assert words.splitlines() == [
+        "           mean  90% interval  labels",
+        "A  a.json  5.0%  4.6% to 5.4%      30",
+        "B  b.json  5.4%  1.8% to 9.4%       1",
+        "",
+        f"The share in B exceeds that in A with probability {found['prob_b_above_a']:.1%}; it is "
+        f"lower with probability {found['prob_a_above_b']:.1%}.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "pair", [(FITTED, FITTED), (NARROW, FITTED), (FITTED, NARROW)], ids=["neither", "A", "B"]
+)
+def test_a_comparison_without_labels_gives_no_probability(pair):
+    *table, empty, words = comparison_text(("a.json", "b.json"), pair).splitlines()
+    assert [line.split()[-1] for line in table[1:]] == [str(p.n_labels) for p in pair]
+    assert (empty, words) == (
+        "",
+        "Without labels, the difference between two estimates says nothing reliable about the "
+        "difference between the shares: an estimate without labels depends on the assumed p_high "
+        "and p0. Label 30 rows of each table with `gammagmm inspect` to compare them.",
+    )
+    found = compare_posteriors(*pair)
+    assert found["reason"] == words
+    assert [found[f"prob_{name}"] for name in ("b_above_a", "a_above_b", "equal")] == [None] * 3
+    assert [found["mean_a"], found["mean_b"]] == [p.mean for p in pair]
+
+
+@pytest.mark.parametrize("pair", [(NARROW, NONE), (NONE, NARROW), (FITTED, NONE), (NONE, NONE)])
+def test_a_comparison_without_an_estimate(pair):
+    words = comparison_text(("a.json", "b.json"), pair)
+    reason = (
+        "They cannot be compared: at least one of them has no estimate. This does not mean that "
+        "its data are clean. Label 30 rows of each table with `gammagmm inspect` to compare them."
+    )
+    assert words.endswith(f"\n\n{reason}")
+    assert words.count("no estimate") == 1 + sum(p is NONE for p in pair)
+    found = compare_posteriors(*pair)
+    assert found["reason"] == reason
+    assert [found["no_answer_a"], found["no_answer_b"]] == [p is NONE for p in pair]
+    assert found["prob_b_above_a"] is found["prob_a_above_b"] is found["prob_equal"] is None
+
+
+@pytest.mark.parametrize(
+    ("made", "words"), [(FITTED, "without labels"), (TWO_HUMPS, "1 label"), (NARROW, "30 labels")]
+)
+def test_the_number_of_labels_in_words(made, words):
+    assert labels_words(made) == words
 
 
 def test_the_probability_of_exceeding_is_that_of_draws():
@@ -69,7 +121,8 @@ def test_the_probability_of_exceeding_is_that_of_draws():
     assert sum(found[f"prob_{k}"] for k in ("b_above_a", "a_above_b", "equal")) == pytest.approx(
         1.0
     )
-    none = GammaPosterior.degenerate()
-    assert compare_posteriors(none, none)["prob_equal"] == 1.0
-    assert compare_posteriors(none, NARROW)["prob_b_above_a"] == pytest.approx(0.99)
-    assert compare_posteriors(NARROW, none)["prob_b_above_a"] == 0.0
+    # Every row has a label, and none is an anomaly.
+    clean = GammaPosterior(1.0, BetaMixture(np.zeros(1), *np.ones((2, 1)), span=0.0), n_labels=300)
+    assert compare_posteriors(clean, clean)["prob_equal"] == 1.0
+    assert compare_posteriors(clean, NARROW)["prob_b_above_a"] == pytest.approx(0.99)
+    assert compare_posteriors(NARROW, clean)["prob_b_above_a"] == 0.0

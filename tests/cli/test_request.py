@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gammagmm.cli.options import Engine, Labelling, Outputs, Reading, Request, Running
+from gammagmm.cli.options import Answer, Engine, Labelling, Outputs, Reading, Request, Running
 from gammagmm.cli.request import UsageError, check_estimate, read_rows
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here
 
@@ -25,6 +25,8 @@ BAD_FILES = {
     "points.csv": b"No. of items,b\nx,2\n3,4\n",
     "sheet.xlsx": b"PK\x03\x04",
     "evil.npz": b"not a zip",
+    "unanswered.csv": b"row,anomaly\n3,\n8,\n",
+    "told.csv": b"row,anomaly\n5,1\n",
     "\x1b[31mred.csv": b"",
 }
 BAD_INPUT = [
@@ -57,6 +59,24 @@ BAD_INPUT = [
     (
         ["good.csv", "--fail-above", "7"],
         r"--fail-above must lie between 0 and 1, got 7\.0\.\n  Run gammagmm COMMAND --help",
+    ),
+    (
+        ["good.csv", "--fail-above", "0.1"],
+        r"--fail-above needs labels: without them, the estimate rests on assumptions and can be "
+        r"wrong in either direction\.\n  Label rows with gammagmm inspect and pass the sheet with "
+        r"--inspected, or leave out --fail-above\.",
+    ),
+    (
+        ["nowhere.csv", "--fail-above", "0", "--known", "told.csv"],  # before the file is read
+        r"--fail-above needs labels.*\n  .*Rows in --known do not count: they were not chosen at",
+    ),
+    (
+        ["good.csv", "--fail-above", "0.1", "--inspected", "unanswered.csv"],
+        r"unanswered\.csv has no answers yet\.\n  Write 1 \(anomaly\) or 0 \(normal\)",
+    ),
+    (
+        ["good.csv", "--fail-above", "0.1", "--inspected", "unanswered.csv", "--known", "told.csv"],
+        r"unanswered\.csv has no answers yet",
     ),
     (
         ["good.csv", "--picture", "no/such/p.png"],
@@ -147,6 +167,7 @@ def request(path, *, engine="memory", force=False, **groups):
         ({"outputs": Outputs(report=Path("r.html"))}, "--report needs the rows in memory"),
         ({"labelling": Labelling(inspected=Path("s.csv"))}, "--inspected needs the rows in"),
         ({"labelling": Labelling(known=Path("s.csv"))}, "--known needs the rows in memory"),
+        ({"answer": Answer(fail_above=0.1)}, "--fail-above needs the rows in memory"),
         ({"reading": {"truth": "a"}}, "Leave out --engine dask or --truth"),
         ({"reading": {"missing": "impute"}}, "--missing impute needs the rows in memory"),
         ({"reading": {"categories": "encode"}}, "--categories encode needs the rows in memory"),

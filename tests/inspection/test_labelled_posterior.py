@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from gammagmm import GammaGMM, GammaPosterior
+from gammagmm import FitSummary, GammaGMM, GammaPosterior
 from gammagmm.datasets import load_demo
 from gammagmm.errors import LabelsWarning, NoSolutionWarning
 from gammagmm.inspection.known_rows import KnownRows
@@ -327,11 +328,30 @@ class TestEstimator:
         [note] = [note for note in estimator.notes_ if note.step == "labels"]
         assert f"30 known rows ({made.y[rows].sum()} anomalies)" in note.message
 
+    def test_the_posterior_counts_the_labels_of_rows_chosen_at_random(
+        self, estimator, made, tmp_path
+    ):
+        fitted = estimator.posterior_
+        assert estimator.update([], []).n_labels == 0
+        assert estimator.update([0, 1], made.y[:2], at_random=False).n_labels == 0
+        rows = estimator.suggest(30, random_state=0)
+        posterior = estimator.update(rows, made.y[rows])
+        assert posterior.n_labels == 30
+        assert estimator.update(rows[:5], made.y[rows[:5]]).n_labels == 30  # the same rows again
+        assert (posterior.given(high=0.2).n_labels, fitted.n_labels) == (30, 0)
+        assert pickle.loads(pickle.dumps(estimator)).posterior_.n_labels == 30
+        assert estimator.contamination_.posterior.n_labels == 30
+        estimator.summary().save(tmp_path / "fit.json")
+        assert FitSummary.load(tmp_path / "fit.json").posterior.n_labels == 30
+        rows = np.arange(367)
+        assert estimator.update(rows, made.y).n_labels == 367
+
     def test_a_fit_forgets_the_labels(self, estimator, made):
         estimator.update([0, 1], [0, 1])
         estimator.fit(made.X)
         assert len(estimator.known_rows_) == 0
         assert estimator.posterior_ is estimator.fitted_posterior_
+        assert estimator.posterior_.n_labels == 0
 
     def test_order_and_number_of_calls_do_not_matter(self, made):
         rows = np.random.default_rng(0).permutation(367)[:40]
@@ -449,7 +469,7 @@ def test_counts_keep_what_was_told_apart(cells):
         expected = np.zeros(len(cells.counts), int)
         expected[cells.of_row[row]] = 1
         np.testing.assert_array_equal(getattr(counts, field), expected)
-    assert counts.n_anomalies == counts.n_normals == 2
+    assert counts.n_anomalies == counts.n_normals == counts.n_at_random == 2
     assert not CellLabels.none(3).known.any()
 
 

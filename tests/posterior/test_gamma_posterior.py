@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -125,6 +127,7 @@ def test_runs_are_combined_with_equal_weights():
         np.testing.assert_allclose(both.cdf(x), (first.cdf(x) + second.cdf(x)) / 2.0)
     np.testing.assert_allclose(both.standard_error, 0.0025)
     np.testing.assert_allclose(both.between_runs, np.std([first.mean, second.mean], ddof=1))
+    assert combine_runs([replace(first, n_labels=3), second]).n_labels == both.n_labels == 0
     assert len(both.modes()) == 2
     np.testing.assert_allclose(both.modes(), [4.0 / 98.0, 19.0 / 98.0], atol=3e-3)
 
@@ -227,6 +230,8 @@ def test_given_is_the_conditional_distribution():
     twice = posterior.given(high=0.25).given(low=0.02)
     np.testing.assert_allclose(twice.cdf([0.03, 0.2]), conditioned.cdf([0.03, 0.2]))
     assert np.isnan([below.standard_error, below.between_runs]).all()
+    assert below.n_labels == 0
+    assert replace(posterior, n_labels=30).given(high=0.05).n_labels == 30
 
 
 @pytest.mark.parametrize("bounds", [(0.3, 0.2), (-0.1, 0.5), (0.0, 1.5)])
@@ -258,6 +263,8 @@ def test_summary_holds_the_numbers():
     assert summary["interval_90"] == list(posterior.interval())
     np.testing.assert_allclose(summary["prob_above_0.15"], 0.9 * stats.beta(3, 40).sf(0.15))
     assert (summary["standard_error"], summary["between_runs"]) == (0.002, 0.01)
+    assert summary["n_labels"] == 0
+    assert replace(posterior, n_labels=30).summary() == summary | {"n_labels": 30}
 
 
 def test_peaks_are_those_of_scipy(rng):

@@ -2,6 +2,7 @@ import json
 import math
 import os
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,11 +28,12 @@ def posterior():
 
 
 def fields(posterior):
-    """Every float that a posterior holds."""
+    """Every number that a posterior holds."""
     betas = posterior.betas
     arrays = [betas.weights, betas.a, betas.b]
     errors = [posterior.standard_error, posterior.between_runs]
-    return [posterior.prob_zero, *errors, betas.low, betas.high, *np.concatenate(arrays)]
+    numbers = [posterior.prob_zero, *errors, posterior.n_labels, betas.low, betas.high]
+    return [*numbers, *np.concatenate(arrays)]
 
 
 def assert_same(first, second):
@@ -76,6 +78,39 @@ def test_the_text_is_the_promised_one(posterior):
     read = posterior_from_text(TEXT)
     expected = BetaMixture(np.array([0.5, 0.49]), np.array([3.0, 30.0]), np.array([90.0, 70.0]))
     assert_same(read, GammaPosterior(0.01, expected, np.nan, 0.002))
+
+
+def test_the_number_of_labels_comes_back_and_is_written_only_if_there_are_labels(posterior):
+    labelled = replace(posterior, n_labels=30)
+    text = posterior_to_text(labelled)
+    read = posterior_from_text(text)
+    assert_same(read, labelled)
+    assert (read.n_labels, type(read.n_labels)) == (30, int)
+    # The other fields are those of a posterior without labels, which is written as before.
+    data = json.loads(text)
+    assert data.pop("n_labels") == 30
+    assert data == json.loads(posterior_to_text(posterior))
+    assert posterior_from_text(TEXT).n_labels == 0  # written before there was the field
+    assert pickle.loads(pickle.dumps(labelled)).n_labels == 30
+
+
+def test_a_pickle_from_before_the_number_of_labels_has_none(posterior):
+    old = object.__new__(GammaPosterior)
+    vars(old).update({k: v for k, v in vars(posterior).items() if k != "n_labels"})
+    assert pickle.loads(pickle.dumps(old)).n_labels == 0
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "words"),
+    [
+        (2.5, r"n_labels must be a whole number, got 2\.5"),
+        (-1, "n_labels must be at least 0, got -1"),
+    ],
+)
+def test_a_wrong_number_of_labels_is_not_written(n_labels, words, posterior, tmp_path):
+    with pytest.raises(SavedFileError, match=f"The data to write cannot be .*: {words}"):
+        replace(posterior, n_labels=n_labels).save(tmp_path / "posterior.json")
+    assert os.listdir(tmp_path) == []
 
 
 def test_an_existing_file_is_kept_without_overwrite(posterior, tmp_path):
@@ -155,6 +190,12 @@ def test_a_posterior_that_could_not_be_read_back_is_not_written(tmp_path):
         ('"version": 1', '"version": "1"', "its version must be a whole number above 0, got '1'"),
         ('"prob_zero": 0.01,', "", "the file has missing or unexpected fields: prob_zero"),
         ('"a":', '"more": 1, "a":', "betas has missing or unexpected fields: more"),
+        ('"a":', '"n_labels": 1, "a":', "betas has missing or unexpected fields: n_labels"),
+        ('"betas":', '"n_labels": -3, "betas":', "n_labels must be at least 0, got -3"),
+        ('"betas":', '"n_labels": 3.0, "betas":', r"n_labels must be a whole number, got 3\.0"),
+        ('"betas":', '"n_labels": true, "betas":', "n_labels must be a whole number, got True"),
+        ('"betas":', '"n_labels": "9", "betas":', "n_labels must be a whole number, got '9'"),
+        ('"betas":', '"n_labels": null, "betas":', "n_labels must be a whole number, got NoneType"),
         ('"a":', '"low": 0, "a":', "it is not JSON .a key occurs twice in one object"),
         ("0.01", '"0.01"', "prob_zero must hold finite numbers, got '0.01'"),
         ("0.01", "true", "prob_zero must hold finite numbers, got True"),

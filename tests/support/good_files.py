@@ -158,6 +158,7 @@ def posteriors() -> list[GammaPosterior]:
     return [
         GammaPosterior(0.01, betas, np.nan, 0.002),
         GammaPosterior(0.01, placed),
+        GammaPosterior(0.01, placed, n_labels=30),
         GammaPosterior.degenerate(),
     ]
 

@@ -45,7 +45,7 @@ __all__ = [
 Echo: TypeAlias = Callable[[str], None]
 """Writes a line to standard error."""
 ABOVE_LIMIT = 3
-"""Exit code if the posterior mean exceeds ``--fail-above``, or if there is no estimate."""
+"""Exit code if the posterior mean exceeds ``--fail-above``."""
 
 
 def run_estimate(request: Request, echo: Echo) -> int:
@@ -183,13 +183,7 @@ def _write_each(steps: Sequence[Callable[[], None]], echo: Echo) -> None:
 
 def _exit_code(fail_above: float | None, posterior: GammaPosterior, echo: Echo) -> int:
     """Exit code by ``--fail-above``."""
-    if fail_above is None:
+    if fail_above is None or posterior.mean <= fail_above:
         return 0
-    if posterior.is_degenerate:
-        echo(f"gammagmm: there is no estimate to compare with --fail-above {fail_above:g}.")
-        return ABOVE_LIMIT
-    if posterior.mean > fail_above:
-        share = percent(posterior.mean)
-        echo(f"gammagmm: the estimate {share} exceeds --fail-above {fail_above:g}.")
-        return ABOVE_LIMIT
-    return 0
+    echo(f"gammagmm: the estimate {percent(posterior.mean)} exceeds --fail-above {fail_above:g}.")
+    return ABOVE_LIMIT

@@ -22,8 +22,8 @@ app = typer.Typer(
     name="gammagmm",
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
     "Exit codes: 0 success, 1 internal error, 2 invalid input or usage, 3 the estimate exceeds "
-    "--fail-above or there is no estimate, 4 the Dask cluster is lost or not found, 5 --timeout is "
-    "exceeded, 130 interrupted by Ctrl-C.",
+    "--fail-above, 4 the Dask cluster is lost or not found, 5 --timeout is exceeded, 130 "
+    "interrupted by Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -115,9 +115,9 @@ def compare(
     answer: Annotated[opt.Answer, "as_json"],
     running: Annotated[opt.Running, "force", "debug"],
 ) -> None:
-    """Compare two saved posteriors and show how likely B's share exceeds A's."""
+    """Show two saved posteriors and, if both use labels, how likely B's share exceeds A's."""
     with _short_errors(running.debug):
-        from gammagmm.cli.output import compare_posteriors, comparison_text
+        from gammagmm.cli.output import compare_posteriors, comparison_text, labels_words
         from gammagmm.cli.request import check_outputs
 
         check_outputs(outputs, running.force)
@@ -133,8 +133,10 @@ def compare(
             from gammagmm._support.text import visible
             from gammagmm.report.plots import save_comparison
 
-            names = [f"{letter}  {visible(path)}" for letter, path in zip("AB", paths, strict=True)]
-            named = list(zip(names, posteriors, strict=True))
+            named = [
+                (f"{letter}  {visible(path)} ({labels_words(posterior)})", posterior)
+                for letter, path, posterior in zip("AB", paths, posteriors, strict=True)
+            ]
             save_comparison(named, outputs.picture, running.force)
 
 

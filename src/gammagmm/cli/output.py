@@ -29,8 +29,18 @@ __all__ = [
     "comparison_text",
     "environment",
     "labels_csv",
+    "labels_words",
 ]
 
+NO_ESTIMATE = (
+    "They cannot be compared: at least one of them has no estimate. This does not mean that its "
+    "data are clean. Label 30 rows of each table with `gammagmm inspect` to compare them."
+)
+NO_LABELS = (
+    "Without labels, the difference between two estimates says nothing reliable about the "
+    "difference between the shares: an estimate without labels depends on the assumed p_high and "
+    "p0. Label 30 rows of each table with `gammagmm inspect` to compare them."
+)
 EXTRA_OF = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
 
 
@@ -55,11 +65,17 @@ def _detector_table(fit: Fit) -> str:
         numbers = [f"{info.n_rows}", f"{info.seconds:.1f}"]
         numbers.append("" if threshold is None else f"{threshold:.4g}")
         table.append([one_line(info.name), info.status, *numbers])
+    return _aligned(table, n_words=2)
+
+
+def _aligned(table: Sequence[Sequence[str]], n_words: int) -> str:
+    """The table as lines: the first `n_words` columns on the left, the others on the right."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = []
     for cells in table:
-        words = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
-        numbers = [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
+        pairs = list(zip(cells, widths, strict=True))
+        words = [cell.ljust(width) for cell, width in pairs[:n_words]]
+        numbers = [cell.rjust(width) for cell, width in pairs[n_words:]]
         lines.append("  ".join(words + numbers).rstrip())
     return "\n".join(lines)
 
@@ -149,49 +165,72 @@ def labels_csv(fit: Fit, origin: Origin) -> str:
 
 
 def compare_posteriors(first: GammaPosterior, second: GammaPosterior) -> dict[str, Any]:
-    """Probability that the share of the second exceeds that of the first, if independent.
+    """Means and intervals of two posteriors, and the probability that one share is larger.
 
-    P(B > A) is the integral of P(B > x) over the distribution of A, its atom at 0 included.
+    P(B > A) is the integral of P(B > x) over the distribution of A, its atom at 0 included, where
+    A and B are independent. The probabilities are None, and "reason" says why, unless both
+    posteriors use labels.
     """
+    data: dict[str, Any] = {}
+    for letter, posterior in (("a", first), ("b", second)):
+        is_missing = posterior.is_degenerate
+        data |= {
+            f"no_answer_{letter}": is_missing,
+            f"mean_{letter}": None if is_missing else posterior.mean,
+            f"interval_90_{letter}": None if is_missing else list(posterior.interval()),
+            f"n_labels_{letter}": posterior.n_labels,
+        }
+    reason = _why_not_comparable(first, second)
+    if reason is not None:
+        names = ("prob_b_above_a", "prob_a_above_b", "prob_equal")
+        return data | dict.fromkeys(names) | {"reason": reason}
     exceeds = _probability_above(second, first)
     equal = float(first.prob_zero * second.prob_zero)
-    return {
-        "no_answer_a": first.is_degenerate,
-        "no_answer_b": second.is_degenerate,
-        "mean_a": first.mean,
-        "mean_b": second.mean,
+    return data | {
         "prob_b_above_a": exceeds,
         "prob_a_above_b": max(0.0, 1.0 - equal - exceeds),
         "prob_equal": equal,
+        "reason": None,
     }
+
+
+def _why_not_comparable(first: GammaPosterior, second: GammaPosterior) -> str | None:
+    """Why the two say nothing about which share is larger; None if they do."""
+    if first.is_degenerate or second.is_degenerate:
+        return NO_ESTIMATE
+    return None if first.n_labels > 0 and second.n_labels > 0 else NO_LABELS
 
 
 def _probability_above(upper: GammaPosterior, lower: GammaPosterior) -> float:
     """P(upper > lower): the atom of `lower`, and its density by the trapezoid rule."""
-    if upper.is_degenerate:
-        return 0.0
     at_zero = float(lower.prob_zero * upper.prob_above(0.0))
-    if lower.is_degenerate:
-        return at_zero
     edges = np.unique(np.concatenate([lower.betas.grid(), upper.betas.grid(), [0.0, 1.0]]))
     mass, survival = np.diff(lower.cdf(edges)), upper.sf(edges)
     return float(at_zero + mass @ (0.5 * (survival[1:] + survival[:-1])))
 
 
 def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str:
-    """Two posteriors in words: a sentence for each, and which share is probably larger."""
-    lines = [
-        f"{letter}  {one_line(name)}: {sentence(posterior)}"
-        for letter, name, posterior in zip("AB", names, pair, strict=True)
-    ]
-    if any(posterior.is_degenerate for posterior in pair):
-        return "\n".join([*lines, "They cannot be compared: one of them has no estimate."])
+    """A table of two posteriors and, if both use labels, which share is probably larger."""
+    table = [["", "mean", "90% interval", "labels"]]
+    for letter, name, posterior in zip("AB", names, pair, strict=True):
+        cells = ["no estimate", ""]
+        if not posterior.is_degenerate:
+            low, high = (percent(end) for end in posterior.interval())
+            cells = [percent(posterior.mean), f"{low} to {high}"]
+        table.append([f"{letter}  {one_line(name)}", *cells, f"{posterior.n_labels:,}"])
     found = compare_posteriors(*pair)
-    lines.append(
+    words = found["reason"] or (
         f"The share in B exceeds that in A with probability {percent(found['prob_b_above_a'])}; "
         f"it is lower with probability {percent(found['prob_a_above_b'])}."
     )
-    return "\n".join(lines)
+    return f"{_aligned(table, n_words=1)}\n\n{words}"
+
+
+def labels_words(posterior: GammaPosterior) -> str:
+    """How many labels a posterior uses, for the legend of a picture."""
+    if posterior.n_labels == 0:
+        return "without labels"
+    return "1 label" if posterior.n_labels == 1 else f"{posterior.n_labels:,} labels"
 
 
 def environment() -> dict[str, str]:

@@ -41,7 +41,7 @@ class UsageError(GammaGMMError, ValueError):
 
 def check_estimate(request: Request) -> None:
     """Check, before the work starts, that the input can be read and the output can be written."""
-    reading, outputs, answer = request.reading, request.outputs, request.answer
+    reading, outputs = request.reading, request.outputs
     _check_reading(reading)
     _check_engine(request)
     sheets = [request.labelling.inspected, request.labelling.known]
@@ -53,8 +53,23 @@ def check_estimate(request: Request) -> None:
     for path in given:
         if not path.is_file():
             raise UsageError(f"{path} does not exist or is not a file", "Check the path.")
-    if answer.fail_above is not None and not 0.0 <= answer.fail_above <= 1.0:
-        raise UsageError(f"--fail-above must lie between 0 and 1, got {answer.fail_above}")
+    _check_fail_above(request)
+
+
+def _check_fail_above(request: Request) -> None:
+    """Refuse ``--fail-above`` without the labels that make the estimate reliable."""
+    fail_above = request.answer.fail_above
+    if fail_above is None:
+        return
+    if not 0.0 <= fail_above <= 1.0:
+        raise UsageError(f"--fail-above must lie between 0 and 1, got {fail_above}")
+    if request.labelling.inspected is None:
+        raise UsageError(
+            "--fail-above needs labels: without them, the estimate rests on assumptions and can be "
+            "wrong in either direction",
+            "Label rows with gammagmm inspect and pass the sheet with --inspected, or leave out "
+            "--fail-above. Rows in --known do not count: they were not chosen at random.",
+        )
 
 
 def check_inspect(inspecting: Inspecting, request: Request) -> None:
@@ -126,6 +141,7 @@ def _check_engine(request: Request) -> None:
         "--report": request.outputs.report is not None,
         "--inspected": labelling.inspected is not None,
         "--known": labelling.known is not None,
+        "--fail-above": request.answer.fail_above is not None,  # because it needs --inspected
         "--truth": reading.truth is not None,
         "--missing impute": reading.missing == "impute",
         "--categories encode": reading.categories == "encode",

@@ -181,6 +181,11 @@ class CellLabels:
         return int(self.normals.sum() + self.told_normals.sum())
 
     @property
+    def n_at_random(self) -> int:
+        """Known rows that were chosen without knowing what they are."""
+        return int(self.anomalies.sum() + self.normals.sum())
+
+    @property
     def known(self) -> Counts:
         """Rows of each cell that are known."""
         known: Counts = self.anomalies + self.normals + self.told_anomalies + self.told_normals
@@ -413,7 +418,7 @@ def labelled_posterior(belief: Belief) -> GammaPosterior:
     """
     n_rows, labels = belief.cells.n_rows, belief.labels
     if not belief.unknown.any():
-        return _certain(labels.n_anomalies / n_rows)
+        return _certain(labels.n_anomalies / n_rows, labels.n_at_random)
     weights, mean, variance = _unknown_anomalies(belief)
     low = max(labels.n_anomalies - 0.5, 0.0) / n_rows
     span = 1.0 - max(labels.n_normals - 0.5, 0.0) / n_rows - low
@@ -424,15 +429,14 @@ def labelled_posterior(belief: Belief) -> GammaPosterior:
     betas = BetaMixture(weights, *_beta_parameters(share, spread), 0.0, 1.0, low, span, *bounds)
     prob_zero = 0.0 if labels.n_anomalies else max(1.0 - float(weights.sum()), 0.0)
     error = GammaPosterior(prob_zero, betas).std / np.sqrt(belief.n_effective)
-    return GammaPosterior(prob_zero, betas, standard_error=error)
+    return GammaPosterior(prob_zero, betas, standard_error=error, n_labels=labels.n_at_random)
 
 
-def _certain(share: float) -> GammaPosterior:
+def _certain(share: float, n_labels: int) -> GammaPosterior:
     """The point mass at `share`."""
     part = np.ones(1)
-    if share == 0.0:
-        return GammaPosterior(1.0, BetaMixture(0.0 * part, part, part, span=0.0), 0.0)
-    return GammaPosterior(0.0, BetaMixture(part, part, part, origin=share, span=0.0), 0.0)
+    betas = BetaMixture(float(share > 0.0) * part, part, part, origin=share, span=0.0)
+    return GammaPosterior(float(share == 0.0), betas, standard_error=0.0, n_labels=n_labels)
 
 
 def _unknown_anomalies(belief: Belief) -> tuple[Array, Array, Array]:

@@ -34,6 +34,9 @@ class GammaPosterior:
         Monte Carlo error of the mean, from the finite number of draws; NaN after `given`.
     between_runs : float
         Standard deviation of the mean over the variational runs; NaN for one run or after `given`.
+    n_labels : int
+        Number of labelled rows that the posterior uses, without those that were not chosen at
+        random; 0 for the posterior of a fit alone. `given` keeps it.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class GammaPosterior:
     betas: BetaMixture
     standard_error: float = np.nan
     between_runs: float = np.nan
+    n_labels: int = 0
 
     @classmethod
     def degenerate(cls) -> GammaPosterior:
@@ -176,7 +180,8 @@ class GammaPosterior:
         total = prob_zero + betas.weights.sum()
         if not total > 0.0:
             raise ValueError(f"The posterior gives no probability to gamma in [{low}, {high}].")
-        return GammaPosterior(prob_zero / total, betas.scale(1.0 / total))
+        scaled = betas.scale(1.0 / total)
+        return GammaPosterior(prob_zero / total, scaled, n_labels=self.n_labels)
 
     def summary(self) -> dict[str, Any]:
         """The posterior as a dictionary of plain numbers."""
@@ -190,6 +195,7 @@ class GammaPosterior:
             "modes": self.modes().tolist(),
             "standard_error": self.standard_error,
             "between_runs": self.between_runs,
+            "n_labels": self.n_labels,
             "is_degenerate": self.is_degenerate,
         }
 
@@ -324,7 +330,10 @@ def mean_error(shares: Array, conditionals: AveragedConditionals) -> float:
 
 
 def combine_runs(posteriors: Sequence[GammaPosterior]) -> GammaPosterior:
-    """Equal mixture of the solved runs' posteriors; the point mass at 0 if no run is solved."""
+    """Equal mixture of the solved runs' posteriors; the point mass at 0 if no run is solved.
+
+    Runs use no labels, so its `n_labels` is 0.
+    """
     if not posteriors:
         return GammaPosterior.degenerate()
     n_runs = len(posteriors)

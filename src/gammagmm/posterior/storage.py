@@ -23,6 +23,8 @@ __all__ = [
 FORM = Form("gammagmm/posterior", 1, "posterior")
 
 _FIELDS = {"schema", "version", "prob_zero", "standard_error", "between_runs", "betas"}
+# Written only if it is not 0, so that the files of posteriors without labels do not change.
+_LABELS_FIELD = "n_labels"
 _BETA_FIELDS = {"low", "high", "weights", "a", "b"}
 # Written only if rows have known labels, so that other files do not change.
 _KNOWN_FIELDS = {"origin": 0.0, "span": 1.0, "least": 0.0, "most": 1.0}
@@ -67,6 +69,8 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
     known = {name: float(getattr(betas, name)) for name in _KNOWN_FIELDS}
     if known != _KNOWN_FIELDS:
         data["betas"] |= known
+    if posterior.n_labels != 0:
+        data[_LABELS_FIELD] = posterior.n_labels
     # Nothing is written that could not be read back.
     posterior_of(data, "The data to write")
     return data
@@ -76,7 +80,7 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
     """The posterior that `data`, parsed from JSON, describes."""
     reader = Reader(FORM, where)
     reader.check_header(data)
-    reader.check_fields(data, _FIELDS, "the file")
+    reader.check_fields(data, _FIELDS | ({_LABELS_FIELD} & data.keys()), "the file")
     has_known = isinstance(data["betas"], dict) and _KNOWN_FIELDS.keys() & data["betas"].keys()
     reader.check_fields(
         data["betas"], _BETA_FIELDS | (_KNOWN_FIELDS.keys() if has_known else set()), "betas"
@@ -88,8 +92,21 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
     total = prob_zero + float(betas.weights.sum())
     if abs(total - 1.0) > 1e-9:
         reader.refuse(f"the weights and prob_zero must sum to 1, got {total!r}")
-    errors = [_error(name, data[name], reader) for name in ("standard_error", "between_runs")]
-    return GammaPosterior(prob_zero, betas, *errors)
+    return GammaPosterior(
+        prob_zero,
+        betas,
+        standard_error=_error("standard_error", data["standard_error"], reader),
+        between_runs=_error("between_runs", data["between_runs"], reader),
+        n_labels=_n_labels(data, reader),
+    )
+
+
+def _n_labels(data: dict[str, Any], reader: Reader) -> int:
+    """The number of labels; files from before this field have none."""
+    n_labels = int(reader.plain(_LABELS_FIELD, data.get(_LABELS_FIELD, 0), int))
+    if n_labels < 0:
+        reader.refuse(f"{_LABELS_FIELD} must be at least 0, got {n_labels!r}")
+    return n_labels
 
 
 def _betas_of(data: dict[str, Any], reader: Reader) -> BetaMixture:
