@@ -58,9 +58,9 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         "pyod_agreement": plan["pyod_agreement"] | {"datasets": small["datasets"][:1]},
         "settings": {"variants": small["settings"], "datasets": small["datasets"][:1]},
         "deep_agreement": {"datasets": small["datasets"][:1], "networks": ["AE"]},
-        "record": plan["record"] | {"collections": ["paper"]},
-        "sceptic": plan["sceptic"] | {"shares": [0.2], "blobs": [1], "rows": [500], "seeds": 1},
-        "clean": plan["clean"] | {"rows": [200], "seeds": 1},
+        "record": plan["record"] | {"collections": ["paper"], "datasets": small["datasets"][:1]},
+        "sceptic": {"kinds": ["far"], "shares": [0.2], "blobs": [1], "rows": [500], "seeds": 1},
+        "clean": {"kinds": ["normal"], "rows": [200], "seeds": 1},
         "subsample": plan["subsample"] | {"shares": {small["datasets"][-1]: [0.5]}},
     }
 
@@ -174,5 +174,6 @@ def record_tables(plan: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _table_names(plan: dict[str, Any], collection: str) -> list[str]:
     if collection in plan["collections"]:
-        return list(plan["collections"][collection]["datasets"])
+        whole = plan["collections"][collection]["datasets"]
+        return list(plan["record"].get("datasets", whole))
     return list(plan["record"][collection])

@@ -2,8 +2,9 @@
 
     python -m experiments.track_record
 
-reads the results of the trials "record", "sceptic" and "clean" and writes results/track_record.json,
-the package's track_record.json, the figure docs/images/track-record.svg and the page docs/meaning.md.
+reads the results of the trials "record", "sceptic" and "clean". It writes all figures to
+results/track_record.json, the track record of the package, docs/images/track-record.svg and
+docs/meaning.md.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ PACKAGED = Path(track_record.__file__).with_name(track_record.FILE)
 FIGURES = RESULTS / "track_record.json"
 
 N_PARTS = 2
-"""Parts of the reference. One part has a lower likelihood of the tables left out; the third would be
-a narrow hump that describes how the tables were collected."""
+"""Parts of the reference. With one part, tables that are left out are less likely; a third one
+would be a narrow hump that describes how the tables were collected."""
 NAMES = {"oddbench": "OddBench", "pool": "pool", "paper": "paper"}
 TOLERANCE = 0.1, 2.0  # of a group's share: relative, and in rows
 

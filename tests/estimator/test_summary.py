@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from gammagmm import GammaGMM
+from gammagmm._support.documents import record_to_data
 from gammagmm.datasets import load_demo
 from gammagmm.errors import DetectorWarning, SavedFileError
 from gammagmm.estimator.summary import FitSummary
@@ -62,13 +63,14 @@ def test_every_value_comes_back(fitted, saved):
     made, loaded = fitted.summary(), FitSummary.load(saved)
     assert repr(loaded) == repr(made)
     for field in fields(FitSummary):
-        if field.name not in ("posterior", "detectors", "runs"):
+        if field.name not in ("posterior", "evidence", "detectors", "runs"):
             assert getattr(loaded, field.name) == getattr(made, field.name)
     for name in ("detectors", "runs"):
         for read, written in zip(getattr(loaded, name), getattr(made, name), strict=True):
             # NaN is the one value that differs from itself.
             assert type(read) is type(written)
             assert list(map(repr, astuple(read))) == list(map(repr, astuple(written)))
+    assert record_to_data(loaded.evidence) == record_to_data(made.evidence)
     np.testing.assert_array_equal(loaded.posterior.betas.a, made.posterior.betas.a)
     assert loaded.posterior.mean == made.posterior.mean
 
@@ -83,12 +85,14 @@ def test_a_fit_without_solution_is_saved_too(tmp_path):
     assert loaded.posterior.is_degenerate
     assert loaded.feature_names == ()
     assert all(run.status == "unsolved" and math.isnan(run.mean) for run in loaded.runs)
-    assert repr(loaded) == "FitSummary(60 rows, 0 anomalies, 2 detectors, point mass at 0)"
+    first, *lines = repr(loaded).split("\n  ")
+    assert first == "FitSummary(60 rows, 0 anomalies, 2 detectors, point mass at 0)"
+    assert lines == list(loaded.lines[1:])
 
 
 def test_the_posterior_in_it_has_its_own_header(saved):
     data = json.loads(saved.read_text())
-    assert (data["schema"], data["version"]) == ("gammagmm/fit", 1)
+    assert (data["schema"], data["version"]) == ("gammagmm/fit", 2)
     assert data["posterior"]["schema"] == "gammagmm/posterior"
 
 
@@ -107,7 +111,7 @@ def change(data, path, value):
     ("path", "value", "words"),
     [
         (["schema"], "gammagmm/posterior", "its schema must be 'gammagmm/fit', got 'gammagmm/post"),
-        (["version"], 2, "it has version 2, this gammagmm reads versions up to 1. Upgrade"),
+        (["version"], 3, "it has version 3, this gammagmm reads versions up to 2. Upgrade"),
         (["n_rows"], ..., "the file has missing or unexpected fields: n_rows"),
         (["extra"], 1, "the file has missing or unexpected fields: extra"),
         (["n_rows"], 3.5, "n_rows must be a whole number, got 3.5"),
@@ -126,6 +130,14 @@ def change(data, path, value):
         (["runs", 0], 1, "runs must be an object, got int"),
         (["runs", 0, "converged"], 1, "runs.converged must be true or false, got int"),
         (["notes", 0, "message"], None, "notes.message must be text, got NoneType"),
+        (["lines", 0], 7, "lines must be text, got int"),
+        (["evidence"], 7, "evidence must be an object, got int"),
+        (["evidence", "rests_on"], "hope", "evidence.rests_on must be one of .*, got 'hope'"),
+        (["evidence", "assumptions"], {}, "evidence.assumptions must be a list, got dict"),
+        (["evidence", "assumptions", 0, "p0"], "1", "p0 must hold finite numbers, got '1'"),
+        (["evidence", "constraints", "p0"], 2.0, "evidence.constraints: p0 must"),
+        (["evidence", "track_record", "levels", 0], 1, "levels must be an object, got int"),
+        (["evidence", "group"], {}, "evidence.group has missing or unexpected fields"),
     ],
 )
 def test_what_is_no_summary_is_refused(path, value, words, saved):
@@ -135,6 +147,27 @@ def test_what_is_no_summary_is_refused(path, value, words, saved):
     with pytest.raises(SavedFileError, match=words) as caught:
         FitSummary.load(saved)
     assert str(caught.value).startswith(f"{saved} cannot be read as a summary of a fit: ")
+
+
+def test_a_group_has_no_rows_in_a_file(fitted, saved):
+    data = json.loads(saved.read_text())
+    group = {"n_rows": 2, "share": 0.1, "depth": 0.9, "detectors": ["near", "local"]}
+    data["evidence"]["group"] = {"rows": None, **group}
+    saved.write_text(json.dumps(data))
+    assert FitSummary.load(saved).evidence.group.detectors == ("near", "local")
+    data["evidence"]["group"]["rows"] = [1, 2]
+    saved.write_text(json.dumps(data))
+    with pytest.raises(SavedFileError, match=r"evidence\.group\.rows must be null, got list"):
+        FitSummary.load(saved)
+
+
+def test_a_summary_of_an_earlier_version_has_no_evidence(saved):
+    data = json.loads(saved.read_text()) | {"version": 1}
+    del data["evidence"], data["lines"]
+    saved.write_text(json.dumps(data))
+    loaded = FitSummary.load(saved)
+    assert loaded.evidence is None
+    assert "\n" not in repr(loaded)
 
 
 def test_a_posterior_that_is_none_is_named(saved):

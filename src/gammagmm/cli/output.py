@@ -15,7 +15,6 @@ import numpy as np
 
 from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
-from gammagmm.posterior.sentences import sentence
 from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:

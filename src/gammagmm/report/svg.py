@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.text import percent
-from gammagmm.posterior.sentences import sentence
+from gammagmm.posterior.sentences import record_sentence, sentence
+from gammagmm.posterior.track_record import load_track_record
 
 if TYPE_CHECKING:
     from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -44,7 +45,8 @@ N_CURVE_POINTS = 121
 def posterior_html(posterior: GammaPosterior, lines: Sequence[str] | None = None) -> str:
     """The posterior as one HTML element that needs no script, style sheet or other file.
 
-    `lines` are the sentences above the picture; without them, it is the estimate.
+    `lines` are the sentences above the picture. Without them, they tell the estimate and, if it has
+    no labels, how often such intervals were right.
     """
     low, high = posterior.interval()
     numbers = {
@@ -62,7 +64,9 @@ def posterior_html(posterior: GammaPosterior, lines: Sequence[str] | None = None
         for name, value in numbers.items()
         if value
     )
-    lines = [sentence(posterior)] if lines is None else lines
+    if lines is None:
+        lines = [sentence(posterior)]
+        lines += [] if posterior.n_labels else [record_sentence(load_track_record())]
     words = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return (
         f'<div class="gammagmm-posterior">{words}'

@@ -1,0 +1,85 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gammagmm import GammaGMM, GammaPosterior
+from gammagmm.posterior import evidence as module
+from gammagmm.posterior.assumptions import Assumption
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.evidence import find_evidence
+from gammagmm.posterior.groups import Group
+from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.track_record import load_track_record
+
+POSTERIOR = GammaPosterior(0.0, BetaMixture(*np.array([[1.0], [50.0], [950.0]])))
+
+
+def found_for(moves, monkeypatch, posterior=POSTERIOR, group=None):
+    others = tuple(
+        Assumption(("p0",), 0.1, 0.01, 0.15, 0.25, posterior.mean + move * posterior.std)
+        for move in moves
+    )
+    monkeypatch.setattr(module, "find_assumptions", lambda *_: others)
+    return find_evidence([], Constraints(), posterior, group, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("moves", "word"),
+    [
+        ([0.0, 0.49, -0.49], "data"),
+        ([0.0, 0.51, 0.0], "assumptions"),
+        ([0.0, 0.0, -0.51], "assumptions"),
+        ([0.0, np.nan, 0.0], "assumptions"),
+    ],
+)
+def test_answers_that_move_the_mean_by_half_a_deviation_count(moves, word, monkeypatch):
+    assert found_for(moves, monkeypatch).rests_on == word
+
+
+def test_without_an_estimate_it_rests_on_assumptions(monkeypatch):
+    found = found_for([np.nan] * 4, monkeypatch, GammaPosterior.degenerate())
+    assert found.rests_on == "assumptions"
+    assert np.isnan(found.means).all()
+
+
+def test_it_is_told_in_one_line(monkeypatch):
+    found = found_for([-1.0, 1.0, np.nan], monkeypatch)
+    low, high = found.means
+    assert (low, high) == pytest.approx((0.05 - POSTERIOR.std, 0.05 + POSTERIOR.std))
+    assert repr(found) == (
+        f"Evidence(rests on assumptions, other answers give {low:.3f} to {high:.3f}, no group)"
+    )
+    group = Group(np.arange(7), 7, 0.02, 0.9, ("KNN", "LOF"))
+    assert repr(replace(found, group=group)).endswith("a group of 7 rows (2.0%))")
+
+
+def test_the_rows_of_the_group_can_be_left_out(monkeypatch):
+    group = Group(np.arange(7), 7, 0.02, 0.9, ("KNN", "LOF"))
+    found = found_for([0.0], monkeypatch, group=group)
+    assert found.without_rows().group.rows is None
+    assert found.without_rows().group.share == 0.02
+    assert found_for([0.0], monkeypatch).without_rows().group is None
+
+
+def test_every_fit_has_it():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(400, 4))
+    scores[:20] += 12.0
+    fitted = GammaGMM("precomputed", n_runs=2, random_state=0).fit(scores)
+    evidence = fitted.evidence_
+    assert evidence is fitted.fit_.evidence
+    assert evidence.group.rows.tolist() == list(range(20))
+    assert evidence.constraints == Constraints()
+    assert evidence.track_record == load_track_record()
+    assert len(evidence.assumptions) == 4
+    fitted.update([0, 1, 30, 40], [1, 1, 0, 0])
+    assert fitted.evidence_ is evidence
+
+
+def test_the_same_seed_gives_the_same_evidence():
+    scores = np.random.default_rng(0).standard_t(3, size=(200, 3)) ** 2
+    first, second = (
+        GammaGMM("precomputed", n_runs=2, random_state=3).fit(scores).evidence_ for _ in range(2)
+    )
+    assert first.assumptions == second.assumptions

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from scipy.stats import gaussian_kde
+
+from gammagmm.posterior.groups import deepest_valley, find_group, rows_beyond, sight_group
+
+NAMES = ["A", "B", "C", "D"]
+
+
+def two_humps(n=1000, share=0.1, distance=8.0, seed=0):
+    """Scores (n,) of which the last share lies in a second hump."""
+    scores = np.random.default_rng(seed).normal(size=n)
+    scores[n - round(share * n) :] += distance
+    return scores
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_valley_is_that_of_a_kernel_density(seed):
+    scores = two_humps(distance=4.0, seed=seed)
+    found = deepest_valley(scores)
+    iqr = np.subtract(*np.percentile(scores, [75, 25]))
+    bandwidth = 0.9 * min(scores.std(), iqr / 1.34) * len(scores) ** -0.2
+    density = gaussian_kde(scores, bandwidth / scores.std(ddof=1))
+    grid = np.linspace(1.0, 3.5, 2001)  # between the two humps
+    values = density(grid)
+    peak = density(np.linspace(3.0, 6.0, 1001)).max()
+    assert found.at == pytest.approx(grid[values.argmin()], abs=bandwidth / 4)
+    assert found.depth == pytest.approx(1.0 - values.min() / peak, abs=0.02)
+
+
+def test_a_gap_is_cut_in_its_middle():
+    found = deepest_valley(two_humps(distance=100.0))
+    assert found.depth == pytest.approx(1.0)
+    assert 30.0 < found.at < 70.0
+
+
+@pytest.mark.parametrize(
+    ("share", "is_found"), [(0.004, False), (0.005, True), (0.5, True), (0.51, False)]
+)
+def test_from_five_rows_to_half_of_them_count(share, is_found):
+    # One hump has no other valley as deep.
+    found = deepest_valley(two_humps(share=share, distance=50.0))
+    assert (found is not None and found.depth > 0.9) == is_found
+
+
+@pytest.mark.parametrize("scores", [np.ones(100), np.arange(9.0)])
+def test_scores_without_a_density_have_no_valley(scores):
+    assert deepest_valley(scores) is None
+
+
+def test_scores_that_are_mostly_equal_have_a_valley():
+    scores = np.zeros(100)
+    scores[:10] = 5.0 + np.arange(10) / 10
+    found = deepest_valley(scores)
+    assert found.depth > 0.9
+    assert 0.0 < found.at < 5.0
+
+
+def test_detectors_that_see_the_same_rows_make_a_group():
+    Z = np.column_stack([two_humps(seed=seed) for seed in range(4)])
+    Z[:, 3] = np.random.default_rng(9).normal(size=1000)  # sees nothing
+    group = find_group(Z, NAMES)
+    assert group.detectors == ("A", "B", "C")
+    assert group.rows.tolist() == list(range(900, 1000))
+    assert (group.n_rows, group.share) == (100, 0.1)
+    assert 0.9 < group.depth <= 1.0
+    assert group.without_rows().rows is None
+
+
+def test_detectors_that_see_other_rows_make_none():
+    Z = np.column_stack([two_humps(seed=seed) for seed in range(2)])
+    Z[:, 1] = Z[::-1, 1]
+    assert find_group(Z, NAMES) is None
+    assert find_group(Z[:, :1], NAMES) is None
+
+
+def test_a_row_needs_half_of_the_valleys():
+    Z = np.column_stack([two_humps(seed=seed) for seed in range(4)])
+    Z[900, :3] = 0.0
+    Z[901, :2] = 0.0
+    sighting = sight_group(Z)
+    assert sighting.columns == (0, 1, 2, 3)
+    assert not rows_beyond(Z, sighting)[900]
+    assert rows_beyond(Z, sighting)[901]
+
+
+def test_shallow_valleys_add_up():
+    def shallow(seed):
+        return two_humps(3000, 0.15, 3.7, seed)
+
+    Z = np.column_stack([shallow(seed) for seed in range(4)])
+    depths = [deepest_valley(column).depth for column in Z.T]
+    assert max(depths) < 1.0 <= sum(depths)
+    # Their rows hardly differ, because the same rows lie beyond each valley.
+    order = np.argsort(Z[:, 0])
+    Z = np.sort(Z, axis=0)[np.argsort(order)]
+    group = find_group(Z, NAMES)
+    assert group.share == pytest.approx(0.15, abs=0.02)
+    assert find_group(Z[:, :1], NAMES) is None
+
+
+def test_units_do_not_matter():
+    Z = np.column_stack([two_humps(seed=seed) for seed in range(3)])
+    expected = find_group(Z, NAMES)
+    found = find_group(Z * [1e-6, 1.0, 1e6] + [0.0, 5.0, -3.0], NAMES)
+    assert found.rows.tolist() == expected.rows.tolist()
+    assert found.depth == pytest.approx(expected.depth, abs=1e-6)
