@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from gammagmm.cli.output import (
     labels_words,
 )
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.groups import Group
 from gammagmm.report.origin import Origin
 
 
@@ -55,6 +57,33 @@ def test_known_labels_are_compared_with_the_interval(fitted, factor, place):
     answer = json.loads(answer_json(fitted.fit_, origin))
     assert answer["truth"]["inside_interval"] == (place == "inside")
     assert answer["posterior"]["n_labels"] == 0
+
+
+def test_the_answer_tells_what_it_rests_on(fitted):
+    group = Group(np.array([5, 9, 200]), 3, 0.01, 0.9, ("KNN", "LOF"))
+    fit = replace(fitted.fit_, evidence=replace(fitted.evidence_, group=group))
+    lines = answer_text(fit, Origin()).split("\n\n")[0].split("\n")
+    assert lines == fit.lines
+    assert len(lines) == 4
+    assert max(map(len, lines)) < 260
+    evidence = json.loads(answer_json(fit, Origin(rows=tuple(range(7, 307)))))["evidence"]
+    assert evidence["lines"] == lines
+    assert evidence["rests_on"] == fitted.evidence_.rests_on
+    for told, other in zip(evidence["assumptions"], fitted.evidence_.assumptions, strict=True):
+        assert told["changed"] == list(other.changed)
+        assert told["mean"] == (None if np.isnan(other.mean) else other.mean)
+    assert evidence["track_record"]["n_tables"] == fitted.evidence_.track_record.n_tables
+    assert evidence["group"]["rows"] == [12, 16, 207]
+    assert evidence["group"]["detectors"] == ["KNN", "LOF"]
+
+
+def test_with_labels_the_assumptions_are_not_told(fitted):
+    rows = fitted.suggest(10, random_state=0)
+    updated = fitted.fit_.update(rows, np.zeros(10, dtype=int))
+    text = answer_text(updated, Origin())
+    assert "This estimate uses 10 labelled rows (0 anomalies)." in text
+    assert "rests on" not in text
+    assert "stand" in text  # the group
 
 
 def test_a_comparison_with_labels():

@@ -123,6 +123,32 @@ def test_blocks_give_what_memory_gives(layout, client, scores, in_memory):
     )
     np.testing.assert_array_equal(fitted.labels_.compute(), in_memory.labels_)
     assert fitted.summary().n_anomalies == in_memory.labels_.sum()
+    found, expected = fitted.evidence_, in_memory.evidence_
+    assert found.rests_on == expected.rests_on
+    assert found.means == pytest.approx(expected.means, rel=1e-8)
+    assert (found.group is None) == (expected.group is None)
+
+
+def test_a_group_is_counted_in_all_blocks(client):
+    scores = np.random.default_rng(0).normal(size=(3000, 3))
+    scores[:240] += 12.0
+    here = GammaGMM("precomputed", n_runs=1, random_state=0).fit(scores).evidence_.group
+    there = GammaGMM("precomputed", n_runs=1, random_state=0).fit(in_blocks(scores, 7))
+    group = there.evidence_.group
+    assert group.rows is None
+    assert (group.n_rows, group.share) == (here.n_rows, here.share) == (240, 0.08)
+    assert group.detectors == here.detectors
+    assert group.depth == pytest.approx(here.depth, rel=1e-9)
+
+
+def test_a_group_is_looked_for_in_a_sample(client, monkeypatch):
+    monkeypatch.setattr("gammagmm.mixture.fit.START_ROWS", 1000)
+    scores = np.random.default_rng(0).normal(size=(3000, 3))
+    scores[:240] += 12.0
+    fitted = GammaGMM("precomputed", n_runs=1, random_state=0).fit(in_blocks(scores, 7))
+    assert fitted.evidence_.group.n_rows == 240
+    (note,) = (note for note in fitted.notes_ if note.subject == "group")
+    assert note.message == "looked for in a random sample of 1000 of 3000 rows"
 
 
 def test_labels_at_another_share_are_those_of_memory(scores, in_memory):

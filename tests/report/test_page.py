@@ -12,9 +12,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from gammagmm import GammaGMM
+from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import DetectorWarning, NoSolutionWarning, Note
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.groups import Group
 from gammagmm.posterior.sentences import known_sentence
 from gammagmm.report.findings import MAX_RANKED, MAX_STEP, N_STEPS, find
 from gammagmm.report.origin import Origin
@@ -166,6 +168,43 @@ def test_the_page_shows_the_findings(page, fitted, data):
     assert "ab" * 32 in words
     for name in ("KNN", "LOF", "HBOS"):
         assert f"without {name}" in words
+
+
+def test_the_page_tells_what_the_estimate_rests_on(fitted, origin):
+    group = Group(np.array([5, 9, 200]), 3, 0.01, 0.9, ("KNN", "LOF"))
+    fitted = replace(fitted, evidence=replace(fitted.evidence, group=group))
+    findings = find(fitted, None, origin)
+    words, evidence = words_of(render(findings)), fitted.evidence
+    for line in fitted.lines:
+        assert line in words
+    assert "3 rows (1.0%) stand apart from the others in the scores of KNN, LOF." in words
+    for other in evidence.assumptions:
+        assert other.words in words
+    for level in evidence.track_record.levels:
+        assert f"{level.mass:.0%} {level.held:.0%} {level.standard_error:.1%}" in words
+    order = sorted(group.rows, key=lambda row: -fitted.decision_scores[row])
+    assert list(findings.rows_apart) == [origin.ids[row] for row in order]
+    assert ", ".join(findings.rows_apart[:2]) in words
+
+
+def test_a_table_without_a_group_says_so(fitted, findings):
+    bare = replace(findings, evidence=replace(fitted.evidence, group=None), rows_apart=())
+    assert "In no pair of detectors does the same group of rows stand apart" in words_of(
+        render(bare)
+    )
+
+
+def test_humps_are_told_where_every_run_has_them(fitted, findings):
+    assert findings.humps == ()
+    two = GammaPosterior(0.01, BetaMixture(*np.array([[0.5, 0.49], [50.0, 300.0], [950.0, 700.0]])))
+    runs = tuple(replace(run, posterior=two) for run in fitted.runs)
+    found = find(replace(fitted, runs=runs, fitted_posterior=two)).humps
+    assert found == pytest.approx(two.modes())
+    assert "The posterior density has several humps" in words_of(
+        render(replace(findings, humps=found))
+    )
+    one_run = (runs[0], *fitted.runs[1:])
+    assert find(replace(fitted, runs=one_run, fitted_posterior=two)).humps == ()
 
 
 def test_names_stay_text(page):
