@@ -73,7 +73,7 @@ def test_the_answer_tells_what_it_rests_on(fitted):
         assert told["changed"] == list(other.changed)
         assert told["mean"] == (None if np.isnan(other.mean) else other.mean)
     assert evidence["track_record"]["n_tables"] == fitted.evidence_.track_record.n_tables
-    assert evidence["group"]["rows"] == [12, 16, 207]
+    assert evidence["group"]["rows"] == [13, 17, 208]
     assert evidence["group"]["detectors"] == ["KNN", "LOF"]
 
 
