@@ -95,6 +95,7 @@ def fit_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> Fit:
     with progress_bars(n_detectors, method.runs, is_quiet) as progress:
         estimator = GammaGMM(
             names[0] if is_preset else names,
+            scale=None if method.scale == "none" else method.scale,
             p0=method.p0,
             p_high=method.p_high,
             high_gamma=method.high_gamma,
