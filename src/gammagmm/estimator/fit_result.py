@@ -85,9 +85,9 @@ class Fit:
     --------
     >>> from gammagmm import GammaGMM
     >>> from gammagmm.datasets import load_demo
-    >>> fit = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(load_demo().X).fit_
+    >>> fit = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X).fit_
     >>> fit
-    Fit(367 rows, 31 flagged, 2 detectors, mean=0.082, 90% interval 0.053 to 0.115)
+    Fit(367 rows, 38 flagged, 3 detectors, mean=0.103, 90% interval 0.077 to 0.130)
     >>> fit.update([0, 1, 2], [0, 0, 0]).known_rows.rows.tolist(), len(fit.known_rows)
     ([0, 1, 2], 0)
     """

@@ -66,7 +66,7 @@ class ColumnScaler:
         A new value so far away that its scaled value overflows becomes the largest float.
         """
         with np.errstate(over="ignore"):
-            units = np.ldexp(rows[:, self.kept], -self.exponent)
+            units = np.ldexp(rows[:, self.kept], -self.exponent, order="C")
             scaled = (units - self.centre) / self.spread
         largest = np.finfo(np.float64).max
         return np.clip(scaled, -largest, largest, out=scaled)
@@ -140,7 +140,8 @@ def column_moments(rows: Array) -> ColumnMoments:
     largest = np.maximum(np.abs(lowest), np.abs(highest))
     # A block of zeros has the smallest unit, so that the units of the other blocks are kept.
     exponent = np.where(largest > 0.0, np.frexp(largest)[1], LEAST_EXPONENT)
-    units = np.ldexp(rows, -exponent)
+    # In the order of rows, so that the sums do not depend on the layout of the memory.
+    units = np.ldexp(rows, -exponent, order="C")
     mean = units.mean(axis=0)
     units -= mean
     # The mean is rounded, which matters where it is much larger than the deviation.

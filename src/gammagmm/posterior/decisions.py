@@ -49,7 +49,7 @@ def is_far_above(n_flagged: int, n_rows: int, share: float) -> bool:
     That is so if at least as many flagged rows have a probability below 0.001 when each row is
     flagged with probability 3 . `share`.
 
-    >>> is_far_above(100, 500, 0.05), is_far_above(3, 3, 0.05), is_far_above(2, 3, 0.05)
+    >>> is_far_above(110, 500, 0.05), is_far_above(75, 500, 0.05), is_far_above(3, 3, 0.05)
     (True, False, False)
     """
     p_flagged = min(SEVERAL_TIMES * share, 1.0)
