@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-EXACT = {"tol": 1e-3, "max_mixture_rows": None}
-"""Parameters of the reproduction: plain steps as in the published script, and all rows."""
+EXACT: dict[str, Any] = {"scale": None, "tol": 1e-3, "max_mixture_rows": None}
+"""Parameters of the reproduction: columns as they are, plain steps and all rows, as the paper."""
 
 
 @dataclass(frozen=True, order=True)
@@ -56,6 +56,7 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         | {"thirty": inspection["thirty"] | few},
         "pyod_agreement": plan["pyod_agreement"] | {"datasets": small["datasets"][:1]},
         "settings": {"variants": small["settings"], "datasets": small["datasets"][:1]},
+        "new_rows": plan["new_rows"] | {"datasets": {"paper": small["datasets"][-1:]}},
         "deep_agreement": {"datasets": small["datasets"][:1], "networks": ["AE"]},
         "subsample": plan["subsample"] | {"shares": {small["datasets"][-1]: [0.5]}},
     }
@@ -77,6 +78,7 @@ def trials(plan: dict[str, Any]) -> Iterator[Trial]:
     yield from _inspection_trials(plan)
     yield from _detector_trials(plan)
     yield from _settings_trials(plan)
+    yield from _new_rows_trials(plan)
 
 
 def subset_cases(plan: dict[str, Any]) -> list[tuple[int, int]]:
@@ -140,3 +142,10 @@ def _settings_trials(plan: dict[str, Any]) -> Iterator[Trial]:
     for dataset in plan["settings"].get("enlarged", {}).get("datasets", []):
         for variant in plan["settings"]["variants"]:
             yield Trial("settings", "enlarged", dataset, variant)
+
+
+def _new_rows_trials(plan: dict[str, Any]) -> Iterator[Trial]:
+    for collection, datasets in plan["new_rows"]["datasets"].items():
+        for dataset in datasets:
+            for variant in plan["new_rows"]["variants"]:
+                yield Trial("new_rows", collection, dataset, variant)

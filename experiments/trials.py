@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments import data, detectors, inspection, metrics
 from experiments.ablation import at_expected_values, ordered_by_mean
+from experiments.new_rows import new_rows
 from experiments.plan import EXACT, Trial
 from experiments.results import Result, read_file, result_file
 from gammagmm import GammaGMM, GammaPosterior
@@ -311,4 +312,5 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "deep_agreement": detectors.deep_agreement,
     "subsample": detectors.subsample,
     "settings": settings,
+    "new_rows": new_rows,
 }

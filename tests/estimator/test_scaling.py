@@ -38,13 +38,18 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-def data():
-    return make_contaminated(N_ROWS, 4, 0.05, "clustered", random_state=1).X
+def both():
+    return make_contaminated(N_ROWS + 100, 4, 0.05, "clustered", random_state=1).X
 
 
 @pytest.fixture(scope="module")
-def new_rows():
-    return make_contaminated(100, 4, 0.05, "clustered", random_state=2).X
+def data(both):
+    return both[:N_ROWS]
+
+
+@pytest.fixture(scope="module")
+def new_rows(both):
+    return both[N_ROWS:]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from gammagmm.estimator.protocols import Columns, Cut
 from gammagmm.estimator.scaling import (
     ColumnScaler,
     column_moments,
-    constant_note,
+    constant_notes,
     robust_scaler,
     standard_scaler,
 )
@@ -78,18 +78,20 @@ class DaskRows:
         if plan.scale is None:
             return None, []
         moments = self.blocks.summarise(column_moments)
-        notes = constant_note(moments, self.columns.names)
+        notes: list[Note] = []
         if plan.scale == "standard":
-            return standard_scaler(moments), notes
-        n_rows = self.blocks.n_rows
-        rows = sample_rows(n_rows, plan.max_fit_rows, plan.detector_rng)
-        if len(rows) < n_rows:
-            message = (
-                f"medians and interquartile ranges come from a random sample of {len(rows)} of "
-                f"{n_rows} rows"
-            )
-            notes.append(Note("columns", "scale", message))
-        return robust_scaler(moments, self.blocks.take(rows)), notes
+            scaler = standard_scaler(moments)
+        else:
+            n_rows = self.blocks.n_rows
+            rows = sample_rows(n_rows, plan.max_fit_rows, plan.detector_rng)
+            scaler = robust_scaler(moments, self.blocks.take(rows))
+            if len(rows) < n_rows:
+                message = (
+                    f"medians and interquartile ranges come from a random sample of {len(rows)} "
+                    f"of {n_rows} rows"
+                )
+                notes.append(Note("columns", "scale", message))
+        return scaler, constant_notes(scaler, self.columns.n_features, self.columns.names) + notes
 
     def fit_detectors(self, plan: Plan) -> DaskScores:
         """Raw scores of all rows, by detectors that were fitted on a sample."""

@@ -150,6 +150,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     return Plan(
         given=tuple((name, _plain(value)) for name, value in parameters),
         detectors=estimator.detectors,
+        # Deviation D17: the paper does not scale the columns.
         scale=estimator.scale,
         constraints=constraints,
         prior=prior or MixturePrior(),

@@ -34,7 +34,7 @@ from gammagmm.estimator.protocols import Columns, Cut, NewRows, Rows
 from gammagmm.estimator.scaling import (
     ColumnScaler,
     column_moments,
-    constant_note,
+    constant_notes,
     robust_scaler,
     standard_scaler,
 )
@@ -100,10 +100,11 @@ class MemoryRows:
         if plan.scale is None:
             return None, []
         moments = column_moments(self.values)
-        notes = constant_note(moments, self.columns.names)
         if plan.scale == "standard":
-            return standard_scaler(moments), notes
-        return robust_scaler(moments, self.values), notes
+            scaler = standard_scaler(moments)
+        else:
+            scaler = robust_scaler(moments, self.values)
+        return scaler, constant_notes(scaler, self.columns.n_features, self.columns.names)
 
     def fit_detectors(self, plan: Plan) -> MemoryScores:
         """Raw scores of the rows by the plan's detectors, or the rows themselves."""

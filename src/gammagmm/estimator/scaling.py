@@ -16,7 +16,7 @@ __all__ = [
     "ColumnMoments",
     "ColumnScaler",
     "column_moments",
-    "constant_note",
+    "constant_notes",
     "robust_scaler",
     "standard_scaler",
 ]
@@ -177,9 +177,11 @@ def robust_scaler(moments: ColumnMoments, rows: Array) -> ColumnScaler:
     return ColumnScaler(kept, exponent, median, spread)
 
 
-def constant_note(moments: ColumnMoments, names: Sequence[Any] | None) -> list[Note]:
-    """The note about the constant columns, which are left out; empty where all columns vary."""
-    constant = np.flatnonzero(moments.is_constant).tolist()
+def constant_notes(
+    scaler: ColumnScaler | None, n_columns: int, names: Sequence[Any] | None
+) -> list[Note]:
+    """The note about the constant columns, which are left out; empty where all columns are kept."""
+    constant = [] if scaler is None else np.delete(np.arange(n_columns), scaler.kept).tolist()
     if not constant:
         return []
     named = [str(column if names is None else names[column]) for column in constant]
