@@ -56,7 +56,8 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         | {"thirty": inspection["thirty"] | few},
         "pyod_agreement": plan["pyod_agreement"] | {"datasets": small["datasets"][:1]},
         "settings": {"variants": small["settings"], "datasets": small["datasets"][:1]},
-        "new_rows": plan["new_rows"] | {"datasets": {"paper": small["datasets"][-1:]}},
+        "new_rows": plan["new_rows"]
+        | {"datasets": {"paper": small["datasets"][-1:]}, "variants": ["standard"]},
         "deep_agreement": {"datasets": small["datasets"][:1], "networks": ["AE"]},
         "subsample": plan["subsample"] | {"shares": {small["datasets"][-1]: [0.5]}},
     }
