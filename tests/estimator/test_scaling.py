@@ -155,6 +155,17 @@ class TestTheMap:
         np.testing.assert_allclose(total.mean, whole.mean, rtol=1e-13)
         np.testing.assert_allclose(total.deviation, whole.deviation, rtol=1e-12)
 
+    @pytest.mark.parametrize("size", [1, 7, 64, 150])
+    def test_blocks_of_any_size_give_the_same_map_to_the_bit(self, data, size):
+        whole = standard_scaler(column_moments(data))
+        first, *others = (data[i : i + size] for i in range(0, N_ROWS, size))
+        total = column_moments(first)
+        for part in others:
+            total = total + column_moments(part)
+        found = standard_scaler(total)
+        np.testing.assert_array_equal(found.centre, whole.centre)
+        np.testing.assert_array_equal(found.spread, whole.spread)
+
 
 class TestFits:
     @pytest.mark.parametrize("scale", ["standard", "robust"])
