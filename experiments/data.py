@@ -116,7 +116,7 @@ def _keep(made: Scored, path: Path) -> None:
 
 
 def scores_of(X: np.ndarray, y: np.ndarray, part: dict, seed: int) -> Scored:
-    """Training scores of the preset's detectors, computed as `GammaGMM` computes them."""
+    """Training scores of the preset's detectors, as `GammaGMM` with `scale=None` has them."""
     limit = None if part["max_fit_rows"] == "all" else AUTO_FIT_ROWS
     is_auto = limit is not None
     detectors, _ = resolve_detectors(part["preset"], len(X), limit, is_auto)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-EXACT = {"tol": 1e-3, "max_mixture_rows": None}
-"""Parameters of the reproduction: plain steps as in the published script, and all rows."""
+EXACT: dict[str, Any] = {"scale": None, "tol": 1e-3, "max_mixture_rows": None}
+"""Parameters of the reproduction: columns as they are, plain steps and all rows, as the paper."""
 
 
 @dataclass(frozen=True, order=True)
@@ -57,6 +57,8 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         | {"thirty": inspection["thirty"] | few},
         "pyod_agreement": plan["pyod_agreement"] | {"datasets": small["datasets"][:1]},
         "settings": {"variants": small["settings"], "datasets": small["datasets"][:1]},
+        "new_rows": plan["new_rows"]
+        | {"datasets": {"paper": small["datasets"][-1:]}, "variants": ["standard"]},
         "deep_agreement": {"datasets": small["datasets"][:1], "networks": ["AE"]},
         "record": plan["record"] | {"collections": ["paper"], "datasets": small["datasets"][:1]},
         "sceptic": {"kinds": ["far"], "shares": [0.2], "blobs": [1], "rows": [500], "seeds": 1},
@@ -82,6 +84,7 @@ def trials(plan: dict[str, Any]) -> Iterator[Trial]:
     yield from _detector_trials(plan)
     yield from _settings_trials(plan)
     yield from _evidence_trials(plan)
+    yield from _new_rows_trials(plan)
 
 
 def subset_cases(plan: dict[str, Any]) -> list[tuple[int, int]]:
@@ -177,3 +180,10 @@ def _table_names(plan: dict[str, Any], collection: str) -> list[str]:
         whole = plan["collections"][collection]["datasets"]
         return list(plan["record"].get("datasets", whole))
     return list(plan["record"][collection])
+
+
+def _new_rows_trials(plan: dict[str, Any]) -> Iterator[Trial]:
+    for collection, datasets in plan["new_rows"]["datasets"].items():
+        for dataset in datasets:
+            for variant in plan["new_rows"]["variants"]:
+                yield Trial("new_rows", collection, dataset, variant)

@@ -28,7 +28,8 @@ from gammagmm.datasets import data_folder
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ORDER = (
     *("gamma", "constant", "threshold", "ablation", "subset", "dose", "inspection"),
-    *("pyod_agreement", "deep_agreement", "subsample", "settings", "record", "sceptic", "clean"),
+    *("pyod_agreement", "deep_agreement", "subsample", "settings", "new_rows"),
+    *("record", "sceptic", "clean"),
 )
 NEED_SCORES = frozenset({"gamma", "threshold", "constant", "subset", "ablation", "inspection"})
 

@@ -15,6 +15,7 @@ import numpy as np
 from experiments import data, detectors, inspection, metrics
 from experiments.ablation import at_expected_values, ordered_by_mean
 from experiments.made_tables import clean_table, sceptic_table
+from experiments.new_rows import new_rows
 from experiments.plan import EXACT, Trial
 from experiments.results import Result, read_file, result_file
 from gammagmm import GammaGMM, GammaPosterior
@@ -364,4 +365,5 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "record": record,
     "sceptic": sceptic,
     "clean": clean,
+    "new_rows": new_rows,
 }

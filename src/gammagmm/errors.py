@@ -19,6 +19,7 @@ __all__ = [
     "MissingExtraError",
     "MixtureConvergenceWarning",
     "MixtureError",
+    "NewRowsWarning",
     "NoContaminationError",
     "NoSolutionWarning",
     "Note",
@@ -224,6 +225,16 @@ class LabelsWarning(GammaGMMWarning):
     """
 
 
+class NewRowsWarning(GammaGMMWarning):
+    """`predict` flags more than three times the estimated share of anomalies.
+
+    Examples
+    --------
+    >>> issubclass(NewRowsWarning, GammaGMMWarning)
+    True
+    """
+
+
 class NoSolutionWarning(GammaGMMWarning):
     """No variational run could meet ``p_high``: the result is the point mass at 0.
 
@@ -251,7 +262,8 @@ class Note:
     Attributes
     ----------
     step : str
-        The step of the method: "tables", "detectors", "mixture", "link", "threshold" or "labels".
+        The step of the method: "tables", "columns", "detectors", "mixture", "link", "threshold" or
+        "labels".
     subject : str
         What it concerns: a detector, a parameter, a run.
     message : str

@@ -89,6 +89,19 @@ def test_options_reach_the_estimator(table, data):
     assert found["mean"] == pytest.approx(again.posterior_.mean, rel=1e-9)
 
 
+def test_the_scale_of_the_columns(columns, data, tmp_path):
+    table = write_csv(tmp_path / "rows.csv", columns | {"year": [2020] * 300})
+    X = np.insert(data.X, 4, 2020.0, axis=1)
+    for word, scale in {"standard": "standard", "robust": "robust", "none": None}.items():
+        done = gammagmm_here("estimate", table, *QUICK, "--scale", word, "--json")
+        answer = json.loads(done.stdout)
+        again = GammaGMM(["KNN", "LOF"], scale=scale, n_runs=2, random_state=0).fit(X)
+        assert answer["posterior"]["mean"] == pytest.approx(again.posterior_.mean, rel=1e-9)
+        messages = [note["message"] for note in answer["notes"] if note["step"] == "columns"]
+        noted = ["the detectors do not use the constant column year"]
+        assert messages == (noted if scale else [])
+
+
 def test_standard_input_and_several_files(table, data, columns, fitted, tmp_path):
     text = table.read_text(encoding="utf-8")
     from_input = json.loads(gammagmm("estimate", "-", *QUICK, "--json", stdin=text).stdout)

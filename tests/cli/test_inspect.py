@@ -40,7 +40,7 @@ def folder(data, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(data):
-    return GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(data.X)
+    return GammaGMM(["KNN", "LOF"], scale=None, n_runs=2, random_state=0).fit(data.X)
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ class TestDialogue:
 
 
 class TestCommand:
-    DETECTORS = ("--detectors", "KNN,LOF", "--runs", "2", "--quiet")
+    DETECTORS = ("--detectors", "KNN,LOF", "--scale", "none", "--runs", "2", "--quiet")
 
     def test_from_rows_to_labels_to_a_more_precise_estimate(self, folder, data, whole):
         made = gammagmm_here("inspect", "rows.csv", "--n", 8, *self.DETECTORS, cwd=folder)
@@ -185,6 +185,14 @@ class TestCommand:
             (
                 ("inspect", "rows.csv", "--out", "new.csv", "--strategy", "best"),
                 "--strategy must be random or",
+            ),
+            (
+                ("inspect", "rows.csv", "--out", "new.csv", "--scale", "minmax"),
+                "--scale must be standard, robust or none, got 'minmax'",
+            ),
+            (
+                ("estimate", "rows.csv", "--scale", "minmax"),
+                "--scale must be standard, robust or none, got 'minmax'",
             ),
             (("inspect", "rows.csv", "--out", "rows.csv", "--force"), "is an input and an output"),
             (

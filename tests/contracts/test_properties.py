@@ -335,8 +335,9 @@ class TestNewRows:
             estimator = GammaGMM("precomputed", n_components=2, n_runs=1, max_restarts=0).fit(
                 scores
             )
-        far = np.array([[1.5e308, 9.0], [5e307, 9.0]])
-        scaler = estimator.scaler_
-        first, second = scaler.transform(far)[:, 0]
-        assert first > second
-        np.testing.assert_allclose(first - second, np.log(2.5 / 1.5) / scaler.deviation[0])
+        far = np.array([[1.5e308, 9.0], [5e307, -1e308]])
+        space = estimator.scaler_.transform(far)
+        # Each is clipped to the training scores, the highest or the lowest.
+        expected = estimator.score_space_[[3, 3], 0]
+        np.testing.assert_array_equal(space[:, 0], expected)
+        np.testing.assert_array_equal(space[:, 1], estimator.score_space_[[3, 0], 1])

@@ -10,7 +10,8 @@ from gammagmm.datasets import load_demo
 from gammagmm.errors import NoContaminationError, NoSolutionWarning
 from gammagmm.estimator.estimate_contamination import estimate_contamination
 
-OPTIONS = {"detectors": ["KNN", "LOF"], "n_runs": 2, "n_draws": 100, "random_state": 0}
+OPTIONS = {"detectors": ["KNN", "LOF"], "scale": None, "n_runs": 2, "n_draws": 100}
+OPTIONS |= {"random_state": 0}
 # One hump: the most anomalous component is too large to meet p_high.
 NO_SOLUTION = {"detectors": "precomputed", "n_runs": 1, "max_restarts": 0, "n_components": 2}
 

@@ -98,7 +98,8 @@ def test_new_rows_are_scored_one_by_one(fitted, data):
     together = fitted.decision_function(rows)
     alone = np.concatenate([fitted.decision_function(row[None]) for row in rows])
     np.testing.assert_allclose(together, alone, rtol=1e-12)
-    raw = np.column_stack([d.decision_function(rows) for d in fitted.detectors_.values()])
+    scaled = fitted.column_scaler_.transform(rows)
+    raw = np.column_stack([d.decision_function(scaled) for d in fitted.detectors_.values()])
     np.testing.assert_allclose(together, fitted.scaler_.transform(raw).mean(axis=1), rtol=1e-12)
     np.testing.assert_array_equal(fitted.predict(rows), (together > fitted.threshold_).astype(int))
 

@@ -53,7 +53,7 @@ def test_the_threshold_is_that_of_gammagmm_on_the_one_column(scores):
 
 
 def test_a_source_is_taken_as_it_is(scores, posterior, data):
-    fitted = GammaGMM(["KNN", "LOF"], n_runs=2, n_draws=100, random_state=0).fit(data)
+    fitted = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, n_draws=100, random_state=0).fit(data)
     for source, gamma in ((posterior, 0.9 * 6.0 / 50.0), (fitted, fitted.posterior_.mean)):
         threshold = GammaThreshold(source).fit(scores)
         assert threshold.thresh_ == pytest.approx(np.quantile(scores, 1.0 - gamma), rel=1e-12)
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_said(scores, posterior):
 
 
 def test_a_clone_keeps_the_parameters_and_the_fitted_source_but_no_fit(scores, data):
-    source = GammaGMM(["KNN", "LOF"], n_runs=2, n_draws=100, random_state=0).fit(data)
+    source = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, n_draws=100, random_state=0).fit(data)
     threshold = GammaThreshold(source, p_high=0.05, random_state=7).fit(scores)
     made = clone(threshold)
     assert not hasattr(made, "thresh_")
@@ -168,7 +168,7 @@ def test_parameters_reach_the_object_through_the_detector(posterior):
 
 
 def test_no_parameter_reaches_through_to_the_source(data):
-    source = GammaGMM(["KNN", "LOF"], n_runs=2, n_draws=100, random_state=0).fit(data)
+    source = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, n_draws=100, random_state=0).fit(data)
     detector = clone(KNN(contamination=GammaThreshold(source)))
     words = "Invalid parameter 'source__p0': the parameters of source cannot be set through"
     with pytest.raises(ValueError, match=words):

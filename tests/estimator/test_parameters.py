@@ -32,6 +32,9 @@ from tests.support.random_tables import grouped_scores
         ({"tol": 0.0}, ValueError, r"tol must be a finite number above 0, got 0\.0"),
         ({"max_mixture_rows": "all"}, ValueError, r'must be "auto", a whole number or None, got'),
         ({"max_mixture_rows": 9}, ValueError, r"max_mixture_rows must be at least 10, got 9"),
+        ({"scale": "minmax"}, ValueError, r'must be "standard", "robust" or None, got \'minmax'),
+        ({"scale": False}, ValueError, r'scale must be "standard", "robust" or None, got False'),
+        ({"scale": ["robust"]}, ValueError, r'"robust" or None, got \[\'robust'),
     ],
 )
 def test_refused(parameters, error, match):

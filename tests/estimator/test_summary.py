@@ -23,6 +23,7 @@ def fitted():
     table = pd.DataFrame(demo.X, columns=demo.feature_names)
     estimator = GammaGMM(
         {"near": "KNN", "<b>flat</b>": Flat(), "local": "LOF"},
+        scale=None,
         n_runs=np.int64(3),
         p_high=np.float64(0.02),
         mixture_prior=MixturePrior(),

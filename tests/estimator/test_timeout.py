@@ -27,7 +27,7 @@ from gammagmm.posterior.storage import posterior_to_text
 
 X = make_contaminated(300, 4, 0.05, "clustered", random_state=2).X
 DETECTORS = ["KNN", "LOF", "HBOS"]
-SETTINGS = {"n_components": 30, "n_runs": 4, "max_restarts": 0, "random_state": 0}
+SETTINGS = {"scale": None, "n_components": 30, "n_runs": 4, "max_restarts": 0, "random_state": 0}
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ def made():
 
 @pytest.fixture
 def estimator(made):
-    return GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(made.X)
+    return GammaGMM(["KNN", "LOF"], scale=None, n_runs=2, random_state=0).fit(made.X)
 
 
 def labels_of(cells, rows, labels):
@@ -357,7 +357,7 @@ class TestEstimator:
         rows = np.random.default_rng(0).permutation(367)[:40]
         answers = []
         for parts in ([rows], [rows[::-1]], [rows[:13], rows[13:]], [rows, rows[:5]]):
-            fresh = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0)
+            fresh = GammaGMM(["KNN", "LOF"], scale=None, n_runs=2, random_state=0)
             fresh.fit(made.X)
             for part in parts:
                 fresh.update(part, made.y[part])

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from pyod.models.knn import KNN
+from scipy.stats import binom
 
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.decisions import (
@@ -8,6 +9,7 @@ from gammagmm.posterior.decisions import (
     cut_off,
     exact_ranks,
     is_anomaly,
+    is_far_above,
     probability_at,
     row_probabilities,
 )
@@ -56,3 +58,12 @@ def test_rows_are_flagged_above_the_ratio_of_the_costs():
 def test_bad_costs_are_refused(costs, error):
     with pytest.raises(error, match=r"costs must be two positive numbers \(false_alarm, miss\)"):
         cost_cut(costs)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.05, 0.2, 0.33, 0.4])
+@pytest.mark.parametrize("n_rows", [1, 3, 40, 500])
+def test_far_above_is_beyond_what_three_times_the_share_explains(n_rows, share):
+    p_flagged = min(3.0 * share, 1.0)
+    for n_flagged in range(n_rows + 1):
+        p_at_least = 1.0 if n_flagged == 0 else binom(n_rows, p_flagged).sf(n_flagged - 1)
+        assert is_far_above(n_flagged, n_rows, share) == (p_at_least < 0.001)

@@ -27,7 +27,8 @@ from gammagmm.posterior.sensitivity import (
 @pytest.fixture(scope="module")
 def fitted():
     X = make_contaminated(300, 4, 0.05, "global", random_state=2).X
-    return GammaGMM(["KNN", "LOF", "HBOS", "COPOD"], n_runs=3, random_state=0).fit(X)
+    names = ["KNN", "LOF", "HBOS", "COPOD"]
+    return GammaGMM(names, scale=None, n_runs=3, random_state=0).fit(X)
 
 
 def test_the_default_answer_is_the_estimators(fitted):

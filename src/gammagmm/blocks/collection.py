@@ -206,6 +206,12 @@ class Blocks:
         kept = keep(parts, self.client)
         return replace(self, parts=kept, n_columns=n_columns or self.n_columns)
 
+    def lazily(self, function: Callable[..., Array], *shared: Any, n_columns: int) -> Blocks:
+        """The blocks ``function(block, *shared)``, computed whenever they are needed."""
+        work, sent = import_dask().delayed(function, traverse=False), send(shared)
+        parts = tuple(work(part, *sent) for part in self.parts)
+        return replace(self, parts=parts, n_columns=n_columns)
+
     def summarise(self, function: Callable[..., Any], *shared: Any) -> Any:
         """Sum over the blocks of ``function(block, *shared)``, always in the same order."""
         dask = import_dask()

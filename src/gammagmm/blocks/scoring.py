@@ -24,7 +24,7 @@ from gammagmm.detectors.fit import (
     score_rows,
 )
 from gammagmm.detectors.presets import scores_batches
-from gammagmm.detectors.usable import judge_detectors, score_range
+from gammagmm.detectors.usable import ScoreRange, judge_detectors, score_range
 from gammagmm.errors import DetectorError
 from gammagmm.mixture.fit import start_rows
 from gammagmm.mixture.score_space import ScoreScaler
@@ -137,8 +137,8 @@ def given_blocks(X: Blocks, names: Sequence[str] | None) -> Scored:
     return Scored(replace(empty, info=info), kept, np.empty(0, dtype=np.intp))
 
 
-def keep_usable_blocks(scored: Scored, rows: NDArray[np.intp]) -> tuple[Scored, Array]:
-    """The detectors whose scores can be used, and the smallest score (M,) of each.
+def keep_usable_blocks(scored: Scored, rows: NDArray[np.intp]) -> tuple[Scored, ScoreRange]:
+    """The detectors whose scores can be used, and the range of the scores of each.
 
     `rows` are random rows, by which the rows fitted on are compared with the others.
     """
@@ -150,8 +150,8 @@ def keep_usable_blocks(scored: Scored, rows: NDArray[np.intp]) -> tuple[Scored, 
     if not all(is_kept):
         columns = np.flatnonzero(is_kept)
         scored = replace(scored, scores=scored.scores.map(_select, columns, n_columns=len(columns)))
-    lowest = seen.lowest[[name in usable.detectors for name in fitted.detectors]]
-    return replace(scored, fitted=usable), lowest
+    used = seen[[name in usable.detectors for name in fitted.detectors]]
+    return replace(scored, fitted=usable), used
 
 
 def _unlike(scored: Scored, rows: NDArray[np.intp]) -> dict[str, str]:

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -95,6 +96,7 @@ def fit_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> Fit:
     with progress_bars(n_detectors, method.runs, is_quiet) as progress:
         estimator = GammaGMM(
             names[0] if is_preset else names,
+            scale=None if method.scale == "none" else method.scale,
             p0=method.p0,
             p_high=method.p_high,
             high_gamma=method.high_gamma,
@@ -106,7 +108,18 @@ def fit_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> Fit:
             n_jobs=method.jobs,
             progress=progress,
         )
-        return estimator.fit(X).fit_
+        return _with_names(estimator.fit(X).fit_, origin)
+
+
+def _with_names(fit: Fit, origin: Origin) -> Fit:
+    """The fit, whose note about constant columns has the names of the file instead of numbers."""
+    from gammagmm.estimator.scaling import constant_notes
+
+    scaler, n_columns = fit.column_scaler, fit.columns.n_features
+    numbered = constant_notes(scaler, n_columns, fit.columns.names)
+    named = constant_notes(scaler, n_columns, origin.columns or fit.columns.names)
+    renamed = dict(zip(numbered, named, strict=True))
+    return replace(fit, notes=tuple(renamed.get(note, note) for note in fit.notes))
 
 
 @contextmanager

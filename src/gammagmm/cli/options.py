@@ -41,6 +41,10 @@ class Method:
     detectors: Annotated[
         str, Option(help="Preset (classic, paper, fast), or names separated by commas.")
     ] = "classic"
+    scale: Annotated[
+        str,
+        Option(help="Scaling of the columns for the detectors: standard, robust or none."),
+    ] = "standard"
     p0: Annotated[float, _share(help="Prior probability that there are no anomalies.")] = 0.01
     p_high: Annotated[
         float, _share(help="Prior probability that the share is at least --high-gamma.")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.text import one_line
 from gammagmm.blocks.parquet import check_folder, matching_files, read_parquet
-from gammagmm.cli.options import Inspecting, Outputs, Reading, Request
+from gammagmm.cli.options import Inspecting, Method, Outputs, Reading, Request
 from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import join_raw
@@ -32,6 +32,7 @@ __all__ = [
 
 PICTURES = (".png", ".svg", ".pdf")
 ENGINES = ("memory", "dask")
+SCALES = ("standard", "robust", "none")
 STRATEGIES = ("random", "adaptive")
 
 
@@ -43,6 +44,7 @@ def check_estimate(request: Request) -> None:
     """Check, before the work starts, that the input can be read and the output can be written."""
     reading, outputs = request.reading, request.outputs
     _check_reading(reading)
+    _check_scale(request.method)
     _check_engine(request)
     sheets = [request.labelling.inspected, request.labelling.known]
     given = [path for path in sheets if path is not None]
@@ -76,6 +78,7 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
     """Check, before the work starts, that the input can be read and the sheet can be written."""
     paths, sheet = request.reading.paths, inspecting.sheet
     _check_reading(request.reading)
+    _check_scale(request.method)
     # --ask continues a sheet that exists.
     _check_file(sheet, request.running.force or inspecting.ask)
     _check_places([sheet], paths)
@@ -115,6 +118,12 @@ def _check_reading(reading: Reading) -> None:
             "Standard input (-) and files cannot be read together", "Give one or the other."
         )
     _choices(reading)
+
+
+def _check_scale(method: Method) -> None:
+    """Refuse an unknown value of --scale."""
+    if method.scale not in SCALES:
+        raise UsageError(f"--scale must be standard, robust or none, got {method.scale!r}")
 
 
 def _choices(reading: Reading) -> Choices:

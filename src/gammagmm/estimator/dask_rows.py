@@ -20,16 +20,24 @@ from gammagmm.blocks.scoring import (
     given_blocks,
     keep_usable_blocks,
     random_rows,
+    sample_rows,
     score_all,
 )
 from gammagmm.detectors.fit import FitSettings, FittedDetectors
 from gammagmm.detectors.presets import resolve_detectors
-from gammagmm.detectors.usable import left_out_notes
+from gammagmm.detectors.usable import ScoreRange, left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit, check_runs, check_time
 from gammagmm.estimator.frames import block_frame
 from gammagmm.estimator.parameters import AUTO_FIT_ROWS, AUTO_MIXTURE_ROWS, Plan
 from gammagmm.estimator.protocols import Columns, Cut
+from gammagmm.estimator.scaling import (
+    ColumnScaler,
+    column_moments,
+    constant_notes,
+    robust_scaler,
+    standard_scaler,
+)
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.mixture.score_space import LogMoments, ScoreScaler, log_moments
 from gammagmm.posterior.decisions import RankTable, is_anomaly
@@ -66,17 +74,44 @@ class DaskRows:
     blocks: Blocks
     columns: Columns
 
+    def scale_columns(self, plan: Plan) -> tuple[ColumnScaler | None, list[Note]]:
+        """The map that scales the columns for the detectors, and what was changed for it."""
+        if plan.scale is None:
+            return None, []
+        moments = self.blocks.summarise(column_moments)
+        notes: list[Note] = []
+        if plan.scale == "standard":
+            scaler = standard_scaler(moments)
+        else:
+            n_rows = self.blocks.n_rows
+            rows = sample_rows(n_rows, plan.max_fit_rows, plan.detector_rng)
+            scaler = robust_scaler(moments, self.blocks.take(rows))
+            if len(rows) < n_rows:
+                message = (
+                    f"medians and interquartile ranges come from a random sample of {len(rows)} "
+                    f"of {n_rows} rows"
+                )
+                notes.append(Note("columns", "scale", message))
+        return scaler, constant_notes(scaler, self.columns.n_features, self.columns.names) + notes
+
     def fit_detectors(self, plan: Plan) -> DaskScores:
         """Raw scores of all rows, by detectors that were fitted on a sample."""
         # A third stream, beside those of the detectors and of the runs.
         some = random_rows(self.blocks.n_rows, plan.rng.spawn(1)[0])
         notes: list[Note] = []
+        column_scaler = None
         if plan.is_precomputed:
             scored = given_blocks(self.blocks, self.columns.names)
         else:
             n_rows, limit = self.blocks.n_rows, plan.max_fit_rows
             n_fit = n_rows if limit is None else min(n_rows, limit)
             made, notes = resolve_detectors(plan.detectors, n_fit)
+            column_scaler, scale_notes = self.scale_columns(plan)
+            notes = scale_notes + notes
+            blocks = self.blocks
+            if column_scaler is not None:
+                n_kept = len(column_scaler.kept)
+                blocks = blocks.lazily(_scale, column_scaler, n_columns=n_kept)
             with plan.tell("detectors", len(made)) as progress:
                 settings = FitSettings(
                     limit,
@@ -86,10 +121,10 @@ class DaskRows:
                     plan.deadline,
                     plan.is_fit_by_cost,
                 )
-                fitted, sample = fit_sample(self.blocks, made, plan.detector_rng, settings)
+                fitted, sample = fit_sample(blocks, made, plan.detector_rng, settings)
                 # Scores of a sample are not those of the rows.
                 check_time(plan, replace(fitted, scores=fitted.scores[:0]))
-                scored = score_all(self.blocks, fitted, sample)
+                scored = score_all(blocks, fitted, sample)
             if (n_fitted := len(sample)) < n_rows:
                 message = (
                     f"every detector was fitted on a random sample of {n_fitted} of {n_rows} rows"
@@ -99,11 +134,15 @@ class DaskRows:
                     if (n_fewer := settings.n_fit(detector, n_rows)) < n_fitted:
                         message = f"fitted on {n_fewer} random rows of that sample"
                         notes.append(Note("detectors", name, message))
-        scored, minimum = keep_usable_blocks(scored, some)
+        scored, score_range = keep_usable_blocks(scored, some)
         fitted = replace(scored.fitted, scores=scored.scores.array())
         check_time(plan, fitted)
         notes += left_out_notes(fitted.info)
-        return DaskScores(fitted, notes, scored.scores, minimum, some)
+        return DaskScores(fitted, notes, column_scaler, scored.scores, score_range, some)
+
+
+def _scale(rows: Array, column_scaler: ColumnScaler) -> Array:
+    return column_scaler.transform(rows)
 
 
 @dataclass(frozen=True)
@@ -112,14 +151,16 @@ class DaskScores:
 
     fitted: FittedDetectors
     notes: list[Note]
+    column_scaler: ColumnScaler | None
     blocks: Blocks
-    minimum: Array  # (M,) of each detector's scores
+    score_range: ScoreRange  # of each detector's scores
     random_rows: NDArray[np.intp]  # their numbers
 
     def score_space(self) -> DaskSpace:
         """The scores after logarithm and standardisation, and the table of their ranks."""
-        moments = self.blocks.summarise(log_moments, self.minimum)
-        scaler = moments.scaler(self.minimum)
+        minimum, maximum = self.score_range.lowest, self.score_range.highest
+        moments = self.blocks.summarise(log_moments, minimum)
+        scaler = moments.scaler(minimum, maximum)
         values = partial(consensus_and_own, scaler=scaler)
         ranks = rank_table(
             self.blocks, values, scaler.consensus(self.blocks.take(self.random_rows))

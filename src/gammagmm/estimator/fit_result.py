@@ -12,9 +12,10 @@ from gammagmm._support.checks import check_count, check_probability, warn_user
 from gammagmm._support.progress import Progress
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
-from gammagmm.errors import FitTimeoutError, LabelsWarning, Note
+from gammagmm.errors import FitTimeoutError, LabelsWarning, NewRowsWarning, Note
 from gammagmm.estimator.parameters import Plan
-from gammagmm.estimator.protocols import Columns, Cut, Space
+from gammagmm.estimator.protocols import Columns, Cut, Scores, Space
+from gammagmm.estimator.scaling import ColumnScaler
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.inspection.labelled_posterior import (
     Belief,
@@ -26,7 +27,13 @@ from gammagmm.inspection.labelled_posterior import (
 )
 from gammagmm.inspection.suggestions import Strategy, expected_width, suggest_rows
 from gammagmm.mixture.score_space import ScoreScaler
-from gammagmm.posterior.decisions import RankTable, probability_at, row_probabilities
+from gammagmm.posterior.decisions import (
+    RankTable,
+    is_anomaly,
+    is_far_above,
+    probability_at,
+    row_probabilities,
+)
 from gammagmm.posterior.evidence import Evidence, find_evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.runs import Run, describe_runs, solved_posteriors
@@ -63,6 +70,8 @@ class Fit:
         The checked parameters of the fit.
     columns : Columns
         The columns of the training rows.
+    column_scaler : ColumnScaler or None
+        The map that scales the columns for the detectors; None where they are not scaled.
     detectors : dict
         Fitted detectors by name; None for each column of precomputed scores.
     detector_info : tuple of DetectorInfo
@@ -86,15 +95,16 @@ class Fit:
     --------
     >>> from gammagmm import GammaGMM
     >>> from gammagmm.datasets import load_demo
-    >>> fit = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(load_demo().X).fit_
+    >>> fit = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X).fit_
     >>> fit
-    Fit(367 rows, 31 flagged, 2 detectors, mean=0.082, 90% interval 0.053 to 0.115)
+    Fit(367 rows, 38 flagged, 3 detectors, mean=0.103, 90% interval 0.077 to 0.130)
     >>> fit.update([0, 1, 2], [0, 0, 0]).known_rows.rows.tolist(), len(fit.known_rows)
     ([0, 1, 2], 0)
     """
 
     plan: Plan
     columns: Columns
+    column_scaler: ColumnScaler | None
     detectors: dict[str, Any]
     detector_info: tuple[DetectorInfo, ...]
     space: Space
@@ -172,7 +182,7 @@ class Fit:
         """The function that gives new rows their consensus scores."""
         used = np.flatnonzero([info.status == "ok" for info in self.detector_info])
         detectors = None if self.plan.is_precomputed else self.detectors
-        return Scoring(detectors, used, self.space.scaler)
+        return Scoring(detectors, used, self.column_scaler, self.space.scaler)
 
     @property
     def probabilities_new(self) -> Probabilities:
@@ -188,6 +198,25 @@ class Fit:
             return [answer, *evidence_lines(self.posterior, self.evidence)]
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
         return [answer, labels, group_sentence(self.posterior, self.evidence)]
+
+    def labels_new(self, scores: Any) -> Any:
+        """Labels of new rows with these consensus scores; warns if far too many rows are flagged.
+
+        Scores on Dask give lazy labels, without a warning.
+        """
+        labels = is_anomaly(scores, self.threshold)
+        # Where the estimate is 0, one of the training rows might have been flagged as well.
+        share = max(self.posterior.mean, 1.0 / self.n_rows)
+        if isinstance(labels, np.ndarray) and is_far_above(labels.sum(), len(labels), share):
+            n_flagged, n_rows = int(labels.sum()), len(labels)
+            warn_user(
+                f"predict flags {n_flagged} of {n_rows} rows ({percent(n_flagged / n_rows)}), "
+                f"although the fit estimated {percent(self.posterior.mean)} anomalies. The new "
+                "rows may differ from the training rows in units, columns or preparation: compare "
+                "them.",
+                NewRowsWarning,
+            )
+        return labels
 
     def check_in_memory(self, question: str) -> None:
         """Refuse a `question` that needs the training rows in memory if they are on Dask."""
@@ -278,13 +307,13 @@ class Fit:
 def complete_fit(
     plan: Plan,
     columns: Columns,
-    fitted: FittedDetectors,
+    scores: Scores,
     space: Space,
     runs: tuple[Run, ...],
     notes: list[Note],
 ) -> Fit:
     """The fit whose runs are done: posterior, labels, and warnings about its runs."""
-    notes = [*notes, *space.notes]
+    fitted, notes = scores.fitted, [*scores.notes, *notes, *space.notes]
     for note, category in describe_runs(
         runs, plan.constraints, plan.max_iter, accelerated=plan.accelerated
     ):
@@ -299,6 +328,7 @@ def complete_fit(
     return Fit(
         plan=plan.without_progress(),
         columns=columns,
+        column_scaler=scores.column_scaler,
         detectors=fitted.detectors,
         detector_info=tuple(fitted.info),
         space=space,
@@ -334,16 +364,20 @@ class Scoring:
     """Consensus score (n,) of new rows (n, d), from each row and the fit alone.
 
     `detectors` are None where the rows are raw scores, of which the columns `used` count.
+    `column_scaler` scales the columns for the detectors, and `scaler` the scores.
     """
 
     detectors: dict[str, Any] | None
     used: NDArray[np.intp]
+    column_scaler: ColumnScaler | None
     scaler: ScoreScaler
 
     def __call__(self, rows: Array) -> Array:
         """Consensus score of each of `rows`."""
-        raw = rows[:, self.used] if self.detectors is None else score_rows(self.detectors, rows)
-        return self.scaler.consensus(raw)
+        if self.detectors is None:
+            return self.scaler.consensus(rows[:, self.used])
+        scaled = rows if self.column_scaler is None else self.column_scaler.transform(rows)
+        return self.scaler.consensus(score_rows(self.detectors, scaled))
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,13 @@ class GammaGMM(BaseEstimator):
         dict from name to detector, or "precomputed": `X` is then the raw score matrix, with one
         column for each detector and higher scores for more anomalous rows. "paper" needs the extra
         ``deep``.
+    scale : {"standard", "robust"} or None, default="standard"
+        How the columns are scaled for the detectors, which makes the result independent of their
+        units. "standard" gives each column mean 0 and standard deviation 1. "robust" uses the
+        median and the interquartile range / 1.349, or the standard deviation where that range is
+        0. Both use the figures of the training rows, for new rows too, and leave constant columns
+        out. None passes `X` to the detectors as it is, as the paper does. Precomputed scores are
+        never scaled.
     p0 : float, default=0.01
         Prior probability that there are no anomalies.
     p_high : float, default=0.01
@@ -126,7 +133,10 @@ class GammaGMM(BaseEstimator):
     thresholds_ : dict
         Each detector's raw-scale threshold at the estimate, by name.
     detectors_ : dict
-        Fitted detectors by name; empty for precomputed scores.
+        Fitted detectors by name; empty for precomputed scores. They take rows that are scaled:
+        ``column_scaler_.transform(X)``.
+    column_scaler_ : ColumnScaler or None
+        The map that scales the columns for the detectors; None where they are not scaled.
     detector_names_ : list of str
         Names of the columns of `scores_`.
     detector_info_ : list of DetectorInfo
@@ -141,15 +151,16 @@ class GammaGMM(BaseEstimator):
     Examples
     --------
     >>> from gammagmm.datasets import load_demo
-    >>> estimator = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0).fit(load_demo().X)
+    >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X)
     >>> estimator.posterior_
-    GammaPosterior(mean=0.082, 90% interval 0.053 to 0.115)
+    GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130)
     """
 
     def __init__(
         self,
         detectors: Any = "classic",
         *,
+        scale: str | None = "standard",
         p0: float = 0.01,
         p_high: float = 0.01,
         high_gamma: float = 0.15,
@@ -174,6 +185,7 @@ class GammaGMM(BaseEstimator):
         verbose: int = 0,
     ) -> None:
         self.detectors = detectors
+        self.scale = scale
         self.p0 = p0
         self.p_high = p_high
         self.high_gamma = high_gamma
@@ -211,8 +223,7 @@ class GammaGMM(BaseEstimator):
         scores = rows.fit_detectors(plan)
         space = scores.score_space()
         runs, notes = space.fit_runs(plan)
-        notes = scores.notes + notes
-        return self._keep(complete_fit(plan, rows.columns, scores.fitted, space, runs, notes))
+        return self._keep(complete_fit(plan, rows.columns, scores, space, runs, notes))
 
     def _keep(self, fit: Fit) -> GammaGMM:
         """Set all fitted attributes; no other method sets one."""
@@ -222,6 +233,7 @@ class GammaGMM(BaseEstimator):
             self.feature_names_in_ = fit.columns.names
         else:  # those of an earlier fit
             self.__dict__.pop("feature_names_in_", None)
+        self.column_scaler_ = fit.column_scaler
         self.detectors_ = {} if fit.plan.is_precomputed else fit.detectors
         self.detector_names_ = fit.detector_names
         self.detector_info_ = list(fit.detector_info)
@@ -249,8 +261,9 @@ class GammaGMM(BaseEstimator):
     def decision_function(self, X: ArrayLike) -> Any:
         """Consensus score of each row: the mean over detectors of its scores in score space.
 
-        Scores are standardised with the training rows' minimum, mean and deviation, and scores
-        below that minimum are clipped to it. A dask collection gives a lazy dask array.
+        Scores are standardised with the training rows' minimum, mean and deviation. Scores outside
+        the range of the training rows' scores are clipped to it, so that no detector decides
+        alone. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
         return open_new_rows(X, self).map(self.fit_.score_new)
@@ -261,9 +274,16 @@ class GammaGMM(BaseEstimator):
         Without `costs`, rows above `threshold_` are anomalies: the cut at the posterior mean. With
         `costs` = (false_alarm, miss), rows whose probability exceeds false_alarm / (false_alarm +
         miss) are; equal costs cut at the posterior median.
+
+        A `NewRowsWarning` says that the rows may have been prepared differently: it is raised if
+        significantly more than three times `contamination_` of them are flagged, by a binomial
+        test at the level 0.001. There is no warning with `costs`, which may ask for many flagged
+        rows, and none for a dask collection, which gives a lazy dask array.
         """
         if costs is None:
-            return is_anomaly(self.decision_function(X), self.threshold_)
+            scores = self.decision_function(X)
+            labels: Labels = self.fit_.labels_new(scores)
+            return labels
         return is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
 
     def predict_proba(self, X: ArrayLike) -> Any:

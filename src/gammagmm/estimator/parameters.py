@@ -12,6 +12,7 @@ from gammagmm._support.checks import as_generator, check_count, check_number, ch
 from gammagmm._support.processes import Deadline
 from gammagmm._support.progress import Progress, check_progress, tell
 from gammagmm.detectors.presets import MIN_ROWS
+from gammagmm.estimator.scaling import SCALES
 from gammagmm.mixture.backends import check_backend
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.link import Constraints
@@ -42,6 +43,8 @@ class Plan:
         a boolean or None is replaced by its `repr`.
     detectors : str, list or dict
         As the user gave them.
+    scale : {"standard", "robust"} or None
+        How the columns are scaled for the detectors.
     constraints : Constraints
         The user's answers to the paper's two questions.
     prior : MixturePrior
@@ -66,6 +69,7 @@ class Plan:
 
     given: tuple[tuple[str, Plain], ...]
     detectors: Any
+    scale: str | None
     constraints: Constraints
     prior: MixturePrior
     n_components: int
@@ -122,6 +126,8 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum)
     tol = _check_tol(estimator.tol)
+    if not isinstance(estimator.scale, str | None) or estimator.scale not in SCALES:
+        raise ValueError(f'scale must be "standard", "robust" or None, got {estimator.scale!r}.')
     check_trust(estimator.trust)
     check_backend(estimator.backend, estimator.device)
     max_fit_rows = _check_rows("max_fit_rows", estimator.max_fit_rows, AUTO_FIT_ROWS)
@@ -144,6 +150,8 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     return Plan(
         given=tuple((name, _plain(value)) for name, value in parameters),
         detectors=estimator.detectors,
+        # Deviation D17: the paper does not scale the columns.
+        scale=estimator.scale,
         constraints=constraints,
         prior=prior or MixturePrior(),
         n_components=estimator.n_components,

@@ -16,6 +16,7 @@ from gammagmm._support.progress import Progress
 from gammagmm.detectors.fit import FittedDetectors
 from gammagmm.errors import Note
 from gammagmm.estimator.parameters import Plan
+from gammagmm.estimator.scaling import ColumnScaler
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.posterior.decisions import RankTable
@@ -51,6 +52,10 @@ class Scores(Protocol):
     @property
     def notes(self) -> list[Note]:
         """What was changed, left out or approximated."""
+
+    @property
+    def column_scaler(self) -> ColumnScaler | None:
+        """The map that scaled the columns for the detectors; None where they were not scaled."""
 
     def score_space(self) -> Space:
         """The scores after logarithm and standardisation."""

@@ -31,6 +31,13 @@ from gammagmm.estimator.fit_result import Fit, check_runs, check_time
 from gammagmm.estimator.frames import index_of, row_frame
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.protocols import Columns, Cut, NewRows, Rows
+from gammagmm.estimator.scaling import (
+    ColumnScaler,
+    column_moments,
+    constant_notes,
+    robust_scaler,
+    standard_scaler,
+)
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
 from gammagmm.posterior.decisions import (
@@ -89,14 +96,29 @@ class MemoryRows:
     columns: Columns
     index: Any  # of the data frame they came in, or None
 
+    def scale_columns(self, plan: Plan) -> tuple[ColumnScaler | None, list[Note]]:
+        """The map that scales the columns for the detectors, and what was changed for it."""
+        if plan.scale is None:
+            return None, []
+        moments = column_moments(self.values)
+        if plan.scale == "standard":
+            scaler = standard_scaler(moments)
+        else:
+            scaler = robust_scaler(moments, self.values)
+        return scaler, constant_notes(scaler, self.columns.n_features, self.columns.names)
+
     def fit_detectors(self, plan: Plan) -> MemoryScores:
         """Raw scores of the rows by the plan's detectors, or the rows themselves."""
         notes: list[Note] = []
+        column_scaler = None
         if plan.is_precomputed:
             fitted = given_scores(self.values, self.columns.names)
         else:
             limits = plan.max_fit_rows, plan.is_fit_by_cost
             made, notes = resolve_detectors(plan.detectors, len(self.values), *limits)
+            column_scaler, scale_notes = self.scale_columns(plan)
+            notes = scale_notes + notes
+            scaled = self.values if column_scaler is None else column_scaler.transform(self.values)
             with plan.tell("detectors", len(made)) as progress:
                 settings = FitSettings(
                     plan.max_fit_rows,
@@ -106,10 +128,11 @@ class MemoryRows:
                     plan.deadline,
                     plan.is_fit_by_cost,
                 )
-                fitted = fit_detectors(made, self.values, plan.detector_rng, settings)
+                fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
             check_time(plan, fitted)
         usable = keep_usable(fitted)
-        return MemoryScores(usable, notes + left_out_notes(usable.info), self.index)
+        notes += left_out_notes(usable.info)
+        return MemoryScores(usable, notes, column_scaler, self.index)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,6 +141,7 @@ class MemoryScores:
 
     fitted: FittedDetectors
     notes: list[Note]
+    column_scaler: ColumnScaler | None
     index: Any
 
     def score_space(self) -> MemorySpace:

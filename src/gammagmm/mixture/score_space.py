@@ -20,26 +20,30 @@ class ScoreScaler:
 
     Attributes
     ----------
-    minimum : ndarray of shape (n_detectors,)
-        Smallest training score of each detector.
+    minimum, maximum : ndarray of shape (n_detectors,)
+        Smallest and largest training score of each detector.
     mean, deviation : ndarray of shape (n_detectors,)
         Mean and standard deviation of log(s - minimum + 0.01) over the training rows.
     """
 
     minimum: Array
+    maximum: Array
     mean: Array
     deviation: Array
 
     def transform(self, scores: Array) -> Array:
         """(log(s - minimum + 0.01) - mean) / deviation, for scores of shape (n, n_detectors).
 
-        Scores below the training minimum are clipped to it.
+        Scores outside the range of the training scores are clipped to it. Otherwise a detector
+        whose training scores hardly vary, and whose deviation is therefore tiny, would decide alone
+        about new rows.
 
         >>> scaler = fit_scaler(np.array([[0.0], [0.99]]))
-        >>> scaler.transform(np.array([[-5.0], [0.99]])).ravel().round(6).tolist()
-        [-1.0, 1.0]
+        >>> scaler.transform(np.array([[-5.0], [0.99], [800.0]])).ravel().round(6).tolist()
+        [-1.0, 1.0, 1.0]
         """
-        return (_log_scores(scores, self.minimum) - self.mean) / self.deviation
+        inside = np.clip(scores, self.minimum, self.maximum)
+        return (_log_scores(inside, self.minimum) - self.mean) / self.deviation
 
     def consensus(self, scores: Array) -> Array:
         """Mean over detectors of the score space, for scores of shape (n, n_detectors)."""
@@ -50,7 +54,7 @@ def fit_scaler(scores: Array) -> ScoreScaler:
     """The map to the score space, fitted to the training scores `scores` (n, M)."""
     minimum = scores.min(axis=0)
     logs = _log_scores(scores, minimum)
-    return ScoreScaler(minimum, logs.mean(axis=0), logs.std(axis=0))
+    return ScoreScaler(minimum, scores.max(axis=0), logs.mean(axis=0), logs.std(axis=0))
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,10 @@ class LogMoments:
         mean = self.mean + step * (other.n_rows / n_rows)
         return LogMoments(n_rows, mean, self.scatter + other.scatter + between)
 
-    def scaler(self, minimum: Array) -> ScoreScaler:
-        """The map to the score space, for the smallest scores `minimum` (M,)."""
-        return ScoreScaler(minimum, self.mean, np.sqrt(np.diagonal(self.scatter) / self.n_rows))
+    def scaler(self, minimum: Array, maximum: Array) -> ScoreScaler:
+        """The map to the score space, for the smallest and the largest scores (M,)."""
+        deviation = np.sqrt(np.diagonal(self.scatter) / self.n_rows)
+        return ScoreScaler(minimum, maximum, self.mean, deviation)
 
     @property
     def covariance(self) -> Array:
@@ -87,12 +92,5 @@ def log_moments(scores: Array, minimum: Array) -> LogMoments:
 
 
 def _log_scores(scores: Array, minimum: Array) -> Array:
-    with np.errstate(over="ignore"):
-        above = np.maximum(scores - minimum, 0.0)
-    logs: Array = np.log(above + LOG_OFFSET)
-    # A new score minus the minimum may overflow; half of the difference does not.
-    is_far = np.isinf(above)
-    if is_far.any():
-        halves = np.log(0.5 * scores - 0.5 * minimum, where=is_far, out=np.zeros_like(logs))
-        logs = np.where(is_far, halves + np.log(2.0), logs)
+    logs: Array = np.log(scores - minimum + LOG_OFFSET)
     return logs

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtrc
 
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
@@ -16,11 +17,17 @@ __all__ = [
     "cut_off",
     "exact_ranks",
     "is_anomaly",
+    "is_far_above",
     "probability_at",
     "row_probabilities",
 ]
 
 Array = NDArray[np.float64]
+
+SEVERAL_TIMES = 3.0
+"""A share of flagged rows that is so many times the expected one needs an explanation."""
+RARE = 1e-3
+"""Probability below which chance does not explain it."""
 
 
 def cut_off(scores: Array, gamma: float | Array) -> Array:
@@ -34,6 +41,19 @@ def cut_off(scores: Array, gamma: float | Array) -> Array:
 def is_anomaly(scores: Array, threshold: Array | float) -> NDArray[np.int_]:
     """1 where a score lies strictly above `threshold`, else 0."""
     return (scores > threshold).astype(int)
+
+
+def is_far_above(n_flagged: int, n_rows: int, share: float) -> bool:
+    """Whether `n_flagged` of `n_rows` rows show that more than three times `share` are flagged.
+
+    That is so if at least as many flagged rows have a probability below 0.001 when each row is
+    flagged with probability 3 . `share`.
+
+    >>> is_far_above(110, 500, 0.05), is_far_above(75, 500, 0.05), is_far_above(3, 3, 0.05)
+    (True, False, False)
+    """
+    p_flagged = min(SEVERAL_TIMES * share, 1.0)
+    return n_flagged > 0 and bool(bdtrc(n_flagged - 1, n_rows, p_flagged) < RARE)
 
 
 def probability_at(posterior: GammaPosterior, shares: Array) -> Array:

@@ -1,0 +1,60 @@
+"""Trials of new rows: columns in other units, fitted on half of the rows, the rest flagged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from experiments import data
+from experiments.plan import Trial
+from experiments.results import Result
+from gammagmm import GammaGMM
+from gammagmm.detectors.fit import score_rows
+from gammagmm.detectors.usable import LOG_OFFSET
+from gammagmm.mixture.score_space import ScoreScaler
+
+
+def new_rows(trial: Trial, plan: dict[str, Any]) -> Result:
+    """Share of new rows that are flagged, beside the estimate, and the area under their ROC curve.
+
+    The variant is the parameter `scale`. The columns are multiplied by random powers of ten. The
+    figures are those of `predict`, and `unclipped` those of scores without the upper limit.
+    """
+    settings = plan["new_rows"]
+    dataset = data.load(trial.collection, trial.dataset)
+    rng = np.random.default_rng(plan["seed"])
+    rows = rng.permutation(len(dataset.X))[: settings["max_rows"]]
+    units = 10.0 ** rng.uniform(*settings["exponents"], size=dataset.X.shape[1])
+    X, y = dataset.X[rows] * units, dataset.y[rows]
+    half = len(rows) // 2
+    fitted = GammaGMM(
+        scale=None if trial.variant == "none" else trial.variant,
+        n_runs=settings["runs"],
+        random_state=plan["seed"],
+    ).fit(X[:half])
+    new, scaler = X[half:], fitted.column_scaler_
+    raw = score_rows(fitted.detectors_, new if scaler is None else scaler.transform(new))
+    unclipped = unclipped_consensus(raw, fitted.scaler_)
+    return {
+        "truth": float(y.mean()),
+        "rows": half,
+        "new_rows": len(new),
+        "estimate": float(fitted.contamination_),
+        "detectors": fitted.detector_names_,
+        **_figures(fitted.decision_function(new), fitted.threshold_, y[half:]),
+        "unclipped": _figures(unclipped, fitted.threshold_, y[half:]),
+    }
+
+
+def unclipped_consensus(raw: np.ndarray, scaler: ScoreScaler) -> np.ndarray:
+    """Consensus of new rows whose scores may lie above those of the training rows."""
+    logs = np.log(np.maximum(raw - scaler.minimum, 0.0) + LOG_OFFSET)
+    return ((logs - scaler.mean) / scaler.deviation).mean(axis=1)
+
+
+def _figures(consensus: np.ndarray, threshold: float, y: np.ndarray) -> Result:
+    """Share above the threshold, and area under the ROC curve where both labels occur."""
+    auc = float(roc_auc_score(y, consensus)) if 0 < y.sum() < len(y) else None
+    return {"flagged": float((consensus > threshold).mean()), "auc": auc}

@@ -1,0 +1,207 @@
+"""Columns of the rows -> columns on one scale, with figures of the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.errors import DetectorError, Note
+
+__all__ = [
+    "SCALES",
+    "ColumnMoments",
+    "ColumnScaler",
+    "column_moments",
+    "constant_notes",
+    "robust_scaler",
+    "standard_scaler",
+]
+
+Array = NDArray[np.float64]
+
+SCALES = ("standard", "robust", None)
+"""What the parameter ``scale`` can be."""
+NORMAL_IQR = 1.349
+"""Interquartile range of a normal distribution with standard deviation 1."""
+ROUNDING = 1e-12
+"""Range, relative to the largest value, up to which a column differs by rounding alone."""
+LEAST_EXPONENT = np.intc(np.finfo(np.float64).minexp - np.finfo(np.float64).nmant)
+DIGITS = 42
+"""Binary digits of centre and spread."""
+MAX_NAMES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScaler:
+    """Map (x - centre) / spread of the columns that vary, with figures of the training rows.
+
+    Attributes
+    ----------
+    kept : ndarray of shape (k,)
+        Numbers of the columns that vary; the others are left out.
+    exponent : ndarray of shape (k,)
+        Power of two above the largest absolute value of each of them. `centre` and `spread` are in
+        units of 2 ** exponent, so that no sum or difference overflows.
+    centre, spread : ndarray of shape (k,)
+        Mean and standard deviation, or median and interquartile range / 1.349.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 7.0, -2e300], [3.0, 7.0, 2e300]])
+    >>> scaler = standard_scaler(column_moments(rows))
+    >>> scaler.transform(rows).round(9).tolist(), scaler.kept.tolist()
+    ([[-1.0, -1.0], [1.0, 1.0]], [0, 2])
+    """
+
+    kept: NDArray[np.intp]
+    exponent: NDArray[np.intc]
+    centre: Array
+    spread: Array
+
+    def transform(self, rows: Array) -> Array:
+        """The scaled columns (n, k) of `rows` (n, d).
+
+        A new value so far away that its scaled value overflows becomes the largest float.
+        """
+        with np.errstate(over="ignore"):
+            units = np.ldexp(rows[:, self.kept], -self.exponent, order="C")
+            scaled = (units - self.centre) / self.spread
+        largest = np.finfo(np.float64).max
+        return np.clip(scaled, -largest, largest, out=scaled)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnMoments:
+    """Number of rows and figures (d,) of their columns; figures of blocks of rows can be added.
+
+    `lowest`, `highest` and `mean` are in units of 2 ** `exponent`, and `scatter`, the sum of the
+    squared differences from the mean, is in squared units.
+    """
+
+    n_rows: int
+    exponent: NDArray[np.intc]
+    lowest: Array
+    highest: Array
+    mean: Array
+    scatter: Array
+
+    def __add__(self, other: ColumnMoments) -> ColumnMoments:
+        exponent = np.maximum(self.exponent, other.exponent)
+        one, two = self._in_units(exponent), other._in_units(exponent)
+        n_rows = one.n_rows + two.n_rows
+        step = two.mean - one.mean
+        between = step * step * (one.n_rows * two.n_rows / n_rows)
+        return ColumnMoments(
+            n_rows,
+            exponent,
+            np.minimum(one.lowest, two.lowest),
+            np.maximum(one.highest, two.highest),
+            one.mean + step * (two.n_rows / n_rows),
+            one.scatter + two.scatter + between,
+        )
+
+    def _in_units(self, exponent: NDArray[np.intc]) -> ColumnMoments:
+        shift = self.exponent - exponent
+        values = (self.lowest, self.highest, self.mean)
+        lowest, highest, mean = (np.ldexp(value, shift) for value in values)
+        scatter = np.ldexp(self.scatter, 2 * shift)
+        return ColumnMoments(self.n_rows, exponent, lowest, highest, mean, scatter)
+
+    @property
+    def deviation(self) -> Array:
+        """Standard deviation (d,) of each column, in units of 2 ** exponent."""
+        deviation: Array = np.sqrt(self.scatter / self.n_rows)
+        return _rounded(deviation, deviation)
+
+    @property
+    def is_constant(self) -> NDArray[np.bool_]:
+        """Whether each column (d,) has one value, up to rounding."""
+        largest = np.maximum(np.abs(self.lowest), np.abs(self.highest))
+        is_constant: NDArray[np.bool_] = self.highest - self.lowest <= ROUNDING * largest
+        return is_constant
+
+    @property
+    def varying(self) -> NDArray[np.intp]:
+        """Numbers of the columns that vary; no such column is a `DetectorError`."""
+        varying = np.flatnonzero(~self.is_constant)
+        if not len(varying):
+            raise DetectorError(
+                "Every column of X is constant, so no detector can tell the rows apart",
+                "Check that the columns vary.",
+            )
+        return varying
+
+
+def column_moments(rows: Array) -> ColumnMoments:
+    """Figures of the columns of `rows` (n, d)."""
+    lowest, highest = rows.min(axis=0), rows.max(axis=0)
+    largest = np.maximum(np.abs(lowest), np.abs(highest))
+    # A block of zeros has the smallest unit, so that the units of the other blocks are kept.
+    exponent = np.where(largest > 0.0, np.frexp(largest)[1], LEAST_EXPONENT)
+    # In the order of rows, so that the sums do not depend on the layout of the memory.
+    units = np.ldexp(rows, -exponent, order="C")
+    mean = units.mean(axis=0)
+    units -= mean
+    # The mean is rounded, which matters where it is much larger than the deviation.
+    error = units.mean(axis=0)
+    units -= error
+    return ColumnMoments(
+        len(rows),
+        exponent,
+        np.ldexp(lowest, -exponent),
+        np.ldexp(highest, -exponent),
+        mean + error,
+        np.einsum("ij,ij->j", units, units),
+    )
+
+
+def standard_scaler(moments: ColumnMoments) -> ColumnScaler:
+    """The map to mean 0 and standard deviation 1."""
+    kept = moments.varying
+    spread = moments.deviation[kept]
+    centre = _rounded(moments.mean[kept], spread)
+    return ColumnScaler(kept, moments.exponent[kept], centre, spread)
+
+
+def _rounded(values: Array, spread: Array) -> Array:
+    """The values, rounded to a multiple of about 2 ** -42 of `spread`.
+
+    Sums over blocks of rows differ in their last bits from sums over all rows. The detectors and
+    the runs would amplify that difference; rounding removes nearly every such difference.
+    """
+    unit = np.frexp(spread)[1] - DIGITS
+    rounded: Array = np.ldexp(np.rint(np.ldexp(values, -unit)), unit)
+    return rounded
+
+
+def robust_scaler(moments: ColumnMoments, rows: Array) -> ColumnScaler:
+    """The map to median 0 and interquartile range 1.349, with the quartiles of `rows` (n, d).
+
+    A column whose interquartile range is 0, up to rounding, is divided by its standard deviation.
+    """
+    kept = moments.varying
+    exponent = moments.exponent[kept]
+    units = np.ldexp(rows[:, kept], -exponent)
+    low, median, high = np.quantile(units, [0.25, 0.5, 0.75], axis=0)
+    has_range = high - low > ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    spread = np.where(has_range, (high - low) / NORMAL_IQR, moments.deviation[kept])
+    return ColumnScaler(kept, exponent, median, spread)
+
+
+def constant_notes(
+    scaler: ColumnScaler | None, n_columns: int, names: Sequence[Any] | None
+) -> list[Note]:
+    """The note about the constant columns, which are left out; empty where all columns are kept."""
+    constant = [] if scaler is None else np.delete(np.arange(n_columns), scaler.kept).tolist()
+    if not constant:
+        return []
+    named = [str(column if names is None else names[column]) for column in constant]
+    shown, n_more = ", ".join(named[:MAX_NAMES]), len(named) - MAX_NAMES
+    more = f" and {n_more} more" if n_more > 0 else ""
+    kind = "column" if len(named) == 1 else "columns"
+    message = f"the detectors do not use the constant {kind} {shown}{more}"
+    return [Note("columns", "scale", message)]
