@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from gammagmm.inspection.known_rows import KnownRows
     from gammagmm.mixture.prior import MixturePrior
     from gammagmm.posterior.contamination import Contamination
+    from gammagmm.posterior.evidence import Evidence
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = [
     "Contamination",
+    "Evidence",
     "Fit",
     "FitSummary",
     "GammaGMM",
@@ -28,6 +30,7 @@ __all__ = [
 
 _HOMES = {
     "Contamination": "posterior.contamination",
+    "Evidence": "posterior.evidence",
     "Fit": "estimator.fit_result",
     "FitSummary": "estimator.summary",
     "GammaGMM": "estimator.gamma_gmm",

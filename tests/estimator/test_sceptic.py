@@ -1,0 +1,51 @@
+"""What somebody who doubts the software tries first; `make track-record` tries all cases."""
+
+import numpy as np
+import pytest
+from experiments.made_tables import clean_table, sceptic_table
+
+from gammagmm import GammaGMM
+
+
+def answer(X):
+    fitted = GammaGMM(random_state=0).fit(X)
+    return fitted.posterior_, fitted.evidence_, "\n".join(fitted.fit_.lines)
+
+
+@pytest.mark.parametrize(
+    ("kind", "share", "n_blobs"),
+    [("near", 0.1, 1), ("near", 0.2, 3), ("far", 0.02, 3), ("far", 0.3, 1)],
+)
+def test_outliers_that_everybody_sees_are_named(kind, share, n_blobs):
+    X, y = sceptic_table(kind, share, n_blobs, 500, seed=7)
+    posterior, evidence, lines = answer(X)
+    n_outliers = int(y.sum())
+    assert abs(evidence.group.n_rows - n_outliers) <= max(2, 0.1 * n_outliers)
+    assert y[evidence.group.rows].mean() > 0.95
+    assert f"{evidence.group.n_rows} rows ({evidence.group.share:.1%}) clearly stand apart" in lines
+    if evidence.group.share > posterior.interval()[1]:
+        assert "the estimate excludes some of them" in lines
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_a_wrong_interval_is_never_silent(share):
+    X, y = sceptic_table("cluster", share, 1, 500, seed=7)
+    posterior, evidence, lines = answer(X)
+    assert posterior.contains(y.mean()) or evidence.group or evidence.rests_on == "assumptions"
+    assert "of such intervals contained the true share" in lines
+
+
+def test_a_clean_table_has_no_group_and_rests_on_assumptions():
+    _, evidence, lines = answer(clean_table("normal", 500, seed=7))
+    assert evidence.group is None
+    assert evidence.rests_on == "assumptions"
+    assert "No group of rows clearly stands apart" in lines
+    assert "Next: set p0, p_high and high_gamma to what you know" in lines
+
+
+def test_units_do_not_matter():
+    X, _ = sceptic_table("near", 0.1, 1, 500, seed=7)
+    units = 2.0 ** np.array([-10, 0, 3, 13, 20])
+    plain, scrambled = answer(X), answer(X * units)
+    assert scrambled[0].mean == pytest.approx(plain[0].mean, rel=1e-9)
+    assert scrambled[1].group.rows.tolist() == plain[1].group.rows.tolist()

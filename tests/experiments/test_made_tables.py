@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from experiments.made_tables import CLEAN, RADII, clean_table, sceptic_table
+
+
+@pytest.mark.parametrize("kind", ["near", "far"])
+def test_outliers_lie_on_a_shell_around_one_blob(kind):
+    X, y = sceptic_table(kind, 0.2, 1, 500, seed=0)
+    assert (X.shape, y.sum()) == ((500, 5), 100)
+    distances = np.linalg.norm(X[y == 1], axis=1)
+    assert RADII[kind][0] <= distances.min() < distances.max() <= RADII[kind][1]
+    assert np.linalg.norm(X[y == 0], axis=1).max() < 6.0
+
+
+def test_outliers_are_far_from_every_blob():
+    X, y = sceptic_table("near", 0.3, 3, 2000, seed=1)
+    apart = np.linalg.norm(X[y == 1][:, None] - X[y == 0], axis=2).min(axis=1)
+    assert apart.min() > 1.0
+    assert np.median(apart) > 4.0
+
+
+def test_a_cluster_is_tight_and_apart():
+    X, y = sceptic_table("cluster", 0.1, 1, 500, seed=0)
+    centre = X[y == 1].mean(axis=0)
+    assert 7.5 < np.linalg.norm(centre) < 12.5
+    assert X[y == 1].std(axis=0).max() < 0.7
+
+
+def test_seeds_make_other_tables_and_the_same_seed_the_same():
+    one, _ = sceptic_table("far", 0.05, 3, 500, seed=0)
+    again, _ = sceptic_table("far", 0.05, 3, 500, seed=0)
+    other, _ = sceptic_table("far", 0.05, 3, 500, seed=1)
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", CLEAN)
+def test_clean_tables(kind):
+    X = clean_table(kind, 200, seed=0)
+    assert X.shape == (200, 5)
+    assert np.isfinite(X).all()
+    np.testing.assert_array_equal(X, clean_table(kind, 200, seed=0))
