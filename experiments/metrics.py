@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
 from gammagmm import GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
@@ -58,12 +58,8 @@ def evaluate(S: np.ndarray, y: np.ndarray, share: float) -> dict[str, list[float
 
 
 def ranking_auc(scores: np.ndarray, y: np.ndarray) -> float:
-    """Probability that an anomaly scores higher than a normal row; NaN if there is no anomaly."""
-    n_anomalies = int(y.sum())
-    n_pairs = n_anomalies * (len(y) - n_anomalies)
-    if n_pairs == 0:
-        return np.nan
-    return float((rankdata(scores)[y == 1].sum() - n_anomalies * (n_anomalies + 1) / 2) / n_pairs)
+    """Area under the ROC curve; NaN unless both labels occur."""
+    return float(roc_auc_score(y, scores)) if 0 < y.sum() < len(y) else np.nan
 
 
 def reliability(probability: np.ndarray, y: np.ndarray) -> dict[str, list[float]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
-from experiments import data
+from experiments import data, metrics
 from experiments.plan import Trial
 from experiments.results import Result
 from gammagmm import GammaGMM
@@ -55,6 +54,6 @@ def unclipped_consensus(raw: np.ndarray, scaler: ScoreScaler) -> np.ndarray:
 
 
 def _figures(consensus: np.ndarray, threshold: float, y: np.ndarray) -> Result:
-    """Share above the threshold, and area under the ROC curve where both labels occur."""
-    auc = float(roc_auc_score(y, consensus)) if 0 < y.sum() < len(y) else None
-    return {"flagged": float((consensus > threshold).mean()), "auc": auc}
+    """Share above the threshold, and area under the ROC curve."""
+    share = float((consensus > threshold).mean())
+    return {"flagged": share, "auc": metrics.ranking_auc(consensus, y)}
