@@ -156,7 +156,7 @@ def test_the_page_shows_the_findings(page, fitted, data):
     low, high = fitted.posterior.interval()
     assert f"About {fitted.posterior.mean:.1%} of the rows are anomalies" in words
     assert f"(90% interval {low:.1%} to {high:.1%})" in words
-    assert f"{fitted.labels.sum()} of 300 rows are flagged." in words
+    assert f"{fitted.labels.sum()} of 300 rows flagged" in words
     place = "inside" if low <= data.gamma <= high else "outside"
     assert (
         f"{data.gamma:.1%} of the rows are anomalies. This share is {place} the 90% interval."
@@ -175,7 +175,7 @@ def test_the_page_tells_what_the_estimate_rests_on(fitted, origin):
     fitted = replace(fitted, evidence=replace(fitted.evidence, group=group))
     findings = find(fitted, None, origin)
     words, evidence = words_of(render(findings)), fitted.evidence
-    for line in fitted.lines:
+    for line in fitted.lines[1:]:
         assert line in words
     assert "3 rows (1.0%) stand apart from the others in the scores of KNN, LOF." in words
     for other in evidence.assumptions:
