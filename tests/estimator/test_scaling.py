@@ -119,7 +119,7 @@ class TestTheMap:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             found = scaler.transform(np.array([[1e308], [-1e308]]))
-        largest = np.finfo(float).max
+        largest = 1e150
         np.testing.assert_array_equal(found, [[largest], [-largest]])
 
     def test_powers_of_two_change_no_bit(self, table):

@@ -17,7 +17,7 @@ POSTERIOR = GammaPosterior(0.0, BetaMixture(*np.array([[1.0], [50.0], [950.0]]))
 
 def found_for(moves, monkeypatch, posterior=POSTERIOR, group=None):
     others = tuple(
-        Assumption(("p0",), 0.1, 0.01, 0.15, 0.25, posterior.mean + move * posterior.std)
+        Assumption(("p_high",), 0.01, 0.1, 0.15, 0.25, posterior.mean + move * posterior.std)
         for move in moves
     )
     monkeypatch.setattr(module, "find_assumptions", lambda *_: others)
@@ -27,7 +27,7 @@ def found_for(moves, monkeypatch, posterior=POSTERIOR, group=None):
 @pytest.mark.parametrize(
     ("moves", "word"),
     [
-        ([0.0, 0.49, -0.49], "data"),
+        ([0.0, 0.48, -0.48], "data"),
         ([0.0, 0.51, 0.0], "assumptions"),
         ([0.0, 0.0, -0.51], "assumptions"),
         ([0.0, np.nan, 0.0], "assumptions"),
@@ -35,6 +35,14 @@ def found_for(moves, monkeypatch, posterior=POSTERIOR, group=None):
 )
 def test_answers_that_move_the_mean_by_half_a_deviation_count(moves, word, monkeypatch):
     assert found_for(moves, monkeypatch).rests_on == word
+
+
+def test_another_p0_alone_does_not_count(monkeypatch):
+    same = Assumption(("p0",), 0.1, 0.01, 0.15, 0.25, 0.9 / 0.99 * POSTERIOR.mean)
+    assert POSTERIOR.mean - same.mean > 0.5 * POSTERIOR.std
+    monkeypatch.setattr(module, "find_assumptions", lambda *_: (same,))
+    found = find_evidence([], Constraints(), POSTERIOR, None, np.random.default_rng(0))
+    assert found.rests_on == "data"
 
 
 def test_without_an_estimate_it_rests_on_assumptions(monkeypatch):

@@ -27,8 +27,10 @@ SCALES = ("standard", "robust", None)
 """What the parameter ``scale`` can be."""
 NORMAL_IQR = 1.349
 """Interquartile range of a normal distribution with standard deviation 1."""
-ROUNDING = 1e-12
+ROUNDING = 16 * np.finfo(np.float64).eps
 """Range, relative to the largest value, up to which a column differs by rounding alone."""
+LARGEST = 1e150
+"""Limit of scaled values: the squares of larger ones would overflow."""
 LEAST_EXPONENT = np.intc(np.finfo(np.float64).minexp - np.finfo(np.float64).nmant)
 DIGITS = 42
 """Binary digits of centre and spread."""
@@ -65,13 +67,14 @@ class ColumnScaler:
     def transform(self, rows: Array) -> Array:
         """The scaled columns (n, k) of `rows` (n, d).
 
-        A new value so far away that its scaled value overflows becomes the largest float.
+        A new value that is more than 1e150 deviations away counts as 1e150 deviations.
         """
+        kept = rows if len(self.kept) == rows.shape[1] else rows[:, self.kept]
         with np.errstate(over="ignore"):
-            units = np.ldexp(rows[:, self.kept], -self.exponent, order="C")
-            scaled = (units - self.centre) / self.spread
-        largest = np.finfo(np.float64).max
-        return np.clip(scaled, -largest, largest, out=scaled)
+            scaled = np.ldexp(kept, -self.exponent, order="C")
+            scaled -= self.centre
+            scaled /= self.spread
+        return np.clip(scaled, -LARGEST, LARGEST, out=scaled)
 
 
 @dataclass(frozen=True, eq=False)

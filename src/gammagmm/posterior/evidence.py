@@ -33,8 +33,8 @@ class Evidence:
     assumptions : tuple of Assumption
         The estimate under other answers to the paper's two questions, from the same mixtures.
     rests_on : "data" or "assumptions"
-        "assumptions" if one of these answers moves the mean by more than half a posterior standard
-        deviation, or has no solution.
+        "assumptions" if one of these answers moves the mean, given that there are anomalies, by
+        more than half a posterior standard deviation, or has no solution.
     track_record : TrackRecord
         How often intervals of this method contained the truth on labelled real tables.
     constraints : Constraints
@@ -81,8 +81,10 @@ def find_evidence(
 ) -> Evidence:
     """What the `posterior` of the `runs` rests on."""
     assumptions = find_assumptions(runs, constraints, rng)
-    moves = np.array([each.mean - posterior.mean for each in assumptions])
+    # The atom at 0 is p0 whatever the data are, so the means without it are compared.
+    mean = posterior.mean / (1.0 - constraints.p0)
+    moves = np.array([each.mean / (1.0 - each.p0) - mean for each in assumptions])
     # A NaN, an answer without a solution, is not a small move.
-    agree = bool((np.abs(moves) <= MAX_MOVE * posterior.std).all())
+    agree = bool((np.abs(moves) <= MAX_MOVE * posterior.std).all()) and posterior.std > 0.0
     rests_on: Literal["data", "assumptions"] = "data" if agree else "assumptions"
     return Evidence(group, assumptions, rests_on, load_track_record(), constraints)

@@ -16,8 +16,8 @@ __all__ = ["Group", "Sighting", "find_group", "rows_beyond", "sight_group"]
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-MIN_DEPTH = 1.0
-"""The depths of the detectors' valleys add up to this at least: a valley without any rows has 1."""
+MIN_DEPTH = 0.25
+"""A valley counts if its density is at most three quarters of that of the lower hump beside it."""
 MIN_ROWS = 5
 """Fewest rows of a group."""
 MIN_OVERLAP = 0.8
@@ -102,7 +102,7 @@ def sight_group(Z: Array) -> Sighting | None:
 
     Of several sets of detectors, the one whose valleys are deepest in total.
     """
-    found = {column: deepest_valley(Z[:, column]) for column in range(Z.shape[1])}
+    found = {column: first_valley(Z[:, column]) for column in range(Z.shape[1])}
     valleys = {column: valley for column, valley in found.items() if valley is not None}
     if len(valleys) < MIN_DETECTORS:
         return None
@@ -112,15 +112,15 @@ def sight_group(Z: Array) -> Sighting | None:
     agree = both >= MIN_OVERLAP * (counts[:, None] + counts - both)
     depths = np.array([valley.depth for valley in valleys.values()])
     chosen = agree[np.argmax(agree @ depths)]
-    if chosen.sum() < MIN_DETECTORS or depths[chosen].sum() < MIN_DEPTH:
+    if chosen.sum() < MIN_DETECTORS:
         return None
     columns = tuple(np.array(list(valleys))[chosen].tolist())
     at = np.array([valleys[column].at for column in columns])
     return Sighting(columns, at, float(np.median(depths[chosen])))
 
 
-def deepest_valley(scores: Array) -> Valley | None:
-    """The deepest valley of the density of `scores` (n,) with few rows beyond it, or None.
+def first_valley(scores: Array) -> Valley | None:
+    """The lowest valley of the density of `scores` (n,) that is deep enough, or None.
 
     The density is a kernel estimate with Silverman's bandwidth, 0.9 min(deviation, interquartile
     range / 1.34) n^(-1/5). At least `MIN_ROWS` and at most half of the rows lie beyond the valley.
@@ -143,7 +143,12 @@ def deepest_valley(scores: Array) -> Valley | None:
     hump_after = np.maximum.accumulate(density[::-1])[::-1]
     depth = 1.0 - density / np.minimum(hump_before, hump_after)
     depth[(beyond < MIN_ROWS) | (beyond > n / 2)] = 0.0
+    is_deep = np.append(depth >= MIN_DEPTH, False)
+    if not is_deep.any():
+        return None
+    start = int(is_deep.argmax())
+    valley = depth[start : start + int(is_deep[start:].argmin())]
     # Where the density is 0 all along, in the middle of the gap.
-    deepest = np.flatnonzero(depth == depth.max())
-    place = int(deepest[len(deepest) // 2])
-    return Valley(float(edges[place + 1]), float(depth[place])) if depth[place] > 0.0 else None
+    deepest = np.flatnonzero(valley == valley.max())
+    place = start + int(deepest[len(deepest) // 2])
+    return Valley(float(edges[place + 1]), float(depth[place]))
