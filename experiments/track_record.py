@@ -77,8 +77,11 @@ def packaged(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_results(kind: str) -> dict[Any, Result]:
-    """The results of a kind by trial; all of them have to be "ok"."""
+    """The results of a kind by trial; a trial that failed is an error."""
     found = read_file(result_file(kind))
+    for trial, result in found.items():
+        if result["status"] not in ("ok", "no data"):
+            raise SystemExit(f"{trial}: {result['status']}, {result['reason']}")
     return {trial: result for trial, result in sorted(found.items()) if result["status"] == "ok"}
 
 

@@ -262,8 +262,8 @@ class Note:
     Attributes
     ----------
     step : str
-        The step of the method: "tables", "columns", "detectors", "mixture", "link", "threshold" or
-        "labels".
+        The step of the method: "tables", "columns", "detectors", "mixture", "link", "threshold",
+        "evidence" or "labels".
     subject : str
         What it concerns: a detector, a parameter, a run.
     message : str

@@ -20,6 +20,7 @@ from tests.support.command_line import QUICK, gammagmm, gammagmm_here, write_csv
 CALLS_ONE_SMALLER = re.compile(
     r"\b(lower|smaller|less|fewer|falls?|fell|fallen|drops?|dropped|decreas\w+|declin\w+)\b", re.I
 )
+OPTIONS = (*QUICK, "--scale", "none")  # with scaled columns, these two detectors have no solution
 TABLES = {"march": (0.08, 1), "april": (0.16, 2), "may": (0.16, 1)}
 """Share of anomalies and seed of each table; the fit of the last one has no solution."""
 
@@ -42,7 +43,7 @@ def doubled(tmp_path_factory):
     for name, (share, seed) in TABLES.items():
         X, _ = shell_of_outliers(share, seed)
         write_csv(folder / f"{name}.csv", dict(zip("abcde", X.T.tolist(), strict=True)))
-        options = (*QUICK, "--posterior", f"{name}.json")
+        options = (*OPTIONS, "--posterior", f"{name}.json")
         done = gammagmm_here("estimate", f"{name}.csv", *options, cwd=folder)
         assert done.returncode == 0, done.stderr
         printed[name] = done.stdout + done.stderr
@@ -55,7 +56,7 @@ def labelled(doubled):
     folder, _ = doubled
     for name in ("march", "april"):
         sheet = folder / f"{name}-labels.csv"
-        done = gammagmm_here("inspect", f"{name}.csv", *QUICK, "--out", sheet, cwd=folder)
+        done = gammagmm_here("inspect", f"{name}.csv", *OPTIONS, "--out", sheet, cwd=folder)
         assert done.returncode == 0, done.stderr
         _, labels = shell_of_outliers(*TABLES[name])
         heads, *lines = csv.reader(sheet.read_text(encoding="utf-8").splitlines())
@@ -124,11 +125,11 @@ def test_a_missing_estimate_is_not_shown_as_zero(doubled):
 
 def test_with_labels_the_alarm_and_the_comparison_follow_the_share(labelled):
     for name, code in (("march", 0), ("april", 3)):
-        options = ("--inspected", f"{name}-labels.csv", "--fail-above", "0.12")
+        options = ("--inspected", f"{name}-labels.csv", "--fail-above", "0.05")
         saved = ("--posterior", f"{name}-labelled.json")
-        done = gammagmm_here("estimate", f"{name}.csv", *QUICK, *options, *saved, cwd=labelled)
+        done = gammagmm_here("estimate", f"{name}.csv", *OPTIONS, *options, *saved, cwd=labelled)
         assert done.returncode == code, done.stderr
-        assert ("exceeds --fail-above 0.12" in done.stderr) == (code == 3)
+        assert ("lies above --fail-above 0.05" in done.stderr) == (code == 3)
         assert GammaPosterior.load(labelled / f"{name}-labelled.json").n_labels == 30
     pair = ("march-labelled.json", "april-labelled.json")
     answer = json.loads(gammagmm_here("compare", *pair, "--json", cwd=labelled).stdout)

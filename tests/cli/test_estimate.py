@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from gammagmm import GammaGMM, GammaPosterior
+from gammagmm._support.text import percent
 from tests.support.command_line import COMMAND, QUICK, gammagmm, gammagmm_here, write_csv
 
 
@@ -21,11 +22,9 @@ def test_the_estimate_and_the_detectors_are_printed(table, fitted):
     assert done.returncode == 0, done.stderr
     low, high = fitted.posterior_.interval()
     first = f"About {fitted.posterior_.mean:.1%} of the rows are anomalies (90% interval {low:.1%}"
-    assert done.stdout.startswith(
-        f"{first} to {high:.1%}). The probability of no anomalies is 1.0%; the probability of more "
-        "than 15% anomalies is "
-    )
-    assert f"{fitted.labels_.sum()} of 300 rows are flagged." in done.stdout
+    lines = done.stdout.split("\n\n")[0].splitlines()
+    assert lines[0] == f"{first} to {high:.1%}). {fitted.labels_.sum()} of 300 rows are flagged."
+    assert lines == fitted.fit_.lines
     assert re.search(r"^KNN +ok +300 +\d+\.\d +\d", done.stdout, re.MULTILINE)
     # Standard error is not a terminal, so there are no bars.
     assert done.stderr == ""
@@ -137,16 +136,21 @@ def write_labels(path, rows, labels):
 def test_fail_above_sets_the_exit_code(table, data, fitted, tmp_path):
     rows = fitted.suggest(10, random_state=0)
     sheet = write_labels(tmp_path / "sheet.csv", rows, data.y)
-    mean = fitted.fit_.update(rows, data.y[rows]).posterior.mean
+    low, high = fitted.fit_.update(rows, data.y[rows]).posterior.interval()
     # It is the estimate with labels that counts.
-    assert abs(mean - fitted.posterior_.mean) > 1e-3
+    assert abs(low - fitted.posterior_.interval()[0]) > 1e-3
+    interval = f"the 90% interval {percent(low)} to {percent(high)}"
     arguments = ("estimate", table, *QUICK, "--inspected", sheet, "--fail-above")
-    done = gammagmm_here(*arguments, mean + 1e-4)
+    done = gammagmm_here(*arguments, high + 1e-4)
     assert (done.returncode, done.stderr) == (0, "")
-    done = gammagmm(*arguments, mean - 1e-4)
+    done = gammagmm_here(*arguments, low + 1e-4)
+    assert done.returncode == 0
+    assert f"note: {interval} contains --fail-above" in done.stderr
+    assert done.stderr.endswith(": label more rows to decide.\n")
+    done = gammagmm(*arguments, low - 1e-4)
     assert done.returncode == 3
     assert done.stdout.startswith("About ")
-    assert f"gammagmm: the estimate {mean:.1%} exceeds --fail-above" in done.stderr
+    assert f"gammagmm: {interval} lies above --fail-above" in done.stderr
 
 
 def test_fail_above_with_labels_where_the_fit_has_no_solution(tmp_path):
@@ -161,7 +165,8 @@ def test_fail_above_with_labels_where_the_fit_has_no_solution(tmp_path):
         assert "warning: No solution in any of 2 runs" in done.stderr
         found = json.loads(done.stdout)["posterior"]
         assert (found["is_degenerate"], found["n_labels"]) == (False, 10)
-        assert 0.05 < found["mean"] < 0.9
+        low, high = found["interval_90"]
+        assert 0.05 < low < high < 0.9
 
 
 def test_files_are_written_although_standard_output_is_closed(table, tmp_path):
@@ -194,7 +199,8 @@ def test_no_solution_in_words_and_in_json(tmp_path):
     rows = np.vstack([rng.normal(5, 0.01, (20, 2)), rng.normal(1, 0.01, (20, 2))])
     path = write_csv(tmp_path / "clusters.csv", dict(zip("ab", rows.T.tolist(), strict=True)))
     done = gammagmm_here("estimate", path, *QUICK, "--report", tmp_path / "report.html")
-    assert done.stdout.startswith("No solution: no mixture of these scores agrees with p_high")
+    assert done.stdout.startswith("There is no estimate: all posterior probability is at 0")
+    assert "The result rests on assumptions: " in done.stdout
     assert "warning: No solution in any of 2 runs" in done.stderr
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "There is no estimate for these data" in report

@@ -27,7 +27,7 @@ def test_help_lists_the_exit_codes():
     done = gammagmm("--help")
     words = " ".join(done.stdout.split()).replace("│ ", "")
     assert "Exit codes: 0 success, 1 internal error, 2 invalid input or usage" in words
-    assert "3 the estimate exceeds --fail-above, 4 the Dask cluster is lost" in words
+    assert "3 the interval lies above --fail-above, 4 the Dask cluster is lost" in words
     assert "--install-completion" in done.stdout
 
 

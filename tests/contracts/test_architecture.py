@@ -112,6 +112,7 @@ def test_packages_import_nothing_when_they_are_loaded(path):
 def test_public_names_are_the_documented_ones_and_have_examples():
     assert sorted(gammagmm.__all__) == [
         "Contamination",
+        "Evidence",
         "Fit",
         "FitSummary",
         "GammaGMM",

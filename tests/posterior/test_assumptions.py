@@ -11,7 +11,7 @@ from gammagmm.posterior.link import Constraints
 
 @pytest.fixture(scope="module")
 def scores():
-    return GammaGMM(["KNN", "LOF"], n_runs=1, random_state=0).fit(load_demo().X).scores_
+    return GammaGMM(["KNN", "LOF"], scale=None, n_runs=1, random_state=0).fit(load_demo().X).scores_
 
 
 @pytest.fixture(scope="module")

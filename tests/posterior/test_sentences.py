@@ -70,13 +70,14 @@ def test_labelled_rows_are_counted_with_the_estimate_before_them():
 
 
 def test_three_lines_tell_what_the_estimate_rests_on():
-    assert evidence_lines(NARROW, evidence()) == [
-        "No group of rows clearly stands apart from the others.",
+    assert evidence_lines(NARROW, evidence(), 8) == [
+        "No group of rows stands apart from the others.",
         "The estimate rests on assumptions: other values of p0, p_high and high_gamma give 4.0% to "
-        "8.0%. On 200 labelled tables, only 44% of such intervals contained the true share.",
+        "8.0%. On 200 labelled tables, 44% of the 90% intervals of default fits contained the true "
+        "share.",
         "Next: set p0, p_high and high_gamma to what you know, and label 30 rows (gammagmm "
-        "inspect, or suggest and update in Python). On the same tables, that gave intervals 13 "
-        "percentage points wide, of which 94% contained the true share.",
+        "inspect; in Python: suggest, update). On these tables, 94% of the intervals then "
+        "contained the share; their mean width was 13 percentage points.",
     ]
 
 
@@ -94,18 +95,18 @@ def test_three_lines_tell_what_the_estimate_rests_on():
     ],
 )
 def test_the_group_is_compared_with_the_estimate(share, words):
-    found = group_sentence(NARROW, evidence(group=group(share)))
-    start = f"{round(2000 * share):,} rows ({share:.1%}) clearly stand apart in 3 detectors"
-    assert found == start + words
+    found = group_sentence(NARROW, evidence(group=group(share)), 8)
+    rows = f"{round(2000 * share):,} rows ({share:.1%})"
+    assert found == f"{rows} stand apart from the others in 3 of 8 detectors{words}"
 
 
 def test_a_group_is_what_to_look_at_next():
-    *_, last = evidence_lines(NARROW, evidence(group=group(0.2)))
-    assert last.startswith("Next: look at these 400 rows, then label 30 rows (gammagmm inspect")
+    *_, last = evidence_lines(NARROW, evidence(group=group(0.2)), 8)
+    assert last.startswith("Next: look at these 400 rows, and label 30 rows (gammagmm inspect")
 
 
 def test_answers_that_agree():
-    _, basis, last = evidence_lines(NARROW, evidence((0.048, 0.051), "data"))
+    _, basis, last = evidence_lines(NARROW, evidence((0.048, 0.051), "data"), 8)
     assert basis.startswith(
         "The estimate rests on the data: other values of p0, p_high and high_gamma give nearly the "
         "same (4.8% to 5.1%)."
@@ -114,11 +115,30 @@ def test_answers_that_agree():
 
 
 def test_without_an_estimate():
-    assert group_sentence(NONE, evidence(group=group(0.1))) == (
-        "200 rows (10.0%) clearly stand apart in 3 detectors."
+    assert group_sentence(NONE, evidence(group=group(0.1)), 8) == (
+        "200 rows (10.0%) stand apart from the others in 3 of 8 detectors."
     )
-    _, basis, _ = evidence_lines(NONE, evidence((np.nan, 0.06)))
+    _, basis, _ = evidence_lines(NONE, evidence((np.nan, 0.06)), 8)
     assert basis.startswith("The result rests on assumptions: other values of p0, p_high and ")
-    assert "give 6.0% to 6.0%." in basis
-    _, basis, _ = evidence_lines(NONE, evidence((np.nan, np.nan)))
+    assert "give 6.0%, or no estimate." in basis
+    assert "labelled tables" not in basis  # there is no interval
+    _, basis, _ = evidence_lines(NONE, evidence((np.nan, np.nan)), 8)
     assert "give no estimate either." in basis
+
+
+def test_one_detector_cannot_tell():
+    assert group_sentence(NARROW, evidence(), 1) == (
+        "A single detector cannot show whether a group of rows stands apart."
+    )
+
+
+def test_with_labels_the_assumptions_are_no_reason():
+    labelled = replace(NARROW, n_labels=30)
+    assert group_sentence(labelled, evidence(group=group(0.2)), 8).endswith(
+        "; the estimate excludes some of them."
+    )
+
+
+def test_rows_on_dask_cannot_be_labelled():
+    *_, last = evidence_lines(NARROW, evidence(group=group(0.2)), 8, in_memory=False)
+    assert last.startswith("Next: fit a sample of the rows in memory, and label 30 rows (gammagmm")

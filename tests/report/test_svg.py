@@ -121,8 +121,9 @@ def test_the_sentence_and_the_table_hold_the_numbers():
         "Monte Carlo error of the mean": "0.4%",
         "spread of the mean over runs": "1.0%",
     }
-    assert "of such intervals contained the true share." in words
-    assert "of such intervals" not in Page(replace(ONE, n_labels=30)._repr_html_()).words
+    assert "of the 90% intervals of default fits contained the true share." in words
+    for other in (replace(ONE, n_labels=30), ONE.given(high=0.5), GammaPosterior.reference()):
+        assert "default fits" not in Page(other._repr_html_()).words
     # Numbers that do not exist are not shown.
     assert {"Monte Carlo error of the mean", "spread of the mean over runs"}.isdisjoint(table(TWO))
 

@@ -46,7 +46,7 @@ __all__ = [
 Echo: TypeAlias = Callable[[str], None]
 """Writes a line to standard error."""
 ABOVE_LIMIT = 3
-"""Exit code if the posterior mean exceeds ``--fail-above``."""
+"""Exit code if the interval lies above ``--fail-above``."""
 
 
 def run_estimate(request: Request, echo: Echo) -> int:
@@ -196,7 +196,13 @@ def _write_each(steps: Sequence[Callable[[], None]], echo: Echo) -> None:
 
 def _exit_code(fail_above: float | None, posterior: GammaPosterior, echo: Echo) -> int:
     """Exit code by ``--fail-above``."""
-    if fail_above is None or posterior.mean <= fail_above:
+    if fail_above is None:
         return 0
-    echo(f"gammagmm: the estimate {percent(posterior.mean)} exceeds --fail-above {fail_above:g}.")
-    return ABOVE_LIMIT
+    low, high = posterior.interval()
+    interval = f"the 90% interval {percent(low)} to {percent(high)}"
+    if low > fail_above:
+        echo(f"gammagmm: {interval} lies above --fail-above {fail_above:g}.")
+        return ABOVE_LIMIT
+    if high > fail_above:
+        echo(f"note: {interval} contains --fail-above {fail_above:g}: label more rows to decide.")
+    return 0

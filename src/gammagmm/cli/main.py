@@ -21,7 +21,7 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="gammagmm",
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
-    "Exit codes: 0 success, 1 internal error, 2 invalid input or usage, 3 the estimate exceeds "
+    "Exit codes: 0 success, 1 internal error, 2 invalid input or usage, 3 the interval lies above "
     "--fail-above, 4 the Dask cluster is lost or not found, 5 --timeout is exceeded, 130 "
     "interrupted by Ctrl-C.",
     no_args_is_help=True,

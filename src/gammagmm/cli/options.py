@@ -129,7 +129,7 @@ class Answer:
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON.")] = False
     fail_above: Annotated[
         float | None,
-        _share(help="Exit with code 3 if the posterior mean exceeds this; needs --inspected."),
+        _share(help="Exit with code 3 if the 90% interval lies above this; needs --inspected."),
     ] = None
 
 

@@ -41,6 +41,7 @@ from gammagmm.posterior.sentences import (
     evidence_lines,
     group_sentence,
     known_sentence,
+    next_sentence,
     rows_sentence,
     sentence,
 )
@@ -193,11 +194,22 @@ class Fit:
     def lines(self) -> list[str]:
         """The estimate and what it rests on, in at most four lines."""
         answer = f"{sentence(self.posterior)} {rows_sentence(self.n_flagged, self.n_rows)}"
-        known = self.known_rows
+        known, n_detectors = self.known_rows, len(self.detectors)
         if not len(known):
-            return [answer, *evidence_lines(self.posterior, self.evidence)]
+            in_memory = self.space.is_in_memory
+            evidence = evidence_lines(
+                self.posterior, self.evidence, n_detectors, in_memory=in_memory
+            )
+            return [answer, *evidence]
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
-        return [answer, labels, group_sentence(self.posterior, self.evidence)]
+        if not self.posterior.n_labels:
+            chosen = (
+                "These rows were not chosen at random and say nothing about the other rows, so the "
+                "estimate for those rests on the prior distribution."
+            )
+            return [answer, labels, chosen, next_sentence(self.evidence)]
+        group = group_sentence(self.posterior, self.evidence, n_detectors)
+        return [answer, labels, group, "Next: label more rows if this interval is too wide."]
 
     def labels_new(self, scores: Any) -> Any:
         """Labels of new rows with these consensus scores; warns if far too many rows are flagged.

@@ -69,6 +69,8 @@ class Evidence:
             group = f"a group of {self.group.n_rows} rows ({percent(self.group.share)})"
         low, high = self.means
         others = f"other answers give {low:.3f} to {high:.3f}"
+        if np.isnan(low):
+            others = "other answers give no estimate"
         return f"Evidence(rests on {self.rests_on}, {others}, {group})"
 
 

@@ -24,8 +24,6 @@ __all__ = [
     "sentence",
 ]
 
-NO_GROUP = "No group of rows clearly stands apart from the others."
-
 
 def sentence(posterior: GammaPosterior) -> str:
     """The estimate in one sentence."""
@@ -58,30 +56,34 @@ def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> st
     return f"{uses} Without labels, it was {percent(fitted.mean)} ({low} to {high})."
 
 
-def evidence_lines(posterior: GammaPosterior, evidence: Evidence) -> list[str]:
+def evidence_lines(
+    posterior: GammaPosterior, evidence: Evidence, n_detectors: int, *, in_memory: bool = True
+) -> list[str]:
     """What an estimate without labels rests on, in three lines that end with what to do next."""
-    return [
-        group_sentence(posterior, evidence),
-        f"{basis_sentence(posterior, evidence)} {record_sentence(evidence.track_record)}",
-        next_sentence(evidence),
-    ]
+    basis = basis_sentence(posterior, evidence)
+    if not posterior.is_degenerate:
+        basis = f"{basis} {record_sentence(evidence.track_record)}"
+    group = group_sentence(posterior, evidence, n_detectors)
+    return [group, basis, next_sentence(evidence, in_memory=in_memory)]
 
 
-def group_sentence(posterior: GammaPosterior, evidence: Evidence) -> str:
+def group_sentence(posterior: GammaPosterior, evidence: Evidence, n_detectors: int) -> str:
     """The rows that stand apart, and how the estimate compares with them."""
     group, answers = evidence.group, evidence.constraints
+    if n_detectors < 2:
+        return "A single detector cannot show whether a group of rows stands apart."
     if group is None:
-        return NO_GROUP
+        return "No group of rows stands apart from the others."
     apart = (
-        f"{group.n_rows:,} rows ({percent(group.share)}) clearly stand apart in "
-        f"{len(group.detectors)} detectors"
+        f"{group.n_rows:,} rows ({percent(group.share)}) stand apart from the others in "
+        f"{len(group.detectors)} of {n_detectors} detectors"
     )
     if posterior.is_degenerate:
         return f"{apart}."
     low, high = posterior.interval()
     if group.share > high:
         because = ""
-        if group.share >= answers.high_gamma:
+        if group.share >= answers.high_gamma and not posterior.n_labels:
             because = (
                 f", because p_high = {percent(answers.p_high)} makes a share of "
                 f"{percent(answers.high_gamma)} or more unlikely"
@@ -98,9 +100,11 @@ def basis_sentence(posterior: GammaPosterior, evidence: Evidence) -> str:
     questions = "other values of p0, p_high and high_gamma"
     if np.isnan(low):
         return f"The result rests on assumptions: {questions} give no estimate either."
-    others = f"{percent(low)} to {percent(high)}"
+    others = percent(low) if low == high else f"{percent(low)} to {percent(high)}"
     if evidence.rests_on == "data":
         return f"The estimate rests on the data: {questions} give nearly the same ({others})."
+    if any(np.isnan(other.mean) for other in evidence.assumptions):
+        others += ", or no estimate"
     what = "result" if posterior.is_degenerate else "estimate"
     return f"The {what} rests on assumptions: {questions} give {others}."
 
@@ -108,20 +112,22 @@ def basis_sentence(posterior: GammaPosterior, evidence: Evidence) -> str:
 def record_sentence(record: TrackRecord) -> str:
     """How often intervals of this method contained the truth."""
     return (
-        f"On {record.n_tables} labelled tables, only {record.held():.0%} of such intervals "
-        "contained the true share."
+        f"On {record.n_tables} labelled tables, {record.held():.0%} of the 90% intervals of "
+        "default fits contained the true share."
     )
 
 
-def next_sentence(evidence: Evidence) -> str:
+def next_sentence(evidence: Evidence, *, in_memory: bool = True) -> str:
     """What to do next."""
     record, first = evidence.track_record, ""
-    if evidence.group is not None:
-        first = f"look at these {evidence.group.n_rows:,} rows, then "
+    if not in_memory:
+        first = "fit a sample of the rows in memory, and "
+    elif evidence.group is not None:
+        first = f"look at these {evidence.group.n_rows:,} rows, and "
     elif evidence.rests_on == "assumptions":
         first = "set p0, p_high and high_gamma to what you know, and "
     return (
-        f"Next: {first}label 30 rows (gammagmm inspect, or suggest and update in Python). On the "
-        f"same tables, that gave intervals {100.0 * record.width_30_labels:.0f} percentage points "
-        f"wide, of which {record.held_30_labels:.0%} contained the true share."
+        f"Next: {first}label 30 rows (gammagmm inspect; in Python: suggest, update). On these "
+        f"tables, {record.held_30_labels:.0%} of the intervals then contained the share; their "
+        f"mean width was {100.0 * record.width_30_labels:.0f} percentage points."
     )

@@ -53,7 +53,11 @@ class TrackRecord:
 
     def held(self, mass: float = 0.9) -> float:
         """The share of the tables whose interval of probability `mass` contained the truth."""
-        return next(level.held for level in self.levels if level.mass == mass)
+        for level in self.levels:
+            if np.isclose(level.mass, mass):
+                return level.held
+        known = ", ".join(f"{level.mass:g}" for level in self.levels)
+        raise ValueError(f"mass must be one of {known}, got {mass!r}.")
 
 
 @cache

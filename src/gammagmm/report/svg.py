@@ -66,7 +66,9 @@ def posterior_html(posterior: GammaPosterior, lines: Sequence[str] | None = None
     )
     if lines is None:
         lines = [sentence(posterior)]
-        lines += [] if posterior.n_labels else [record_sentence(load_track_record())]
+        # Only the posterior of a fit has a Monte Carlo error.
+        if not (posterior.n_labels or np.isnan(posterior.standard_error)):
+            lines.append(record_sentence(load_track_record()))
     words = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return (
         f'<div class="gammagmm-posterior">{words}'
