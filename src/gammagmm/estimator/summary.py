@@ -89,7 +89,8 @@ class FitSummary:
     --------
     >>> from gammagmm import GammaGMM
     >>> from gammagmm.datasets import load_demo
-    >>> GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X).summary()
+    >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X)
+    >>> print(repr(estimator.summary()).splitlines()[0])
     FitSummary(367 rows, 38 anomalies, 3 detectors, mean=0.103, 90% interval 0.077 to 0.130)
     """
 

@@ -67,6 +67,7 @@ class GammaPosterior:
         mixture of Beta distributions, fitted to the shares of the tables of the track record.
 
         >>> GammaPosterior.reference()
+        GammaPosterior(mean=0.088, 90% interval 0.002 to 0.263)
         """
         from gammagmm.posterior.track_record import load_reference
 
