@@ -338,7 +338,7 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
         "levels": _level_table(record),
         "error": f"{everything['error']:.4f}",
         "constant_error": f"{everything['constant_error']:.4f}",
-        "rank_correlation": f"{everything['rank_correlation']:.2f}",
+        "rank_correlation": _two_digits(everything["rank_correlation"]),
         "crps": f"{everything['crps']:.4f}",
         "reference_held": f"{reference['interval']['held']:.0%}",
         "reference_crps": f"{reference['crps']:.4f}",
@@ -352,7 +352,7 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
         "labelled_crps": f"{labels['crps']:.4f}",
         "words": _word_table(figures["rests_on"]),
         "n_groups": str(groups["n_tables"]),
-        "group_correlation": f"{groups['rank_correlation']:.2f}",
+        "group_correlation": _two_digits(groups["rank_correlation"]),
         "sceptic": _sceptic_table(sceptic["lines"]),
         "n_shells": str(sceptic["shells"]["n_tables"]),
         "n_shells_found": str(sceptic["shells"]["n_found"]),
@@ -363,6 +363,11 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
         "clean_low": f"{clean['means'][0]:.1%}",
         "clean_high": f"{clean['means'][1]:.1%}",
     }
+
+
+def _two_digits(value: float) -> str:
+    """The value with two digits, and zero without a sign."""
+    return f"{round(value, 2) + 0.0:.2f}"
 
 
 def _level_table(record: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from gammagmm import GammaGMM
 from gammagmm.errors import DetectorError, GammaGMMWarning
@@ -302,7 +303,8 @@ class TestNewRows:
     @staticmethod
     def estimator():
         X = np.random.default_rng(0).normal(size=(60, 3))
-        estimator = GammaGMM(["LOF", "HBOS"], n_components=5, n_runs=1, max_restarts=1)
+        options = {"n_components": 5, "n_runs": 1, "max_restarts": 1, "scale": None}
+        estimator = GammaGMM(["LOF", "HBOS"], **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GammaGMMWarning)
             return estimator.set_params(random_state=0).fit(X)
@@ -312,6 +314,15 @@ class TestNewRows:
         words = r"Detector LOF cannot score these rows: 1 of 2 scores are not finite, .* row 1"
         with pytest.raises(DetectorError, match=words):
             estimator.predict(rows)
+
+    def test_scaled_rows_of_any_size_are_scored(self, estimator):
+        X = np.random.default_rng(0).normal(size=(60, 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GammaGMMWarning)
+            scaled = clone(estimator).set_params(scale="standard").fit(X)
+        scores = scaled.decision_function([[0.0, 0.0, 0.0], [1.7e308, -1.7e308, 1.7e308]])
+        assert scores[0] < np.median(scaled.decision_scores_)
+        assert scores[1] >= scaled.decision_scores_.max()
 
     def test_a_detector_that_raises_is_named(self, estimator, monkeypatch):
         def refuse(X):
