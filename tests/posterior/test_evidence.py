@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.posterior import evidence as module
@@ -12,12 +13,13 @@ from gammagmm.posterior.groups import Group
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.track_record import load_track_record
 
-POSTERIOR = GammaPosterior(0.0, BetaMixture(*np.array([[1.0], [50.0], [950.0]])))
+POSTERIOR = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [50.0], [950.0]])))
+GIVEN = stats.beta(50.0, 950.0)  # the same, given that there are anomalies
 
 
 def found_for(moves, monkeypatch, posterior=POSTERIOR, group=None):
     others = tuple(
-        Assumption(("p_high",), 0.01, 0.1, 0.15, 0.25, posterior.mean + move * posterior.std)
+        Assumption(("p_high",), 0.01, 0.1, 0.15, 0.25, 0.99 * (GIVEN.mean() + move * GIVEN.std()))
         for move in moves
     )
     monkeypatch.setattr(module, "find_assumptions", lambda *_: others)
@@ -27,7 +29,7 @@ def found_for(moves, monkeypatch, posterior=POSTERIOR, group=None):
 @pytest.mark.parametrize(
     ("moves", "word"),
     [
-        ([0.0, 0.48, -0.48], "data"),
+        ([0.0, 0.49, -0.49], "data"),
         ([0.0, 0.51, 0.0], "assumptions"),
         ([0.0, 0.0, -0.51], "assumptions"),
         ([0.0, np.nan, 0.0], "assumptions"),
@@ -38,7 +40,7 @@ def test_answers_that_move_the_mean_by_half_a_deviation_count(moves, word, monke
 
 
 def test_another_p0_alone_does_not_count(monkeypatch):
-    same = Assumption(("p0",), 0.1, 0.01, 0.15, 0.25, 0.9 / 0.99 * POSTERIOR.mean)
+    same = Assumption(("p0",), 0.1, 0.01, 0.15, 0.25, 0.9 * GIVEN.mean())
     assert POSTERIOR.mean - same.mean > 0.5 * POSTERIOR.std
     monkeypatch.setattr(module, "find_assumptions", lambda *_: (same,))
     found = find_evidence([], Constraints(), POSTERIOR, None, np.random.default_rng(0))
@@ -54,7 +56,8 @@ def test_without_an_estimate_it_rests_on_assumptions(monkeypatch):
 def test_it_is_told_in_one_line(monkeypatch):
     found = found_for([-1.0, 1.0, np.nan], monkeypatch)
     low, high = found.means
-    assert (low, high) == pytest.approx((0.05 - POSTERIOR.std, 0.05 + POSTERIOR.std))
+    ends = (0.99 * (0.05 - GIVEN.std()), 0.99 * (0.05 + GIVEN.std()))
+    assert (low, high) == pytest.approx(ends)
     assert repr(found) == (
         f"Evidence(rests on assumptions, other answers give {low:.3f} to {high:.3f}, no group)"
     )

@@ -74,6 +74,16 @@ def test_a_detector_that_sees_nothing_has_no_vote():
     assert find_group(Z, NAMES) is None
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_more_than_half_of_the_rows_are_not_apart(seed):
+    # The flank of the larger hump is no valley either.
+    rng = np.random.default_rng(seed)
+    low = rng.normal(0.0, 0.3, size=(420, 2))
+    Z = np.vstack([low, rng.normal(4.0, 1.0, size=(580, 2))])
+    assert first_valley(Z[:, 0]) is None
+    assert find_group(Z, NAMES) is None
+
+
 def test_detectors_that_see_other_rows_make_none():
     Z = np.column_stack([two_humps(seed=seed) for seed in range(2)])
     Z[:, 1] = Z[::-1, 1]

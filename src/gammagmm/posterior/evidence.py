@@ -83,11 +83,13 @@ def find_evidence(
     rng: np.random.Generator,
 ) -> Evidence:
     """What the `posterior` of the `runs` rests on."""
-    assumptions = find_assumptions(runs, constraints, rng)
-    # The atom at 0 is p0 whatever the data are, so the means without it are compared.
-    mean = posterior.mean / (1.0 - constraints.p0)
-    moves = np.array([each.mean / (1.0 - each.p0) - mean for each in assumptions])
-    # A NaN, an answer without a solution, is not a small move.
-    agree = bool((np.abs(moves) <= MAX_MOVE * posterior.std).all()) and posterior.std > 0.0
+    assumptions, p0 = find_assumptions(runs, constraints, rng), posterior.prob_zero
+    # The atom at 0 is p0 whatever the data are, so the distributions without it are compared.
+    means = np.array([each.mean / (1.0 - each.p0) for each in assumptions])
+    agree = False
+    if not posterior.is_degenerate:
+        given = replace(posterior, prob_zero=0.0, betas=posterior.betas.scale(1.0 / (1.0 - p0)))
+        # A NaN, an answer without a solution, is not a small move.
+        agree = bool((np.abs(means - given.mean) <= MAX_MOVE * given.std).all())
     rests_on: Literal["data", "assumptions"] = "data" if agree else "assumptions"
     return Evidence(group, assumptions, rests_on, load_track_record(), constraints)

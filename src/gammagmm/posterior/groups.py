@@ -142,13 +142,13 @@ def first_valley(scores: Array) -> Valley | None:
     hump_before = np.maximum.accumulate(density)
     hump_after = np.maximum.accumulate(density[::-1])[::-1]
     depth = 1.0 - density / np.minimum(hump_before, hump_after)
-    depth[(beyond < MIN_ROWS) | (beyond > n / 2)] = 0.0
-    is_deep = np.append(depth >= MIN_DEPTH, False)
-    if not is_deep.any():
-        return None
-    start = int(is_deep.argmax())
-    valley = depth[start : start + int(is_deep[start:].argmin())]
-    # Where the density is 0 all along, in the middle of the gap.
-    deepest = np.flatnonzero(valley == valley.max())
-    place = start + int(deepest[len(deepest) // 2])
-    return Valley(float(edges[place + 1]), float(depth[place]))
+    # Each valley is a run of cells that are deep enough: where it starts, and where it ends.
+    turns = np.flatnonzero(np.diff(np.pad(depth >= MIN_DEPTH, 1).astype(np.int8)))
+    for start, end in turns.reshape(-1, 2):
+        valley = depth[start:end]
+        # Where the density is 0 all along, in the middle of the gap.
+        deepest = np.flatnonzero(valley == valley.max())
+        place = int(start + deepest[len(deepest) // 2])
+        if MIN_ROWS <= beyond[place] <= n / 2:
+            return Valley(float(edges[place + 1]), float(depth[place]))
+    return None
