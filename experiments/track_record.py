@@ -238,13 +238,14 @@ def _sceptic(results: dict[Any, Result]) -> dict[str, Any]:
     return {
         "n_tables": len(results),
         "n_silent": sum(is_silent(result) for result in results.values()),
+        "n_without_estimate": _means(results).count(0.0),
         "shells": {"n_tables": len(shells), "n_found": int(sum(shells))},
         "lines": [
             {
                 "kind": kind,
                 "share": share,
                 "n_tables": len(cases),
-                "means": _ends(case["figures"]["mean"] for case in cases),
+                "means": _ends(c["figures"]["mean"] for c in cases if c["figures"]["mean"] > 0.0),
                 "n_held": sum(case["figures"]["covers"] for case in cases),
                 "n_assumptions": sum(case["rests_on"] == "assumptions" for case in cases),
                 "n_groups": sum(case["group"] is not None for case in cases),
@@ -275,9 +276,13 @@ def _clean(results: dict[Any, Result]) -> dict[str, Any]:
         "n_tables": len(results),
         "n_groups": len(groups),
         "largest_group": max(groups, default=0.0),
-        "means": _ends(result["figures"]["mean"] for result in results.values()),
+        "means": _ends(mean for mean in _means(results) if mean > 0.0),
         "n_assumptions": sum(r["rests_on"] == "assumptions" for r in results.values()),
     }
+
+
+def _means(results: dict[Any, Result]) -> list[float]:
+    return [result["figures"]["mean"] for result in results.values()]
 
 
 def _ends(values: Iterable[float]) -> list[float]:
@@ -354,6 +359,8 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
         "n_groups": str(groups["n_tables"]),
         "group_correlation": _two_digits(groups["rank_correlation"]),
         "sceptic": _sceptic_table(sceptic["lines"]),
+        "n_sceptic": str(sceptic["n_tables"]),
+        "n_unsolved": str(sceptic["n_without_estimate"]),
         "n_shells": str(sceptic["shells"]["n_tables"]),
         "n_shells_found": str(sceptic["shells"]["n_found"]),
         "n_clean": str(clean["n_tables"]),

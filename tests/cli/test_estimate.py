@@ -145,7 +145,7 @@ def test_fail_above_sets_the_exit_code(table, data, fitted, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     done = gammagmm_here(*arguments, low + 1e-4)
     assert done.returncode == 0
-    assert f"note: {interval} contains --fail-above" in done.stderr
+    assert f"gammagmm: {interval} contains --fail-above" in done.stderr
     assert done.stderr.endswith(": label more rows to decide.\n")
     done = gammagmm(*arguments, low - 1e-4)
     assert done.returncode == 3

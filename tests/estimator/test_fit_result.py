@@ -115,3 +115,27 @@ def test_a_detector_that_cannot_show_itself_is_fitted(data):
     detectors = {"KNN": "KNN", "LOF": "LOF", "silent": Silent()}
     fitted = GammaGMM(detectors, **SETTINGS).fit(data)
     assert "detectors" in fitted.summary().parameters
+
+
+def test_at_most_four_lines_tell_the_estimate_and_what_it_rests_on(fitted):
+    fit = fitted.fit_
+    answer, group, basis, following = fit.lines
+    assert answer.startswith(f"About {fit.posterior.mean:.1%} of the rows are anomalies (90%")
+    assert "apart" in group
+    assert f"rests on {'the data' if fit.evidence.rests_on == 'data' else 'assumptions'}:" in basis
+    assert following.startswith("Next: ")
+    assert repr(fit).splitlines()[1:] == [f"  {line}" for line in fit.lines[1:]]
+    assert fit._repr_html_().count("<p>") == 4
+
+
+def test_lines_with_labels_end_with_what_to_do_as_well(fitted):
+    labelled = fitted.fit_.update([0, 1, 2], [0, 0, 0])
+    _, labels, group, following = labelled.lines
+    assert labels.startswith("This estimate uses 3 labelled rows (0 anomalies).")
+    assert "apart" in group
+    assert following == "Next: label more rows if this interval is too wide."
+    chosen = fitted.fit_.update([0, 1, 2], [0, 0, 0], at_random=False)
+    _, labels, reason, following = chosen.lines
+    assert "This estimate uses 3 labelled rows" in labels
+    assert reason.startswith("The labelled rows were not chosen at random and say nothing about")
+    assert following == "Next: label 30 rows that suggest or gammagmm inspect chooses."

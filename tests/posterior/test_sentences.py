@@ -76,8 +76,8 @@ def test_three_lines_tell_what_the_estimate_rests_on():
         "8.0%. On 200 labelled tables, 44% of the 90% intervals of default fits contained the true "
         "share.",
         "Next: set p0, p_high and high_gamma to what you know, and label 30 rows (gammagmm "
-        "inspect; in Python: suggest, update). On these tables, 94% of the intervals then "
-        "contained the share; their mean width was 13 percentage points.",
+        "inspect; in Python: suggest, update). With 30 labels, 94% of the intervals on 200 tables "
+        "contained the true share; their mean width was 13 percentage points.",
     ]
 
 
@@ -103,6 +103,11 @@ def test_the_group_is_compared_with_the_estimate(share, words):
 def test_a_group_is_what_to_look_at_next():
     *_, last = evidence_lines(NARROW, evidence(group=group(0.2)), 8)
     assert last.startswith("Next: look at these 400 rows, and label 30 rows (gammagmm inspect")
+
+
+def test_equal_ends_are_told_once():
+    _, basis, _ = evidence_lines(NARROW, evidence((0.04001, 0.04002)), 8)
+    assert "give 4.0%. On" in basis
 
 
 def test_answers_that_agree():

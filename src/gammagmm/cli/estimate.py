@@ -204,5 +204,6 @@ def _exit_code(fail_above: float | None, posterior: GammaPosterior, echo: Echo) 
         echo(f"gammagmm: {interval} lies above --fail-above {fail_above:g}.")
         return ABOVE_LIMIT
     if high > fail_above:
-        echo(f"note: {interval} contains --fail-above {fail_above:g}: label more rows to decide.")
+        limit = f"--fail-above {fail_above:g}"
+        echo(f"gammagmm: {interval} contains {limit}: label more rows to decide.")
     return 0

@@ -41,7 +41,6 @@ from gammagmm.posterior.sentences import (
     evidence_lines,
     group_sentence,
     known_sentence,
-    next_sentence,
     rows_sentence,
     sentence,
 )
@@ -204,10 +203,11 @@ class Fit:
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
         if not self.posterior.n_labels:
             chosen = (
-                "These rows were not chosen at random and say nothing about the other rows, so the "
-                "estimate for those rests on the prior distribution."
+                "The labelled rows were not chosen at random and say nothing about the other rows; "
+                "the estimate for those rests on the prior distribution."
             )
-            return [answer, labels, chosen, next_sentence(self.evidence)]
+            following = "Next: label 30 rows that suggest or gammagmm inspect chooses."
+            return [answer, labels, chosen, following]
         group = group_sentence(self.posterior, self.evidence, n_detectors)
         return [answer, labels, group, "Next: label more rows if this interval is too wide."]
 

@@ -100,7 +100,8 @@ def basis_sentence(posterior: GammaPosterior, evidence: Evidence) -> str:
     questions = "other values of p0, p_high and high_gamma"
     if np.isnan(low):
         return f"The result rests on assumptions: {questions} give no estimate either."
-    others = percent(low) if low == high else f"{percent(low)} to {percent(high)}"
+    ends = dict.fromkeys([percent(low), percent(high)])  # one of them where they are the same
+    others = " to ".join(ends)
     if evidence.rests_on == "data":
         return f"The estimate rests on the data: {questions} give nearly the same ({others})."
     if any(np.isnan(other.mean) for other in evidence.assumptions):
@@ -127,7 +128,8 @@ def next_sentence(evidence: Evidence, *, in_memory: bool = True) -> str:
     elif evidence.rests_on == "assumptions":
         first = "set p0, p_high and high_gamma to what you know, and "
     return (
-        f"Next: {first}label 30 rows (gammagmm inspect; in Python: suggest, update). On these "
-        f"tables, {record.held_30_labels:.0%} of the intervals then contained the share; their "
-        f"mean width was {100.0 * record.width_30_labels:.0f} percentage points."
+        f"Next: {first}label 30 rows (gammagmm inspect; in Python: suggest, update). With 30 "
+        f"labels, {record.held_30_labels:.0%} of the intervals on {record.n_tables} tables "
+        f"contained the true share; their mean width was "
+        f"{100.0 * record.width_30_labels:.0f} percentage points."
     )

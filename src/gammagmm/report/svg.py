@@ -66,8 +66,8 @@ def posterior_html(posterior: GammaPosterior, lines: Sequence[str] | None = None
     )
     if lines is None:
         lines = [sentence(posterior)]
-        # Only the posterior of a fit has a Monte Carlo error.
-        if not (posterior.n_labels or np.isnan(posterior.standard_error)):
+        # Only the posterior of a fit has a spread over runs.
+        if not (posterior.n_labels or np.isnan(posterior.between_runs)):
             lines.append(record_sentence(load_track_record()))
     words = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return (
