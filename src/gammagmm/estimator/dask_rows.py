@@ -193,7 +193,7 @@ class DaskSpace:
     scaler: ScoreScaler
     ranks: RankTable
     moments: LogMoments
-    random_rows: NDArray[np.intp]  # their numbers
+    random_rows: Any  # their numbers, shape (n,)
     blocks: Blocks | None
     index: None = None
     is_in_memory: bool = False
@@ -213,8 +213,9 @@ class DaskSpace:
                 f"the ranks come from a table; the error of a share of rows is at most {error}"
             )
             notes.append(Note("threshold", "probabilities", message))
-        if (n_seen := len(self.random_rows)) < self.n_rows:
-            message = f"looked for in a random sample of {n_seen} of {self.n_rows} rows"
+        if self.random_rows is not None and len(self.random_rows) < self.n_rows:
+            sample = f"a random sample of {len(self.random_rows)} of {self.n_rows} rows"
+            message = f"looked for in {sample}"
             notes.append(Note("evidence", "group", message))
         return notes
 
@@ -241,10 +242,10 @@ class DaskSpace:
 
     def find_group(self, names: list[str]) -> Group | None:
         """The rows that visibly stand apart: seen in a sample of the rows, counted in all."""
-        sighting = sight_group(self._take_spaces(self.random_rows[None])[0])
+        blocks = self._present("find_group")
+        sighting = sight_group(self.scaler.transform(blocks.take(self.random_rows)))
         if sighting is None:
             return None
-        blocks = self._present("find_group")
         n_beyond = int(blocks.summarise(count_beyond, self.scaler, sighting))
         return sighting.group(n_beyond, self.n_rows, names)
 
@@ -291,7 +292,8 @@ class DaskSpace:
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the rows on the cluster."""
-        on_cluster = dict.fromkeys(("scores", "values", "consensus", "blocks", "fitted"))
+        names = ("scores", "values", "consensus", "blocks", "fitted", "random_rows")
+        on_cluster = dict.fromkeys(names)
         return vars(self) | on_cluster
 
 
