@@ -117,7 +117,7 @@ pictures: install
 dist: install
 	$(BIN)/python -m hatchling build
 
-# Default fits on labelled and on made tables, about an hour on two cores; continues where it was stopped. Then the
+# Default fits on labelled and on made tables, about half an hour on two cores; continues where it was stopped. Then the
 # package's track record and docs/meaning.md.
 track-record: install
 	$(BIN)/python -m experiments.run --only record sceptic clean
