@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from gammagmm import GammaPosterior
+from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.decisions import cut_off, is_anomaly
 
@@ -37,6 +38,12 @@ def posterior_figures(posterior: GammaPosterior, truth: float) -> dict:
 
 def crps(posterior: GammaPosterior, truth: float) -> float:
     """Continuous ranked probability score, the integral of (F(x) - [x >= truth])^2 over [0, 1]."""
+    if isinstance(posterior.betas, BetaBinomialMixture):
+        # F is constant between the shares of whole rows, and the truth is one of those.
+        n_rows = posterior.betas.n_rows
+        rows = np.arange(n_rows)
+        cdf = posterior.cdf(rows / n_rows)
+        return float(np.square(cdf - (rows >= round(truth * n_rows))).sum() / n_rows)
     # Above the truth and nearly all of the probability the integrand is zero.
     end = max(truth, float(posterior.ppf(1.0 - 1e-9)))
     parts = np.linspace(0.0, truth, N_GRID), np.linspace(truth, end, N_GRID)

@@ -41,7 +41,7 @@ def load_plan() -> dict[str, Any]:
 def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
     """The plan of `make reproduce-small`: four small datasets, every question."""
     small = plan["small"]
-    few, inspection = {"repeats": small["repeats"]}, plan["inspection"]
+    few = {"repeats": small["repeats"]}
     return plan | {
         "collections": {"paper": plan["collections"]["paper"] | {"datasets": small["datasets"]}},
         "thresholders": plan["thresholders"] | {"names": small["thresholders"]},
@@ -51,10 +51,7 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         | few
         | {"levels": [0.0, 0.1], "thresholders": small["thresholders"]}
         | {"datasets": [], "separable": {"rows": 300, "features": 5}},
-        "inspection": inspection
-        | few
-        | {"labels": small["labels"], "made": inspection["made"] | small["made"]}
-        | {"thirty": inspection["thirty"] | few},
+        "labels": plan["labels"] | {"draws": small["repeats"]},
         "pyod_agreement": plan["pyod_agreement"] | {"datasets": small["datasets"][:1]},
         "settings": {"variants": small["settings"], "datasets": small["datasets"][:1]},
         "new_rows": plan["new_rows"]
@@ -80,7 +77,6 @@ def trials(plan: dict[str, Any]) -> Iterator[Trial]:
     for collection, dataset in dose_sets(plan):
         for repeat in range(plan["dose"]["repeats"]):
             yield Trial("dose", collection, dataset, str(repeat))
-    yield from _inspection_trials(plan)
     yield from _detector_trials(plan)
     yield from _settings_trials(plan)
     yield from _evidence_trials(plan)
@@ -102,11 +98,6 @@ def dose_sets(plan: dict[str, Any]) -> list[tuple[str, str]]:
     return sets
 
 
-def inspection_variants(plan: dict[str, Any]) -> list[str]:
-    """The ways to choose rows for labels, including those with more repeats."""
-    return plan["inspection"]["variants"] + plan["inspection"]["thirty"]["variants"]
-
-
 def _method_trials(plan: dict[str, Any], collection: str, dataset: str) -> Iterator[Trial]:
     yield Trial("scores", collection, dataset, "all")
     yield Trial("gamma", collection, dataset, "default")
@@ -115,18 +106,6 @@ def _method_trials(plan: dict[str, Any], collection: str, dataset: str) -> Itera
     yield Trial("constant", collection, dataset, "prior")
     for name in plan["thresholders"]["names"]:
         yield Trial("threshold", collection, dataset, name)
-
-
-def _inspection_trials(plan: dict[str, Any]) -> Iterator[Trial]:
-    for collection, part in plan["collections"].items():
-        for dataset in part["datasets"]:
-            for variant in inspection_variants(plan):
-                yield Trial("inspection", collection, dataset, variant)
-    made = plan["inspection"]["made"]
-    for ranking in made["rankings"]:
-        for share in made["shares"]:
-            for variant in made["variants"]:
-                yield Trial("inspection", "made", f"{ranking}-{share}", variant)
 
 
 def _detector_trials(plan: dict[str, Any]) -> Iterator[Trial]:
@@ -153,6 +132,7 @@ def _settings_trials(plan: dict[str, Any]) -> Iterator[Trial]:
 def _evidence_trials(plan: dict[str, Any]) -> Iterator[Trial]:
     for collection, dataset in record_tables(plan):
         yield Trial("record", collection, dataset, "default")
+        yield Trial("labels", collection, dataset, "default")
     made = plan["sceptic"]
     for kind, share, n_blobs, n_rows in product(
         made["kinds"], made["shares"], made["blobs"], made["rows"]

@@ -27,11 +27,11 @@ from gammagmm.datasets import data_folder
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ORDER = (
-    *("gamma", "constant", "threshold", "ablation", "subset", "dose", "inspection"),
+    *("gamma", "constant", "threshold", "ablation", "subset", "dose"),
     *("pyod_agreement", "deep_agreement", "subsample", "settings", "new_rows"),
-    *("record", "sceptic", "clean"),
+    *("record", "sceptic", "clean", "labels"),
 )
-NEED_SCORES = frozenset({"gamma", "threshold", "constant", "subset", "ablation", "inspection"})
+NEED_SCORES = frozenset({"gamma", "threshold", "constant", "subset", "ablation"})
 
 
 @dataclass
@@ -116,13 +116,19 @@ def run(todo: list[Trial], plan: dict[str, Any], n_workers: int) -> None:
 
 
 def next_ready(waiting: deque[Trial], workers: list[Worker]) -> Trial | None:
-    """The next trial that does not wait for its dataset's scores, removed from `waiting`."""
+    """The next trial that does not wait for others, removed from `waiting`."""
     scoring = {(t.collection, t.dataset) for t in waiting if t.kind == "scores"}
     for worker in workers:
         if worker.trial and worker.trial.kind == "scores":
             scoring.add((worker.trial.collection, worker.trial.dataset))
+    running = [worker.trial for worker in workers if worker.trial]
+    is_recorded = not any(trial.kind == "record" for trial in [*waiting, *running])
     for trial in waiting:
-        if trial.kind not in NEED_SCORES or (trial.collection, trial.dataset) not in scoring:
+        is_scored = (
+            trial.kind not in NEED_SCORES or (trial.collection, trial.dataset) not in scoring
+        )
+        # The prior of "labels" comes from the results of all tables.
+        if is_scored and (trial.kind != "labels" or is_recorded):
             waiting.remove(trial)
             return trial
     return None

@@ -140,7 +140,8 @@ def _reference(tables: list[Result]) -> dict[str, Any]:
         others = np.arange(len(n)) != i
         left_out.append(
             metrics.posterior_figures(
-                as_posterior(fit_reference(k[others], n[others], start)), table["truth"]
+                GammaPosterior(0.0, as_mixture(fit_reference(k[others], n[others], start))),
+                table["truth"],
             )
         )
     weights, a, b = _parts(start)
@@ -177,9 +178,9 @@ def _parts(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return weights, np.exp(logs[N_PARTS - 1 : 2 * N_PARTS - 1]), np.exp(logs[2 * N_PARTS - 1 :])
 
 
-def as_posterior(logs: np.ndarray) -> GammaPosterior:
-    """The fitted reference as a `GammaPosterior`."""
-    return GammaPosterior(0.0, BetaMixture(*_parts(logs)))
+def as_mixture(logs: np.ndarray) -> BetaMixture:
+    """The fitted reference as a mixture."""
+    return BetaMixture(*_parts(logs))
 
 
 def _by_word(tables: list[Result]) -> dict[str, Any]:

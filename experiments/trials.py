@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from experiments import data, detectors, inspection, metrics
+from experiments import data, detectors, metrics
 from experiments.ablation import at_expected_values, ordered_by_mean
+from experiments.labels import labels
 from experiments.made_tables import clean_table, sceptic_table
 from experiments.new_rows import new_rows
 from experiments.plan import EXACT, Trial
-from experiments.results import Result, read_file, result_file
+from experiments.results import Result
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.detectors.usable import LOG_OFFSET
@@ -27,7 +28,7 @@ from gammagmm.posterior.decisions import exact_ranks, probability_at
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import solved_posteriors
 from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, relink
-from gammagmm.posterior.storage import posterior_of, posterior_to_data
+from gammagmm.posterior.storage import posterior_to_data
 
 BACKEND = os.environ.get("GAMMAGMM_BACKEND", "numpy")
 
@@ -183,30 +184,12 @@ def dose(trial: Trial, plan: dict[str, Any]) -> Result:
     return {"n_inliers": n_normal, "answers": answers}
 
 
-def inspected(trial: Trial, plan: dict[str, Any]) -> Result:
-    """The posterior after labels of single rows, on a dataset or on a synthetic ranking."""
-    if trial.collection == "made":
-        ranking, share = trial.dataset.split("-")
-        return inspection.on_made(ranking, float(share), trial.variant, plan)
-    made = data.scored(trial.collection, trial.dataset)
-    whole = Trial("gamma", trial.collection, trial.dataset, "default")
-    fitted = read_file(result_file("gamma"))[whole]
-    consensus = fit_scaler(made.S).transform(made.S).mean(axis=1)
-    posterior = posterior_of(fitted["posterior"], str(whole))
-    return _truth(made) | inspection.on_scores(consensus, made.y, posterior, trial.variant, plan)
-
-
 def record(trial: Trial, plan: dict[str, Any]) -> Result:
-    """The answer of a default fit on a labelled table, and after a few labels."""
+    """The answer of a default fit on a labelled table."""
     found = data.load(trial.collection, trial.dataset)
     fitted = GammaGMM(random_state=plan["seed"]).fit(found.X)
-    answer = _evidence(fitted, found.y)
-    n_labels = min(plan["record"]["labels"], len(found.y))
-    rows = fitted.suggest(n_labels, random_state=plan["seed"])
-    labelled = fitted.update(rows, found.y[rows])
-    figures = metrics.posterior_figures(labelled, found.gamma)
     auc = metrics.ranking_auc(fitted.decision_scores_, found.y)
-    return answer | {"auc": auc, "labelled": {"n_labels": n_labels, **figures}}
+    return _evidence(fitted, found.y) | {"auc": auc}
 
 
 def sceptic(trial: Trial, plan: dict[str, Any]) -> Result:
@@ -357,7 +340,7 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "subset": subset,
     "ablation": ablation,
     "dose": dose,
-    "inspection": inspected,
+    "labels": labels,
     "pyod_agreement": detectors.pyod_agreement,
     "deep_agreement": detectors.deep_agreement,
     "subsample": detectors.subsample,

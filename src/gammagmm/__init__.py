@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gammagmm.estimator.gamma_threshold import GammaThreshold
     from gammagmm.estimator.summary import FitSummary
     from gammagmm.inspection.known_rows import KnownRows
+    from gammagmm.inspection.labelled_rows import LabelledRows
     from gammagmm.mixture.prior import MixturePrior
     from gammagmm.posterior.contamination import Contamination
     from gammagmm.posterior.evidence import Evidence
@@ -24,6 +25,7 @@ __all__ = [
     "GammaPosterior",
     "GammaThreshold",
     "KnownRows",
+    "LabelledRows",
     "MixturePrior",
     "estimate_contamination",
 ]
@@ -37,6 +39,7 @@ _HOMES = {
     "GammaPosterior": "posterior.gamma_posterior",
     "GammaThreshold": "estimator.gamma_threshold",
     "KnownRows": "inspection.known_rows",
+    "LabelledRows": "inspection.labelled_rows",
     "MixturePrior": "mixture.prior",
     "estimate_contamination": "estimator.estimate_contamination",
 }

@@ -216,7 +216,9 @@ class DetectorWarning(GammaGMMWarning):
 
 
 class LabelsWarning(GammaGMMWarning):
-    """The labels contradict the ranking and the prior so much that the posterior is imprecise.
+    """A list of rows that were not chosen at random has none of those that were, against chance.
+
+    Pass the whole list to `update`, with the rows of it that were chosen at random as well.
 
     Examples
     --------

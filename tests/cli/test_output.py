@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gammagmm import GammaPosterior
+from gammagmm import GammaPosterior, LabelledRows
 from gammagmm.cli.output import (
     answer_json,
     answer_text,
@@ -151,7 +151,7 @@ def test_the_probability_of_exceeding_is_that_of_draws():
         1.0
     )
     # Every row has a label, and none is an anomaly.
-    clean = GammaPosterior(1.0, BetaMixture(np.zeros(1), *np.ones((2, 1)), span=0.0), n_labels=300)
+    clean = LabelledRows(np.arange(300.0)).update(np.arange(300), np.zeros(300)).posterior
     assert compare_posteriors(clean, clean)["prob_equal"] == 1.0
     assert compare_posteriors(clean, NARROW)["prob_b_above_a"] == pytest.approx(0.99)
     assert compare_posteriors(NARROW, clean)["prob_b_above_a"] == 0.0

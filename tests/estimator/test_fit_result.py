@@ -59,7 +59,7 @@ def test_it_is_frozen(fitted):
 def test_labels_give_a_new_one_and_leave_the_old(fitted):
     fit = fitted.fit_
     before = posterior_to_text(fit.posterior)
-    rows = fit.suggest(12, "random", np.random.default_rng(0))
+    rows = fit.labelled_rows.suggest(12, random_state=0)
     updated = fit.update(rows, np.arange(12) % 2)
     assert posterior_to_text(fit.posterior) == before
     assert (len(fit.known_rows), len(updated.known_rows)) == (0, 12)
@@ -90,15 +90,6 @@ def test_it_travels_and_keeps_no_callback(data):
 def test_its_parameters_are_those_of_the_fit(data):
     fitted = GammaGMM(["KNN", "LOF"], **SETTINGS).fit(data).set_params(n_runs=7)
     assert fitted.summary().parameters["n_runs"] == 2
-
-
-def test_labels_are_weighed_by_the_trust_that_is_set_when_they_come(data):
-    fitted = GammaGMM(["KNN", "LOF"], **SETTINGS, trust=0.5).fit(data)
-    expected = fitted.fit_.update([3, 4], [0, 1]).posterior
-    later = GammaGMM(["KNN", "LOF"], **SETTINGS).fit(data).set_params(trust=0.5)
-    assert posterior_to_text(later.update([3, 4], [0, 1])) == posterior_to_text(expected)
-    with pytest.raises(ValueError, match="trust must be at least 0 and below 1"):
-        later.set_params(trust=2.0).update([5], [0])
 
 
 def test_a_detector_that_cannot_show_itself_is_fitted(data):
@@ -132,8 +123,16 @@ def test_lines_with_labels_end_with_what_to_do_as_well(fitted):
     labelled = fitted.fit_.update([0, 1, 2], [0, 0, 0])
     _, labels, group, following = labelled.lines
     assert labels.startswith("This estimate uses 3 labelled rows (0 anomalies).")
+    _, high = labelled.labelled_rows.exact_interval()
+    assert labels.endswith(f"By the labels alone, it is at most {high:.1%} with 95% confidence.")
     assert "apart" in group
-    assert following == "Next: label more rows if this interval is too wide."
+    low, high = labelled.posterior.interval()
+    n_more = labelled.labelled_rows.n_for_width(0.5 * (high - low))
+    assert following == f"Next: about {n_more} more labels would make this interval half as wide."
+    some = fitted.fit_.update([0, 1, 2], [0, 1, 0])
+    low, high = some.labelled_rows.exact_interval()
+    exact = f"By the labels alone, it is {low:.1%} to {high:.1%} with 90% confidence."
+    assert some.lines[1].endswith(exact)
     chosen = fitted.fit_.update([0, 1, 2], [0, 0, 0], at_random=False)
     _, labels, reason, following = chosen.lines
     assert "This estimate uses 3 labelled rows" in labels

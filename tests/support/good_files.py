@@ -19,6 +19,7 @@ import pyarrow.parquet
 import scipy.io
 
 from gammagmm.cli.sheet import Sheet, fill_sheet
+from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.storage import posterior_to_data, posterior_to_text
@@ -154,11 +155,12 @@ def feathers() -> list[bytes]:
 
 def posteriors() -> list[GammaPosterior]:
     betas = BetaMixture(np.array([0.5, 0.49]), np.array([3.0, 30.0]), np.array([90.0, 70.0]))
-    placed = BetaMixture(betas.weights, betas.a, betas.b, 0.0, 0.9, 0.02, 0.9, 0.02, 0.95)
+    truncated = BetaMixture(betas.weights, betas.a, betas.b, 0.0, 0.9)
+    counts = BetaBinomialMixture(betas.weights, betas.a, betas.b, 60, 0, 30, 1, 30)
     return [
         GammaPosterior(0.01, betas, np.nan, 0.002),
-        GammaPosterior(0.01, placed),
-        GammaPosterior(0.01, placed, n_labels=30),
+        GammaPosterior(0.01, truncated),
+        GammaPosterior(0.01, counts, n_labels=30),
         GammaPosterior.degenerate(),
     ]
 

@@ -26,7 +26,7 @@ CONTROLS = ["\0", "\x1b[2J", "\r", "\n", "\ufeff", "\u2028", "\u202e", "\x85", "
 JSON_WORDS = ["null", "true", "NaN", "Infinity", "[", "]", "{", "}", '"', ":", ",", '"\\ud800"']
 ARFF_WORDS = ["@attribute", "@data", "@relation", "{", "}", "'", '"', "?", "%", "\\", "string"]
 NPY_WORDS = ["'descr'", "'<f8'", "'|O'", "'<U0'", "(", ")", "L", "True", "[", ",", "{", "0,"]
-POSTERIOR_WORDS = ["prob_zero", "weights", "betas", "low", "high", "span", "least", "version"]
+POSTERIOR_WORDS = ["prob_zero", "weights", "betas", "low", "high", "n_left", "first", "version"]
 TEXT_WORDS = {
     "csv": [",", ";", "\t", '"', '""', "\r\n", "=1+1", "<script>", "[red]", " ", "?", "NA"],
     "arff": [*ARFF_WORDS, "real", "integer", "date", "relational", ",", "yes", "no", "outlier"],

@@ -6,25 +6,24 @@ file is refused at once.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from gammagmm._support.files import write_document
 from gammagmm._support.platform import is_closed_pipe
-from gammagmm._support.progress import block_bar, progress_bars, quiet, working
+from gammagmm._support.progress import block_bar, quiet, working
 from gammagmm._support.text import one_line, percent
 from gammagmm.blocks.cluster import open_cluster
+from gammagmm.cli.fitting import Echo, kept_fit
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv
-from gammagmm.cli.request import check_estimate, read_blocks, read_rows
+from gammagmm.cli.request import check_estimate, groups_of, read_blocks, read_rows
 from gammagmm.cli.sheet import read_answers
 from gammagmm.report.origin import Origin
 
@@ -34,17 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABOVE_LIMIT",
-    "Echo",
     "estimate_rows",
     "file_writers",
-    "fit_rows",
     "print_answer",
     "run_estimate",
     "warnings_as_lines",
 ]
 
-Echo: TypeAlias = Callable[[str], None]
-"""Writes a line to standard error."""
 ABOVE_LIMIT = 3
 """Exit code if the interval lies above ``--fail-above``."""
 
@@ -53,7 +48,7 @@ def run_estimate(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm estimate``."""
     check_estimate(request)
     if request.engine.name == "memory":
-        X, origin = read_rows(request.reading)
+        X, origin = read_rows(request.reading, keep_table=request.labelling.by is not None)
         return estimate_rows(X, origin, request, echo)
     # When a connection is lost, Dask and asyncio log tracebacks that would hide our two lines.
     logging.disable(logging.CRITICAL)
@@ -70,56 +65,14 @@ def estimate_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> int:
     sheets = ((request.labelling.inspected, True), (request.labelling.known, False))
     # Before the fit, so that a bad sheet is refused at once.
     answers = [(read_answers(path, X, origin), how) for path, how in sheets if path is not None]
+    groups = groups_of(request.labelling.by, origin)
     with warnings_as_lines(echo):
-        fit = fit_rows(X, origin, request, echo)
+        fit = kept_fit(X, origin, request, request.labelling.inspected, echo)
         for (rows, labels), at_random in answers:
             fit = fit.update(rows, labels, at_random=at_random)
-    text = (answer_json if request.answer.as_json else answer_text)(fit, origin)
+    text = (answer_json if request.answer.as_json else answer_text)(fit, origin, groups)
     _write_each([lambda: print_answer(text), *file_writers(X, origin, request, fit)], echo)
     return _exit_code(request.answer.fail_above, fit.posterior, echo)
-
-
-def fit_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> Fit:
-    """The fit, with progress bars if standard error is a terminal."""
-    from gammagmm.detectors.presets import NAMES, PRESETS
-    from gammagmm.estimator.gamma_gmm import GammaGMM
-
-    gc.freeze()  # what has been imported
-    gc.enable()
-    method, is_quiet = request.method, request.running.quiet
-    if not is_quiet:
-        for note in origin.notes:
-            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
-    names = [name.strip() for name in method.detectors.split(",")]
-    is_preset = len(names) == 1 and names[0] not in NAMES
-    n_detectors = len(PRESETS.get(names[0], ()) if is_preset else names)
-    with progress_bars(n_detectors, method.runs, is_quiet) as progress:
-        estimator = GammaGMM(
-            names[0] if is_preset else names,
-            scale=None if method.scale == "none" else method.scale,
-            p0=method.p0,
-            p_high=method.p_high,
-            high_gamma=method.high_gamma,
-            max_gamma=method.max_gamma,
-            n_runs=method.runs,
-            timeout=method.timeout,
-            random_state=method.seed,
-            trust=request.labelling.trust,
-            n_jobs=method.jobs,
-            progress=progress,
-        )
-        return _with_names(estimator.fit(X).fit_, origin)
-
-
-def _with_names(fit: Fit, origin: Origin) -> Fit:
-    """The fit, whose note about constant columns has the names of the file instead of numbers."""
-    from gammagmm.estimator.scaling import constant_notes
-
-    scaler, n_columns = fit.column_scaler, fit.columns.n_features
-    numbered = constant_notes(scaler, n_columns, fit.columns.names)
-    named = constant_notes(scaler, n_columns, origin.columns or fit.columns.names)
-    renamed = dict(zip(numbered, named, strict=True))
-    return replace(fit, notes=tuple(renamed.get(note, note) for note in fit.notes))
 
 
 @contextmanager

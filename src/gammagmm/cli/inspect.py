@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,160 +15,161 @@ from numpy.typing import NDArray
 from gammagmm._support.checks import as_generator
 from gammagmm._support.files import write_document
 from gammagmm._support.text import one_line, percent
-from gammagmm.cli.estimate import Echo, fit_rows, print_answer, warnings_as_lines
+from gammagmm.cli.estimate import print_answer, warnings_as_lines
+from gammagmm.cli.fitting import Echo, kept_fit
 from gammagmm.cli.options import Inspecting, Request
 from gammagmm.cli.output import answer_text
-from gammagmm.cli.request import check_inspect, read_rows
+from gammagmm.cli.request import check_inspect, groups_of, read_rows
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_sheet
 from gammagmm.posterior.sentences import sentence
 from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
-    from gammagmm.inspection.suggestions import Strategy
 
-__all__ = ["Inspection", "ask_rows", "run_inspect", "write_sheet"]
+__all__ = ["Inspection", "ask_rows", "run_inspect"]
 
 KEYS = {"y": 1, "n": 0}
+QUESTION = (
+    "Is the row an anomaly? y yes, n no, s skip the row, u undo, q quit. Every answer is saved at "
+    "once."
+)
+AGAIN = "  Please answer y, n, s, u or q."
 
 
 def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm inspect``: write the rows to a sheet, or ask for their labels."""
     check_inspect(inspecting, request)
     force, path = request.running.force, inspecting.sheet
-    X, origin = read_rows(request.reading)
+    X, origin = read_rows(request.reading, keep_table=True)
+    groups = groups_of(inspecting.by, origin)
     is_continued = inspecting.ask and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
     sheet = read_sheet(path, X, origin) if is_continued else None
     with warnings_as_lines(echo):
-        fit = fit_rows(X, origin, request, echo)
+        fit = kept_fit(X, origin, request, path, echo, keep=True)
     inspection = Inspection(
         fit=fit,
         X=X,
         origin=origin,
         path=path,
         n=inspecting.n,
-        strategy=cast("Strategy", inspecting.strategy),  # checked above
-        overwrite=force,
+        groups=groups,
+        shows_rank=inspecting.show_rank,
         rng=as_generator(request.method.seed),
     )
+    if sheet is None:
+        sheet = inspection.extend(Sheet((), ()))
+        inspection.save(sheet, overwrite=force)
     if not inspecting.ask:
-        print_answer(write_sheet(inspection))
+        print_answer(_what_to_do(inspection, len(sheet.rows)))
         return 0
-    ask_rows(inspection, sheet, echo)
-    print_answer(answer_text(inspection.fit, origin))
+    sheet = ask_rows(inspection, inspection.extend(sheet), echo)
+    with warnings_as_lines(echo):
+        print_answer(answer_text(inspection.labelled(sheet), origin))
     return 0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Inspection:
-    """A fit, which each label updates, and the sheet of rows to label."""
+    """A fit without labels, and what is needed to choose, show and save rows to label."""
 
     fit: Fit
     X: NDArray[np.float64]
     origin: Origin
-    path: Path
-    n: int
-    strategy: Strategy
-    overwrite: bool  # whether a new sheet replaces an existing file
+    path: Path  # of the sheet
+    n: int  # rows of the sheet
+    groups: NDArray[np.str_] | None
+    shows_rank: bool
     rng: np.random.Generator
 
     def save(self, sheet: Sheet, overwrite: bool = True) -> None:
         """Write the sheet to its file, completely or not at all."""
         write_document(fill_sheet(sheet, self.X, self.origin), self.path, overwrite)
 
-    def new_sheet(self) -> Sheet:
-        """A sheet of `n` suggested rows without answers, saved."""
-        rows = self.suggest(self.n)
-        sheet = Sheet(rows, (None,) * len(rows))
-        self.save(sheet, self.overwrite)
-        return sheet
+    def labelled(self, sheet: Sheet) -> Fit:
+        """The fit with the answers of the sheet."""
+        return self.fit.update(*sheet.answered)
 
-    def suggest(self, n: int) -> tuple[int, ...]:
-        """`n` rows to label, or as many as are left."""
-        n = min(n, self.fit.n_rows - len(self.fit.known_rows))
-        return tuple(self.fit.suggest(n, self.strategy, self.rng).tolist()) if n > 0 else ()
-
-    def extend(self, sheet: Sheet, n: int) -> Sheet:
-        """The sheet with up to `n` more rows; none of its rows is suggested again."""
-        if n < 1:
+    def extend(self, sheet: Sheet) -> Sheet:
+        """The sheet with more suggested rows, `n` in all or as many as there are."""
+        n_more = min(self.n, self.fit.n_rows) - len(sheet.rows)
+        if n_more < 1:
             return sheet
-        seen = set(sheet.rows)
-        found = [row for row in self.suggest(n + len(seen)) if row not in seen][:n]
+        # Known with any label, the rows of the sheet are not suggested again.
+        rows = self.fit.labelled_rows.update(list(sheet.rows), [0] * len(sheet.rows))
+        found = rows.suggest(n_more, by=self.groups, random_state=self.rng).tolist()
         return Sheet((*sheet.rows, *found), (*sheet.answers, *(None,) * len(found)))
 
-    def answer(self, sheet: Sheet, place: int, label: int) -> Sheet:
-        """The sheet with one more answer; "adaptive" chooses the rows after it again."""
-        self.fit = self.fit.update([sheet.rows[place]], [label])
-        answers = (*sheet.answers[:place], label, *sheet.answers[place + 1 :])
-        rest = answers[place + 1 :]
-        if self.strategy == "random" or any(answer is not None for answer in rest):
-            return Sheet(sheet.rows, answers)
-        return self.extend(Sheet(sheet.rows[: place + 1], answers[: place + 1]), len(rest))
-
-    def describe(self, row: int) -> str:
-        """Name and rank of a row, and the features in which it stands out."""
-        from gammagmm.report.findings import feature_words, outstanding
-
-        scores = self.fit.decision_scores
-        rank = int((scores > scores[row]).sum()) + 1
+    def describe(self, row: int) -> list[str]:
+        """Lines with the number of a row and all its columns."""
         name = f"row {self.origin.row_number(row)}"
-        if self.origin.ids is not None:
-            name += f" ({self.origin.ids[row]})"
-        [features] = outstanding(self.X, self.origin.columns, [row])
-        return f"{name}, rank {rank} of {len(scores)}: {feature_words(features)}"
+        if self.shows_rank:
+            scores = self.fit.decision_scores
+            name += f", rank {int((scores > scores[row]).sum()) + 1} of {len(scores)}"
+        cells = self.origin.cells(row, self.X)
+        pairs = "   ".join(f"{one_line(column)} {one_line(cell)}" for column, cell in cells.items())
+        width = max(get_terminal_size().columns, 40)
+        return [name, *wrap(pairs, width, initial_indent="  ", subsequent_indent="  ")]
 
 
-def write_sheet(inspection: Inspection) -> str:
-    """Sentences that say what to do with the sheet, once it is written."""
-    n_rows = len(inspection.new_sheet().rows)
-    first, last = (
-        inspection.fit.expected_width(n, 0.9, inspection.strategy, inspection.rng)
-        for n in (1, n_rows)
-    )
+def _what_to_do(inspection: Inspection, n_rows: int) -> str:
+    """What to do with the sheet, once it is written."""
+    rows = inspection.fit.labelled_rows
+    some = (n for n in (10, n_rows) if n <= n_rows)
+    widths = [
+        f"{percent(rows.expected_width(n))} wide after {n} label{'s' * (n > 1)}"
+        for n in dict.fromkeys(some)
+    ]
     return (
         f"{n_rows} rows to label: write 1 (anomaly) or 0 (normal) in the column anomaly of "
         f"{one_line(str(inspection.path))}, for as many rows as you like from the top, and pass "
         "the file to gammagmm estimate --inspected. The 90% interval is expected to be "
-        f"{percent(first)} wide after the first label and {percent(last)} after all of them."
+        f"{' and '.join(widths)}."
     )
 
 
-def ask_rows(inspection: Inspection, sheet: Sheet | None, echo: Echo) -> Sheet:
-    """Ask for the label of one row after another, and save each answer before the next question.
-
-    `sheet` is one with answers, which is continued, or None for a new one.
-    """
-    if sheet is None:
-        sheet = inspection.new_sheet()
-    else:
-        with warnings_as_lines(echo):
-            inspection.fit = inspection.fit.update(*sheet.answered)
-        sheet = inspection.extend(sheet, inspection.n - len(sheet.rows))
-        echo(f"{len(sheet.answered[0])} of {len(sheet.rows)} rows have an answer already.")
-    echo("Is the row an anomaly? y yes, n no, s skip the row, q quit. Every answer is saved.")
-    for place in range(len(sheet.rows)):
-        if sheet.answers[place] is not None:
-            continue
-        description = inspection.describe(sheet.rows[place])
-        key = _ask(f"{place + 1}/{len(sheet.rows)}  {description}", echo)
+def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
+    """Ask for the labels of the rows without one, and save each answer before the next question."""
+    places = [place for place, answer in enumerate(sheet.answers) if answer is None]
+    if n_before := len(sheet.rows) - len(places):
+        echo(f"{n_before} of {len(sheet.rows)} rows have an answer already.")
+    echo(QUESTION)
+    at = 0
+    while at < len(places):
+        row = sheet.rows[places[at]]
+        name, *columns = inspection.describe(row)
+        key = _ask([f"{places[at] + 1}/{len(sheet.rows)}  {name}", *columns], echo)
         if key == "q":
             break
         if key == "s":
+            at += 1
             continue
-        with warnings_as_lines(echo):
-            sheet = inspection.answer(sheet, place, KEYS[key])
+        if key == "u" and at == 0:
+            echo("  There is nothing to undo.")
+            continue
+        at -= key == "u"
+        sheet = sheet.answer(places[at], KEYS.get(key))
         inspection.save(sheet)
-        echo(f"  {sentence(inspection.fit.posterior)}")
+        if key == "u":
+            undone = inspection.origin.row_number(sheet.rows[places[at]])
+            echo(f"  Row {undone} has no answer now.")
+            continue
+        at += 1
+        with warnings_as_lines(echo):
+            posterior = inspection.labelled(sheet).posterior
+        low, high = posterior.interval()
+        echo(f"  {sentence(posterior)} The interval is {100.0 * (high - low):.1f} points wide.")
     return sheet
 
 
-def _ask(question: str, echo: Echo) -> str:
-    """The key that was pressed; q at the end of the input."""
+def _ask(lines: list[str], echo: Echo) -> str:
+    """The key that was given as the answer; q at the end of the input."""
+    for line in lines:
+        echo(line)
     while True:
-        echo(one_line(question))
         line = sys.stdin.readline()
-        key = line.strip().lower()[:1] if line else "q"
-        if key in {*KEYS, "s", "q"}:
+        key = line.strip().lower() if line else "q"
+        if key in {*KEYS, "s", "u", "q"}:
             return key
-        echo("  Please answer y, n, s or q.")
+        echo(AGAIN)

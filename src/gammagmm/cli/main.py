@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 import gammagmm.cli.options as opt
+from gammagmm.cli.options import kept_path
 from gammagmm.cli.supervisor import is_supervised, run_supervised
 from gammagmm.errors import ClusterError, FitTimeoutError, GammaGMMError
 
@@ -61,18 +62,17 @@ def inspect(
     inspecting: opt.Inspecting,
     method: opt.Method,
     reading: opt.Reading,
-    labelling: Annotated[opt.Labelling, "trust"],
     running: opt.Running,
 ) -> None:
-    """Choose the rows that a person should label to make the estimate more precise."""
+    """Choose rows for a person to label: 30 labels give an estimate that can be relied on."""
 
     def work() -> int:
         from gammagmm.cli.inspect import run_inspect
 
-        request = opt.Request(reading, method, labelling, running=running)
+        request = opt.Request(reading, method, running=running)
         return run_inspect(inspecting, request, _echo)
 
-    _run(work, [inspecting.sheet], running.debug)
+    _run(work, [inspecting.sheet, kept_path(inspecting.sheet)], running.debug)
 
 
 @app.command()

@@ -26,6 +26,7 @@ __all__ = [
     "Reading",
     "Request",
     "Running",
+    "kept_path",
     "with_options",
 ]
 
@@ -97,9 +98,10 @@ class Labelling:
     known: Annotated[
         Path | None, _sheet(help="Labels of rows not chosen at random, such as incidents.")
     ] = None
-    trust: Annotated[
-        float, _share(help="Weight of the fit in the prior that the labels update.")
-    ] = 0.1
+    by: Annotated[
+        str | None,
+        _column(help="Column with groups: also print the share in each group by its labels."),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -158,13 +160,22 @@ class Inspecting:
         Path, _sheet("--out", help="File for the rows, with an empty column anomaly.")
     ] = Path("to_label.csv")
     n: Annotated[int, Option(help="Number of rows to label.")] = 30
-    strategy: Annotated[
-        str, Option(help="random (safe), or adaptive (only for good rankings).")
-    ] = "random"
+    by: Annotated[
+        str | None, _column(help="Column with groups, from each of which rows are chosen.")
+    ] = None
     ask: Annotated[
         bool,
         Option("--ask", help="Ask in the terminal and save each answer; a later call continues."),
     ] = False
+    show_rank: Annotated[
+        bool,
+        Option("--show-rank", help="With --ask, show the rank of each row, which may sway you."),
+    ] = False
+
+
+def kept_path(sheet: Path) -> Path:
+    """The file beside a sheet in which `inspect` keeps its fit."""
+    return sheet.with_suffix(".fit")
 
 
 @dataclass(frozen=True)

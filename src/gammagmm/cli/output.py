@@ -9,9 +9,10 @@ import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
@@ -19,6 +20,7 @@ from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
+    from gammagmm.inspection.labelled_rows import GroupShare
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = [
@@ -30,6 +32,8 @@ __all__ = [
     "labels_csv",
     "labels_words",
 ]
+
+Groups: TypeAlias = NDArray[np.str_]
 
 NO_ESTIMATE = (
     "They cannot be compared: at least one of them has no estimate. This does not mean that its "
@@ -43,8 +47,8 @@ NO_LABELS = (
 EXTRA_OF = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
 
 
-def answer_text(fit: Fit, origin: Origin) -> str:
-    """The estimate in words, and a table of the detectors."""
+def answer_text(fit: Fit, origin: Origin, groups: Groups | None = None) -> str:
+    """The estimate in words, the shares in `groups` (n_rows,) and a table of the detectors."""
     lines = fit.lines
     if origin.truth is not None:
         share = float(origin.truth.mean())
@@ -53,7 +57,19 @@ def answer_text(fit: Fit, origin: Origin) -> str:
             f"According to the labels in the file, the share is {percent(share)}, which is {place} "
             "the interval."
         )
-    return "\n".join(lines) + "\n\n" + _detector_table(fit)
+    tables = [] if groups is None else [_group_table(fit.labelled_rows.by_group(groups))]
+    return "\n\n".join(["\n".join(lines), *tables, _detector_table(fit)])
+
+
+def _group_table(shares: Sequence[GroupShare]) -> str:
+    """A line for each group: its rows and labels, and its share by its own labels."""
+    table = [["group", "rows", "labels", "anomalies", "share", "90% interval"]]
+    for share in shares:
+        low, high = (percent(end) for end in share.posterior.interval())
+        counts = [f"{n:,}" for n in (share.n_rows, share.n_labels, share.n_anomalies)]
+        mean = percent(share.posterior.mean)
+        table.append([one_line(str(share.group)), *counts, mean, f"{low} to {high}"])
+    return _aligned(table, n_words=1)
 
 
 def _detector_table(fit: Fit) -> str:
@@ -79,7 +95,7 @@ def _aligned(table: Sequence[Sequence[str]], n_words: int) -> str:
     return "\n".join(lines)
 
 
-def answer_json(fit: Fit, origin: Origin) -> str:
+def answer_json(fit: Fit, origin: Origin, groups: Groups | None = None) -> str:
     """The result as JSON; a value that does not exist is null."""
     posterior = {
         name: None if value != value else value for name, value in fit.posterior.summary().items()
@@ -90,6 +106,7 @@ def answer_json(fit: Fit, origin: Origin) -> str:
         "posterior": posterior,
         "evidence": _evidence(fit, origin),
         "inspected": _known_rows(fit),
+        "groups": None if groups is None else _group_records(fit.labelled_rows.by_group(groups)),
         "n_rows": fit.n_rows,
         "n_flagged": fit.n_flagged,
         "threshold": fit.threshold,
@@ -125,12 +142,30 @@ def _known_rows(fit: Fit) -> dict[str, Any] | None:
     known, fitted = fit.known_rows, fit.fitted_posterior
     if not len(known):
         return None
+    precision = fit.precision
     return {
         "n_rows": len(known),
+        "n_at_random": int(known.at_random.sum()),
         "n_anomalies": int(known.labels.sum()),
+        "exact_interval_90": list(fit.labelled_rows.exact_interval()),
+        "precision": None if precision is None else record_to_data(precision),
         "mean_before": fitted.mean,
         "interval_90_before": list(fitted.interval()),
     }
+
+
+def _group_records(shares: Sequence[GroupShare]) -> list[dict[str, Any]]:
+    return [
+        {
+            "group": share.group,
+            "n_rows": share.n_rows,
+            "n_labels": share.n_labels,
+            "n_anomalies": share.n_anomalies,
+            "mean": share.posterior.mean,
+            "interval_90": list(share.posterior.interval()),
+        }
+        for share in shares
+    ]
 
 
 def _truth(fit: Fit, origin: Origin) -> dict[str, Any] | None:
@@ -172,7 +207,7 @@ def compare_posteriors(first: GammaPosterior, second: GammaPosterior) -> dict[st
     """
     data: dict[str, Any] = {}
     for letter, posterior in (("a", first), ("b", second)):
-        is_missing = posterior.is_degenerate
+        is_missing = not posterior.has_estimate
         data |= {
             f"no_answer_{letter}": is_missing,
             f"mean_{letter}": None if is_missing else posterior.mean,
@@ -195,7 +230,7 @@ def compare_posteriors(first: GammaPosterior, second: GammaPosterior) -> dict[st
 
 def _why_not_comparable(first: GammaPosterior, second: GammaPosterior) -> str | None:
     """Why the two say nothing about which share is larger; None if they do."""
-    if first.is_degenerate or second.is_degenerate:
+    if not (first.has_estimate and second.has_estimate):
         return NO_ESTIMATE
     return None if first.n_labels > 0 and second.n_labels > 0 else NO_LABELS
 
@@ -213,7 +248,7 @@ def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str
     table = [["", "mean", "90% interval", "labels"]]
     for letter, name, posterior in zip("AB", names, pair, strict=True):
         cells = ["no estimate", ""]
-        if not posterior.is_degenerate:
+        if posterior.has_estimate:
             low, high = (percent(end) for end in posterior.interval())
             cells = [percent(posterior.mean), f"{low} to {high}"]
         table.append([f"{letter}  {one_line(name)}", *cells, f"{posterior.n_labels:,}"])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.text import one_line
 from gammagmm.blocks.parquet import check_folder, matching_files, read_parquet
-from gammagmm.cli.options import Inspecting, Method, Outputs, Reading, Request
+from gammagmm.cli.options import Inspecting, Method, Outputs, Reading, Request, kept_path
 from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import join_raw
@@ -26,6 +26,7 @@ __all__ = [
     "check_estimate",
     "check_inspect",
     "check_outputs",
+    "groups_of",
     "read_blocks",
     "read_rows",
 ]
@@ -33,7 +34,6 @@ __all__ = [
 PICTURES = (".png", ".svg", ".pdf")
 ENGINES = ("memory", "dask")
 SCALES = ("standard", "robust", "none")
-STRATEGIES = ("random", "adaptive")
 
 
 class UsageError(GammaGMMError, ValueError):
@@ -55,6 +55,8 @@ def check_estimate(request: Request) -> None:
     for path in given:
         if not path.is_file():
             raise UsageError(f"{path} does not exist or is not a file", "Check the path.")
+    if request.labelling.by is not None and not given:
+        raise UsageError("--by needs labels", "Give them with --inspected or --known.")
     _check_fail_above(request)
 
 
@@ -84,8 +86,8 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
     _check_places([sheet], paths)
     if inspecting.n < 1:
         raise UsageError(f"--n must be at least 1, got {inspecting.n}")
-    if inspecting.strategy not in STRATEGIES:
-        raise UsageError(f"--strategy must be random or adaptive, got {inspecting.strategy!r}")
+    if sheet.suffix == kept_path(sheet).suffix:
+        raise UsageError(f"{sheet} would be the name of the fit", "Give the sheet the suffix .csv.")
     if inspecting.ask and "-" in paths:
         raise UsageError(
             "--ask reads the answers from standard input, so the rows cannot come from there",
@@ -150,6 +152,7 @@ def _check_engine(request: Request) -> None:
         "--report": request.outputs.report is not None,
         "--inspected": labelling.inspected is not None,
         "--known": labelling.known is not None,
+        "--by": labelling.by is not None,
         "--fail-above": request.answer.fail_above is not None,  # because it needs --inspected
         "--truth": reading.truth is not None,
         "--missing impute": reading.missing == "impute",
@@ -199,8 +202,16 @@ def _check_places(outputs: Sequence[Path], inputs: Sequence[str]) -> None:
         raise UsageError(f"{taken.pop()} is an input and an output", "Choose another output.")
 
 
-def read_rows(reading: Reading) -> tuple[NDArray[np.float64], Origin]:
-    """The rows (n, d) of the files, and where they came from."""
+def groups_of(column: str | None, origin: Origin) -> NDArray[np.str_] | None:
+    """The group of each row, by a column of the file; None without a column."""
+    return None if column is None else np.array(origin.column(column), dtype=str)
+
+
+def read_rows(reading: Reading, *, keep_table: bool = False) -> tuple[NDArray[np.float64], Origin]:
+    """The rows (n, d) of the files, and where they came from.
+
+    With `keep_table`, the origin has the columns that are no features as well.
+    """
     raw = join_raw([read_raw(path) for path in reading.paths])
     prepared = prepare(raw, _choices(reading))
     names = [Path(path).name if path != "-" else STANDARD_INPUT for path in reading.paths]
@@ -220,6 +231,9 @@ def read_rows(reading: Reading) -> tuple[NDArray[np.float64], Origin]:
         digest=raw.digest,
         truth=prepared.truth,
         notes=tuple(notes),
+        id_column=reading.id,
+        hidden=frozenset() if reading.truth is None else frozenset({reading.truth}),
+        table=raw if keep_table else None,
     )
     return prepared.values, origin
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.text import spreadsheet_safe, visible
 from gammagmm.errors import TableError
-from gammagmm.readers.raw_table import numbered_names, shown
+from gammagmm.readers.raw_table import number_or_none, numbered_names, shown
 from gammagmm.report.origin import Origin
 
 __all__ = ["Sheet", "fill_sheet", "read_answers", "read_sheet"]
@@ -41,19 +41,22 @@ class Sheet:
         given = [(row, a) for row, a in zip(self.rows, self.answers, strict=True) if a is not None]
         return [row for row, _ in given], [label for _, label in given]
 
+    def answer(self, place: int, label: int | None) -> Sheet:
+        """The sheet with another answer at one place; None removes it."""
+        return Sheet(self.rows, (*self.answers[:place], label, *self.answers[place + 1 :]))
+
 
 def fill_sheet(sheet: Sheet, X: NDArray[np.float64], origin: Origin) -> str:
-    """The sheet as CSV: number of the row in its file, its id, its columns, its label."""
-    columns = origin.columns or numbered_names(X.shape[1])
-    ids = ["id"] if origin.ids is not None else []
+    """The sheet as CSV: number of the row in its file, all columns of the file, its label."""
+    lines = [origin.cells(row, X) for row in sheet.rows]
+    columns = lines[0] if lines else origin.columns or numbered_names(X.shape[1])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([ROW, *ids, *map(spreadsheet_safe, columns), ANSWER])
-    for row, answer in zip(sheet.rows, sheet.answers, strict=True):
-        named = [spreadsheet_safe(origin.ids[row])] if origin.ids is not None else []
-        values = [repr(value) for value in X[row].tolist()]
+    writer.writerow([ROW, *map(spreadsheet_safe, columns), ANSWER])
+    for row, cells, answer in zip(sheet.rows, lines, sheet.answers, strict=True):
         label = "" if answer is None else str(answer)
-        writer.writerow([origin.row_number(row), *named, *values, label])
+        safe = map(spreadsheet_safe, cells.values())
+        writer.writerow([origin.row_number(row), *safe, label])
     return text.getvalue()
 
 
@@ -71,7 +74,7 @@ def read_answers(path: Path, X: NDArray[np.float64], origin: Origin) -> tuple[li
 def read_sheet(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
     """The sheet in the file at `path`, or a `TableError` that names the wrong line.
 
-    Rows are identified by their numbers. Columns that are also in the data must have the same
+    Rows are identified by their numbers. Columns that are features of the data must have the same
     values there, so that a sheet of other data is refused.
     """
     (_, heads), *lines = _read_lines(path) or [(1, [])]
@@ -139,7 +142,12 @@ def _position(cell: str, positions: dict[int, int], where: str) -> int:
 
 
 def _check_value(cell: str, value: float, column: str, where: str) -> None:
-    """Refuse a value that the data do not have; a spreadsheet may have rounded it."""
+    """Refuse a value that the data do not have; a spreadsheet may have rounded it.
+
+    An empty cell is a missing value, which the data have in another form.
+    """
+    if not cell.strip():
+        return
     try:
         is_same = math.isclose(float(cell), value, rel_tol=1e-6, abs_tol=1e-9)
     except ValueError:
@@ -154,14 +162,19 @@ def _check_name(
     cells: Sequence[str], heads: Sequence[str], row: int, origin: Origin, where: str
 ) -> None:
     """Refuse a row that has another name than in the data."""
-    column = next((name for name in NAMES if name in heads), None)
+    own = spreadsheet_safe(origin.id_column or "")
+    column = next((name for name in (own, *NAMES) if name in heads), None)
     if origin.ids is None or column is None or column in (origin.columns or ()):
         return
     name, expected = cells[heads.index(column)], spreadsheet_safe(origin.ids[row])
     # A report shows invisible characters as escape sequences, and cuts long names.
     written = spreadsheet_safe(visible(origin.ids[row]))
     is_cut = name.endswith("…") and written.startswith(name[:-1])
-    if name not in (expected, written) and not is_cut:
+    # A spreadsheet turns 007 into 7.
+    is_number = number_or_none(name) is not None and number_or_none(name) == number_or_none(
+        expected
+    )
+    if name not in (expected, written) and not (is_cut or is_number):
         raise TableError(
             f"{where}: the row is named {name[:40]!r} here and {expected[:40]!r} in the data",
             OTHER_DATA,

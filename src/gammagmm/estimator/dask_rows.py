@@ -172,7 +172,7 @@ class DaskScores:
             values=scores.map_blocks(scaler.transform, dtype=np.float64),
             consensus=map_rows(scores, scaler.consensus),
             scaler=scaler,
-            ranks=ranks,
+            rank_table=ranks,
             moments=moments,
             random_rows=self.random_rows,
             blocks=self.blocks,
@@ -191,7 +191,7 @@ class DaskSpace:
     values: Any
     consensus: Any
     scaler: ScoreScaler
-    ranks: RankTable
+    rank_table: RankTable
     moments: LogMoments
     random_rows: Any  # their numbers, shape (n,)
     blocks: Blocks | None
@@ -201,14 +201,14 @@ class DaskSpace:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return self.ranks.n_rows
+        return self.rank_table.n_rows
 
     @property
     def notes(self) -> list[Note]:
         """How exact the ranks are, and which rows the group was looked for in."""
         notes = []
-        if self.ranks.error > 0.0:
-            error = f"{self.ranks.error:.1e}"
+        if self.rank_table.error > 0.0:
+            error = f"{self.rank_table.error:.1e}"
             message = (
                 f"the ranks come from a table; the error of a share of rows is at most {error}"
             )
@@ -249,6 +249,10 @@ class DaskSpace:
         n_beyond = int(blocks.summarise(count_beyond, self.scaler, sighting))
         return sighting.group(n_beyond, self.n_rows, names)
 
+    def ranks(self, known: KnownRows) -> RankTable:
+        """How many rows score at least as high as any score; no rows on Dask are known."""
+        return self.rank_table
+
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`; no rows on Dask are known."""
         blocks, values = self._present("cut"), partial(consensus_and_own, scaler=self.scaler)
@@ -257,15 +261,15 @@ class DaskSpace:
         thresholds = dict(zip(names, own, strict=True))
         return Cut(threshold, thresholds, is_anomaly(self.consensus, threshold), n_flagged)
 
-    def labels_at(self, gamma: float) -> Any:
-        """Labels of the rows by the score alone, if the share of anomalies were `gamma`."""
+    def labels_at(self, gamma: float, known: KnownRows) -> Any:
+        """Labels of the rows if the share of anomalies were `gamma`; no rows on Dask are known."""
         values = partial(consensus_and_own, scaler=self.scaler)
         threshold = float(cut_offs(self._present("labels_at"), values, gamma)[0])
         return is_anomaly(self.consensus, threshold)
 
     def frame(self, fit: Fit) -> Any:
         """The answer for each row as a lazy dask DataFrame."""
-        answers = (self.scaler, self.ranks, fit.posterior, fit.threshold)
+        answers = (self.scaler, self.rank_table, fit.posterior, fit.threshold)
         return self._present("to_frame").frame(block_frame, *answers, fit.detector_names)
 
     def check_rows_present(self, question: str) -> None:

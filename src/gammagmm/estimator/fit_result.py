@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gammagmm._support.checks import check_count, check_probability, warn_user
+from gammagmm._support.checks import warn_user
 from gammagmm._support.progress import Progress
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
-from gammagmm.errors import FitTimeoutError, LabelsWarning, NewRowsWarning, Note
+from gammagmm.errors import FitTimeoutError, NewRowsWarning, Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.protocols import Columns, Cut, Scores, Space
 from gammagmm.estimator.scaling import ColumnScaler
 from gammagmm.inspection.known_rows import KnownRows
-from gammagmm.inspection.labelled_posterior import (
-    Belief,
-    GammaPrior,
-    count_labels,
-    labelled_posterior,
-    prior_belief,
-    rank_cells,
-)
-from gammagmm.inspection.suggestions import Strategy, expected_width, suggest_rows
+from gammagmm.inspection.labelled_rows import LabelledRows, Precision
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.posterior.decisions import (
     RankTable,
     is_anomaly,
     is_far_above,
     probability_at,
-    row_probabilities,
 )
 from gammagmm.posterior.evidence import Evidence, find_evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.runs import Run, describe_runs, solved_posteriors
 from gammagmm.posterior.sentences import (
     evidence_lines,
+    exact_sentence,
     group_sentence,
     known_sentence,
+    more_sentence,
+    precision_sentence,
     rows_sentence,
     sentence,
 )
@@ -174,8 +168,10 @@ class Fit:
     def probability(self) -> Array:
         """Probability (n_rows,) that a training row is an anomaly; 0 or 1 for a known row."""
         self.check_in_memory("probability")
-        known = self.known_rows
-        return row_probabilities(self.posterior, self.decision_scores, known.rows, known.labels)
+        ranks, known = self.space.ranks(self.known_rows), self.known_rows
+        probability = probability_at(self.posterior, ranks.shares_at_least(self.decision_scores))
+        probability[known.rows] = known.labels
+        return probability
 
     @property
     def score_new(self) -> Scoring:
@@ -187,7 +183,7 @@ class Fit:
     @property
     def probabilities_new(self) -> Probabilities:
         """The function that gives new rows their probabilities of normal and anomaly."""
-        return Probabilities(self.score_new, self.space.ranks, self.posterior)
+        return Probabilities(self.score_new, self.space.ranks(self.known_rows), self.posterior)
 
     @property
     def lines(self) -> list[str]:
@@ -201,15 +197,25 @@ class Fit:
             )
             return [answer, *evidence]
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
+        precision = self.precision
         if not self.posterior.n_labels:
             chosen = (
                 "The labelled rows were not chosen at random and say nothing about the other rows; "
                 "the estimate for those rests on the prior distribution."
             )
+            if precision is not None:
+                labels = f"{labels} {precision_sentence(precision)}"
             following = "Next: label 30 rows that suggest or gammagmm inspect chooses."
             return [answer, labels, chosen, following]
-        group = group_sentence(self.posterior, self.evidence, n_detectors)
-        return [answer, labels, group, "Next: label more rows if this interval is too wide."]
+        rows = self.labelled_rows
+        exact = exact_sentence(rows.exact_interval(), int(known.labels.sum()))
+        low, high = self.posterior.interval()
+        n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
+        found = group_sentence(self.posterior, self.evidence, n_detectors)
+        if precision is not None and not known.at_random.all():
+            found = precision_sentence(precision)
+        following = more_sentence(n_more, self.n_rows - len(known))
+        return [answer, f"{labels} {exact}", found, following]
 
     def labels_new(self, scores: Any) -> Any:
         """Labels of new rows with these consensus scores; warns if far too many rows are flagged.
@@ -238,39 +244,32 @@ class Fit:
                 "sample of them instead."
             )
 
-    def suggest(self, n: int, strategy: Strategy, rng: np.random.Generator) -> NDArray[np.int_]:
-        """Positions of `n` training rows, ordered so that you can stop labelling after any row."""
-        self.check_in_memory("suggest")
-        return suggest_rows(self._belief(), self._unknown_rows(n, strategy), n, strategy, rng)
+    @property
+    def labelled_rows(self) -> LabelledRows:
+        """The training rows with their consensus scores and the labels of the known rows."""
+        self.check_in_memory("the labels of rows")
+        return LabelledRows(self.decision_scores, self.known_rows)
 
-    def expected_width(
-        self, n: int, mass: float, strategy: Strategy, rng: np.random.Generator
-    ) -> float:
-        """How wide the interval of probability `mass` is expected to be after `n` more labels."""
-        self.check_in_memory("expected_width")
-        check_probability("mass", mass)
-        unknown, belief = self._unknown_rows(n, strategy), self._belief()
-        return expected_width(belief, suggest_rows(belief, unknown, n, strategy, rng), mass, rng)
+    @property
+    def precision(self) -> Precision | None:
+        """Share of anomalies among the rows that the fit flags without labels.
+
+        It comes from those of them that are known, and is None if none is.
+        """
+        if not len(self.known_rows):
+            return None
+        without = self.space.cut(self.detector_names, self.fitted_posterior.mean, KnownRows.none())
+        return self.labelled_rows.precision_of(np.flatnonzero(without.labels))
 
     def update(self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True) -> Fit:
         """The fit with a posterior updated with the `labels` (1 anomaly, 0 normal) of `rows`."""
         self.check_in_memory("update")
-        if not isinstance(at_random, bool):
-            raise TypeError(f"at_random must be True or False, got {at_random!r}.")
-        known = self.known_rows.add(rows, labels, at_random=at_random, n_rows=self.n_rows)
+        labelled = self.labelled_rows.update(rows, labels, at_random=at_random)
+        known = labelled.known_rows
         if not len(known):
-            return replace(self, known_rows=known)
-        belief = self._belief(known)
-        posterior = labelled_posterior(belief)
-        notes = [note for note in self.notes if note.step != "labels"]
-        notes += _label_notes(known, self.fitted_posterior, self.plan.trust)
-        if not belief.is_precise and belief.unknown.any():
-            message = (
-                "the labels contradict the ranking, so the posterior is imprecise. Other detectors "
-                "or columns may suit these data better"
-            )
-            notes.append(Note("labels", "ranking", message))
-            warn_user(f"{message[0].upper()}{message[1:]}.", LabelsWarning)
+            return self
+        notes = [note for note in self.notes if note.step != "labels"] + _label_notes(known)
+        posterior = labelled.posterior
         cut = self.space.cut(self.detector_names, posterior.mean, known)
         return replace(self, known_rows=known, posterior=posterior, cut=cut, notes=tuple(notes))
 
@@ -280,25 +279,6 @@ class Fit:
         `progress` is called for each block.
         """
         self.space.write(self, folder, overwrite, progress)
-
-    def _unknown_rows(self, n: Any, strategy: Any) -> NDArray[np.int_]:
-        """Positions of the rows that are not known yet, highest score first, at least `n`."""
-        check_count("n", n, 1)
-        if strategy not in get_args(Strategy):
-            raise ValueError(f"strategy must be 'random' or 'adaptive', got {strategy!r}.")
-        order = np.argsort(-self.decision_scores, kind="stable")
-        rows = order[~np.isin(order, self.known_rows.rows)]
-        if n > len(rows):
-            raise ValueError(
-                f"n must be at most {len(rows)}, the number of rows without a label, got {n}."
-            )
-        return rows
-
-    def _belief(self, known: KnownRows | None = None) -> Belief:
-        """The distribution of curves over the ranking, given the labels of the known rows."""
-        cells = rank_cells(self.decision_scores)
-        belief = prior_belief(cells, GammaPrior(self.fitted_posterior, self.plan.trust))
-        return belief.given(count_labels(cells, self.known_rows if known is None else known))
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the rows on a cluster."""
@@ -354,19 +334,16 @@ def complete_fit(
     )
 
 
-def _label_notes(known: KnownRows, fitted: GammaPosterior, trust: float) -> list[Note]:
+def _label_notes(known: KnownRows) -> list[Note]:
     """What the labels changed."""
-    message = f"the posterior uses {len(known)} known rows ({known.labels.sum()} anomalies)"
-    if fitted.is_degenerate:
-        message += "; the fit has no solution and is not used"
-    else:
-        message += f"; the posterior of the fit has weight {trust:.0%} in the prior"
+    message = (
+        f"the posterior uses {len(known)} known rows ({known.labels.sum()} anomalies) and, for the "
+        "other rows, the distribution of the share in labelled real tables as its prior; it does "
+        "not use the mixtures"
+    )
     notes = [Note("labels", "posterior", message)]
-    if n_chosen := int((~known.at_random).sum()):
-        message = (
-            f"{n_chosen} known rows were not chosen at random; their labels are used for these "
-            "rows only"
-        )
+    if n_told := int((~known.at_random).sum()):
+        message = f"{n_told} known rows were not chosen at random; they count only as themselves"
         notes.append(Note("labels", "known rows", message))
     return notes
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import MissingExtraError
+from gammagmm.inspection.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import is_anomaly, probability_at
 
-__all__ = ["block_frame", "index_of", "row_columns", "row_frame"]
+__all__ = ["block_frame", "group_frame", "index_of", "row_columns", "row_frame"]
 
 Array = NDArray[np.float64]
 
@@ -31,13 +33,32 @@ def row_columns(
 
 def row_frame(answers: tuple[Any, Any, Any], scores: Array, names: list[str], index: Any) -> Any:
     """The columns of `row_columns` as a pandas DataFrame."""
+    return _pandas("to_frame").DataFrame(row_columns(answers, scores, names), index=index)
+
+
+def group_frame(shares: Sequence[GroupShare]) -> Any:
+    """A line for each group, by its name, as a pandas DataFrame."""
+    ends = [share.posterior.interval() for share in shares]
+    columns: dict[str, list[Any]] = {
+        "n_rows": [share.n_rows for share in shares],
+        "n_labels": [share.n_labels for share in shares],
+        "n_anomalies": [share.n_anomalies for share in shares],
+        "mean": [share.posterior.mean for share in shares],
+        "low": [low for low, _ in ends],
+        "high": [high for _, high in ends],
+    }
+    pd = _pandas("by_group")
+    return pd.DataFrame(columns, index=pd.Index([share.group for share in shares], name="group"))
+
+
+def _pandas(question: str) -> Any:
     try:
         import pandas as pd
     except ModuleNotFoundError as error:
         if error.name != "pandas":
             raise
-        raise MissingExtraError("to_frame needs pandas", "pandas", name="pandas") from None
-    return pd.DataFrame(row_columns(answers, scores, names), index=index)
+        raise MissingExtraError(f"{question} needs pandas", "pandas", name="pandas") from None
+    return pd
 
 
 def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:

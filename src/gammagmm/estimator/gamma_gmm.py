@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gammagmm._support.checks import as_generator, check_probability
+from gammagmm._support.checks import check_probability
 from gammagmm._support.progress import tell
 from gammagmm.estimator.fit_result import Fit, complete_fit
-from gammagmm.estimator.parameters import check_parameters, check_trust
+from gammagmm.estimator.frames import group_frame
+from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.rows import open_new_rows, open_rows, validate_rows
 from gammagmm.estimator.summary import FitSummary, summarise
-from gammagmm.inspection.suggestions import Strategy
+from gammagmm.inspection.exact_interval import Side
+from gammagmm.inspection.labelled_rows import LabelledRows
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.contamination import Contamination
 from gammagmm.posterior.decisions import cost_cut, is_anomaly
@@ -95,9 +96,6 @@ class GammaGMM(BaseEstimator):
         Device of the backend "torch"; None means CUDA where it is available.
     random_state : int, Generator, RandomState or None, default=None
         The only source of randomness. The same seed gives the same answer for any `n_jobs`.
-    trust : float, default=0.1
-        Weight of the fitted posterior in the prior that `update` starts from; the rest is a broad
-        Beta distribution.
     n_jobs : int, default=None
         Number of detectors that work at the same time, as in joblib. On small tables, the
         detectors of the presets need no worker processes and take turns. The mixtures use as many
@@ -127,6 +125,9 @@ class GammaGMM(BaseEstimator):
         known row has its own label.
     known_rows_ : KnownRows
         The rows, with their labels, that `update` was given.
+    precision_ : Precision or None
+        Share of anomalies among the rows that are flagged without labels, by those of them that
+        are known, with its interval; None if none of them is known.
     threshold_ : float
         The score that a share `contamination_` of the training rows exceeds. With known rows, it
         is the threshold of the other rows at the share that is left for them.
@@ -179,7 +180,6 @@ class GammaGMM(BaseEstimator):
         backend: str = "numpy",
         device: Any = None,
         random_state: Any = None,
-        trust: float = 0.1,
         n_jobs: int | None = None,
         progress: Any = None,
         verbose: int = 0,
@@ -204,7 +204,6 @@ class GammaGMM(BaseEstimator):
         self.backend = backend
         self.device = device
         self.random_state = random_state
-        self.trust = trust
         self.n_jobs = n_jobs
         self.progress = progress
         self.verbose = verbose
@@ -246,6 +245,7 @@ class GammaGMM(BaseEstimator):
         self.posterior_ = fit.posterior
         self.fitted_posterior_ = fit.fitted_posterior
         self.known_rows_ = fit.known_rows
+        self.precision_ = fit.precision
         self.evidence_ = fit.evidence
         self.contamination_ = Contamination(fit.posterior)
         self.threshold_ = fit.threshold
@@ -291,68 +291,102 @@ class GammaGMM(BaseEstimator):
 
         The second column is P(gamma > share of training rows scored at least as high): the
         posterior probability that the row lies inside the anomalous share *if the consensus
-        ranking is right*. A dask collection gives a lazy dask array.
+        ranking is right*. After `update`, the row is ranked among the training rows that are not
+        known. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
         return open_new_rows(X, self).map(self.fit_.probabilities_new, n_columns=2)
 
     def labels_at(self, gamma: float) -> Any:
-        """Labels of the training rows if the share of anomalies were `gamma`."""
+        """Labels of the training rows if the share of anomalies were `gamma`.
+
+        Known rows keep their labels; the others are cut at the share that is left for them.
+        """
         check_is_fitted(self)
         self.fit_.space.check_rows_present("labels_at")
         check_probability("gamma", gamma)
-        return self.fit_.space.labels_at(gamma)
+        return self.fit_.space.labels_at(gamma, self.fit_.known_rows)
 
     def suggest(
-        self, n: int = 30, strategy: Strategy = "random", random_state: Any = None
+        self, n: int = 30, *, by: ArrayLike | None = None, random_state: Any = None
     ) -> NDArray[np.int_]:
-        """Positions of `n` training rows, ordered so that you can stop labelling after any row.
+        """Positions of `n` training rows to label, ordered so that you can stop after any row.
 
-        "random" spreads the rows evenly over the ranking from a random start, which is safe however
-        good the detectors are. "adaptive" chooses every third row in this way, and between them the
-        rows whose labels are expected to reduce the variance of gamma most. It uses the labels so
-        far, and falls back to "random" when they show that the ranking is not informative. It is
-        better where the ranking is nearly perfect, but not on average. Rows that `update` was given
-        are left out.
+        The rows are spread evenly over the ranking from a random start, which is better than a
+        simple random sample if the detectors are good, and as good if they are not. Rows that
+        `update` was given are left out. `by` (n_rows,) are groups of the rows, for example a column
+        of the table: each group then has at least one row, and otherwise rows in proportion to its
+        size.
         """
-        check_is_fitted(self)
-        return self._trusting().suggest(n, strategy, as_generator(random_state))
+        return self._labelled_rows().suggest(n, by=by, random_state=random_state)
 
     def update(
         self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True
     ) -> GammaPosterior:
-        """Update the posterior with the `labels` (1 anomaly, 0 normal) of `rows`.
+        """Replace the posterior by one from the `labels` (1 anomaly, 0 normal) of `rows`.
 
-        `rows` are positions of training rows, from 0. Labels accumulate: two calls give the same
-        result as one call with all labels. `posterior_`, `contamination_`, the thresholds and
-        `labels_` change; known rows keep their label. Pass ``at_random=False`` for rows that were
-        not chosen blindly, such as known incidents: they count as themselves and do not say
-        anything about other rows, because treating them as a sample would bias the estimate.
+        `rows` are positions of training rows, from 0. Labels accumulate: the order of the calls
+        does not matter, and one call with all labels gives the same result. `posterior_`,
+        `contamination_`, the thresholds, `labels_` and the probabilities change; known rows keep
+        their label, and the others are ranked and cut among themselves.
+
+        The share among the other rows has the distribution of the share in labelled real tables
+        (`GammaPosterior.reference`) as its prior, and the labels have a binomial likelihood. The
+        mixtures are not used.
+
+        Pass ``at_random=False`` for rows that were not chosen blindly, such as known incidents and
+        flagged rows that were reviewed: they count as themselves and do not say anything about
+        other rows, because treating them as a sample would bias the estimate. Pass such a list
+        completely, with rows that `suggest` has chosen as well.
         """
         check_is_fitted(self)
-        return self._keep(self._trusting().update(rows, labels, at_random=at_random)).posterior_
+        return self._keep(self.fit_.update(rows, labels, at_random=at_random)).posterior_
 
-    def expected_width(
-        self,
-        n: int,
-        *,
-        mass: float = 0.9,
-        strategy: Strategy = "random",
-        random_state: Any = None,
-    ) -> float:
-        """How wide the interval of probability `mass` is expected to be after `n` more labels.
+    def expected_width(self, n: int, *, mass: float = 0.9) -> float:
+        """Expected width of the interval of probability `mass` after `n` more labels.
 
-        This is a mean over simulated labels. Once there are labels, compare it with the width of
-        ``posterior_.interval(mass)`` to decide whether to continue. Before the first label, that
-        is the interval of the fit, which has little weight in `update`.
+        This is the mean over the possible labels. Once there are labels, compare it with
+        ``expected_width(0)``, the width now, to decide whether to continue.
         """
-        check_is_fitted(self)
-        return self._trusting().expected_width(n, mass, strategy, as_generator(random_state))
+        return self._labelled_rows().expected_width(n, mass=mass)
 
-    def _trusting(self) -> Fit:
-        """The fit with the parameter `trust` as it is now: labels come after the fit."""
-        check_trust(self.trust)
-        return replace(self.fit_, plan=replace(self.fit_.plan, trust=self.trust))
+    def n_for_width(self, width: float, *, mass: float = 0.9) -> int:
+        """Number of further labels after which the interval is expected to be `width` wide."""
+        return self._labelled_rows().n_for_width(width, mass=mass)
+
+    def exact_interval(self, mass: float = 0.9, *, side: Side = "both") -> tuple[float, float]:
+        """Confidence interval of the share of anomalies from the labels alone, without a prior.
+
+        If the rows given to `update` with ``at_random=True`` were drawn at random from those
+        without other labels, the interval contains the true share with at least the probability
+        `mass`, whatever the share is (hypergeometric distribution). For rows from `suggest`, which
+        are spread evenly, this was measured, not proved. Each end of a two-sided interval holds by
+        itself with the probability (1 + `mass`) / 2. `side` "upper" gives the interval of "at
+        most", "lower" that of "at least"; the other end is then certain.
+        """
+        return self._labelled_rows().exact_interval(mass, side=side)
+
+    def by_group(self, groups: ArrayLike) -> Any:
+        """The share of anomalies in each of the `groups` (n_rows,) as a pandas DataFrame.
+
+        Columns: n_rows, n_labels, n_anomalies (among the labels), mean, low and high, the posterior
+        mean and the 90 % interval from the labels of the group. The prior is the same for each
+        group, so that a group without labels has the distribution of the share in real tables.
+        """
+        return group_frame(self._labelled_rows().by_group(groups))
+
+    def batch(self, X: ArrayLike) -> LabelledRows:
+        """New rows `X`, scored by the fitted detectors, whose own share labels can show.
+
+        The result has the same questions as the estimator (`suggest`, `expected_width`,
+        `exact_interval`, ...) for the rows of `X`; its `update` returns a new value. Labels of the
+        training rows are not used: the share may have changed.
+        """
+        return LabelledRows(np.asarray(self.decision_function(X)))
+
+    def _labelled_rows(self) -> LabelledRows:
+        check_is_fitted(self)
+        return self.fit_.labelled_rows
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the posterior; returns the axes."""

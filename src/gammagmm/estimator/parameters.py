@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gammagmm._support.checks import as_generator, check_count, check_number, check_positive
+from gammagmm._support.checks import as_generator, check_count, check_positive
 from gammagmm._support.processes import Deadline
 from gammagmm._support.progress import Progress, check_progress, tell
 from gammagmm.detectors.presets import MIN_ROWS
@@ -21,7 +21,7 @@ from gammagmm.posterior.runs import AUTO_TOL
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
-__all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plain", "Plan", "check_parameters", "check_trust"]
+__all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plain", "Plan", "check_parameters"]
 
 AUTO_FIT_ROWS = 20_000
 """What ``max_fit_rows="auto"`` means, except for LSCP, which trains on fewer rows."""
@@ -90,7 +90,6 @@ class Plan:
     detector_rng: np.random.Generator
     run_rng: np.random.Generator
     seed: int | None
-    trust: float
     n_jobs: int | None
     progress: Progress | None
     verbose: int
@@ -128,7 +127,6 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     tol = _check_tol(estimator.tol)
     if not isinstance(estimator.scale, str | None) or estimator.scale not in SCALES:
         raise ValueError(f'scale must be "standard", "robust" or None, got {estimator.scale!r}.')
-    check_trust(estimator.trust)
     check_backend(estimator.backend, estimator.device)
     max_fit_rows = _check_rows("max_fit_rows", estimator.max_fit_rows, AUTO_FIT_ROWS)
     max_mixture_rows = _check_rows(
@@ -173,18 +171,10 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         detector_rng=detector_rng,
         run_rng=run_rng,
         seed=int(seed) if isinstance(seed, int | np.integer) else None,
-        trust=estimator.trust,
         n_jobs=estimator.n_jobs,
         progress=estimator.progress,
         verbose=estimator.verbose,
     )
-
-
-def check_trust(trust: Any) -> None:
-    """Refuse a weight of the fit outside [0, 1): without its broad part, a prior may be wrong."""
-    check_number("trust", trust)
-    if not 0.0 <= trust < 1.0:
-        raise ValueError(f"trust must be at least 0 and below 1, got {trust!r}.")
 
 
 def _check_tol(tol: Any) -> float | None:

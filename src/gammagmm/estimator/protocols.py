@@ -122,9 +122,8 @@ class Space(Protocol):
     def notes(self) -> list[Note]:
         """What was approximated."""
 
-    @property
-    def ranks(self) -> RankTable:
-        """How many rows score at least as high as any score."""
+    def ranks(self, known: KnownRows) -> RankTable:
+        """How many of the rows that are not known score at least as high as any score."""
 
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
         """The variational runs, and what was changed for them."""
@@ -135,8 +134,8 @@ class Space(Protocol):
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`; known rows keep their labels."""
 
-    def labels_at(self, gamma: float) -> Any:
-        """Labels of the rows by the score alone, if the share of anomalies were `gamma`."""
+    def labels_at(self, gamma: float, known: KnownRows) -> Any:
+        """Labels of the rows if the share of anomalies were `gamma`; known rows keep theirs."""
 
     def frame(self, fit: Fit) -> Any:
         """A data frame with a line for each row."""

@@ -39,11 +39,11 @@ from gammagmm.estimator.scaling import (
     standard_scaler,
 )
 from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.labelled_rows import LabelledRows
 from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
 from gammagmm.posterior.decisions import (
     RankTable,
     cut_off,
-    exact_ranks,
     is_anomaly,
 )
 from gammagmm.posterior.groups import Group, find_group
@@ -175,10 +175,9 @@ class MemorySpace:
         """Nothing is approximated in memory."""
         return []
 
-    @property
-    def ranks(self) -> RankTable:
-        """How many rows score at least as high as any score."""
-        return exact_ranks(self.consensus)
+    def ranks(self, known: KnownRows) -> RankTable:
+        """How many of the rows that are not known score at least as high as any score."""
+        return known.rows_left(self.n_rows).ranks(self.consensus)
 
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
         """The variational runs, and what was changed for them."""
@@ -202,25 +201,18 @@ class MemorySpace:
 
         A known row keeps its label; the other rows are cut at the share that is left for them.
         """
-        rows, share = self._rows_to_cut(gamma, known)
-        threshold = float(cut_off(self.consensus[rows], share))
+        left = known.rows_left(self.n_rows)
+        share = left.share(gamma)
+        threshold = float(cut_off(self.consensus[left.rows], share))
         labels = is_anomaly(self.consensus, threshold)
         labels[known.rows] = known.labels
-        own = cut_off(self.scores[rows], share).tolist()
+        own = cut_off(self.scores[left.rows], share).tolist()
         thresholds = dict(zip(names, own, strict=True))
         return Cut(threshold, thresholds, labels, int(labels.sum()))
 
-    def _rows_to_cut(self, gamma: float, known: KnownRows) -> tuple[Any, float]:
-        """The rows that are not known, or all if every row is, and their share of anomalies."""
-        if len(known) in (0, self.n_rows):
-            return slice(None), gamma
-        unknown = np.delete(np.arange(self.n_rows), known.rows)
-        left = (gamma * self.n_rows - known.labels.sum()) / len(unknown)
-        return unknown, float(np.clip(left, 0.0, 1.0))
-
-    def labels_at(self, gamma: float) -> NDArray[np.int_]:
-        """Labels of the rows by the score alone, if the share of anomalies were `gamma`."""
-        return is_anomaly(self.consensus, cut_off(self.consensus, gamma))
+    def labels_at(self, gamma: float, known: KnownRows) -> NDArray[np.int_]:
+        """Labels of the rows if the share of anomalies were `gamma`; known rows keep theirs."""
+        return LabelledRows(self.consensus, known).labels_at(gamma)
 
     def frame(self, fit: Fit) -> Any:
         """The answer for each row as a pandas DataFrame, with the index the rows came with."""

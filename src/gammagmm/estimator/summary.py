@@ -169,11 +169,12 @@ def summarise(fit: Fit) -> FitSummary:
             for run in fit.runs
         ),
         notes=fit.notes,
-        versions={"python": platform.python_version()} | _versions(),
+        versions={"python": platform.python_version()} | installed_versions(),
     )
 
 
-def _versions() -> dict[str, str]:
+def installed_versions() -> dict[str, str]:
+    """Versions of the packages that a fit depends on."""
     found = {}
     for package in PACKAGES:
         try:

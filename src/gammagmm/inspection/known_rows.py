@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KnownRows"]
+from gammagmm.posterior.decisions import RankTable, exact_ranks, ranks_left
+
+__all__ = ["KnownRows", "RowsLeft"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class KnownRows:
     rows, labels : ndarray of shape (n,)
         Row numbers from 0 on, and 1 for an anomaly, 0 for a normal row.
     at_random : ndarray of shape (n,)
-        Whether the row was chosen without knowing what it is, and so tells of others too.
+        Whether the row was chosen blindly, so that its label says something about other rows.
 
     Examples
     --------
@@ -43,9 +45,11 @@ class KnownRows:
         return len(self.rows)
 
     def add(self, rows: Any, labels: Any, *, at_random: bool, n_rows: int) -> KnownRows:
-        """These and the ones that were known; a row that is given twice must have one label.
+        """These rows and the earlier ones; a row that is given twice must have one label.
 
-        A row that was known counts as chosen at random if it was so once.
+        A row that is given once with ``at_random=False`` does not count as chosen at random: the
+        other rows that were chosen at random are then a random sample of the rows outside such a
+        list, whether the list or the sample came first.
         """
         rows, labels = check_rows_known(rows, n_rows), check_labels(labels)
         if len(rows) != len(labels):
@@ -55,16 +59,53 @@ class KnownRows:
         columns = (self.rows.tolist(), self.labels.tolist(), self.at_random.tolist())
         found = {row: (label, chosen) for row, label, chosen in zip(*columns, strict=True)}
         for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
-            before, chosen = found.get(row, (label, False))
+            before, was_at_random = found.get(row, (label, True))
             if before != label:
                 raise ValueError(f"Row {row} has both labels, 0 and 1: give one of them.")
-            found[row] = (label, chosen or at_random)
+            found[row] = (label, was_at_random and at_random)
         ordered = sorted(found)
         return KnownRows(
             np.array(ordered, dtype=int),
             np.array([found[row][0] for row in ordered], dtype=int),
             np.array([found[row][1] for row in ordered], dtype=bool),
         )
+
+    def unknown(self, n_rows: int) -> NDArray[np.int_]:
+        """Numbers of the other rows, of `n_rows` in all, in rising order."""
+        is_unknown = np.ones(n_rows, dtype=bool)
+        is_unknown[self.rows] = False
+        return np.flatnonzero(is_unknown)
+
+    def rows_left(self, n_rows: int) -> RowsLeft:
+        """The rows to rank and to cut: those without a label, or all where none or all have one."""
+        if len(self) in (0, n_rows):
+            return RowsLeft(np.arange(n_rows), n_rows)
+        return RowsLeft(self.unknown(n_rows), n_rows, int(self.labels.sum()))
+
+
+@dataclass(frozen=True)
+class RowsLeft:
+    """Rows that are ranked and cut, of a table of `n_rows` rows.
+
+    `n_anomalies` of the other rows are anomalies; it is None where there are no other rows.
+    """
+
+    rows: NDArray[np.int_]
+    n_rows: int
+    n_anomalies: int | None = None
+
+    def share(self, gamma: float) -> float:
+        """The share of anomalies among these rows if it is `gamma` in the whole table."""
+        if self.n_anomalies is None:
+            return gamma
+        share = (gamma * self.n_rows - self.n_anomalies) / len(self.rows)
+        return float(np.clip(share, 0.0, 1.0))
+
+    def ranks(self, scores: NDArray[np.float64]) -> RankTable:
+        """Rank table of these rows, for the `scores` (n_rows,) of the table."""
+        if self.n_anomalies is None:
+            return exact_ranks(scores)
+        return ranks_left(scores[self.rows], self.n_anomalies, self.n_rows)
 
 
 def check_rows_known(rows: Any, n_rows: int) -> NDArray[np.int_]:

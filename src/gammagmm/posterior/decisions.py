@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import bdtrc
 
 from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -19,7 +19,7 @@ __all__ = [
     "is_anomaly",
     "is_far_above",
     "probability_at",
-    "row_probabilities",
+    "ranks_left",
 ]
 
 Array = NDArray[np.float64]
@@ -71,17 +71,19 @@ def probability_at(posterior: GammaPosterior, shares: Array) -> Array:
 class RankTable:
     """Number of the `n_rows` rows whose score is at least each of `edges` (E,), in rising order.
 
-    `error` is the largest share of rows between two edges.
+    `error` is the largest share of rows between two edges, and `n_above` stands for the number of
+    rows above the last edge.
     """
 
     edges: Array
-    n_at_least: NDArray[np.intp]
+    n_at_least: NDArray[Any]
     n_rows: int
     error: float
+    n_above: float = 0
 
     def shares_at_least(self, scores: Array) -> Array:
         """Share of the rows that score at least each of `scores`, too small by at most `error`."""
-        counts = np.append(self.n_at_least, 0)
+        counts = np.append(self.n_at_least, self.n_above)
         return counts[np.searchsorted(self.edges, scores, side="left")] / self.n_rows
 
 
@@ -91,17 +93,19 @@ def exact_ranks(scores: Array) -> RankTable:
     return RankTable(edges, np.cumsum(counts[::-1])[::-1], len(scores), 0.0)
 
 
-def row_probabilities(
-    posterior: GammaPosterior, consensus: Array, known_rows: ArrayLike, known_labels: ArrayLike
-) -> Array:
-    """P(row is an anomaly) of the training rows with scores `consensus` (n,).
+def ranks_left(scores: Array, n_anomalies: int, n_rows: int) -> RankTable:
+    """Rank table of the rows that are not known, whose scores are `scores` (n,).
 
-    `known_rows` are the indices of the rows whose labels, `known_labels`, are known; their
-    probability is the label, 0 or 1.
+    `n_anomalies` of the known rows are anomalies, which come before all of these. The number of
+    anomalies is a whole one, and a row is one of them if there are at least as many as its rank:
+    more than half a row less. A score above all of these rows has the rank of the first.
+
+    >>> ranks_left(np.array([0.1, 0.7, 0.9]), 2, 10).shares_at_least(np.array([0.8, 0.9, 1.0]))
+    array([0.25, 0.25, 0.25])
     """
-    probability = probability_at(posterior, exact_ranks(consensus).shares_at_least(consensus))
-    probability[np.asarray(known_rows, dtype=np.intp)] = known_labels
-    return probability
+    edges, counts = np.unique(scores, return_counts=True)
+    n_at_least = np.cumsum(counts[::-1])[::-1] + (n_anomalies - 0.5)
+    return RankTable(edges, n_at_least, n_rows, 0.0, n_anomalies + 0.5)
 
 
 def cost_cut(costs: Any) -> float:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from gammagmm._support.checks import as_generator, check_count, check_number, check_probability
+from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.components import Components
 from gammagmm.posterior.link import AveragedConditionals, n_anomalous_pmf
@@ -28,8 +28,9 @@ class GammaPosterior:
     ----------
     prob_zero : float
         Probability that there are no anomalies.
-    betas : BetaMixture
-        The continuous part; ``betas.weights`` and `prob_zero` sum to 1.
+    betas : BetaMixture or BetaBinomialMixture
+        The shares above 0; ``betas.weights`` and `prob_zero` sum to 1. With labels of single rows,
+        these are shares of a finite number of rows, which have Beta-binomial distributions.
     standard_error : float
         Monte Carlo error of the mean, from the finite number of draws; NaN after `given`.
     between_runs : float
@@ -48,7 +49,7 @@ class GammaPosterior:
     """
 
     prob_zero: float
-    betas: BetaMixture
+    betas: BetaMixture | BetaBinomialMixture
     standard_error: float = np.nan
     between_runs: float = np.nan
     n_labels: int = 0
@@ -71,12 +72,21 @@ class GammaPosterior:
         """
         from gammagmm.posterior.track_record import load_reference
 
-        return load_reference()
+        return cls(0.0, load_reference())
 
     @property
     def is_degenerate(self) -> bool:
         """Whether all probability lies at 0."""
-        return len(self.betas) == 0
+        return self.prob_zero == 1.0
+
+    @property
+    def has_estimate(self) -> bool:
+        """Whether there is an estimate; not so for a fit in which no run has a solution.
+
+        Such a fit has all probability at 0, and so has a table whose rows are all known to be
+        normal, which has an estimate.
+        """
+        return len(self.betas) > 0
 
     @property
     def mean(self) -> float:
@@ -94,7 +104,11 @@ class GammaPosterior:
         return self._quantile(0.5)
 
     def pdf(self, x: ArrayLike) -> Array:
-        """Density of the continuous part at `x`; it integrates to 1 - `prob_zero`."""
+        """Density of the shares above 0 at `x`; it integrates to 1 - `prob_zero`.
+
+        With labels of single rows, the shares are multiples of 1 / n_rows, and the probability of
+        each is spread evenly over an interval of this length.
+        """
         return self.betas.pdf(np.asarray(x, dtype=np.float64))[()]
 
     def cdf(self, x: ArrayLike) -> Array:
@@ -249,19 +263,7 @@ class GammaPosterior:
     def _quantile(self, q: float) -> float:
         if self.prob_zero > 0.0 and q <= self.prob_zero:
             return 0.0
-        # Solved in the smaller tail, where the difference from q keeps its digits.
-        if q > 0.5:
-            target = 1.0 - q
-            return self._root(lambda x: target - self.prob_above(x))
-        return self._root(lambda x: float(self.cdf(x)) - q)
-
-    def _root(self, rising: Callable[[float], float]) -> float:
-        low, high = self.betas.support
-        if rising(low) >= 0.0:
-            return low
-        if rising(high) <= 0.0:
-            return high
-        return float(brentq(rising, low, high, xtol=1e-15, rtol=1e-14))
+        return self.betas.quantile(q - self.prob_zero, 1.0 - q)
 
     def _interval_from(self, start: float, mass: float) -> tuple[float, float]:
         return self._quantile(start), self._quantile(min(start + mass, 1.0))

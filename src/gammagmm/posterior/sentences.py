@@ -9,6 +9,7 @@ import numpy as np
 from gammagmm._support.text import percent
 
 if TYPE_CHECKING:
+    from gammagmm.inspection.labelled_rows import Precision
     from gammagmm.posterior.evidence import Evidence
     from gammagmm.posterior.gamma_posterior import GammaPosterior
     from gammagmm.posterior.track_record import TrackRecord
@@ -16,9 +17,12 @@ if TYPE_CHECKING:
 __all__ = [
     "basis_sentence",
     "evidence_lines",
+    "exact_sentence",
     "group_sentence",
     "known_sentence",
+    "more_sentence",
     "next_sentence",
+    "precision_sentence",
     "record_sentence",
     "rows_sentence",
     "sentence",
@@ -27,7 +31,7 @@ __all__ = [
 
 def sentence(posterior: GammaPosterior) -> str:
     """The estimate in one sentence."""
-    if posterior.is_degenerate:
+    if not posterior.has_estimate:
         return (
             "There is no estimate: all posterior probability is at 0, which happens if no mixture "
             "of the scores agrees with p_high. This does not mean that the data are clean."
@@ -50,10 +54,44 @@ def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> st
     rows = "1 labelled row" if n_known == 1 else f"{n_known:,} labelled rows"
     anomalies = "1 anomaly" if n_anomalies == 1 else f"{n_anomalies:,} anomalies"
     uses = f"This estimate uses {rows} ({anomalies})."
-    if fitted.is_degenerate:
+    if not fitted.has_estimate:
         return f"{uses} Without labels, there was no estimate."
     low, high = (percent(end) for end in fitted.interval())
     return f"{uses} Without labels, it was {percent(fitted.mean)} ({low} to {high})."
+
+
+def exact_sentence(ends: tuple[float, float], n_anomalies: int, mass: float = 0.9) -> str:
+    """What the labels alone show, by the two ends of an exact interval of probability `mass`.
+
+    Without an anomaly only the upper end is uncertain, and it holds by itself with more confidence.
+    """
+    low, high = (percent(end) for end in ends)
+    if n_anomalies == 0:
+        return f"By the labels alone, it is at most {high} with {0.5 + 0.5 * mass:.0%} confidence."
+    return f"By the labels alone, it is {low} to {high} with {mass:.0%} confidence."
+
+
+def precision_sentence(precision: Precision) -> str:
+    """How many of the flagged rows are anomalies."""
+    n_labels, n_flagged = precision.n_labels, precision.n_flagged
+    found = f"{precision.n_anomalies:,} of the {n_labels:,} labelled rows among the flagged rows"
+    found += f" {'is an anomaly' if precision.n_anomalies == 1 else 'are anomalies'}"
+    if n_labels == n_flagged:
+        return f"{found}."
+    low, high = percent(precision.low), percent(precision.high)
+    return (
+        f"{found}: {low} to {high} of all {n_flagged:,} (90% confidence, if those were picked at "
+        "random)."
+    )
+
+
+def more_sentence(n_more: int, n_left: int) -> str:
+    """How many more labels make the interval half as wide."""
+    if n_left == 0:
+        return "Every row has a label."
+    if n_more >= n_left:
+        return f"Next: label the other {n_left:,} rows if this interval is too wide."
+    return f"Next: about {n_more:,} more labels would make this interval half as wide."
 
 
 def evidence_lines(
@@ -61,7 +99,7 @@ def evidence_lines(
 ) -> list[str]:
     """What an estimate without labels rests on, in three lines that end with what to do next."""
     basis = basis_sentence(posterior, evidence)
-    if not posterior.is_degenerate:
+    if posterior.has_estimate:
         basis = f"{basis} {record_sentence(evidence.track_record)}"
     group = group_sentence(posterior, evidence, n_detectors)
     return [group, basis, next_sentence(evidence, in_memory=in_memory)]
@@ -78,7 +116,7 @@ def group_sentence(posterior: GammaPosterior, evidence: Evidence, n_detectors: i
         f"{group.n_rows:,} rows ({percent(group.share)}) stand apart from the others in "
         f"{len(group.detectors)} of {n_detectors} detectors"
     )
-    if posterior.is_degenerate:
+    if not posterior.has_estimate:
         return f"{apart}."
     low, high = posterior.interval()
     if group.share > high:
@@ -106,7 +144,7 @@ def basis_sentence(posterior: GammaPosterior, evidence: Evidence) -> str:
         return f"The estimate rests on the data: {questions} give nearly the same ({others})."
     if any(np.isnan(other.mean) for other in evidence.assumptions):
         others += ", or no estimate"
-    what = "result" if posterior.is_degenerate else "estimate"
+    what = "estimate" if posterior.has_estimate else "result"
     return f"The {what} rests on assumptions: {questions} give {others}."
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gammagmm._support.documents import Form, Reader, or_null, read_document, to_text
 from gammagmm._support.files import write_document
+from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
@@ -20,14 +22,18 @@ __all__ = [
     "save_posterior",
 ]
 
+Array = NDArray[np.float64]
+
 FORM = Form("gammagmm/posterior", 1, "posterior")
 
 _FIELDS = {"schema", "version", "prob_zero", "standard_error", "between_runs", "betas"}
 # Written only if it is not 0, so that the files of posteriors without labels do not change.
 _LABELS_FIELD = "n_labels"
 _BETA_FIELDS = {"low", "high", "weights", "a", "b"}
-# Written only if rows have known labels, so that other files do not change.
-_KNOWN_FIELDS = {"origin": 0.0, "span": 1.0, "least": 0.0, "most": 1.0}
+_COUNTS = ("n_rows", "n_anomalies", "n_left", "first", "last")
+_BETA_BINOMIAL_FIELDS = {"weights", "a", "b", *_COUNTS}
+MAX_CELLS = 200_000_000
+"""Most possible shares, times parts, of a posterior that is read, since each takes memory."""
 
 
 def save_posterior(posterior: GammaPosterior, path: Any, overwrite: bool = False) -> None:
@@ -53,22 +59,22 @@ def posterior_from_text(text: str, where: str = "The text") -> GammaPosterior:
 def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
     """The posterior as data that JSON can store."""
     betas = posterior.betas
+    if isinstance(betas, BetaMixture):
+        place: dict[str, Any] = {"low": float(betas.low), "high": float(betas.high)}
+    else:
+        place = {name: int(getattr(betas, name)) for name in _COUNTS}
     data = {
         **FORM.header,
         "prob_zero": float(posterior.prob_zero),
         "standard_error": or_null(posterior.standard_error),
         "between_runs": or_null(posterior.between_runs),
         "betas": {
-            "low": float(betas.low),
-            "high": float(betas.high),
+            **place,
             "weights": betas.weights.tolist(),
             "a": betas.a.tolist(),
             "b": betas.b.tolist(),
         },
     }
-    known = {name: float(getattr(betas, name)) for name in _KNOWN_FIELDS}
-    if known != _KNOWN_FIELDS:
-        data["betas"] |= known
     if posterior.n_labels != 0:
         data[_LABELS_FIELD] = posterior.n_labels
     # Nothing is written that could not be read back.
@@ -81,14 +87,13 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
     reader = Reader(FORM, where)
     reader.check_header(data)
     reader.check_fields(data, _FIELDS | ({_LABELS_FIELD} & data.keys()), "the file")
-    has_known = isinstance(data["betas"], dict) and _KNOWN_FIELDS.keys() & data["betas"].keys()
-    reader.check_fields(
-        data["betas"], _BETA_FIELDS | (_KNOWN_FIELDS.keys() if has_known else set()), "betas"
-    )
+    has_counts = isinstance(data["betas"], dict) and bool(set(_COUNTS) & data["betas"].keys())
+    fields = _BETA_BINOMIAL_FIELDS if has_counts else _BETA_FIELDS
+    reader.check_fields(data["betas"], fields, "betas")
     prob_zero = reader.number("prob_zero", data["prob_zero"])
     if not 0.0 <= prob_zero <= 1.0:
         reader.refuse(f"prob_zero must lie between 0 and 1, got {prob_zero!r}")
-    betas = _betas_of(data["betas"], reader)
+    betas = (_beta_binomials_of if has_counts else _betas_of)(data["betas"], reader)
     total = prob_zero + float(betas.weights.sum())
     if abs(total - 1.0) > 1e-9:
         reader.refuse(f"the weights and prob_zero must sum to 1, got {total!r}")
@@ -113,14 +118,7 @@ def _betas_of(data: dict[str, Any], reader: Reader) -> BetaMixture:
     low, high = reader.number("low", data["low"]), reader.number("high", data["high"])
     if not 0.0 <= low < high <= 1.0:
         reader.refuse(f"the range must have 0 <= low < high <= 1, got {low!r} to {high!r}")
-    weights, a, b = (reader.numbers(name, data[name]) for name in ("weights", "a", "b"))
-    if not len(weights) == len(a) == len(b):
-        reader.refuse(f"weights, a and b differ in length: {len(weights)}, {len(a)}, {len(b)}")
-    if (weights < 0.0).any():
-        reader.refuse(f"weights must be at least 0, got {weights.min()!r}")
-    if (a <= 0.0).any() or (b <= 0.0).any():
-        reader.refuse(f"a and b must be above 0, got {min(a.min(), b.min())!r}")
-    betas = BetaMixture(weights, a, b, low, high, *_place(data, reader))
+    betas = BetaMixture(*_parts_of(data, reader), low, high)
     with np.errstate(all="ignore"):
         mean = betas.moment(1)
     if not np.isfinite(mean):
@@ -128,15 +126,30 @@ def _betas_of(data: dict[str, Any], reader: Reader) -> BetaMixture:
     return betas
 
 
-def _place(data: dict[str, Any], reader: Reader) -> tuple[float, ...]:
-    """origin, span, least and most of a `BetaMixture`."""
-    given = {n: reader.number(n, data.get(n, default)) for n, default in _KNOWN_FIELDS.items()}
-    for name, value in given.items():
-        if not 0.0 <= value <= 1.0:
-            reader.refuse(f"{name} must lie between 0 and 1, got {value!r}")
-    if given["origin"] + given["span"] > 1.0 + 1e-9 or given["least"] > given["most"]:
-        reader.refuse(f"origin, span, least and most do not fit together: {given!r}")
-    return tuple(given.values())
+def _beta_binomials_of(data: dict[str, Any], reader: Reader) -> BetaBinomialMixture:
+    counts = {name: int(reader.plain(name, data[name], int)) for name in _COUNTS}
+    n_rows, n_anomalies, n_left, first, last = counts.values()
+    if n_rows < 1:
+        reader.refuse(f"n_rows must be at least 1, got {n_rows!r}")
+    is_possible = 0 <= n_anomalies <= n_rows - n_left <= n_rows and first >= 0
+    if not (is_possible and last <= n_left and first <= last + 1):
+        reader.refuse(f"its numbers of rows do not fit together: {counts!r}")
+    parts = _parts_of(data, reader)
+    if len(parts[0]) * (last - first + 1) > MAX_CELLS:
+        reader.refuse(f"it has more than {MAX_CELLS:,} possible shares in all parts")
+    return BetaBinomialMixture(*parts, *counts.values())
+
+
+def _parts_of(data: dict[str, Any], reader: Reader) -> tuple[Array, Array, Array]:
+    """Weights, a and b of the parts of a mixture."""
+    weights, a, b = (reader.numbers(name, data[name]) for name in ("weights", "a", "b"))
+    if not len(weights) == len(a) == len(b):
+        reader.refuse(f"weights, a and b differ in length: {len(weights)}, {len(a)}, {len(b)}")
+    if (weights < 0.0).any():
+        reader.refuse(f"weights must be at least 0, got {weights.min()!r}")
+    if (a <= 0.0).any() or (b <= 0.0).any():
+        reader.refuse(f"a and b must be above 0, got {min(a.min(), b.min())!r}")
+    return weights, a, b
 
 
 def _error(name: str, value: Any, reader: Reader) -> float:

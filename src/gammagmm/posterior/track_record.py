@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = ["Level", "TrackRecord", "load_reference", "load_track_record"]
 
@@ -69,11 +68,11 @@ def load_track_record() -> TrackRecord:
     return TrackRecord(data["n_tables"], levels, *widths)
 
 
-def load_reference() -> GammaPosterior:
+def load_reference() -> BetaMixture:
     """The distribution of the shares of anomalies in the labelled tables."""
     parts = _content()["reference"]
     weights, a, b = (np.array(parts[name]) for name in ("weights", "a", "b"))
-    return GammaPosterior(0.0, BetaMixture(weights, a, b))
+    return BetaMixture(weights, a, b)
 
 
 @cache

@@ -162,7 +162,7 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
     origin = origin or Origin()
     scores, probability = fit.decision_scores, fit.probability
     names = _shown_names(origin, fit.n_rows)
-    order = np.argsort(-scores, kind="stable")
+    order = _order(fit)
     columns = origin.columns or fit.feature_names or None
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
@@ -200,10 +200,14 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
 
 def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
     """The cut at each of `shares`, by the rule of `GammaGMM.labels_at`."""
-    scores = fit.decision_scores
-    thresholds, own = cut_off(scores, shares), cut_off(fit.scores, shares)
+    left = fit.known_rows.rows_left(fit.n_rows)
+    scores, shares_left = fit.decision_scores[left.rows], np.array([*map(left.share, shares)])
+    thresholds, own = cut_off(scores, shares_left), cut_off(fit.scores[left.rows], shares_left)
     # A flagged row lies strictly above the threshold, so equal scores are searched from the right.
     n_flagged = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
+    n_flagged += left.n_anomalies or 0
+    if len(fit.known_rows) == fit.n_rows:
+        n_flagged = np.full(len(shares), fit.n_flagged)
     rows = zip(shares.tolist(), n_flagged.tolist(), thresholds.tolist(), own.tolist(), strict=True)
     return tuple(ShareCut(gamma, n, threshold, tuple(each)) for gamma, n, threshold, each in rows)
 
@@ -245,7 +249,15 @@ def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
 
 def _rows_to_label(fit: Fit) -> list[int]:
     n = min(MAX_TO_LABEL, fit.n_rows - len(fit.known_rows))
-    return fit.suggest(n, "random", as_generator(fit.plan.seed)).tolist() if n > 0 else []
+    return fit.labelled_rows.suggest(n, random_state=fit.plan.seed).tolist() if n > 0 else []
+
+
+def _order(fit: Fit) -> NDArray[np.intp]:
+    """Positions of the rows, most anomalous first; those known to be normal come last."""
+    known = fit.known_rows
+    group = np.ones(fit.n_rows)
+    group[known.rows] = np.where(known.labels == 1, 0, 2)
+    return np.lexsort((-fit.decision_scores, group))
 
 
 def _rows_apart(fit: Fit) -> NDArray[np.intp]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.errors import Note
+from gammagmm.errors import Note, TableError
+from gammagmm.readers.raw_table import RawTable, listed, numbered_names, written
 
 __all__ = ["Origin"]
 
@@ -23,7 +24,44 @@ class Origin:
     truth: NDArray[np.int_] | None = None  # labels that the method does not use
     notes: tuple[Note, ...] = ()  # changes before the fit
     rows: tuple[int, ...] | None = None  # place of each row in the file, from 0; None: all rows
+    id_column: str | None = None  # the column with the ids
+    hidden: frozenset[str] = frozenset()  # columns that a person who labels rows must not see
+    table: RawTable | None = None  # the file, where rows of it are shown
 
     def row_number(self, row: int) -> int:
         """Number in the file, from 1, of a training row, from 0."""
-        return 1 + (row if self.rows is None else self.rows[row])
+        return 1 + self._place(row)
+
+    def cells(self, row: int, X: NDArray[np.float64]) -> dict[str, str]:
+        """The columns of the file, with those that are no features, and the cells of a row.
+
+        Without a table, these are the columns of the training rows `X`.
+        """
+        if self.table is None:
+            names = self.columns or numbered_names(X.shape[1])
+            return dict(zip(names, (cell or "" for cell in written(X[row].tolist())), strict=True))
+        cells = {}
+        for j, name in enumerate(self.table.columns):
+            if name == self.id_column and self.ids is not None:
+                cells[name] = self.ids[row]
+            elif name not in self.hidden:
+                value = self.table.data[j][self._place(row)]
+                cell = value if self.table.is_text(j) else written([float(value)])[0]
+                cells[name] = cell or ""
+        return cells
+
+    def column(self, name: str) -> list[str]:
+        """The cells of one column of the file, for each training row."""
+        if self.table is None:
+            raise ValueError("The rows were not read from a file.")
+        if name not in self.table.columns:
+            raise TableError(
+                f"There is no column {name!r}", f"The columns are {listed(self.table.columns)}."
+            )
+        cells = self.table.cells(self.table.columns.index(name))
+        places = range(len(cells)) if self.rows is None else self.rows
+        return [cells[place] or "" for place in places]
+
+    def _place(self, row: int) -> int:
+        """Place of a training row in the file, from 0."""
+        return row if self.rows is None else self.rows[row]

@@ -104,9 +104,9 @@ def _axis_end(posterior: GammaPosterior) -> float:
 
 
 def _density(posterior: GammaPosterior, end: float) -> str:
-    if posterior.is_degenerate or posterior.betas.span == 0.0:
+    start, last = posterior.betas.support
+    if posterior.is_degenerate or start == last:
         return ""
-    start = posterior.betas.support[0]
     low, high = posterior.interval()
     x, density = _curve(posterior, (start, end), end)
     shaded, shade = _curve(posterior, (max(low, start), min(high, end)), end)

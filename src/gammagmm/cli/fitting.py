@@ -1,0 +1,139 @@
+"""The fit of a command: the one that `inspect` has kept beside its sheet, or a new one."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.progress import Progress, progress_bars
+from gammagmm._support.text import one_line
+from gammagmm.cli.options import Method, Request, kept_path
+from gammagmm.errors import SavedFileError
+from gammagmm.report.origin import Origin
+
+if TYPE_CHECKING:
+    from gammagmm.estimator.fit_result import Fit
+    from gammagmm.estimator.gamma_gmm import GammaGMM
+
+__all__ = ["Echo", "fit_rows", "kept_fit"]
+
+Echo: TypeAlias = Callable[[str], None]
+"""Writes a line to standard error."""
+
+
+def kept_fit(
+    X: Any, origin: Origin, request: Request, sheet: Path | None, echo: Echo, *, keep: bool = False
+) -> Fit:
+    """The fit that `inspect` has kept beside the `sheet`, if it is one of these rows, or a new one.
+
+    With `keep`, a new fit is kept beside the sheet.
+    """
+    if not request.running.quiet:
+        for note in origin.notes:
+            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
+    if sheet is None:
+        return fit_rows(X, origin, request)
+    path, key = kept_path(sheet), _fit_key(X, origin, request)
+    # What is not a fit is replaced only if the user asked for that.
+    is_strict = keep and not request.running.force
+    if path.is_file() and (found := _load(path, key, request, is_strict, echo)) is not None:
+        return found
+    fit = fit_rows(X, origin, request)
+    if keep:
+        from gammagmm.estimator.saved_fit import save_fit
+
+        save_fit(fit, path, key, overwrite=True)
+    return fit
+
+
+def _load(path: Path, key: str, request: Request, is_strict: bool, echo: Echo) -> Fit | None:
+    """The fit in the file at `path`, or None if it is of no use for the request."""
+    from gammagmm.estimator.parameters import check_parameters
+    from gammagmm.estimator.saved_fit import load_fit
+
+    try:
+        found = load_fit(path, check_parameters(_estimator(request)), key)
+    except SavedFileError as error:
+        if is_strict:
+            raise
+        echo(f"note: {one_line(error.what)}. The rows are fitted again.")
+        return None
+    if found is None:
+        name = one_line(str(path))
+        echo(f"note: {name} has a fit of other rows or options. The rows are fitted again.")
+    return found
+
+
+def _fit_key(X: NDArray[np.float64], origin: Origin, request: Request) -> str:
+    """Text that is the same for the same rows, options and versions."""
+    from gammagmm.estimator.summary import installed_versions
+
+    options = asdict(request.method) | {
+        "timeout": None,
+        "columns": origin.columns,
+        "shape": X.shape,
+    }
+    options |= installed_versions()
+    digest = sha256(np.ascontiguousarray(X).data)
+    digest.update(json.dumps(options, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def fit_rows(X: Any, origin: Origin, request: Request) -> Fit:
+    """The fit, with progress bars if standard error is a terminal."""
+    from gammagmm.detectors.presets import PRESETS
+
+    gc.freeze()  # what has been imported
+    gc.enable()
+    detectors = _detectors(request.method)
+    n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
+    with progress_bars(n_detectors, request.method.runs, request.running.quiet) as progress:
+        estimator = _estimator(request, progress)
+        return _with_names(estimator.fit(X).fit_, origin)
+
+
+def _detectors(method: Method) -> str | list[str]:
+    """A preset, or a list of names."""
+    from gammagmm.detectors.presets import NAMES
+
+    names = [name.strip() for name in method.detectors.split(",")]
+    return names[0] if len(names) == 1 and names[0] not in NAMES else names
+
+
+def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
+    """The estimator with the options of the command."""
+    from gammagmm.estimator.gamma_gmm import GammaGMM
+
+    method = request.method
+    return GammaGMM(
+        _detectors(method),
+        scale=None if method.scale == "none" else method.scale,
+        p0=method.p0,
+        p_high=method.p_high,
+        high_gamma=method.high_gamma,
+        max_gamma=method.max_gamma,
+        n_runs=method.runs,
+        timeout=method.timeout,
+        random_state=method.seed,
+        n_jobs=method.jobs,
+        progress=progress,
+    )
+
+
+def _with_names(fit: Fit, origin: Origin) -> Fit:
+    """The fit, whose note about constant columns has the names of the file instead of numbers."""
+    from gammagmm.estimator.scaling import constant_notes
+
+    scaler, n_columns = fit.column_scaler, fit.columns.n_features
+    numbered = constant_notes(scaler, n_columns, fit.columns.names)
+    named = constant_notes(scaler, n_columns, origin.columns or fit.columns.names)
+    renamed = dict(zip(numbered, named, strict=True))
+    return replace(fit, notes=tuple(renamed.get(note, note) for note in fit.notes))

@@ -1,0 +1,142 @@
+"""Labels of single rows -> the posterior of the share of anomalies, and the value of more labels.
+
+The share theta among the rows that nobody has looked at has a mixture of Beta distributions as its
+prior (`GammaPosterior.reference`). Labels of rows that were chosen blindly have a binomial
+likelihood, so the posterior of theta is such a mixture again, and the number of anomalies among the
+rows that are left has a mixture of Beta-binomial distributions. Known rows count as themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, betaincinv, betaln, gammaln, logsumexp
+
+from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.posterior.beta_binomials import BetaBinomialMixture
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+__all__ = ["LabelCounts", "count_labels", "expected_width", "labelled_posterior", "n_for_width"]
+
+Array = NDArray[np.float64]
+
+N_OUTCOMES = 512
+"""Most outcomes of the next labels for which `expected_width` finds the interval."""
+N_BISECTIONS = 40
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """How many rows there are, and how many of them have which label."""
+
+    n_rows: int
+    n_drawn: int  # chosen blindly
+    n_found: int  # the anomalies among those
+    n_told: int  # known, but not chosen blindly
+    n_told_anomalies: int
+
+    @property
+    def n_anomalies(self) -> int:
+        """Rows known to be anomalies."""
+        return self.n_found + self.n_told_anomalies
+
+    @property
+    def n_left(self) -> int:
+        """Rows without a label."""
+        return self.n_rows - self.n_drawn - self.n_told
+
+
+def count_labels(known: KnownRows, n_rows: int) -> LabelCounts:
+    """The counts for a table of `n_rows` rows, of which `known` have labels."""
+    drawn = known.labels[known.at_random]
+    told = known.labels[~known.at_random]
+    return LabelCounts(n_rows, len(drawn), int(drawn.sum()), len(told), int(told.sum()))
+
+
+def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterior:
+    """Posterior of the share of anomalies in a table with these `counts` of labels."""
+    n_left = counts.n_left
+    if n_left > 0:
+        parts = _updated(prior, counts.n_drawn, np.array([counts.n_found]))
+        weights, a, b = (part[0] for part in parts)
+    else:  # the number of anomalies is known, whatever the parts are
+        weights, a, b = np.ones((3, 1))
+    prob_zero, first = 0.0, 0
+    if counts.n_anomalies == 0:
+        p_none = np.exp(betaln(a, b + n_left) - betaln(a, b))
+        prob_zero, first = float(weights @ p_none), 1
+        weights = weights * (1.0 - p_none)
+    mixture = BetaBinomialMixture(
+        weights, a, b, counts.n_rows, counts.n_anomalies, n_left, first, n_left
+    )
+    return GammaPosterior(prob_zero, mixture, standard_error=0.0, n_labels=counts.n_drawn)
+
+
+def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float) -> float:
+    """Mean width of the interval of probability `mass` once `n` more rows have labels.
+
+    The mean is over the number of anomalies among the `n` rows, which has a mixture of
+    Beta-binomial distributions. The number among the rows left after that is treated as continuous:
+    their share has the Beta distribution with the mean and variance of each part.
+    """
+    n_left = counts.n_left - n
+    if n_left == 0:
+        return 0.0
+    found = np.unique(np.linspace(0, n, min(n, N_OUTCOMES) + 1).astype(int))
+    weights, a, b = _updated(prior, counts.n_drawn + n, counts.n_found + found)
+    # The width changes little from one outcome to the next, so that some of many are enough.
+    log_p = _log_predictive(counts, prior, n, found)
+    p_found = np.exp(log_p - logsumexp(log_p))
+    size = (n_left - 1.0) / (a + b + n_left)
+    # One row that is left is an anomaly or not, as the Beta distribution is in the limit.
+    a, b = a * np.maximum(size, 1e-6), b * np.maximum(size, 1e-6)
+    low, high = (_quantiles(weights, a, b, q) for q in (0.5 * (1.0 - mass), 0.5 * (1.0 + mass)))
+    return float(p_found @ (high - low)) * n_left / counts.n_rows
+
+
+def n_for_width(counts: LabelCounts, prior: BetaMixture, width: float, mass: float) -> int:
+    """The smallest number of further labels whose expected width is at most `width`."""
+    too_few, enough = -1, 0
+    while enough < counts.n_left and expected_width(counts, prior, enough, mass) > width:
+        too_few, enough = enough, min(2 * enough + 1, counts.n_left)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        is_enough = expected_width(counts, prior, middle, mass) <= width
+        too_few, enough = (too_few, middle) if is_enough else (middle, enough)
+    return enough
+
+
+def _updated(prior: BetaMixture, n: int, found: NDArray[np.int_]) -> tuple[Array, Array, Array]:
+    """Weights, a and b (S, J) of the mixture of theta for `found` (S,) anomalies among `n` rows."""
+    a = prior.a + found[:, None]
+    b = prior.b + (n - found)[:, None]
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(prior.weights) + betaln(a, b) - betaln(prior.a, prior.b)
+    weights = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
+    return weights, a, b
+
+
+def _log_predictive(
+    counts: LabelCounts, prior: BetaMixture, n: int, found: NDArray[np.int_]
+) -> Array:
+    """Log probability of `found` anomalies among the next `n` rows, up to a constant."""
+    weights, a, b = (
+        part[0] for part in _updated(prior, counts.n_drawn, np.array([counts.n_found]))
+    )
+    fitting = betaln(a + found[:, None], b + (n - found)[:, None]) - betaln(a, b)
+    log_choose = -gammaln(found + 1.0) - gammaln(n - found + 1.0)
+    return np.asarray(log_choose + logsumexp(fitting, b=weights, axis=1))
+
+
+def _quantiles(weights: Array, a: Array, b: Array, q: float) -> Array:
+    """The quantile `q` of each of S mixtures of J Beta distributions, by bisection."""
+    ends = betaincinv(a, b, q)  # it lies between the quantiles of the parts
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    for _ in range(N_BISECTIONS):
+        middle = 0.5 * (low + high)
+        is_below = (weights * betainc(a, b, middle[:, None])).sum(axis=1) < q
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return 0.5 * (low + high)

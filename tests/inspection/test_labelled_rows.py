@@ -1,0 +1,370 @@
+"""Rows with labels: one story for posterior, labels and probabilities, and all questions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gammagmm import GammaGMM, LabelledRows
+from gammagmm.datasets import load_demo
+from gammagmm.errors import LabelsWarning, NoSolutionWarning
+from gammagmm.inspection.exact_interval import exact_interval
+from gammagmm.inspection.known_rows import KnownRows
+
+N_ROWS = 40
+
+
+def rows_with(labels, scores=None):
+    """Rows of which the first ones have these labels."""
+    scores = np.arange(200.0)[::-1] if scores is None else scores
+    return LabelledRows(scores).update(np.arange(len(labels)), labels)
+
+
+@st.composite
+def updates(draw):
+    """Scores with ties, the truth, and calls of update with rows in any order."""
+    scores = np.array(draw(st.lists(st.integers(0, 12), min_size=N_ROWS, max_size=N_ROWS)), float)
+    truth = np.array(draw(st.lists(st.integers(0, 1), min_size=N_ROWS, max_size=N_ROWS)))
+    rows = draw(st.permutations(range(N_ROWS)))
+    n_known = draw(st.integers(0, N_ROWS))
+    cuts = sorted(draw(st.lists(st.integers(0, n_known), max_size=3)))
+    edges = [0, *cuts, n_known]
+    calls = [
+        (list(rows[low:high]), draw(st.booleans()))
+        for low, high in zip(edges, edges[1:], strict=False)
+    ]
+    return scores, truth, calls
+
+
+# A list without the random rows is no fault of these tests.
+LISTS = pytest.mark.filterwarnings("ignore:None of the:gammagmm.errors.LabelsWarning")
+
+
+class TestOneStory:
+    @LISTS
+    @settings(max_examples=150, deadline=None)
+    @given(updates())
+    def test_labels_follow_the_probabilities_and_the_share_that_is_left(self, case):
+        scores, truth, calls = case
+        rows = LabelledRows(scores)
+        for chosen, at_random in calls:
+            rows = rows.update(chosen, truth[chosen], at_random=at_random)
+        labels, probability, known = rows.labels, rows.probability, rows.known_rows
+        # Known rows keep their labels everywhere.
+        np.testing.assert_array_equal(labels[known.rows], known.labels)
+        np.testing.assert_array_equal(probability[known.rows], known.labels)
+        np.testing.assert_array_equal(rows.labels_at(rows.posterior.mean), labels)
+        unknown = known.unknown(N_ROWS)
+        if not len(unknown):
+            assert rows.posterior.mean == truth.mean()
+            return
+        # The share that is left decides how many, and the probability which ones.
+        left = (rows.posterior.mean * N_ROWS - known.labels.sum()) / len(unknown)
+        cut = np.percentile(scores[unknown], 100 * (1 - min(max(left, 0.0), 1.0)))
+        np.testing.assert_array_equal(labels[unknown], scores[unknown] > cut)
+        flagged, other = (probability[unknown][labels[unknown] == label] for label in (1, 0))
+        if len(flagged) and len(other):
+            assert flagged.min() >= other.max()
+        order = np.argsort(-scores[unknown], kind="stable")
+        assert (np.diff(probability[unknown][order]) <= 0.0).all()
+
+    def test_the_probability_is_that_of_as_many_anomalies(self):
+        rows = rows_with([1, 0, 0, 0, 0, 0, 1, 0], np.arange(30.0)[::-1])
+        # The third of the 22 unknown rows is an anomaly if at least three of them are.
+        expected = rows.posterior.sf((2 + 2) / 30)
+        assert rows.probability[8 + 2] == pytest.approx(expected, rel=1e-12)
+
+    def test_known_normal_rows_at_the_top_do_not_hide_the_others(self):
+        """Twenty rows at the top are known to be normal: the best unknown row comes next."""
+        rows = rows_with(np.zeros(20, int))
+        assert rows.labels[:20].sum() == 0
+        assert rows.probability[:20].sum() == 0.0
+        assert rows.probability[20] == rows.probability.max()
+        assert rows.probability[20] == pytest.approx(1.0 - rows.posterior.prob_zero)
+        assert rows.labels[20] == 1
+
+
+class TestUpdate:
+    @LISTS
+    def test_order_and_number_of_calls_do_not_matter_to_the_bit(self):
+        rng = np.random.default_rng(0)
+        y = (rng.random(200) < 0.1).astype(int)
+        chosen, told = rng.permutation(200)[:40], np.arange(10)
+        answers = set()
+        ways = (
+            [(chosen, True), (told, False)],
+            [(told, False), (chosen[::-1], True)],
+            [(chosen[:13], True), (told[:4], False), (chosen[13:], True), (told[4:], False)],
+            [(chosen, True), (told, False), (chosen[:5], True), (told, False)],
+        )
+        for way in ways:
+            rows = LabelledRows(rng.permutation(np.arange(200.0)))
+            for own, at_random in way:
+                rows = rows.update(own, y[own], at_random=at_random)
+            answers.add((rows.posterior.mean, *rows.posterior.interval(), rows.expected_width(5)))
+        assert len(answers) == 1
+
+    def test_a_listed_row_is_no_longer_a_random_one(self):
+        rows = LabelledRows(np.arange(50.0)).update([1, 2, 3], [0, 1, 0])
+        assert rows.posterior.n_labels == 3
+        rows = rows.update([2, 7], [1, 1], at_random=False)
+        assert rows.known_rows.rows.tolist() == [1, 2, 3, 7]
+        assert rows.known_rows.at_random.tolist() == [True, False, True, False]
+        assert rows.posterior.n_labels == 2
+        assert rows.update([2], [1]).posterior.n_labels == 2
+
+    def test_reviewed_rows_do_not_bias_the_share(self):
+        """All 100 rows at the top are reviewed: the random rows among them count as reviewed."""
+        y = (np.arange(1000) < 50).astype(int)
+        scores, shares = -np.arange(1000.0), []
+        for seed in range(40):
+            rows = LabelledRows(scores)
+            chosen = rows.suggest(30, random_state=seed)
+            top = np.arange(100)
+            rows = rows.update(chosen, y[chosen]).update(top, y[top], at_random=False)
+            shares.append(rows.posterior.mean)
+        # Nothing is left among the others; their prior mean, with 27 normal rows, is about 2 %.
+        assert np.mean(shares) == pytest.approx(0.05 + 0.9 * 0.02, abs=0.006)
+
+    def test_a_list_without_the_random_rows_is_told(self):
+        y = (np.arange(1000) < 50).astype(int)
+        rows = LabelledRows(-np.arange(1000.0))
+        chosen = rows.suggest(30, random_state=0)
+        rows = rows.update(chosen, y[chosen])
+        others = np.setdiff1d(np.arange(150), chosen)
+        with pytest.warns(LabelsWarning, match="None of the 30 rows .* although about 4 are"):
+            rows.update(others, y[others], at_random=False)
+        rows.update([990, 991], [0, 0], at_random=False)  # chance explains that
+
+    @pytest.mark.parametrize(
+        ("rows", "labels", "error", "message"),
+        [
+            ([200], [1], ValueError, "rows must be row positions from 0 to 199, got 200"),
+            ([-1], [1], ValueError, "rows must be row positions from 0 to 199, got -1"),
+            ([0.5], [1], TypeError, "rows must be row positions from 0 to 199"),
+            ([[1, 2]], [1], TypeError, "rows must be row positions from 0 to 199"),
+            ([True], [1], TypeError, "rows must be row positions from 0 to 199"),
+            ([1, 2], [1], ValueError, "rows and labels must have the same length, got 2 and 1"),
+            ([1], [2], ValueError, r"labels must be 0 \(normal\) or 1 \(anomaly\), got 2"),
+            ([1], [-1], ValueError, "got -1"),
+            ([1], [np.nan], ValueError, "got nan"),
+            ([1], ["yes"], TypeError, "labels must be 0"),
+            ([5, 5], [0, 1], ValueError, "Row 5 has both labels, 0 and 1"),
+            ([0], [1], ValueError, "Row 0 has both labels"),
+        ],
+    )
+    def test_bad_labels_are_refused(self, rows, labels, error, message):
+        with pytest.raises(error, match=message):
+            rows_with([0]).update(rows, labels)
+
+    def test_at_random_is_true_or_false(self):
+        with pytest.raises(TypeError, match="at_random must be True or False, got 'no'"):
+            rows_with([0]).update([1], [1], at_random="no")
+
+
+class TestQuestions:
+    def test_the_same_seed_gives_the_same_rows_and_never_known_ones(self):
+        rows = rows_with([0, 1, 0])
+        found = [rows.suggest(30, random_state=3) for _ in range(2)]
+        np.testing.assert_array_equal(*found)
+        everything = rows.suggest(197, random_state=3)
+        assert sorted(everything.tolist()) == list(range(3, 200))
+
+    def test_rows_of_every_group(self):
+        groups = np.array(["x"] * 190 + ["y"] * 10)
+        rows = rows_with([0])
+        chosen = rows.suggest(10, by=groups, random_state=0)
+        assert (groups[chosen] == "y").sum() == 1
+        with pytest.raises(ValueError, match="one value for each of the 200 rows"):
+            rows.suggest(10, by=groups[:-1])
+
+    def test_the_exact_interval_knows_of_told_rows(self):
+        rows = rows_with([0] * 20 + [1] * 2).update([50, 51, 52], [1, 1, 0], at_random=False)
+        low, high = exact_interval(197, 22, 2, 0.9)
+        assert rows.exact_interval() == ((low + 2) / 200, (high + 2) / 200)
+        assert rows.exact_interval(0.95, side="lower") == ((low + 2) / 200, (197 - 20 + 2) / 200)
+        assert rows.exact_interval(0.95, side="upper") == (4 / 200, (high + 2) / 200)
+        assert LabelledRows(np.arange(5.0)).exact_interval() == (0.0, 1.0)
+
+    def test_shares_by_group(self):
+        groups = np.array([f"g{i % 3}" for i in range(200)])
+        rows = rows_with([1, 0, 0, 1, 0, 0])
+        found = rows.by_group(groups)
+        assert [share.group for share in found] == ["g0", "g1", "g2"]
+        assert [share.n_rows for share in found] == [67, 67, 66]
+        assert [(share.n_labels, share.n_anomalies) for share in found] == [(2, 2), (2, 0), (2, 0)]
+        alone = LabelledRows(np.arange(67.0)).update([0, 1], [1, 1]).posterior
+        assert found[0].posterior.mean == alone.mean
+        assert found[0].posterior.mean > found[1].posterior.mean
+        mixed = np.array(["a", None, 3.5, np.nan] * 50, dtype=object)
+        assert len(rows.by_group(mixed)) == 4
+
+    def test_precision_of_the_flagged_rows(self):
+        rows = LabelledRows(np.arange(200.0)).update([0, 1, 2, 3], [1, 1, 0, 1], at_random=False)
+        flagged = np.arange(10)
+        precision = rows.precision_of(flagged)
+        assert (precision.n_flagged, precision.n_labels, precision.n_anomalies) == (10, 4, 3)
+        assert precision.share == 0.75
+        low, high = exact_interval(10, 4, 3, 0.9)
+        assert (precision.low, precision.high) == (low / 10, high / 10)
+        assert rows.precision_of(np.arange(100, 110)) is None
+        whole = rows.update(np.arange(4, 10), [0] * 6, at_random=False).precision_of(flagged)
+        assert (whole.low, whole.share, whole.high) == (0.3, 0.3, 0.3)
+
+    def test_bad_questions(self):
+        rows = rows_with([0] * 198)
+        for question in (rows.suggest, rows.expected_width):
+            with pytest.raises(ValueError, match="n must be at most 2, the number of rows without"):
+                question(3)
+        with pytest.raises(ValueError, match="n must be at least 1"):
+            rows.suggest(0)
+        with pytest.raises(ValueError, match="side must be 'both', 'upper' or 'lower', got 'left'"):
+            rows.exact_interval(side="left")
+        with pytest.raises(ValueError, match="mass must lie strictly between 0 and 1"):
+            rows.exact_interval(1.0)
+        with pytest.raises(ValueError, match="width must be above 0 and at most 1, got 0"):
+            rows.n_for_width(0)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return load_demo()
+
+
+@pytest.fixture
+def estimator(made):
+    return GammaGMM(["KNN", "LOF"], scale=None, n_runs=2, random_state=0).fit(made.X)
+
+
+class TestEstimator:
+    def test_labels_move_everything_that_follows_from_the_posterior(self, estimator, made):
+        before = estimator.posterior_
+        rows = estimator.suggest(30, random_state=0)
+        posterior = estimator.update(rows, made.y[rows])
+        assert estimator.posterior_ is posterior
+        assert estimator.fitted_posterior_ is before
+        assert float(estimator.contamination_) == posterior.mean
+        labelled = LabelledRows(estimator.decision_scores_).update(rows, made.y[rows])
+        assert posterior.mean == labelled.posterior.mean
+        np.testing.assert_array_equal(estimator.labels_, labelled.labels)
+        at_mean = estimator.labels_at(float(estimator.contamination_))
+        np.testing.assert_array_equal(at_mean, estimator.labels_)
+        np.testing.assert_array_equal(estimator.to_frame()["probability"], labelled.probability)
+        unknown = labelled.known_rows.unknown(367)
+        left = (posterior.mean * 367 - made.y[rows].sum()) / len(unknown)
+        for name, scores in zip(estimator.detector_names_, estimator.scores_.T, strict=True):
+            cut = np.percentile(scores[unknown], 100 * (1 - left))
+            assert estimator.thresholds_[name] == cut
+        # As many rows are flagged as the share says, known ones included.
+        assert abs(estimator.labels_.sum() - posterior.mean * 367) <= 1
+        assert estimator.summary().posterior.mean == posterior.mean
+        [note] = [note for note in estimator.notes_ if note.step == "labels"]
+        assert f"30 known rows ({made.y[rows].sum()} anomalies)" in note.message
+
+    def test_new_rows_are_ranked_among_the_rows_that_are_not_known(self, estimator, made):
+        top = np.argsort(-estimator.decision_scores_)[:20]
+        estimator.update(top, np.zeros(20, int), at_random=False)
+        probability = estimator.predict_proba(made.X)[:, 1]
+        scores = estimator.decision_function(made.X)
+        unknown = estimator.known_rows_.unknown(367)
+        n_at_least = (estimator.decision_scores_[unknown] >= scores[:, None]).sum(axis=1)
+        expected = estimator.posterior_.sf((np.maximum(n_at_least, 1) - 1) / 367)
+        np.testing.assert_allclose(probability, expected, rtol=1e-12)
+        flagged = estimator.predict(made.X)
+        np.testing.assert_array_equal(flagged, scores > estimator.threshold_)
+
+    def test_the_questions_are_those_of_the_labelled_rows(self, estimator, made):
+        rows = estimator.suggest(20, random_state=1)
+        estimator.update(rows, made.y[rows])
+        labelled = estimator.fit_.labelled_rows
+        assert estimator.expected_width(10) == labelled.expected_width(10)
+        assert estimator.n_for_width(0.05) == labelled.n_for_width(0.05)
+        assert estimator.exact_interval(0.8) == labelled.exact_interval(0.8)
+        groups = np.arange(367) % 4
+        np.testing.assert_array_equal(
+            estimator.suggest(9, by=groups, random_state=2),
+            labelled.suggest(9, by=groups, random_state=2),
+        )
+        table = estimator.by_group(groups)
+        shares = labelled.by_group(groups)
+        assert table.index.tolist() == [0, 1, 2, 3]
+        assert table["mean"].tolist() == [share.posterior.mean for share in shares]
+        assert table["high"].tolist() == [share.posterior.interval()[1] for share in shares]
+        assert table["n_labels"].sum() == 20
+
+    def test_reviewed_flagged_rows_give_the_precision(self, estimator, made):
+        assert estimator.precision_ is None
+        flagged = np.flatnonzero(estimator.labels_)
+        estimator.update(flagged, made.y[flagged], at_random=False)
+        precision = estimator.precision_
+        assert precision.share == precision.low == precision.high == made.y[flagged].mean()
+        assert estimator.posterior_.n_labels == 0
+        # Rows beyond the flagged ones do not count.
+        rows = estimator.suggest(30, random_state=0)
+        estimator.update(rows, made.y[rows])
+        assert estimator.precision_ == precision
+
+    def test_a_batch_has_its_own_share(self, estimator, made):
+        estimator.update([0, 1, 2], [0, 0, 0])
+        anomalies, others = np.flatnonzero(made.y == 1), np.flatnonzero(made.y == 0)
+        X = made.X[np.concatenate([anomalies, others[:10]])]
+        y = np.repeat([1, 0], [len(anomalies), 10])
+        batch = estimator.batch(X)
+        np.testing.assert_array_equal(batch.scores, estimator.decision_function(X))
+        assert len(batch.known_rows) == 0
+        rows = batch.suggest(len(y) // 2, random_state=0)
+        share = batch.update(rows, y[rows]).posterior
+        assert share.contains(y.mean())
+        assert share.mean > 2 * estimator.posterior_.mean
+        assert batch.update(np.arange(len(y)), y).posterior.mean == y.mean()
+        assert len(estimator.known_rows_) == 3
+
+    def test_a_fit_forgets_the_labels(self, estimator, made):
+        estimator.update([0, 1], [0, 1])
+        estimator.fit(made.X)
+        assert len(estimator.known_rows_) == 0
+        assert estimator.posterior_ is estimator.fitted_posterior_
+        assert estimator.posterior_.n_labels == 0
+
+    def test_no_label_changes_nothing(self, estimator):
+        before = estimator.posterior_
+        assert estimator.update([], []) is before
+        assert not [note for note in estimator.notes_ if note.step == "labels"]
+
+    def test_one_label_and_all_labels(self, estimator, made):
+        estimator.update(7, int(made.y[7]))
+        assert estimator.labels_[7] == made.y[7]
+        estimator.update(np.arange(367), made.y)
+        assert estimator.posterior_.mean == made.y.mean()
+        np.testing.assert_array_equal(estimator.labels_, made.y)
+        np.testing.assert_array_equal(estimator.labels_at(0.5), made.y)
+        assert "Every row has a label." in estimator.fit_.lines[-1]
+        with pytest.raises(ValueError, match="n must be at most 0, the number of rows"):
+            estimator.suggest(1)
+
+    def test_told_rows_are_noted(self, estimator):
+        estimator.update([3, 4], [1, 1], at_random=False)
+        notes = [note for note in estimator.notes_ if note.step == "labels"]
+        assert "2 known rows were not chosen at random" in notes[1].message
+
+    def test_a_fit_without_solution_gets_an_answer_from_labels(self):
+        flat = GammaGMM("precomputed", n_runs=1, n_components=2, max_restarts=0, random_state=0)
+        scores = np.random.default_rng(0).normal(size=(60, 1))
+        with pytest.warns(NoSolutionWarning):
+            flat.fit(scores)
+        assert not flat.posterior_.has_estimate
+        rows = np.arange(20)
+        posterior = flat.update(rows, (rows < 2).astype(int))
+        assert 0.02 < posterior.mean < 0.4
+        assert "Without labels, there was no estimate." in flat.fit_.lines[1]
+
+
+def test_known_rows_are_sorted_and_leave_the_others():
+    known = KnownRows.none().add([7, 3], [1, 0], at_random=True, n_rows=10)
+    assert known.unknown(10).tolist() == [0, 1, 2, 4, 5, 6, 8, 9]
+    left = known.rows_left(10)
+    assert left.share(0.3) == pytest.approx(2 / 8)
+    assert left.share(0.05) == 0.0
+    assert KnownRows.none().rows_left(10).share(0.3) == 0.3

@@ -1,0 +1,195 @@
+"""The closed form of the labels, against integration and enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gammagmm import GammaPosterior
+from gammagmm._support.text import percent
+from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.labelled_share import (
+    LabelCounts,
+    count_labels,
+    expected_width,
+    labelled_posterior,
+    n_for_width,
+)
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.sentences import sentence
+from tests.support.posterior_laws import check_posterior
+
+PRIOR = BetaMixture(np.array([0.3, 0.7]), np.array([1.1, 1.8]), np.array([146.0, 12.5]))
+CASES = [
+    LabelCounts(n_rows=40, n_drawn=10, n_found=2, n_told=0, n_told_anomalies=0),
+    LabelCounts(n_rows=40, n_drawn=10, n_found=0, n_told=0, n_told_anomalies=0),
+    LabelCounts(n_rows=60, n_drawn=12, n_found=1, n_told=20, n_told_anomalies=9),
+    LabelCounts(n_rows=60, n_drawn=12, n_found=0, n_told=20, n_told_anomalies=0),
+    LabelCounts(n_rows=60, n_drawn=0, n_found=0, n_told=3, n_told_anomalies=3),
+    LabelCounts(n_rows=31, n_drawn=30, n_found=4, n_told=0, n_told_anomalies=0),
+]
+
+
+def quadrature():
+    """Points of (0, 1) and their weights: Gauss-Legendre on pieces that are short near 0."""
+    points, weights = np.polynomial.legendre.leggauss(80)
+    ends = np.array([0.0, 1e-8, 1e-6, 1e-4, 0.002, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0])
+    half = 0.5 * np.diff(ends)[:, None]
+    return (ends[:-1, None] + half * (1.0 + points)).ravel(), (half * weights).ravel()
+
+
+def predictive(counts, n):
+    """P(k anomalies among the next n rows), k = 0, ..., n, by integration over theta."""
+    theta, weights = quadrature()
+    parts = zip(PRIOR.weights, PRIOR.a, PRIOR.b, strict=True)
+    prior = sum(weight * stats.beta.pdf(theta, a, b) for weight, a, b in parts)
+    seen = theta**counts.n_found * (1 - theta) ** (counts.n_drawn - counts.n_found)
+    masses = stats.binom.pmf(np.arange(n + 1)[:, None], n, theta) @ (weights * prior * seen)
+    return masses / masses.sum()
+
+
+@pytest.mark.parametrize("counts", CASES)
+def test_it_is_the_integral_over_the_share(counts):
+    posterior = labelled_posterior(counts, PRIOR)
+    shares = (counts.n_anomalies + np.arange(counts.n_left + 1)) / counts.n_rows
+    expected = predictive(counts, counts.n_left)
+    np.testing.assert_allclose(posterior.cdf(shares), np.cumsum(expected), rtol=1e-8)
+    assert posterior.mean == pytest.approx(shares @ expected, rel=1e-8)
+    none = expected[0] if counts.n_anomalies == 0 else 0.0
+    assert posterior.prob_zero == pytest.approx(none, rel=1e-8)
+    assert posterior.n_labels == counts.n_drawn
+    assert posterior.standard_error == 0.0
+    assert posterior.cdf(shares[0] - 1e-9) == 0.0
+
+
+def test_without_told_rows_it_is_a_sample_from_a_finite_table():
+    """Another path: a Beta-binomial prior of all anomalies, and hypergeometric labels."""
+    counts = LabelCounts(n_rows=200, n_drawn=30, n_found=3, n_told=0, n_told_anomalies=0)
+    total = np.arange(201)
+    prior = sum(
+        weight * stats.betabinom.pmf(total, 200, a, b)
+        for weight, a, b in zip(PRIOR.weights, PRIOR.a, PRIOR.b, strict=True)
+    )
+    expected = prior * stats.hypergeom.pmf(3, 200, total, 30)
+    expected /= expected.sum()
+    posterior = labelled_posterior(counts, PRIOR)
+    np.testing.assert_allclose(posterior.cdf(total / 200), np.cumsum(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize("counts", CASES[:4])
+def test_it_is_a_posterior_like_any_other(counts, tmp_path):
+    posterior = labelled_posterior(counts, PRIOR)
+    low, high = posterior.interval(0.8, "hdi")
+    assert posterior.cdf(high) - posterior.cdf(low - 1e-9) >= 0.8 - 1e-9
+    assert high - low <= np.diff(posterior.interval(0.8)) + 1e-12
+    assert posterior.given(high=0.3).sf(0.3) == 0.0
+    posterior.save(tmp_path / "posterior.json")
+    again = GammaPosterior.load(tmp_path / "posterior.json")
+    x = np.linspace(0.0, 1.0, 201)
+    np.testing.assert_array_equal(again.cdf(x), posterior.cdf(x))
+    assert (again.prob_zero, again.n_labels) == (posterior.prob_zero, posterior.n_labels)
+    assert "<svg" in posterior._repr_html_()
+    posterior.plot()
+    assert len(posterior.modes()) >= 1
+
+
+@pytest.mark.parametrize("n_anomalies", [0, 1, 50, 2000])
+def test_with_every_row_labelled_it_is_the_share(n_anomalies, tmp_path):
+    posterior = labelled_posterior(LabelCounts(2000, 2000, n_anomalies, 0, 0), PRIOR)
+    share = n_anomalies / 2000
+    assert posterior.mean == posterior.median == share
+    assert posterior.interval() == posterior.interval(0.5, "hdi") == (share, share)
+    assert posterior.std == 0.0
+    assert (posterior.sample(5, 0) == share).all()
+    assert posterior.cdf([share - 1e-4, share]).tolist() == [0.0, 1.0]
+    assert posterior.is_degenerate == (n_anomalies == 0)
+    assert posterior.has_estimate
+    assert sentence(posterior).startswith(f"About {percent(share)} of the rows are anomalies")
+    assert "<svg" in posterior._repr_html_()
+    posterior.plot()
+    posterior.save(tmp_path / "p.json")
+    again = GammaPosterior.load(tmp_path / "p.json")
+    assert (again.mean, again.has_estimate) == (share, True)
+    assert (posterior.given(high=1.0).sample(3, 0) == share).all()
+
+
+def test_without_labels_it_is_the_prior_for_a_finite_table():
+    posterior = labelled_posterior(LabelCounts(100_000, 0, 0, 0, 0), PRIOR)
+    whole = GammaPosterior(0.0, PRIOR)
+    assert posterior.mean == pytest.approx(whole.mean, rel=1e-6)
+    np.testing.assert_allclose(posterior.interval(), whole.interval(), atol=2e-5)
+
+
+def test_the_laws_of_a_posterior_hold_for_a_large_table():
+    # The quantiles of a small table are whole rows and do not invert the distribution function.
+    posterior = labelled_posterior(LabelCounts(500, 499, 7, 0, 0), PRIOR)
+    draws = posterior.sample(4000, 0)
+    assert set(np.unique(draws).tolist()) <= {7 / 500, 8 / 500}
+    check_posterior(GammaPosterior(0.0, PRIOR))
+
+
+def test_told_rows_count_as_themselves_only():
+    alone = labelled_posterior(LabelCounts(500, 30, 2, 0, 0), PRIOR)
+    told = labelled_posterior(LabelCounts(600, 30, 2, 100, 40), PRIOR)
+    # The same rows, and 100 others of which all is known.
+    assert told.mean * 600 - 40 == pytest.approx(alone.mean * 500, rel=1e-12)
+    assert told.std * 600 == pytest.approx(alone.std * 500, rel=1e-9)
+
+
+def test_counts_keep_what_was_told_apart():
+    known = KnownRows.none().add([1, 2, 3], [1, 0, 0], at_random=True, n_rows=20)
+    known = known.add([4, 5], [1, 1], at_random=False, n_rows=20)
+    counts = count_labels(known, 20)
+    assert counts == LabelCounts(20, n_drawn=3, n_found=1, n_told=2, n_told_anomalies=2)
+    assert (counts.n_anomalies, counts.n_left) == (3, 15)
+
+
+class TestWidth:
+    COUNTS = LabelCounts(n_rows=3000, n_drawn=20, n_found=1, n_told=5, n_told_anomalies=5)
+
+    def exact(self, counts, n, mass):
+        """Every outcome, with its probability by integration, and its own interval."""
+        widths = []
+        for found in range(n + 1):
+            after = LabelCounts(
+                counts.n_rows,
+                counts.n_drawn + n,
+                counts.n_found + found,
+                counts.n_told,
+                counts.n_told_anomalies,
+            )
+            low, high = labelled_posterior(after, PRIOR).interval(mass)
+            widths.append(high - low)
+        return float(predictive(counts, n) @ widths)
+
+    @pytest.mark.parametrize(("n", "mass"), [(0, 0.9), (1, 0.9), (30, 0.9), (12, 0.5)])
+    def test_it_is_the_mean_over_the_outcomes(self, n, mass):
+        found = expected_width(self.COUNTS, PRIOR, n, mass)
+        # The counts are treated as continuous: half a row at either end.
+        assert found == pytest.approx(self.exact(self.COUNTS, n, mass), abs=1 / 3000)
+
+    def test_few_rows_left(self):
+        counts = LabelCounts(12, 10, 1, 0, 0)
+        assert expected_width(counts, PRIOR, 2, 0.9) == 0.0
+        # One row is left, which is an anomaly with a probability between 5 and 95 %, or not.
+        assert expected_width(counts, PRIOR, 1, 0.9) in (0.0, pytest.approx(1 / 12, rel=1e-3))
+
+    def test_more_labels_make_it_narrower_and_many_outcomes_are_thinned(self):
+        widths = [
+            expected_width(self.COUNTS, PRIOR, n, 0.9) for n in (0, 5, 50, 500, 520, 2000, 2975)
+        ]
+        assert (np.diff(widths) < 0.0).all()
+        assert widths[-1] == 0.0
+        # From 512 outcomes on, some are left out: no step.
+        assert widths[3] - widths[4] == pytest.approx((widths[3] - widths[5]) * 0.03, abs=5e-4)
+
+    @pytest.mark.parametrize("width", [0.2, 0.1, 0.05, 0.013, 0.0001])
+    def test_the_number_of_labels_is_the_smallest_one(self, width):
+        n = n_for_width(self.COUNTS, PRIOR, width, 0.9)
+        assert expected_width(self.COUNTS, PRIOR, n, 0.9) <= width
+        if n > 0:
+            assert expected_width(self.COUNTS, PRIOR, n - 1, 0.9) > width
+
+    def test_no_label_is_needed_for_a_wide_interval(self):
+        assert n_for_width(self.COUNTS, PRIOR, 1.0, 0.9) == 0
