@@ -167,7 +167,7 @@ class NoContaminationError(GammaGMMError, ValueError):
 
 
 class SavedFileError(GammaGMMError, ValueError):
-    """A saved posterior or summary cannot be read; the message says what is wrong with the file.
+    """A saved posterior, summary or fit cannot be read; the message says what is wrong with it.
 
     Examples
     --------

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from gammagmm.errors import SavedFileError
 
 __all__ = [
+    "MAX_BYTES",
     "Form",
     "Reader",
+    "Writer",
     "or_null",
     "read_document",
     "record_to_data",
@@ -42,6 +44,7 @@ class Form:
     schema: str
     version: int
     noun: str
+    todo: str = ""  # what to do about a document that is refused, where nothing else is said
 
     @property
     def header(self) -> dict[str, Any]:
@@ -78,7 +81,7 @@ class Reader:
     def refuse(self, reason: str, todo: str = "") -> NoReturn:
         """Raise a `SavedFileError` with the source, the `reason` and what to do."""
         what = f"{self.where} cannot be read as a {self.form.noun}: {reason[:MAX_REASON]}"
-        raise SavedFileError(what, todo) from None
+        raise SavedFileError(what, todo or self.form.todo) from None
 
     def parse(self, text: str) -> Any:
         """The content of the JSON `text`."""
@@ -129,25 +132,27 @@ class Reader:
         return value
 
     def record(self, cls: type[Record], name: str, data: Any) -> Record:
-        """An object of the dataclass `cls` from its fields, as `record_to_data` wrote them."""
+        """An object of the dataclass `cls` from its fields, as `Writer.record` wrote them."""
         hints = get_type_hints(cls)
         self.check_fields(data, {field.name for field in fields(cls)}, name)  # type: ignore[arg-type]
-        values = {key: self._value(f"{name}.{key}", data[key], hints[key]) for key in data}
+        values = {key: self.value(f"{name}.{key}", data[key], hints[key]) for key in data}
         try:
             return cls(**values)
         except ValueError as error:
             self.refuse(f"{name}: {error}")
 
-    def _value(self, name: str, value: Any, kind: Any) -> Any:
+    def value(self, name: str, value: Any, kind: Any) -> Any:
+        """A value of the type `kind`, which is the type of a field of a dataclass."""
         origin, args = get_origin(kind), get_args(kind)
         if origin is Literal:
-            if value not in args:
-                self.refuse(f"{name} must be one of {args}, got {_shown(value)}")
-            return value
+            return self._one_of(name, value, args)
         if origin is UnionType:  # with None
-            return None if value is None else self._value(name, value, args[0])
+            return None if value is None else self.value(name, value, args[0])
         if origin is tuple:
-            return tuple(self._value(name, item, args[0]) for item in self.items(name, value))
+            return self._tuple(name, value, args)
+        if origin is dict:  # from names
+            self.check_fields(value, set(value) if isinstance(value, dict) else set(), name)
+            return {key: self.value(f"{name}.{key}", value[key], args[1]) for key in value}
         if is_dataclass(kind):
             return self.record(kind, name, value)  # type: ignore[arg-type]
         if kind is float:
@@ -156,18 +161,45 @@ class Reader:
             self.refuse(f"{name} must be null, got {_shown(value)}")
         return self.plain(name, value, kind)
 
+    def _one_of(self, name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+        if value not in allowed:
+            self.refuse(f"{name} must be one of {allowed}, got {_shown(value)}")
+        return value
+
+    def _tuple(self, name: str, value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A tuple of values of one type: as many as `kinds` has, or any number with Ellipsis."""
+        items = self.items(name, value)
+        if kinds[-1] is not Ellipsis and len(items) != len(kinds):
+            self.refuse(f"{name} must have {len(kinds)} items, got {len(items)}")
+        return tuple(self.value(name, item, kinds[0]) for item in items)
+
+
+class Writer:
+    """Turns records into data that JSON can store; NaN becomes null."""
+
+    def record(self, record: Any, name: str = "") -> dict[str, Any]:
+        """The fields of the dataclass `record`; `name` is its place in the document."""
+        prefix = name and f"{name}."
+        return {
+            field.name: self.value(prefix + field.name, getattr(record, field.name))
+            for field in fields(record)
+        }
+
+    def value(self, name: str, value: Any) -> Any:
+        """The `value` of the field with this `name`."""
+        if is_dataclass(value):
+            return self.record(value, name)
+        if isinstance(value, tuple):
+            return [self.value(f"{name}.{place}", item) for place, item in enumerate(value)]
+        if isinstance(value, dict):
+            return {key: self.value(f"{name}.{key}", item) for key, item in value.items()}
+        value = value.item() if isinstance(value, np.generic) else value
+        return or_null(value) if isinstance(value, float) else value
+
 
 def record_to_data(record: Any) -> dict[str, Any]:
     """The dataclass `record`, with those in it, as data that JSON can store; NaN is null."""
-    return {field.name: _data_of(getattr(record, field.name)) for field in fields(record)}
-
-
-def _data_of(value: Any) -> Any:
-    if is_dataclass(value):
-        return record_to_data(value)
-    if isinstance(value, tuple):
-        return [_data_of(item) for item in value]
-    return or_null(value) if isinstance(value, float) else value
+    return Writer().record(record)
 
 
 def or_null(value: float) -> float | None:

@@ -16,6 +16,7 @@ __all__ = [
     "LOG_OFFSET",
     "ScoreRange",
     "judge_detectors",
+    "judge_scores",
     "keep_usable",
     "left_out_notes",
     "score_range",
@@ -76,7 +77,7 @@ def judge_detectors(fitted: FittedDetectors, seen: ScoreRange) -> list[DetectorI
     info = list(fitted.info)
     for i, record in enumerate(info):
         if record.name in columns:
-            status, reason = _judge(seen, columns[record.name])
+            status, reason = judge_scores(seen, columns[record.name])
             info[i] = replace(record, status=status, reason=reason)
     skipped = [record for record in info if record.status != "ok"]
     n_usable, n_needed = len(info) - len(skipped), min(2, len(info))
@@ -95,13 +96,7 @@ def judge_detectors(fitted: FittedDetectors, seen: ScoreRange) -> list[DetectorI
     return info
 
 
-def left_out_notes(info: list[DetectorInfo]) -> list[Note]:
-    """A note for each detector that was skipped."""
-    skipped = [record for record in info if record.status != "ok"]
-    return [Note("detectors", record.name, f"skipped: {record.reason}") for record in skipped]
-
-
-def _judge(seen: ScoreRange, column: int) -> tuple[Status, str]:
+def judge_scores(seen: ScoreRange, column: int) -> tuple[Status, str]:
     """Status and reason for the scores of one detector."""
     if n_bad := int(seen.n_bad[column]):
         return "failed", f"{n_bad} of {seen.n_rows} scores are not finite"
@@ -117,3 +112,9 @@ def _judge(seen: ScoreRange, column: int) -> tuple[Status, str]:
         rounding = f", up to differences of {2.0 * half_range:.1e}" if half_range else ""
         return "constant", reason + rounding
     return "ok", ""
+
+
+def left_out_notes(info: list[DetectorInfo]) -> list[Note]:
+    """A note for each detector that was skipped."""
+    skipped = [record for record in info if record.status != "ok"]
+    return [Note("detectors", record.name, f"skipped: {record.reason}") for record in skipped]

@@ -12,7 +12,7 @@ from gammagmm._support.checks import warn_user
 from gammagmm._support.progress import Progress
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
-from gammagmm.errors import FitTimeoutError, NewRowsWarning, Note
+from gammagmm.errors import DetectorError, FitTimeoutError, NewRowsWarning, Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.protocols import Columns, Cut, Scores, Space
 from gammagmm.estimator.scaling import ColumnScaler
@@ -67,7 +67,8 @@ class Fit:
     column_scaler : ColumnScaler or None
         The map that scales the columns for the detectors; None where they are not scaled.
     detectors : dict
-        Fitted detectors by name; None for each column of precomputed scores.
+        Fitted detectors by name; None for each column of precomputed scores, and for every detector
+        of a fit that was loaded from a file.
     detector_info : tuple of DetectorInfo
         Seconds, rows, status and reason of every detector, including those skipped.
     space : Space
@@ -176,6 +177,12 @@ class Fit:
     @property
     def score_new(self) -> Scoring:
         """The function that gives new rows their consensus scores."""
+        if not self.plan.is_precomputed and any(each is None for each in self.detectors.values()):
+            raise DetectorError(
+                "This fit was loaded from a file without its detectors, so it cannot score new "
+                "rows",
+                "Fit the training rows again.",
+            )
         used = np.flatnonzero([info.status == "ok" for info in self.detector_info])
         detectors = None if self.plan.is_precomputed else self.detectors
         return Scoring(detectors, used, self.column_scaler, self.space.scaler)

@@ -19,7 +19,7 @@ from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.storage import posterior_of, posterior_to_data
 
-__all__ = ["DetectorSummary", "FitSummary", "RunSummary", "summarise"]
+__all__ = ["DetectorSummary", "FitSummary", "RunSummary", "installed_versions", "summarise"]
 
 FORM = Form("gammagmm/fit", 2, "summary of a fit")
 PACKAGES = ("gammagmm", "numpy", "scipy", "scikit-learn", "pyod", "joblib")
@@ -169,13 +169,13 @@ def summarise(fit: Fit) -> FitSummary:
             for run in fit.runs
         ),
         notes=fit.notes,
-        versions={"python": platform.python_version()} | installed_versions(),
+        versions=installed_versions(),
     )
 
 
 def installed_versions() -> dict[str, str]:
-    """Versions of the packages that a fit depends on."""
-    found = {}
+    """Versions of Python and of the packages that the answer depends on."""
+    found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = version(package)

@@ -1,0 +1,123 @@
+"""Zip files with one JSON document and arrays, without compression and without pickles."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.documents import MAX_BYTES as MAX_DOCUMENT_BYTES
+from gammagmm._support.documents import Reader
+from gammagmm.errors import SavedFileError
+
+__all__ = ["Archive", "archive_bytes", "open_archive"]
+
+Array = NDArray[Any]
+
+DOCUMENT = "document.json"
+MAX_BYTES = 4_000_000_000
+"""Larger files are refused unread."""
+
+
+def archive_bytes(text: str, arrays: Mapping[str, Array]) -> bytes:
+    """A zip file with the JSON `text` and each of `arrays` as an .npy file.
+
+    The same content gives the same bytes. NumPy can open the file with ``numpy.load``. An array
+    whose memory is in the order of columns is in that order after it was read, too: sums over the
+    array depend on it in their last bits.
+    """
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        # A ZipInfo has the year 1980, a plain name would have the present time.
+        archive.writestr(zipfile.ZipInfo(DOCUMENT), text.encode("utf-8"))
+        for name, array in arrays.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
+    return file.getvalue()
+
+
+@contextmanager
+def open_archive(file: IO[bytes], reader: Reader) -> Iterator[Archive]:
+    """The archive in `file`; the `reader` refuses what `archive_bytes` does not write."""
+    with _refusing(reader):
+        n_bytes = file.seek(0, io.SEEK_END)
+        if n_bytes == 0:  # so has a device, which may never end
+            reader.refuse("it is empty or not a file")
+        if n_bytes > MAX_BYTES:
+            reader.refuse(f"it is larger than {MAX_BYTES:,} bytes")
+        opened = zipfile.ZipFile(file)
+    with opened:
+        members = {member.filename: member for member in opened.infolist()}
+        is_plain = all(
+            member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size
+            for member in opened.infolist()
+        )
+        # Without compression, the members take at most the memory of the file. The sum is compared,
+        # because members could share their bytes.
+        n_declared = sum(member.file_size for member in opened.infolist())
+        if not is_plain or n_declared > n_bytes or len(members) < len(opened.infolist()):
+            reader.refuse("its table of contents is damaged, or its members are compressed")
+        yield Archive(opened, members, reader)
+
+
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """An open archive."""
+
+    file: zipfile.ZipFile
+    members: dict[str, zipfile.ZipInfo]
+    reader: Reader
+    read: set[str] = field(default_factory=set)  # names of the members that were read
+
+    def document(self) -> Any:
+        """The content of the JSON document."""
+        content = self._content(DOCUMENT, MAX_DOCUMENT_BYTES)
+        with _refusing(self.reader):
+            text = content.decode("utf-8")
+        return self.reader.parse(text)
+
+    def array(self, name: str) -> Array:
+        """The array with this `name`; each can be read once."""
+        content = self._content(f"{name}.npy", MAX_BYTES)
+        with _refusing(self.reader):
+            file = io.BytesIO(content)
+            if np.lib.format.read_magic(file) != (1, 0):
+                self.reader.refuse(f"the array {name} has another format")
+            shape, _, kind = np.lib.format.read_array_header_1_0(file)
+            n_declared = math.prod(shape) * kind.itemsize
+            is_shape = min(shape, default=0) >= 0 and bool not in map(type, shape)
+            # Before the array is made: a header could declare any size.
+            if not is_shape or kind.hasobject or n_declared != len(content) - file.tell():
+                self.reader.refuse(f"the array {name} has no plain numbers or a wrong size")
+            file.seek(0)
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
+            return array
+
+    def _content(self, name: str, most: int) -> bytes:
+        """The bytes of a member, once its checksum has been found right."""
+        member = self.members.get(name)
+        if member is None or name in self.read or member.file_size > most:
+            self.reader.refuse(f"its member {name} is missing, used twice or too large")
+        self.read.add(name)
+        with _refusing(self.reader):
+            return self.file.read(member)
+
+
+@contextmanager
+def _refusing(reader: Reader) -> Iterator[None]:
+    """Turn whatever the libraries raise on a damaged file into a `SavedFileError`."""
+    try:
+        yield
+    except SavedFileError:
+        raise
+    except Exception as error:  # zipfile and NumPy's reader raise almost any
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reader.refuse(f"it is damaged or not a saved file ({reason.rstrip('.')})")
