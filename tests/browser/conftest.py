@@ -67,9 +67,11 @@ def driver(tmp_path_factory):
 
 @pytest.fixture
 def page(driver, reported):
-    """The driver with the report just opened, 1280 pixels wide, and its logs empty before."""
+    """The driver with the report just opened, 1280 pixels wide; logs and storage empty before."""
     driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     emulate(driver)
+    stored = {"origin": "file://", "storageTypes": "local_storage"}
+    driver.execute_cdp_cmd("Storage.clearDataForOrigin", stored)
     for kind in ("performance", "browser"):
         driver.get_log(kind)
     driver.get(reported.path.as_uri())

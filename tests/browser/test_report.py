@@ -7,6 +7,8 @@ import csv
 import hashlib
 import json
 import re
+import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +22,18 @@ from gammagmm.cli.sheet import read_sheet
 from gammagmm.datasets import load_demo
 from gammagmm.report.findings import MISS_COSTS, N_STEPS
 from gammagmm.report.origin import Origin
+from gammagmm.report.page import write_report
 from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
+from tests.support.command_line import QUICK, gammagmm_here, write_csv
 
 pytestmark = pytest.mark.browser
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 ROWS = "most_anomalous_rows"
 MAX_LISTED = 40  # rows that the page names before "and 7 more"
+ANSWERS = {0: "anomaly", 2: "normal", 29: "anomaly"}  # by position in the table
+STORED = "Your answers are stored in this browser"
+NOT_STORED = "Your answers are not stored"
 
 
 def text_of(page, name):
@@ -301,10 +308,143 @@ def test_answers_are_saved_as_a_sheet_that_estimate_takes(page, reported, tmp_pa
     assert sheet.answered == ([rows[0], rows[2]], [1, 0])
 
 
+def give_answers(page, answers=ANSWERS):
+    fields = page.find_elements(By.CSS_SELECTOR, "#to_label select")
+    for place, word in answers.items():
+        Select(fields[place]).select_by_visible_text(word)
+
+
+def assert_answers(page, answers, kept=STORED):
+    """The table shows these answers, and the words above it their number."""
+    code = "return [...document.querySelectorAll('#to_label select')].map("
+    words = page.execute_script(code + "field => field.selectedOptions[0].text)")
+    assert {place: word for place, word in enumerate(words) if word} == answers
+    verb = "is" if len(answers) == 1 else "are"
+    assert text_of(page, "labelled") == f"{len(answers)} of 30 rows {verb} labelled."
+    assert text_of(page, "kept").startswith(kept)
+
+
+def test_answers_survive_a_reload_and_a_move_of_the_file(page, reported, tmp_path):
+    assert_answers(page, {})
+    give_answers(page, {1: "normal"})
+    assert_answers(page, {1: "normal"})
+    give_answers(page, ANSWERS | {1: ""})
+    for _ in range(2):
+        page.refresh()
+        assert_answers(page, ANSWERS)
+    page.get(Path(shutil.copy(reported.path, tmp_path)).as_uri())
+    assert_answers(page, ANSWERS)
+
+
+def test_answers_are_not_shown_in_a_report_of_other_data(page, reported, tmp_path):
+    give_answers(page)
+    X, ids = load_demo().X, tuple(reported.ids)
+    others = {
+        "digest": Origin("<i>demo</i> & more", ids=ids, digest="a1"),
+        "rows": Origin("<i>demo</i> & more", ids=ids, rows=tuple(range(1, 1 + len(X)))),
+    }
+    for name, origin in others.items():
+        path = tmp_path / f"{name}.html"
+        write_report(reported.estimator.fit_, path, X, origin)
+        page.get(path.as_uri())
+        assert_answers(page, {})
+    give_answers(page, {3: "normal"})
+    page.get(reported.path.as_uri())
+    assert_answers(page, ANSWERS)
+
+
+def test_cleared_answers_can_be_brought_back_until_the_next_answer(page):
+    button = page.find_element(By.ID, "clear")
+    button.click()
+    assert button.text == "Clear answers"
+    give_answers(page)
+    button.click()
+    assert_answers(page, {})
+    assert button.text == "Undo clear"
+    button.click()
+    assert_answers(page, ANSWERS)
+    page.refresh()
+    assert_answers(page, ANSWERS)
+    page.find_element(By.ID, "clear").send_keys(Keys.ENTER)
+    give_answers(page, {4: "normal"})
+    assert text_of(page, "clear") == "Clear answers"
+    page.find_element(By.ID, "clear").click()
+    page.refresh()
+    assert_answers(page, {})
+    assert text_of(page, "clear") == "Clear answers"
+    assert page.execute_script("return localStorage.length") == 0
+
+
+def test_two_tabs_with_the_same_report_show_the_same_answers(page, reported):
+    first = page.current_window_handle
+    page.switch_to.new_window("tab")
+    try:
+        page.get(reported.path.as_uri())
+        give_answers(page)
+    finally:
+        page.close()
+        page.switch_to.window(first)
+    WebDriverWait(page, 10).until(lambda _: text_of(page, "labelled").startswith("3 "))
+    assert_answers(page, ANSWERS)
+
+
+def test_estimate_takes_answers_that_were_restored(page, tmp_path):
+    X = load_demo().X
+    ids = [f"patient {i}" for i in range(len(X))]
+    columns = {"id": ids} | {f"x{j}": X[:, j] for j in range(X.shape[1])}
+    table = write_csv(tmp_path / "rows.csv", columns)
+    command = ("estimate", table, "--id", "id", *QUICK)
+    done = gammagmm_here(*command, "--report", tmp_path / "report.html")
+    assert done.returncode == 0, done.stderr
+    page.get((tmp_path / "report.html").as_uri())
+    give_answers(page)
+    page.refresh()
+    allow_downloads(page, tmp_path)
+    page.find_element(By.CSS_SELECTOR, "button[data-save=to_label]").click()
+    wait_for(page, tmp_path / "to_label.csv")
+    done = gammagmm_here(*command, "--inspected", tmp_path / "to_label.csv", "--json")
+    assert done.returncode == 0, done.stderr
+    inspected = json.loads(done.stdout)["inspected"]
+    assert (inspected["n_rows"], inspected["n_anomalies"]) == (3, 2)
+
+
+@contextmanager
+def script_before(page, code):
+    """Run this code in every page before the scripts of the page."""
+    added = page.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": code})
+    try:
+        yield
+    finally:
+        page.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+BLOCKED = "Object.defineProperty(window, 'localStorage', {get() {throw new DOMException('no')}})"
+MISSING = "Object.defineProperty(window, 'localStorage', {value: null})"
+FULL = "Storage.prototype.setItem = () => {throw new DOMException('', 'QuotaExceededError')}"
+
+
+@pytest.mark.parametrize("code", [BLOCKED, MISSING, FULL], ids=["blocked", "missing", "full"])
+def test_without_storage_the_page_works_and_says_that_answers_are_not_stored(page, code, tmp_path):
+    with script_before(page, code):
+        page.refresh()
+        assert_answers(page, {}, kept=STORED if code == FULL else NOT_STORED)
+        give_answers(page)
+        assert_answers(page, ANSWERS, kept=NOT_STORED)
+        allow_downloads(page, tmp_path)
+        page.find_element(By.CSS_SELECTOR, "button[data-save=to_label]").click()
+        wait_for(page, tmp_path / "to_label.csv")
+        page.find_element(By.ID, "clear").click()
+        assert_answers(page, {}, kept=STORED if code == FULL else NOT_STORED)
+    _, labels = read_sheet(tmp_path / "to_label.csv", load_demo().X, Origin()).answered
+    assert labels == [1, 0, 1]
+    assert page.get_log("browser") == []
+
+
 @pytest.mark.parametrize("width", [1280, 360])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_fault(page, width, scheme):
     emulate(page, width, scheme)
+    give_answers(page)
     page.execute_script(AXE.read_text(encoding="utf-8"))
     code = "const done = arguments[0]; axe.run().then(done, fault => done(String(fault)))"
     found = page.execute_async_script(code)
@@ -319,7 +459,10 @@ def test_axe_finds_no_fault(page, width, scheme):
 def test_a_screen_reader_is_told_the_count_alone_at_each_step(page):
     move_slider(page, 100)
     live = page.find_elements(By.CSS_SELECTOR, "output, [aria-live], [role=status]")
-    assert [element.get_attribute("id") for element in live] == ["flagged"]
+    assert [element.text.partition(".")[0] for element in live] == [
+        text_of(page, "flagged"),
+        "0 of 30 rows are labelled",
+    ]
 
 
 def test_the_words_in_the_picture_do_not_overlap(page):
@@ -345,10 +488,11 @@ def test_a_narrow_page_does_not_scroll_sideways(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_print_leaves_out_the_control_and_is_dark_on_white(page, reported, scheme):
-    panel = page.find_element(By.CSS_SELECTOR, ".panel")
-    assert panel.is_displayed()
+    controls = [page.find_element(By.CSS_SELECTOR, ".panel")]
+    controls += [page.find_element(By.ID, name) for name in ("clear", "kept", "labelled")]
+    assert all(control.is_displayed() for control in controls)
     emulate(page, media="print", scheme=scheme)
-    assert not panel.is_displayed()
+    assert not any(control.is_displayed() for control in controls)
     words = page.find_element(By.CSS_SELECTOR, "header p:last-child")
     assert words.is_displayed()
     assert words.text == reported.estimator.fit_.lines[-1]

@@ -302,6 +302,26 @@ def test_rows_to_label_have_their_number_in_the_file(estimator, fitted, data):
     assert [row.number for row in found] == [row + 101 for row in rows]
 
 
+def test_the_key_of_the_answers_belongs_to_the_data_and_the_rows(fitted, data, origin):
+    def key(fit=fitted, X=data.X, origin=origin):
+        return json.loads(Parsed(render(find(fit, X, origin))).scripts[0])["answers_key"]
+
+    named = replace(origin, digest="")
+    others = [
+        named,
+        replace(named, name="other.csv"),
+        replace(origin, digest="cd" * 32),
+        replace(origin, ids=origin.ids[::-1]),
+        replace(origin, rows=tuple(range(1, 301))),
+    ]
+    known = fitted.update([0], [0])
+    keys = [key(), key(X=data.X + 1.0), key(fit=known), *(key(origin=other) for other in others)]
+    assert len(set(keys)) == len(keys)
+    # The notes and the name of a file with a digest do not matter.
+    assert key(origin=replace(origin, name="renamed.csv", notes=())) == keys[0]
+    assert re.fullmatch("gammagmm [0-9a-f]{64}", keys[0])
+
+
 def test_control_characters_and_marks_of_direction_are_written_out(fitted, data, findings):
     """In every text that is not ours, without a call at each of them."""
     name = "a\x1b[2J\n\u202e\u2066\x85\ud800\"'&b"

@@ -132,3 +132,61 @@ document.querySelectorAll("button[data-save]").forEach((button) => {
     URL.revokeObjectURL(link.href);
   });
 });
+
+// The answers to the rows to label, which survive a reload.
+function keepAnswers(fields) {
+  const [labelled, kept, clear] = ["labelled", "kept", "clear"].map(byId);
+  const answers = () => fields.map((field) => field.value);
+  let cleared = null;
+
+  function fill(values) {
+    fields.forEach((field, i) => { field.value = values[i] ?? ""; });
+  }
+
+  // Storage can be missing, blocked or full; then the page works without it and says so.
+  function use(action) {
+    let words = "Your answers are stored in this browser, not in this file, until you clear them. "
+      + "Save them as CSV to use them.";
+    try {
+      action();
+    } catch {
+      words = "Your answers are not stored, because this browser does not allow it. "
+        + "Save them as CSV before you close or reload this page.";
+    }
+    const n = answers().filter(Boolean).length;
+    labelled.textContent = n + " of " + fields.length + (n === 1 ? " rows is" : " rows are") + " labelled.";
+    // A screen reader would read the same words again at each answer.
+    if (kept.textContent !== words) kept.textContent = words;
+    clear.textContent = cleared ? "Undo clear" : "Clear answers";
+  }
+
+  const restore = () => use(() => {
+    cleared = null;
+    fill((localStorage.getItem(data.answers_key) ?? "").split(","));
+  });
+  const store = () => use(() => {
+    if (answers().some(Boolean)) localStorage.setItem(data.answers_key, answers().join(","));
+    else localStorage.removeItem(data.answers_key);
+  });
+
+  fields.forEach((field) => {
+    field.addEventListener("change", () => {
+      cleared = null;
+      store();
+    });
+  });
+  clear.addEventListener("click", () => {
+    const shown = answers();
+    fill(cleared ?? []);
+    cleared = shown.some(Boolean) ? shown : null;
+    store();
+  });
+  // The same report in another tab.
+  window.addEventListener("storage", (event) => {
+    if (event.key === data.answers_key || event.key === null) restore();
+  });
+  restore();
+}
+
+const fields = [...document.querySelectorAll("#to_label select")];
+if (fields.length) keepAnswers(fields);

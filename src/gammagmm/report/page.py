@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +108,18 @@ def _script_data(findings: Findings) -> dict[str, Any]:
         "steps": [_cut_data(cut) for cut in findings.steps],
         "costs": [cost.n_flagged for cost in findings.costs],
         "ranked": list(findings.ranking),
+        "answers_key": _answers_key(findings),
     }
+
+
+def _answers_key(findings: Findings) -> str:
+    """The name under which a browser keeps the answers to the rows to label."""
+    # Reports that are opened as files share one storage. The key is a digest of the data and of the
+    # rows in their order, so that a copy of this report finds the answers and no other report does.
+    # Rows without a file, as in `GammaGMM.report`, are identified by what the table shows of them.
+    rows = [(row.number, row.name, feature_words(row.features)) for row in findings.to_label]
+    identity = json.dumps([findings.origin.digest or findings.origin.name, rows])
+    return f"gammagmm {hashlib.sha256(identity.encode('ascii')).hexdigest()}"
 
 
 def _cut_data(cut: ShareCut) -> list[Any]:
