@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from scipy.stats import beta, norm
@@ -44,7 +45,8 @@ def labels(trial: Trial, plan: dict[str, Any]) -> Result:
     numbers = [n for n in settings["numbers"] if n <= len(found.y)]
     figures: dict[str, dict[str, list[Figures]]] = {}
     for draw in range(settings["draws"]):
-        rng = np.random.default_rng([plan["seed"], draw])
+        # Each table has its own draws, so that their errors are independent.
+        rng = np.random.default_rng([plan["seed"], draw, crc32(str(trial).encode())])
         spread = LabelledRows(consensus).suggest(max(numbers), random_state=rng)
         random = rng.permutation(len(found.y))[: max(numbers)]
         for n in numbers:

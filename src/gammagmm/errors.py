@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gammagmm.mixture.fit import MixtureConvergenceWarning
+    from gammagmm.mixture.convergence import MixtureConvergenceWarning
 
 __all__ = [
     "ClusterError",
@@ -288,7 +288,7 @@ def __getattr__(name: str) -> Any:
     It is a subclass of a warning of scikit-learn, which takes seconds to import.
     """
     if name == "MixtureConvergenceWarning":
-        from gammagmm.mixture.fit import MixtureConvergenceWarning
+        from gammagmm.mixture.convergence import MixtureConvergenceWarning
 
         return MixtureConvergenceWarning
     raise AttributeError(f"module 'gammagmm.errors' has no attribute {name!r}")

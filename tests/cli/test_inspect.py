@@ -1,4 +1,4 @@
-"""``gammagmm inspect``: the questions in the terminal, and the real command."""
+"""``gammagmm inspect``: the questions, the sheet with its fit, and the command in a terminal."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import copy
 import csv
 import io
 import json
+import os
+import pty
+import select
+import signal
+import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from gammagmm import GammaGMM
-from gammagmm.cli.inspect import Inspection, ask_rows, write_sheet
-from gammagmm.cli.sheet import read_sheet
+from gammagmm.cli.inspect import Inspection, ask_rows
+from gammagmm.cli.sheet import Sheet, read_sheet
 from gammagmm.datasets import load_demo
 from gammagmm.report.origin import Origin
-from tests.support.command_line import gammagmm, gammagmm_here
+from tests.support.command_line import COMMAND, gammagmm, gammagmm_here
 
-X = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
-ORIGIN = Origin(columns=("a", "=b"), rows=(0, 2, 3, 5))
+DETECTORS = ("--detectors", "KNN,LOF", "--scale", "none", "--runs", "2", "--quiet")
+REGIONS = ["north", "south", "east"]
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +39,16 @@ def folder(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("inspect")
     with (folder / "rows.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(data.feature_names)
-        writer.writerows(data.X.tolist())
+        writer.writerow(["customer", "region", *data.feature_names])
+        for i, row in enumerate(data.X.tolist()):
+            writer.writerow([f"{i:04d}", REGIONS[i % 3], *row])
     return folder
+
+
+@pytest.fixture
+def options(folder):
+    """What makes the columns of the file the features of the demo data."""
+    return ("rows.csv", "--id", "customer", "--drop", "region", *DETECTORS)
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +58,32 @@ def whole(data):
 
 @pytest.fixture
 def inspection(whole, data, tmp_path):
-    def begin(strategy="random", n=6, is_new=False):
-        rng = np.random.default_rng(0)
+    def begin(n=6, **changes):
         origin = Origin("demo", columns=data.feature_names)
-        path = tmp_path / "sheet.csv"
-        return Inspection(whole.fit_, data.X, origin, path, n, strategy, is_new, rng)
+        start = Inspection(
+            fit=whole.fit_,
+            X=data.X,
+            origin=origin,
+            path=tmp_path / "sheet.csv",
+            n=n,
+            groups=None,
+            shows_rank=False,
+            rng=np.random.default_rng(0),
+        )
+        return replace(start, **changes)
 
     return begin
+
+
+def fill(path, y):
+    """Write the true labels into the sheet at `path`; the rows that it has, from 0."""
+    lines = list(csv.reader(path.read_text().splitlines()))
+    rows = [int(line[0]) - 1 for line in lines[1:]]
+    for line, row in zip(lines[1:], rows, strict=True):
+        line[-1] = str(y[row])
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(lines)
+    return rows
 
 
 class TestDialogue:
@@ -59,51 +91,79 @@ class TestDialogue:
         """Lines on standard error, the sheet, and the answers on disk after each of the lines."""
         monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(keys) + "\n"))
         said, saved = [], []
-        is_new = inspection.overwrite or not inspection.path.exists()
 
         def read():
             return read_sheet(inspection.path, inspection.X, inspection.origin)
 
         def echo(line):
             said.append(line)
-            saved.append(read().answered)
+            saved.append(read().answers)
 
-        return said, ask_rows(inspection, None if is_new else read(), echo), saved
+        if inspection.path.exists():
+            sheet = inspection.extend(read())
+        else:
+            sheet = inspection.extend(Sheet((), ()))
+            inspection.save(sheet)
+        return said, ask_rows(inspection, sheet, echo), saved
 
     def test_each_answer_is_saved_before_the_next_question(self, monkeypatch, inspection, data):
         start = inspection()
-        said, sheet, saved = self.answer(monkeypatch, ["y", "huh", "n", "s", "q"], start)
-        assert sheet.answered == saved[-1]
-        assert [len(rows) for rows, _ in saved if rows] == sorted(len(r) for r, _ in saved if r)
-        assert sheet.answers == (1, 0, None, None, None, None)
-        assert sum("Please answer y, n, s or q." in line for line in said) == 1
-        sharpened = [line for line in said if line.startswith("  About")]
-        assert len(sharpened) == 2
-        assert start.fit.known_rows.rows.tolist() == sorted(sheet.rows[:2])
-        row, scores = sheet.rows[0], start.fit.decision_scores
-        rank = (scores > scores[row]).sum() + 1
-        assert f"1/6  row {row + 1}, rank {rank} of 367: " in said[1]
+        said, sheet, saved = self.answer(monkeypatch, ["y", "n", "s", "n", "q"], start)
+        assert sheet.answers == saved[-1] == (1, 0, None, 0, None, None)
+        told = [line for line in said if line.startswith("  About")]
+        assert len(told) == 3
+        known = start.labelled(sheet)
+        low, high = known.posterior.interval()
+        assert told[-1].endswith(f"The interval is {100 * (high - low):.1f} points wide.")
+        assert f"{known.posterior.mean:.1%} of the rows" in told[-1]
+        assert known.known_rows.at_random.all()
 
-    @pytest.mark.parametrize("strategy", ["random", "adaptive"])
-    def test_a_later_call_continues_the_sheet(self, monkeypatch, inspection, strategy):
-        _, before, _ = self.answer(monkeypatch, ["n", "n"], inspection(strategy))
-        again = inspection(strategy)
-        said, after, _ = self.answer(monkeypatch, ["n", "y"], again)
+    @pytest.mark.parametrize(
+        "word", ["not sure", "nope", "yes", "no", "ja", "1", "0", "", "yy", "n y", "quit", "?"]
+    )
+    def test_words_that_are_no_answer_are_not_taken(self, monkeypatch, inspection, word):
+        said, sheet, saved = self.answer(monkeypatch, [word, "q"], inspection())
+        assert sheet.answers == saved[-1] == (None,) * 6
+        assert sum("Please answer y, n, s, u or q." in line for line in said) == 1
+
+    def test_spaces_and_capitals_do_not_matter(self, monkeypatch, inspection):
+        _, sheet, _ = self.answer(monkeypatch, [" Y ", "N", "Q"], inspection())
+        assert sheet.answers[:2] == (1, 0)
+
+    def test_undo_takes_the_last_answer_back_from_the_file_too(self, monkeypatch, inspection):
+        start = inspection()
+        keys = ["u", "y", "s", "u", "u", "n", "y", "q"]
+        said, sheet, saved = self.answer(monkeypatch, keys, start)
+        assert sheet.answers == saved[-1] == (0, 1, None, None, None, None)
+        assert "  There is nothing to undo." in said
+        row = start.origin.row_number(sheet.rows[0])
+        assert f"  Row {row} has no answer now." in said
+        assert (1, *(None,) * 5) in saved
+        # The estimate is the one of the answers that are left.
+        told = [line for line in said if line.startswith("  About")]
+        expected = start.fit.update([sheet.rows[0]], [0]).posterior.mean
+        assert f"About {expected:.1%} of the rows" in told[1]
+
+    def test_all_columns_are_shown_and_the_rank_only_if_asked_for(self, monkeypatch, inspection):
+        start = inspection()
+        said, sheet, _ = self.answer(monkeypatch, ["q"], start)
+        row = sheet.rows[0]
+        assert said[1] == f"1/6  row {row + 1}"
+        shown = " ".join(said[2:])
+        for name, value in zip(start.origin.columns, start.X[row], strict=True):
+            assert f"{name}: {value:g}"[:12] in shown
+        start.path.unlink()
+        said, sheet, _ = self.answer(monkeypatch, ["q"], inspection(shows_rank=True))
+        scores = start.fit.decision_scores
+        rank = (scores > scores[sheet.rows[0]]).sum() + 1
+        assert said[1] == f"1/6  row {sheet.rows[0] + 1}, rank {rank} of 367"
+
+    def test_a_later_call_continues_the_sheet(self, monkeypatch, inspection):
+        _, before, _ = self.answer(monkeypatch, ["n", "s", "n"], inspection())
+        said, after, _ = self.answer(monkeypatch, ["y", "y"], inspection())
         assert said[0] == "2 of 6 rows have an answer already."
-        assert after.answers[:4] == (0, 0, 0, 1)
-        assert after.rows[:2] == before.rows[:2]
-        assert len(set(after.rows)) == 6
-        assert len(again.fit.known_rows) == 4
-
-    def test_adaptive_chooses_again_but_not_the_skipped_rows(self, monkeypatch, inspection):
-        start = inspection("adaptive")
-        first = start.suggest(6)
-        again = inspection("adaptive")
-        _, sheet, _ = self.answer(monkeypatch, ["s", *["y"] * 5], again)
-        assert sheet.rows[:2] == first[:2]
-        assert sheet.rows != first
-        assert len(set(sheet.rows)) == 6
-        assert sheet.answers == (None, 1, 1, 1, 1, 1)
+        assert after.answers == (0, 1, 0, 1, None, None)
+        assert after.rows == before.rows
 
     def test_a_sheet_can_be_made_longer(self, monkeypatch, inspection):
         _, before, _ = self.answer(monkeypatch, ["n"] * 6, inspection())
@@ -112,48 +172,25 @@ class TestDialogue:
         assert after.rows[:6] == before.rows
         assert len(set(after.rows)) == 9
 
-    def test_a_new_sheet_replaces_the_old_one(self, monkeypatch, inspection):
-        self.answer(monkeypatch, ["n", "n"], inspection())
-        said, _, _ = self.answer(monkeypatch, ["q"], inspection(is_new=True))
-        assert "already" not in said[0]
-
-    def test_a_new_sheet_has_no_answers_and_is_not_replaced(self, inspection):
-        start = inspection(n=20)
-        words = write_sheet(start)
-        sheet = read_sheet(start.path, start.X, start.origin)
-        assert len(sheet.rows) == 20
-        assert sheet.answered == ([], [])
-        assert words.startswith("20 rows to label: write 1 (anomaly) or 0 (normal)")
-        with pytest.raises(FileExistsError):
-            write_sheet(start)
-
     def test_hostile_names_cannot_move_the_cursor(self, monkeypatch, inspection, data):
-        start = inspection()
         names = tuple(f"\x1b[2J{name}" for name in data.feature_names)
-        hostile = replace(start, origin=Origin(columns=names), n=2)
+        hostile = inspection(n=2, origin=Origin(columns=names))
         said, _, _ = self.answer(monkeypatch, ["q"], hostile)
-        assert "\\x1b[2J" in said[1]
+        assert "\\x1b[2J" in said[2]
         assert "\x1b" not in "".join(said)
 
 
 class TestCommand:
-    DETECTORS = ("--detectors", "KNN,LOF", "--scale", "none", "--runs", "2", "--quiet")
-
-    def test_from_rows_to_labels_to_a_more_precise_estimate(self, folder, data, whole):
-        made = gammagmm_here("inspect", "rows.csv", "--n", 8, *self.DETECTORS, cwd=folder)
+    def test_from_rows_to_labels_to_a_more_precise_estimate(self, folder, data, whole, options):
+        made = gammagmm_here("inspect", *options, "--n", 8, "--out", "first.csv", cwd=folder)
         assert (made.returncode, made.stderr) == (0, "")
-        assert made.stdout.startswith("8 rows to label: ")
-        lines = list(csv.reader((folder / "to_label.csv").read_text().splitlines()))
-        rows = [int(line[0]) - 1 for line in lines[1:]]
-        for line, row in zip(lines[1:], rows, strict=True):
-            line[-1] = str(data.y[row])
-        with (folder / "filled.csv").open("w", newline="") as file:
-            csv.writer(file).writerows(lines)
+        assert made.stdout.startswith("8 rows to label: write 1 (anomaly) or 0 (normal)")
+        assert made.stdout.rstrip().endswith("wide after 8 labels.")
+        rows = fill(folder / "first.csv", data.y)
         (folder / "tickets.csv").write_text("row,anomaly\n5,1\n")
         told = gammagmm_here(
-            *("estimate", "rows.csv", "--inspected", "filled.csv", "--json"),
-            *("--known", "tickets.csv"),
-            *self.DETECTORS,
+            *("estimate", *options, "--inspected", "first.csv", "--known", "tickets.csv"),
+            *("--by", "region", "--json"),
             cwd=folder,
         )
         assert told.returncode == 0, told.stderr
@@ -162,19 +199,58 @@ class TestCommand:
         fitted.update(rows, data.y[rows])
         posterior = fitted.update([4], [1], at_random=False)
         assert answer["posterior"]["mean"] == pytest.approx(posterior.mean, rel=1e-9)
-        assert answer["inspected"]["n_rows"] == 9
+        inspected = answer["inspected"]
+        assert (inspected["n_rows"], inspected["n_at_random"]) == (9, 8)
+        assert inspected["exact_interval_90"] == list(fitted.exact_interval())
         assert any(
             "1 known rows were not chosen at random" in n["message"] for n in answer["notes"]
         )
-        assert answer["inspected"]["mean_before"] == pytest.approx(fitted.fitted_posterior_.mean)
+        assert inspected["mean_before"] == pytest.approx(fitted.fitted_posterior_.mean)
         assert answer["n_flagged"] == fitted.labels_.sum()
+        table = fitted.by_group(np.array(REGIONS)[np.arange(367) % 3])
+        assert [group["group"] for group in answer["groups"]] == table.index.tolist()
+        assert [group["mean"] for group in answer["groups"]] == table["mean"].tolist()
 
-    def test_questions_in_the_terminal(self, folder, data):
-        arguments = ("inspect", "rows.csv", "--ask", "--out", "asked.csv", "--n", 5)
-        first = gammagmm(*arguments, *self.DETECTORS, cwd=folder, stdin="n\nn\n")
+    def test_the_sheet_has_all_columns_but_the_truth(self, folder, data):
+        lines = ["customer,when,region,amount,is_fraud"]
+        lines += [
+            f"{i:03d},2024-01-{i % 28 + 1:02d},{REGIONS[i % 3]},{row[0]},{y}"
+            for i, (row, y) in enumerate(zip(data.X, data.y, strict=True))
+        ]
+        (folder / "company.csv").write_text("\n".join(lines))
+        options = ("--id", "customer", "--drop", "when", "--drop", "region", *DETECTORS)
+        done = gammagmm_here(
+            *("inspect", "company.csv", "--truth", "is_fraud", "--out", "company_sheet.csv"),
+            *("--by", "region", "--n", 6, *options),
+            cwd=folder,
+        )
+        assert done.returncode == 0, done.stderr
+        heads, *rows = csv.reader((folder / "company_sheet.csv").read_text().splitlines())
+        assert heads == ["row", "customer", "when", "region", "amount", "anomaly"]
+        row = int(rows[0][0]) - 1
+        assert rows[0][1:4] == [f"{row:03d}", f"2024-01-{row % 28 + 1:02d}", REGIONS[row % 3]]
+        assert sorted(line[3] for line in rows) == sorted(REGIONS * 2)
+        # A spreadsheet drops the zeros of an id and writes dates in its own way.
+        rows = [[r, str(int(c)), f"{int(w[8:])}.1.24", g, a, "0"] for r, c, w, g, a, _ in rows]
+        with (folder / "company_sheet.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([heads, *rows])
+        told = gammagmm_here(
+            *("estimate", "company.csv", "--drop", "is_fraud", "--inspected", "company_sheet.csv"),
+            *options,
+            cwd=folder,
+        )
+        assert told.returncode == 0, told.stderr
+        assert "This estimate uses 6 labelled rows (0 anomalies)." in told.stdout
+
+    def test_questions_with_answers_from_a_pipe(self, folder, options):
+        arguments = ("inspect", *options, "--ask", "--out", "asked.csv", "--n", 5)
+        first = gammagmm(*arguments, cwd=folder, stdin="n\nn\n")
         assert first.returncode == 0, first.stderr
         assert "This estimate uses 2 labelled rows (0 anomalies)." in first.stdout
-        again = gammagmm_here(*arguments, *self.DETECTORS, cwd=folder, stdin="y\nq\n")
+        assert "customer: 0" in first.stderr
+        assert "region: " in first.stderr
+        assert "rank" not in first.stderr
+        again = gammagmm_here(*arguments, cwd=folder, stdin="y\nq\n")
         assert "2 of 5 rows have an answer already." in again.stderr
         assert "This estimate uses 3 labelled rows (1 anomaly)." in again.stdout
 
@@ -182,10 +258,6 @@ class TestCommand:
         ("arguments", "words"),
         [
             (("inspect", "rows.csv", "--out", "new.csv", "--n", "0"), "--n must be at least 1"),
-            (
-                ("inspect", "rows.csv", "--out", "new.csv", "--strategy", "best"),
-                "--strategy must be random or",
-            ),
             (
                 ("inspect", "rows.csv", "--out", "new.csv", "--scale", "minmax"),
                 "--scale must be standard, robust or none, got 'minmax'",
@@ -195,13 +267,21 @@ class TestCommand:
                 "--scale must be standard, robust or none, got 'minmax'",
             ),
             (("inspect", "rows.csv", "--out", "rows.csv", "--force"), "is an input and an output"),
+            (("inspect", "rows.csv", "--out", "rows.fit"), "would be the name of the fit"),
             (
                 ("inspect", "-", "--out", "new.csv", "--ask"),
                 "--ask reads the answers from standard input",
             ),
+            (
+                ("inspect", "rows.csv", *DETECTORS[:-1], "--drop", "region", "--by", "area"),
+                "There is no column 'area'",
+            ),
+            (("estimate", "rows.csv", "--by", "region"), "--by needs labels"),
             (("estimate", "rows.csv", "--inspected", "no.csv"), "no.csv does not exist"),
-            (("estimate", "rows.csv", "--inspected", "rows.csv"), "has no columns 'row'"),
-            (("estimate", "rows.csv", "--trust", "2"), "trust must be at least 0 and below 1"),
+            (
+                ("estimate", "rows.csv", "--drop", "region", "--inspected", "rows.csv"),
+                "has no columns 'row'",
+            ),
         ],
     )
     def test_bad_input_is_two_lines_and_exit_code_2(self, arguments, words, folder):
@@ -210,3 +290,165 @@ class TestCommand:
         assert len(done.stderr.splitlines()) == 2
         assert words in done.stderr
         assert done.stdout == ""
+
+
+class TestKeptFit:
+    @pytest.fixture
+    def sheet(self, folder, options, data, tmp_path):
+        """A filled sheet with its fit beside it."""
+        done = gammagmm_here("inspect", *options, "--out", tmp_path / "sheet.csv", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        fill(tmp_path / "sheet.csv", data.y)
+        return tmp_path / "sheet.csv"
+
+    def outputs(self, folder, options, sheet, monkeypatch):
+        """The answer and all files, as texts without the seconds that detectors took."""
+        made = [sheet.with_name(name) for name in ("labels.csv", "posterior.json")]
+        done = gammagmm_here(
+            *("estimate", *options, "--inspected", sheet, "--json", "--force"),
+            *("--labels", made[0], "--posterior", made[1]),
+            cwd=folder,
+        )
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        for detector in answer["detectors"]:
+            del detector["seconds"]
+        return [answer, *(path.read_text() for path in made)], done.stderr
+
+    def test_the_answer_is_the_one_of_a_full_fit(self, folder, options, sheet, monkeypatch):
+        fits = []
+        fit = GammaGMM.fit
+
+        def counted(self, X, y=None):
+            fits.append(X)
+            return fit(self, X, y)
+
+        monkeypatch.setattr(GammaGMM, "fit", counted)
+        kept, told = self.outputs(folder, options, sheet, monkeypatch)
+        assert (len(fits), told) == (0, "")
+        sheet.with_suffix(".fit").unlink()
+        full, _ = self.outputs(folder, options, sheet, monkeypatch)
+        assert len(fits) == 1
+        assert kept == full
+
+    def test_the_report_is_the_one_of_a_full_fit(self, folder, options, sheet):
+        pages = []
+        for name in ("kept.html", "full.html"):
+            path = sheet.with_name(name)
+            done = gammagmm_here(
+                *("estimate", *options, "--inspected", sheet, "--report", path), cwd=folder
+            )
+            assert done.returncode == 0, done.stderr
+            pages.append(path.read_text())
+            sheet.with_suffix(".fit").unlink(missing_ok=True)
+        # The times of the detectors are those of their own fit.
+        texts = [
+            [line for line in page.splitlines() if '<td class="n">0.' not in line] for page in pages
+        ]
+        assert texts[0] == texts[1]
+        assert len(texts[0]) > 200
+
+    def test_a_fit_of_other_options_is_not_used(self, folder, options, sheet):
+        done = gammagmm_here(
+            *("estimate", *options, "--inspected", sheet, "--p0", "0.02"), cwd=folder
+        )
+        assert done.returncode == 0
+        expected = "sheet.fit has a fit of other rows or options. The rows are fitted again."
+        assert expected in done.stderr
+
+    def test_a_damaged_fit_is_told_and_not_used(self, folder, options, sheet):
+        path = sheet.with_suffix(".fit")
+        path.write_bytes(path.read_bytes()[:1000])
+        done = gammagmm_here("estimate", *options, "--inspected", sheet, cwd=folder)
+        assert done.returncode == 0
+        assert "cannot be read as a saved fit" in done.stderr
+        assert "The rows are fitted again." in done.stderr
+
+    def test_a_file_that_is_no_fit_is_not_replaced(self, folder, options, tmp_path):
+        path = tmp_path / "sheet.fit"
+        path.write_text("mine")
+        arguments = ("inspect", *options, "--out", tmp_path / "sheet.csv")
+        done = gammagmm_here(*arguments, cwd=folder)
+        assert done.returncode == 2
+        assert "cannot be read as a saved fit" in done.stderr
+        assert path.read_text() == "mine"
+        assert not (tmp_path / "sheet.csv").exists()
+        assert gammagmm_here(*arguments, "--force", cwd=folder).returncode == 0
+        assert path.read_bytes()[:2] == b"PK"
+
+
+class Terminal:
+    """A command in a terminal of its own."""
+
+    def __init__(self, *arguments, cwd):
+        ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [COMMAND, *map(str, arguments)],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=cwd,
+            start_new_session=True,
+            env=os.environ | {"COLUMNS": "200"},
+        )
+        os.close(theirs)
+        self.ours, self.seen = ours, ""
+
+    def until(self, words, timeout=120.0):
+        """Read until `words` have been printed after the last answer; what was printed."""
+        end = time.monotonic() + timeout
+        while words not in self.seen:
+            assert time.monotonic() < end, f"{words!r} not in {self.seen!r}"
+            if select.select([self.ours], [], [], 0.2)[0]:
+                try:
+                    self.seen += os.read(self.ours, 65536).decode()
+                except OSError:  # the command has ended
+                    assert words in self.seen, self.seen
+        found, self.seen = self.seen, ""
+        return found
+
+    def type(self, line):
+        self.seen = ""
+        os.write(self.ours, f"{line}\n".encode())
+
+
+@pytest.mark.long
+def test_the_dialogue_in_a_terminal(folder, options, data):
+    arguments = ("inspect", *options, "--ask", "--out", "terminal.csv", "--n", 6)
+
+    def answers():
+        lines = list(csv.reader((folder / "terminal.csv").read_text().splitlines()))
+        return [line[-1] for line in lines[1:]]
+
+    terminal = Terminal(*arguments, cwd=folder)
+    shown = terminal.until("1/6")
+    assert "y yes, n no, s skip the row, u undo, q quit" in shown
+    for word in ("not sure", "yes", ""):
+        terminal.type(word)
+        terminal.until("Please answer y, n, s, u or q.")
+    assert answers() == [""] * 6
+    terminal.type("y")
+    assert "points wide." in terminal.until("2/6")
+    terminal.type("n")
+    terminal.until("3/6")
+    assert answers()[:3] == ["1", "0", ""]
+    terminal.type("u")
+    terminal.until("2/6")
+    assert answers()[:3] == ["1", "", ""]
+    terminal.type("s")
+    terminal.until("3/6")
+    terminal.type("n")
+    terminal.until("4/6")
+    # Both processes of the command are killed, without a chance to tidy up.
+    os.killpg(terminal.process.pid, signal.SIGKILL)
+    terminal.process.wait()
+    assert answers() == ["1", "", "0", "", "", ""]
+    again = Terminal(*arguments, cwd=folder)
+    shown = again.until("2/6")
+    assert "2 of 6 rows have an answer already." in shown
+    again.type("n")
+    again.until("4/6")
+    again.type("q")
+    assert "This estimate uses 3 labelled rows (1 anomaly)." in again.until("threshold")
+    assert again.process.wait() == 0
+    assert answers() == ["1", "0", "0", "", "", ""]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from gammagmm import GammaGMM
 from gammagmm.cli import options
 from gammagmm.cli.main import app
-from gammagmm.cli.options import Labelling, Method, with_options
+from gammagmm.cli.options import Method, with_options
 
 GROUPS = [
     getattr(options, name) for name in options.__all__ if name not in ("Request", "with_options")

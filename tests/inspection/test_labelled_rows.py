@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,10 +33,7 @@ def updates(draw):
     n_known = draw(st.integers(0, N_ROWS))
     cuts = sorted(draw(st.lists(st.integers(0, n_known), max_size=3)))
     edges = [0, *cuts, n_known]
-    calls = [
-        (list(rows[low:high]), draw(st.booleans()))
-        for low, high in zip(edges, edges[1:], strict=False)
-    ]
+    calls = [(list(rows[low:high]), draw(st.booleans())) for low, high in pairwise(edges)]
     return scores, truth, calls
 
 

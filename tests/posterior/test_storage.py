@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gammagmm import GammaPosterior
+from gammagmm import GammaPosterior, LabelledRows
 from gammagmm._support import documents
 from gammagmm.errors import SavedFileError
 from gammagmm.posterior.betas import BetaMixture
@@ -229,6 +229,44 @@ def test_a_file_that_is_not_a_posterior_is_refused(old, new, words, tmp_path):
         GammaPosterior.load(path)
     assert str(caught.value).startswith(f"{path} cannot be read as a posterior: ")
     assert isinstance(caught.value, ValueError)
+
+
+LABELLED = posterior_to_text(
+    LabelledRows(np.arange(60.0)).update(np.arange(30), np.zeros(30)).posterior
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"n_rows": 60', '"n_rows": 0', "n_rows must be at least 1, got 0"),
+        ('"n_rows": 60', '"n_rows": 60.0', r"n_rows must be a whole number, got 60\.0"),
+        ('"n_rows": 60', '"n_rows": 29', "its numbers of rows do not fit together"),
+        ('"n_anomalies": 0', '"n_anomalies": 31', "its numbers of rows do not fit together"),
+        ('"n_anomalies": 0', '"n_anomalies": -1', "its numbers of rows do not fit together"),
+        ('"n_left": 30', '"n_left": 61', "its numbers of rows do not fit together"),
+        ('"first": 1', '"first": -1', "its numbers of rows do not fit together"),
+        ('"first": 1', '"first": 32', "its numbers of rows do not fit together"),
+        ('"last": 30', '"last": 31', "its numbers of rows do not fit together"),
+        ('"last": 30', '"low": 0.0, "last": 30', "betas has missing or unexpected fields: low"),
+    ],
+)
+def test_counts_that_are_impossible_are_refused(old, new, words, tmp_path):
+    assert old in LABELLED
+    path = tmp_path / "posterior.json"
+    path.write_text(LABELLED.replace(old, new, 1))
+    with pytest.raises(SavedFileError, match=words):
+        GammaPosterior.load(path)
+
+
+def test_counts_that_take_too_much_memory_are_refused(tmp_path):
+    n = 10**9
+    text = LABELLED.replace('"n_rows": 60', f'"n_rows": {n}').replace(
+        '"n_left": 30', f'"n_left": {n - 30}'
+    )
+    (tmp_path / "posterior.json").write_text(text.replace('"last": 30', f'"last": {n - 30}'))
+    with pytest.raises(SavedFileError, match="more than 200,000,000 possible shares"):
+        GammaPosterior.load(tmp_path / "posterior.json")
 
 
 def test_a_pickle_is_never_run(tmp_path):

@@ -44,7 +44,7 @@ def kept_fit(
     path, key = kept_path(sheet), _fit_key(X, origin, request)
     # What is not a fit is replaced only if the user asked for that.
     is_strict = keep and not request.running.force
-    if path.is_file() and (found := _load(path, key, request, is_strict, echo)) is not None:
+    if path.is_file() and (found := _load(path, key, is_strict, echo)) is not None:
         return found
     fit = fit_rows(X, origin, request)
     if keep:
@@ -54,13 +54,12 @@ def kept_fit(
     return fit
 
 
-def _load(path: Path, key: str, request: Request, is_strict: bool, echo: Echo) -> Fit | None:
-    """The fit in the file at `path`, or None if it is of no use for the request."""
-    from gammagmm.estimator.parameters import check_parameters
+def _load(path: Path, key: str, is_strict: bool, echo: Echo) -> Fit | None:
+    """The fit in the file at `path`, or None if it is another one or damaged."""
     from gammagmm.estimator.saved_fit import load_fit
 
     try:
-        found = load_fit(path, check_parameters(_estimator(request)), key)
+        found = load_fit(path, key)
     except SavedFileError as error:
         if is_strict:
             raise

@@ -6,7 +6,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import get_terminal_size
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +33,7 @@ QUESTION = (
     "Is the row an anomaly? y yes, n no, s skip the row, u undo, q quit. Every answer is saved at "
     "once."
 )
+MIN_WIDTH = 40  # of the terminal, in characters
 AGAIN = "  Please answer y, n, s, u or q."
 
 
@@ -108,9 +108,18 @@ class Inspection:
             scores = self.fit.decision_scores
             name += f", rank {int((scores > scores[row]).sum()) + 1} of {len(scores)}"
         cells = self.origin.cells(row, self.X)
-        pairs = "   ".join(f"{one_line(column)} {one_line(cell)}" for column, cell in cells.items())
-        width = max(get_terminal_size().columns, 40)
-        return [name, *wrap(pairs, width, initial_indent="  ", subsequent_indent="  ")]
+        pairs = [f"{one_line(column)}: {one_line(cell)}" for column, cell in cells.items()]
+        return [name, *_side_by_side(pairs, max(get_terminal_size().columns, MIN_WIDTH))]
+
+
+def _side_by_side(words: list[str], width: int) -> list[str]:
+    """Indented lines of at most `width` characters, unless one of the `words` is longer."""
+    lines = [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + 3 + len(word) > width:
+            lines.append("")
+        lines[-1] += ("   " if lines[-1] else "  ") + word
+    return lines
 
 
 def _what_to_do(inspection: Inspection, n_rows: int) -> str:

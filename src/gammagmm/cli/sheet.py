@@ -20,8 +20,8 @@ from gammagmm.report.origin import Origin
 __all__ = ["Sheet", "fill_sheet", "read_answers", "read_sheet"]
 
 ROW, ANSWER = "row", "anomaly"
-NAMES = ("id", "name of the row")
-"""Columns that name the row, in a sheet of `inspect` and in a sheet of a report."""
+NAME = "name of the row"
+"""Column that names the row in a sheet of a report."""
 YES = frozenset({"1", "1.0", "yes", "y", "true", "anomaly"})
 NO = frozenset({"0", "0.0", "no", "n", "false", "normal"})
 MAX_BYTES = 100_000_000
@@ -162,8 +162,8 @@ def _check_name(
     cells: Sequence[str], heads: Sequence[str], row: int, origin: Origin, where: str
 ) -> None:
     """Refuse a row that has another name than in the data."""
-    own = spreadsheet_safe(origin.id_column or "")
-    column = next((name for name in (own, *NAMES) if name in heads), None)
+    columns = (spreadsheet_safe(origin.id_column or NAME), NAME)
+    column = next((name for name in columns if name in heads), None)
     if origin.ids is None or column is None or column in (origin.columns or ()):
         return
     name, expected = cells[heads.index(column)], spreadsheet_safe(origin.ids[row])

@@ -19,7 +19,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import OutlierMixin
 
 from gammagmm._support.processes import (
     NEVER,
@@ -250,6 +249,8 @@ def _finite_scores(name: str, detector: Any, X: FloatArray) -> FloatArray:
 
 def _new_scores(detector: Any, X: FloatArray) -> FloatArray:
     """Scores (n,) of new rows X (n, d) by a fitted detector."""
+    from sklearn.base import OutlierMixin
+
     if not isinstance(detector, OutlierMixin):
         return np.asarray(detector.decision_function(X), dtype=np.float64)
     score = getattr(detector, "score_samples", None) or detector.decision_function

@@ -12,7 +12,6 @@ from itertools import chain, count
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.base import OutlierMixin, clone
 
 from gammagmm.errors import DetectorError, MissingExtraError, Note
 
@@ -210,6 +209,8 @@ def _check_choice(name: Any, choice: Any) -> None:
     """Refuse everything but known names and objects with the methods of a detector."""
     if not isinstance(name, str):
         raise TypeError(f"The keys of detectors must be strings, got {name!r}.")
+    from sklearn.base import OutlierMixin
+
     can_score = hasattr(choice, "decision_function") or isinstance(choice, OutlierMixin)
     if isinstance(choice, str):
         if choice not in NAMES:
@@ -245,6 +246,7 @@ def _our_class(name: str) -> Any:
 def _unfitted(value: Any) -> Any:
     """Unfitted copy of a detector, as `clone` makes it; our subclass in place of PyOD's class."""
     from pyod.models.base import BaseDetector
+    from sklearn.base import clone
 
     if isinstance(value, list | tuple):
         return type(value)(_unfitted(item) for item in value)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
 from gammagmm._support.checks import check_table, explain_rows
 from gammagmm._support.progress import Progress
@@ -76,6 +75,8 @@ def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
 
 def validate_rows(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
     """Finite rows (n, d) of `X`; without `reset` they must have the columns of the fit."""
+    from sklearn.utils.validation import validate_data
+
     check_table(X)
     try:
         # scikit-learn adds all cells up to see whether one is infinite.

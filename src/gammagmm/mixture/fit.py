@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from gammagmm._support.checks import as_generator, check_count, check_positive, check_rows
 from gammagmm._support.processes import NEVER, Deadline
-from gammagmm.errors import GammaGMMWarning, MixtureError
+from gammagmm.errors import MixtureError
 from gammagmm.mixture.backends import Rows, check_backend, count_threads, place_rows
 from gammagmm.mixture.m_step import MStep, Parameters, State
 from gammagmm.mixture.prior import MixturePrior, ResolvedPrior
@@ -26,7 +25,6 @@ from gammagmm.mixture.statistics import start_moments
 __all__ = [
     "Ascents",
     "Mixture",
-    "MixtureConvergenceWarning",
     "accelerated_step",
     "all_start_labels",
     "ascend",
@@ -43,16 +41,6 @@ START_ROWS = 200_000
 """Most rows that the k-means of a start is fitted to."""
 
 _ONE_FIT = threading.Lock()
-
-
-class MixtureConvergenceWarning(GammaGMMWarning, ConvergenceWarning):
-    """A variational run stopped at ``max_iter`` before its bound converged.
-
-    Examples
-    --------
-    >>> issubclass(MixtureConvergenceWarning, ConvergenceWarning)
-    True
-    """
 
 
 @dataclass(frozen=True)
@@ -118,6 +106,8 @@ def fit_mixture(
     start = start_moments(whitened, labels, n_components)
     ((_, mixture),) = ascend(rows, start[None], resolved, max_iter, tol)
     if not mixture.converged:
+        from gammagmm.mixture.convergence import MixtureConvergenceWarning
+
         warnings.warn(
             f"The mixture did not converge: its bound still changed by more than tol={tol} after "
             f"max_iter={max_iter} iterations. Raise max_iter or tol.",

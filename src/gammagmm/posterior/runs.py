@@ -21,7 +21,6 @@ from gammagmm.mixture.backends import count_threads, place_rows
 from gammagmm.mixture.fit import (
     START_ROWS,
     Mixture,
-    MixtureConvergenceWarning,
     all_start_labels,
     ascend,
 )
@@ -347,6 +346,8 @@ def describe_runs(
             f"{n_capped} of {n_runs} runs stopped at max_iter={max_iter} before they converged: "
             f"raise {'max_iter' if accelerated else 'max_iter or tol'}."
         )
+        from gammagmm.mixture.convergence import MixtureConvergenceWarning
+
         described.append((Note("mixture", "runs", message), MixtureConvergenceWarning))
     if n_restarts:
         message = (

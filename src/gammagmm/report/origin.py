@@ -39,7 +39,9 @@ class Origin:
         """
         if self.table is None:
             names = self.columns or numbered_names(X.shape[1])
-            return dict(zip(names, (cell or "" for cell in written(X[row].tolist())), strict=True))
+            values = (cell or "" for cell in written(X[row].tolist()))
+            named = {} if self.ids is None else {"id": self.ids[row]}
+            return named | dict(zip(names, values, strict=True))
         cells = {}
         for j, name in enumerate(self.table.columns):
             if name == self.id_column and self.ids is not None:
