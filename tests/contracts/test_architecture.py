@@ -119,6 +119,7 @@ def test_public_names_are_the_documented_ones_and_have_examples():
         "GammaPosterior",
         "GammaThreshold",
         "KnownRows",
+        "LabelledRows",
         "MixturePrior",
         "estimate_contamination",
     ]

@@ -11,7 +11,7 @@ from gammagmm.posterior.decisions import (
     is_anomaly,
     is_far_above,
     probability_at,
-    row_probabilities,
+    ranks_left,
 )
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
@@ -39,12 +39,11 @@ def test_probability_is_that_gamma_exceeds_the_share_scored_at_least_as_high(rng
     assert ranks.error == 0.0
 
 
-def test_a_row_with_a_known_label_has_that_label_as_its_probability(rng):
-    consensus = np.round(rng.normal(size=60), 1)
-    expected = [POSTERIOR.prob_above(np.mean(consensus >= score)) for score in consensus]
-    np.testing.assert_allclose(row_probabilities(POSTERIOR, consensus, [], []), expected)
-    expected[7], expected[3] = 1.0, 0.0
-    np.testing.assert_allclose(row_probabilities(POSTERIOR, consensus, [3, 7], [0, 1]), expected)
+def test_ranks_among_the_rows_that_are_left_come_after_the_known_anomalies(rng):
+    left = np.round(rng.normal(size=50), 1)  # with ties
+    ranks = ranks_left(left, 4, 60)
+    expected = [(4 + max(np.sum(left >= score), 1) - 0.5) / 60 for score in [*left, 9.0]]
+    np.testing.assert_allclose(ranks.shares_at_least(np.append(left, 9.0)), expected)
 
 
 def test_rows_are_flagged_above_the_ratio_of_the_costs():

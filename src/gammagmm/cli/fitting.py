@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.progress import Progress, progress_bars
 from gammagmm._support.text import one_line
-from gammagmm.cli.options import Method, Request, kept_path
+from gammagmm.cli.options import FIT_SUFFIX, Method, Request
 from gammagmm.errors import SavedFileError
 from gammagmm.report.origin import Origin
 
@@ -41,7 +41,7 @@ def kept_fit(
             echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
     if sheet is None:
         return fit_rows(X, origin, request)
-    path, key = kept_path(sheet), _fit_key(X, origin, request)
+    path, key = sheet.with_suffix(FIT_SUFFIX), _fit_key(X, origin, request)
     # What is not a fit is replaced only if the user asked for that.
     is_strict = keep and not request.running.force
     if path.is_file() and (found := _load(path, key, is_strict, echo)) is not None:

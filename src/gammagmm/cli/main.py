@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 import gammagmm.cli.options as opt
-from gammagmm.cli.options import kept_path
 from gammagmm.cli.supervisor import is_supervised, run_supervised
 from gammagmm.errors import ClusterError, FitTimeoutError, GammaGMMError
 
@@ -72,7 +71,8 @@ def inspect(
         request = opt.Request(reading, method, running=running)
         return run_inspect(inspecting, request, _echo)
 
-    _run(work, [inspecting.sheet, kept_path(inspecting.sheet)], running.debug)
+    sheet = inspecting.sheet
+    _run(work, [sheet, sheet.with_suffix(opt.FIT_SUFFIX)], running.debug)
 
 
 @app.command()

@@ -26,7 +26,6 @@ __all__ = [
     "Reading",
     "Request",
     "Running",
-    "kept_path",
     "with_options",
 ]
 
@@ -152,6 +151,10 @@ class Engine:
     ] = None
 
 
+FIT_SUFFIX = ".fit"
+"""Suffix of the file beside a sheet in which `inspect` keeps its fit."""
+
+
 @dataclass(frozen=True)
 class Inspecting:
     """Which rows a person labels, and how."""
@@ -171,11 +174,6 @@ class Inspecting:
         bool,
         Option("--show-rank", help="With --ask, show the rank of each row, which may sway you."),
     ] = False
-
-
-def kept_path(sheet: Path) -> Path:
-    """The file beside a sheet in which `inspect` keeps its fit."""
-    return sheet.with_suffix(".fit")
 
 
 @dataclass(frozen=True)

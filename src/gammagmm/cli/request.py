@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.text import one_line
 from gammagmm.blocks.parquet import check_folder, matching_files, read_parquet
-from gammagmm.cli.options import Inspecting, Method, Outputs, Reading, Request, kept_path
+from gammagmm.cli.options import FIT_SUFFIX, Inspecting, Method, Outputs, Reading, Request
 from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import join_raw
@@ -86,7 +86,7 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
     _check_places([sheet], paths)
     if inspecting.n < 1:
         raise UsageError(f"--n must be at least 1, got {inspecting.n}")
-    if sheet.suffix == kept_path(sheet).suffix:
+    if sheet.suffix == FIT_SUFFIX:
         raise UsageError(f"{sheet} would be the name of the fit", "Give the sheet the suffix .csv.")
     if inspecting.ask and "-" in paths:
         raise UsageError(

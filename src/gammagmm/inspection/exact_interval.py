@@ -26,7 +26,7 @@ def exact_interval(
     end is uncertain, and 1 - `mass` is the probability on its side.
 
     >>> exact_interval(10_000, 30, 0, 0.95, "upper")
-    (0, 947)
+    (0, 948)
     """
     tail = (1.0 - mass) * (0.5 if side == "both" else 1.0)
     tail *= 1.0 - 1e-9  # what is likely enough is so after rounding too

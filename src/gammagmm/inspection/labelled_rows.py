@@ -91,7 +91,7 @@ class LabelledRows:
     --------
     >>> rows = LabelledRows(np.arange(1000.0)).update([3, 500, 900], [0, 0, 1])
     >>> rows
-    LabelledRows(1000 rows, 3 labels, mean=0.153, 90% interval 0.041 to 0.321)
+    LabelledRows(1000 rows, 3 labels, mean=0.155, 90% interval 0.029 to 0.320)
     >>> rows.exact_interval(mass=0.95, side="upper")
     (0.001, 0.864)
     """
