@@ -42,7 +42,7 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     check_inspect(inspecting, request)
     force, path = request.running.force, inspecting.sheet
     X, origin = read_rows(request.reading, keep_table=True)
-    groups = groups_of(inspecting.by, origin)
+    groups = groups_of(request.labelling.by, origin)
     is_continued = inspecting.ask and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
     sheet = read_sheet(path, X, origin) if is_continued else None

@@ -61,6 +61,7 @@ def inspect(
     inspecting: opt.Inspecting,
     method: opt.Method,
     reading: opt.Reading,
+    labelling: Annotated[opt.Labelling, "by"],
     running: opt.Running,
 ) -> None:
     """Choose rows for a person to label: 30 labels give an estimate that can be relied on."""
@@ -68,7 +69,7 @@ def inspect(
     def work() -> int:
         from gammagmm.cli.inspect import run_inspect
 
-        request = opt.Request(reading, method, running=running)
+        request = opt.Request(reading, method, labelling, running=running)
         return run_inspect(inspecting, request, _echo)
 
     sheet = inspecting.sheet

@@ -99,7 +99,7 @@ class Labelling:
     ] = None
     by: Annotated[
         str | None,
-        _column(help="Column with groups: also print the share in each group by its labels."),
+        _column(help="Column with groups, each of which is labelled and has its own share."),
     ] = None
 
 
@@ -163,9 +163,6 @@ class Inspecting:
         Path, _sheet("--out", help="File for the rows, with an empty column anomaly.")
     ] = Path("to_label.csv")
     n: Annotated[int, Option(help="Number of rows to label.")] = 30
-    by: Annotated[
-        str | None, _column(help="Column with groups, from each of which rows are chosen.")
-    ] = None
     ask: Annotated[
         bool,
         Option("--ask", help="Ask in the terminal and save each answer; a later call continues."),
