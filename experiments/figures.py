@@ -14,10 +14,10 @@ from experiments.tables import (
     errors,
     f1,
     frequencies,
-    inspection,
     reliability,
     subset_needed,
 )
+from experiments.tables import labels as label_rows
 from gammagmm.posterior.storage import posterior_of
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish.
@@ -190,14 +190,14 @@ def probabilities(results: Results) -> Figure:
 
 def labels(results: Results) -> Figure:
     """Error, coverage and width against the number of labels of single rows."""
-    figure = Figure(figsize=(9.0, 5.6), layout="constrained")
-    axes = figure.subplots(2, 3, sharex=True)
-    rows = inspection(results)
+    figure = Figure(figsize=(9.0, 7.6), layout="constrained")
+    axes = figure.subplots(3, 3, sharex=True)
+    rows = label_rows(results)
     names = {"crps": "CRPS", "coverage_90": "coverage of the 90 % interval", "width_90": "width"}
-    for line, collection in zip(axes, ("paper", "pool"), strict=True):
+    for line, collection in zip(axes, ("paper", "pool", "oddbench"), strict=True):
         for ax, (key, words) in zip(line, names.items(), strict=True):
-            for method, colour in zip(("random", "adaptive", "plain"), CYCLE, strict=False):
-                own = [r for r in rows if (r["collection"], r["method"]) == (collection, method)]
+            for method, colour in zip(("spread", "random", "jeffreys", "ppi"), CYCLE, strict=False):
+                own = [r for r in rows if (r["group"], r["method"]) == (collection, method)]
                 x, y = [r["labels"] for r in own], [r[key] for r in own]
                 ax.plot(x, y, "o-", color=colour, label=method, ms=3)
             ax.set(xlabel="labels", ylabel=words, title=collection)

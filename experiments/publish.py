@@ -18,7 +18,18 @@ from scipy import stats
 from experiments.figures import FIGURES
 from experiments.plan import HERE, Trial, load_plan, small_plan, trials
 from experiments.results import OURS, RESULTS, Result, Results, only_writer, sort_files
-from experiments.tables import SEEDS, TABLES, Row, complete_settings, is_held, to_csv
+from experiments.tables import (
+    AUC_BANDS,
+    FORMER,
+    SEEDS,
+    TABLES,
+    Row,
+    complete_settings,
+    is_held,
+    label_figures,
+    label_groups,
+    to_csv,
+)
 from gammagmm._support.files import write_document
 from gammagmm.estimator.parameters import AUTO_MIXTURE_ROWS
 
@@ -352,41 +363,65 @@ def _pool(made: dict[str, list[Row]]) -> dict[str, str]:
 
 
 def _labels(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
-    columns = {
-        **{"collection": "", "method": "", "labels": "d", "sets": "d", "mae": ".4f"},
-        **{"crps": ".4f", "coverage_90": ".0%", "width_90": ".3f"},
-    }
-    cells = {"ranking": "", "gamma": ".1%"}
-    for variant in ("random", "adaptive"):
-        cells |= {f"{variant}_coverage": ".1%", f"{variant}_width": ".3f"}
-        cells |= {f"{variant}_of_prior": ".2f"}
-    rows = made["inspection"]
+    rows = made["labels"]
+    found = {(row["group"], row["labels"], row["method"]): row for row in rows}
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    bands = [words for words, _, _ in AUC_BANDS if words in groups]
+    first = [name for name in groups if name not in bands]
+    numbers = results.plan["labels"]["numbers"]
+    named = {"group": "", "labels": "d", "tables": "d"}
+    sample = {"spread": "", "random": "", "jeffreys": "", "ppi": "", FORMER: ""}
+    exact = {"clopper_pearson": "", "exact_random": "", "exact_spread": ""}
+
+    def table(of: list[str], methods: dict[str, str]) -> str:
+        cells = [
+            {"group": group, "labels": n, "tables": found[group, n, "spread"]["tables"]}
+            | {method: _label_cell(found.get((group, n, method))) for method in methods}
+            for group in of
+            for n in numbers
+            if (group, n, "spread") in found
+        ]
+        return markdown(cells, named | methods)
+
     return {
-        "made_repeats": str(results.plan["inspection"]["made"]["repeats"]),
-        "label_repeats": str(results.plan["inspection"]["repeats"]),
-        "thirty_repeats": str(results.plan["inspection"]["thirty"]["repeats"]),
-        "table_labels": markdown(rows, columns),
-        "table_labels_made": markdown(made["inspection_made"], cells),
-        **{f"labels_{k}": v for k, v in _label_ratios(rows).items()},
+        "label_draws": str(results.plan["labels"]["draws"]),
+        "label_tables": str(found["all tables", 30, "spread"]["tables"]),
+        "table_labels": table(first, sample),
+        "table_label_bands": table(bands, sample),
+        "table_label_exact": table(first, exact),
+        "table_label_former": markdown(
+            _former_rows(results), {"group": "", "tables": "d", "ratio": ".2f", "difference": ""}
+        ),
     }
 
 
-def _label_ratios(rows: list[Row]) -> dict[str, str]:
-    """CRPS with thirty labels divided by the CRPS without labels, by collection."""
-    found = {(row["collection"], row["method"], row["labels"]): row["crps"] for row in rows}
-    others = {
-        "fitted": ("gammaGMM, no labels", 0),
-        "prior": ("random", 0),
-        "plain": ("plain-thirty", 30),
-    }
-    ratios = {}
-    for group in ("paper", "pool"):
-        after = found.get((group, "random-thirty", 30))
-        for name, key in others.items():
-            other = found.get((group, *key))
-            ratio = after / other if after is not None and other else None
-            ratios[f"{group}_{name}"] = formatted(ratio, ".2f")
-    return ratios
+def _label_cell(row: Row | None) -> str:
+    """CRPS, coverage and width in one cell."""
+    if row is None:
+        return ""
+    crps = [f"{row['crps']:.4f}"] if "crps" in row else []
+    return ", ".join([*crps, f"{row['coverage_90']:.0%}", f"{row['width_90']:.3f}"])
+
+
+def _former_rows(results: Results) -> list[Row]:
+    """CRPS at 30 labels beside that of the former curves, on the same rows of each table."""
+    rows = []
+    for group, found in label_groups(results).items():
+        pairs = [
+            (label_figures(each, "spread", 30)["crps"], each["former"]["crps"])
+            for each in found
+            if label_figures(each, "spread", 30) and each["former"]
+        ]
+        if not pairs:
+            continue
+        ours, former = np.array(pairs).T
+        error = np.std(ours - former) / np.sqrt(len(pairs))
+        difference = f"{np.mean(ours - former):+.4f} ± {error:.4f}"
+        ratio = ours.mean() / former.mean()
+        rows.append(
+            {"group": group, "tables": len(pairs), "ratio": ratio, "difference": difference}
+        )
+    return rows
 
 
 def _detectors(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:

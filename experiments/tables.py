@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,21 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from experiments.plan import dose_sets, inspection_variants, subset_cases
+from experiments.plan import HERE, dose_sets, record_tables, subset_cases
 from experiments.results import OURS, Result, Results
 
 LEVELS = np.arange(1, 100) / 100  # 2 v of the paper's calibration plot
+FORMER = "former curves"
+LABEL_METHODS = (
+    *("spread", "random", "jeffreys", "ppi", FORMER),
+    *("clopper_pearson", "exact_random", "exact_spread"),
+)
+AUC_BANDS = (
+    ("AUC below 0.6", 0.0, 0.6),
+    ("AUC 0.6 to 0.8", 0.6, 0.8),
+    ("AUC 0.8 to 0.95", 0.8, 0.95),
+    ("AUC from 0.95", 0.95, 1.01),
+)
 
 Row = dict[str, Any]
 
@@ -333,50 +345,59 @@ def _slope(answers: list[Row], method: str) -> Row:
     return {"state": state, "n": len(given), "slope": slope, "mae": mae}
 
 
-def inspection(results: Results) -> list[Row]:
-    """Labels of single rows: mean figures over datasets and repeats."""
+def labels(results: Results) -> list[Row]:
+    """Labels of single rows: mean figures over tables, by collection and by band of the AUC."""
     rows = []
-    for collection in results.plan["collections"]:
-        names = results.datasets(collection)
-        for variant in inspection_variants(results.plan):
-            trials = [results.get("inspection", collection, name, variant) for name in names]
-            found = [f for f in trials if f]
-            if not found:
-                continue
-            if variant == "random":
-                fits = [f["fitted"] for f in found]
-                rows.append(_label_row(collection, "gammaGMM, no labels", 0, fits, len(found)))
-            for n in results.plan["inspection"]["labels"]:
-                each = [r for f in found for repeat in f["repeats"] for r in repeat if r["n"] == n]
-                n_sets = sum(any(r["n"] == n for r in f["repeats"][0]) for f in found)
-                if each:
-                    rows.append(_label_row(collection, variant, n, each, n_sets))
+    for group, found in label_groups(results).items():
+        for n in results.plan["labels"]["numbers"]:
+            for method in LABEL_METHODS:
+                figures = [f for f in (label_figures(each, method, n) for each in found) if f]
+                if figures:
+                    row = {"group": group, "labels": n, "method": method, "tables": len(figures)}
+                    rows.append(row | _label_means(figures))
     return rows
 
 
-def _label_row(collection: str, method: str, n: int, figures: list[Row], n_sets: int) -> Row:
-    row = {"collection": collection, "method": method, "labels": n, "sets": n_sets}
-    names = {"mae": "error", "crps": "crps", "coverage_90": "covers", "width_90": "width"}
-    return row | {name: np.mean([f[key] for f in figures]) for name, key in names.items()}
+def label_groups(results: Results) -> dict[str, list[Result]]:
+    """The results of the trials "labels": all, by collection, and by band of the ranking's AUC."""
+    former = former_curves()
+    every = []
+    for collection, name in record_tables(results.plan):
+        found = results.get("labels", collection, name, "default")
+        if found:
+            stored = former.get(f"{collection}/{name}")
+            every.append(found | {"collection": collection, "former": stored})
+    groups = {"all tables": every}
+    for collection in dict.fromkeys(each["collection"] for each in every):
+        groups[collection] = [each for each in every if each["collection"] == collection]
+    for words, low, high in AUC_BANDS:
+        # A table without anomalies has no AUC and is in no band.
+        inside = [each for each in every if each["auc"] is not None and low <= each["auc"] < high]
+        if inside:
+            groups[words] = inside
+    return groups
 
 
-def inspection_made(results: Results) -> list[Row]:
-    """Labels of single rows: coverage and width on synthetic rankings with a known share."""
-    made, rows = results.plan["inspection"]["made"], []
-    for ranking in made["rankings"]:
-        for share in made["shares"]:
-            row: Row = {"ranking": ranking, "gamma": float(share)}
-            for variant in made["variants"]:
-                found = results.get("inspection", "made", f"{ranking}-{share}", variant)
-                if found:
-                    repeats = found["repeats"]
-                    row["repeats"] = len(repeats)
-                    row[f"{variant}_coverage"] = np.mean([r["covers"] for r in repeats])
-                    width = np.mean([r["width"] for r in repeats])
-                    row[f"{variant}_width"] = width
-                    row[f"{variant}_of_prior"] = width / found["prior_width"]
-            rows.append(row)
-    return rows
+def former_curves() -> dict[str, Row]:
+    """Figures of the former model of labels at 30 labels, by table."""
+    path = HERE / "results" / "former_curves.json"
+    return json.loads(path.read_text(encoding="utf-8"))["tables"]
+
+
+def label_figures(result: Result, method: str, n: int) -> Row | None:
+    """The figures of a method at `n` labels of one table."""
+    if method == FORMER:
+        return result["former"] if n == 30 and "30" in result["figures"]["spread"] else None
+    return result["figures"][method].get(str(n))
+
+
+def _label_means(figures: list[Row]) -> Row:
+    names = {"crps": "crps", "coverage_90": "held", "width_90": "width"}
+    return {
+        name: np.mean([each[key] for each in figures])
+        for name, key in names.items()
+        if key in figures[0]
+    }
 
 
 def pyod_agreement(results: Results) -> list[Row]:
@@ -502,8 +523,7 @@ TABLES: dict[str, Callable[[Results], list[Row]]] = {
     "ablation": ablation,
     "reliability": reliability,
     "dose": dose,
-    "inspection": inspection,
-    "inspection_made": inspection_made,
+    "labels": labels,
     "pyod_agreement": pyod_agreement,
     "deep_agreement": deep_agreement,
     "subsample": subsample,

@@ -2,7 +2,7 @@
 
     python -m experiments.track_record
 
-reads the results of the trials "record", "sceptic" and "clean". It writes all figures to
+reads the results of the trials "record", "sceptic", "clean" and "labels". It writes all figures to
 results/track_record.json, the track record of the package, docs/images/track-record.svg and
 docs/meaning.md.
 """
@@ -37,6 +37,7 @@ FIGURES = RESULTS / "track_record.json"
 N_PARTS = 2
 """Parts of the reference. With one part, tables that are left out are less likely; a third one
 would be a narrow hump that describes how the tables were collected."""
+N_LABELS = 30
 NAMES = {"oddbench": "OddBench", "pool": "pool", "paper": "paper"}
 TOLERANCE = 0.1, 2.0  # of a group's share: relative, and in rows
 
@@ -57,7 +58,7 @@ def all_figures() -> dict[str, Any]:
         "record": _record(tables, plan["record"]["mass"]),
         "reference": _reference(tables),
         "rests_on": _by_word(tables),
-        "labels": _labels(tables),
+        "labels": _labels(read_results("labels").values()),
         "groups": _groups(tables),
         "sceptic": _sceptic(read_results("sceptic")),
         "clean": _clean(read_results("clean")),
@@ -197,14 +198,18 @@ def _by_word(tables: list[Result]) -> dict[str, Any]:
     return found
 
 
-def _labels(tables: list[Result]) -> dict[str, Any]:
-    """The intervals after the labels."""
-    found = [table["labelled"] for table in tables]
+def _labels(results: Iterable[Result]) -> dict[str, Any]:
+    """The intervals after 30 labels of rows that `suggest` chose; means over draws and tables."""
+    listed = list(results)
+    found = [result["figures"]["spread"][str(N_LABELS)] for result in listed]
+    held = np.array([figures["held"] for figures in found])
     return {
-        "n_labels": max(table["n_labels"] for table in found),
-        "width": _mean(table["high"] - table["low"] for table in found),
-        "crps": _mean(table["crps"] for table in found),
-        **_share(table["covers"] for table in found),
+        "n_labels": N_LABELS,
+        "n_draws": listed[0]["draws"],
+        "width": _mean(figures["width"] for figures in found),
+        "crps": _mean(figures["crps"] for figures in found),
+        "held": float(held.mean()),
+        "standard_error": float(held.std() / np.sqrt(len(held))),
     }
 
 
@@ -353,6 +358,7 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
             for name, place in (("10", 0), ("50", 2), ("90", 4))
         },
         "n_labels": str(labels["n_labels"]),
+        "n_draws": str(labels["n_draws"]),
         "labelled_held": f"{labels['held']:.0%}",
         "labelled_width": f"{100 * labels['width']:.0f}",
         "labelled_crps": f"{labels['crps']:.4f}",

@@ -8,7 +8,7 @@ from experiments.results import read_file, result_file
 from scipy.stats import betabinom
 
 from experiments import track_record
-from gammagmm import GammaPosterior
+from gammagmm.posterior.betas import BetaMixture
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_the_reference_is_the_most_likely_mixture():
     for change in (0.95, 1.05):
         assert likelihood(weights, a * change, b) < best
         assert likelihood(weights, a, b * change) < best
-    assert isinstance(track_record.as_posterior(logs), GammaPosterior)
+    assert isinstance(track_record.as_mixture(logs), BetaMixture)
 
 
 def test_no_answer_to_a_sceptic_is_silently_wrong(figures):

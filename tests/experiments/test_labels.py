@@ -1,0 +1,102 @@
+"""The trials of labels: the other methods, and the prior that does not know the table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from experiments.tables import former_curves, label_figures
+from scipy import integrate, stats
+from scipy.stats import betabinom
+
+from experiments import labels, metrics
+from gammagmm import GammaPosterior
+from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
+from gammagmm.posterior.betas import BetaMixture
+
+PRIOR = BetaMixture(np.array([0.3, 0.7]), np.array([1.1, 1.8]), np.array([146.0, 12.5]))
+
+
+@pytest.mark.parametrize(("n", "n_found"), [(30, 0), (30, 4), (10, 10)])
+def test_clopper_pearson_inverts_the_binomial_tests(n, n_found):
+    low, high = labels._clopper_pearson(n, n_found)
+    if n_found > 0:
+        assert stats.binom.sf(n_found - 1, n, low) == pytest.approx(0.05)
+    if n_found < n:
+        assert stats.binom.cdf(n_found, n, high) == pytest.approx(0.05)
+    assert (low == 0.0) == (n_found == 0)
+    assert (high == 1.0) == (n_found == n)
+
+
+@pytest.mark.parametrize("truth", [-0.1, 0.02, 0.3])
+def test_the_crps_of_a_normal_distribution(truth):
+    def gap(x):
+        return (stats.norm.cdf(x, 0.05, 0.03) - (x >= truth)) ** 2
+
+    expected, _ = integrate.quad(gap, -1.0, 1.0, points=[truth, 0.05], limit=200)
+    assert labels._normal_crps(0.05, 0.03, truth) == pytest.approx(expected, rel=1e-6)
+    assert labels._normal_crps(0.05, 0.0, truth) == abs(0.05 - truth)
+
+
+def test_the_crps_of_a_finite_table_is_the_integral():
+    posterior = labelled_posterior(LabelCounts(60, 20, 2, 0, 0), PRIOR)
+    x = np.linspace(0.0, 1.0, 600_001)[:-1] + 0.5 / 600_000
+    expected = np.mean((posterior.cdf(x) - (x >= 7 / 60)) ** 2)
+    assert metrics.crps(posterior, 7 / 60) == pytest.approx(expected, rel=1e-4)
+
+
+def test_perfect_predictions_give_the_share():
+    y = np.zeros(1000, dtype=int)
+    y[:70] = 1
+    rows = np.arange(0, 1000, 10)
+    found = labels._prediction_powered(y, y, rows, 0.07)
+    assert found["held"] == 1.0
+    assert found["crps"] < 0.005
+    useless = labels._prediction_powered(y, np.zeros(1000, dtype=int), rows, 0.07)
+    assert useless["width"] > 2 * found["width"]
+
+
+def test_every_method_answers_for_the_same_labels():
+    y = (np.arange(500) < 40).astype(int)
+    spread, random = np.arange(5, 500, 17), np.arange(3, 500, 17)
+    found = dict(labels._answers(y, y, spread, random, PRIOR))
+    expected = labelled_posterior(LabelCounts(500, 30, int(y[random].sum()), 0, 0), PRIOR)
+    low, high = expected.interval()
+    assert found["random"]["width"] == high - low
+    assert found["random"]["crps"] == metrics.crps(expected, 0.08)
+    n_found = y[random].sum()
+    jeffreys = stats.beta(n_found + 0.5, 30 - n_found + 0.5)
+    assert found["jeffreys"]["width"] == pytest.approx(jeffreys.ppf(0.95) - jeffreys.ppf(0.05))
+    assert set(found) == {
+        *("spread", "random", "exact_spread", "exact_random"),
+        *("jeffreys", "clopper_pearson", "ppi"),
+    }
+
+
+def test_the_prior_does_not_know_tables_of_the_same_source():
+    assert labels._source("PenDigits_v10") == labels._source("pendigits") == "pendigits"
+    names = [name for _, name in labels._records()]
+    same = [name for name in names if labels._source(name) == "wbc"]
+    assert len(same) > 1
+    k, n = np.array(
+        [
+            (round(record["truth"] * record["rows"]), record["rows"])
+            for (_, name), record in labels._records().items()
+            if labels._source(name) != "wbc"
+        ]
+    ).T
+    prior = labels.reference_without("WBC")
+
+    def likelihood(mixture):
+        parts = zip(mixture.weights, mixture.a, mixture.b, strict=True)
+        return np.log(sum(w * betabinom.pmf(k, n, a, b) for w, a, b in parts)).sum()
+
+    # It is the most likely one for the other tables, which the whole reference is not.
+    assert likelihood(prior) >= likelihood(GammaPosterior.reference().betas) - 1e-6
+
+
+def test_the_former_curves_are_stored_for_every_table():
+    former = former_curves()
+    assert set(former) == {f"{collection}/{name}" for collection, name in labels._records()}
+    result = {"figures": {"spread": {"30": {}}}, "former": former["paper/WBC"]}
+    assert label_figures(result, "former curves", 30) == former["paper/WBC"]
+    assert label_figures(result, "former curves", 10) is None
