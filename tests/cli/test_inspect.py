@@ -114,7 +114,8 @@ class TestDialogue:
         assert len(told) == 3
         known = start.labelled(sheet)
         low, high = known.posterior.interval()
-        assert told[-1].endswith(f"The interval is {100 * (high - low):.1f} points wide.")
+        width = f"{100 * (high - low):.1f} percentage points"
+        assert told[-1].endswith(f"The interval is {width} wide.")
         assert f"{known.posterior.mean:.1%} of the rows" in told[-1]
         assert known.known_rows.at_random.all()
 
@@ -143,6 +144,17 @@ class TestDialogue:
         told = [line for line in said if line.startswith("  About")]
         expected = start.fit.update([sheet.rows[0]], [0]).posterior.mean
         assert f"About {expected:.1%} of the rows" in told[1]
+
+    def test_the_last_answer_can_be_undone(self, monkeypatch, inspection):
+        keys = ["n"] * 6 + ["y", "u", "y", "q"]
+        said, sheet, saved = self.answer(monkeypatch, keys, inspection())
+        assert sheet.answers == saved[-1] == (0, 0, 0, 0, 0, 1)
+        assert said.count("There are no more rows to ask about: u undo, q quit.") == 2
+        assert "  Please answer u or q." in said
+        # A later call can undo it as well.
+        said, sheet, _ = self.answer(monkeypatch, ["u", "n", "q"], inspection())
+        assert said[0] == "6 of 6 rows have an answer already."
+        assert sheet.answers == (0,) * 6
 
     def test_all_columns_are_shown_and_the_rank_only_if_asked_for(self, monkeypatch, inspection):
         start = inspection()
@@ -254,9 +266,47 @@ class TestCommand:
         assert "2 of 5 rows have an answer already." in again.stderr
         assert "This estimate uses 3 labelled rows (1 anomaly)." in again.stdout
 
+    def test_several_sheets_and_their_contradictions(self, folder, options, data):
+        for name, seed in (("one.csv", 1), ("two.csv", 2)):
+            arguments = ("inspect", *options, "--out", name, "--n", 5, "--seed", seed)
+            assert gammagmm_here(*arguments, cwd=folder).returncode == 0
+        rows = {row for name in ("one.csv", "two.csv") for row in fill(folder / name, data.y)}
+        estimate = ("estimate", *options, "--inspected", "one.csv", "--inspected", "two.csv")
+        told = gammagmm_here(*estimate, "--json", cwd=folder)
+        assert json.loads(told.stdout)["inspected"]["n_at_random"] == len(rows)
+        row = min(rows)
+        (folder / "other.csv").write_text(f"row,anomaly\n{row + 1},{1 - data.y[row]}\n")
+        refused = gammagmm_here(*estimate, "--known", "other.csv", cwd=folder)
+        assert refused.returncode == 2
+        assert f"Row {row + 1} is {data.y[row]} in " in refused.stderr
+        assert "other.csv" in refused.stderr
+
+    def test_an_id_column_may_be_named_row(self, folder, data):
+        lines = ["row,amount,weight"]
+        lines += [f"r{i},{row[0]},{row[1]}" for i, row in enumerate(data.X)]
+        (folder / "named.csv").write_text("\n".join(lines))
+        arguments = ("named.csv", "--id", "row", *DETECTORS)
+        done = gammagmm_here("inspect", *arguments, "--out", "named_sheet.csv", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        fill(folder / "named_sheet.csv", data.y)
+        told = gammagmm_here("estimate", *arguments, "--inspected", "named_sheet.csv", cwd=folder)
+        assert told.returncode == 0, told.stderr
+
+    def test_a_sheet_by_groups_can_be_made_longer(self, folder, options):
+        arguments = ("inspect", *options, "--ask", "--by", "region", "--out", "grouped.csv")
+        first = gammagmm_here(*arguments, "--n", 6, cwd=folder, stdin="n\n")
+        assert first.returncode == 0, first.stderr
+        again = gammagmm_here(*arguments, "--n", 7, cwd=folder, stdin="n\nq\n")
+        assert again.returncode == 0, again.stderr
+        assert len((folder / "grouped.csv").read_text().splitlines()) == 8
+
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
+            (
+                ("inspect", "rows.csv", "--truth", "region", "--by", "region", "--out", "n.csv"),
+                "--by and --truth name the same column",
+            ),
             (("inspect", "rows.csv", "--out", "new.csv", "--n", "0"), "--n must be at least 1"),
             (
                 ("inspect", "rows.csv", "--out", "new.csv", "--scale", "minmax"),
@@ -301,7 +351,7 @@ class TestKeptFit:
         fill(tmp_path / "sheet.csv", data.y)
         return tmp_path / "sheet.csv"
 
-    def outputs(self, folder, options, sheet, monkeypatch):
+    def outputs(self, folder, options, sheet):
         """The answer and all files, as texts without the seconds that detectors took."""
         made = [sheet.with_name(name) for name in ("labels.csv", "posterior.json")]
         done = gammagmm_here(
@@ -324,10 +374,10 @@ class TestKeptFit:
             return fit(self, X, y)
 
         monkeypatch.setattr(GammaGMM, "fit", counted)
-        kept, told = self.outputs(folder, options, sheet, monkeypatch)
+        kept, told = self.outputs(folder, options, sheet)
         assert (len(fits), told) == (0, "")
         sheet.with_suffix(".fit").unlink()
-        full, _ = self.outputs(folder, options, sheet, monkeypatch)
+        full, _ = self.outputs(folder, options, sheet)
         assert len(fits) == 1
         assert kept == full
 
@@ -363,6 +413,18 @@ class TestKeptFit:
         assert done.returncode == 0
         assert "cannot be read as a saved fit" in done.stderr
         assert "The rows are fitted again." in done.stderr
+
+    def test_another_number_of_jobs_uses_it_too(self, folder, options, sheet):
+        done = gammagmm_here("estimate", *options, "--inspected", sheet, "--jobs", 1, cwd=folder)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_a_sheet_is_continued_beside_a_damaged_fit(self, folder, options, sheet):
+        sheet.with_suffix(".fit").write_text("damaged")
+        arguments = ("inspect", *options, "--out", sheet, "--ask")
+        done = gammagmm_here(*arguments, cwd=folder, stdin="q\n")
+        assert done.returncode == 0, done.stderr
+        assert "The rows are fitted again." in done.stderr
+        assert sheet.with_suffix(".fit").read_text() == "damaged"
 
     def test_a_file_that_is_no_fit_is_not_replaced(self, folder, options, tmp_path):
         path = tmp_path / "sheet.fit"
@@ -428,7 +490,7 @@ def test_the_dialogue_in_a_terminal(folder, options, data):
         terminal.until("Please answer y, n, s, u or q.")
     assert answers() == [""] * 6
     terminal.type("y")
-    assert "points wide." in terminal.until("2/6")
+    assert "percentage points wide." in terminal.until("2/6")
     terminal.type("n")
     terminal.until("3/6")
     assert answers()[:3] == ["1", "0", ""]

@@ -107,9 +107,9 @@ def test_a_comparison_without_labels_gives_no_probability(pair):
     assert [line.split()[-1] for line in table[1:]] == [str(p.n_labels) for p in pair]
     assert (empty, words) == (
         "",
-        "Without labels, the difference between two estimates says nothing reliable about the "
-        "difference between the shares: an estimate without labels depends on the assumed p_high "
-        "and p0. Label 30 rows of each table with `gammagmm inspect` to compare them.",
+        "Without labels of rows chosen at random, the difference between two estimates says "
+        "nothing reliable about the difference between the shares: such an estimate depends on "
+        "assumptions. Label 30 rows of each table with `gammagmm inspect` to compare them.",
     )
     found = compare_posteriors(*pair)
     assert found["reason"] == words
@@ -155,3 +155,17 @@ def test_the_probability_of_exceeding_is_that_of_draws():
     assert compare_posteriors(clean, clean)["prob_equal"] == 1.0
     assert compare_posteriors(clean, NARROW)["prob_b_above_a"] == pytest.approx(0.99)
     assert compare_posteriors(NARROW, clean)["prob_b_above_a"] == 0.0
+
+
+def test_shares_of_whole_rows_can_be_equal():
+    rows = LabelledRows(np.arange(40.0))
+    first = rows.update(np.arange(20), np.arange(20) < 2).posterior
+    second = rows.update(np.arange(10), np.arange(10) < 1).posterior
+    (pmf_a, pmf_b) = (np.diff(p.cdf(np.arange(-1, 41) / 40)) for p in (first, second))
+    joint = np.outer(pmf_a, pmf_b)
+    found = compare_posteriors(first, second)
+    assert found["prob_equal"] == pytest.approx(np.trace(joint))
+    assert found["prob_b_above_a"] == pytest.approx(np.triu(joint, 1).sum())
+    assert found["prob_a_above_b"] == pytest.approx(np.tril(joint, -1).sum())
+    known = rows.update(np.arange(40), np.arange(40) < 4).posterior
+    assert compare_posteriors(known, known)["prob_equal"] == 1.0

@@ -233,7 +233,7 @@ def test_the_file_has_what_the_form_promises(plain):
     with np.load(plain.path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["scores"], plain.fit.scores)
         data = json.loads(file["document.json"])
-    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/fit", 1, KEY)
+    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 1, KEY)
     assert data["versions"]["numpy"] == np.__version__
     assert data["scores"] == "scores"
     assert data["runs"][1]["components"]["means"] == "runs.1.components.means"
@@ -300,7 +300,11 @@ DROP = object()
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
-        (["schema"], "gammagmm/posterior", "its schema must be 'gammagmm/fit', got 'gammagmm/po"),
+        (
+            ["schema"],
+            "gammagmm/posterior",
+            "its schema must be 'gammagmm/saved-fit', got 'gammagmm/po",
+        ),
         (["version"], 2, "version 2, this gammagmm reads versions up to 1. Upgrade gammagmm"),
         (["key"], 7, "key must be text, got int"),
         (["key"], DROP, "key must be text, got NoneType"),

@@ -69,6 +69,17 @@ class TestOneStory:
         order = np.argsort(-scores[unknown], kind="stable")
         assert (np.diff(probability[unknown][order]) <= 0.0).all()
 
+    @LISTS
+    @settings(max_examples=60, deadline=None)
+    @given(updates())
+    def test_the_probabilities_add_up_to_the_expected_number_of_anomalies(self, case):
+        """Without ties, P(at least k anomalies are left) summed over k is their mean."""
+        scores, truth, calls = case
+        rows = LabelledRows(scores + np.arange(N_ROWS) / 100)
+        for chosen, at_random in calls:
+            rows = rows.update(chosen, truth[chosen], at_random=at_random)
+        assert rows.probability.sum() == pytest.approx(N_ROWS * rows.posterior.mean, rel=1e-9)
+
     def test_the_probability_is_that_of_as_many_anomalies(self):
         rows = rows_with([1, 0, 0, 0, 0, 0, 1, 0], np.arange(30.0)[::-1])
         # The third of the 22 unknown rows is an anomaly if at least three of them are.
@@ -172,10 +183,17 @@ class TestQuestions:
         assert sorted(everything.tolist()) == list(range(3, 200))
 
     def test_rows_of_every_group(self):
-        groups = np.array(["x"] * 190 + ["y"] * 10)
+        groups = np.array(["x"] * 180 + ["y"] * 20)
         rows = rows_with([0])
         chosen = rows.suggest(10, by=groups, random_state=0)
         assert (groups[chosen] == "y").sum() == 1
+        message = (
+            "n must be at least 10 for a row of each group, got 9: the group 'y' has 20 of 199"
+        )
+        with pytest.raises(ValueError, match=message):
+            rows.suggest(9, by=groups)
+        # A group that has a label has been looked at.
+        assert len(rows.update([190], [0]).suggest(2, by=groups)) == 2
         with pytest.raises(ValueError, match="one value for each of the 200 rows"):
             rows.suggest(10, by=groups[:-1])
 
@@ -338,10 +356,24 @@ class TestEstimator:
         estimator.update(np.arange(367), made.y)
         assert estimator.posterior_.mean == made.y.mean()
         np.testing.assert_array_equal(estimator.labels_, made.y)
-        np.testing.assert_array_equal(estimator.labels_at(0.5), made.y)
+        for gamma in (0.0, 0.5, estimator.contamination_, 1.0):
+            np.testing.assert_array_equal(estimator.labels_at(gamma), made.y)
+        with pytest.raises(ValueError, match=r"gamma must lie between 0 and 1, got 1\.5"):
+            estimator.labels_at(1.5)
         assert "Every row has a label." in estimator.fit_.lines[-1]
         with pytest.raises(ValueError, match="n must be at most 0, the number of rows"):
             estimator.suggest(1)
+
+    def test_lines_at_the_edges(self, estimator, made):
+        fit, rows = estimator.fit_, np.arange(367)
+        told = fit.update(rows, made.y, at_random=False)
+        assert told.lines[-1] == "Every row has a label."
+        assert len(told.lines) == 3
+        nearly = fit.update(rows[:357], made.y[:357], at_random=False)
+        assert nearly.lines[-1].startswith("Next: label 10 rows that suggest")
+        last = fit.update(rows[1:], np.zeros(366, int))
+        assert last.lines[-1] == "Next: label the last row to know the share."
+        assert estimator.labels_at(0.0).sum() == 0
 
     def test_told_rows_are_noted(self, estimator):
         estimator.update([3, 4], [1, 1], at_random=False)

@@ -18,7 +18,6 @@ from gammagmm.inspection.labelled_share import (
 )
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.sentences import sentence
-from tests.support.posterior_laws import check_posterior
 
 PRIOR = BetaMixture(np.array([0.3, 0.7]), np.array([1.1, 1.8]), np.array([146.0, 12.5]))
 CASES = [
@@ -121,12 +120,19 @@ def test_without_labels_it_is_the_prior_for_a_finite_table():
     np.testing.assert_allclose(posterior.interval(), whole.interval(), atol=2e-5)
 
 
-def test_the_laws_of_a_posterior_hold_for_a_large_table():
-    # The quantiles of a small table are whole rows and do not invert the distribution function.
-    posterior = labelled_posterior(LabelCounts(500, 499, 7, 0, 0), PRIOR)
+@pytest.mark.parametrize("n_found", [0, 7])
+def test_it_is_a_consistent_distribution(n_found):
+    posterior = labelled_posterior(LabelCounts(500, 300, n_found, 0, 0), PRIOR)
+    total = posterior.prob_zero + posterior.betas.weights.sum()
+    assert total == pytest.approx(1.0, abs=1e-12)
+    x = np.linspace(0.0, 1.0, 1001)
+    cdf, sf = posterior.cdf(x), posterior.sf(x)
+    assert cdf[0] == posterior.prob_zero
+    assert (np.diff(cdf) >= 0.0).all()
+    np.testing.assert_allclose(cdf + sf, 1.0, atol=1e-12)
     draws = posterior.sample(4000, 0)
-    assert set(np.unique(draws).tolist()) <= {7 / 500, 8 / 500}
-    check_posterior(GammaPosterior(0.0, PRIOR))
+    assert draws.mean() == pytest.approx(posterior.mean, abs=4 * posterior.std / np.sqrt(4000))
+    assert draws.min() >= n_found / 500
 
 
 def test_told_rows_count_as_themselves_only():
@@ -172,8 +178,9 @@ class TestWidth:
     def test_few_rows_left(self):
         counts = LabelCounts(12, 10, 1, 0, 0)
         assert expected_width(counts, PRIOR, 2, 0.9) == 0.0
-        # One row is left, which is an anomaly with a probability between 5 and 95 %, or not.
-        assert expected_width(counts, PRIOR, 1, 0.9) in (0.0, pytest.approx(1 / 12, rel=1e-3))
+        # One row is left. Whatever the next label is, it is an anomaly with a probability between
+        # 5 and 95 %, so that the interval has both shares.
+        assert expected_width(counts, PRIOR, 1, 0.9) == pytest.approx(1 / 12, rel=1e-3)
 
     def test_more_labels_make_it_narrower_and_many_outcomes_are_thinned(self):
         widths = [
@@ -181,8 +188,14 @@ class TestWidth:
         ]
         assert (np.diff(widths) < 0.0).all()
         assert widths[-1] == 0.0
-        # From 512 outcomes on, some are left out: no step.
-        assert widths[3] - widths[4] == pytest.approx((widths[3] - widths[5]) * 0.03, abs=5e-4)
+
+    @pytest.mark.parametrize("n_found", [0, 40])
+    def test_quantiles_stand_for_many_outcomes(self, n_found):
+        """Without an anomaly so far, nearly all probability is on few of the outcomes."""
+        counts = LabelCounts(10_000, 500, n_found, 0, 0)
+        found = expected_width(counts, PRIOR, 3000, 0.9)
+        # An interval is a whole number of rows wide.
+        assert found == pytest.approx(self.exact(counts, 3000, 0.9), abs=1 / 10_000)
 
     @pytest.mark.parametrize("width", [0.2, 0.1, 0.05, 0.013, 0.0001])
     def test_the_number_of_labels_is_the_smallest_one(self, width):

@@ -18,6 +18,7 @@ __all__ = [
     "check_positive",
     "check_probability",
     "check_rows",
+    "check_share",
     "check_table",
     "explain_rows",
     "warn_user",
@@ -31,6 +32,13 @@ def check_probability(name: str, value: Any) -> None:
     check_number(name, value)
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Refuse a value that does not lie between 0 and 1; both are allowed."""
+    check_number(name, value)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
 
 
 def check_positive(name: str, value: Any) -> None:

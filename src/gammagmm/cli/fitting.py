@@ -76,6 +76,7 @@ def _fit_key(X: NDArray[np.float64], origin: Origin, request: Request) -> str:
     from gammagmm.estimator.summary import installed_versions
 
     options = asdict(request.method) | {
+        "jobs": None,
         "timeout": None,
         "columns": origin.columns,
         "shape": X.shape,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.checks import as_generator
 from gammagmm._support.files import write_document
-from gammagmm._support.text import one_line, percent
+from gammagmm._support.text import one_line
 from gammagmm.cli.estimate import print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo, kept_fit
 from gammagmm.cli.options import Inspecting, Request
@@ -25,6 +25,7 @@ from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
+    from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = ["Inspection", "ask_rows", "run_inspect"]
 
@@ -34,7 +35,7 @@ QUESTION = (
     "once."
 )
 MIN_WIDTH = 40  # of the terminal, in characters
-AGAIN = "  Please answer y, n, s, u or q."
+END = "There are no more rows to ask about: u undo, q quit."
 
 
 def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
@@ -47,7 +48,7 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     # Before the fit, so that a bad sheet is refused at once.
     sheet = read_sheet(path, X, origin) if is_continued else None
     with warnings_as_lines(echo):
-        fit = kept_fit(X, origin, request, path, echo, keep=True)
+        fit = kept_fit(X, origin, request, path, echo, keep=not is_continued)
     inspection = Inspection(
         fit=fit,
         X=X,
@@ -127,7 +128,8 @@ def _what_to_do(inspection: Inspection, n_rows: int) -> str:
     rows = inspection.fit.labelled_rows
     some = (n for n in (10, n_rows) if n <= n_rows)
     widths = [
-        f"{percent(rows.expected_width(n))} wide after {n} label{'s' * (n > 1)}"
+        f"{100.0 * rows.expected_width(n):.0f} percentage points wide after {n} "
+        f"label{'s' * (n > 1)}"
         for n in dict.fromkeys(some)
     ]
     return (
@@ -140,45 +142,52 @@ def _what_to_do(inspection: Inspection, n_rows: int) -> str:
 
 def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
     """Ask for the labels of the rows without one, and save each answer before the next question."""
-    places = [place for place, answer in enumerate(sheet.answers) if answer is None]
-    if n_before := len(sheet.rows) - len(places):
-        echo(f"{n_before} of {len(sheet.rows)} rows have an answer already.")
-    echo(QUESTION)
-    at = 0
-    while at < len(places):
-        row = sheet.rows[places[at]]
-        name, *columns = inspection.describe(row)
-        key = _ask([f"{places[at] + 1}/{len(sheet.rows)}  {name}", *columns], echo)
+    answered = [place for place, answer in enumerate(sheet.answers) if answer is not None]
+    places = answered + [place for place in range(len(sheet.rows)) if place not in set(answered)]
+    at, n_rows = len(answered), len(places)  # the rows before `at` can be undone
+    if answered:
+        echo(f"{at} of {n_rows} rows have an answer already.")
+    if at < n_rows:
+        echo(QUESTION)
+    while True:
+        if at < n_rows:
+            name, *columns = inspection.describe(sheet.rows[places[at]])
+            key = _ask([f"{places[at] + 1}/{n_rows}  {name}", *columns], "ynsuq", echo)
+        else:
+            key = _ask([END], "uq", echo)
         if key == "q":
-            break
+            return sheet
         if key == "s":
             at += 1
-            continue
-        if key == "u" and at == 0:
+        elif key == "u" and at == 0:
             echo("  There is nothing to undo.")
-            continue
-        at -= key == "u"
-        sheet = sheet.answer(places[at], KEYS.get(key))
-        inspection.save(sheet)
-        if key == "u":
+        elif key == "u":
+            at -= 1
+            sheet = sheet.answer(places[at], None)
+            inspection.save(sheet)
             undone = inspection.origin.row_number(sheet.rows[places[at]])
             echo(f"  Row {undone} has no answer now.")
-            continue
-        at += 1
-        with warnings_as_lines(echo):
-            posterior = inspection.labelled(sheet).posterior
-        low, high = posterior.interval()
-        echo(f"  {sentence(posterior)} The interval is {100.0 * (high - low):.1f} points wide.")
-    return sheet
+        else:
+            sheet = sheet.answer(places[at], KEYS[key])
+            inspection.save(sheet)
+            at += 1
+            with warnings_as_lines(echo):
+                echo(f"  {_estimate_words(inspection.labelled(sheet).posterior)}")
 
 
-def _ask(lines: list[str], echo: Echo) -> str:
-    """The key that was given as the answer; q at the end of the input."""
+def _estimate_words(posterior: GammaPosterior) -> str:
+    low, high = posterior.interval()
+    width = f"{100.0 * (high - low):.1f} percentage points"
+    return f"{sentence(posterior)} The interval is {width} wide."
+
+
+def _ask(lines: list[str], keys: str, echo: Echo) -> str:
+    """The one of the `keys` that was given as the answer; q at the end of the input."""
     for line in lines:
         echo(line)
     while True:
         line = sys.stdin.readline()
         key = line.strip().lower() if line else "q"
-        if key in {*KEYS, "s", "u", "q"}:
+        if len(key) == 1 and key in keys:
             return key
-        echo(AGAIN)
+        echo(f"  Please answer {', '.join(keys[:-1])} or {keys[-1]}.")

@@ -92,7 +92,8 @@ class Labelling:
     """Labels that a person gave to rows."""
 
     inspected: Annotated[
-        Path | None, _sheet(help="Labels of rows that `gammagmm inspect` chose.")
+        list[Path] | None,
+        _sheet(help="Labels of rows that `gammagmm inspect` chose; may be repeated."),
     ] = None
     known: Annotated[
         Path | None, _sheet(help="Labels of rows not chosen at random, such as incidents.")

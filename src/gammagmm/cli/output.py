@@ -40,9 +40,9 @@ NO_ESTIMATE = (
     "data are clean. Label 30 rows of each table with `gammagmm inspect` to compare them."
 )
 NO_LABELS = (
-    "Without labels, the difference between two estimates says nothing reliable about the "
-    "difference between the shares: an estimate without labels depends on the assumed p_high and "
-    "p0. Label 30 rows of each table with `gammagmm inspect` to compare them."
+    "Without labels of rows chosen at random, the difference between two estimates says nothing "
+    "reliable about the difference between the shares: such an estimate depends on assumptions. "
+    "Label 30 rows of each table with `gammagmm inspect` to compare them."
 )
 EXTRA_OF = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
 
@@ -68,7 +68,7 @@ def _group_table(shares: Sequence[GroupShare]) -> str:
         low, high = (percent(end) for end in share.posterior.interval())
         counts = [f"{n:,}" for n in (share.n_rows, share.n_labels, share.n_anomalies)]
         mean = percent(share.posterior.mean)
-        table.append([one_line(str(share.group)), *counts, mean, f"{low} to {high}"])
+        table.append([one_line(str(share.group)) or "(missing)", *counts, mean, f"{low} to {high}"])
     return _aligned(table, n_words=1)
 
 
@@ -201,9 +201,8 @@ def labels_csv(fit: Fit, origin: Origin) -> str:
 def compare_posteriors(first: GammaPosterior, second: GammaPosterior) -> dict[str, Any]:
     """Means and intervals of two posteriors, and the probability that one share is larger.
 
-    P(B > A) is the integral of P(B > x) over the distribution of A, its atom at 0 included, where
-    A and B are independent. The probabilities are None, and "reason" says why, unless both
-    posteriors use labels.
+    P(B > A) is the integral of P(B > x) over the distribution of A, where A and B are independent.
+    The probabilities are None, and "reason" says why, unless both posteriors use labels.
     """
     data: dict[str, Any] = {}
     for letter, posterior in (("a", first), ("b", second)):
@@ -219,7 +218,7 @@ def compare_posteriors(first: GammaPosterior, second: GammaPosterior) -> dict[st
         names = ("prob_b_above_a", "prob_a_above_b", "prob_equal")
         return data | dict.fromkeys(names) | {"reason": reason}
     exceeds = _probability_above(second, first)
-    equal = float(first.prob_zero * second.prob_zero)
+    equal = _probability_equal(first, second)
     return data | {
         "prob_b_above_a": exceeds,
         "prob_a_above_b": max(0.0, 1.0 - equal - exceeds),
@@ -236,11 +235,27 @@ def _why_not_comparable(first: GammaPosterior, second: GammaPosterior) -> str | 
 
 
 def _probability_above(upper: GammaPosterior, lower: GammaPosterior) -> float:
-    """P(upper > lower): the atom of `lower`, and its density by the trapezoid rule."""
+    """P(upper > lower): the atoms of `lower`, and a density by the trapezoid rule."""
+    from gammagmm.posterior.beta_binomials import BetaBinomialMixture
+
     at_zero = float(lower.prob_zero * upper.prob_above(0.0))
+    if isinstance(lower.betas, BetaBinomialMixture):
+        return float(at_zero + lower.betas.pmf @ upper.sf(lower.betas.shares))
     edges = np.unique(np.concatenate([lower.betas.grid(), upper.betas.grid(), [0.0, 1.0]]))
     mass, survival = np.diff(lower.cdf(edges)), upper.sf(edges)
     return float(at_zero + mass @ (0.5 * (survival[1:] + survival[:-1])))
+
+
+def _probability_equal(first: GammaPosterior, second: GammaPosterior) -> float:
+    """P(first = second), which is above 0 if both have shares of whole rows, or atoms at 0."""
+    from gammagmm.posterior.beta_binomials import BetaBinomialMixture
+
+    equal = float(first.prob_zero * second.prob_zero)
+    ours, theirs = first.betas, second.betas
+    if isinstance(ours, BetaBinomialMixture) and isinstance(theirs, BetaBinomialMixture):
+        _, place, other = np.intersect1d(ours.shares, theirs.shares, return_indices=True)
+        equal += float(ours.pmf[place] @ theirs.pmf[other])
+    return equal
 
 
 def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str:

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from gammagmm._support.text import one_line
 from gammagmm.blocks.parquet import check_folder, matching_files, read_parquet
-from gammagmm.cli.options import FIT_SUFFIX, Inspecting, Method, Outputs, Reading, Request
+from gammagmm.cli.options import (
+    FIT_SUFFIX,
+    Inspecting,
+    Labelling,
+    Method,
+    Outputs,
+    Reading,
+    Request,
+)
 from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import join_raw
@@ -27,6 +35,7 @@ __all__ = [
     "check_inspect",
     "check_outputs",
     "groups_of",
+    "label_sheets",
     "read_blocks",
     "read_rows",
 ]
@@ -46,8 +55,7 @@ def check_estimate(request: Request) -> None:
     _check_reading(reading)
     _check_scale(request.method)
     _check_engine(request)
-    sheets = [request.labelling.inspected, request.labelling.known]
-    given = [path for path in sheets if path is not None]
+    given = [path for path, _ in label_sheets(request.labelling)]
     folder = outputs.labels if request.engine.name == "dask" else None
     if folder is not None:
         _check_labels_folder(folder, reading, request.running.force)
@@ -57,6 +65,7 @@ def check_estimate(request: Request) -> None:
             raise UsageError(f"{path} does not exist or is not a file", "Check the path.")
     if request.labelling.by is not None and not given:
         raise UsageError("--by needs labels", "Give them with --inspected or --known.")
+    _check_by(request)
     _check_fail_above(request)
 
 
@@ -67,13 +76,26 @@ def _check_fail_above(request: Request) -> None:
         return
     if not 0.0 <= fail_above <= 1.0:
         raise UsageError(f"--fail-above must lie between 0 and 1, got {fail_above}")
-    if request.labelling.inspected is None:
+    if not request.labelling.inspected:
         raise UsageError(
             "--fail-above needs labels: without them, the estimate rests on assumptions and can be "
             "wrong in either direction",
             "Label rows with gammagmm inspect and pass the sheet with --inspected, or leave out "
             "--fail-above. Rows in --known do not count: they were not chosen at random.",
         )
+
+
+def label_sheets(labelling: Labelling) -> list[tuple[Path, bool]]:
+    """The sheets with labels, and whether their rows were chosen at random."""
+    known = [] if labelling.known is None else [labelling.known]
+    return [(path, True) for path in labelling.inspected or ()] + [(path, False) for path in known]
+
+
+def _check_by(request: Request) -> None:
+    """Refuse groups by the labels that the method must not use."""
+    by, truth = request.labelling.by, request.reading.truth
+    if by is not None and by == truth:
+        raise UsageError("--by and --truth name the same column", "Give another column.")
 
 
 def check_inspect(inspecting: Inspecting, request: Request) -> None:
@@ -84,6 +106,7 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
     # --ask continues a sheet that exists.
     _check_file(sheet, request.running.force or inspecting.ask)
     _check_places([sheet], paths)
+    _check_by(request)
     if inspecting.n < 1:
         raise UsageError(f"--n must be at least 1, got {inspecting.n}")
     if sheet.suffix == FIT_SUFFIX:
@@ -150,7 +173,7 @@ def _check_engine(request: Request) -> None:
         return
     needs_memory = {
         "--report": request.outputs.report is not None,
-        "--inspected": labelling.inspected is not None,
+        "--inspected": bool(labelling.inspected),
         "--known": labelling.known is not None,
         "--by": labelling.by is not None,
         "--fail-above": request.answer.fail_above is not None,  # because it needs --inspected

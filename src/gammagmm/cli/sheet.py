@@ -163,10 +163,11 @@ def _check_name(
 ) -> None:
     """Refuse a row that has another name than in the data."""
     columns = (spreadsheet_safe(origin.id_column or NAME), NAME)
-    column = next((name for name in columns if name in heads), None)
+    # The first column is our own, whatever its name is.
+    column = next((name for name in columns if name in heads[1:-1]), None)
     if origin.ids is None or column is None or column in (origin.columns or ()):
         return
-    name, expected = cells[heads.index(column)], spreadsheet_safe(origin.ids[row])
+    name, expected = cells[heads.index(column, 1)], spreadsheet_safe(origin.ids[row])
     # A report shows invisible characters as escape sequences, and cuts long names.
     written = spreadsheet_safe(visible(origin.ids[row]))
     is_cut = name.endswith("…") and written.startswith(name[:-1])

@@ -212,7 +212,10 @@ class Fit:
             )
             if precision is not None:
                 labels = f"{labels} {precision_sentence(precision)}"
-            following = "Next: label 30 rows that suggest or gammagmm inspect chooses."
+            if len(known) == self.n_rows:
+                return [answer, labels, more_sentence(0, 0)]
+            n_next = min(30, self.n_rows - len(known))
+            following = f"Next: label {n_next} rows that suggest or gammagmm inspect chooses."
             return [answer, labels, chosen, following]
         rows = self.labelled_rows
         exact = exact_sentence(rows.exact_interval(), int(known.labels.sum()))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gammagmm._support.checks import check_probability
+from gammagmm._support.checks import check_share
 from gammagmm._support.progress import tell
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.frames import group_frame
@@ -304,7 +304,7 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         self.fit_.space.check_rows_present("labels_at")
-        check_probability("gamma", gamma)
+        check_share("gamma", gamma)
         return self.fit_.space.labels_at(gamma, self.fit_.known_rows)
 
     def suggest(
@@ -315,8 +315,8 @@ class GammaGMM(BaseEstimator):
         The rows are spread evenly over the ranking from a random start, which is better than a
         simple random sample if the detectors are good, and as good if they are not. Rows that
         `update` was given are left out. `by` (n_rows,) are groups of the rows, for example a column
-        of the table: each group then has at least one row, and otherwise rows in proportion to its
-        size.
+        of the table: each group then has rows in proportion to its size, and `n` must be large
+        enough for one row of each.
         """
         return self._labelled_rows().suggest(n, by=by, random_state=random_state)
 
@@ -345,8 +345,7 @@ class GammaGMM(BaseEstimator):
     def expected_width(self, n: int, *, mass: float = 0.9) -> float:
         """Expected width of the interval of probability `mass` after `n` more labels.
 
-        This is the mean over the possible labels. Once there are labels, compare it with
-        ``expected_width(0)``, the width now, to decide whether to continue.
+        This is the mean over the possible labels, and about the present width for `n` = 0.
         """
         return self._labelled_rows().expected_width(n, mass=mass)
 
@@ -378,9 +377,9 @@ class GammaGMM(BaseEstimator):
     def batch(self, X: ArrayLike) -> LabelledRows:
         """New rows `X`, scored by the fitted detectors, whose own share labels can show.
 
-        The result has the same questions as the estimator (`suggest`, `expected_width`,
+        The result has the same methods as the estimator (`suggest`, `expected_width`,
         `exact_interval`, ...) for the rows of `X`; its `update` returns a new value. Labels of the
-        training rows are not used: the share may have changed.
+        training rows are not used, because the share may have changed.
         """
         return LabelledRows(np.asarray(self.decision_function(X)))
 

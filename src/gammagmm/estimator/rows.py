@@ -43,6 +43,7 @@ from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
 from gammagmm.posterior.decisions import (
     RankTable,
     cut_off,
+    exact_ranks,
     is_anomaly,
 )
 from gammagmm.posterior.groups import Group, find_group
@@ -178,6 +179,8 @@ class MemorySpace:
 
     def ranks(self, known: KnownRows) -> RankTable:
         """How many of the rows that are not known score at least as high as any score."""
+        if not len(known):
+            return exact_ranks(self.consensus)
         return known.rows_left(self.n_rows).ranks(self.consensus)
 
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:

@@ -44,7 +44,7 @@ __all__ = ["load_fit", "save_fit"]
 
 Array = NDArray[np.float64]
 
-FORM = Form("gammagmm/fit", 1, "saved fit", "Fit the rows again.")
+FORM = Form("gammagmm/saved-fit", 1, "saved fit", "Fit the rows again.")
 CAN_BE_NAN = {"tau", "delta", "reached", "mean"}
 """Fields that are NaN where there is no solution."""
 

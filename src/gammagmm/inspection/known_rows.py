@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gammagmm.posterior.decisions import RankTable, exact_ranks, ranks_left
+from gammagmm.posterior.decisions import RankTable, ranks_left
 
 __all__ = ["KnownRows", "RowsLeft"]
 
@@ -103,9 +103,7 @@ class RowsLeft:
 
     def ranks(self, scores: NDArray[np.float64]) -> RankTable:
         """Rank table of these rows, for the `scores` (n_rows,) of the table."""
-        if self.n_anomalies is None:
-            return exact_ranks(scores)
-        return ranks_left(scores[self.rows], self.n_anomalies, self.n_rows)
+        return ranks_left(scores[self.rows], self.n_anomalies or 0, self.n_rows)
 
 
 def check_rows_known(rows: Any, n_rows: int) -> NDArray[np.int_]:

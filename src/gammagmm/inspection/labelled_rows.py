@@ -14,6 +14,7 @@ from gammagmm._support.checks import (
     check_count,
     check_number,
     check_probability,
+    check_share,
     warn_user,
 )
 from gammagmm.errors import LabelsWarning
@@ -128,6 +129,7 @@ class LabelledRows:
 
     def labels_at(self, gamma: float) -> NDArray[np.int_]:
         """Labels if the share of anomalies were `gamma`; known rows keep their labels."""
+        check_share("gamma", gamma)
         left = self.known_rows.rows_left(self.n_rows)
         threshold = float(cut_off(self.scores[left.rows], left.share(gamma)))
         labels = is_anomaly(self.scores, threshold)
@@ -157,8 +159,8 @@ class LabelledRows:
         warn_user(
             f"None of the {counts.n_drawn} rows that were chosen at random is among these "
             f"{n_new} rows, although about {n_expected:.0f} are expected. If some of them belong "
-            "to the list, pass their labels with it (at_random=False); otherwise the estimate is "
-            "biased.",
+            "to the list, pass their labels with it (at_random=False; --known on the command "
+            "line); otherwise the estimate is biased.",
             LabelsWarning,
         )
 
@@ -166,8 +168,8 @@ class LabelledRows:
         """Positions of `n` rows without labels, ordered so that you can stop after any row.
 
         They are spread evenly over the ranking from a random start. `by` (n_rows,) are groups of
-        the rows: each group then has at least one row, and otherwise rows in proportion to its
-        size.
+        the rows: each group then has rows in proportion to its size. `n` must be large enough for
+        one row of each group without a label.
         """
         check_count("n", n, 1)
         unknown = self.known_rows.unknown(self.n_rows)
@@ -179,7 +181,22 @@ class LabelledRows:
         rng = as_generator(random_state)
         if by is None:
             return spread_evenly(ranked, rng)[:n]
-        return spread_over_groups(ranked, _check_groups(by, self.n_rows)[ranked], n, rng)
+        groups = _check_groups(by, self.n_rows)
+        self._check_group_sizes(groups, unknown, n)
+        return spread_over_groups(ranked, groups[ranked], n, rng)
+
+    def _check_group_sizes(self, groups: NDArray[Any], unknown: NDArray[np.int_], n: int) -> None:
+        """Refuse an `n` that leaves groups without a label, since the sample is proportional."""
+        names, counts = np.unique(groups[unknown], return_counts=True)
+        is_new = ~np.isin(names, groups[self.known_rows.rows])
+        n_needed = int(np.ceil(len(unknown) / counts[is_new].min())) if is_new.any() else 0
+        if n < n_needed:
+            smallest = names[is_new][np.argmin(counts[is_new])]
+            raise ValueError(
+                f"n must be at least {n_needed} for a row of each group, got {n}: the group "
+                f"{smallest.item()!r} has {counts[is_new].min()} of {len(unknown)} rows. Ask for "
+                "more rows, or put small groups together."
+            )
 
     def expected_width(self, n: int, *, mass: float = 0.9) -> float:
         """Expected width of the interval of probability `mass` after `n` more labels."""

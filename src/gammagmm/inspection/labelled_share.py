@@ -85,11 +85,8 @@ def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float)
     n_left = counts.n_left - n
     if n_left == 0:
         return 0.0
-    found = np.unique(np.linspace(0, n, min(n, N_OUTCOMES) + 1).astype(int))
+    found, p_found = _outcomes(counts, prior, n)
     weights, a, b = _updated(prior, counts.n_drawn + n, counts.n_found + found)
-    # The width changes little from one outcome to the next, so that some of many are enough.
-    log_p = _log_predictive(counts, prior, n, found)
-    p_found = np.exp(log_p - logsumexp(log_p))
     size = (n_left - 1.0) / (a + b + n_left)
     # One row that is left is an anomaly or not, as the Beta distribution is in the limit.
     a, b = a * np.maximum(size, 1e-6), b * np.maximum(size, 1e-6)
@@ -117,6 +114,23 @@ def _updated(prior: BetaMixture, n: int, found: NDArray[np.int_]) -> tuple[Array
         log_weights = np.log(prior.weights) + betaln(a, b) - betaln(prior.a, prior.b)
     weights = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
     return weights, a, b
+
+
+def _outcomes(counts: LabelCounts, prior: BetaMixture, n: int) -> tuple[NDArray[np.int_], Array]:
+    """Numbers of anomalies among the next `n` rows, with their probabilities.
+
+    If there are more than `N_OUTCOMES`, these are quantiles of the number, which are equally
+    probable: the width changes little from one quantile to the next.
+    """
+    found = np.arange(n + 1)
+    log_p = _log_predictive(counts, prior, n, found)
+    p_found = np.exp(log_p - logsumexp(log_p))
+    if n < N_OUTCOMES:
+        return found, p_found
+    middles = (np.arange(N_OUTCOMES) + 0.5) / N_OUTCOMES
+    places = np.minimum(np.searchsorted(np.cumsum(p_found), middles), n)
+    found, n_times = np.unique(places, return_counts=True)
+    return found, n_times / N_OUTCOMES
 
 
 def _log_predictive(

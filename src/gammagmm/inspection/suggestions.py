@@ -26,35 +26,14 @@ def spread_evenly(rows: Rows, rng: np.random.Generator) -> Rows:
     return rows[(steps + rng.integers(len(rows))) % len(rows)]
 
 
-def spread_over_groups(rows: Rows, groups: Any, n: int, rng: np.random.Generator) -> Rows:
-    """`n` of the `rows` from all `groups` (n_rows,), in proportion to their rows.
+def spread_over_groups(rows: Rows, groups: NDArray[Any], n: int, rng: np.random.Generator) -> Rows:
+    """`n` of the `rows`, spread evenly over the `groups` (n_rows,) and over the order in each.
 
-    Each group has at least one row. The rows of a group are spread evenly over its order, and every
-    beginning of the answer has rows of the groups in about the same proportions.
+    The rows are put in the order of their groups, and every len(rows) / n-th of them is taken, from
+    a random start. So every row is as likely as any other, a group has rows in proportion to its
+    size, and a group of at least len(rows) / n rows has one. Every beginning of the answer is
+    spread as well.
     """
-    names, place = np.unique(np.asarray(groups), return_inverse=True)
-    counts = np.bincount(place, minlength=len(names))
-    if n < len(names):
-        raise ValueError(
-            f"n must be at least {len(names)}, the number of groups with rows to label, got {n}."
-        )
-    allotted = _allot(counts, n)
-    chosen, turn = [], []
-    for group, size in enumerate(allotted):
-        chosen.append(spread_evenly(rows[place == group], rng)[:size])
-        turn.append((np.arange(size) + rng.random()) / size)
-    order = np.argsort(np.concatenate(turn), kind="stable")
-    return np.concatenate(chosen)[order]
-
-
-def _allot(counts: Rows, n: int) -> Rows:
-    """`n` split in proportion to `counts`, with at least 1 and at most the count for each.
-
-    >>> _allot(np.array([900, 95, 5]), 10)
-    array([8, 1, 1])
-    """
-    allotted = np.ones(len(counts), dtype=int)
-    for _ in range(n - len(counts)):
-        # Of the groups with rows left, the one that is furthest below its share (Webster).
-        allotted[np.argmax(np.where(allotted < counts, counts / (allotted + 0.5), -1.0))] += 1
-    return allotted
+    ordered = rows[np.argsort(groups, kind="stable")]
+    places = np.floor((rng.random() + np.arange(n)) * (len(rows) / n)).astype(int)
+    return spread_evenly(ordered[places], rng)

@@ -42,37 +42,37 @@ class BetaBinomialMixture:
 
     def moment(self, order: int) -> float:
         """Sum over the shares of probability . share ** order."""
-        return float(self._pmf @ self._shares**order)
+        return float(self.pmf @ self.shares**order)
 
     def pdf(self, x: Array) -> Array:
         """Density at `x` if the probability of each share is spread evenly over one row."""
         place = np.rint(np.asarray(x) * self.n_rows) - self.n_anomalies - self.first
-        is_inside = (place >= 0) & (place < len(self._pmf))
-        padded = np.append(self._pmf, 0.0) * self.n_rows
+        is_inside = (place >= 0) & (place < len(self.pmf))
+        padded = np.append(self.pmf, 0.0) * self.n_rows
         return padded[np.where(is_inside, place, -1).astype(int)]
 
     def cdf(self, x: Array) -> Array:
         """Weight at or below `x`."""
-        return np.append(0.0, np.cumsum(self._pmf))[self._n_at_most(x)]
+        return np.append(0.0, np.cumsum(self.pmf))[self._n_at_most(x)]
 
     def sf(self, x: Array) -> Array:
         """Weight above `x`, precise even if it is small."""
-        return np.append(np.cumsum(self._pmf[::-1])[::-1], 0.0)[self._n_at_most(x)]
+        return np.append(np.cumsum(self.pmf[::-1])[::-1], 0.0)[self._n_at_most(x)]
 
     def quantile(self, below: float, above: float) -> float:
         """The smallest share with the weight `below` at or below it, and `above` above it."""
         if above < below:
-            tails = np.cumsum(self._pmf[::-1])[::-1]
+            tails = np.cumsum(self.pmf[::-1])[::-1]
             place = int(np.searchsorted(-tails, -above)) - 1
         else:
-            place = int(np.searchsorted(np.cumsum(self._pmf), below))
-        return float(self._shares[np.clip(place, 0, len(self._pmf) - 1)])
+            place = int(np.searchsorted(np.cumsum(self.pmf), below))
+        return float(self.shares[np.clip(place, 0, len(self.pmf) - 1)])
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """`n` draws."""
-        cumulative = np.cumsum(self._pmf)
+        cumulative = np.cumsum(self.pmf)
         place = np.searchsorted(cumulative, rng.random(n) * cumulative[-1], side="right")
-        return self._shares[np.minimum(place, len(self._pmf) - 1)]
+        return self.shares[np.minimum(place, len(self.pmf) - 1)]
 
     def restrict(self, low: float, high: float) -> BetaBinomialMixture:
         """The mixture inside [low, high]; each weight is the probability of the part there."""
@@ -88,11 +88,11 @@ class BetaBinomialMixture:
 
     def grid(self) -> Array:
         """Rising shares that are likely, in steps of whole rows."""
-        likely = np.flatnonzero(self._pmf > 1e-12 * self._pmf.max(initial=0.0))
+        likely = np.flatnonzero(self.pmf > 1e-12 * self.pmf.max(initial=0.0))
         if not len(likely):
             return np.empty(0)
         steps = np.linspace(likely[0], likely[-1], N_GRID + 1)
-        return self._shares[np.unique(np.rint(steps).astype(int))]
+        return self.shares[np.unique(np.rint(steps).astype(int))]
 
     @property
     def support(self) -> tuple[float, float]:
@@ -102,11 +102,12 @@ class BetaBinomialMixture:
         return low, high
 
     @property
-    def _shares(self) -> Array:
+    def shares(self) -> Array:
+        """The possible shares, in rising order."""
         return (self.n_anomalies + np.arange(self.first, self.last + 1)) / self.n_rows
 
     @cached_property
-    def _pmf(self) -> Array:
+    def pmf(self) -> Array:
         """Probability of each of the shares."""
         return np.asarray(self.weights @ self._parts)
 
@@ -123,4 +124,4 @@ class BetaBinomialMixture:
     def _n_at_most(self, x: Array) -> NDArray[np.int_]:
         """Number of the shares that are at most `x`."""
         place = np.floor((np.asarray(x) + _ROUNDING) * self.n_rows) - self.n_anomalies - self.first
-        return np.clip(place + 1, 0, len(self._pmf)).astype(int)
+        return np.clip(place + 1, 0, len(self.pmf)).astype(int)

@@ -89,9 +89,14 @@ def more_sentence(n_more: int, n_left: int) -> str:
     """How many more labels make the interval half as wide."""
     if n_left == 0:
         return "Every row has a label."
+    if n_left == 1:
+        return "Next: label the last row to know the share."
     if n_more >= n_left:
-        return f"Next: label the other {n_left:,} rows if this interval is too wide."
-    return f"Next: about {n_more:,} more labels would make this interval half as wide."
+        return f"Next: label the other {n_left:,} rows to know the share."
+    if n_more == 0:
+        return f"The interval has no width, although {n_left:,} rows have no label."
+    more = "1 more label" if n_more == 1 else f"{n_more:,} more labels"
+    return f"Next: about {more} would make this interval half as wide."
 
 
 def evidence_lines(
