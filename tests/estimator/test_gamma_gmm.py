@@ -351,7 +351,7 @@ def test_methods_before_fit_and_with_other_columns_are_refused(fitted, data):
         GammaGMM().labels_at(0.1)
     with pytest.raises(ValueError, match="X has 3 features, but GammaGMM is expecting 4"):
         fitted.predict(data[:, :3])
-    with pytest.raises(ValueError, match=r"gamma must lie strictly between 0 and 1, got 1\.5"):
+    with pytest.raises(ValueError, match=r"gamma must lie between 0 and 1, got 1\.5"):
         fitted.labels_at(1.5)
     with pytest.raises(ValueError, match="costs must be two positive numbers"):
         fitted.predict(data, costs=(1, -1))

@@ -25,7 +25,6 @@ from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
-    from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = ["Inspection", "ask_rows", "run_inspect"]
 
@@ -142,19 +141,20 @@ def _what_to_do(inspection: Inspection, n_rows: int) -> str:
 
 def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
     """Ask for the labels of the rows without one, and save each answer before the next question."""
-    answered = [place for place, answer in enumerate(sheet.answers) if answer is not None]
-    places = answered + [place for place in range(len(sheet.rows)) if place not in set(answered)]
-    at, n_rows = len(answered), len(places)  # the rows before `at` can be undone
-    if answered:
+    # Rows with an answer come first: those before `at` can be undone.
+    places = sorted(range(len(sheet.rows)), key=lambda place: sheet.answers[place] is None)
+    at, n_rows = len(sheet.answered[0]), len(places)
+    if at > 0:
         echo(f"{at} of {n_rows} rows have an answer already.")
     if at < n_rows:
         echo(QUESTION)
     while True:
         if at < n_rows:
             name, *columns = inspection.describe(sheet.rows[places[at]])
-            key = _ask([f"{places[at] + 1}/{n_rows}  {name}", *columns], "ynsuq", echo)
+            lines, keys = [f"{places[at] + 1}/{n_rows}  {name}", *columns], "ynsuq"
         else:
-            key = _ask([END], "uq", echo)
+            lines, keys = [END], "uq"
+        key = _ask(lines, keys, echo)
         if key == "q":
             return sheet
         if key == "s":
@@ -163,22 +163,27 @@ def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
             echo("  There is nothing to undo.")
         elif key == "u":
             at -= 1
-            sheet = sheet.answer(places[at], None)
-            inspection.save(sheet)
-            undone = inspection.origin.row_number(sheet.rows[places[at]])
-            echo(f"  Row {undone} has no answer now.")
+            sheet = _answer(inspection, sheet, places[at], None, echo)
         else:
-            sheet = sheet.answer(places[at], KEYS[key])
-            inspection.save(sheet)
+            sheet = _answer(inspection, sheet, places[at], KEYS[key], echo)
             at += 1
-            with warnings_as_lines(echo):
-                echo(f"  {_estimate_words(inspection.labelled(sheet).posterior)}")
 
 
-def _estimate_words(posterior: GammaPosterior) -> str:
+def _answer(
+    inspection: Inspection, sheet: Sheet, place: int, label: int | None, echo: Echo
+) -> Sheet:
+    """The sheet with another answer at one place, saved; what it means is told."""
+    sheet = sheet.answer(place, label)
+    inspection.save(sheet)
+    if label is None:
+        echo(f"  Row {inspection.origin.row_number(sheet.rows[place])} has no answer now.")
+        return sheet
+    with warnings_as_lines(echo):
+        posterior = inspection.labelled(sheet).posterior
     low, high = posterior.interval()
     width = f"{100.0 * (high - low):.1f} percentage points"
-    return f"{sentence(posterior)} The interval is {width} wide."
+    echo(f"  {sentence(posterior)} The interval is {width} wide.")
+    return sheet
 
 
 def _ask(lines: list[str], keys: str, echo: Echo) -> str:
