@@ -149,24 +149,28 @@ def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
     if at < n_rows:
         echo(QUESTION)
     while True:
+        lines = [END]
         if at < n_rows:
             name, *columns = inspection.describe(sheet.rows[places[at]])
-            lines, keys = [f"{places[at] + 1}/{n_rows}  {name}", *columns], "ynsuq"
-        else:
-            lines, keys = [END], "uq"
-        key = _ask(lines, keys, echo)
+            lines = [f"{places[at] + 1}/{n_rows}  {name}", *columns]
+        key = _ask(lines, "ynsuq" if at < n_rows else "uq", echo)
         if key == "q":
             return sheet
         if key == "s":
             at += 1
-        elif key == "u" and at == 0:
-            echo("  There is nothing to undo.")
         elif key == "u":
-            at -= 1
-            sheet = _answer(inspection, sheet, places[at], None, echo)
+            at, sheet = _undo(inspection, sheet, places[:at], echo)
         else:
             sheet = _answer(inspection, sheet, places[at], KEYS[key], echo)
             at += 1
+
+
+def _undo(inspection: Inspection, sheet: Sheet, before: list[int], echo: Echo) -> tuple[int, Sheet]:
+    """The place to go on from, and the sheet without the answer at the last place `before` it."""
+    if not before:
+        echo("  There is nothing to undo.")
+        return 0, sheet
+    return len(before) - 1, _answer(inspection, sheet, before[-1], None, echo)
 
 
 def _answer(
