@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.long,
     # Few iterations are enough to compare.
     pytest.mark.filterwarnings(
-        "ignore:.*stopped at max_iter:gammagmm.mixture.fit.MixtureConvergenceWarning"
+        "ignore:.*stopped at max_iter:gammagmm.mixture.convergence.MixtureConvergenceWarning"
     ),
 ]
 
