@@ -92,6 +92,7 @@ bench: install
 	$(BIN)/python benchmarks/command.py
 	$(BIN)/python benchmarks/detectors.py
 	$(BIN)/python benchmarks/imports.py
+	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/page.py
 
 # About half an hour; continues after the last part that was measured with the same code.

@@ -29,6 +29,7 @@ COMMANDS = (
     ("command", "make bench", "command.py"),
     ("detectors", "make bench", "detectors.py"),
     ("imports", "make bench", "imports.py"),
+    ("labels", "make bench", "labels.py"),
     ("ten_runs", "make bench-large", "mixture.py --large"),
     ("fits_\\w+", "make bench-large", "fits.py --large"),
     ("command_large", "make bench-large", "command.py --large"),
@@ -225,6 +226,20 @@ def imports(results):
     }
 
 
+def labels(results):
+    found = results.get("labels")
+    names = ("suggest_seconds", "update_seconds", "width_seconds")
+    return found and {
+        "n_rows": f"{found['rows']:,}",
+        "seconds": f"{sum(found[name] for name in names):.2f}",
+        "command_rows": f"{found['command_rows']:,}",
+        "first": f"{found['inspect_seconds']:.1f}",
+        "second": f"{found['inspected_seconds']:.1f}",
+        "ratio": f"{found['inspected_seconds'] / found['inspect_seconds']:.2f}",
+        "times": found["times"],
+    }
+
+
 def detectors(results):
     found = results.get("detectors")
     if found is None:
@@ -371,6 +386,7 @@ VALUES = {
     "command": command,
     "command_large": command_large,
     "imports": imports,
+    "labels": labels,
     "detectors": detectors,
     "detectors_large": detectors_large,
     "subsets": subsets,
