@@ -169,10 +169,10 @@ class Fit:
     def probability(self) -> Array:
         """Probability (n_rows,) that a training row is an anomaly; 0 or 1 for a known row."""
         self.check_in_memory("probability")
-        ranks, known = self.space.ranks(self.known_rows), self.known_rows
-        probability = probability_at(self.posterior, ranks.shares_at_least(self.decision_scores))
-        probability[known.rows] = known.labels
-        return probability
+        if len(self.known_rows):
+            return self.labelled_rows.probability
+        ranks = self.space.ranks(self.known_rows)
+        return probability_at(self.posterior, ranks.shares_at_least(self.decision_scores))
 
     @property
     def score_new(self) -> Scoring:
