@@ -118,10 +118,10 @@ pictures: install
 dist: install
 	$(BIN)/python -m hatchling build
 
-# Default fits on labelled and on made tables, about half an hour on two cores; continues where it was stopped. Then the
+# Default fits on labelled and on made tables, about two hours on two cores; continues where it was stopped. Then the
 # package's track record and docs/meaning.md.
 track-record: install
-	$(BIN)/python -m experiments.run --only record sceptic clean labels
+	$(BIN)/python -m experiments.run --only record sceptic clean labels learning finding
 	$(BIN)/python -m experiments.track_record
 
 # Hours; continues where it was stopped. Then the tables, the figures and docs/reproduction.md.

@@ -23,13 +23,14 @@ from gammagmm import GammaGMM
 from timing import SOURCE, measure
 
 N_LABELS = 30
+N_TEACHING = 100
 
 
 def questions(n_rows, n_times):
     """Median seconds for rows to label, the posterior with their labels, and the next width."""
     rng = np.random.default_rng(0)
     scores = np.exp(rng.normal(size=(n_rows, 8)) + rng.normal(size=(n_rows, 1)))
-    settings = {"n_runs": 1, "max_mixture_rows": 1000, "random_state": 0}
+    settings = {"n_runs": 1, "max_mixture_rows": 1000, "random_state": 0, "learn": False}
     seconds = []
     for _ in range(n_times):
         fitted = GammaGMM("precomputed", **settings).fit(scores)
@@ -42,6 +43,37 @@ def questions(n_rows, n_times):
         seconds.append((chosen - start, updated - chosen, time.perf_counter() - updated))
     suggest, update, width = map(statistics.median, zip(*seconds, strict=True))
     return {"suggest_seconds": suggest, "update_seconds": update, "width_seconds": width}
+
+
+def teaching(n_rows, n_times):
+    """Median seconds of `update` with a learned ranking, and of new rows before and after it.
+
+    The detectors are those of the preset with the fastest scores, which makes the difference large.
+    """
+    X, new = make_rows(n_rows), make_rows(n_rows)
+    fitted = GammaGMM("fast", n_runs=1, max_mixture_rows=1000, random_state=0).fit(X)
+    consensus = [seconds_of(fitted.decision_function, new) for _ in range(n_times)]
+    rows = fitted.suggest(N_TEACHING, random_state=0)
+    # Rows that are far away in one column are called anomalies.
+    labels = X[rows, 0] >= np.sort(X[rows, 0])[-N_TEACHING // 10]
+    before, updates = fitted.fit_, []
+    for _ in range(n_times):
+        updates.append(seconds_of(before.update, rows, labels))
+    fitted.update(rows, labels)
+    learned = [seconds_of(fitted.decision_function, new) for _ in range(n_times)]
+    return {
+        "teaching_labels": N_TEACHING,
+        "ranking": fitted.ranking_,
+        "learn_seconds": statistics.median(updates),
+        "consensus_seconds": statistics.median(consensus),
+        "learned_seconds": statistics.median(learned),
+    }
+
+
+def seconds_of(function, *arguments):
+    start = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - start
 
 
 def commands(n_rows, n_times):
@@ -76,13 +108,14 @@ def run(folder, *arguments):
 
 
 def labels(quick):
-    """Both, for a large and for a middling table."""
+    """All of it, for a large and for a middling table."""
     n_rows, n_command_rows, n_times = (2000, 300, 1) if quick else (100_000, 3000, 5)
     return {
         "rows": n_rows,
         "command_rows": n_command_rows,
         "times": n_times,
         **questions(n_rows, n_times),
+        **teaching(n_rows, n_times),
         **commands(n_command_rows, n_times),
     }
 

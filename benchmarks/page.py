@@ -232,6 +232,11 @@ def labels(results):
     return found and {
         "n_rows": f"{found['rows']:,}",
         "seconds": f"{sum(found[name] for name in names):.2f}",
+        "teaching_labels": found["teaching_labels"],
+        "learn": f"{found['learn_seconds']:.1f}",
+        "consensus": f"{found['consensus_seconds']:.1f}",
+        "learned": f"{found['learned_seconds']:.1f}",
+        "learned_ratio": f"{found['learned_seconds'] / found['consensus_seconds']:.2f}",
         "command_rows": f"{found['command_rows']:,}",
         "first": f"{found['inspect_seconds']:.1f}",
         "second": f"{found['inspected_seconds']:.1f}",

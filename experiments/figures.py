@@ -13,11 +13,13 @@ from experiments.tables import (
     LEVELS,
     errors,
     f1,
+    found_curves,
     frequencies,
     reliability,
     subset_needed,
 )
 from experiments.tables import labels as label_rows
+from experiments.tables import learning as learning_rows
 from gammagmm.posterior.storage import posterior_of
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish.
@@ -206,6 +208,30 @@ def labels(results: Results) -> Figure:
     return figure
 
 
+def learning(results: Results) -> Figure:
+    """Average precision against labels, and anomalies found against rows looked at."""
+    figure = Figure(figsize=(9.0, 5.4), layout="constrained")
+    axes = figure.subplots(2, 3)
+    rows = learning_rows(results)
+    for (above, below), collection in zip(axes.T, ("paper", "pool", "oddbench"), strict=True):
+        own = [row for row in rows if row["collection"] == collection]
+        x = [row["labels"] for row in own]
+        above.plot(x, [r["ap_consensus"] for r in own], "o--", color=VERMILION, ms=3)
+        above.plot(x, [r["ap"] for r in own], "o-", color=BLUE, ms=3)
+        above.set(xlabel="labels", ylabel="average precision", title=collection, ylim=(0, None))
+        curves = found_curves(results, collection)
+        for name, curve in curves.items():
+            colour, style = (BLUE, "-") if name == "learned" else (VERMILION, "--")
+            step = results.plan["learning"]["finding"]["step"]
+            looks = step * np.arange(len(curve) + 1)
+            below.plot(looks, np.append(0.0, curve), style, color=colour, label=name)
+        below.set(xlabel="rows looked at", ylabel="anomalies found", ylim=(0, None))
+    handles = axes[1, 0].get_legend_handles_labels()
+    if handles[0]:
+        axes[1, 0].legend(frameon=False)
+    return figure
+
+
 FIGURES: dict[str, Callable[[Results], Figure]] = {
     "posteriors": posteriors,
     "calibration": calibration,
@@ -216,4 +242,5 @@ FIGURES: dict[str, Callable[[Results], Figure]] = {
     "dose": dose,
     "probabilities": probabilities,
     "labels": labels,
+    "learning": learning,
 }

@@ -23,7 +23,7 @@ from experiments.results import Result
 from experiments.track_record import as_mixture, fit_reference
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.estimator.parameters import check_parameters
-from gammagmm.estimator.rows import open_rows
+from gammagmm.estimator.rows import MemorySpace, open_rows
 from gammagmm.inspection.exact_interval import exact_interval
 from gammagmm.inspection.labelled_rows import LabelledRows
 from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
@@ -66,9 +66,16 @@ def labels(trial: Trial, plan: dict[str, Any]) -> Result:
 
 def default_consensus(X: np.ndarray, seed: int) -> np.ndarray:
     """Consensus scores of the rows by a default fit, without its mixtures."""
+    return default_space(X, seed).consensus
+
+
+def default_space(X: np.ndarray, seed: int) -> MemorySpace:
+    """The score space of the rows by a default fit, without its mixtures."""
     estimator = GammaGMM(random_state=seed)
     plan = check_parameters(estimator)
-    return open_rows(X, estimator, plan).fit_detectors(plan).score_space().consensus
+    space = open_rows(X, estimator, plan).fit_detectors(plan).score_space()
+    assert isinstance(space, MemorySpace)
+    return space
 
 
 def reference_without(name: str) -> BetaMixture:

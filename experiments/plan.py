@@ -52,6 +52,9 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         | {"levels": [0.0, 0.1], "thresholders": small["thresholders"]}
         | {"datasets": [], "separable": {"rows": 300, "features": 5}},
         "labels": plan["labels"] | {"draws": small["repeats"]},
+        "learning": plan["learning"]
+        | {"draws": small["repeats"]}
+        | {name: plan["learning"][name] | {"draws": 1} for name in ("finding", "peers")},
         "pyod_agreement": plan["pyod_agreement"] | {"datasets": small["datasets"][:1]},
         "settings": {"variants": small["settings"], "datasets": small["datasets"][:1]},
         "new_rows": plan["new_rows"]
@@ -133,6 +136,9 @@ def _evidence_trials(plan: dict[str, Any]) -> Iterator[Trial]:
     for collection, dataset in record_tables(plan):
         yield Trial("record", collection, dataset, "default")
         yield Trial("labels", collection, dataset, "default")
+        yield Trial("learning", collection, dataset, "default")
+        yield Trial("finding", collection, dataset, "default")
+        yield Trial("peers", collection, dataset, "default")
     made = plan["sceptic"]
     for kind, share, n_blobs, n_rows in product(
         made["kinds"], made["shares"], made["blobs"], made["rows"]

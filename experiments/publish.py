@@ -76,6 +76,7 @@ def values(results: Results) -> dict[str, str]:
         **_dose(made["dose"]),
         **_pool(made),
         **_labels(results, made),
+        **_learning(results, made),
         **_detectors(results, made),
         **_settings(results, made["settings"]),
     }
@@ -393,6 +394,50 @@ def _labels(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
             _former_rows(results), {"group": "", "tables": "d", "ratio": ".2f", "difference": ""}
         ),
     }
+
+
+def _learning(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
+    settings = results.plan["learning"]
+    finding, peers = settings["finding"], settings["peers"]
+    curve = {
+        **{"collection": "", "labels": "d", "tables": "d", "auc_consensus": ".3f", "auc": ".3f"},
+        **{"ap_consensus": ".3f", "ap": ".3f", "ap_ratio": ".2f", "gain": "", "worse": ".1%"},
+        "used": ".0%",
+    }
+    found = {
+        **{"collection": "", "tables": "d", "possible": ".1f", "random": ".1f"},
+        **{"consensus": ".1f", "learned": ".1f", "ratio": ".2f", "gain": "", "coverage_90": ".0%"},
+        "width_90": ".3f",
+    }
+    others = {
+        **{"collection": "", "method": "", "tables": "d", "auc": ".3f", "ap": ".3f"},
+        **{"ap_ratio": ".2f", "worse": ".1%"},
+    }
+    curves = [
+        row | {"gain": _with_error(row, "ap_difference", "ap_error", ".3f")}
+        for row in made["learning"]
+    ]
+    looks = [
+        row | {"gain": _with_error(row, "difference", "error", ".1f")} for row in made["finding"]
+    ]
+    return {
+        "learning_draws": str(settings["draws"]),
+        "table_learning": markdown(curves, curve),
+        "finding_looks": str(finding["looks"]),
+        "finding_spread": str(finding["spread"]),
+        "finding_step": str(finding["step"]),
+        "finding_draws": str(finding["draws"]),
+        "finding_rows": str(finding["min_rows"]),
+        "table_finding": markdown(looks, found),
+        "peer_labels": str(peers["labels"]),
+        "peer_draws": str(peers["draws"]),
+        "table_peers": markdown(made["peers"], others),
+    }
+
+
+def _with_error(row: Row, name: str, error: str, form: str) -> str:
+    value = format(row[name], f"+{form}")
+    return value if row[error] is None else f"{value} ± {row[error]:{form}}"
 
 
 def _label_cell(row: Row | None) -> str:

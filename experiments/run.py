@@ -29,8 +29,9 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 ORDER = (
     *("gamma", "constant", "threshold", "ablation", "subset", "dose"),
     *("pyod_agreement", "deep_agreement", "subsample", "settings", "new_rows"),
-    *("record", "sceptic", "clean", "labels"),
+    *("record", "sceptic", "clean", "labels", "learning", "finding", "peers"),
 )
+NEED_RECORD = frozenset({"labels", "finding"})
 NEED_SCORES = frozenset({"gamma", "threshold", "constant", "subset", "ablation"})
 
 
@@ -127,8 +128,8 @@ def next_ready(waiting: deque[Trial], workers: list[Worker]) -> Trial | None:
         is_scored = (
             trial.kind not in NEED_SCORES or (trial.collection, trial.dataset) not in scoring
         )
-        # The prior of "labels" comes from the results of all tables.
-        if is_scored and (trial.kind != "labels" or is_recorded):
+        # The prior of the labels comes from the results of all tables.
+        if is_scored and (trial.kind not in NEED_RECORD or is_recorded):
             waiting.remove(trial)
             return trial
     return None

@@ -378,6 +378,112 @@ def label_groups(results: Results) -> dict[str, list[Result]]:
     return groups
 
 
+def learning(results: Results) -> list[Row]:
+    """The learned ranking beside the consensus, by collection and number of labels."""
+    return [
+        {"collection": collection, "labels": n, "tables": len(figures)} | _ranking_means(figures)
+        for collection, found in _by_collection(results, "learning").items()
+        for n in results.plan["learning"]["numbers"]
+        if (figures := _drawn(found, n))
+    ]
+
+
+def peers(results: Results) -> list[Row]:
+    """Other packages that learn from the same labels."""
+    n = results.plan["learning"]["peers"]["labels"]
+    rows = []
+    for collection, found in _by_collection(results, "peers").items():
+        figures = _drawn(found, n)
+        names = [name.removeprefix("ap_") for name in figures[0] if name.startswith("ap_")]
+        for method in names:
+            row = {"collection": collection, "labels": n, "method": method, "tables": len(figures)}
+            rows.append(row | _method_means(figures, method))
+    return rows
+
+
+def finding(results: Results) -> list[Row]:
+    """Anomalies found with a number of looks, by collection."""
+    rows = []
+    for collection, found in _by_collection(results, "finding").items():
+        each = [result["finding"] for result in found if result["finding"]]
+        if not each:
+            continue
+        learned, consensus = (
+            np.array([f[name][-1] for f in each]) for name in ("learned", "consensus")
+        )
+        rows.append(
+            {
+                "collection": collection,
+                "tables": len(each),
+                "possible": np.mean([f["possible"] for f in each]),
+                "random": np.mean([f["random"] for f in each]),
+                "consensus": consensus.mean(),
+                "learned": learned.mean(),
+                "ratio": learned.mean() / consensus.mean(),
+                "difference": (learned - consensus).mean(),
+                "error": _error(learned - consensus),
+                "coverage_90": np.mean([f["held"] for f in each]),
+                "width_90": np.mean([f["width"] for f in each]),
+            }
+        )
+    return rows
+
+
+def found_curves(results: Results, collection: str) -> dict[str, np.ndarray]:
+    """Mean number of anomalies found after each step, by ranking."""
+    found = _by_collection(results, "finding").get(collection, [])
+    each = [result["finding"] for result in found if result["finding"]]
+    names = ("learned", "consensus") if each else ()
+    return {name: np.mean([f[name] for f in each], axis=0) for name in names}
+
+
+def _by_collection(results: Results, kind: str) -> dict[str, list[Result]]:
+    """The results of a kind of trials, by collection."""
+    found: dict[str, list[Result]] = {}
+    for collection, name in record_tables(results.plan):
+        if result := results.get(kind, collection, name, "default"):
+            found.setdefault(collection, []).append(result)
+    return found
+
+
+def _drawn(found: list[Result], n: int) -> list[Row]:
+    """The figures at `n` labels of the tables that have any."""
+    figures = [result["figures"][str(n)] for result in found]
+    return [each for each in figures if each["draws"]]
+
+
+def _ranking_means(figures: list[Row]) -> Row:
+    return {
+        "auc_consensus": np.mean([f["auc_consensus"] for f in figures]),
+        "ap_consensus": np.mean([f["ap_consensus"] for f in figures]),
+    } | _method_means(figures, "learned")
+
+
+def _method_means(figures: list[Row], method: str) -> Row:
+    """Means over tables; the error is that of the difference to the consensus."""
+    aps, before = (
+        np.array([f[name] for f in figures]) for name in (f"ap_{method}", "ap_consensus")
+    )
+    row = {
+        "auc": np.mean([f[f"auc_{method}"] for f in figures]),
+        "ap": aps.mean(),
+        "ap_ratio": aps.mean() / before.mean(),
+        "ap_difference": (aps - before).mean(),
+        "ap_error": _error(aps - before),
+    }
+    for name in ("worse", "used"):
+        if f"{name}_{method}" in figures[0]:
+            # Each draw counts once.
+            draws = [f["draws"] for f in figures]
+            row[name] = np.average([f[f"{name}_{method}"] for f in figures], weights=draws)
+    return row
+
+
+def _error(values: np.ndarray) -> float | None:
+    """Standard error of the mean over tables."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+
+
 def former_curves() -> dict[str, Row]:
     """Figures of the former model of labels at 30 labels, by table."""
     path = HERE / "results" / "former_curves.json"
@@ -524,6 +630,9 @@ TABLES: dict[str, Callable[[Results], list[Row]]] = {
     "reliability": reliability,
     "dose": dose,
     "labels": labels,
+    "learning": learning,
+    "finding": finding,
+    "peers": peers,
     "pyod_agreement": pyod_agreement,
     "deep_agreement": deep_agreement,
     "subsample": subsample,

@@ -15,6 +15,7 @@ import numpy as np
 from experiments import data, detectors, metrics
 from experiments.ablation import at_expected_values, ordered_by_mean
 from experiments.labels import labels
+from experiments.learning import finding, learning, peers
 from experiments.made_tables import clean_table, sceptic_table
 from experiments.new_rows import new_rows
 from experiments.plan import EXACT, Trial
@@ -341,6 +342,9 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "ablation": ablation,
     "dose": dose,
     "labels": labels,
+    "learning": learning,
+    "finding": finding,
+    "peers": peers,
     "pyod_agreement": detectors.pyod_agreement,
     "deep_agreement": detectors.deep_agreement,
     "subsample": detectors.subsample,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import copy
 import csv
 import hashlib
 import json
 import re
 import shutil
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -305,7 +307,8 @@ def test_answers_are_saved_as_a_sheet_that_estimate_takes(page, reported, tmp_pa
     wait_for(page, tmp_path / "to_label.csv")
     sheet = read_sheet(tmp_path / "to_label.csv", load_demo().X, Origin())
     assert sheet.rows == tuple(rows.tolist())
-    assert sheet.answered == ([rows[0], rows[2]], [1, 0])
+    assert sheet.answered(picked=False) == ([rows[0], rows[2]], [1, 0])
+    assert sheet.picked == frozenset()
 
 
 def give_answers(page, answers=ANSWERS):
@@ -435,16 +438,12 @@ def test_without_storage_the_page_works_and_says_that_answers_are_not_stored(pag
         wait_for(page, tmp_path / "to_label.csv")
         page.find_element(By.ID, "clear").click()
         assert_answers(page, {}, kept=STORED if code == FULL else NOT_STORED)
-    _, labels = read_sheet(tmp_path / "to_label.csv", load_demo().X, Origin()).answered
-    assert labels == [1, 0, 1]
+    sheet = read_sheet(tmp_path / "to_label.csv", load_demo().X, Origin())
+    assert sheet.answered(picked=False)[1] == [1, 0, 1]
     assert page.get_log("browser") == []
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_fault(page, width, scheme):
-    emulate(page, width, scheme)
-    give_answers(page)
+def assert_no_fault(page):
     page.execute_script(AXE.read_text(encoding="utf-8"))
     code = "const done = arguments[0]; axe.run().then(done, fault => done(String(fault)))"
     found = page.execute_async_script(code)
@@ -456,6 +455,14 @@ def test_axe_finds_no_fault(page, width, scheme):
     assert "color-contrast" in [rule["id"] for rule in found["passes"]]
 
 
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_fault(page, width, scheme):
+    emulate(page, width, scheme)
+    give_answers(page)
+    assert_no_fault(page)
+
+
 def test_a_screen_reader_is_told_the_count_alone_at_each_step(page):
     move_slider(page, 100)
     live = page.find_elements(By.CSS_SELECTOR, "output, [aria-live], [role=status]")
@@ -465,17 +472,82 @@ def test_a_screen_reader_is_told_the_count_alone_at_each_step(page):
     ]
 
 
-def test_the_words_in_the_picture_do_not_overlap(page):
-    code = "return [...document.querySelectorAll('figure svg text')].map(text => {"
-    code += "const box = text.getBBox(); return [box.x, box.y, box.width, box.height]})"
-    for width in (1280, 360):
-        emulate(page, width)
-        boxes = np.array(page.execute_script(code))
+def assert_words_apart(page):
+    """No words of a picture overlap or leave it."""
+    code = "return [...document.querySelectorAll('figure svg')].map(svg => ["
+    code += "...svg.querySelectorAll('text')].map(text => { const box = text.getBBox();"
+    code += "return [box.x, box.y, box.width, box.height] }))"
+    pictures = page.execute_script(code)
+    for boxes in map(np.array, pictures):
         start, stop = boxes[:, :2], boxes[:, :2] + boxes[:, 2:]
         apart = (start[:, None] >= stop[None]) | (start[None] >= stop[:, None])
         assert (apart.any(axis=-1) | np.eye(len(boxes), dtype=bool)).all()
         assert (start >= 0.0).all()
         assert (stop <= [480.0, 200.0]).all()
+    return len(pictures)
+
+
+def test_the_words_in_the_picture_do_not_overlap(page):
+    for width in (1280, 360):
+        emulate(page, width)
+        assert assert_words_apart(page) == 1
+
+
+@pytest.fixture(scope="session")
+def learned(reported, tmp_path_factory):
+    """The report of the same rows after labels, which change the ranking."""
+    data, model = load_demo(), copy.deepcopy(reported.estimator)
+    rows = model.suggest(90, random_state=1)
+    model.update(rows, data.y[rows])
+    assert model.ranking_ == "learned"
+    path = tmp_path_factory.mktemp("learned") / "report.html"
+    write_report(model.fit_, path, data.X, Origin(ids=tuple(reported.ids)))
+    return replace(reported, estimator=model, path=path)
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_of_a_learned_ranking_has_no_fault(page, learned, width, scheme):
+    page.get(learned.path.as_uri())
+    emulate(page, width, scheme)
+    assert_no_fault(page)
+    assert assert_words_apart(page) == 3
+    # The colours of the page, not those of the file, which are for white paper.
+    colours = []
+    for name in ("learned", "consensus"):
+        curve, square = (
+            page.find_element(By.CSS_SELECTOR, f"{tag}.{name}") for tag in ("path", "rect")
+        )
+        assert curve.is_displayed()
+        colours.append(curve.value_of_css_property("stroke"))
+        assert square.value_of_css_property("fill") == colours[-1]
+    expected = {
+        "light": ["rgb(0, 114, 178)", "rgb(179, 71, 0)"],
+        "dark": ["rgb(86, 180, 233)", "rgb(240, 153, 90)"],
+    }
+    assert colours == expected[scheme]
+    assert page.get_log("browser") == []
+
+
+def test_the_control_shows_the_numbers_of_a_learned_ranking(page, learned):
+    page.get(learned.path.as_uri())
+    model = learned.estimator
+    assert text_of(page, "rule").startswith("Their score is above ")
+    for step in (40, 80, 150):
+        move_slider(page, step)
+        labels = model.labels_at(step / 1000)
+        assert flagged(page) == (labels.sum(), len(labels))
+        differ = labels != model.labels_
+        order = np.argsort(-model.decision_scores_, kind="stable")
+        count, _, listed = changed(page)
+        assert (count, listed) == (
+            differ.sum(),
+            [learned.ids[i] for i in order if differ[i]][:MAX_LISTED],
+        )
+    heads, *rows = cells(page, ROWS)
+    assert heads[1] == "score"
+    scores = dict(zip(learned.ids, model.decision_scores_, strict=True))
+    assert [row[1] for row in rows] == [f"{scores[row[0]]:.2f}" for row in rows]
 
 
 def test_a_narrow_page_does_not_scroll_sideways(page):

@@ -8,12 +8,13 @@ import io
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def fill(path, y):
     return rows
 
 
-class TestDialogue:
+class Dialogue:
     def answer(self, monkeypatch, keys, inspection):
         """Lines on standard error, the sheet, and the answers on disk after each of the lines."""
         monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(keys) + "\n"))
@@ -100,12 +101,14 @@ class TestDialogue:
             saved.append(read().answers)
 
         if inspection.path.exists():
-            sheet = inspection.extend(read())
+            sheet = inspection.extend(read(), 10)
         else:
-            sheet = inspection.extend(Sheet((), ()))
+            sheet = inspection.extend(Sheet((), ()), 10)
             inspection.save(sheet)
         return said, ask_rows(inspection, sheet, echo), saved
 
+
+class TestDialogue(Dialogue):
     def test_each_answer_is_saved_before_the_next_question(self, monkeypatch, inspection, data):
         start = inspection()
         said, sheet, saved = self.answer(monkeypatch, ["y", "n", "s", "n", "q"], start)
@@ -190,6 +193,125 @@ class TestDialogue:
         said, _, _ = self.answer(monkeypatch, ["q"], hostile)
         assert "\\x1b[2J" in said[2]
         assert "\x1b" not in "".join(said)
+
+
+def found_by_tens(model, y, n):
+    """The first `n` rows of rankings that are learned again after ten true labels."""
+    model, rows = copy.deepcopy(model), []
+    while len(rows) < n:
+        new = model.suggest(min(10, n - len(rows)), purpose="find")
+        model.update(new, y[new], purpose="find")
+        rows += new.tolist()
+    return rows
+
+
+def keys_for(rows, y):
+    return ["y" if y[row] else "n" for row in rows]
+
+
+def asked_rows(said):
+    """The rows, from 0, of the questions."""
+    questions = (re.match(r"\d+/\d+  row (\d+)", line) for line in said)
+    return [int(question[1]) - 1 for question in questions if question]
+
+
+class TestDialogueToFind(Dialogue):
+    def test_the_ranking_is_learned_again_after_ten_answers(
+        self, monkeypatch, inspection, data, whole
+    ):
+        rows = found_by_tens(whole, data.y, 30)
+        by_consensus = np.argsort(-whole.decision_scores_, kind="stable")
+        assert rows[:10] == by_consensus[:10].tolist()
+        assert rows[10:20] != by_consensus[10:20].tolist()
+        start = inspection(n=30, is_find=True)
+        said, sheet, _ = self.answer(monkeypatch, [*keys_for(rows, data.y), "q"], start)
+        assert asked_rows(said) == list(sheet.rows) == rows
+        assert list(sheet.answers) == data.y[rows].tolist()
+        assert sheet.picked == set(rows)
+        learned = "  The next 10 rows are the first of the ranking after your answers so far."
+        assert said.count(learned) == 2
+        assert said.index(learned) > said.index("  6 of the 10 labelled rows are anomalies.")
+        assert said[-1] == "There are no more rows to ask about: u undo, q quit."
+        known = start.labelled(sheet).known_rows
+        assert known.picked.all()
+        assert known.labels.sum() == data.y[rows].sum()
+
+    def test_each_answer_and_each_new_row_is_on_disk_before_the_next_question(
+        self, monkeypatch, inspection, data, whole
+    ):
+        rows = found_by_tens(whole, data.y, 14)
+        start = inspection(n=14, is_find=True)
+        said, sheet, saved = self.answer(monkeypatch, keys_for(rows, data.y), start)
+        labels = data.y[rows].tolist()
+        questions = [i for i, line in enumerate(said) if re.match(r"\d+/\d+  row", line)]
+        for n_answers, i in enumerate(questions):
+            n_rows = 10 if n_answers < 10 else 14
+            expected = labels[:n_answers] + [None] * (n_rows - n_answers)
+            assert list(saved[i]) == expected
+        assert len(questions) == 14
+        assert read_sheet(start.path, start.X, start.origin) == sheet
+
+    def test_a_row_that_is_skipped_is_not_asked_again(self, monkeypatch, inspection, data, whole):
+        model = copy.deepcopy(whole)
+        first = model.suggest(10, purpose="find").tolist()
+        skipped = [first[1], first[7]]
+        answered = [row for row in first if row not in skipped]
+        model.update(answered, data.y[answered], purpose="find")
+        ranked = model.suggest(12, purpose="find").tolist()
+        assert set(skipped) & set(ranked[:10])
+        rows = first + [row for row in ranked if row not in skipped][:10]
+        keys = ["s" if row in skipped else keys_for([row], data.y)[0] for row in rows]
+        start = inspection(n=20, is_find=True)
+        said, sheet, saved = self.answer(monkeypatch, [*keys, "q"], start)
+        assert asked_rows(said) == list(sheet.rows) == rows
+        expected = tuple(None if row in skipped else data.y[row] for row in rows)
+        assert sheet.answers == saved[-1] == expected
+        assert not set(skipped) & set(start.labelled(sheet).known_rows.rows)
+
+    def test_an_answer_can_be_undone_after_the_next_rows_came(
+        self, monkeypatch, inspection, data, whole
+    ):
+        rows, y = found_by_tens(whole, data.y, 20), data.y.copy()
+        y[rows[9]] = 1 - y[rows[9]]
+        model = copy.deepcopy(whole)
+        model.update(rows, y[rows], purpose="find")
+        last = model.suggest(5, purpose="find").tolist()
+        keys = [*keys_for(rows[:10], data.y), "u", *keys_for([*rows[9:], *last], y), "q"]
+        start = inspection(n=25, is_find=True)
+        said, sheet, saved = self.answer(monkeypatch, keys, start)
+        assert list(sheet.rows) == rows + last
+        assert asked_rows(said) == [*rows[:11], *rows[9:], *last]
+        assert sheet.answers == saved[-1] == tuple(y[rows + last])
+        undone = said.index(f"  Row {rows[9] + 1} has no answer now.")
+        assert saved[undone] == (*data.y[rows[:9]], *[None] * 11)
+
+    def test_labels_from_before_teach_the_first_rows(self, monkeypatch, inspection, data, whole):
+        rows = whole.suggest(90, random_state=0).tolist()
+        model = copy.deepcopy(whole)
+        model.update(rows, data.y[rows])
+        first = model.suggest(10, purpose="find").tolist()
+        assert first != whole.suggest(10, purpose="find").tolist()
+        earlier = (Sheet(tuple(rows), tuple(data.y[rows].tolist())),)
+        start = inspection(n=12, is_find=True, earlier=earlier)
+        said, sheet, _ = self.answer(monkeypatch, keys_for(first, data.y), start)
+        assert list(sheet.rows[:10]) == first
+        model.update(first, data.y[first], purpose="find")
+        assert list(sheet.rows[10:]) == model.suggest(2, purpose="find").tolist()
+        n_anomalies = data.y[rows + first].sum()
+        assert f"  {n_anomalies} of the 100 labelled rows are anomalies." in said
+        known = start.labelled(sheet)
+        assert (known.known_rows.at_random.sum(), known.known_rows.picked.sum()) == (90, 10)
+        assert known.posterior.mean == model.posterior_.mean
+
+    def test_no_more_rows_than_there_are(self, monkeypatch, inspection, data, whole):
+        last = [100, 200, 300]
+        others = np.setdiff1d(np.arange(367), last)
+        earlier = (Sheet(tuple(others.tolist()), tuple(data.y[others].tolist())),)
+        start = inspection(n=10, is_find=True, earlier=earlier)
+        said, sheet, _ = self.answer(monkeypatch, ["n", "n", "n", "q"], start)
+        assert sorted(sheet.rows) == last
+        assert said[-1] == "There are no more rows to ask about: u undo, q quit."
+        assert start.extend(sheet, 10) == sheet
 
 
 class TestCommand:
@@ -281,6 +403,153 @@ class TestCommand:
         assert f"Row {row + 1} is {data.y[row]} in " in refused.stderr
         assert "other.csv" in refused.stderr
 
+    def test_from_labels_to_rows_at_the_top_to_a_learned_ranking(
+        self, folder, options, data, whole, tmp_path
+    ):
+        share, find = tmp_path / "to_label.csv", tmp_path / "to_check.csv"
+        made = gammagmm_here("inspect", *options, "--n", 90, "--out", share, cwd=folder)
+        assert made.returncode == 0, made.stderr
+        rows = fill(share, data.y)
+        find_options = ("--purpose", "find", "--inspected", share, "--n", 12, "--out", find)
+        made = gammagmm_here("inspect", *options, *find_options, cwd=folder)
+        assert (made.returncode, made.stderr) == (0, "")
+        assert made.stdout.startswith(
+            "12 rows from the top of the ranking: write 1 (anomaly) or 0 (normal) in the column "
+            f"anomaly of {find}, and pass the file to gammagmm estimate --inspected"
+        )
+        assert "They do not show the share of anomalies" in made.stdout
+        picked = fill(find, data.y)
+        labels = tmp_path / "labels.csv"
+        sheets = ("--inspected", share, "--inspected", find)
+        told = gammagmm_here(
+            *("estimate", *options, *sheets, "--json", "--labels", labels), cwd=folder
+        )
+        assert (told.returncode, told.stderr) == (0, "")
+        answer = json.loads(told.stdout)
+        model = copy.deepcopy(whole)
+        model.update(rows, data.y[rows])
+        assert picked == model.suggest(12, purpose="find").tolist()
+        posterior = model.update(picked, data.y[picked], purpose="find")
+        for name in ("mean", "median", "std", "prob_zero", "n_labels"):
+            assert answer["posterior"][name] == getattr(posterior, name)
+        assert answer["posterior"]["interval_90"] == list(posterior.interval())
+        assert answer["ranking"] == {"name": "learned", "check": asdict(model.learning_.check)}
+        inspected = answer["inspected"]
+        n_labels = {name: inspected[f"n_{name}"] for name in ("rows", "at_random", "picked")}
+        assert n_labels == {"rows": 102, "at_random": 90, "picked": 12}
+        assert inspected["n_anomalies"] == data.y[rows + picked].sum()
+        assert inspected["exact_interval_90"] == list(model.exact_interval())
+        assert answer["flagged_rows"] == (model.labels_.nonzero()[0] + 1).tolist()
+        scores = [float(line["score"]) for line in csv.DictReader(labels.read_text().splitlines())]
+        assert scores == model.decision_scores_.tolist()
+        assert scores != whole.decision_scores_.tolist()
+        # The order of the sheets does not matter.
+        told = gammagmm_here("estimate", *options, *sheets[2:], *sheets[:2], "--json", cwd=folder)
+        assert json.loads(told.stdout)["posterior"] == answer["posterior"]
+
+    @pytest.mark.parametrize("calls", [(20,), (4, 16), (10, 10)])
+    def test_questions_to_find_anomalies(self, calls, folder, options, data, whole, tmp_path):
+        rows, path = found_by_tens(whole, data.y, 20), tmp_path / "asked.csv"
+        keys = keys_for(rows, data.y)
+        for n_answers in calls:
+            now, keys = keys[:n_answers], keys[n_answers:]
+            done = gammagmm_here(
+                *("inspect", *options, "--ask", "--purpose", "find", "--n", 20, "--out", path),
+                cwd=folder,
+                stdin="\n".join(now) + "\n",
+            )
+            assert done.returncode == 0, done.stderr
+        heads, *lines = csv.reader(path.read_text().splitlines())
+        assert heads[:3] == ["row", "chosen for", "customer"]
+        assert [int(line[0]) - 1 for line in lines] == rows
+        assert {line[1] for line in lines} == {"find"}
+        assert [line[-1] for line in lines] == [str(data.y[row]) for row in rows]
+        assert "This estimate uses 20 labelled rows (9 anomalies)." in done.stdout
+
+    def test_a_sample_after_rows_were_picked_is_one_of_all_rows(
+        self, folder, options, data, whole, tmp_path
+    ):
+        find, share = tmp_path / "to_check.csv", tmp_path / "to_label.csv"
+        arguments = ("inspect", *options, "--purpose", "find", "--n", 40, "--out", find)
+        assert gammagmm_here(*arguments, cwd=folder).returncode == 0
+        picked = fill(find, data.y)
+        assert picked == whole.suggest(40, purpose="find").tolist()
+        before = find.read_bytes()
+        for sheets in (("--inspected", find, "--out", share), ("--out", find, "--ask")):
+            made = gammagmm_here("inspect", *options, *sheets, cwd=folder, stdin="q\n")
+            assert made.returncode == 2
+            assert f"{find} has rows from the top of the ranking" in made.stderr
+            assert "Give another --out, and leave this file out of --inspected." in made.stderr
+        assert find.read_bytes() == before
+        made = gammagmm_here("inspect", *options, "--n", 60, "--out", share, cwd=folder)
+        assert (made.returncode, made.stderr) == (0, "")
+        sampled = fill(share, data.y)
+        assert sampled == whole.suggest(60, random_state=0).tolist()
+        both = set(sampled) & set(picked)
+        assert len(both) > 1
+        told = gammagmm_here(
+            *("estimate", *options, "--inspected", find, "--inspected", share, "--json"), cwd=folder
+        )
+        assert (told.returncode, told.stderr) == (0, "")
+        answer = json.loads(told.stdout)
+        model = copy.deepcopy(whole)
+        model.update(picked, data.y[picked], purpose="find")
+        posterior = model.update(sampled, data.y[sampled])
+        assert answer["posterior"]["mean"] == posterior.mean
+        inspected = answer["inspected"]
+        assert (inspected["n_at_random"], inspected["n_picked"]) == (60, 40 - len(both))
+
+    def test_rows_from_the_top_that_are_said_to_be_random_are_one_line_of_warning(
+        self, folder, options, data, whole, tmp_path
+    ):
+        rows = whole.suggest(12, purpose="find")
+        lines = [f"{row + 1},{data.y[row]}" for row in rows]
+        (tmp_path / "top.csv").write_text("\n".join(["row,anomaly", *lines]))
+        sheets = ("--inspected", tmp_path / "top.csv", "--out", tmp_path / "new.csv")
+        for command in (
+            ("inspect", *options, *sheets, "--purpose", "find"),
+            ("inspect", *options, *sheets, "--purpose", "share", "--force"),
+            ("estimate", *options, *sheets[:2]),
+        ):
+            done = gammagmm_here(*command, cwd=folder)
+            assert done.returncode == 0, done.stderr
+            (line,) = done.stderr.splitlines()
+            assert line.startswith("warning: The 12 new rows are all among the first 12 of 367")
+
+    def test_contradictions_between_a_sheet_and_earlier_ones(self, folder, options, tmp_path):
+        one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+        one.write_text("row,anomaly\n7,0\n8,1\n")
+        two.write_text("row,chosen for,anomaly\n9,find,1\n8,find,0\n")
+        arguments = ("inspect", *options, "--ask", "--purpose", "find", "--inspected", one)
+        done = gammagmm_here(*arguments, "--out", two, cwd=folder, stdin="q\n")
+        assert done.returncode == 2
+        assert f"Row 8 is 1 in {one} and 0 in {two}" in done.stderr
+        assert not two.with_suffix(".fit").exists()
+        arguments = (*arguments, "--inspected", two, "--out", tmp_path / "three.csv")
+        done = gammagmm_here(*arguments, cwd=folder, stdin="q\n")
+        assert done.returncode == 2
+        assert f"Row 8 is 1 in {one} and 0 in {two}" in done.stderr
+        assert not (tmp_path / "three.csv").exists()
+        done = gammagmm_here("estimate", *options, *arguments[-6:-2], cwd=folder)
+        assert done.returncode == 2
+        assert f"Row 8 is 1 in {one} and 0 in {two}" in done.stderr
+
+    def test_an_earlier_sheet_is_not_written_over(self, folder, options, tmp_path):
+        path = tmp_path / "one.csv"
+        path.write_text("row,anomaly\n7,0\n")
+        arguments = ("inspect", *options, "--inspected", path, "--out", path, "--force")
+        done = gammagmm_here(*arguments, cwd=folder)
+        assert done.returncode == 2
+        assert "is an input and an output" in done.stderr
+        assert path.read_text() == "row,anomaly\n7,0\n"
+
+    def test_an_earlier_sheet_needs_answers(self, folder, options, tmp_path):
+        (tmp_path / "one.csv").write_text("row,anomaly\n7,\n")
+        arguments = ("--inspected", tmp_path / "one.csv", "--out", tmp_path / "two.csv")
+        done = gammagmm_here("inspect", *options, *arguments, cwd=folder)
+        assert done.returncode == 2
+        assert "one.csv has no answers yet" in done.stderr
+
     def test_an_id_column_may_be_named_row(self, folder, data):
         lines = ["row,amount,weight"]
         lines += [f"r{i},{row[0]},{row[1]}" for i, row in enumerate(data.X)]
@@ -326,6 +595,18 @@ class TestCommand:
                 ("inspect", "rows.csv", *DETECTORS[:-1], "--drop", "region", "--by", "area"),
                 "There is no column 'area'",
             ),
+            (
+                ("inspect", "rows.csv", "--out", "new.csv", "--purpose", "other"),
+                "--purpose must be share or find, got 'other'",
+            ),
+            (
+                ("inspect", "rows.csv", "--out", "n.csv", "--purpose", "find", "--by", "region"),
+                "--by needs --purpose share: rows from the top of the ranking have no groups",
+            ),
+            (
+                ("inspect", "rows.csv", "--out", "new.csv", "--inspected", "no.csv"),
+                "no.csv does not exist",
+            ),
             (("estimate", "rows.csv", "--by", "region"), "--by needs labels"),
             (("estimate", "rows.csv", "--inspected", "no.csv"), "no.csv does not exist"),
             (
@@ -351,6 +632,18 @@ class TestKeptFit:
         fill(tmp_path / "sheet.csv", data.y)
         return tmp_path / "sheet.csv"
 
+    @pytest.fixture
+    def fits(self, monkeypatch):
+        """The tables that are fitted."""
+        fits, fit = [], GammaGMM.fit
+
+        def counted(self, X, y=None):
+            fits.append(X)
+            return fit(self, X, y)
+
+        monkeypatch.setattr(GammaGMM, "fit", counted)
+        return fits
+
     def outputs(self, folder, options, sheet):
         """The answer and all files, as texts without the seconds that detectors took."""
         made = [sheet.with_name(name) for name in ("labels.csv", "posterior.json")]
@@ -365,21 +658,46 @@ class TestKeptFit:
             del detector["seconds"]
         return [answer, *(path.read_text() for path in made)], done.stderr
 
-    def test_the_answer_is_the_one_of_a_full_fit(self, folder, options, sheet, monkeypatch):
-        fits = []
-        fit = GammaGMM.fit
-
-        def counted(self, X, y=None):
-            fits.append(X)
-            return fit(self, X, y)
-
-        monkeypatch.setattr(GammaGMM, "fit", counted)
+    def test_the_answer_is_the_one_of_a_full_fit(self, folder, options, sheet, fits):
         kept, told = self.outputs(folder, options, sheet)
         assert (len(fits), told) == (0, "")
         sheet.with_suffix(".fit").unlink()
         full, _ = self.outputs(folder, options, sheet)
         assert len(fits) == 1
         assert kept == full
+
+    def test_rows_to_find_anomalies_use_the_fit_beside_the_earlier_sheet(
+        self, folder, options, sheet, fits
+    ):
+        picked = []
+        for name in ("kept.csv", "fitted.csv"):
+            path = sheet.with_name(name)
+            done = gammagmm_here(
+                *("inspect", *options, "--purpose", "find", "--inspected", sheet, "--out", path),
+                cwd=folder,
+            )
+            assert (done.returncode, done.stderr) == (0, "")
+            picked.append(path.read_text())
+            sheet.with_suffix(".fit").unlink(missing_ok=True)
+        # Without it, the fit is kept beside the new sheet.
+        assert len(fits) == 1
+        assert [(sheet.parent / f"{name}.fit").exists() for name in ("kept", "fitted")] == [
+            False,
+            True,
+        ]
+        assert picked[0] == picked[1]
+
+    def test_the_learned_ranking_is_the_one_of_a_full_fit(self, folder, options, data, sheet, fits):
+        arguments = ("inspect", *options, "--out", sheet, "--n", 90, "--force")
+        assert gammagmm_here(*arguments, cwd=folder).returncode == 0
+        fill(sheet, data.y)
+        fits.clear()
+        kept, told = self.outputs(folder, options, sheet)
+        assert (len(fits), told) == (0, "")
+        assert kept[0]["ranking"]["name"] == "learned"
+        sheet.with_suffix(".fit").unlink()
+        full, _ = self.outputs(folder, options, sheet)
+        assert (len(fits), kept) == (1, full)
 
     def test_the_report_is_the_one_of_a_full_fit(self, folder, options, sheet):
         pages = []

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from gammagmm.cli.output import (
 )
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
+from gammagmm.posterior.sentences import ranking_sentence
 from gammagmm.report.origin import Origin
 
 
@@ -84,6 +85,48 @@ def test_with_labels_the_assumptions_are_not_told(fitted):
     assert "This estimate uses 10 labelled rows (0 anomalies)." in text
     assert "rests on" not in text
     assert "stand" in text  # the group
+
+
+def test_the_answer_names_the_ranking_and_counts_the_rows_that_were_picked(fitted, data):
+    answer = json.loads(answer_json(fitted.fit_, Origin()))
+    assert answer["ranking"] == {"name": "consensus", "check": None}
+    assert answer["inspected"] is None
+    sampled = fitted.suggest(30, random_state=3)
+    top = fitted.suggest(15, purpose="find")
+    assert len(np.intersect1d(sampled, top)) > 0
+    fit = fitted.fit_.update(sampled, data.y[sampled])
+    fit = fit.update(top, data.y[top], purpose="find")
+    answer = json.loads(answer_json(fit, Origin()))
+    assert answer["ranking"] == {"name": "learned", "check": asdict(fit.learning.check)}
+    rows, inspected = np.union1d(sampled, top), answer["inspected"]
+    assert (inspected["n_rows"], inspected["n_at_random"]) == (len(rows), 30)
+    assert inspected["n_picked"] == len(rows) - 30
+    assert inspected["n_anomalies"] == data.y[rows].sum()
+    assert answer["threshold"] == fit.threshold
+    assert answer["flagged_rows"] == (fit.labels.nonzero()[0] + 1).tolist()
+    note = f"{len(rows) - 30} known rows were picked from the top of the ranking"
+    assert any(note in told["message"] for told in answer["notes"])
+    assert ranking_sentence(fit.learning) in answer_text(fit, Origin())
+
+
+@pytest.mark.parametrize("n_anomalies", [0, 1])
+def test_a_ranking_without_a_check(fitted, data, n_anomalies):
+    normal, anomalies = (np.flatnonzero(data.y == label) for label in (0, 1))
+    rows = [*normal[:5], *anomalies[:n_anomalies]]
+    fit = fitted.fit_.update(rows, data.y[rows], at_random=False)
+    name = "learned" if n_anomalies else "consensus"
+    assert json.loads(answer_json(fit, Origin()))["ranking"] == {"name": name, "check": None}
+
+
+def test_the_scores_in_the_labels_are_those_of_the_learned_ranking(fitted, data):
+    rows = np.r_[np.flatnonzero(data.y == 0)[:10], np.flatnonzero(data.y == 1)[:5]]
+    fit = fitted.fit_.update(rows, data.y[rows], at_random=False)
+    assert fit.ranking == "learned"
+    lines = list(csv.DictReader(io.StringIO(labels_csv(fit, Origin()))))
+    assert [float(line["score"]) for line in lines] == fit.decision_scores.tolist()
+    assert [float(line["probability"]) for line in lines] == fit.probability.tolist()
+    assert [int(line["label"]) for line in lines] == fit.labels.tolist()
+    assert fit.decision_scores.tolist() != fitted.decision_scores_.tolist()
 
 
 def test_a_comparison_with_labels():

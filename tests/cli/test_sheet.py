@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from gammagmm import LabelledRows
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
 from gammagmm.errors import TableError
+from gammagmm.readers.raw_table import RawTable
 from gammagmm.report.origin import Origin
 
 X = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
@@ -23,7 +26,8 @@ def test_a_sheet_is_read_as_it_was_written(tmp_path):
     (tmp_path / "s.csv").write_text(text)
     read = read_sheet(tmp_path / "s.csv", X, ORIGIN)
     assert read == sheet
-    assert read.answered == ([3, 2], [1, 0])
+    assert read.answered(picked=False) == ([3, 2], [1, 0])
+    assert read.answered(picked=True) == ([], [])
 
 
 def test_ids_are_written_as_text():
@@ -36,6 +40,84 @@ def test_columns_of_the_data_may_be_named_row_and_anomaly(tmp_path):
     origin = Origin(columns=("row", "anomaly"))
     (tmp_path / "s.csv").write_text(fill_sheet(Sheet((1,), (1,)), X, origin))
     assert read_sheet(tmp_path / "s.csv", X, origin) == Sheet((1,), (1,))
+
+
+def test_a_sheet_with_picked_rows_is_read_as_it_was_written(tmp_path):
+    sheet = Sheet((3, 0, 2, 1), (1, None, 0, None), frozenset({2, 3}))
+    text = fill_sheet(sheet, X, ORIGIN)
+    assert text == (
+        "row,chosen for,a,'=b,anomaly\n6,find,7,8,1\n1,share,1,2.5,\n4,find,1e-07,6,0\n"
+        "3,share,3,-4.25,\n"
+    )
+    (tmp_path / "s.csv").write_text(text)
+    read = read_sheet(tmp_path / "s.csv", X, ORIGIN)
+    assert read == sheet
+    assert read == read_answers(tmp_path / "s.csv", X, ORIGIN)
+    assert read.answered(picked=True) == ([3, 2], [1, 0])
+    assert read.answered(picked=False) == ([], [])
+
+
+def test_what_a_row_is_chosen_for_as_a_spreadsheet_saves_it(tmp_path):
+    (tmp_path / "s.csv").write_text("row,chosen for,anomaly\n1, FIND,1\n3,Share ,0\n")
+    assert read_sheet(tmp_path / "s.csv", X, ORIGIN) == Sheet((0, 1), (1, 0), frozenset({0}))
+
+
+@pytest.mark.parametrize("picked", [(), (1,), (1, 3)])
+@pytest.mark.parametrize("columns", [("chosen for", "b"), ("a", "chosen for")])
+def test_a_column_of_the_data_may_be_named_chosen_for(columns, picked, tmp_path):
+    origin, sheet = Origin(columns=columns), Sheet((1, 3), (1, None), frozenset(picked))
+    (tmp_path / "s.csv").write_text(fill_sheet(sheet, X, origin))
+    assert read_sheet(tmp_path / "s.csv", X, origin) == sheet
+    # It is still compared with the data.
+    other = X + [name == "chosen for" for name in columns]
+    with pytest.raises(TableError, match=r"line 2: 'chosen for' is .* here and .* in the data"):
+        read_sheet(tmp_path / "s.csv", other, origin)
+
+
+@pytest.mark.parametrize("picked", [(), (1,)])
+@pytest.mark.parametrize("is_id", [True, False])
+def test_a_column_that_is_no_feature_may_be_named_chosen_for(is_id, picked, tmp_path):
+    names = ("u", "v", "w", "x")
+    data = (np.array(names, dtype=object), X[:, 0])
+    table = RawTable("rows.csv", ("chosen for", "a"), data, None, lambda j: data[j].tolist())
+    ids = {"ids": names, "id_column": "chosen for"} if is_id else {}
+    written = Origin(columns=("a",), table=table, **ids)
+    sheet = Sheet((1, 3), (1, None), frozenset(picked))
+    (tmp_path / "s.csv").write_text(fill_sheet(sheet, X[:, :1], written))
+    # `gammagmm estimate` does not keep the table.
+    for origin in (written, Origin(columns=("a",), **ids)):
+        assert read_sheet(tmp_path / "s.csv", X[:, :1], origin) == sheet
+
+
+def test_more_rows_come_at_the_end_without_answers():
+    sheet = Sheet((3, 0), (1, None)).extend([2], picked=True)
+    assert sheet == Sheet((3, 0, 2), (1, None, None), frozenset({2}))
+    longer = sheet.extend([1], picked=True)
+    assert longer == Sheet((3, 0, 2, 1), (1, None, None, None), frozenset({1, 2}))
+    assert sheet.extend([1], picked=False) == replace(longer, picked=frozenset({2}))
+    assert sheet.extend([], picked=True) == sheet
+
+
+def test_another_answer_leaves_the_rest_as_it_is():
+    sheet = Sheet((5, 3, 4), (0, 1, None), frozenset({3}))
+    assert sheet.answer(2, 1) == Sheet((5, 3, 4), (0, 1, 1), frozenset({3}))
+    assert sheet.answer(1, None) == Sheet((5, 3, 4), (0, None, None), frozenset({3}))
+    assert (sheet.n_answers, sheet.answer(1, None).n_answers) == (2, 1)
+
+
+def test_picked_rows_count_as_picked_unless_the_sheet_is_a_list():
+    sheet = Sheet((5, 3, 4, 0), (0, 1, None, 1), frozenset({0, 4}))
+    rows = LabelledRows(np.arange(10.0)).update([7], [0])
+    known = sheet.label(rows).known_rows
+    assert (known.rows.tolist(), known.labels.tolist()) == ([0, 3, 5, 7], [1, 1, 0, 0])
+    assert known.at_random.tolist() == [False, True, True, True]
+    assert known.picked.tolist() == [True, False, False, False]
+    known = sheet.label(rows, at_random=False).known_rows
+    assert known.listed.tolist() == [True, True, True, False]
+    assert (known.labels.tolist(), known.picked.any()) == ([1, 1, 0, 0], False)
+    # No answer, no label.
+    known = Sheet((5, 3), (None, None), frozenset({3})).label(rows).known_rows
+    assert known.rows.tolist() == [7]
 
 
 @pytest.mark.parametrize("word", ["1", " yes", "Y", "TRUE", "1.0", "Anomaly"])
@@ -66,6 +148,12 @@ def test_answers_as_people_write_them(word, tmp_path):
         (b"row,a,anomaly\n1,2.0,1\n", "line 2: 'a' is '2.0' here and 1 in the data. Give a sheet"),
         (b"row,anomaly\n1,\xff\n", "is not a CSV file in UTF-8"),
         (b'row,anomaly\n"1"x,1\n', "is not a CSV file in UTF-8"),
+        (
+            b"row,chosen for,anomaly\n1,find,1\n3,other,\n",
+            "line 3: 'other' is not what a row is chosen for. Do not change the column 'chosen "
+            "for': share or find.",
+        ),
+        (b"row,chosen for,anomaly\n1,,1\n", "line 2: '' is not what a row is chosen for"),
         (b"row,anomaly\n1,1\n\n3,0\n1,1\n", "line 5: row 1 occurs twice. Remove one of the lines."),
     ],
 )

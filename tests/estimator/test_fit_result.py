@@ -121,7 +121,8 @@ def test_at_most_four_lines_tell_the_estimate_and_what_it_rests_on(fitted):
 
 def test_lines_with_labels_end_with_what_to_do_as_well(fitted):
     labelled = fitted.fit_.update([0, 1, 2], [0, 0, 0])
-    _, labels, group, following = labelled.lines
+    _, labels, ranking, group, following = labelled.lines
+    assert ranking.startswith("All labels are of one kind, so the rows are still ranked by the")
     assert labels.startswith("This estimate uses 3 labelled rows (0 anomalies).")
     _, high = labelled.labelled_rows.exact_interval()
     assert labels.endswith(f"By the labels alone, it is at most {high:.1%} with 95% confidence.")
@@ -134,7 +135,7 @@ def test_lines_with_labels_end_with_what_to_do_as_well(fitted):
     exact = f"By the labels alone, it is {low:.1%} to {high:.1%} with 90% confidence."
     assert some.lines[1].endswith(exact)
     chosen = fitted.fit_.update([0, 1, 2], [0, 0, 0], at_random=False)
-    _, labels, reason, following = chosen.lines
+    _, labels, reason, _, following = chosen.lines
     assert "This estimate uses 3 labelled rows" in labels
     assert reason.startswith("The labelled rows were not chosen at random and say nothing about")
     assert following == "Next: label 30 rows that suggest or gammagmm inspect chooses."

@@ -138,6 +138,8 @@ def plain_data(value):
         return value.shape, value.tolist()
     if isinstance(value, tuple | list):
         return [plain_data(item) for item in value]
+    if hasattr(value, "estimators_"):
+        return [plain_data(tree.tree_.threshold) for tree in value.estimators_]
     if hasattr(value, "__dataclass_fields__"):
         return {each.name: plain_data(getattr(value, each.name)) for each in fields(value)}
     return repr(float(value)) if isinstance(value, float) else value
@@ -200,6 +202,17 @@ def test_labels_update_it_as_they_update_the_fit(kind, saved_fits):
     assert outputs(updated, saved.X) == outputs(expected, saved.X)
 
 
+@pytest.mark.parametrize("kind", ["plain", "named", "skipped", "precomputed"])
+def test_labels_teach_it_what_they_teach_the_fit(kind, saved_fits):
+    saved = saved_fits(kind)
+    rows = np.append([0, 1, 2, 3], np.arange(10, 100, 4))
+    labels = (rows < 6).astype(int)
+    updated, expected = saved.load().update(rows, labels), saved.fit.update(rows, labels)
+    assert expected.ranking == "learned"
+    assert parts(updated) == parts(expected)
+    assert outputs(updated, saved.X) == outputs(expected, saved.X)
+
+
 def test_it_cannot_score_new_rows_without_its_detectors(plain):
     loaded = plain.load()
     assert loaded.detectors == {"KNN": None, "LOF": None, "IForest": None}
@@ -233,7 +246,7 @@ def test_the_file_has_what_the_form_promises(plain):
     with np.load(plain.path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["scores"], plain.fit.scores)
         data = json.loads(file["document.json"])
-    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 1, KEY)
+    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 2, KEY)
     assert data["versions"]["numpy"] == np.__version__
     assert data["scores"] == "scores"
     assert data["runs"][1]["components"]["means"] == "runs.1.components.means"
@@ -305,7 +318,9 @@ DROP = object()
             "gammagmm/posterior",
             "its schema must be 'gammagmm/saved-fit', got 'gammagmm/po",
         ),
-        (["version"], 2, "version 2, this gammagmm reads versions up to 1. Upgrade gammagmm"),
+        (["version"], 3, "version 3, this gammagmm reads versions up to 2. Upgrade gammagmm"),
+        (["columns"], None, "its training rows do not fit to its scores, columns and"),
+        (["parameters", "learn"], False, "its training rows do not fit to its scores"),
         (["key"], 7, "key must be text, got int"),
         (["key"], DROP, "key must be text, got NoneType"),
         (["notes"], DROP, "fit has missing or unexpected fields: notes"),
@@ -382,6 +397,9 @@ def test_a_document_that_does_not_fit_is_refused(place, value, words, plain, tmp
         ),
         ("scores", lambda a: a.astype("U9"), "fit.scores must be an array of finite numbers"),
         ("scores", lambda a: a.astype(object), "the array scores has no plain numbers"),
+        ("columns", lambda a: a[:-1], "its training rows do not fit to its scores, columns and"),
+        ("columns", lambda a: a[:, :2], "its training rows do not fit to its scores, columns and"),
+        ("columns", lambda a: a * np.nan, "fit.columns must be an array of finite numbers"),
         ("column_scaler.kept", lambda a: a[::-1], "its column_scaler does not fit to 4 columns"),
         ("column_scaler.kept", lambda a: a + 1, "its column_scaler does not fit to 4 columns"),
         ("column_scaler.kept", lambda a: a - 1, "its column_scaler does not fit to 4 columns"),

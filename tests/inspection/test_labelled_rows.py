@@ -20,7 +20,7 @@ N_ROWS = 40
 
 def rows_with(labels, scores=None):
     """Rows of which the first ones have these labels."""
-    scores = np.arange(200.0)[::-1] if scores is None else scores
+    scores = np.random.default_rng(0).permutation(np.arange(200.0)) if scores is None else scores
     return LabelledRows(scores).update(np.arange(len(labels)), labels)
 
 
@@ -81,14 +81,16 @@ class TestOneStory:
         assert rows.probability.sum() == pytest.approx(N_ROWS * rows.posterior.mean, rel=1e-9)
 
     def test_the_probability_is_that_of_as_many_anomalies(self):
-        rows = rows_with([1, 0, 0, 0, 0, 0, 1, 0], np.arange(30.0)[::-1])
+        rows = rows_with([1, 0, 0, 0, 0, 0, 1, 0], np.arange(30.0))
         # The third of the 22 unknown rows is an anomaly if at least three of them are.
         expected = rows.posterior.sf((2 + 2) / 30)
-        assert rows.probability[8 + 2] == pytest.approx(expected, rel=1e-12)
+        assert rows.probability[29 - 2] == pytest.approx(expected, rel=1e-12)
 
     def test_known_normal_rows_at_the_top_do_not_hide_the_others(self):
         """Twenty rows at the top are known to be normal: the best unknown row comes next."""
-        rows = rows_with(np.zeros(20, int))
+        scores = np.arange(200.0)[::-1]
+        top = np.arange(20)
+        rows = LabelledRows(scores).update(top, np.zeros(20, int), at_random=False)
         assert rows.labels[:20].sum() == 0
         assert rows.probability[:20].sum() == 0.0
         assert rows.probability[20] == rows.probability.max()
@@ -277,7 +279,8 @@ class TestEstimator:
         # As many rows are flagged as the share says, known ones included.
         assert abs(estimator.labels_.sum() - posterior.mean * 367) <= 1
         assert estimator.summary().posterior.mean == posterior.mean
-        [note] = [note for note in estimator.notes_ if note.step == "labels"]
+        note, ranking = [note for note in estimator.notes_ if note.step == "labels"]
+        assert ranking.subject == "ranking"
         assert f"30 known rows ({made.y[rows].sum()} anomalies)" in note.message
 
     def test_new_rows_are_ranked_among_the_rows_that_are_not_known(self, estimator, made):
@@ -399,3 +402,174 @@ def test_known_rows_are_sorted_and_leave_the_others():
     assert left.share(0.3) == pytest.approx(2 / 8)
     assert left.share(0.05) == 0.0
     assert KnownRows.none().rows_left(10).share(0.3) == 0.3
+
+
+def planted(n_rows=1000, n_anomalies=60, noise=1.0, seed=0):
+    """Scores in which anomalies are high, with noise, and the truth."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n_rows) < n_anomalies).astype(int)
+    return 2.0 * y + noise * rng.normal(size=n_rows), y
+
+
+class TestFind:
+    def test_the_first_rows_of_the_ranking_are_picked(self):
+        scores, y = planted()
+        rows = LabelledRows(scores)
+        first = rows.suggest(10, purpose="find")
+        assert first.tolist() == np.argsort(-scores)[:10].tolist()
+        rows = rows.update(first, y[first], purpose="find")
+        assert rows.suggest(5, purpose="find").tolist() == np.argsort(-scores)[10:15].tolist()
+        known = rows.known_rows
+        assert known.picked.all()
+        assert not known.at_random.any()
+        assert not known.listed.any()
+
+    @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+    def test_the_order_of_random_picked_and_listed_rows_does_not_matter(self, order):
+        scores, y = planted(200, 12)
+        spread = LabelledRows(scores).suggest(20, random_state=0)
+        picked = np.setdiff1d(np.argsort(-scores)[:15], spread)
+        listed = np.append(spread[:2], 199)
+        calls = [(spread, True, "share"), (picked, True, "find"), (listed, False, "share")]
+        rows = LabelledRows(scores)
+        for own, at_random, purpose in (calls[i] for i in order):
+            rows = rows.update(own, y[own], at_random=at_random, purpose=purpose)
+        assert rows.known_rows.at_random.sum() == 18
+        assert set(rows.known_rows.rows[rows.known_rows.listed]) == set(listed.tolist())
+        assert set(rows.known_rows.rows[rows.known_rows.picked]) == set(picked) - set(listed)
+        # Eighteen rows are a sample of those outside the list; the picks are bounds.
+        twin = LabelledRows(np.random.default_rng(0).permutation(scores))
+        twin = twin.update(listed, y[listed], at_random=False)
+        twin = twin.update(np.setdiff1d(spread, listed), y[np.setdiff1d(spread, listed)])
+        twin = twin.update(picked, y[picked], purpose="find")
+        assert rows.posterior.mean == twin.posterior.mean
+
+    def test_a_picked_row_can_become_a_random_one_and_not_back(self):
+        rows = LabelledRows(np.arange(50.0)).update([49, 48], [1, 0], purpose="find")
+        rows = rows.update([3, 48, 20], [0, 0, 0])
+        assert rows.known_rows.rows[rows.known_rows.at_random].tolist() == [3, 20, 48]
+        rows = rows.update([48], [0], purpose="find")
+        assert rows.known_rows.at_random.sum() == 3
+
+    def test_a_sample_after_picks_includes_the_picked_rows(self):
+        """Without them the sample would miss the anomalies that were found."""
+        scores, y = planted(300, 20, noise=0.1)
+        rows = LabelledRows(scores)
+        picked = rows.suggest(20, purpose="find")
+        rows = rows.update(picked, y[picked], purpose="find")
+        spread = rows.suggest(300, random_state=0)
+        assert sorted(spread.tolist()) == list(range(300))
+        shares = []
+        for seed in range(60):
+            spread = rows.suggest(60, random_state=seed)
+            shares.append(y[spread].mean())
+        assert np.mean(shares) == pytest.approx(20 / 300, abs=4 * np.std(shares) / np.sqrt(60))
+
+    @pytest.mark.parametrize("n_anomalies", [20, 80])
+    def test_rows_that_are_picked_do_not_bias_the_share(self, n_anomalies):
+        """Thirty random rows, then seventy picks by a ranking that knows the truth."""
+        held, exact, biased = [], [], []
+        for seed in range(200):
+            scores, y = planted(1000, n_anomalies, seed=seed)
+            rows = LabelledRows(scores)
+            spread = np.random.default_rng(seed).permutation(1000)[:30]
+            rows = rows.update(spread, y[spread])
+            picked = rows.suggest(70, purpose="find")
+            after = rows.update(picked, y[picked], purpose="find")
+            low, high = after.posterior.interval()
+            held.append(low <= y.mean() <= high)
+            low, high = after.exact_interval()
+            exact.append(low <= y.mean() <= high)
+            assert low >= after.known_rows.labels.sum() / 1000
+            known = after.known_rows
+            wrong = LabelledRows(np.zeros(1000)).update(known.rows, known.labels)
+            biased.append(wrong.posterior.mean)
+        assert np.mean(exact) >= 0.9 - 4 * np.sqrt(0.09 / 200)
+        assert np.mean(held) >= 0.8
+        assert np.mean(biased) > 1.7 * n_anomalies / 1000  # as a random sample they would be
+
+    def test_rows_from_the_top_are_not_taken_for_a_sample(self):
+        scores, y = planted()
+        rows = LabelledRows(scores)
+        first = rows.suggest(10, purpose="find")
+        with pytest.warns(LabelsWarning, match="The 10 new rows are all among the first 10"):
+            rows.update(first, y[first])
+        for seed in range(50):
+            spread = rows.suggest(30, random_state=seed)
+            for n in (1, 2, 5, 30):
+                rows.update(spread[:n], y[spread[:n]])
+
+    def test_questions_that_make_no_sense(self):
+        rows = LabelledRows(np.arange(30.0))
+        with pytest.raises(ValueError, match="purpose must be 'share' or 'find', got 'both'"):
+            rows.suggest(3, purpose="both")
+        with pytest.raises(ValueError, match="purpose must be 'share' or 'find', got None"):
+            rows.update([1], [0], purpose=None)
+        with pytest.raises(ValueError, match="by needs purpose='share'"):
+            rows.suggest(3, purpose="find", by=np.zeros(30))
+        with pytest.raises(ValueError, match="n must be at most 30"):
+            rows.suggest(31, purpose="find")
+
+
+class TestPrecision:
+    def test_the_interval_contains_the_share_of_anomalies_at_the_top(self):
+        """Random labels, then picks: the first rows that are left have some share."""
+        held, shares, truths = [], [], []
+        for seed in range(300):
+            scores, y = planted(1000, 150, seed=seed)
+            rng = np.random.default_rng(seed)
+            chosen = rng.permutation(1000)[:100]
+            rows = LabelledRows(scores).update(chosen, y[chosen])
+            picked = rows.suggest(20, purpose="find")
+            rows = rows.update(picked, y[picked], purpose="find")
+            found = rows.precision_at(80)
+            truth = y[rows.suggest(80, purpose="find")].mean()
+            held.append(found.low - 1e-12 <= truth <= found.high + 1e-12)
+            if found.n_labels:
+                shares.append(found.share)
+                truths.append(truth)
+        assert np.mean(held) >= 0.9 - 4 * np.sqrt(0.09 / 300)
+        error = np.std(np.subtract(shares, truths)) / np.sqrt(len(shares))
+        # The share is clipped to 0 and 1, which moves its mean a little.
+        assert np.mean(shares) == pytest.approx(np.mean(truths), abs=0.02 + 4 * error)
+
+    def test_a_row_is_judged_by_its_honest_score(self):
+        """A ranking that has learned the labels by heart looks right on them."""
+        scores = np.arange(100.0)
+        rows = LabelledRows(scores).update([5, 50, 95], [1, 0, 0])
+        assert rows.precision_at(10).n_labels == 1
+        learned = scores.copy()
+        learned[[5, 50, 95]] = [200.0, 0.0, 0.0]
+        by_heart = LabelledRows(learned, rows.known_rows)
+        assert by_heart.precision_at(10).share == 1.0
+        honest = LabelledRows(learned, rows.known_rows, scores[[5, 50, 95]])
+        assert honest.precision_at(10).share == 0.0
+
+    def test_the_number_of_rows_for_a_precision(self):
+        scores = np.arange(1000.0)
+        # Labelled from the top: an anomaly, an anomaly, a normal row, an anomaly, ...
+        rows = LabelledRows(scores).update(
+            [990, 970, 950, 900, 800, 500, 100], [1, 1, 0, 1, 0, 0, 0]
+        )
+        assert rows.n_for_precision(0.9) == 49 - 2  # rows above 950, less two labelled ones
+        assert rows.n_for_precision(0.7) == 199 - 4
+        assert rows.n_for_precision(0.3) == 1000 - 7
+        for precision in (0.9, 0.7, 0.55, 0.3):
+            n = rows.n_for_precision(precision)
+            assert rows.precision_at(n).share >= precision
+            larger = [rows.precision_at(m).share for m in range(n + 1, 994)]
+            assert not np.any(np.array(larger) >= precision)
+
+    def test_a_precision_that_is_not_reached(self):
+        rows = LabelledRows(np.arange(100.0)).update([90, 50, 10], [0, 1, 0])
+        with pytest.raises(ValueError, match=r"the largest is 0\.5\. Label more rows"):
+            rows.n_for_precision(0.9)
+        with pytest.raises(ValueError, match="the largest is 0"):
+            LabelledRows(np.arange(100.0)).n_for_precision(0.5)
+
+    def test_the_threshold_of_a_number_of_rows(self):
+        rows = LabelledRows(np.arange(100.0)).update([98, 30, 20], [0, 1, 0])
+        assert rows.threshold_at(3) == 96.0
+        assert rows.threshold_at(97) == 0.0
+        with pytest.raises(ValueError, match="n must be at most 97"):
+            rows.threshold_at(98)

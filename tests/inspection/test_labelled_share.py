@@ -76,7 +76,65 @@ def test_without_told_rows_it_is_a_sample_from_a_finite_table():
     np.testing.assert_allclose(posterior.cdf(total / 200), np.cumsum(expected), atol=1e-12)
 
 
-@pytest.mark.parametrize("counts", CASES[:4])
+PICKED = [
+    LabelCounts(200, 30, 3, 0, 0, n_picked=20, n_picked_anomalies=12),
+    LabelCounts(200, 30, 0, 0, 0, n_picked=20, n_picked_anomalies=0),
+    LabelCounts(200, 30, 0, 25, 20, n_picked=10, n_picked_anomalies=0),
+    LabelCounts(200, 30, 1, 25, 20, n_picked=100, n_picked_anomalies=99),
+    LabelCounts(200, 0, 0, 0, 0, n_picked=10, n_picked_anomalies=9),
+    LabelCounts(200, 50, 2, 0, 0, n_picked=149, n_picked_anomalies=7),
+]
+
+
+@pytest.mark.parametrize("counts", PICKED)
+def test_picked_rows_bound_the_number_of_anomalies(counts):
+    """The same path: a number that the picks exclude counts as the nearest possible one."""
+    n_rows = 200 - counts.n_told
+    total = np.arange(n_rows + 1)
+    prior = sum(
+        weight * stats.betabinom.pmf(total, n_rows, a, b)
+        for weight, a, b in zip(PRIOR.weights, PRIOR.a, PRIOR.b, strict=True)
+    )
+    expected = prior * stats.hypergeom.pmf(counts.n_found, n_rows, total, counts.n_drawn)
+    n_found = counts.n_found + counts.n_picked_anomalies
+    n_normal = counts.n_drawn + counts.n_picked - n_found
+    expected /= expected.sum()
+    possible = np.clip(total, n_found, n_rows - n_normal)
+    expected = np.bincount(possible, expected, minlength=n_rows + 1)
+    posterior = labelled_posterior(counts, PRIOR)
+    shares = (total + counts.n_told_anomalies) / 200
+    np.testing.assert_allclose(posterior.cdf(shares), np.cumsum(expected), atol=1e-11)
+    assert posterior.mean == pytest.approx(shares @ expected, rel=1e-9)
+    assert posterior.prob_zero == pytest.approx(expected[0] if shares[0] == 0 else 0.0, abs=1e-12)
+    assert posterior.n_labels == counts.n_drawn
+
+
+def test_picks_that_a_sample_made_almost_impossible_are_believed():
+    counts = LabelCounts(100_000, 500, 0, 0, 0, n_picked=30_000, n_picked_anomalies=30_000)
+    posterior = labelled_posterior(counts, PRIOR)
+    assert posterior.ppf(0.001) == 0.3
+    assert posterior.mean == pytest.approx(0.3, abs=1e-6)
+    assert posterior.cdf(1.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("counts", PICKED)
+def test_picks_clip_the_interval_to_what_is_possible(counts):
+    """The interval without the picks, clipped: it cannot lose a true share."""
+    without = LabelCounts(200, *list(vars(counts).values())[1:5])
+    ends = labelled_posterior(without, PRIOR).interval()
+    least = counts.n_anomalies / 200
+    expected = np.clip(ends, least, least + counts.n_left / 200)
+    found = labelled_posterior(counts, PRIOR).interval()
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_with_every_row_picked_or_drawn_it_is_the_share():
+    posterior = labelled_posterior(LabelCounts(60, 20, 2, 10, 5, 30, 9), PRIOR)
+    assert posterior.mean == 16 / 60
+    assert posterior.interval() == (16 / 60, 16 / 60)
+
+
+@pytest.mark.parametrize("counts", [*CASES[:4], PICKED[0], PICKED[2]])
 def test_it_is_a_posterior_like_any_other(counts, tmp_path):
     posterior = labelled_posterior(counts, PRIOR)
     low, high = posterior.interval(0.8, "hdi")

@@ -259,6 +259,39 @@ def test_counts_that_are_impossible_are_refused(old, new, words, tmp_path):
         GammaPosterior.load(path)
 
 
+BOUNDED = posterior_to_text(
+    LabelledRows(np.arange(60.0))
+    .update(np.arange(0, 60, 3), np.zeros(20))
+    .update([59, 58], [1, 0], purpose="find")
+    .posterior
+)
+
+
+def test_bounds_come_back():
+    posterior = posterior_from_text(BOUNDED)
+    assert posterior.betas.bounds == (1, 39)
+    assert posterior_to_text(posterior) == BOUNDED
+    assert posterior.cdf(0.9 / 60) == 0.0
+    assert '"least"' not in LABELLED
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"least": 1', '"least": -1', "least -1 and most 39 do not fit to its numbers of rows"),
+        ('"least": 1', '"least": 2', "least 2 and most 39 do not fit to its numbers of rows"),
+        ('"most": 39', '"most": 38', "least 1 and most 38 do not fit to its numbers of rows"),
+        ('"most": 39', '"most": 41', "least 1 and most 41 do not fit to its numbers of rows"),
+        ('"most": 39', '"most": 39.0', r"most must be a whole number, got 39\.0"),
+        ('"least": 1,', "", "betas has missing or unexpected fields: least"),
+    ],
+)
+def test_bounds_that_are_impossible_are_refused(old, new, words):
+    assert old in BOUNDED
+    with pytest.raises(SavedFileError, match=words):
+        posterior_from_text(BOUNDED.replace(old, new, 1))
+
+
 def test_counts_that_take_too_much_memory_are_refused(tmp_path):
     n = 10**9
     text = LABELLED.replace('"n_rows": 60', f'"n_rows": {n}').replace(

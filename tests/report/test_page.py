@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import json
 import re
@@ -17,11 +18,11 @@ from gammagmm.datasets import make_contaminated
 from gammagmm.errors import DetectorWarning, NoSolutionWarning, Note
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
-from gammagmm.posterior.sentences import known_sentence
+from gammagmm.posterior.sentences import known_sentence, ranking_sentence
 from gammagmm.report.findings import MAX_RANKED, MAX_STEP, N_STEPS, find
 from gammagmm.report.origin import Origin
 from gammagmm.report.page import render, write_report
-from gammagmm.report.svg import posterior_svg
+from gammagmm.report.svg import found_svg, posterior_svg
 from tests.support.flat_detector import Flat
 
 HOSTILE = "<script>alert(1)</script>"
@@ -288,11 +289,129 @@ def test_labels_of_rows_are_shown_with_the_posterior_before_them(estimator, fitt
     assert known_sentence(20, n_found, known.fitted_posterior) in words
     assert "The posterior without the labels." in words
     assert "These estimates do not use the labels." in words
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 3
     assert posterior_svg(known.fitted_posterior) in page
+    assert found_svg(findings.found.consensus, findings.found.learned) in page
     suggested = {row.number for row in findings.to_label}
     assert len(suggested) == 30
     assert not suggested & {row + 1 for row in rows}
+
+
+def taught(estimator, y):
+    """A copy whose ranking is learned from 60 rows chosen at random and 10 from the top."""
+    model = copy.deepcopy(estimator)
+    rows = model.suggest(60, random_state=1)
+    model.update(rows, y[rows])
+    top = model.suggest(10, purpose="find")
+    model.update(top, y[top], purpose="find")
+    assert model.ranking_ == "learned"
+    return model
+
+
+@pytest.fixture(scope="module")
+def learned(estimator, data):
+    return taught(estimator, data.y)
+
+
+def test_what_both_rankings_find_among_the_rows_chosen_at_random(estimator, data):
+    # Labels that are hard to learn: a row's own label would move it.
+    both = data.X[:, 0] + data.X[:, 1]
+    y = (both > np.quantile(both, 0.8)).astype(int)
+    model = taught(estimator, y)
+    known, learning = model.known_rows_, model.learning_
+    assert (known.at_random.sum(), known.picked.sum()) == (60, 10)
+    consensus = model.score_space_.mean(axis=1)
+    # The scores without a row's own label: the votes of the trees that did not learn from it.
+    trees, n_rarer = learning.ranking.trees, min(np.bincount(known.labels))
+    inputs = np.column_stack([model.score_space_, consensus, model.fit_.space.columns])
+    unknown = np.setdiff1d(np.arange(300), known.rows)
+    votes = trees.predict_proba(inputs[unknown].astype(np.float32))[:, 1]
+    out_of_bag = (trees.oob_decision_function_[:, 1] - votes.mean()) / votes.std()
+    standardised = (consensus[known.rows] - consensus.mean()) / consensus.std()
+    honest = (n_rarer * out_of_bag + standardised) / (n_rarer + 1)
+    found = find(model.fit_).found
+
+    def n_found(scores):
+        order = sorted(np.flatnonzero(known.at_random), key=lambda i: -scores[i])
+        return tuple(np.cumsum(y[known.rows[order]]).tolist())
+
+    assert found.consensus == n_found(consensus[known.rows])
+    assert found.learned == n_found(honest)
+    assert found.consensus[-1] == found.learned[-1] == known.labels[known.at_random].sum() > 1
+    with_own_labels = n_found(model.decision_scores_[known.rows])
+    assert len({found.consensus, found.learned, with_own_labels}) == 3
+
+
+def test_the_page_tells_that_the_ranking_is_learned(learned, data):
+    findings = find(learned.fit_, data.X)
+    page = render(findings)
+    words = words_of(page)
+    assert "ranked by the consensus of the detectors and by what the labels teach." in words
+    assert "The ranking is learned from few labels." in words
+    assert "It does not improve the ranking" not in words
+    assert ranking_sentence(learned.learning_) in words
+    assert page.count(found_svg(findings.found.consensus, findings.found.learned)) == 1
+    assert "Each row is ranked without its own label." in words
+    assert "Their score is above" in words
+    assert "consensus score" not in words
+    # Known anomalies come first, and known normal rows last.
+    known = learned.known_rows_
+    labels = dict(zip(known.rows.tolist(), (1 - known.labels).tolist(), strict=True))
+    order = np.argsort(-learned.decision_scores_, kind="stable").tolist()
+    order.sort(key=lambda row: labels.get(row, 0.5))
+    assert findings.ranking == tuple(str(row + 1) for row in order)
+    assert [row.score for row in findings.top_rows] == learned.decision_scores_[order[:50]].tolist()
+
+
+def test_the_page_of_the_consensus_has_no_second_ranking(findings, page, fitted, data):
+    normal = np.flatnonzero(data.y == 0)[::10]
+    one_kind = fitted.update(normal, data.y[normal], at_random=False)
+    of_one_kind = find(one_kind)
+    for found, text in ((findings, page), (of_one_kind, render(of_one_kind))):
+        words = words_of(text)
+        assert (found.is_learned, found.found) == (False, None)
+        assert "The rows are ranked by the consensus of the detectors." in words
+        assert "what the labels teach" not in words
+        assert "It does not improve the ranking" in words
+        assert "Their consensus score is above" in words
+        assert "Anomalies found among" not in text
+
+
+@pytest.mark.parametrize("n_anomalies", [1, 5])
+def test_there_is_no_picture_without_a_check_or_without_random_anomalies(fitted, data, n_anomalies):
+    anomalies, normal = np.flatnonzero(data.y == 1), np.flatnonzero(data.y == 0)[::10]
+    known = fitted.update(anomalies[:n_anomalies], [1] * n_anomalies, purpose="find")
+    known = known.update(normal, data.y[normal])
+    assert (known.ranking, known.learning.check is None) == ("learned", n_anomalies == 1)
+    found = find(known)
+    assert (found.is_learned, found.found) == (True, None)
+    page = render(found)
+    assert "by what the labels teach" in words_of(page)
+    assert "Anomalies found among" not in page
+
+
+def test_the_cuts_of_a_learned_ranking_equal_labels_at(learned):
+    findings = find(learned.fit_)
+    for step in findings.steps[20::40]:
+        assert step.n_flagged == learned.labels_at(step.gamma).sum()
+    assert findings.mean.n_flagged == learned.labels_.sum()
+    assert findings.mean.threshold == learned.threshold_
+    probability = learned.to_frame()["probability"]
+    for cost in findings.costs:
+        assert cost.n_flagged == (probability > 1 / (1 + cost.miss_cost)).sum()
+
+
+def test_the_agreement_is_that_with_the_consensus_if_the_ranking_is_learned(learned, findings):
+    from scipy.stats import spearmanr
+
+    agreement = find(learned.fit_).agreement
+    assert agreement == findings.agreement
+    consensus = learned.score_space_.mean(axis=1)
+    for j, name in enumerate(learned.detector_names_):
+        expected = spearmanr(learned.scores_[:, j], consensus).statistic
+        other = spearmanr(learned.scores_[:, j], learned.decision_scores_).statistic
+        assert agreement[name] == pytest.approx(expected)
+        assert abs(expected - other) > 0.01
 
 
 def test_rows_to_label_have_their_number_in_the_file(estimator, fitted, data):

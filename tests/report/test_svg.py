@@ -8,6 +8,7 @@ from scipy import stats
 
 from gammagmm import GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.report.svg import found_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 ONE = GammaPosterior(0.2, BetaMixture(*np.array([[0.8], [5.0], [95.0]])), 0.004, 0.01)
@@ -202,3 +203,80 @@ def test_text_is_escaped():
     text = ONE._repr_html_()
     assert "P(γ &gt; 15%)" in text
     assert "P(γ > 15%)" not in text
+
+
+FOUND_BY_CONSENSUS, FOUND_BY_LEARNED = (0, 1, 1, 1, 2, 2, 3), (1, 2, 2, 3, 3, 3, 3)
+
+
+class Curves:
+    """The picture of what two rankings find, in rows across and in the plot's height up."""
+
+    def __init__(self, consensus, learned):
+        self.svg = ElementTree.fromstring(found_svg(consensus, learned))
+        ticks = [node for node in self.svg.iter(f"{SVG}text") if node.get("class") == "tick"]
+        self.ticks = {int(node.text): float(node.get("x")) for node in ticks}
+        (axis,) = self.svg.iter(f"{SVG}line")
+        self.bottom = float(axis.get("y1"))
+        assert (float(axis.get("x1")), float(axis.get("x2"))) == (
+            self.ticks[0],
+            self.ticks[len(learned)],
+        )
+        self.width = (self.ticks[len(learned)] - self.ticks[0]) / len(learned)
+
+    def path(self, name):
+        """Numbers of rows, and pixels above the axis."""
+        (node,) = (n for n in self.svg.iter(f"{SVG}path") if n.get("class") == name)
+        numbers = np.array(node.get("d").replace("M", "").replace("L", "").split(), dtype=float)
+        x, y = numbers.reshape(-1, 2).T
+        return (x - self.ticks[0]) / self.width, self.bottom - y
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("consensus", FOUND_BY_CONSENSUS), ("learned", FOUND_BY_LEARNED)]
+)
+def test_the_curves_rise_by_a_step_at_each_anomaly(name, found):
+    curves = Curves(FOUND_BY_CONSENSUS, FOUND_BY_LEARNED)
+    n_rows, height = curves.path(name)
+    one = height.max() / 3
+    assert (n_rows[0], height[0]) == (0.0, 0.0)
+    assert (n_rows[-1], height[-1]) == pytest.approx((7.0, 3 * one))
+    # To the tenth of a pixel.
+    corners = {(i, f) for i, f in enumerate((0, *found))}
+    corners |= {(i, f) for i, f in enumerate((0, *found)[:-1], start=1)}
+    drawn = set(zip(n_rows.round(2).tolist(), (height / one).round(2).tolist(), strict=True))
+    assert drawn == corners
+    assert (np.diff(n_rows) >= 0.0).all()
+    assert (np.diff(height) >= 0.0).all()
+    # Each line goes right or up.
+    assert ((np.diff(n_rows) == 0.0) | (np.diff(height) == 0.0)).all()
+    assert height.max() > 100.0
+
+
+def test_both_curves_end_at_the_same_point():
+    curves = Curves(FOUND_BY_CONSENSUS, FOUND_BY_LEARNED)
+    ends = [[axis[-1] for axis in curves.path(name)] for name in ("consensus", "learned")]
+    assert ends[0] == ends[1]
+    assert sorted(curves.ticks) == [0, 3, 7]
+
+
+def test_the_curves_have_the_colours_of_the_legend():
+    svg = Curves(FOUND_BY_CONSENSUS, FOUND_BY_LEARNED).svg
+    colours = {node.get("class"): node.get("stroke") for node in svg.iter(f"{SVG}path")}
+    squares = {node.get("class"): node.get("fill") for node in svg.iter(f"{SVG}rect")}
+    assert colours == squares
+    assert len(set(colours.values())) == 2
+    words = [node.text for node in svg.iter(f"{SVG}text") if node.get("class") == "legend"]
+    assert words == ["anomalies found, learned ranking", "consensus of the detectors"]
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "halves"), [(7, "3 of 3 and the consensus 1"), (6, "2 of 3 and the consensus 1")]
+)
+def test_the_picture_of_both_rankings_in_words(n_rows, halves):
+    # Half of 7 rows are the first 4.
+    svg = Curves((0, 1, 1, 1, 3, 3, 3)[:n_rows], (1, 2, 2, 3, 3, 3, 3)[:n_rows]).svg
+    assert svg.get("role") == "img"
+    assert svg.get("aria-label") == (
+        f"Anomalies found among {n_rows} labelled rows. After half of them, the learned ranking "
+        f"has found {halves}."
+    )

@@ -157,10 +157,12 @@ def posteriors() -> list[GammaPosterior]:
     betas = BetaMixture(np.array([0.5, 0.49]), np.array([3.0, 30.0]), np.array([90.0, 70.0]))
     truncated = BetaMixture(betas.weights, betas.a, betas.b, 0.0, 0.9)
     counts = BetaBinomialMixture(betas.weights, betas.a, betas.b, 60, 0, 30, 1, 30)
+    bounded = BetaBinomialMixture(betas.weights, betas.a, betas.b, 60, 0, 30, 2, 28, (2, 28))
     return [
         GammaPosterior(0.01, betas, np.nan, 0.002),
         GammaPosterior(0.01, truncated),
         GammaPosterior(0.01, counts, n_labels=30),
+        GammaPosterior(0.01, bounded, n_labels=30),
         GammaPosterior.degenerate(),
     ]
 

@@ -24,7 +24,7 @@ from gammagmm.cli.fitting import Echo, kept_fit
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv
 from gammagmm.cli.request import check_estimate, groups_of, label_sheets, read_blocks, read_rows
-from gammagmm.cli.sheet import read_answers
+from gammagmm.cli.sheet import Sheet, read_answers
 from gammagmm.errors import TableError
 from gammagmm.report.origin import Origin
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABOVE_LIMIT",
+    "check_agreement",
     "estimate_rows",
     "file_writers",
     "print_answer",
@@ -63,29 +64,30 @@ def run_estimate(request: Request, echo: Echo) -> int:
 
 def estimate_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> int:
     """Exit code after the rows `X`, in memory or on Dask, are estimated and the outputs written."""
-    sheets = label_sheets(request.labelling)
+    paths = label_sheets(request.labelling)
     # Before the fit, so that a bad sheet is refused at once.
-    answers = [(*read_answers(path, X, origin), how) for path, how in sheets]
-    _check_agreement(sheets, answers, origin)
+    sheets = [(path, read_answers(path, X, origin), how) for path, how in paths]
+    check_agreement([(path, sheet) for path, sheet, _ in sheets], origin)
     groups = groups_of(request.labelling.by, origin)
     with warnings_as_lines(echo):
-        fit = kept_fit(X, origin, request, sheets[0][0] if sheets else None, echo)
-        for rows, labels, at_random in answers:
-            fit = fit.update(rows, labels, at_random=at_random)
+        fit = kept_fit(X, origin, request, paths[0][0] if paths else None, echo)
+        if sheets:
+            labelled = fit.labelled_rows
+            for _, sheet, at_random in sheets:
+                labelled = sheet.label(labelled, at_random=at_random)
+            fit = fit.with_labels(labelled)
     text = (answer_json if request.answer.as_json else answer_text)(fit, origin, groups)
     _write_each([lambda: print_answer(text), *file_writers(X, origin, request, fit)], echo)
     return _exit_code(request.answer.fail_above, fit.posterior, echo)
 
 
-def _check_agreement(
-    sheets: Sequence[tuple[Path, bool]],
-    answers: Sequence[tuple[list[int], list[int], bool]],
-    origin: Origin,
-) -> None:
+def check_agreement(sheets: Sequence[tuple[Path, Sheet]], origin: Origin) -> None:
     """Refuse a row that has different labels in two sheets."""
     seen: dict[int, tuple[int, Path]] = {}
-    for (path, _), (rows, labels, _) in zip(sheets, answers, strict=True):
-        for row, label in zip(rows, labels, strict=True):
+    for path, sheet in sheets:
+        for row, label in zip(sheet.rows, sheet.answers, strict=True):
+            if label is None:
+                continue
             before, other = seen.setdefault(row, (label, path))
             if before != label:
                 raise TableError(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -14,17 +16,18 @@ from numpy.typing import NDArray
 from gammagmm._support.checks import as_generator
 from gammagmm._support.files import write_document
 from gammagmm._support.text import one_line
-from gammagmm.cli.estimate import print_answer, warnings_as_lines
+from gammagmm.cli.estimate import check_agreement, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo, kept_fit
-from gammagmm.cli.options import Inspecting, Request
+from gammagmm.cli.options import FIT_SUFFIX, Inspecting, Request
 from gammagmm.cli.output import answer_text
-from gammagmm.cli.request import check_inspect, groups_of, read_rows
-from gammagmm.cli.sheet import Sheet, fill_sheet, read_sheet
+from gammagmm.cli.request import UsageError, check_inspect, groups_of, read_rows
+from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
 from gammagmm.posterior.sentences import sentence
 from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
+    from gammagmm.inspection.labelled_rows import LabelledRows
 
 __all__ = ["Inspection", "ask_rows", "run_inspect"]
 
@@ -34,6 +37,8 @@ QUESTION = (
     "once."
 )
 MIN_WIDTH = 40  # of the terminal, in characters
+N_AT_ONCE = 10
+"""Rows that are picked from the top of the ranking before it is learned again."""
 END = "There are no more rows to ask about: u undo, q quit."
 
 
@@ -46,28 +51,64 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     is_continued = inspecting.ask and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
     sheet = read_sheet(path, X, origin) if is_continued else None
+    earlier = [(each, read_answers(each, X, origin)) for each in request.labelling.inspected or ()]
+    given = [*earlier, *([] if sheet is None else [(path, sheet)])]
+    check_agreement(given, origin)
+    is_find = inspecting.purpose == "find"
+    if not is_find:
+        _check_not_picked(given)
     with warnings_as_lines(echo):
-        fit = kept_fit(X, origin, request, path, echo, keep=not is_continued)
+        fit = _fit(X, origin, request, path, echo, keep=not is_continued)
     inspection = Inspection(
         fit=fit,
         X=X,
         origin=origin,
         path=path,
+        earlier=tuple(each for _, each in earlier),
+        is_find=is_find,
         n=inspecting.n,
         groups=groups,
         shows_rank=inspecting.show_rank,
         rng=as_generator(request.method.seed),
     )
-    if sheet is None:
-        sheet = inspection.extend(Sheet((), ()))
-        inspection.save(sheet, overwrite=force)
+    n_at_once = N_AT_ONCE if inspecting.ask else inspecting.n
+    with warnings_as_lines(echo):
+        _ = inspection.labelled_before
+        if sheet is None:
+            sheet = inspection.extend(Sheet((), ()), n_at_once)
+            inspection.save(sheet, overwrite=force)
+        elif not (inspection.is_find and None in sheet.answers):
+            # Rows to find anomalies are added once those of before have been asked for.
+            sheet = inspection.extend(sheet, N_AT_ONCE)
     if not inspecting.ask:
-        print_answer(_what_to_do(inspection, len(sheet.rows)))
+        print_answer(_what_to_do(inspection, sheet))
         return 0
-    sheet = ask_rows(inspection, inspection.extend(sheet), echo)
+    sheet = ask_rows(inspection, sheet, echo)
     with warnings_as_lines(echo):
         print_answer(answer_text(inspection.labelled(sheet), origin))
     return 0
+
+
+def _check_not_picked(sheets: Sequence[tuple[Path, Sheet]]) -> None:
+    """Refuse to choose rows for the share outside rows that were picked: they are no sample."""
+    for path, sheet in sheets:
+        if sheet.picked:
+            raise UsageError(
+                f"{path} has rows from the top of the ranking, and rows for the share must be a "
+                "random sample of all rows",
+                "Give another --out, and leave this file out of --inspected. Rows that you have "
+                "labelled already can be in the new sheet: label them again.",
+            )
+
+
+def _fit(
+    X: NDArray[np.float64], origin: Origin, request: Request, path: Path, echo: Echo, *, keep: bool
+) -> Fit:
+    """The fit that was kept beside a sheet with earlier labels or beside `path`, or a new one."""
+    for earlier in request.labelling.inspected or ():
+        if earlier.with_suffix(FIT_SUFFIX).is_file():
+            return kept_fit(X, origin, request, earlier, echo)
+    return kept_fit(X, origin, request, path, echo, keep=keep)
 
 
 @dataclass(frozen=True)
@@ -78,28 +119,57 @@ class Inspection:
     X: NDArray[np.float64]
     origin: Origin
     path: Path  # of the sheet
-    n: int  # rows of the sheet
+    n: int  # rows of the sheet that are chosen for the same purpose
     groups: NDArray[np.str_] | None
     shows_rank: bool
     rng: np.random.Generator
+    earlier: tuple[Sheet, ...] = ()  # with labels from before
+    is_find: bool = False  # whether rows are chosen to find anomalies
 
     def save(self, sheet: Sheet, overwrite: bool = True) -> None:
         """Write the sheet to its file, completely or not at all."""
         write_document(fill_sheet(sheet, self.X, self.origin), self.path, overwrite)
 
-    def labelled(self, sheet: Sheet) -> Fit:
-        """The fit with the answers of the sheet."""
-        return self.fit.update(*sheet.answered)
+    def labelled_rows(self, sheet: Sheet) -> LabelledRows:
+        """The rows with all answers."""
+        return sheet.label(self.labelled_before)
 
-    def extend(self, sheet: Sheet) -> Sheet:
-        """The sheet with more suggested rows, `n` in all or as many as there are."""
-        n_more = min(self.n, self.fit.n_rows) - len(sheet.rows)
+    @cached_property
+    def labelled_before(self) -> LabelledRows:
+        """The rows with the answers of the earlier sheets; a warning about them is given once."""
+        rows = self.fit.labelled_rows
+        for each in self.earlier:
+            rows = each.label(rows)
+        return rows
+
+    def labelled(self, sheet: Sheet) -> Fit:
+        """The fit with all answers."""
+        return self.fit.with_labels(self.labelled_rows(sheet))
+
+    def extend(self, sheet: Sheet, n_at_once: int) -> Sheet:
+        """The sheet with more suggested rows, `n` for the same purpose or as many as there are.
+
+        Rows to find anomalies are the first of the ranking that was learned from the answers so
+        far; at most `n_at_once` of them are added.
+        """
+        if self.is_find:
+            fit = self.labelled(sheet)
+            waiting = [row for row, a in zip(sheet.rows, sheet.answers, strict=True) if a is None]
+            n_more = min(self.n - len(sheet.picked), n_at_once)
+            n_ranked = min(n_more + len(waiting), fit.n_rows - len(fit.known_rows))
+            if n_more < 1 or n_ranked < 1:
+                return sheet
+            ranked = fit.labelled_rows.suggest(n_ranked, purpose="find").tolist()
+            found = [row for row in ranked if row not in waiting][:n_more]
+            return sheet.extend(found, picked=True)
+        before = [row for each in (*self.earlier, sheet) for row in each.rows]
+        n_more = min(self.n - len(sheet.rows), self.fit.n_rows - len(set(before)))
         if n_more < 1:
             return sheet
-        # Known with any label, the rows of the sheet are not suggested again.
-        rows = self.fit.labelled_rows.update(list(sheet.rows), [0] * len(sheet.rows))
+        # Known with any label, these rows are not suggested again.
+        rows = self.fit.labelled_rows.update(before, [0] * len(before), at_random=False)
         found = rows.suggest(n_more, by=self.groups, random_state=self.rng).tolist()
-        return Sheet((*sheet.rows, *found), (*sheet.answers, *(None,) * len(found)))
+        return sheet.extend(found, picked=False)
 
     def describe(self, row: int) -> list[str]:
         """Lines with the number of a row and all its columns."""
@@ -122,9 +192,17 @@ def _side_by_side(words: list[str], width: int) -> list[str]:
     return lines
 
 
-def _what_to_do(inspection: Inspection, n_rows: int) -> str:
+def _what_to_do(inspection: Inspection, sheet: Sheet) -> str:
     """What to do with the sheet, once it is written."""
-    rows = inspection.fit.labelled_rows
+    n_rows, path = len(sheet.rows), one_line(str(inspection.path))
+    if inspection.is_find:
+        return (
+            f"{n_rows} rows from the top of the ranking: write 1 (anomaly) or 0 (normal) in the "
+            f"column anomaly of {path}, and pass the file to gammagmm estimate --inspected, with "
+            "the sheets you have labelled before. These rows find anomalies and teach the ranking. "
+            "They do not show the share of anomalies: label rows with --purpose share for that."
+        )
+    rows = inspection.labelled_before
     some = (n for n in (10, n_rows) if n <= n_rows)
     widths = [
         f"{100.0 * rows.expected_width(n):.0f} percentage points wide after {n} "
@@ -133,9 +211,8 @@ def _what_to_do(inspection: Inspection, n_rows: int) -> str:
     ]
     return (
         f"{n_rows} rows to label: write 1 (anomaly) or 0 (normal) in the column anomaly of "
-        f"{one_line(str(inspection.path))}, for as many rows as you like from the top, and pass "
-        "the file to gammagmm estimate --inspected. The 90% interval is expected to be "
-        f"{' and '.join(widths)}."
+        f"{path}, for as many rows as you like from the top, and pass the file to gammagmm "
+        f"estimate --inspected. The 90% interval is expected to be {' and '.join(widths)}."
     )
 
 
@@ -143,17 +220,17 @@ def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
     """Ask for the labels of the rows without one, and save each answer before the next question."""
     # Rows with an answer come first: those before `at` can be undone.
     places = sorted(range(len(sheet.rows)), key=lambda place: sheet.answers[place] is None)
-    at, n_rows = len(sheet.answered[0]), len(places)
+    at, n_rows = sheet.n_answers, len(places)
     if at > 0:
         echo(f"{at} of {n_rows} rows have an answer already.")
     if at < n_rows:
         echo(QUESTION)
     while True:
-        lines = [END]
-        if at < n_rows:
-            name, *columns = inspection.describe(sheet.rows[places[at]])
-            lines = [f"{places[at] + 1}/{n_rows}  {name}", *columns]
-        key = _ask(lines, "ynsuq" if at < n_rows else "uq", echo)
+        if at == n_rows:
+            sheet = _learn(inspection, sheet, echo)
+            places += range(n_rows, len(sheet.rows))
+            n_rows = len(places)
+        key = _ask_place(inspection, sheet, places, at, echo)
         if key == "q":
             return sheet
         if key == "s":
@@ -163,6 +240,19 @@ def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
         else:
             sheet = _answer(inspection, sheet, places[at], KEYS[key], echo)
             at += 1
+
+
+def _learn(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
+    """The sheet with the next rows of the ranking, if it is learned from the answers."""
+    if not inspection.is_find:
+        return sheet
+    with warnings_as_lines(echo):
+        longer = inspection.extend(sheet, N_AT_ONCE)
+    if n_more := len(longer.rows) - len(sheet.rows):
+        inspection.save(longer)
+        rows = "row is the first" if n_more == 1 else f"{n_more} rows are the first"
+        echo(f"  The next {rows} of the ranking after your answers so far.")
+    return longer
 
 
 def _undo(inspection: Inspection, sheet: Sheet, before: list[int], echo: Echo) -> tuple[int, Sheet]:
@@ -183,11 +273,24 @@ def _answer(
         echo(f"  Row {inspection.origin.row_number(sheet.rows[place])} has no answer now.")
         return sheet
     with warnings_as_lines(echo):
-        posterior = inspection.labelled(sheet).posterior
+        rows = inspection.labelled_rows(sheet)
+    if inspection.is_find:
+        known = rows.known_rows
+        echo(f"  {int(known.labels.sum())} of the {len(known)} labelled rows are anomalies.")
+        return sheet
+    posterior = rows.posterior
     low, high = posterior.interval()
     width = f"{100.0 * (high - low):.1f} percentage points"
     echo(f"  {sentence(posterior)} The interval is {width} wide.")
     return sheet
+
+
+def _ask_place(inspection: Inspection, sheet: Sheet, places: list[int], at: int, echo: Echo) -> str:
+    """The key that is the answer for the row at the place `places[at]`, or after the last one."""
+    if at == len(places):
+        return _ask([END], "uq", echo)
+    name, *columns = inspection.describe(sheet.rows[places[at]])
+    return _ask([f"{places[at] + 1}/{len(places)}  {name}", *columns], "ynsuq", echo)
 
 
 def _ask(lines: list[str], keys: str, echo: Echo) -> str:

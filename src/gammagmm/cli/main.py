@@ -61,7 +61,7 @@ def inspect(
     inspecting: opt.Inspecting,
     method: opt.Method,
     reading: opt.Reading,
-    labelling: Annotated[opt.Labelling, "by"],
+    labelling: Annotated[opt.Labelling, "by", "inspected"],
     running: opt.Running,
 ) -> None:
     """Choose rows for a person to label: 30 labels give an estimate that can be relied on."""

@@ -164,6 +164,13 @@ class Inspecting:
         Path, _sheet("--out", help="File for the rows, with an empty column anomaly.")
     ] = Path("to_label.csv")
     n: Annotated[int, Option(help="Number of rows to label.")] = 30
+    purpose: Annotated[
+        str,
+        Option(
+            help="share: rows spread over the ranking, to know the share of anomalies. find: rows "
+            "from the top of the ranking, which is learned from the labels, to find anomalies."
+        ),
+    ] = "share"
     ask: Annotated[
         bool,
         Option("--ask", help="Ask in the terminal and save each answer; a later call continues."),

@@ -106,6 +106,7 @@ def answer_json(fit: Fit, origin: Origin, groups: Groups | None = None) -> str:
         "posterior": posterior,
         "evidence": _evidence(fit, origin),
         "inspected": _known_rows(fit),
+        "ranking": _ranking(fit),
         "groups": None if groups is None else _group_records(fit.labelled_rows.by_group(groups)),
         "n_rows": fit.n_rows,
         "n_flagged": fit.n_flagged,
@@ -146,12 +147,19 @@ def _known_rows(fit: Fit) -> dict[str, Any] | None:
     return {
         "n_rows": len(known),
         "n_at_random": int(known.at_random.sum()),
+        "n_picked": int(known.picked.sum()),
         "n_anomalies": int(known.labels.sum()),
         "exact_interval_90": list(fit.labelled_rows.exact_interval()),
         "precision": None if precision is None else record_to_data(precision),
         "mean_before": fitted.mean,
         "interval_90_before": list(fitted.interval()),
     }
+
+
+def _ranking(fit: Fit) -> dict[str, Any]:
+    """The ranking in use; `check` compares the learned one with the consensus on labelled rows."""
+    check = None if fit.learning is None else fit.learning.check
+    return {"name": fit.ranking, "check": None if check is None else record_to_data(check)}
 
 
 def _group_records(shares: Sequence[GroupShare]) -> list[dict[str, Any]]:

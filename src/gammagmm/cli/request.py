@@ -43,6 +43,7 @@ __all__ = [
 PICTURES = (".png", ".svg", ".pdf")
 ENGINES = ("memory", "dask")
 SCALES = ("standard", "robust", "none")
+PURPOSES = ("share", "find")
 
 
 class UsageError(GammaGMMError, ValueError):
@@ -60,13 +61,17 @@ def check_estimate(request: Request) -> None:
     if folder is not None:
         _check_labels_folder(folder, reading, request.running.force)
     check_outputs(outputs, request.running.force, [*reading.paths, *map(str, given)], folder)
-    for path in given:
-        if not path.is_file():
-            raise UsageError(f"{path} does not exist or is not a file", "Check the path.")
+    _check_sheets_exist(given)
     if request.labelling.by is not None and not given:
         raise UsageError("--by needs labels", "Give them with --inspected or --known.")
     _check_by(request)
     _check_fail_above(request)
+
+
+def _check_sheets_exist(sheets: Sequence[Path]) -> None:
+    for path in sheets:
+        if not path.is_file():
+            raise UsageError(f"{path} does not exist or is not a file", "Check the path.")
 
 
 def _check_fail_above(request: Request) -> None:
@@ -105,10 +110,18 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
     _check_scale(request.method)
     # --ask continues a sheet that exists.
     _check_file(sheet, request.running.force or inspecting.ask)
-    _check_places([sheet], paths)
+    given = request.labelling.inspected or ()
+    _check_sheets_exist(given)
+    _check_places([sheet], [*paths, *map(str, given)])
     _check_by(request)
     if inspecting.n < 1:
         raise UsageError(f"--n must be at least 1, got {inspecting.n}")
+    if inspecting.purpose not in PURPOSES:
+        raise UsageError(f"--purpose must be share or find, got {inspecting.purpose!r}")
+    if inspecting.purpose == "find" and request.labelling.by is not None:
+        raise UsageError(
+            "--by needs --purpose share: rows from the top of the ranking have no groups"
+        )
     if sheet.suffix == FIT_SUFFIX:
         raise UsageError(f"{sheet} would be the name of the fit", "Give the sheet the suffix .csv.")
     if inspecting.ask and "-" in paths:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,13 @@ from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import number_or_none, numbered_names, shown
 from gammagmm.report.origin import Origin
 
+if TYPE_CHECKING:
+    from gammagmm.inspection.known_rows import Purpose
+    from gammagmm.inspection.labelled_rows import LabelledRows
+
 __all__ = ["Sheet", "fill_sheet", "read_answers", "read_sheet"]
 
-ROW, ANSWER = "row", "anomaly"
+ROW, PURPOSE, ANSWER = "row", "chosen for", "anomaly"
 NAME = "name of the row"
 """Column that names the row in a sheet of a report."""
 YES = frozenset({"1", "1.0", "yes", "y", "true", "anomaly"})
@@ -34,41 +39,68 @@ class Sheet:
 
     rows: tuple[int, ...]  # positions among the training rows, from 0
     answers: tuple[int | None, ...]  # None where there is no answer yet
+    picked: frozenset[int] = frozenset()  # those from the top of the ranking, to find anomalies
+
+    def answered(self, *, picked: bool) -> tuple[list[int], list[int]]:
+        """Rows that have an answer, and their labels: those that were picked, or the others."""
+        given = [
+            (row, label)
+            for row, label in zip(self.rows, self.answers, strict=True)
+            if label is not None and (row in self.picked) == picked
+        ]
+        return [row for row, _ in given], [label for _, label in given]
 
     @property
-    def answered(self) -> tuple[list[int], list[int]]:
-        """Rows that have an answer, and their labels."""
-        given = [(row, a) for row, a in zip(self.rows, self.answers, strict=True) if a is not None]
-        return [row for row, _ in given], [label for _, label in given]
+    def n_answers(self) -> int:
+        """Number of rows that have an answer."""
+        return sum(answer is not None for answer in self.answers)
 
     def answer(self, place: int, label: int | None) -> Sheet:
         """The sheet with another answer at one place; None removes it."""
-        return Sheet(self.rows, (*self.answers[:place], label, *self.answers[place + 1 :]))
+        answers = (*self.answers[:place], label, *self.answers[place + 1 :])
+        return Sheet(self.rows, answers, self.picked)
+
+    def label(self, rows: LabelledRows, *, at_random: bool = True) -> LabelledRows:
+        """The `rows` with the answers; without `at_random`, all are a list of the user's own."""
+        rows = rows.update(*self.answered(picked=False), at_random=at_random)
+        purpose: Purpose = "find" if at_random else "share"
+        return rows.update(*self.answered(picked=True), at_random=at_random, purpose=purpose)
+
+    def extend(self, rows: Sequence[int], *, picked: bool) -> Sheet:
+        """The sheet with more rows at its end, without answers."""
+        answers = (*self.answers, *(None,) * len(rows))
+        return Sheet((*self.rows, *rows), answers, self.picked | frozenset(rows if picked else ()))
 
 
 def fill_sheet(sheet: Sheet, X: NDArray[np.float64], origin: Origin) -> str:
-    """The sheet as CSV: number of the row in its file, all columns of the file, its label."""
+    """The sheet as CSV: number of the row in its file, all columns of the file, its label.
+
+    If rows were picked, a column tells what each row was chosen for.
+    """
     lines = [origin.cells(row, X) for row in sheet.rows]
     columns = lines[0] if lines else origin.columns or numbered_names(X.shape[1])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([ROW, *map(spreadsheet_safe, columns), ANSWER])
+    # Next to a column of the file with the same name, ours is always there: it is the second.
+    has_purpose = bool(sheet.picked) or PURPOSE in columns
+    writer.writerow([ROW, *[PURPOSE] * has_purpose, *map(spreadsheet_safe, columns), ANSWER])
     for row, cells, answer in zip(sheet.rows, lines, sheet.answers, strict=True):
         label = "" if answer is None else str(answer)
         safe = map(spreadsheet_safe, cells.values())
-        writer.writerow([origin.row_number(row), *safe, label])
+        purpose = ["find" if row in sheet.picked else "share"] * has_purpose
+        writer.writerow([origin.row_number(row), *purpose, *safe, label])
     return text.getvalue()
 
 
-def read_answers(path: Path, X: NDArray[np.float64], origin: Origin) -> tuple[list[int], list[int]]:
-    """Rows and labels of the sheet at `path`, which must have at least one answer."""
-    rows, labels = read_sheet(path, X, origin).answered
-    if not rows:
+def read_answers(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
+    """The sheet at `path`, which must have at least one answer."""
+    sheet = read_sheet(path, X, origin)
+    if not sheet.n_answers:
         raise TableError(
             f"{path} has no answers yet",
             f"Write 1 (anomaly) or 0 (normal) in its column {ANSWER!r}.",
         )
-    return rows, labels
+    return sheet
 
 
 def read_sheet(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
@@ -85,10 +117,17 @@ def read_sheet(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
         )
     positions = {origin.row_number(i): i for i in range(len(X))}
     names = {spreadsheet_safe(name): j for j, name in enumerate(origin.columns or ())}
-    # Position in the sheet -> position in the data. Columns of the data may have our two names as
-    # well: ours are the first and the last.
-    shared = {i: names[h] for i, h in enumerate(heads) if h in names and h not in (ROW, ANSWER)}
+    # Columns of the data may have our names as well: ours are the first two and the last.
+    has_purpose = heads[1:2] == [PURPOSE]
+    n_ours = 1 + has_purpose
+    # Position in the sheet -> position in the data.
+    shared = {
+        i: names[head]
+        for i, head in enumerate(heads)
+        if head in names and head not in (ROW, ANSWER) and not (i == 1 and has_purpose)
+    }
     answers: dict[int, int | None] = {}
+    picked: set[int] = set()
     for number, cells in lines:
         where = f"{path}, line {number}"
         if len(cells) != len(heads):
@@ -103,9 +142,11 @@ def read_sheet(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
             )
         for i, j in shared.items():
             _check_value(cells[i], X[row, j], heads[i], where)
-        _check_name(cells, heads, row, origin, where)
+        _check_name(cells[n_ours:], heads[n_ours:], row, origin, where)
         answers[row] = _label(cells[-1 - heads[::-1].index(ANSWER)], where)
-    return Sheet(tuple(answers), tuple(answers.values()))
+        if has_purpose and _is_picked(cells[1], where):
+            picked.add(row)
+    return Sheet(tuple(answers), tuple(answers.values()), frozenset(picked))
 
 
 def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
@@ -163,11 +204,10 @@ def _check_name(
 ) -> None:
     """Refuse a row that has another name than in the data."""
     columns = (spreadsheet_safe(origin.id_column or NAME), NAME)
-    # The first column is our own, whatever its name is.
-    column = next((name for name in columns if name in heads[1:-1]), None)
+    column = next((name for name in columns if name in heads[:-1]), None)
     if origin.ids is None or column is None or column in (origin.columns or ()):
         return
-    name, expected = cells[heads.index(column, 1)], spreadsheet_safe(origin.ids[row])
+    name, expected = cells[heads.index(column)], spreadsheet_safe(origin.ids[row])
     # A report shows invisible characters as escape sequences, and cuts long names.
     written = spreadsheet_safe(visible(origin.ids[row]))
     is_cut = name.endswith("…") and written.startswith(name[:-1])
@@ -180,6 +220,16 @@ def _check_name(
             f"{where}: the row is named {name[:40]!r} here and {expected[:40]!r} in the data",
             OTHER_DATA,
         )
+
+
+def _is_picked(cell: str, where: str) -> bool:
+    """Whether the row was chosen to find anomalies, and not to know the share."""
+    if (word := cell.strip().lower()) not in ("share", "find"):
+        raise TableError(
+            f"{where}: {cell[:40]!r} is not what a row is chosen for",
+            f"Do not change the column {PURPOSE!r}: share or find.",
+        )
+    return word == "find"
 
 
 def _label(cell: str, where: str) -> int | None:

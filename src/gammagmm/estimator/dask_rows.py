@@ -195,6 +195,7 @@ class DaskSpace:
     moments: LogMoments
     random_rows: Any  # their numbers, shape (n,)
     blocks: Blocks | None
+    columns: None = None
     index: None = None
     is_in_memory: bool = False
 
@@ -252,6 +253,15 @@ class DaskSpace:
     def ranks(self, known: KnownRows) -> RankTable:
         """How many rows score at least as high as any score; no rows on Dask are known."""
         return self.rank_table
+
+    @property
+    def decision_scores(self) -> Any:
+        """Scores of the ranking: the consensus."""
+        return self.consensus
+
+    def learn(self, known: KnownRows, seed: int) -> tuple[DaskSpace, None]:
+        """The same rows: no rows on Dask are known."""
+        return self, None
 
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`; no rows on Dask are known."""

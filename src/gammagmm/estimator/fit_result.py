@@ -16,11 +16,13 @@ from gammagmm.errors import DetectorError, FitTimeoutError, NewRowsWarning, Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.protocols import Columns, Cut, Scores, Space
 from gammagmm.estimator.scaling import ColumnScaler
-from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.known_rows import KnownRows, Purpose
 from gammagmm.inspection.labelled_rows import LabelledRows, Precision
+from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking, Learning
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.posterior.decisions import (
     RankTable,
+    cut_off,
     is_anomaly,
     is_far_above,
     probability_at,
@@ -35,6 +37,7 @@ from gammagmm.posterior.sentences import (
     known_sentence,
     more_sentence,
     precision_sentence,
+    ranking_sentence,
     rows_sentence,
     sentence,
 )
@@ -79,6 +82,8 @@ class Fit:
         Posterior of the contamination factor, after the labels of known rows and before.
     known_rows : KnownRows
         The rows, with their labels, that `update` was given.
+    learning : Learning or None
+        What these labels taught about the ranking; None without labels, and with ``learn=False``.
     evidence : Evidence
         What the estimate without labels rests on.
     cut : Cut
@@ -107,6 +112,7 @@ class Fit:
     posterior: GammaPosterior
     fitted_posterior: GammaPosterior
     known_rows: KnownRows
+    learning: Learning | None
     evidence: Evidence
     cut: Cut
     notes: tuple[Note, ...]
@@ -145,9 +151,22 @@ class Fit:
 
     @property
     def decision_scores(self) -> Any:
-        """Consensus score (n_rows,): the mean of the score space over the detectors."""
+        """Score (n_rows,) of the ranking in use.
+
+        The consensus is the mean of the score space over the detectors. A learned ranking blends it
+        with what the labels of known rows taught.
+        """
         self.space.check_rows_present("decision_scores")
-        return self.space.consensus
+        return self.space.decision_scores
+
+    @property
+    def ranking(self) -> str:
+        """The ranking in use: "consensus" or "learned"."""
+        return "consensus" if self._learned is None else "learned"
+
+    @property
+    def _learned(self) -> LearnedRanking | None:
+        return None if self.learning is None else self.learning.ranking
 
     @property
     def labels(self) -> Any:
@@ -157,7 +176,7 @@ class Fit:
 
     @property
     def threshold(self) -> float:
-        """The consensus score that an anomaly exceeds."""
+        """The score of the ranking in use that an anomaly exceeds."""
         return self.cut.threshold
 
     @property
@@ -176,7 +195,7 @@ class Fit:
 
     @property
     def score_new(self) -> Scoring:
-        """The function that gives new rows their consensus scores."""
+        """The function that gives new rows their scores by the ranking in use."""
         if not self.plan.is_precomputed and any(each is None for each in self.detectors.values()):
             raise DetectorError(
                 "This fit was loaded from a file without its detectors, so it cannot score new "
@@ -185,7 +204,7 @@ class Fit:
             )
         used = np.flatnonzero([info.status == "ok" for info in self.detector_info])
         detectors = None if self.plan.is_precomputed else self.detectors
-        return Scoring(detectors, used, self.column_scaler, self.space.scaler)
+        return Scoring(detectors, used, self.column_scaler, self.space.scaler, self._learned)
 
     @property
     def probabilities_new(self) -> Probabilities:
@@ -194,7 +213,7 @@ class Fit:
 
     @property
     def lines(self) -> list[str]:
-        """The estimate and what it rests on, in at most four lines."""
+        """The estimate and what it rests on, in at most five lines."""
         answer = f"{sentence(self.posterior)} {rows_sentence(self.n_flagged, self.n_rows)}"
         known, n_detectors = self.known_rows, len(self.detectors)
         if not len(known):
@@ -205,6 +224,7 @@ class Fit:
             return [answer, *evidence]
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
         precision = self.precision
+        ranking = [] if self.learning is None else [ranking_sentence(self.learning)]
         if not self.posterior.n_labels:
             chosen = (
                 "The labelled rows were not chosen at random and say nothing about the other rows; "
@@ -213,22 +233,22 @@ class Fit:
             if precision is not None:
                 labels = f"{labels} {precision_sentence(precision)}"
             if len(known) == self.n_rows:
-                return [answer, labels, more_sentence(0, 0)]
+                return [answer, labels, more_sentence(0, 0)]  # no row is left to rank
             n_next = min(30, self.n_rows - len(known))
             following = f"Next: label {n_next} rows that suggest or gammagmm inspect chooses."
-            return [answer, labels, chosen, following]
+            return [answer, labels, chosen, *ranking, following]
         rows = self.labelled_rows
         exact = exact_sentence(rows.exact_interval(), int(known.labels.sum()))
         low, high = self.posterior.interval()
         n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
         found = group_sentence(self.posterior, self.evidence, n_detectors)
-        if precision is not None and not known.at_random.all():
+        if precision is not None and known.listed.any():
             found = precision_sentence(precision)
         following = more_sentence(n_more, self.n_rows - len(known))
-        return [answer, f"{labels} {exact}", found, following]
+        return [answer, f"{labels} {exact}", *ranking, found, following]
 
     def labels_new(self, scores: Any) -> Any:
-        """Labels of new rows with these consensus scores; warns if far too many rows are flagged.
+        """Labels of new rows with these scores; warns if far too many rows are flagged.
 
         Scores on Dask give lazy labels, without a warning.
         """
@@ -256,9 +276,10 @@ class Fit:
 
     @property
     def labelled_rows(self) -> LabelledRows:
-        """The training rows with their consensus scores and the labels of the known rows."""
+        """The training rows with their scores and the labels of the known rows."""
         self.check_in_memory("the labels of rows")
-        return LabelledRows(self.decision_scores, self.known_rows)
+        honest_scores = None if self.learning is None else self.learning.honest_scores
+        return LabelledRows(self.decision_scores, self.known_rows, honest_scores)
 
     @property
     def precision(self) -> Precision | None:
@@ -268,20 +289,47 @@ class Fit:
         """
         if not len(self.known_rows):
             return None
-        without = self.space.cut(self.detector_names, self.fitted_posterior.mean, KnownRows.none())
-        return self.labelled_rows.precision_of(np.flatnonzero(without.labels))
+        consensus = self.space.consensus
+        without = is_anomaly(consensus, float(cut_off(consensus, self.fitted_posterior.mean)))
+        return self.labelled_rows.precision_of(np.flatnonzero(without))
 
-    def update(self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True) -> Fit:
-        """The fit with a posterior updated with the `labels` (1 anomaly, 0 normal) of `rows`."""
+    def update(
+        self,
+        rows: ArrayLike,
+        labels: ArrayLike,
+        *,
+        at_random: bool = True,
+        purpose: Purpose = "share",
+    ) -> Fit:
+        """The fit with the `labels` (1 anomaly, 0 normal) of `rows`."""
         self.check_in_memory("update")
-        labelled = self.labelled_rows.update(rows, labels, at_random=at_random)
+        labelled = self.labelled_rows.update(rows, labels, at_random=at_random, purpose=purpose)
+        return self.with_labels(labelled)
+
+    def with_labels(self, labelled: LabelledRows) -> Fit:
+        """The fit with the labels of `labelled`, which `labelled_rows` was updated to.
+
+        They update the posterior. With ``learn=True``, the ranking is learned from all of them; the
+        posterior does not depend on it.
+        """
         known = labelled.known_rows
         if not len(known):
             return self
-        notes = [note for note in self.notes if note.step != "labels"] + _label_notes(known)
+        space, learning = self.space, None
+        if self.plan.learn:
+            space, learning = self.space.learn(known, self.plan.learning_seed)
+        notes = [note for note in self.notes if note.step != "labels"]
+        notes += _label_notes(known, learning)
         posterior = labelled.posterior
-        cut = self.space.cut(self.detector_names, posterior.mean, known)
-        return replace(self, known_rows=known, posterior=posterior, cut=cut, notes=tuple(notes))
+        return replace(
+            self,
+            known_rows=known,
+            learning=learning,
+            space=space,
+            posterior=posterior,
+            cut=space.cut(self.detector_names, posterior.mean, known),
+            notes=tuple(notes),
+        )
 
     def to_parquet(self, folder: Any, overwrite: bool, progress: Progress) -> None:
         """Write the answers for rows on Dask to Parquet files, completely or not at all.
@@ -338,13 +386,14 @@ def complete_fit(
         posterior=posterior,
         fitted_posterior=posterior,
         known_rows=known,
+        learning=None,
         evidence=evidence,
         cut=space.cut(names, posterior.mean, known),
         notes=tuple(notes),
     )
 
 
-def _label_notes(known: KnownRows) -> list[Note]:
+def _label_notes(known: KnownRows, learning: Learning | None) -> list[Note]:
     """What the labels changed."""
     message = (
         f"the posterior uses {len(known)} known rows ({known.labels.sum()} anomalies) and, for the "
@@ -352,31 +401,46 @@ def _label_notes(known: KnownRows) -> list[Note]:
         "not use the mixtures"
     )
     notes = [Note("labels", "posterior", message)]
-    if n_told := int((~known.at_random).sum()):
+    if n_told := int(known.listed.sum()):
         message = f"{n_told} known rows were not chosen at random; they count only as themselves"
         notes.append(Note("labels", "known rows", message))
+    if n_picked := int(known.picked.sum()):
+        message = (
+            f"{n_picked} known rows were picked from the top of the ranking; for the posterior, "
+            "they only bound the number of anomalies"
+        )
+        notes.append(Note("labels", "known rows", message))
+    if learning is not None:
+        notes.append(Note("labels", "ranking", ranking_sentence(learning)))
     return notes
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """Consensus score (n,) of new rows (n, d), from each row and the fit alone.
+    """Score (n,) of new rows (n, d), from each row and the fit alone.
 
     `detectors` are None where the rows are raw scores, of which the columns `used` count.
-    `column_scaler` scales the columns for the detectors, and `scaler` the scores.
+    `column_scaler` scales the columns for the detectors, and `scaler` the scores. The score is that
+    of the `ranking`, or the consensus if it is None.
     """
 
     detectors: dict[str, Any] | None
     used: NDArray[np.intp]
     column_scaler: ColumnScaler | None
     scaler: ScoreScaler
+    ranking: LearnedRanking | None = None
 
     def __call__(self, rows: Array) -> Array:
-        """Consensus score of each of `rows`."""
+        """Score of each of `rows`."""
         if self.detectors is None:
-            return self.scaler.consensus(rows[:, self.used])
-        scaled = rows if self.column_scaler is None else self.column_scaler.transform(rows)
-        return self.scaler.consensus(score_rows(self.detectors, scaled))
+            columns, scores = None, rows[:, self.used]
+        else:
+            columns = rows if self.column_scaler is None else self.column_scaler.transform(rows)
+            scores = score_rows(self.detectors, columns)
+        if self.ranking is None:
+            return self.scaler.consensus(scores)
+        space = self.scaler.transform(scores)
+        return self.ranking.scores(Inputs(space, space.mean(axis=1), columns))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.rows import open_new_rows, open_rows, validate_rows
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.inspection.exact_interval import Side
-from gammagmm.inspection.labelled_rows import LabelledRows
+from gammagmm.inspection.known_rows import Purpose
+from gammagmm.inspection.labelled_rows import LabelledRows, Precision
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.contamination import Contamination
 from gammagmm.posterior.decisions import cost_cut, is_anomaly
@@ -52,6 +53,10 @@ class GammaGMM(BaseEstimator):
         0. Both use the figures of the training rows, for new rows too, and leave constant columns
         out. None passes `X` to the detectors as it is, as the paper does. Precomputed scores are
         never scaled.
+    learn : bool, default=True
+        Whether the labels that `update` is given change the ranking of the rows as well as the
+        share: `decision_scores_`, `labels_`, probabilities and `predict`. The share does not
+        depend on it. The estimator keeps a copy of the training rows for this.
     p0 : float, default=0.01
         Prior probability that there are no anomalies.
     p_high : float, default=0.01
@@ -121,8 +126,15 @@ class GammaGMM(BaseEstimator):
     scores_, score_space_ : ndarray of shape (n_rows, n_detectors)
         Raw scores of the training rows, and the same after logarithm and standardisation.
     decision_scores_, labels_ : ndarray of shape (n_rows,)
-        Mean of the score space over detectors; label 1 where it lies above `threshold_`, else 0. A
-        known row has its own label.
+        Score of the ranking in use; label 1 where it lies above `threshold_`, else 0. A known row
+        has its own label.
+    ranking_ : str
+        The ranking in use: "consensus", the mean of the score space over detectors, or "learned",
+        a blend of it with what the labels taught.
+    learning_ : Learning or None
+        What the labels taught about the ranking; its ``check`` compares both rankings on the known
+        rows, each of which is ranked without its own label. None without labels, and with
+        ``learn=False``.
     known_rows_ : KnownRows
         The rows, with their labels, that `update` was given.
     precision_ : Precision or None
@@ -162,6 +174,7 @@ class GammaGMM(BaseEstimator):
         detectors: Any = "classic",
         *,
         scale: str | None = "standard",
+        learn: bool = True,
         p0: float = 0.01,
         p_high: float = 0.01,
         high_gamma: float = 0.15,
@@ -186,6 +199,7 @@ class GammaGMM(BaseEstimator):
     ) -> None:
         self.detectors = detectors
         self.scale = scale
+        self.learn = learn
         self.p0 = p0
         self.p_high = p_high
         self.high_gamma = high_gamma
@@ -245,6 +259,8 @@ class GammaGMM(BaseEstimator):
         self.posterior_ = fit.posterior
         self.fitted_posterior_ = fit.fitted_posterior
         self.known_rows_ = fit.known_rows
+        self.ranking_ = fit.ranking
+        self.learning_ = fit.learning
         self.precision_ = fit.precision
         self.evidence_ = fit.evidence
         self.contamination_ = Contamination(fit.posterior)
@@ -259,11 +275,12 @@ class GammaGMM(BaseEstimator):
         return self.fit(X).labels_
 
     def decision_function(self, X: ArrayLike) -> Any:
-        """Consensus score of each row: the mean over detectors of its scores in score space.
+        """Score of each row by the ranking in use, see `ranking_`.
 
-        Scores are standardised with the training rows' minimum, mean and deviation. Scores outside
-        the range of the training rows' scores are clipped to it, so that no detector decides
-        alone. A dask collection gives a lazy dask array.
+        The consensus is the mean over detectors of a row's scores in score space. Scores are
+        standardised with the training rows' minimum, mean and deviation. Scores outside the range
+        of the training rows' scores are clipped to it, so that no detector decides alone. A dask
+        collection gives a lazy dask array.
         """
         check_is_fitted(self)
         return open_new_rows(X, self).map(self.fit_.score_new)
@@ -290,8 +307,8 @@ class GammaGMM(BaseEstimator):
         """Probabilities of normal and anomaly, shape (n_rows, 2).
 
         The second column is P(gamma > share of training rows scored at least as high): the
-        posterior probability that the row lies inside the anomalous share *if the consensus
-        ranking is right*. After `update`, the row is ranked among the training rows that are not
+        posterior probability that the row lies inside the anomalous share *if the ranking is
+        right*. After `update`, the row is ranked among the training rows that are not
         known. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
@@ -308,20 +325,34 @@ class GammaGMM(BaseEstimator):
         return self.fit_.space.labels_at(gamma, self.fit_.known_rows)
 
     def suggest(
-        self, n: int = 30, *, by: ArrayLike | None = None, random_state: Any = None
+        self,
+        n: int = 30,
+        *,
+        purpose: Purpose = "share",
+        by: ArrayLike | None = None,
+        random_state: Any = None,
     ) -> NDArray[np.int_]:
         """Positions of `n` training rows to label, ordered so that you can stop after any row.
 
-        The rows are spread evenly over the ranking from a random start, which is better than a
-        simple random sample if the detectors are good, and as good if they are not. Rows that
-        `update` was given are left out. `by` (n_rows,) are groups of the rows, for example a column
-        of the table: each group then has rows in proportion to its size, and `n` must be large
-        enough for one row of each.
+        With the `purpose` "share", the rows are spread evenly over the ranking from a random start,
+        which is better than a simple random sample if the detectors are good, and as good if they
+        are not. Rows that `update` was given are left out, except those with the purpose "find",
+        without which the sample would be biased: pass the labels of such rows again. `by` (n_rows,)
+        are groups of the rows, for example a column of the table: each group then has rows in
+        proportion to its size, and `n` must be large enough for one row of each.
+
+        With the purpose "find", the rows are the first of the ranking. Label some rows with the
+        purpose "share" before that: they teach the ranking, and only they can show the share.
         """
-        return self._labelled_rows().suggest(n, by=by, random_state=random_state)
+        return self._labelled_rows().suggest(n, purpose=purpose, by=by, random_state=random_state)
 
     def update(
-        self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True
+        self,
+        rows: ArrayLike,
+        labels: ArrayLike,
+        *,
+        at_random: bool = True,
+        purpose: Purpose = "share",
     ) -> GammaPosterior:
         """Replace the posterior by one from the `labels` (1 anomaly, 0 normal) of `rows`.
 
@@ -337,10 +368,15 @@ class GammaGMM(BaseEstimator):
         Pass ``at_random=False`` for rows that were not chosen blindly, such as known incidents and
         flagged rows that were reviewed: they count as themselves and do not say anything about
         other rows, because treating them as a sample would bias the estimate. Pass such a list
-        completely, with rows that `suggest` has chosen as well.
+        completely, with rows that `suggest` has chosen as well. Pass ``purpose="find"`` for rows
+        that ``suggest(purpose="find")`` has chosen; `at_random` does not matter then.
+
+        With ``learn=True``, the ranking of the rows is learned from all labels as well, see
+        `ranking_` and `learning_`. It moves scores, labels and probabilities, not the posterior.
         """
         check_is_fitted(self)
-        return self._keep(self.fit_.update(rows, labels, at_random=at_random)).posterior_
+        fit = self.fit_.update(rows, labels, at_random=at_random, purpose=purpose)
+        return self._keep(fit).posterior_
 
     def expected_width(self, n: int, *, mass: float = 0.9) -> float:
         """Expected width of the interval of probability `mass` after `n` more labels.
@@ -364,6 +400,30 @@ class GammaGMM(BaseEstimator):
         most", "lower" that of "at least"; the other end is then certain.
         """
         return self._labelled_rows().exact_interval(mass, side=side)
+
+    def precision_at(self, n: int) -> Precision:
+        """Share of anomalies among the first `n` training rows without a label.
+
+        It comes from the labels of rows that were chosen at random and rank as high. If the ranking
+        is learned, each of them is ranked by what the other labels teach. The interval is exact for
+        such rows if these are a random sample.
+        """
+        return self._labelled_rows().precision_at(n)
+
+    def n_for_precision(self, precision: float) -> int:
+        """The most rows from the top of the ranking of which a share `precision` are anomalies.
+
+        The share is that of the labelled rows among them, see `precision_at`, which also tells how
+        sure it is. A share that the rows at the top do not reach is a ValueError.
+        """
+        return self._labelled_rows().n_for_precision(precision)
+
+    def threshold_at(self, n: int) -> float:
+        """The score that the first `n` training rows without a label reach, and the others do not.
+
+        Use it to flag as many new rows: ``decision_function(X_new) >= threshold_at(n)``.
+        """
+        return self._labelled_rows().threshold_at(n)
 
     def by_group(self, groups: ArrayLike) -> Any:
         """The share of anomalies in each of the `groups` (n_rows,) as a pandas DataFrame.
@@ -418,8 +478,8 @@ class GammaGMM(BaseEstimator):
     def to_frame(self) -> Any:
         """The training rows as a pandas DataFrame, with their original index.
 
-        Columns: score (the consensus), probability, label, and score_NAME for each detector. A fit
-        on Dask gives a lazy dask DataFrame.
+        Columns: score (of the ranking in use), probability, label, and score_NAME for each
+        detector. A fit on Dask gives a lazy dask DataFrame.
         """
         check_is_fitted(self)
         return self.fit_.space.frame(self.fit_)

@@ -45,6 +45,8 @@ class Plan:
         As the user gave them.
     scale : {"standard", "robust"} or None
         How the columns are scaled for the detectors.
+    learn : bool
+        Whether labels change the ranking of the rows.
     constraints : Constraints
         The user's answers to the paper's two questions.
     prior : MixturePrior
@@ -61,6 +63,8 @@ class Plan:
         Most rows that a run is fitted to; None for any number.
     rng, detector_rng, run_rng : numpy.random.Generator
         The user's random state, and what it spawned for the detectors and for the runs.
+    learning_seed : int
+        Seed, drawn from the random state, of what is learned from labels.
     seed : int or None
         The random state, where it is a number.
     deadline : Deadline
@@ -70,6 +74,7 @@ class Plan:
     given: tuple[tuple[str, Plain], ...]
     detectors: Any
     scale: str | None
+    learn: bool
     constraints: Constraints
     prior: MixturePrior
     n_components: int
@@ -89,6 +94,7 @@ class Plan:
     rng: np.random.Generator
     detector_rng: np.random.Generator
     run_rng: np.random.Generator
+    learning_seed: int
     seed: int | None
     n_jobs: int | None
     progress: Progress | None
@@ -127,6 +133,8 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     tol = _check_tol(estimator.tol)
     if not isinstance(estimator.scale, str | None) or estimator.scale not in SCALES:
         raise ValueError(f'scale must be "standard", "robust" or None, got {estimator.scale!r}.')
+    if not isinstance(estimator.learn, bool | np.bool_):
+        raise TypeError(f"learn must be True or False, got {estimator.learn!r}.")
     check_backend(estimator.backend, estimator.device)
     max_fit_rows = _check_rows("max_fit_rows", estimator.max_fit_rows, AUTO_FIT_ROWS)
     max_mixture_rows = _check_rows(
@@ -144,12 +152,13 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma
     )
     rng = as_generator(seed)
-    detector_rng, run_rng = rng.spawn(2)
+    detector_rng, run_rng, learning_rng = rng.spawn(3)
     return Plan(
         given=tuple((name, _plain(value)) for name, value in parameters),
         detectors=estimator.detectors,
         # Deviation D17: the paper does not scale the columns.
         scale=estimator.scale,
+        learn=bool(estimator.learn),
         constraints=constraints,
         prior=prior or MixturePrior(),
         n_components=estimator.n_components,
@@ -170,6 +179,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         rng=rng,
         detector_rng=detector_rng,
         run_rng=run_rng,
+        learning_seed=int(learning_rng.integers(2**32)),
         seed=int(seed) if isinstance(seed, int | np.integer) else None,
         n_jobs=estimator.n_jobs,
         progress=estimator.progress,

@@ -18,6 +18,7 @@ from gammagmm.errors import Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.scaling import ColumnScaler
 from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.learned_ranking import Learning
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.posterior.decisions import RankTable
 from gammagmm.posterior.groups import Group
@@ -73,7 +74,7 @@ class Columns:
 class Cut:
     """The training rows, cut at a share of anomalies."""
 
-    threshold: float  # of the consensus
+    threshold: float  # of the ranking in use
     thresholds: dict[str, float]  # each detector's own, on its raw scale
     labels: Any  # (n_rows,), an array or a lazy dask array
     n_flagged: int
@@ -82,8 +83,8 @@ class Cut:
 class Space(Protocol):
     """The score space of the rows: what a fit keeps of them.
 
-    `scores`, `values` (n_rows, n_detectors) and `consensus` (n_rows,) are arrays, or lazy dask
-    arrays.
+    `scores`, `values` (n_rows, n_detectors), `consensus` and `decision_scores` (n_rows,) are
+    arrays, or lazy dask arrays.
     """
 
     @property
@@ -97,6 +98,14 @@ class Space(Protocol):
     @property
     def consensus(self) -> Any:
         """Mean of the values over the detectors."""
+
+    @property
+    def decision_scores(self) -> Any:
+        """Scores of the ranking in use: the consensus, or what was learned from labels."""
+
+    @property
+    def columns(self) -> Array | None:
+        """The rows as the detectors have them, if they are kept to learn from labels."""
 
     @property
     def scaler(self) -> ScoreScaler:
@@ -130,6 +139,9 @@ class Space(Protocol):
 
     def find_group(self, names: list[str]) -> Group | None:
         """The rows that visibly stand apart; `names` are those of the detectors."""
+
+    def learn(self, known: KnownRows, seed: int) -> tuple[Space, Learning | None]:
+        """The rows ranked by what the labels of known rows teach, and what that is."""
 
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`; known rows keep their labels."""

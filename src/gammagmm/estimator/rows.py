@@ -39,6 +39,7 @@ from gammagmm.estimator.scaling import (
 )
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.inspection.labelled_rows import LabelledRows
+from gammagmm.inspection.learned_ranking import Inputs, Learning, learn_ranking
 from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
 from gammagmm.posterior.decisions import (
     RankTable,
@@ -112,7 +113,7 @@ class MemoryRows:
     def fit_detectors(self, plan: Plan) -> MemoryScores:
         """Raw scores of the rows by the plan's detectors, or the rows themselves."""
         notes: list[Note] = []
-        column_scaler = None
+        column_scaler, kept = None, None
         if plan.is_precomputed:
             fitted = given_scores(self.values, self.columns.names)
         else:
@@ -132,9 +133,11 @@ class MemoryRows:
                 )
                 fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
             check_time(plan, fitted)
+            if plan.learn:  # a copy, because the user may change the table
+                kept = scaled if column_scaler is not None else scaled.copy()
         usable = keep_usable(fitted)
         notes += left_out_notes(usable.info)
-        return MemoryScores(usable, notes, column_scaler, self.index)
+        return MemoryScores(usable, notes, column_scaler, kept, self.index)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,6 +147,7 @@ class MemoryScores:
     fitted: FittedDetectors
     notes: list[Note]
     column_scaler: ColumnScaler | None
+    columns: Array | None  # the rows as the detectors have them, if they are kept
     index: Any
 
     def score_space(self) -> MemorySpace:
@@ -151,7 +155,10 @@ class MemoryScores:
         scores = self.fitted.scores
         scaler = fit_scaler(scores)
         values = scaler.transform(scores)
-        return MemorySpace(self.fitted, scores, values, values.mean(axis=1), scaler, self.index)
+        consensus = values.mean(axis=1)
+        return MemorySpace(
+            self.fitted, scores, values, consensus, consensus, scaler, self.columns, self.index
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,7 +169,9 @@ class MemorySpace:
     scores: Array
     values: Array
     consensus: Array
+    decision_scores: Array
     scaler: ScoreScaler
+    columns: Array | None
     index: Any
     is_in_memory: bool = True
     n_blocks: int = 1
@@ -180,8 +189,8 @@ class MemorySpace:
     def ranks(self, known: KnownRows) -> RankTable:
         """How many of the rows that are not known score at least as high as any score."""
         if not len(known):
-            return exact_ranks(self.consensus)
-        return known.rows_left(self.n_rows).ranks(self.consensus)
+            return exact_ranks(self.decision_scores)
+        return known.rows_left(self.n_rows).ranks(self.decision_scores)
 
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
         """The variational runs, and what was changed for them."""
@@ -200,6 +209,12 @@ class MemorySpace:
         """The rows that visibly stand apart."""
         return find_group(self.values, names)
 
+    def learn(self, known: KnownRows, seed: int) -> tuple[MemorySpace, Learning]:
+        """The rows ranked by what the labels of known rows teach, and what that is."""
+        inputs = Inputs(self.values, self.consensus, self.columns)
+        learning = learn_ranking(inputs, known, seed)
+        return replace(self, decision_scores=learning.scores), learning
+
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`.
 
@@ -207,8 +222,8 @@ class MemorySpace:
         """
         left = known.rows_left(self.n_rows)
         share = left.share(gamma)
-        threshold = float(cut_off(self.consensus[left.rows], share))
-        labels = is_anomaly(self.consensus, threshold)
+        threshold = float(cut_off(self.decision_scores[left.rows], share))
+        labels = is_anomaly(self.decision_scores, threshold)
         labels[known.rows] = known.labels
         own = cut_off(self.scores[left.rows], share).tolist()
         thresholds = dict(zip(names, own, strict=True))
@@ -216,11 +231,11 @@ class MemorySpace:
 
     def labels_at(self, gamma: float, known: KnownRows) -> NDArray[np.int_]:
         """Labels of the rows if the share of anomalies were `gamma`; known rows keep theirs."""
-        return LabelledRows(self.consensus, known).labels_at(gamma)
+        return LabelledRows(self.decision_scores, known).labels_at(gamma)
 
     def frame(self, fit: Fit) -> Any:
         """The answer for each row as a pandas DataFrame, with the index the rows came with."""
-        answers = (self.consensus, fit.probability, fit.cut.labels)
+        answers = (self.decision_scores, fit.probability, fit.cut.labels)
         return row_frame(answers, self.scores, fit.detector_names, self.index)
 
     def check_rows_present(self, question: str) -> None:

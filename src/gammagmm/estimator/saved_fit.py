@@ -1,8 +1,8 @@
 """A fit -> one file without pickles, and back to the bit; any other file is refused.
 
-The file has the parameters, the raw scores, the runs, the evidence and the notes. The rest of the
-fit follows from them and is computed when it is loaded. The detectors are not saved: a loaded fit
-cannot score new rows.
+The file has the parameters, the raw scores, the training rows if they are kept for learning, the
+runs, the evidence and the notes. The rest of the fit follows from them and is computed when it is
+loaded. The detectors are not saved: a loaded fit cannot score new rows.
 
 Nothing here imports scikit-learn, so that a fit is loaded in a fraction of the time of a fit.
 """
@@ -44,7 +44,7 @@ __all__ = ["load_fit", "save_fit"]
 
 Array = NDArray[np.float64]
 
-FORM = Form("gammagmm/saved-fit", 1, "saved fit", "Fit the rows again.")
+FORM = Form("gammagmm/saved-fit", 2, "saved fit", "Fit the rows again.")
 CAN_BE_NAN = {"tau", "delta", "reached", "mean"}
 """Fields that are NaN where there is no solution."""
 
@@ -69,6 +69,8 @@ class SavedFit:
         Record of every detector; those with the status "ok" are the columns of `scores`.
     scores : ndarray of shape (n_rows, n_detectors)
         Raw scores of the training rows.
+    columns : ndarray of shape (n_rows, n_columns) or None
+        The training rows as the detectors have them, if they are kept for learning from labels.
     runs : tuple of Run
         The variational runs, with their components and posteriors.
     evidence : Evidence
@@ -85,6 +87,7 @@ class SavedFit:
     column_scaler: ColumnScaler | None
     detectors: tuple[DetectorInfo, ...]
     scores: Array
+    columns: Array | None
     runs: tuple[Run, ...]
     evidence: Evidence
     notes: tuple[Note, ...]
@@ -113,6 +116,7 @@ def save_fit(fit: Fit, path: Any, key: str, overwrite: bool) -> None:
         column_scaler=fit.column_scaler,
         detectors=fit.detector_info,
         scores=fit.scores,
+        columns=fit.space.columns,
         runs=fit.runs,
         evidence=fit.evidence,
         notes=fit.notes,
@@ -219,6 +223,7 @@ def _is_same(fit: Fit, loaded: Fit) -> bool:
     """Whether what was computed from the file is what the fit has, to the bit."""
     arrays = [
         (fit.score_space, loaded.score_space),
+        (fit.space.consensus, loaded.space.consensus),
         (fit.decision_scores, loaded.decision_scores),
         (fit.labels, loaded.labels),
     ]
@@ -243,6 +248,7 @@ def _read_fit(file: IO[bytes], where: str, key: str) -> Fit | None:
     plan = _plan_of(saved.parameters, reader)
     _check_columns(saved, reader)
     _check_scores(saved, reader)
+    _check_rows(saved, plan, reader)
     if len(saved.runs) != plan.n_runs:
         reader.refuse(f"it has {len(saved.runs)} runs instead of {plan.n_runs}")
     for run in saved.runs:
@@ -275,7 +281,7 @@ def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
     """The fit, with everything that follows from what was saved."""
     detectors: dict[str, Any] = dict.fromkeys(saved.detector_names)
     fitted = FittedDetectors(detectors, saved.scores, list(saved.detectors))
-    space = MemoryScores(fitted, [], saved.column_scaler, None).score_space()
+    space = MemoryScores(fitted, [], saved.column_scaler, saved.columns, None).score_space()
     posterior, known = combine_runs(solved_posteriors(saved.runs)), KnownRows.none()
     if not 0.0 <= posterior.mean <= 1.0:
         reader.refuse(f"the mean of the posterior must lie between 0 and 1, got {posterior.mean!r}")
@@ -292,6 +298,7 @@ def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
         posterior=posterior,
         fitted_posterior=posterior,
         known_rows=known,
+        learning=None,
         evidence=saved.evidence,
         cut=space.cut(list(detectors), posterior.mean, known),
         notes=saved.notes,
@@ -332,6 +339,15 @@ def _check_scores(saved: SavedFit, reader: Reader) -> None:
         status, reason = judge_scores(seen, column)
         if status != "ok":
             reader.refuse(f"the scores of {name} cannot be used: {reason}")
+
+
+def _check_rows(saved: SavedFit, plan: Plan, reader: Reader) -> None:
+    """Refuse training rows that do not belong to the scores and the columns."""
+    scaler = saved.column_scaler
+    n_columns = saved.n_features if scaler is None else len(scaler.kept)
+    shape = (len(saved.scores), n_columns) if plan.learn and not plan.is_precomputed else None
+    if shape != (None if saved.columns is None else saved.columns.shape):
+        reader.refuse("its training rows do not fit to its scores, columns and parameters")
 
 
 def _check_run(run: Run, n_detectors: int, plan: Plan, reader: Reader) -> None:

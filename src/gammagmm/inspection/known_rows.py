@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gammagmm.posterior.decisions import RankTable, ranks_left
 
-__all__ = ["KnownRows", "RowsLeft"]
+__all__ = ["KnownRows", "Purpose", "RowsLeft"]
+
+Purpose = Literal["share", "find"]
+"""Why a row is labelled: to know the share of anomalies, or to find anomalies."""
+
+# How a row was chosen, by rising precedence: a row that was given twice has the higher one.
+_PICKED, _AT_RANDOM, _LISTED = range(3)
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,9 @@ class KnownRows:
         Row numbers from 0 on, and 1 for an anomaly, 0 for a normal row.
     at_random : ndarray of shape (n,)
         Whether the row was chosen blindly, so that its label says something about other rows.
+    picked : ndarray of shape (n,)
+        Whether the row was picked from the top of the ranking, to find anomalies, after the rows
+        that were chosen blindly. Rows that are neither are a list of the user's own.
 
     Examples
     --------
@@ -34,40 +43,65 @@ class KnownRows:
     rows: NDArray[np.int_]
     labels: NDArray[np.int_]
     at_random: NDArray[np.bool_]
+    picked: NDArray[np.bool_]
 
     @classmethod
     def none(cls) -> KnownRows:
         """No row is known."""
         empty = np.empty(0, dtype=int)
-        return cls(empty, empty, empty.astype(bool))
+        return cls(empty, empty, empty.astype(bool), empty.astype(bool))
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def add(self, rows: Any, labels: Any, *, at_random: bool, n_rows: int) -> KnownRows:
+    @property
+    def listed(self) -> NDArray[np.bool_]:
+        """Whether each row belongs to a list of the user's own."""
+        return ~(self.at_random | self.picked)
+
+    def __getitem__(self, chosen: NDArray[np.bool_]) -> KnownRows:
+        """The rows for which `chosen` (n,) is true."""
+        return KnownRows(
+            self.rows[chosen], self.labels[chosen], self.at_random[chosen], self.picked[chosen]
+        )
+
+    def add(
+        self,
+        rows: Any,
+        labels: Any,
+        *,
+        at_random: bool,
+        picked: bool = False,
+        n_rows: int,
+    ) -> KnownRows:
         """These rows and the earlier ones; a row that is given twice must have one label.
 
-        A row that is given once with ``at_random=False`` does not count as chosen at random: the
-        other rows that were chosen at random are then a random sample of the rows outside such a
-        list, whether the list or the sample came first.
+        A row that is given once with ``at_random=False`` belongs to a list and does not count as
+        chosen at random: the other rows that were chosen at random are then a random sample of the
+        rows outside the list, whether the list or the sample came first. A `picked` row that is
+        given again with ``at_random=True`` counts as chosen at random.
         """
         rows, labels = check_rows_known(rows, n_rows), check_labels(labels)
         if len(rows) != len(labels):
             raise ValueError(
                 f"rows and labels must have the same length, got {len(rows)} and {len(labels)}."
             )
-        columns = (self.rows.tolist(), self.labels.tolist(), self.at_random.tolist())
+        how = np.where(self.picked, _PICKED, np.where(self.at_random, _AT_RANDOM, _LISTED))
+        columns = (self.rows.tolist(), self.labels.tolist(), how.tolist())
         found = {row: (label, chosen) for row, label, chosen in zip(*columns, strict=True)}
+        now = _PICKED if picked else _AT_RANDOM if at_random else _LISTED
         for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
-            before, was_at_random = found.get(row, (label, True))
+            before, chosen = found.get(row, (label, now))
             if before != label:
                 raise ValueError(f"Row {row} has both labels, 0 and 1: give one of them.")
-            found[row] = (label, was_at_random and at_random)
+            found[row] = (label, max(chosen, now))
         ordered = sorted(found)
+        how = np.array([found[row][1] for row in ordered], dtype=int)
         return KnownRows(
             np.array(ordered, dtype=int),
             np.array([found[row][0] for row in ordered], dtype=int),
-            np.array([found[row][1] for row in ordered], dtype=bool),
+            how == _AT_RANDOM,
+            how == _PICKED,
         )
 
     def unknown(self, n_rows: int) -> NDArray[np.int_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from gammagmm._support.checks import (
 )
 from gammagmm.errors import LabelsWarning
 from gammagmm.inspection.exact_interval import Side, exact_interval, p_between
-from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.known_rows import KnownRows, Purpose
 from gammagmm.inspection.labelled_share import (
     LabelCounts,
     count_labels,
@@ -38,6 +38,8 @@ Array = NDArray[np.float64]
 
 RARE = 0.05
 """Probability below which chance does not explain that two lists of rows have no row in common."""
+VERY_RARE = 1e-6
+"""Probability below which chance does not explain that all rows come from the top of a ranking."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +60,23 @@ class Precision:
     Attributes
     ----------
     n_flagged, n_labels, n_anomalies : int
-        Number of flagged rows, of those with a label, and of anomalies among the latter.
+        Number of flagged rows, of rows with a label that the share comes from, and of anomalies
+        among the latter.
+    share : float
+        The share of anomalies among the flagged rows, as the labels estimate it; NaN without
+        labels.
     low, high : float
         Ends of the exact 90 % confidence interval of the share of anomalies among the flagged rows.
-        It holds if the flagged rows with labels are a random sample of the flagged rows. It is a
-        single number if all of them have labels.
+        It holds if the rows with labels are a random sample of the rows that would be flagged. It
+        is a single number if all of them have labels.
     """
 
     n_flagged: int
     n_labels: int
     n_anomalies: int
+    share: float
     low: float
     high: float
-
-    @property
-    def share(self) -> float:
-        """Share of anomalies among the flagged rows with labels."""
-        return self.n_anomalies / self.n_labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,9 +86,12 @@ class LabelledRows:
     Attributes
     ----------
     scores : ndarray of shape (n_rows,)
-        Consensus scores; a higher score is more anomalous.
+        Scores of the ranking in use; a higher score is more anomalous.
     known_rows : KnownRows
         The rows that have labels.
+    honest_scores : ndarray of shape (n_known,) or None
+        Scores of the known rows by rankings that were not learned from their own labels; None if
+        `scores` are not learned.
 
     Examples
     --------
@@ -99,6 +104,7 @@ class LabelledRows:
 
     scores: Array
     known_rows: KnownRows = field(default_factory=KnownRows.none)
+    honest_scores: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -136,18 +142,32 @@ class LabelledRows:
         labels[self.known_rows.rows] = self.known_rows.labels
         return labels
 
-    def update(self, rows: ArrayLike, labels: ArrayLike, *, at_random: bool = True) -> LabelledRows:
+    def update(
+        self,
+        rows: ArrayLike,
+        labels: ArrayLike,
+        *,
+        at_random: bool = True,
+        purpose: Purpose = "share",
+    ) -> LabelledRows:
         """The same rows with more `labels` (1 anomaly, 0 normal), of `rows`.
 
-        Pass ``at_random=False`` for rows that were not chosen blindly: they count as themselves
-        only. Pass such a list completely, with rows that `suggest` has chosen as well.
+        Pass ``purpose="find"`` for rows that ``suggest(purpose="find")`` has chosen, and
+        ``at_random=False`` for other rows that were not chosen blindly: they count as themselves
+        only. Pass a list of such other rows completely, with those that `suggest` has chosen.
         """
         if not isinstance(at_random, bool):
             raise TypeError(f"at_random must be True or False, got {at_random!r}.")
-        known = self.known_rows.add(rows, labels, at_random=at_random, n_rows=self.n_rows)
-        if not at_random:
-            self._check_list(len(known) - len(self.known_rows), len(np.unique(rows)))
-        return replace(self, known_rows=known)
+        picked = _check_purpose(purpose) == "find"
+        known = self.known_rows.add(
+            rows, labels, at_random=at_random, picked=picked, n_rows=self.n_rows
+        )
+        n_new = len(known) - len(self.known_rows)
+        if not at_random and not picked:
+            self._check_list(n_new, len(np.unique(rows)))
+        elif not picked and n_new > 0:
+            self._check_not_top(np.setdiff1d(known.rows, self.known_rows.rows))
+        return replace(self, known_rows=known, honest_scores=None)
 
     def _check_list(self, n_new: int, n_given: int) -> None:
         """Warn if rows chosen at random are missing in a list of `n_given` other rows."""
@@ -160,24 +180,60 @@ class LabelledRows:
             f"None of the {counts.n_drawn} rows that were chosen at random is among these "
             f"{n_new} rows, although about {n_expected:.0f} are expected. If some of them belong "
             "to the list, pass their labels with it (at_random=False; --known on the command "
-            "line); otherwise the estimate is biased.",
+            "line); otherwise the estimate is biased. Pass rows that suggest(purpose='find') chose "
+            "with purpose='find'.",
             LabelsWarning,
         )
 
-    def suggest(self, n: int = 30, *, by: Any = None, random_state: Any = None) -> NDArray[np.int_]:
+    def _check_not_top(self, new: NDArray[np.int_]) -> None:
+        """Warn if rows that are said to be chosen at random all come from the top of the ranking.
+
+        `n_new` random rows are all among the first `n_top` of the rows with a probability that is
+        easily computed.
+        """
+        scores = self.scores[self.known_rows.unknown(self.n_rows)]
+        n_new, n_rows = len(new), len(scores)
+        n_top = int((scores >= self.scores[new].min()).sum())
+        if p_between(n_new, n_new, n_top, n_new, n_rows) >= VERY_RARE:
+            return
+        warn_user(
+            f"The {n_new} new rows are all among the first {n_top} of {n_rows} rows of the "
+            "ranking, which is very unlikely for rows that were chosen at random. Pass rows that "
+            "suggest(purpose='find') chose with purpose='find', and other rows that were chosen "
+            "for what they are with at_random=False; otherwise the estimate is biased.",
+            LabelsWarning,
+        )
+
+    def suggest(
+        self,
+        n: int = 30,
+        *,
+        purpose: Purpose = "share",
+        by: Any = None,
+        random_state: Any = None,
+    ) -> NDArray[np.int_]:
         """Positions of `n` rows without labels, ordered so that you can stop after any row.
 
-        They are spread evenly over the ranking from a random start. `by` (n_rows,) are groups of
-        the rows: each group then has rows in proportion to its size. `n` must be large enough for
-        one row of each group without a label.
+        With the `purpose` "share", they are spread evenly over the ranking from a random start.
+        `by` (n_rows,) are groups of the rows: each group then has rows in proportion to its size.
+        `n` must be large enough for one row of each group without a label. Rows that were labelled
+        with the purpose "find" take part as well, because the sample would be biased without them.
+
+        With the purpose "find", they are the first rows of the ranking.
         """
         check_count("n", n, 1)
-        unknown = self.known_rows.unknown(self.n_rows)
+        is_find = _check_purpose(purpose) == "find"
+        if is_find and by is not None:
+            raise ValueError("by needs purpose='share': the first rows have no groups.")
+        known = self.known_rows
+        unknown = (known if is_find else known[~known.picked]).unknown(self.n_rows)
         if n > len(unknown):
             raise ValueError(
                 f"n must be at most {len(unknown)}, the number of rows without a label, got {n}."
             )
         ranked = unknown[np.argsort(-self.scores[unknown], kind="stable")]
+        if is_find:
+            return ranked[:n]
         rng = as_generator(random_state)
         if by is None:
             return spread_evenly(ranked, rng)[:n]
@@ -232,7 +288,10 @@ class LabelledRows:
         ends = exact_interval(
             counts.n_rows - counts.n_told, counts.n_drawn, counts.n_found, mass, side
         )
-        low, high = ((counts.n_told_anomalies + end) / counts.n_rows for end in ends)
+        # Rows that were picked are known, so that the interval need not contain what they exclude.
+        least = counts.n_anomalies - counts.n_told_anomalies
+        inside = np.clip(ends, least, least + counts.n_left)
+        low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
         return low, high
 
     def by_group(self, groups: Any) -> list[GroupShare]:
@@ -241,8 +300,7 @@ class LabelledRows:
         known, found = self.known_rows, []
         of_known = place[known.rows]
         for group, name in enumerate(names.tolist()):
-            own = of_known == group
-            inside = KnownRows(known.rows[own], known.labels[own], known.at_random[own])
+            inside = known[of_known == group]
             n_rows = int((place == group).sum())
             posterior = labelled_posterior(count_labels(inside, n_rows), load_reference())
             n_anomalies = int(inside.labels.sum())
@@ -256,7 +314,67 @@ class LabelledRows:
             return None
         n_flagged, n_anomalies = len(flagged), int(labels.sum())
         low, high = exact_interval(n_flagged, len(labels), n_anomalies, 0.9)
-        return Precision(n_flagged, len(labels), n_anomalies, low / n_flagged, high / n_flagged)
+        share = n_anomalies / len(labels)
+        ends = (low / n_flagged, high / n_flagged)
+        return Precision(n_flagged, len(labels), n_anomalies, share, *ends)
+
+    def threshold_at(self, n: int) -> float:
+        """The score that the first `n` rows without a label reach, and the others do not.
+
+        Rows with the same score as the `n`-th of them reach it too.
+        """
+        check_count("n", n, 1)
+        scores = self.scores[self.known_rows.unknown(self.n_rows)]
+        if n > len(scores):
+            raise ValueError(
+                f"n must be at most {len(scores)}, the number of rows without a label, got {n}."
+            )
+        return float(np.partition(scores, len(scores) - n)[len(scores) - n])
+
+    def precision_at(self, n: int) -> Precision:
+        """Share of anomalies among the first `n` rows without a label.
+
+        It comes from the labels of rows that were chosen at random and that reach the same score,
+        by a ranking that was not learned from their own labels.
+        """
+        known, scores = self.known_rows, self._known_scores
+        top = known[(scores >= self.threshold_at(n)) & ~known.listed]
+        labels = top.labels[top.at_random]
+        n_labels, n_anomalies = len(labels), int(labels.sum())
+        # The sample is one of all rows at the top, of which some were picked since.
+        n_top, n_found = n + len(top), int(top.labels.sum())
+        mean = n_top * n_anomalies / n_labels if n_labels else float("nan")
+        low, high = exact_interval(n_top, n_labels, n_anomalies, 0.9)
+        share, *ends = np.clip((np.array([mean, low, high]) - n_found) / n, 0.0, 1.0).tolist()
+        return Precision(n, n_labels, n_anomalies, share, *ends)
+
+    def n_for_precision(self, precision: float) -> int:
+        """The most rows from the top of the ranking of which a share `precision` are anomalies.
+
+        The share is that among the labelled rows of `precision_at`. If the rows at the top do not
+        reach it, this is a ValueError.
+        """
+        check_probability("precision", precision)
+        left = self.scores[self.known_rows.unknown(self.n_rows)]
+        # The share changes where a labelled row joins: the rows before it are the most.
+        at_random = self._known_scores[self.known_rows.at_random]
+        most = {int((left > score).sum()) for score in at_random} | {len(left)}
+        best = 0.0
+        for n in sorted(most - {0}, reverse=True):
+            share = self.precision_at(n).share
+            if share >= precision:
+                return n
+            best = max(best, share)
+        raise ValueError(
+            f"No number of rows from the top has a share of {precision:g} anomalies, as the labels "
+            f"estimate it; the largest is {best:.2g}. Label more rows, or ask for less."
+        )
+
+    @property
+    def _known_scores(self) -> Array:
+        """Scores (n_known,) by rankings that were not learned from the same labels."""
+        scores = self.honest_scores
+        return self.scores[self.known_rows.rows] if scores is None else scores
 
     @property
     def _counts(self) -> LabelCounts:
@@ -265,6 +383,13 @@ class LabelledRows:
     def __repr__(self) -> str:
         answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
         return f"LabelledRows({self.n_rows} rows, {len(self.known_rows)} labels, {answer})"
+
+
+def _check_purpose(purpose: Any) -> Purpose:
+    """`purpose`, or a ValueError."""
+    if purpose not in get_args(Purpose):
+        raise ValueError(f"purpose must be 'share' or 'find', got {purpose!r}.")
+    return cast("Purpose", purpose)
 
 
 def _check_groups(groups: Any, n_rows: int) -> NDArray[Any]:

@@ -4,6 +4,12 @@ The share theta among the rows that nobody has looked at has a mixture of Beta d
 prior (`GammaPosterior.reference`). Labels of rows that were chosen blindly have a binomial
 likelihood, so the posterior of theta is such a mixture again, and the number of anomalies among the
 rows that are left has a mixture of Beta-binomial distributions. Known rows count as themselves.
+
+Rows that were picked from the top of the ranking are among the rows that are left by the sample:
+their labels bound the number of anomalies there from below and from above. The distribution is
+clipped to these bounds: what lies beyond a bound is put on it. So an interval is the one without
+these labels, clipped to what is possible, and contains the truth at least as often. Nothing else
+follows from these labels without assumptions about the ranking.
 """
 
 from __future__ import annotations
@@ -35,42 +41,61 @@ class LabelCounts:
     n_rows: int
     n_drawn: int  # chosen blindly
     n_found: int  # the anomalies among those
-    n_told: int  # known, but not chosen blindly
+    n_told: int  # in a list of the user's own
     n_told_anomalies: int
+    n_picked: int = 0  # from the top of the ranking
+    n_picked_anomalies: int = 0
 
     @property
     def n_anomalies(self) -> int:
         """Rows known to be anomalies."""
-        return self.n_found + self.n_told_anomalies
+        return self.n_found + self.n_told_anomalies + self.n_picked_anomalies
+
+    @property
+    def n_outside(self) -> int:
+        """Rows that are neither in the sample nor in a list."""
+        return self.n_rows - self.n_drawn - self.n_told
 
     @property
     def n_left(self) -> int:
         """Rows without a label."""
-        return self.n_rows - self.n_drawn - self.n_told
+        return self.n_outside - self.n_picked
 
 
 def count_labels(known: KnownRows, n_rows: int) -> LabelCounts:
     """The counts for a table of `n_rows` rows, of which `known` have labels."""
     drawn = known.labels[known.at_random]
-    told = known.labels[~known.at_random]
-    return LabelCounts(n_rows, len(drawn), int(drawn.sum()), len(told), int(told.sum()))
+    told, picked = known.labels[known.listed], known.labels[known.picked]
+    return LabelCounts(
+        n_rows,
+        len(drawn),
+        int(drawn.sum()),
+        len(told),
+        int(told.sum()),
+        len(picked),
+        int(picked.sum()),
+    )
 
 
 def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterior:
     """Posterior of the share of anomalies in a table with these `counts` of labels."""
-    n_left = counts.n_left
-    if n_left > 0:
+    n_outside, least = counts.n_outside, counts.n_picked_anomalies
+    most = least + counts.n_left
+    if counts.n_left > 0:
         parts = _updated(prior, counts.n_drawn, np.array([counts.n_found]))
         weights, a, b = (part[0] for part in parts)
     else:  # the number of anomalies is known, whatever the parts are
         weights, a, b = np.ones((3, 1))
-    prob_zero, first = 0.0, 0
+    prob_zero, first = 0.0, least
     if counts.n_anomalies == 0:
-        p_none = np.exp(betaln(a, b + n_left) - betaln(a, b))
+        # If every row is known, no number of anomalies but 0 is left.
+        p_none = np.exp(betaln(a, b + n_outside) - betaln(a, b)) if most > 0 else np.ones(len(a))
         prob_zero, first = float(weights @ p_none), 1
         weights = weights * (1.0 - p_none)
+    n_apart = counts.n_anomalies - least
+    bounds = (least, most) if counts.n_picked > 0 else None
     mixture = BetaBinomialMixture(
-        weights, a, b, counts.n_rows, counts.n_anomalies, n_left, first, n_left
+        weights, a, b, counts.n_rows, n_apart, n_outside, first, most, bounds
     )
     return GammaPosterior(prob_zero, mixture, standard_error=0.0, n_labels=counts.n_drawn)
 
@@ -80,11 +105,12 @@ def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float)
 
     The mean is over the number of anomalies among the `n` rows, which has a mixture of
     Beta-binomial distributions. The number among the rows left after that is treated as continuous:
-    their share has the Beta distribution with the mean and variance of each part.
+    their share has the Beta distribution with the mean and variance of each part. Rows that were
+    picked count as rows without a label.
     """
-    n_left = counts.n_left - n
-    if n_left == 0:
+    if n == counts.n_left:
         return 0.0
+    n_left = counts.n_outside - n
     found, p_found = _outcomes(counts, prior, n)
     weights, a, b = _updated(prior, counts.n_drawn + n, counts.n_found + found)
     size = (n_left - 1.0) / (a + b + n_left)

@@ -26,6 +26,9 @@ class BetaBinomialMixture:
     R counts the anomalies among `n_left` rows. Part j is BetaBinomial(n_left, a_j, b_j), truncated
     to first <= R <= last, and has the weight w_j. The weights need not sum to 1: `cdf` and `sf`
     add up to their total. There are no parts left where `first` exceeds `last`.
+
+    With `bounds`, every R below the first bound counts as the first bound, and every R above the
+    second as the second, before it is truncated.
     """
 
     weights: Array
@@ -36,6 +39,7 @@ class BetaBinomialMixture:
     n_left: int
     first: int
     last: int
+    bounds: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -114,7 +118,20 @@ class BetaBinomialMixture:
     @cached_property
     def _parts(self) -> Array:
         """Probability of each of the shares in each part, (n_parts, n_shares)."""
-        count = np.arange(self.first, self.last + 1)
+        if self.bounds is None:
+            return self._probabilities(self.first, self.last)
+        least, most = self.bounds
+        every = self._probabilities(0, self.n_left)
+        inside = every[:, least : most + 1].copy()
+        inside[:, 0] += every[:, :least].sum(axis=1)
+        inside[:, -1] += every[:, most + 1 :].sum(axis=1)
+        kept = inside[:, self.first - least : self.last + 1 - least]
+        total = kept.sum(axis=1, keepdims=True)
+        return np.asarray(kept / np.where(total > 0.0, total, 1.0))
+
+    def _probabilities(self, first: int, last: int) -> Array:
+        """P(R = k) in each part for k = first, ..., last, truncated to these."""
+        count = np.arange(first, last + 1)
         log_choose = -gammaln(count + 1.0) - gammaln(self.n_left - count + 1.0)
         fitting = betaln(self.a[:, None] + count, self.b[:, None] + (self.n_left - count))
         log_parts = log_choose + fitting

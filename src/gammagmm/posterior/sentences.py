@@ -10,6 +10,7 @@ from gammagmm._support.text import percent
 
 if TYPE_CHECKING:
     from gammagmm.inspection.labelled_rows import Precision
+    from gammagmm.inspection.learned_ranking import Learning
     from gammagmm.posterior.evidence import Evidence
     from gammagmm.posterior.gamma_posterior import GammaPosterior
     from gammagmm.posterior.track_record import TrackRecord
@@ -23,6 +24,7 @@ __all__ = [
     "more_sentence",
     "next_sentence",
     "precision_sentence",
+    "ranking_sentence",
     "record_sentence",
     "rows_sentence",
     "sentence",
@@ -83,6 +85,33 @@ def precision_sentence(precision: Precision) -> str:
         f"{found}: {low} to {high} of all {n_flagged:,} (90% confidence, if those were picked at "
         "random)."
     )
+
+
+def ranking_sentence(learning: Learning) -> str:
+    """Which ranking of the rows is used after labels, and why."""
+    check = learning.check
+    if check is None:
+        if learning.ranking is None:
+            return (
+                "All labels are of one kind, so the rows are still ranked by the consensus of the "
+                "detectors."
+            )
+        return (
+            "The rows are ranked by the detectors and by what the labels teach. With fewer than "
+            "two anomalies or two normal rows, this ranking cannot be checked."
+        )
+    areas = f"{check.auc_learned:.2f} instead of {check.auc_consensus:.2f}"
+    gain = f"{check.gain:+.2f} ± {check.standard_error:.2f}".replace("-", "−")
+    found = (
+        "on the labelled rows, each ranked without its own label, the area under the ROC curve is "
+        f"{areas} ({gain})"
+    )
+    if learning.ranking is None:
+        return (
+            "The rows are still ranked by the consensus of the detectors, because learning from "
+            f"the labels makes the ranking worse: {found}."
+        )
+    return f"The rows are ranked by the detectors and by what the labels teach: {found}."
 
 
 def more_sentence(n_more: int, n_left: int) -> str:

@@ -32,6 +32,8 @@ _LABELS_FIELD = "n_labels"
 _BETA_FIELDS = {"low", "high", "weights", "a", "b"}
 _COUNTS = ("n_rows", "n_anomalies", "n_left", "first", "last")
 _BETA_BINOMIAL_FIELDS = {"weights", "a", "b", *_COUNTS}
+# Written only if there are bounds.
+_BOUNDS = ("least", "most")
 MAX_CELLS = 200_000_000
 """Most possible shares, times parts, of a posterior that is read, since each takes memory."""
 
@@ -63,6 +65,8 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
         place: dict[str, Any] = {"low": float(betas.low), "high": float(betas.high)}
     else:
         place = {name: int(getattr(betas, name)) for name in _COUNTS}
+        if betas.bounds is not None:
+            place |= dict(zip(_BOUNDS, betas.bounds, strict=True))
     data = {
         **FORM.header,
         "prob_zero": float(posterior.prob_zero),
@@ -88,7 +92,10 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
     reader.check_header(data)
     reader.check_fields(data, _FIELDS | ({_LABELS_FIELD} & data.keys()), "the file")
     has_counts = isinstance(data["betas"], dict) and bool(set(_COUNTS) & data["betas"].keys())
-    fields = _BETA_BINOMIAL_FIELDS if has_counts else _BETA_FIELDS
+    fields = _BETA_FIELDS
+    if has_counts:
+        has_bounds = bool(set(_BOUNDS) & data["betas"].keys())
+        fields = _BETA_BINOMIAL_FIELDS | set(_BOUNDS if has_bounds else ())
     reader.check_fields(data["betas"], fields, "betas")
     prob_zero = reader.number("prob_zero", data["prob_zero"])
     if not 0.0 <= prob_zero <= 1.0:
@@ -134,10 +141,16 @@ def _beta_binomials_of(data: dict[str, Any], reader: Reader) -> BetaBinomialMixt
     is_possible = 0 <= n_anomalies <= n_rows - n_left <= n_rows and first >= 0
     if not (is_possible and last <= n_left and first <= last + 1):
         reader.refuse(f"its numbers of rows do not fit together: {counts!r}")
+    bounds = None
+    if "least" in data:
+        least, most = (int(reader.plain(name, data[name], int)) for name in _BOUNDS)
+        if not (0 <= least <= first and last <= most <= n_left):
+            reader.refuse(f"least {least!r} and most {most!r} do not fit to its numbers of rows")
+        bounds = least, most
     parts = _parts_of(data, reader)
-    if len(parts[0]) * (last - first + 1) > MAX_CELLS:
+    if len(parts[0]) * ((n_left if bounds else last - first) + 1) > MAX_CELLS:
         reader.refuse(f"it has more than {MAX_CELLS:,} possible shares in all parts")
-    return BetaBinomialMixture(*parts, *counts.values())
+    return BetaBinomialMixture(*parts, n_rows, n_anomalies, n_left, first, last, bounds)
 
 
 def _parts_of(data: dict[str, Any], reader: Reader) -> tuple[Array, Array, Array]:

@@ -57,7 +57,7 @@ class ShareCut:
 
     gamma: float
     n_flagged: int
-    threshold: float  # of the consensus
+    threshold: float  # of the ranking in use
     thresholds: tuple[float, ...]  # of each detector's raw scores
 
 
@@ -124,6 +124,17 @@ class Labelled:
 
 
 @dataclass(frozen=True)
+class Found:
+    """Anomalies among the first rows that were labelled at random, in the order of two rankings.
+
+    Each row is ranked without what was learned from its own label.
+    """
+
+    consensus: tuple[int, ...]
+    learned: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Truth:
     """The share of anomalies by labels that the method did not use."""
 
@@ -149,10 +160,13 @@ class Findings:
     upper_end: ShareCut
     steps: tuple[ShareCut, ...]  # of the slider
     costs: tuple[CostCut, ...]
+    is_learned: bool  # whether the ranking is learned from labels
+    found: Found | None  # None if it is not, or cannot be checked
     ranking: tuple[str, ...]  # names of the rows, most anomalous first, `MAX_RANKED` at most
     agreement: dict[str, float]  # rank correlation of each detector with the consensus
     components: tuple[Component, ...]  # most anomalous first
     sensitivity: tuple[Change, ...]
+    has_picked: bool  # whether rows from the top of the ranking have labels
     top_rows: tuple[RankedRow, ...]
     to_label: tuple[RowToLabel, ...]
 
@@ -183,10 +197,13 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
         costs=tuple(
             CostCut(cost, int((probability > cost_cut((1.0, cost))).sum())) for cost in MISS_COSTS
         ),
+        is_learned=fit.ranking == "learned",
+        found=_found(fit),
         ranking=tuple(names[row] for row in order[:MAX_RANKED]),
         agreement=_agreement(fit),
         components=_components(first_solved(fit.runs)),
         sensitivity=tuple(_sensitivity(fit)),
+        has_picked=bool(fit.known_rows.picked.any()),
         top_rows=tuple(
             RankedRow(names[row], float(scores[row]), float(probability[row]), features)
             for row, features in zip(top, outstanding(X, columns, top), strict=True)
@@ -288,6 +305,18 @@ def _labelled(fit: Fit) -> Labelled | None:
     return Labelled(len(labels), int(labels.sum()), fit.fitted_posterior) if len(labels) else None
 
 
+def _found(fit: Fit) -> Found | None:
+    known, learning = fit.known_rows, fit.learning
+    if learning is None or learning.ranking is None or learning.check is None:
+        return None
+    labels = known.labels[known.at_random]
+    if not labels.any():
+        return None
+    rankings = (fit.space.consensus[known.rows], learning.honest_scores)
+    orders = (np.argsort(-scores[known.at_random], kind="stable") for scores in rankings)
+    return Found(*(tuple(np.cumsum(labels[order]).tolist()) for order in orders))
+
+
 def _steps(fit: Fit) -> tuple[ShareCut, ...]:
     beyond_interval = np.ceil(20 * fit.posterior.interval()[1]) / 20
     end = min(max(MAX_STEP, fit.plan.constraints.max_gamma, beyond_interval), 1.0)
@@ -296,7 +325,7 @@ def _steps(fit: Fit) -> tuple[ShareCut, ...]:
 
 def _agreement(fit: Fit) -> dict[str, float]:
     """Spearman's correlation of each detector's scores with the consensus."""
-    consensus = rankdata(fit.decision_scores)
+    consensus = rankdata(fit.space.consensus)
     ranks = rankdata(fit.scores, axis=0)
     correlations = [float(np.corrcoef(column, consensus)[0, 1]) for column in ranks.T]
     return dict(zip(fit.detector_names, correlations, strict=True))

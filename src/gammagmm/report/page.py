@@ -15,7 +15,7 @@ from gammagmm.posterior.sensitivity import N_STARTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import record_sentence
 from gammagmm.report.findings import N_STEPS, Array, Findings, ShareCut, feature_words, find
 from gammagmm.report.origin import Origin
-from gammagmm.report.svg import posterior_svg
+from gammagmm.report.svg import found_svg, posterior_svg
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -74,6 +74,7 @@ def _template() -> Template:
         "sha256": _sha256,
     }
     environment.globals |= {
+        "found_svg": found_svg,
         "posterior_svg": posterior_svg,
         "record_sentence": record_sentence,
     }

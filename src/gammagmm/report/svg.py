@@ -1,4 +1,4 @@
-"""A posterior -> its picture as SVG, and its HTML for notebooks."""
+"""A posterior, or what two rankings find -> a picture as SVG; HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gammagmm.posterior.track_record import load_track_record
 if TYPE_CHECKING:
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
-__all__ = ["posterior_html", "posterior_svg"]
+__all__ = ["found_svg", "posterior_html", "posterior_svg"]
 
 Array = NDArray[np.float64]
 
@@ -84,13 +84,52 @@ def posterior_svg(posterior: GammaPosterior, marks: Mapping[str, float] | None =
     marks = marks or {}
     end = max(_axis_end(posterior), *(1.05 * share for share in marks.values()), 0.0)
     parts = _density(posterior, end) + _mean(posterior, end) + _atom(posterior, end)
-    parts += _axis(end) + _legend() + _marks(marks, end)
+    parts += _axis(end) + _legend(LEGEND) + _marks(marks, end)
     label = f"Posterior density of the share of anomalies. {sentence(posterior)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="11" '
         f'data-left="{LEFT}" data-right="{RIGHT}" data-top="{TOP}" data-bottom="{BOTTOM}" '
         f'data-end="{end!r}" role="img" aria-label="{escape(label)}">{parts}</svg>'
+    )
+
+
+def found_svg(consensus: Sequence[int], learned: Sequence[int]) -> str:
+    """Anomalies found against labelled rows looked at, in the order of two rankings.
+
+    Entry i of each sequence is the number of anomalies among the first i + 1 rows.
+    """
+    n_rows, n_anomalies = len(learned), max(learned[-1], 1)
+    x = np.arange(n_rows + 1.0)
+    curves = ""
+    for name, found, colour in (("consensus", consensus, VERMILION), ("learned", learned, BLUE)):
+        height = np.append(0.0, found) / n_anomalies
+        # A step up at each anomaly.
+        path = _path(np.repeat(x, 2)[1:], np.repeat(height, 2)[:-1], n_rows)
+        curves += (
+            f'<path class="{name}" d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        )
+    line = _line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM), 'stroke="currentColor"')
+    ticks = sorted({0, n_rows // 2, n_rows})
+    labels = "".join(_text("tick", _x(tick, n_rows), TICK_BASELINE, f"{tick}") for tick in ticks)
+    title = _text("title", 0.5 * (LEFT + RIGHT), TITLE_BASELINE, "labelled rows looked at")
+    words = "1 anomaly" if learned[-1] == 1 else f"{learned[-1]} anomalies"
+    title += _text("total", RIGHT, TOP + MARK_STEP, words, "end")
+    legend = _legend(
+        (
+            (16, "learned", "anomalies found, learned ranking", BLUE),
+            (226, "consensus", "consensus of the detectors", VERMILION),
+        )
+    )
+    label = (
+        f"Anomalies found among {n_rows} labelled rows. After half of them, the learned ranking "
+        f"has found {learned[(n_rows - 1) // 2]} of {learned[-1]} and the consensus "
+        f"{consensus[(n_rows - 1) // 2]}."
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="11" '
+        f'role="img" aria-label="{escape(label)}">{curves}{line}{labels}{title}{legend}</svg>'
     )
 
 
@@ -162,13 +201,13 @@ def _axis(end: float) -> str:
     return line + "".join(labels) + _text("title", 0.5 * (LEFT + RIGHT), TITLE_BASELINE, title)
 
 
-def _legend() -> str:
-    """The meaning of the colours, above the plot."""
+def _legend(entries: Sequence[tuple[int, str, str, str]]) -> str:
+    """The meaning of the colours, above the plot: left edge, class, words, colour."""
     return "".join(
         f'<rect class="{kind}" x="{x}" y="{LEGEND_TOP}" width="{LEGEND_SQUARE}" '
         f'height="{LEGEND_SQUARE}" fill="{colour}"/>'
         + _text("legend", x + LEGEND_INDENT, LEGEND_BASELINE, words, "start")
-        for x, kind, words, colour in LEGEND
+        for x, kind, words, colour in entries
     )
 
 

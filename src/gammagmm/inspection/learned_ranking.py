@@ -1,0 +1,223 @@
+"""Labels of a few rows -> a ranking of all rows, blended with the consensus of the detectors.
+
+Extra trees learn from the known rows; their inputs are the scores of the detectors, the consensus
+and the columns of the table. The rarer kind of label limits what can be learned: with m labels of
+that kind, the trees have the weight m / (m + 1) and the consensus 1 / (m + 1). So the consensus
+counts as much as one labelled anomaly, and labels of one kind leave it as it is.
+
+Each tree learns from a random sample of the known rows. A known row is judged by the trees whose
+sample it is not in, so its own label has no part in that ("out of bag").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.inspection.known_rows import KnownRows
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import ExtraTreesClassifier
+
+__all__ = ["Inputs", "LearnedRanking", "Learning", "RankingCheck", "learn_ranking"]
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int_]
+
+BLOCK_ROWS = 50_000
+"""Rows whose inputs are put together at a time."""
+LARGEST = 1e30
+"""Limit of inputs: the trees work in single precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What the trees learn from: `space` (n, M), `consensus` (n,) and `columns` (n, d) or None."""
+
+    space: Array
+    consensus: Array
+    columns: Array | None
+
+    def __len__(self) -> int:
+        return len(self.consensus)
+
+    def __getitem__(self, rows: NDArray[np.int_] | slice) -> Inputs:
+        columns = None if self.columns is None else self.columns[rows]
+        return Inputs(self.space[rows], self.consensus[rows], columns)
+
+    def blocks(self) -> Iterator[Inputs]:
+        """These rows, `BLOCK_ROWS` at a time."""
+        for first in range(0, len(self), BLOCK_ROWS):
+            yield self[first : first + BLOCK_ROWS]
+
+    def matrix(self) -> NDArray[np.float32]:
+        """All of it in one matrix, in single precision."""
+        parts = [self.space, self.consensus[:, None]]
+        parts += [] if self.columns is None else [self.columns]
+        return np.clip(np.hstack(parts), -LARGEST, LARGEST).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Standard:
+    """Mean and standard deviation with which values are standardised."""
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, values: Array) -> Standard:
+        """Those of `values`."""
+        return cls(float(values.mean()), float(values.std()))
+
+    def __call__(self, values: Array) -> Array:
+        return (values - self.mean) / (self.deviation or 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedRanking:
+    """Scores of rows by trees and consensus; a higher score is more anomalous.
+
+    Attributes
+    ----------
+    trees : sklearn.ensemble.ExtraTreesClassifier
+        The trees, which learned from the known rows.
+    weight : float
+        Weight of the trees; that of the consensus is 1 - weight.
+    of_trees, of_consensus : Standard
+        Mean and deviation of the trees' votes over the training rows without labels, and of the
+        consensus over all training rows.
+    """
+
+    trees: ExtraTreesClassifier
+    weight: float
+    of_trees: Standard
+    of_consensus: Standard
+
+    def scores(self, inputs: Inputs) -> Array:
+        """Score (n,) of each row."""
+        return self.blend(_votes(self.trees, inputs), inputs.consensus)
+
+    def blend(self, votes: Array, consensus: Array) -> Array:
+        """Score (n,) of rows with these `votes` of the trees."""
+        learned = self.weight * self.of_trees(votes)
+        return learned + (1.0 - self.weight) * self.of_consensus(consensus)
+
+
+@dataclass(frozen=True)
+class RankingCheck:
+    """How well the consensus and the learned ranking order the known rows.
+
+    A known row is ranked by the trees that did not learn from it.
+
+    Attributes
+    ----------
+    n_anomalies, n_normal : int
+        Number of known rows of each kind.
+    auc_consensus, auc_learned : float
+        Area under the ROC curve: the probability that an anomaly ranks above a normal row.
+    standard_error : float
+        Standard error of their difference (DeLong et al., 1988).
+    """
+
+    n_anomalies: int
+    n_normal: int
+    auc_consensus: float
+    auc_learned: float
+    standard_error: float
+
+    @property
+    def gain(self) -> float:
+        """How much larger the area is for the learned ranking."""
+        return self.auc_learned - self.auc_consensus
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the learned ranking is worse by more than the standard error."""
+        return self.gain < -self.standard_error
+
+
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """What the labels taught about the ranking.
+
+    Attributes
+    ----------
+    ranking : LearnedRanking or None
+        The ranking to use; None if the consensus stays, because all labels are of one kind or
+        because the learned ranking is worse on the known rows.
+    check : RankingCheck or None
+        How it compares with the consensus; None if there are fewer than two labels of one kind.
+    scores : ndarray of shape (n_rows,)
+        Scores of the training rows by the ranking in use.
+    honest_scores : ndarray of shape (n_known,)
+        Scores of the known rows by the ranking in use, without what was learned from their own
+        labels.
+    """
+
+    ranking: LearnedRanking | None
+    check: RankingCheck | None
+    scores: Array
+    honest_scores: Array
+
+
+def learn_ranking(inputs: Inputs, known: KnownRows, seed: int) -> Learning:
+    """What the labels of the rows `known` teach; `inputs` are those of all training rows."""
+    consensus, labels = inputs.consensus, known.labels
+    own = consensus[known.rows]
+    if len(np.unique(labels)) < 2:
+        return Learning(None, None, consensus, own)
+    n_rarer = int(min(np.bincount(labels)))
+    trees = _grow(inputs[known.rows], labels, seed)
+    votes = _votes(trees, inputs)
+    unknown = known.unknown(len(inputs))
+    ranking = LearnedRanking(
+        trees,
+        weight=n_rarer / (n_rarer + 1),
+        of_trees=Standard.of(votes[unknown] if len(unknown) else votes),
+        of_consensus=Standard.of(consensus),
+    )
+    honest_scores = ranking.blend(trees.oob_decision_function_[:, 1], own)
+    check = _compare(labels, own, honest_scores) if n_rarer > 1 else None
+    if check is not None and check.is_worse:
+        return Learning(None, check, consensus, own)
+    return Learning(ranking, check, ranking.blend(votes, consensus), honest_scores)
+
+
+def _grow(inputs: Inputs, labels: Labels, seed: int) -> ExtraTreesClassifier:
+    """Trees that have learned from rows; each tree from a random sample with replacement."""
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    trees = ExtraTreesClassifier(bootstrap=True, oob_score=True, random_state=seed)
+    return trees.fit(inputs.matrix(), labels)
+
+
+def _votes(trees: ExtraTreesClassifier, inputs: Inputs) -> Array:
+    """Share of the votes for an anomaly, (n,)."""
+    shares = [trees.predict_proba(block.matrix())[:, 1] for block in inputs.blocks()]
+    return np.concatenate(shares)
+
+
+def _compare(labels: Labels, consensus: Array, learned: Array) -> RankingCheck:
+    """Areas under the ROC curves of both scores of the same rows, with DeLong's error.
+
+    >>> check = _compare(np.array([0, 0, 1, 1]), np.array([1.0, 3, 2, 4]), np.array([1.0, 2, 3, 4]))
+    >>> check.auc_consensus, check.auc_learned, round(check.standard_error, 3)
+    (0.75, 1.0, 0.354)
+    """
+    is_anomaly = labels == 1
+    pairs = [
+        np.sign(scores[is_anomaly][:, None] - scores[~is_anomaly]) * 0.5 + 0.5
+        for scores in (consensus, learned)
+    ]
+    difference = pairs[1] - pairs[0]  # (n_anomalies, n_normal)
+    variance = sum(
+        difference.mean(axis=axis).var(ddof=1) / difference.shape[1 - axis] for axis in (0, 1)
+    )
+    of_consensus, of_learned = (float(pair.mean()) for pair in pairs)
+    n_anomalies, n_normal = difference.shape
+    error = float(np.sqrt(variance))
+    return RankingCheck(n_anomalies, n_normal, of_consensus, of_learned, error)
