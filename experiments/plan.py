@@ -54,7 +54,8 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         "labels": plan["labels"] | {"draws": small["repeats"]},
         "learning": plan["learning"]
         | {"draws": small["repeats"]}
-        | {name: plan["learning"][name] | {"draws": 1} for name in ("finding", "peers")},
+        | {"finding": plan["learning"]["finding"] | {"draws": small["repeats"]}}
+        | {"peers": plan["learning"]["peers"] | {"draws": 0}},
         "pyod_agreement": plan["pyod_agreement"] | {"datasets": small["datasets"][:1]},
         "settings": {"variants": small["settings"], "datasets": small["datasets"][:1]},
         "new_rows": plan["new_rows"]
@@ -138,7 +139,8 @@ def _evidence_trials(plan: dict[str, Any]) -> Iterator[Trial]:
         yield Trial("labels", collection, dataset, "default")
         yield Trial("learning", collection, dataset, "default")
         yield Trial("finding", collection, dataset, "default")
-        yield Trial("peers", collection, dataset, "default")
+        if plan["learning"]["peers"]["draws"]:
+            yield Trial("peers", collection, dataset, "default")
     made = plan["sceptic"]
     for kind, share, n_blobs, n_rows in product(
         made["kinds"], made["shares"], made["blobs"], made["rows"]

@@ -171,7 +171,7 @@ class TestDialogue(Dialogue):
         said, sheet, _ = self.answer(monkeypatch, ["q"], inspection(shows_rank=True))
         scores = start.fit.decision_scores
         rank = (scores > scores[sheet.rows[0]]).sum() + 1
-        assert said[1] == f"1/6  row {sheet.rows[0] + 1}, rank {rank} of 367"
+        assert said[1] == f"1/6  row {sheet.rows[0] + 1}, rank {rank} of 367 by the consensus"
 
     def test_a_later_call_continues_the_sheet(self, monkeypatch, inspection):
         _, before, _ = self.answer(monkeypatch, ["n", "s", "n"], inspection())
@@ -475,14 +475,22 @@ class TestCommand:
         picked = fill(find, data.y)
         assert picked == whole.suggest(40, purpose="find").tolist()
         before = find.read_bytes()
-        for sheets in (("--inspected", find, "--out", share), ("--out", find, "--ask")):
-            made = gammagmm_here("inspect", *options, *sheets, cwd=folder, stdin="q\n")
-            assert made.returncode == 2
-            assert f"{find} has rows from the top of the ranking" in made.stderr
-            assert "Give another --out, and leave this file out of --inspected." in made.stderr
+        made = gammagmm_here("inspect", *options, "--out", find, "--ask", cwd=folder, stdin="q\n")
+        assert made.returncode == 2
+        assert f"{find} has rows from the top of the ranking" in made.stderr
+        assert "Give another --out, and pass this file with --inspected." in made.stderr
         assert find.read_bytes() == before
-        made = gammagmm_here("inspect", *options, "--n", 60, "--out", share, cwd=folder)
+        told = gammagmm_here(
+            *("estimate", *options, "--inspected", find, "--fail-above", 0.1), cwd=folder
+        )
+        assert told.returncode == 2
+        assert "rows with --purpose find do not count" in told.stderr
+        made = gammagmm_here(
+            *("inspect", *options, "--n", 60, "--inspected", find, "--out", share), cwd=folder
+        )
         assert (made.returncode, made.stderr) == (0, "")
+        # Rows that were picked take part, and have no answer yet.
+        assert {line.rpartition(",")[2] for line in share.read_text().splitlines()[1:]} == {""}
         sampled = fill(share, data.y)
         assert sampled == whole.suggest(60, random_state=0).tolist()
         both = set(sampled) & set(picked)
@@ -498,6 +506,11 @@ class TestCommand:
         assert answer["posterior"]["mean"] == posterior.mean
         inspected = answer["inspected"]
         assert (inspected["n_at_random"], inspected["n_picked"]) == (60, 40 - len(both))
+        # More rows of the sample are other ones.
+        more = tmp_path / "more.csv"
+        arguments = ("--inspected", find, "--inspected", share, "--out", more)
+        assert gammagmm_here("inspect", *options, *arguments, cwd=folder).returncode == 0
+        assert not set(fill(more, data.y)) & set(sampled)
 
     def test_rows_from_the_top_that_are_said_to_be_random_are_one_line_of_warning(
         self, folder, options, data, whole, tmp_path

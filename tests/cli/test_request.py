@@ -68,7 +68,7 @@ BAD_INPUT = [
     ),
     (
         ["nowhere.csv", "--fail-above", "0", "--known", "told.csv"],  # before the file is read
-        r"--fail-above needs labels.*\n  .*Rows in --known do not count: they were not chosen at",
+        r"--fail-above needs labels.*\n  .*Rows in --known and rows with --purpose find do",
     ),
     (
         ["good.csv", "--fail-above", "0.1", "--inspected", "unanswered.csv"],

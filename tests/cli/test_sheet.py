@@ -180,3 +180,12 @@ def test_a_sheet_without_answers_is_refused(tmp_path):
 def test_a_missing_file(tmp_path):
     with pytest.raises(TableError, match="cannot be read"):
         read_sheet(tmp_path / "none.csv", X, ORIGIN)
+
+
+def test_a_column_that_was_moved_is_found(tmp_path):
+    """A spreadsheet may put our columns in another order."""
+    sheet = Sheet((3, 0, 2), (1, 0, None), frozenset({0, 2}))
+    lines = list(csv.reader(fill_sheet(sheet, X, ORIGIN).splitlines()))
+    moved = [[line[0], *line[2:-1], line[1], line[-1]] for line in lines]
+    (tmp_path / "s.csv").write_text("\n".join(",".join(line) for line in moved))
+    assert read_sheet(tmp_path / "s.csv", X, ORIGIN) == sheet

@@ -24,5 +24,6 @@ def test_the_plan_has_the_papers_datasets_and_estimators():
 
 def test_the_small_plan_asks_every_question():
     small = list(trials(small_plan(load_plan())))
-    assert {trial.kind for trial in small} == set(KINDS)
+    # The packages of "peers" are in an extra of their own.
+    assert {trial.kind for trial in small} == set(KINDS) - {"peers"}
     assert len(small) < 100

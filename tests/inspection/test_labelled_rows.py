@@ -235,7 +235,7 @@ class TestQuestions:
     def test_bad_questions(self):
         rows = rows_with([0] * 198)
         for question in (rows.suggest, rows.expected_width):
-            with pytest.raises(ValueError, match="n must be at most 2, the number of rows without"):
+            with pytest.raises(ValueError, match="at most 2, the number of rows outside"):
                 question(3)
         with pytest.raises(ValueError, match="n must be at least 1"):
             rows.suggest(0)
@@ -271,11 +271,11 @@ class TestEstimator:
         at_mean = estimator.labels_at(float(estimator.contamination_))
         np.testing.assert_array_equal(at_mean, estimator.labels_)
         np.testing.assert_array_equal(estimator.to_frame()["probability"], labelled.probability)
-        unknown = labelled.known_rows.unknown(367)
-        left = (posterior.mean * 367 - made.y[rows].sum()) / len(unknown)
+        # New rows are cut as all rows would be.
         for name, scores in zip(estimator.detector_names_, estimator.scores_.T, strict=True):
-            cut = np.percentile(scores[unknown], 100 * (1 - left))
-            assert estimator.thresholds_[name] == cut
+            assert estimator.thresholds_[name] == np.percentile(scores, 100 * (1 - posterior.mean))
+        scores = estimator.decision_scores_
+        assert estimator.threshold_ == np.percentile(scores, 100 * (1 - posterior.mean))
         # As many rows are flagged as the share says, known ones included.
         assert abs(estimator.labels_.sum() - posterior.mean * 367) <= 1
         assert estimator.summary().posterior.mean == posterior.mean
@@ -484,8 +484,14 @@ class TestFind:
             known = after.known_rows
             wrong = LabelledRows(np.zeros(1000)).update(known.rows, known.labels)
             biased.append(wrong.posterior.mean)
+            ends = rows.posterior.interval()
+            least = after.known_rows.labels.sum() / 1000
+            # The interval of the sample alone, clipped: it cannot lose the truth.
+            np.testing.assert_allclose(
+                after.posterior.interval(), np.clip(ends, least, least + 0.9), atol=1e-12
+            )
+            assert held[-1] == (ends[0] <= y.mean() <= ends[1])
         assert np.mean(exact) >= 0.9 - 4 * np.sqrt(0.09 / 200)
-        assert np.mean(held) >= 0.8
         assert np.mean(biased) > 1.7 * n_anomalies / 1000  # as a random sample they would be
 
     def test_rows_from_the_top_are_not_taken_for_a_sample(self):
@@ -498,6 +504,31 @@ class TestFind:
             spread = rows.suggest(30, random_state=seed)
             for n in (1, 2, 5, 30):
                 rows.update(spread[:n], y[spread[:n]])
+        # All labels so far, passed once more.
+        rows = rows.update(spread, y[spread]).update(first, y[first], purpose="find")
+        known = rows.known_rows
+        with pytest.warns(LabelsWarning, match="new rows are all among the first"):
+            rows.update(known.rows, known.labels)
+
+    def test_the_expected_width_knows_of_picked_rows(self):
+        scores, y = planted(200, 20)
+        rows = LabelledRows(scores)
+        chosen = np.random.default_rng(0).permutation(200)[:30]
+        rows = rows.update(chosen, y[chosen])
+        picked = rows.suggest(100, purpose="find")
+        after = rows.update(picked, y[picked], purpose="find")
+        low, high = after.posterior.interval()
+        assert after.expected_width(0) == pytest.approx(high - low, abs=0.01)
+        widths = [after.expected_width(n) for n in range(0, 171, 10)]
+        assert (np.diff(widths) <= 1e-12).all()
+        assert widths[-1] == 0.0
+        assert after.expected_width(10) < rows.expected_width(10)
+
+    def test_a_group_with_picked_rows_alone_needs_a_random_one(self):
+        groups = np.array(["a"] * 90 + ["b"] * 10)
+        rows = LabelledRows(np.arange(100.0)).update([95, 96], [1, 0], purpose="find")
+        with pytest.raises(ValueError, match="n must be at least 10 for a row of each group"):
+            rows.suggest(5, by=groups)
 
     def test_questions_that_make_no_sense(self):
         rows = LabelledRows(np.arange(30.0))
@@ -542,7 +573,7 @@ class TestPrecision:
         learned[[5, 50, 95]] = [200.0, 0.0, 0.0]
         by_heart = LabelledRows(learned, rows.known_rows)
         assert by_heart.precision_at(10).share == 1.0
-        honest = LabelledRows(learned, rows.known_rows, scores[[5, 50, 95]])
+        honest = LabelledRows(learned, rows.known_rows, scores)
         assert honest.precision_at(10).share == 0.0
 
     def test_the_number_of_rows_for_a_precision(self):
@@ -564,12 +595,55 @@ class TestPrecision:
         rows = LabelledRows(np.arange(100.0)).update([90, 50, 10], [0, 1, 0])
         with pytest.raises(ValueError, match=r"the largest is 0\.5\. Label more rows"):
             rows.n_for_precision(0.9)
-        with pytest.raises(ValueError, match="the largest is 0"):
+        with pytest.raises(ValueError, match="needs labels of rows that were chosen at random"):
             LabelledRows(np.arange(100.0)).n_for_precision(0.5)
 
     def test_the_threshold_of_a_number_of_rows(self):
         rows = LabelledRows(np.arange(100.0)).update([98, 30, 20], [0, 1, 0])
+        # Labelled rows count too: new data have such rows as well.
         assert rows.threshold_at(3) == 96.0
-        assert rows.threshold_at(97) == 0.0
-        with pytest.raises(ValueError, match="n must be at most 97"):
-            rows.threshold_at(98)
+        assert rows.threshold_at(0) == 99.0
+        assert rows.threshold_at(99) == 0.0
+        with pytest.raises(ValueError, match="n must be below 100, the number of rows, got 100"):
+            rows.threshold_at(100)
+        with pytest.raises(ValueError, match="n must be at most 97, the number of rows without a"):
+            rows.precision_at(98)
+
+    def test_every_number_of_rows_is_tried(self):
+        """With picks, the share changes between two labels as well."""
+        rng = np.random.default_rng(0)
+        n_reached = 0
+        for seed in range(30):
+            scores, y = planted(120, 25, seed=seed)
+            chosen = rng.permutation(120)[:15]
+            rows = LabelledRows(scores).update(chosen, y[chosen])
+            picked = rows.suggest(10, purpose="find")
+            rows = rows.update(picked, y[picked], purpose="find")
+            n_left = 120 - len(rows.known_rows)
+            shares = np.array([rows.precision_at(n).share for n in range(1, n_left + 1)])
+            reached = np.flatnonzero(shares >= 0.3)
+            if len(reached):
+                n_reached += 1
+                assert rows.n_for_precision(0.3) == reached[-1] + 1
+            else:
+                with pytest.raises(ValueError, match="No number of rows"):
+                    rows.n_for_precision(0.3)
+        assert 10 < n_reached < 30
+
+    def test_picked_rows_are_no_sample_of_the_flagged_rows(self):
+        """Of 100 flagged rows, the first 12 are the anomalies."""
+        y = (np.arange(1000) < 12).astype(int)
+        scores, flagged = -np.arange(1000.0), np.arange(100)
+        held = []
+        for seed in range(60):
+            chosen = np.random.default_rng(seed).permutation(1000)[:300]
+            rows = LabelledRows(scores).update(chosen, y[chosen])
+            picked = rows.suggest(10, purpose="find")
+            rows = rows.update(picked, y[picked], purpose="find")
+            found = rows.precision_of(flagged)
+            assert found.n_labels == np.isin(chosen, flagged).sum()
+            assert found.low >= y[rows.known_rows.rows].sum() / 100
+            held.append(found.low <= 0.12 <= found.high)
+        assert np.mean(held) >= 0.9 - 4 * np.sqrt(0.09 / 60)
+        only = LabelledRows(scores).update(picked, y[picked], purpose="find")
+        assert only.precision_of(flagged) is None

@@ -96,7 +96,7 @@ def test_labels_of_one_kind_leave_the_consensus(made, label):
     assert taught.ranking is None
     assert taught.check is None
     np.testing.assert_array_equal(taught.scores, inputs.consensus)
-    np.testing.assert_array_equal(taught.honest_scores, inputs.consensus[known.rows])
+    np.testing.assert_array_equal(taught.honest_scores, inputs.consensus)
 
 
 def test_one_anomaly_teaches_but_cannot_be_checked(made):
@@ -120,7 +120,11 @@ class TestLeakage:
             assert 15 < len(unseen) < 60
             votes.append(np.mean([tree.predict_proba(matrix[[i]])[0, 1] for tree in unseen]))
         expected = taught.ranking.blend(np.array(votes), inputs.consensus[known.rows])
-        np.testing.assert_allclose(taught.honest_scores, expected, rtol=1e-9, atol=1e-12)
+        own = taught.honest_scores[known.rows]
+        np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-12)
+        unknown = known.unknown(N_ROWS)
+        np.testing.assert_array_equal(taught.honest_scores[unknown], taught.scores[unknown])
+        assert (own != taught.scores[known.rows]).mean() > 0.5
 
     def test_its_own_label_does_not_move_its_votes(self, made, known, taught):
         """To the bit, for a change of any label."""
@@ -171,6 +175,26 @@ def taught_scores(inputs, known, seed):
 
 
 class TestCheck:
+    def test_only_rows_chosen_at_random_are_compared(self, made):
+        """Rows that were picked or listed are no sample of the table."""
+        inputs, y = made
+        drawn = np.arange(0, N_ROWS, 12)
+        top = np.setdiff1d(np.argsort(-inputs.consensus)[:40], drawn)
+        for how in ({"picked": True}, {"at_random": False}):
+            known = known_of(drawn, y).add(
+                top, y[top], **({"at_random": True} | how), n_rows=N_ROWS
+            )
+            taught = learn_ranking(inputs, known, 0)
+            expected = [
+                roc_auc_score(y[drawn], scores[drawn])
+                for scores in (inputs.consensus, taught.honest_scores)
+            ]
+            check = taught.check
+            assert [check.auc_consensus, check.auc_learned] == pytest.approx(expected)
+            assert check.n_anomalies + check.n_normal == len(drawn)
+            alone = known_of(top, y, **how)
+            assert learn_ranking(inputs, alone, 0).check is None
+
     def test_areas_and_error_by_counting_pairs(self):
         rng = np.random.default_rng(0)
         labels = np.array([0] * 12 + [1] * 5)
@@ -220,7 +244,7 @@ class TestCheck:
         assert taught.check.gain < -taught.check.standard_error
         assert taught.ranking is None
         np.testing.assert_array_equal(taught.scores, consensus)
-        np.testing.assert_array_equal(taught.honest_scores, consensus[known.rows])
+        np.testing.assert_array_equal(taught.honest_scores, consensus)
 
 
 def test_new_rows_are_scored_one_by_one(made, taught, monkeypatch):
@@ -346,6 +370,25 @@ class TestEstimator:
         batch = labelled.batch(new)
         np.testing.assert_array_equal(batch.scores, scores)
 
+    def test_as_many_new_rows_are_flagged_after_picks(self, rows, estimator):
+        """The rows that were picked are not missing in new data."""
+        _, y = rows
+        chosen = estimator.suggest(60, random_state=0)
+        estimator.update(chosen, y[chosen])
+        rng = np.random.default_rng(8)
+        is_odd = rng.random(3000) < 0.08
+        new = rng.standard_t(3, size=(3000, 6)) * [1, 10, 1, 1, 100, 1]
+        new[:, 0] += 5.0 * is_odd
+        for _ in range(6):
+            top = estimator.suggest(15, purpose="find")
+            estimator.update(top, y[top], purpose="find")
+        share = estimator.posterior_.mean
+        error = 4 * np.sqrt(share / 500 + share / 3000)  # of two samples
+        assert estimator.predict(new).mean() == pytest.approx(share, abs=error)
+        assert estimator.predict_proba(new)[:, 1].mean() == pytest.approx(share, abs=error)
+        flagged = estimator.decision_function(new) > estimator.threshold_at(25)
+        assert flagged.mean() == pytest.approx(0.05, abs=4 * np.sqrt(0.05 / 500 + 0.05 / 3000))
+
     def test_a_pickled_estimator_gives_the_same(self, rows, labelled):
         again = pickle.loads(pickle.dumps(labelled))
         X = rows[0][:50]
@@ -394,9 +437,7 @@ class TestEstimator:
         first = labelled.suggest(20, purpose="find")
         found = labelled.precision_at(20)
         assert found.low <= y[first].mean() <= found.high
-        threshold = labelled.threshold_at(20)
-        unknown = labelled.known_rows_.unknown(500)
-        assert (labelled.decision_scores_[unknown] >= threshold).sum() == 20
+        assert (labelled.learning_.honest_scores > labelled.threshold_at(20)).sum() == 20
         n = labelled.n_for_precision(0.5)
         assert labelled.precision_at(n).share >= 0.5
 

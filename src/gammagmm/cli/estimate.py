@@ -23,7 +23,14 @@ from gammagmm.blocks.cluster import open_cluster
 from gammagmm.cli.fitting import Echo, kept_fit
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv
-from gammagmm.cli.request import check_estimate, groups_of, label_sheets, read_blocks, read_rows
+from gammagmm.cli.request import (
+    check_estimate,
+    check_sample,
+    groups_of,
+    label_sheets,
+    read_blocks,
+    read_rows,
+)
 from gammagmm.cli.sheet import Sheet, read_answers
 from gammagmm.errors import TableError
 from gammagmm.report.origin import Origin
@@ -68,9 +75,11 @@ def estimate_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> int:
     # Before the fit, so that a bad sheet is refused at once.
     sheets = [(path, read_answers(path, X, origin), how) for path, how in paths]
     check_agreement([(path, sheet) for path, sheet, _ in sheets], origin)
+    if request.answer.fail_above is not None:
+        check_sample([sheet for _, sheet, at_random in sheets if at_random])
     groups = groups_of(request.labelling.by, origin)
     with warnings_as_lines(echo):
-        fit = kept_fit(X, origin, request, paths[0][0] if paths else None, echo)
+        fit = kept_fit(X, origin, request, [path for path, _ in paths], echo)
         if sheets:
             labelled = fit.labelled_rows
             for _, sheet, at_random in sheets:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
@@ -30,27 +30,35 @@ Echo: TypeAlias = Callable[[str], None]
 
 
 def kept_fit(
-    X: Any, origin: Origin, request: Request, sheet: Path | None, echo: Echo, *, keep: bool = False
+    X: Any,
+    origin: Origin,
+    request: Request,
+    sheets: Sequence[Path],
+    echo: Echo,
+    *,
+    keep: Path | None = None,
 ) -> Fit:
-    """The fit that `inspect` has kept beside the `sheet`, if it is one of these rows, or a new one.
+    """The fit that `inspect` has kept beside one of the `sheets`, if it is one of these rows.
 
-    With `keep`, a new fit is kept beside the sheet.
+    Otherwise it is a new fit, which is kept beside the sheet `keep`.
     """
     if not request.running.quiet:
         for note in origin.notes:
             echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
-    if sheet is None:
+    if not sheets:
         return fit_rows(X, origin, request)
-    path, key = sheet.with_suffix(FIT_SUFFIX), _fit_key(X, origin, request)
-    # What is not a fit is replaced only if the user asked for that.
-    is_strict = keep and not request.running.force
-    if path.is_file() and (found := _load(path, key, is_strict, echo)) is not None:
-        return found
+    key = _fit_key(X, origin, request)
+    for sheet in sheets:
+        path = sheet.with_suffix(FIT_SUFFIX)
+        # What is not a fit is replaced only if the user asked for that.
+        is_strict = sheet == keep and not request.running.force
+        if path.is_file() and (found := _load(path, key, is_strict, echo)) is not None:
+            return found
     fit = fit_rows(X, origin, request)
-    if keep:
+    if keep is not None:
         from gammagmm.estimator.saved_fit import save_fit
 
-        save_fit(fit, path, key, overwrite=True)
+        save_fit(fit, keep.with_suffix(FIT_SUFFIX), key, overwrite=True)
     return fit
 
 
@@ -116,6 +124,7 @@ def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
     return GammaGMM(
         _detectors(method),
         scale=None if method.scale == "none" else method.scale,
+        learn=method.learn,
         p0=method.p0,
         p_high=method.p_high,
         high_gamma=method.high_gamma,

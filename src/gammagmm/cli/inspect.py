@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ from gammagmm._support.files import write_document
 from gammagmm._support.text import one_line
 from gammagmm.cli.estimate import check_agreement, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo, kept_fit
-from gammagmm.cli.options import FIT_SUFFIX, Inspecting, Request
+from gammagmm.cli.options import Inspecting, Request
 from gammagmm.cli.output import answer_text
 from gammagmm.cli.request import UsageError, check_inspect, groups_of, read_rows
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
@@ -55,10 +54,15 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     given = [*earlier, *([] if sheet is None else [(path, sheet)])]
     check_agreement(given, origin)
     is_find = inspecting.purpose == "find"
-    if not is_find:
-        _check_not_picked(given)
+    if not is_find and sheet is not None and sheet.picked:
+        raise UsageError(
+            f"{path} has rows from the top of the ranking, and rows for the share must be a random "
+            "sample of all rows",
+            "Give another --out, and pass this file with --inspected.",
+        )
     with warnings_as_lines(echo):
-        fit = _fit(X, origin, request, path, echo, keep=not is_continued)
+        paths = [*(request.labelling.inspected or ()), path]
+        fit = kept_fit(X, origin, request, paths, echo, keep=None if is_continued else path)
     inspection = Inspection(
         fit=fit,
         X=X,
@@ -87,28 +91,6 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     with warnings_as_lines(echo):
         print_answer(answer_text(inspection.labelled(sheet), origin))
     return 0
-
-
-def _check_not_picked(sheets: Sequence[tuple[Path, Sheet]]) -> None:
-    """Refuse to choose rows for the share outside rows that were picked: they are no sample."""
-    for path, sheet in sheets:
-        if sheet.picked:
-            raise UsageError(
-                f"{path} has rows from the top of the ranking, and rows for the share must be a "
-                "random sample of all rows",
-                "Give another --out, and leave this file out of --inspected. Rows that you have "
-                "labelled already can be in the new sheet: label them again.",
-            )
-
-
-def _fit(
-    X: NDArray[np.float64], origin: Origin, request: Request, path: Path, echo: Echo, *, keep: bool
-) -> Fit:
-    """The fit that was kept beside a sheet with earlier labels or beside `path`, or a new one."""
-    for earlier in request.labelling.inspected or ():
-        if earlier.with_suffix(FIT_SUFFIX).is_file():
-            return kept_fit(X, origin, request, earlier, echo)
-    return kept_fit(X, origin, request, path, echo, keep=keep)
 
 
 @dataclass(frozen=True)
@@ -162,7 +144,9 @@ class Inspection:
             ranked = fit.labelled_rows.suggest(n_ranked, purpose="find").tolist()
             found = [row for row in ranked if row not in waiting][:n_more]
             return sheet.extend(found, picked=True)
-        before = [row for each in (*self.earlier, sheet) for row in each.rows]
+        # Rows that were picked can be chosen again: without them, this would be no random sample.
+        sheets = (*self.earlier, sheet)
+        before = [row for each in sheets for row in each.rows if row not in each.picked]
         n_more = min(self.n - len(sheet.rows), self.fit.n_rows - len(set(before)))
         if n_more < 1:
             return sheet
@@ -176,7 +160,8 @@ class Inspection:
         name = f"row {self.origin.row_number(row)}"
         if self.shows_rank:
             scores = self.fit.decision_scores
-            name += f", rank {int((scores > scores[row]).sum()) + 1} of {len(scores)}"
+            rank = int((scores > scores[row]).sum()) + 1
+            name += f", rank {rank} of {len(scores)} by the consensus"
         cells = self.origin.cells(row, self.X)
         pairs = [f"{one_line(column)}: {one_line(cell)}" for column, cell in cells.items()]
         return [name, *_side_by_side(pairs, max(get_terminal_size().columns, MIN_WIDTH))]

@@ -45,6 +45,10 @@ class Method:
         str,
         Option(help="Scaling of the columns for the detectors: standard, robust or none."),
     ] = "standard"
+    learn: Annotated[
+        bool,
+        Option("--learn/--no-learn", help="Whether labels of rows change the ranking of the rows."),
+    ] = True
     p0: Annotated[float, _share(help="Prior probability that there are no anomalies.")] = 0.01
     p_high: Annotated[
         float, _share(help="Prior probability that the share is at least --high-gamma.")

@@ -22,6 +22,7 @@ from gammagmm.cli.options import (
     Reading,
     Request,
 )
+from gammagmm.cli.sheet import Sheet
 from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import join_raw
@@ -34,6 +35,7 @@ __all__ = [
     "check_estimate",
     "check_inspect",
     "check_outputs",
+    "check_sample",
     "groups_of",
     "label_sheets",
     "read_blocks",
@@ -44,6 +46,15 @@ PICTURES = (".png", ".svg", ".pdf")
 ENGINES = ("memory", "dask")
 SCALES = ("standard", "robust", "none")
 PURPOSES = ("share", "find")
+NO_SAMPLE = (
+    "--fail-above needs labels: without them, the estimate rests on assumptions and can be wrong "
+    "in either direction"
+)
+LABEL_ROWS = (
+    "Label rows with gammagmm inspect and pass the sheet with --inspected, or leave out "
+    "--fail-above. Rows in --known and rows with --purpose find do not count: they were not chosen "
+    "at random."
+)
 
 
 class UsageError(GammaGMMError, ValueError):
@@ -82,12 +93,13 @@ def _check_fail_above(request: Request) -> None:
     if not 0.0 <= fail_above <= 1.0:
         raise UsageError(f"--fail-above must lie between 0 and 1, got {fail_above}")
     if not request.labelling.inspected:
-        raise UsageError(
-            "--fail-above needs labels: without them, the estimate rests on assumptions and can be "
-            "wrong in either direction",
-            "Label rows with gammagmm inspect and pass the sheet with --inspected, or leave out "
-            "--fail-above. Rows in --known do not count: they were not chosen at random.",
-        )
+        raise UsageError(NO_SAMPLE, LABEL_ROWS)
+
+
+def check_sample(sheets: Sequence[Sheet]) -> None:
+    """Refuse ``--fail-above`` if no row with a label was chosen at random."""
+    if not any(sheet.answered(picked=False)[0] for sheet in sheets):
+        raise UsageError(NO_SAMPLE, LABEL_ROWS)
 
 
 def label_sheets(labelling: Labelling) -> list[tuple[Path, bool]]:

@@ -19,7 +19,6 @@ from gammagmm.readers.raw_table import number_or_none, numbered_names, shown
 from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
-    from gammagmm.inspection.known_rows import Purpose
     from gammagmm.inspection.labelled_rows import LabelledRows
 
 __all__ = ["Sheet", "fill_sheet", "read_answers", "read_sheet"]
@@ -62,9 +61,10 @@ class Sheet:
 
     def label(self, rows: LabelledRows, *, at_random: bool = True) -> LabelledRows:
         """The `rows` with the answers; without `at_random`, all are a list of the user's own."""
-        rows = rows.update(*self.answered(picked=False), at_random=at_random)
-        purpose: Purpose = "find" if at_random else "share"
-        return rows.update(*self.answered(picked=True), at_random=at_random, purpose=purpose)
+        (drawn, their_labels), (picked, labels) = (self.answered(picked=p) for p in (False, True))
+        if not at_random:
+            return rows.update([*drawn, *picked], [*their_labels, *labels], at_random=False)
+        return rows.update(drawn, their_labels).update(picked, labels, purpose="find")
 
     def extend(self, rows: Sequence[int], *, picked: bool) -> Sheet:
         """The sheet with more rows at its end, without answers."""
@@ -117,14 +117,14 @@ def read_sheet(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
         )
     positions = {origin.row_number(i): i for i in range(len(X))}
     names = {spreadsheet_safe(name): j for j, name in enumerate(origin.columns or ())}
-    # Columns of the data may have our names as well: ours are the first two and the last.
-    has_purpose = heads[1:2] == [PURPOSE]
-    n_ours = 1 + has_purpose
+    # Columns of the data may have our names as well: of each name, ours is the first, or the last
+    # for the answer.
+    ours = [heads.index(name) for name in (ROW, PURPOSE) if name in heads]
     # Position in the sheet -> position in the data.
     shared = {
         i: names[head]
         for i, head in enumerate(heads)
-        if head in names and head not in (ROW, ANSWER) and not (i == 1 and has_purpose)
+        if head in names and head not in (ROW, ANSWER) and i not in ours
     }
     answers: dict[int, int | None] = {}
     picked: set[int] = set()
@@ -142,9 +142,10 @@ def read_sheet(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
             )
         for i, j in shared.items():
             _check_value(cells[i], X[row, j], heads[i], where)
-        _check_name(cells[n_ours:], heads[n_ours:], row, origin, where)
+        others = [i for i in range(len(heads)) if i not in ours]
+        _check_name([cells[i] for i in others], [heads[i] for i in others], row, origin, where)
         answers[row] = _label(cells[-1 - heads[::-1].index(ANSWER)], where)
-        if has_purpose and _is_picked(cells[1], where):
+        if PURPOSE in heads and _is_picked(cells[heads.index(PURPOSE)], where):
             picked.add(row)
     return Sheet(tuple(answers), tuple(answers.values()), frozenset(picked))
 

@@ -176,12 +176,12 @@ class Fit:
 
     @property
     def threshold(self) -> float:
-        """The score of the ranking in use that an anomaly exceeds."""
+        """The score of the ranking in use that a new row exceeds if it is called an anomaly."""
         return self.cut.threshold
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """Each detector's own raw-scale threshold at the estimate, by name."""
+        """Each detector's own raw-scale threshold for new rows at the estimate, by name."""
         return self.cut.thresholds
 
     @property
@@ -278,7 +278,9 @@ class Fit:
     def labelled_rows(self) -> LabelledRows:
         """The training rows with their scores and the labels of the known rows."""
         self.check_in_memory("the labels of rows")
-        honest_scores = None if self.learning is None else self.learning.honest_scores
+        learning = self.learning
+        is_learned = learning is not None and learning.ranking is not None
+        honest_scores = learning.honest_scores if learning is not None and is_learned else None
         return LabelledRows(self.decision_scores, self.known_rows, honest_scores)
 
     @property

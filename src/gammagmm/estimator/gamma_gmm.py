@@ -54,9 +54,9 @@ class GammaGMM(BaseEstimator):
         out. None passes `X` to the detectors as it is, as the paper does. Precomputed scores are
         never scaled.
     learn : bool, default=True
-        Whether the labels that `update` is given change the ranking of the rows as well as the
-        share: `decision_scores_`, `labels_`, probabilities and `predict`. The share does not
-        depend on it. The estimator keeps a copy of the training rows for this.
+        Whether the labels that `update` is given change the ranking of the rows too, and with it
+        `decision_scores_`, `labels_`, the probabilities and `predict`. The posterior of the share
+        is the same either way. The estimator keeps a copy of the training rows for this.
     p0 : float, default=0.01
         Prior probability that there are no anomalies.
     p_high : float, default=0.01
@@ -126,23 +126,25 @@ class GammaGMM(BaseEstimator):
     scores_, score_space_ : ndarray of shape (n_rows, n_detectors)
         Raw scores of the training rows, and the same after logarithm and standardisation.
     decision_scores_, labels_ : ndarray of shape (n_rows,)
-        Score of the ranking in use; label 1 where it lies above `threshold_`, else 0. A known row
-        has its own label.
+        Score of the ranking in use, and label 1 for the rows at its top, else 0. A known row has
+        its own label, and the other rows are cut at the share that is left for them. The learned
+        score of a known row knows its label: leave known rows out of an evaluation.
     ranking_ : str
         The ranking in use: "consensus", the mean of the score space over detectors, or "learned",
         a blend of it with what the labels taught.
     learning_ : Learning or None
         What the labels taught about the ranking; its ``check`` compares both rankings on the known
-        rows, each of which is ranked without its own label. None without labels, and with
-        ``learn=False``.
+        rows chosen at random, each of which is ranked without its own label. None without labels,
+        and with ``learn=False``.
     known_rows_ : KnownRows
         The rows, with their labels, that `update` was given.
     precision_ : Precision or None
         Share of anomalies among the rows that are flagged without labels, by those of them that
         are known, with its interval; None if none of them is known.
     threshold_ : float
-        The score that a share `contamination_` of the training rows exceeds. With known rows, it
-        is the threshold of the other rows at the share that is left for them.
+        The score above which `predict` flags a new row. A share `contamination_` of the training
+        rows exceeds it. Known rows count as well, each ranked without its own label; rows that
+        `update` was given with ``at_random=False`` do not.
     thresholds_ : dict
         Each detector's raw-scale threshold at the estimate, by name.
     detectors_ : dict
@@ -392,12 +394,12 @@ class GammaGMM(BaseEstimator):
     def exact_interval(self, mass: float = 0.9, *, side: Side = "both") -> tuple[float, float]:
         """Confidence interval of the share of anomalies from the labels alone, without a prior.
 
-        If the rows given to `update` with ``at_random=True`` were drawn at random from those
-        without other labels, the interval contains the true share with at least the probability
-        `mass`, whatever the share is (hypergeometric distribution). For rows from `suggest`, which
-        are spread evenly, this was measured, not proved. Each end of a two-sided interval holds by
-        itself with the probability (1 + `mass`) / 2. `side` "upper" gives the interval of "at
-        most", "lower" that of "at least"; the other end is then certain.
+        If the rows given to `update` with ``at_random=True`` were drawn at random from all rows
+        outside lists (``at_random=False``), the interval contains the true share with at least the
+        probability `mass`, whatever the share is (hypergeometric distribution). For rows from
+        `suggest`, which are spread evenly, this was measured, not proved. Each end of a two-sided
+        interval holds by itself with the probability (1 + `mass`) / 2. `side` "upper" gives the
+        interval of "at most", "lower" that of "at least"; the other end is then certain.
         """
         return self._labelled_rows().exact_interval(mass, side=side)
 
@@ -405,23 +407,25 @@ class GammaGMM(BaseEstimator):
         """Share of anomalies among the first `n` training rows without a label.
 
         It comes from the labels of rows that were chosen at random and rank as high. If the ranking
-        is learned, each of them is ranked by what the other labels teach. The interval is exact for
-        such rows if these are a random sample.
+        is learned, each of them is ranked by what the other labels teach. The 90 % interval is
+        exact for the consensus and approximate for a learned ranking.
         """
         return self._labelled_rows().precision_at(n)
 
     def n_for_precision(self, precision: float) -> int:
         """The most rows from the top of the ranking of which a share `precision` are anomalies.
 
-        The share is that of the labelled rows among them, see `precision_at`, which also tells how
-        sure it is. A share that the rows at the top do not reach is a ValueError.
+        The share is that of `precision_at`. It is chosen because it is large, so the true one is
+        smaller on average; `precision_at` gives its interval. A share that the rows at the top do
+        not reach is a ValueError.
         """
         return self._labelled_rows().n_for_precision(precision)
 
     def threshold_at(self, n: int) -> float:
-        """The score that the first `n` training rows without a label reach, and the others do not.
+        """The score that `n` of the training rows exceed, each ranked without its own label.
 
-        Use it to flag as many new rows: ``decision_function(X_new) >= threshold_at(n)``.
+        Use it to flag as many rows of as much new data: ``decision_function(X_new) >
+        threshold_at(n)``.
         """
         return self._labelled_rows().threshold_at(n)
 

@@ -74,8 +74,8 @@ class Columns:
 class Cut:
     """The training rows, cut at a share of anomalies."""
 
-    threshold: float  # of the ranking in use
-    thresholds: dict[str, float]  # each detector's own, on its raw scale
+    threshold: float  # of new rows, by the ranking in use
+    thresholds: dict[str, float]  # of new rows, each detector's own, on its raw scale
     labels: Any  # (n_rows,), an array or a lazy dask array
     n_flagged: int
 
@@ -132,7 +132,7 @@ class Space(Protocol):
         """What was approximated."""
 
     def ranks(self, known: KnownRows) -> RankTable:
-        """How many of the rows that are not known score at least as high as any score."""
+        """How many of the rows outside lists score at least as high as any score of a new row."""
 
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
         """The variational runs, and what was changed for them."""

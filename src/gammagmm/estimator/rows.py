@@ -45,7 +45,6 @@ from gammagmm.posterior.decisions import (
     RankTable,
     cut_off,
     exact_ranks,
-    is_anomaly,
 )
 from gammagmm.posterior.groups import Group, find_group
 from gammagmm.posterior.runs import Run, fit_runs, plan_runs
@@ -157,7 +156,15 @@ class MemoryScores:
         values = scaler.transform(scores)
         consensus = values.mean(axis=1)
         return MemorySpace(
-            self.fitted, scores, values, consensus, consensus, scaler, self.columns, self.index
+            self.fitted,
+            scores,
+            values,
+            consensus,
+            decision_scores=consensus,
+            honest_scores=consensus,
+            scaler=scaler,
+            columns=self.columns,
+            index=self.index,
         )
 
 
@@ -170,6 +177,7 @@ class MemorySpace:
     values: Array
     consensus: Array
     decision_scores: Array
+    honest_scores: Array  # the same without what was learned from a row's own label
     scaler: ScoreScaler
     columns: Array | None
     index: Any
@@ -187,10 +195,10 @@ class MemorySpace:
         return []
 
     def ranks(self, known: KnownRows) -> RankTable:
-        """How many of the rows that are not known score at least as high as any score."""
+        """How many of the rows outside lists score at least as high as any score of a new row."""
         if not len(known):
             return exact_ranks(self.decision_scores)
-        return known.rows_left(self.n_rows).ranks(self.decision_scores)
+        return known.rows_outside_lists(self.n_rows).ranks(self.honest_scores)
 
     def fit_runs(self, plan: Plan) -> tuple[tuple[Run, ...], list[Note]]:
         """The variational runs, and what was changed for them."""
@@ -213,19 +221,20 @@ class MemorySpace:
         """The rows ranked by what the labels of known rows teach, and what that is."""
         inputs = Inputs(self.values, self.consensus, self.columns)
         learning = learn_ranking(inputs, known, seed)
-        return replace(self, decision_scores=learning.scores), learning
+        scores, honest_scores = learning.scores, learning.honest_scores
+        return replace(self, decision_scores=scores, honest_scores=honest_scores), learning
 
     def cut(self, names: list[str], gamma: float, known: KnownRows) -> Cut:
         """The rows cut at the share `gamma`.
 
-        A known row keeps its label; the other rows are cut at the share that is left for them.
+        A known row keeps its label; the other rows are cut at the share that is left for them. New
+        rows are like the rows outside lists, labelled or not, and are cut as these would be.
         """
-        left = known.rows_left(self.n_rows)
-        share = left.share(gamma)
-        threshold = float(cut_off(self.decision_scores[left.rows], share))
-        labels = is_anomaly(self.decision_scores, threshold)
-        labels[known.rows] = known.labels
-        own = cut_off(self.scores[left.rows], share).tolist()
+        labels = self.labels_at(gamma, known)
+        outside = known.rows_outside_lists(self.n_rows)
+        share = outside.share(gamma)
+        threshold = float(cut_off(self.honest_scores[outside.rows], share))
+        own = cut_off(self.scores[outside.rows], share).tolist()
         thresholds = dict(zip(names, own, strict=True))
         return Cut(threshold, thresholds, labels, int(labels.sum()))
 

@@ -110,6 +110,13 @@ class KnownRows:
         is_unknown[self.rows] = False
         return np.flatnonzero(is_unknown)
 
+    def rows_outside_lists(self, n_rows: int) -> RowsLeft:
+        """The rows that are as new rows are: those outside lists, or all where all are in one."""
+        listed = self[self.listed]
+        if len(listed) in (0, n_rows):
+            return RowsLeft(np.arange(n_rows), n_rows)
+        return RowsLeft(listed.unknown(n_rows), n_rows, int(listed.labels.sum()))
+
     def rows_left(self, n_rows: int) -> RowsLeft:
         """The rows to rank and to cut: those without a label, or all where none or all have one."""
         if len(self) in (0, n_rows):

@@ -89,9 +89,9 @@ class LabelledRows:
         Scores of the ranking in use; a higher score is more anomalous.
     known_rows : KnownRows
         The rows that have labels.
-    honest_scores : ndarray of shape (n_known,) or None
-        Scores of the known rows by rankings that were not learned from their own labels; None if
-        `scores` are not learned.
+    honest_scores : ndarray of shape (n_rows,) or None
+        The same, with the scores of known rows by rankings that were not learned from their own
+        labels; None if `scores` are not learned.
 
     Examples
     --------
@@ -162,12 +162,10 @@ class LabelledRows:
         known = self.known_rows.add(
             rows, labels, at_random=at_random, picked=picked, n_rows=self.n_rows
         )
-        n_new = len(known) - len(self.known_rows)
         if not at_random and not picked:
-            self._check_list(n_new, len(np.unique(rows)))
-        elif not picked and n_new > 0:
-            self._check_not_top(np.setdiff1d(known.rows, self.known_rows.rows))
-        return replace(self, known_rows=known, honest_scores=None)
+            self._check_list(len(known) - len(self.known_rows), len(np.unique(rows)))
+        self._check_not_top(known)
+        return replace(self, known_rows=known)
 
     def _check_list(self, n_new: int, n_given: int) -> None:
         """Warn if rows chosen at random are missing in a list of `n_given` other rows."""
@@ -185,15 +183,20 @@ class LabelledRows:
             LabelsWarning,
         )
 
-    def _check_not_top(self, new: NDArray[np.int_]) -> None:
-        """Warn if rows that are said to be chosen at random all come from the top of the ranking.
+    def _check_not_top(self, known: KnownRows) -> None:
+        """Warn if the rows that count as random ones from now on all come from the top.
 
-        `n_new` random rows are all among the first `n_top` of the rows with a probability that is
-        easily computed.
+        These are the rows of `known` that did not count as such before.
         """
-        scores = self.scores[self.known_rows.unknown(self.n_rows)]
+        before = self.known_rows
+        drawn = known.rows[known.at_random]
+        new = np.setdiff1d(drawn, before.rows[before.at_random])
+        if not len(new):
+            return
+        scores = self.scores[before[~before.picked].unknown(self.n_rows)]
         n_new, n_rows = len(new), len(scores)
         n_top = int((scores >= self.scores[new].min()).sum())
+        # P(all of them are among the first `n_top`) if they are chosen at random.
         if p_between(n_new, n_new, n_top, n_new, n_rows) >= VERY_RARE:
             return
         warn_user(
@@ -212,14 +215,15 @@ class LabelledRows:
         by: Any = None,
         random_state: Any = None,
     ) -> NDArray[np.int_]:
-        """Positions of `n` rows without labels, ordered so that you can stop after any row.
+        """Positions of `n` rows to label, ordered so that you can stop after any row.
 
         With the `purpose` "share", they are spread evenly over the ranking from a random start.
         `by` (n_rows,) are groups of the rows: each group then has rows in proportion to its size.
         `n` must be large enough for one row of each group without a label. Rows that were labelled
         with the purpose "find" take part as well, because the sample would be biased without them.
+        Other rows with labels do not.
 
-        With the purpose "find", they are the first rows of the ranking.
+        With the purpose "find", they are the first rows of the ranking without labels.
         """
         check_count("n", n, 1)
         is_find = _check_purpose(purpose) == "find"
@@ -228,8 +232,9 @@ class LabelledRows:
         known = self.known_rows
         unknown = (known if is_find else known[~known.picked]).unknown(self.n_rows)
         if n > len(unknown):
+            which = "without a label" if is_find else "outside the sample and the lists so far"
             raise ValueError(
-                f"n must be at most {len(unknown)}, the number of rows without a label, got {n}."
+                f"n must be at most {len(unknown)}, the number of rows {which}, got {n}."
             )
         ranked = unknown[np.argsort(-self.scores[unknown], kind="stable")]
         if is_find:
@@ -244,7 +249,8 @@ class LabelledRows:
     def _check_group_sizes(self, groups: NDArray[Any], unknown: NDArray[np.int_], n: int) -> None:
         """Refuse an `n` that leaves groups without a label, since the sample is proportional."""
         names, counts = np.unique(groups[unknown], return_counts=True)
-        is_new = ~np.isin(names, groups[self.known_rows.rows])
+        known = self.known_rows
+        is_new = ~np.isin(names, groups[known.rows[~known.picked]])
         n_needed = int(np.ceil(len(unknown) / counts[is_new].min())) if is_new.any() else 0
         if n < n_needed:
             smallest = names[is_new][np.argmin(counts[is_new])]
@@ -258,10 +264,11 @@ class LabelledRows:
         """Expected width of the interval of probability `mass` after `n` more labels."""
         check_count("n", n, 0)
         check_probability("mass", mass)
-        n_left = self._counts.n_left
-        if n > n_left:
+        n_outside = self._counts.n_outside
+        if n > n_outside:
             raise ValueError(
-                f"n must be at most {n_left}, the number of rows without a label, got {n}."
+                f"n must be at most {n_outside}, the number of rows outside the sample and the "
+                f"lists so far, got {n}."
             )
         return expected_width(self._counts, load_reference(), n, mass)
 
@@ -276,10 +283,11 @@ class LabelledRows:
     def exact_interval(self, mass: float = 0.9, *, side: Side = "both") -> tuple[float, float]:
         """Confidence interval of the share from the labels alone, without a prior.
 
-        If the rows with ``at_random=True`` were drawn at random from those without other labels,
-        it contains the true share with at least the probability `mass`, whatever the share is.
-        Each end of a two-sided interval holds by itself with the probability (1 + `mass`) / 2.
-        `side` "upper" gives "at most", "lower" gives "at least"; the other end is then certain.
+        If the rows with ``at_random=True`` were drawn at random from all rows outside lists
+        (``at_random=False``), it contains the true share with at least the probability `mass`,
+        whatever the share is. Each end of a two-sided interval holds by itself with the probability
+        (1 + `mass`) / 2. `side` "upper" gives "at most", "lower" gives "at least"; the other end is
+        then certain.
         """
         check_probability("mass", mass)
         if side not in get_args(Side):
@@ -308,73 +316,90 @@ class LabelledRows:
         return found
 
     def precision_of(self, flagged: NDArray[np.int_]) -> Precision | None:
-        """Share of anomalies among the rows `flagged`; None if none of them has a label."""
-        labels = self.known_rows.labels[np.isin(self.known_rows.rows, flagged)]
+        """Share of anomalies among the rows `flagged`.
+
+        Rows that were picked to find anomalies are known, but no sample of them. The result is None
+        if no other flagged row has a label.
+        """
+        inside = self.known_rows[np.isin(self.known_rows.rows, flagged)]
+        labels = inside.labels[~inside.picked]
         if not len(labels):
             return None
-        n_flagged, n_anomalies = len(flagged), int(labels.sum())
-        low, high = exact_interval(n_flagged, len(labels), n_anomalies, 0.9)
-        share = n_anomalies / len(labels)
-        ends = (low / n_flagged, high / n_flagged)
-        return Precision(n_flagged, len(labels), n_anomalies, share, *ends)
+        n_flagged, n_labels, n_anomalies = len(flagged), len(labels), int(labels.sum())
+        mean, ends = (
+            n_flagged * n_anomalies / n_labels,
+            exact_interval(n_flagged, n_labels, n_anomalies, 0.9),
+        )
+        least = int(inside.labels.sum())
+        possible = np.clip([mean, *ends], least, least + n_flagged - len(inside))
+        return Precision(n_flagged, n_labels, n_anomalies, *(possible / n_flagged).tolist())
 
     def threshold_at(self, n: int) -> float:
-        """The score that the first `n` rows without a label reach, and the others do not.
+        """The score that `n` of the rows exceed, or fewer if rows have the same score.
 
-        Rows with the same score as the `n`-th of them reach it too.
+        Known rows count too, with scores that do not know their labels.
         """
-        check_count("n", n, 1)
-        scores = self.scores[self.known_rows.unknown(self.n_rows)]
-        if n > len(scores):
-            raise ValueError(
-                f"n must be at most {len(scores)}, the number of rows without a label, got {n}."
-            )
-        return float(np.partition(scores, len(scores) - n)[len(scores) - n])
+        check_count("n", n, 0)
+        if n >= self.n_rows:
+            raise ValueError(f"n must be below {self.n_rows}, the number of rows, got {n}.")
+        scores = self.scores if self.honest_scores is None else self.honest_scores
+        return float(np.partition(scores, self.n_rows - n - 1)[self.n_rows - n - 1])
 
     def precision_at(self, n: int) -> Precision:
         """Share of anomalies among the first `n` rows without a label.
 
-        It comes from the labels of rows that were chosen at random and that reach the same score,
-        by a ranking that was not learned from their own labels.
+        It comes from the labels of rows that were chosen at random and that rank as high, by a
+        ranking that was not learned from their own labels. The interval is exact if the ranking is
+        not learned, and approximate if it is.
         """
-        known, scores = self.known_rows, self._known_scores
-        top = known[(scores >= self.threshold_at(n)) & ~known.listed]
-        labels = top.labels[top.at_random]
-        n_labels, n_anomalies = len(labels), int(labels.sum())
+        check_count("n", n, 1)
+        n_left = self.n_rows - len(self.known_rows)
+        if n > n_left:
+            raise ValueError(
+                f"n must be at most {n_left}, the number of rows without a label, got {n}."
+            )
+        top = self._top()
+        n_labels, n_anomalies, n_known, n_found = (int(column[n - 1]) for column in top.T)
         # The sample is one of all rows at the top, of which some were picked since.
-        n_top, n_found = n + len(top), int(top.labels.sum())
-        mean = n_top * n_anomalies / n_labels if n_labels else float("nan")
-        low, high = exact_interval(n_top, n_labels, n_anomalies, 0.9)
-        share, *ends = np.clip((np.array([mean, low, high]) - n_found) / n, 0.0, 1.0).tolist()
-        return Precision(n, n_labels, n_anomalies, share, *ends)
+        ends = np.array(exact_interval(n + n_known, n_labels, n_anomalies, 0.9)) - n_found
+        low, high = np.clip(ends / n, 0.0, 1.0).tolist()
+        share = float(_shares_left(top)[n - 1])
+        return Precision(n, n_labels, n_anomalies, share, low, high)
 
     def n_for_precision(self, precision: float) -> int:
         """The most rows from the top of the ranking of which a share `precision` are anomalies.
 
-        The share is that among the labelled rows of `precision_at`. If the rows at the top do not
-        reach it, this is a ValueError.
+        The share is that of `precision_at`. It is chosen because it is large, so the true one is
+        smaller on average; `precision_at` gives its interval. If no number of rows reaches it, this
+        is a ValueError.
         """
         check_probability("precision", precision)
-        left = self.scores[self.known_rows.unknown(self.n_rows)]
-        # The share changes where a labelled row joins: the rows before it are the most.
-        at_random = self._known_scores[self.known_rows.at_random]
-        most = {int((left > score).sum()) for score in at_random} | {len(left)}
-        best = 0.0
-        for n in sorted(most - {0}, reverse=True):
-            share = self.precision_at(n).share
-            if share >= precision:
-                return n
-            best = max(best, share)
-        raise ValueError(
-            f"No number of rows from the top has a share of {precision:g} anomalies, as the labels "
-            f"estimate it; the largest is {best:.2g}. Label more rows, or ask for less."
-        )
+        if not self.known_rows.at_random.any():
+            raise ValueError("n_for_precision needs labels of rows that were chosen at random.")
+        shares = _shares_left(self._top())
+        reached = np.flatnonzero(shares >= precision)
+        if not len(reached):
+            best = np.nanmax(shares, initial=0.0)
+            raise ValueError(
+                f"No number of rows from the top has a share of {precision:g} anomalies, as the "
+                f"labels estimate it; the largest is {best:.2g}. Label more rows, or ask for less."
+            )
+        return int(reached[-1]) + 1
 
-    @property
-    def _known_scores(self) -> Array:
-        """Scores (n_known,) by rankings that were not learned from the same labels."""
-        scores = self.honest_scores
-        return self.scores[self.known_rows.rows] if scores is None else scores
+    def _top(self) -> NDArray[np.int_]:
+        """What is known of the rows that rank as high as the first n, for n = 1, ..., n_left.
+
+        The columns are the number of rows that were chosen at random and of the anomalies among
+        them, and the same for these and the rows that were picked.
+        """
+        known = self.known_rows[~self.known_rows.listed]
+        scores = (self.scores if self.honest_scores is None else self.honest_scores)[known.rows]
+        order = np.argsort(-scores, kind="stable")
+        drawn, labels = known.at_random[order], known.labels[order]
+        columns = np.column_stack([drawn, drawn & (labels == 1), np.ones(len(order)), labels])
+        counts = np.vstack([np.zeros((1, 4)), np.cumsum(columns, axis=0)]).astype(int)
+        left = np.sort(self.scores[self.known_rows.unknown(self.n_rows)])[::-1]
+        return counts[np.searchsorted(-scores[order], -left, side="right")]
 
     @property
     def _counts(self) -> LabelCounts:
@@ -383,6 +408,19 @@ class LabelledRows:
     def __repr__(self) -> str:
         answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
         return f"LabelledRows({self.n_rows} rows, {len(self.known_rows)} labels, {answer})"
+
+
+def _shares_left(top: NDArray[np.int_]) -> Array:
+    """Share of anomalies among the first n rows without a label, for n = 1, 2, ...
+
+    The share among the random rows at the top is that of all rows there; what is known to be an
+    anomaly is subtracted. NaN if no random row is at the top.
+    """
+    n = np.arange(1, len(top) + 1)
+    n_labels, n_anomalies, n_known, n_found = top.T
+    with np.errstate(invalid="ignore"):
+        total = (n + n_known) * (n_anomalies / n_labels)
+    return np.clip((total - n_found) / n, 0.0, 1.0)
 
 
 def _check_purpose(purpose: Any) -> Purpose:

@@ -106,25 +106,27 @@ def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float)
     The mean is over the number of anomalies among the `n` rows, which has a mixture of
     Beta-binomial distributions. The number among the rows left after that is treated as continuous:
     their share has the Beta distribution with the mean and variance of each part. Rows that were
-    picked count as rows without a label.
+    picked are among them, and their labels bound the interval.
     """
-    if n == counts.n_left:
-        return 0.0
     n_left = counts.n_outside - n
+    if n_left == 0:
+        return 0.0
     found, p_found = _outcomes(counts, prior, n)
     weights, a, b = _updated(prior, counts.n_drawn + n, counts.n_found + found)
     size = (n_left - 1.0) / (a + b + n_left)
     # One row that is left is an anomaly or not, as the Beta distribution is in the limit.
     a, b = a * np.maximum(size, 1e-6), b * np.maximum(size, 1e-6)
     low, high = (_quantiles(weights, a, b, q) for q in (0.5 * (1.0 - mass), 0.5 * (1.0 + mass)))
-    return float(p_found @ (high - low)) * n_left / counts.n_rows
+    least, n_unknown = counts.n_picked_anomalies, counts.n_left
+    low, high = (np.clip(found + end * n_left, least, least + n_unknown) for end in (low, high))
+    return float(p_found @ (high - low)) / counts.n_rows
 
 
 def n_for_width(counts: LabelCounts, prior: BetaMixture, width: float, mass: float) -> int:
     """The smallest number of further labels whose expected width is at most `width`."""
     too_few, enough = -1, 0
-    while enough < counts.n_left and expected_width(counts, prior, enough, mass) > width:
-        too_few, enough = enough, min(2 * enough + 1, counts.n_left)
+    while enough < counts.n_outside and expected_width(counts, prior, enough, mass) > width:
+        too_few, enough = enough, min(2 * enough + 1, counts.n_outside)
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         is_enough = expected_width(counts, prior, middle, mass) <= width

@@ -74,7 +74,9 @@ class Standard:
         return cls(float(values.mean()), float(values.std()))
 
     def __call__(self, values: Array) -> Array:
-        return (values - self.mean) / (self.deviation or 1.0)
+        # Equal values have a deviation of rounding errors.
+        is_constant = self.deviation <= 1e-12 * max(abs(self.mean), 1.0)
+        return (values - self.mean) / (1.0 if is_constant else self.deviation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,14 +111,14 @@ class LearnedRanking:
 
 @dataclass(frozen=True)
 class RankingCheck:
-    """How well the consensus and the learned ranking order the known rows.
+    """How well the consensus and the learned ranking order the known rows chosen at random.
 
-    A known row is ranked by the trees that did not learn from it.
+    Each of them is ranked by the trees that did not learn from it.
 
     Attributes
     ----------
     n_anomalies, n_normal : int
-        Number of known rows of each kind.
+        Number of these rows of each kind.
     auc_consensus, auc_learned : float
         Area under the ROC curve: the probability that an anomaly ranks above a normal row.
     standard_error : float
@@ -150,12 +152,13 @@ class Learning:
         The ranking to use; None if the consensus stays, because all labels are of one kind or
         because the learned ranking is worse on the known rows.
     check : RankingCheck or None
-        How it compares with the consensus; None if there are fewer than two labels of one kind.
+        How it compares with the consensus; None if fewer than two rows of one kind were chosen at
+        random.
     scores : ndarray of shape (n_rows,)
         Scores of the training rows by the ranking in use.
-    honest_scores : ndarray of shape (n_known,)
-        Scores of the known rows by the ranking in use, without what was learned from their own
-        labels.
+    honest_scores : ndarray of shape (n_rows,)
+        The same for rows without labels; a known row has the score without what was learned from
+        its own label.
     """
 
     ranking: LearnedRanking | None
@@ -167,9 +170,8 @@ class Learning:
 def learn_ranking(inputs: Inputs, known: KnownRows, seed: int) -> Learning:
     """What the labels of the rows `known` teach; `inputs` are those of all training rows."""
     consensus, labels = inputs.consensus, known.labels
-    own = consensus[known.rows]
     if len(np.unique(labels)) < 2:
-        return Learning(None, None, consensus, own)
+        return Learning(None, None, consensus, consensus)
     n_rarer = int(min(np.bincount(labels)))
     trees = _grow(inputs[known.rows], labels, seed)
     votes = _votes(trees, inputs)
@@ -180,11 +182,23 @@ def learn_ranking(inputs: Inputs, known: KnownRows, seed: int) -> Learning:
         of_trees=Standard.of(votes[unknown] if len(unknown) else votes),
         of_consensus=Standard.of(consensus),
     )
-    honest_scores = ranking.blend(trees.oob_decision_function_[:, 1], own)
-    check = _compare(labels, own, honest_scores) if n_rarer > 1 else None
+    scores = ranking.blend(votes, consensus)
+    honest_scores = scores.copy()
+    honest_scores[known.rows] = ranking.blend(
+        trees.oob_decision_function_[:, 1], consensus[known.rows]
+    )
+    check = _check(known, consensus, honest_scores)
     if check is not None and check.is_worse:
-        return Learning(None, check, consensus, own)
-    return Learning(ranking, check, ranking.blend(votes, consensus), honest_scores)
+        return Learning(None, check, consensus, consensus)
+    return Learning(ranking, check, scores, honest_scores)
+
+
+def _check(known: KnownRows, consensus: Array, honest_scores: Array) -> RankingCheck | None:
+    """Both rankings on the rows that were chosen at random; None if that says nothing."""
+    drawn = known[known.at_random]
+    if min(np.bincount(drawn.labels, minlength=2)) < 2:
+        return None
+    return _compare(drawn.labels, consensus[drawn.rows], honest_scores[drawn.rows])
 
 
 def _grow(inputs: Inputs, labels: Labels, seed: int) -> ExtraTreesClassifier:
@@ -208,16 +222,30 @@ def _compare(labels: Labels, consensus: Array, learned: Array) -> RankingCheck:
     >>> check.auc_consensus, check.auc_learned, round(check.standard_error, 3)
     (0.75, 1.0, 0.354)
     """
-    is_anomaly = labels == 1
-    pairs = [
-        np.sign(scores[is_anomaly][:, None] - scores[~is_anomaly]) * 0.5 + 0.5
-        for scores in (consensus, learned)
-    ]
-    difference = pairs[1] - pairs[0]  # (n_anomalies, n_normal)
-    variance = sum(
-        difference.mean(axis=axis).var(ddof=1) / difference.shape[1 - axis] for axis in (0, 1)
+    before, after = _places(labels, consensus), _places(labels, learned)
+    # The same rows in both: the error is that of the differences.
+    differences = [new - old for old, new in zip(before, after, strict=True)]
+    variance = sum(each.var(ddof=1) / len(each) for each in differences)
+    return RankingCheck(
+        n_anomalies=len(before[0]),
+        n_normal=len(before[1]),
+        auc_consensus=float(before[0].mean()),
+        auc_learned=float(after[0].mean()),
+        standard_error=float(np.sqrt(variance)),
     )
-    of_consensus, of_learned = (float(pair.mean()) for pair in pairs)
-    n_anomalies, n_normal = difference.shape
-    error = float(np.sqrt(variance))
-    return RankingCheck(n_anomalies, n_normal, of_consensus, of_learned, error)
+
+
+def _places(labels: Labels, scores: Array) -> tuple[Array, Array]:
+    """Share of the rows of the other kind that each anomaly and each normal row ranks right to.
+
+    The mean of either is the area under the ROC curve; equal scores count half. Midranks give the
+    shares without a comparison of all pairs.
+    """
+    from scipy.stats import rankdata
+
+    anomalies, normal = scores[labels == 1], scores[labels == 0]
+    ranks = rankdata(np.append(anomalies, normal))
+    n = len(anomalies)
+    of_anomalies = (ranks[:n] - rankdata(anomalies)) / len(normal)
+    of_normal = 1.0 - (ranks[n:] - rankdata(normal)) / n
+    return of_anomalies, of_normal

@@ -97,14 +97,14 @@ def ranking_sentence(learning: Learning) -> str:
                 "detectors."
             )
         return (
-            "The rows are ranked by the detectors and by what the labels teach. With fewer than "
-            "two anomalies or two normal rows, this ranking cannot be checked."
+            "The rows are ranked by the detectors and by what the labels teach. Fewer than two "
+            "anomalies or two normal rows were chosen at random, so this ranking cannot be checked."
         )
     areas = f"{check.auc_learned:.2f} instead of {check.auc_consensus:.2f}"
     gain = f"{check.gain:+.2f} ± {check.standard_error:.2f}".replace("-", "−")
     found = (
-        "on the labelled rows, each ranked without its own label, the area under the ROC curve is "
-        f"{areas} ({gain})"
+        "on the random labelled rows, each ranked without its label, the area under the ROC curve "
+        f"is {areas} ({gain})"
     )
     if learning.ranking is None:
         return (

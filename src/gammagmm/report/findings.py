@@ -57,8 +57,8 @@ class ShareCut:
 
     gamma: float
     n_flagged: int
-    threshold: float  # of the ranking in use
-    thresholds: tuple[float, ...]  # of each detector's raw scores
+    threshold: float  # of the ranking in use, for rows without a label
+    thresholds: tuple[float, ...]  # of each detector's raw scores, for new rows
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,9 @@ def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
     """The cut at each of `shares`, by the rule of `GammaGMM.labels_at`."""
     left = fit.known_rows.rows_left(fit.n_rows)
     scores, shares_left = fit.decision_scores[left.rows], np.array([*map(left.share, shares)])
-    thresholds, own = cut_off(scores, shares_left), cut_off(fit.scores[left.rows], shares_left)
+    thresholds = cut_off(scores, shares_left)
+    outside = fit.known_rows.rows_outside_lists(fit.n_rows)
+    own = cut_off(fit.scores[outside.rows], np.array([*map(outside.share, shares)]))
     # A flagged row lies strictly above the threshold, so equal scores are searched from the right.
     n_flagged = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
     n_flagged += left.n_anomalies or 0
@@ -312,8 +314,9 @@ def _found(fit: Fit) -> Found | None:
     labels = known.labels[known.at_random]
     if not labels.any():
         return None
-    rankings = (fit.space.consensus[known.rows], learning.honest_scores)
-    orders = (np.argsort(-scores[known.at_random], kind="stable") for scores in rankings)
+    rows = known.rows[known.at_random]
+    rankings = (fit.space.consensus[rows], learning.honest_scores[rows])
+    orders = (np.argsort(-scores, kind="stable") for scores in rankings)
     return Found(*(tuple(np.cumsum(labels[order]).tolist()) for order in orders))
 
 
