@@ -16,6 +16,7 @@ import numpy as np
 from scipy import stats
 
 from experiments.figures import FIGURES
+from experiments.learning import WORSE
 from experiments.plan import HERE, Trial, load_plan, small_plan, trials
 from experiments.results import OURS, RESULTS, Result, Results, only_writer, sort_files
 from experiments.tables import (
@@ -422,6 +423,7 @@ def _learning(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
     ]
     return {
         "learning_draws": str(settings["draws"]),
+        "worse_auc": f"{WORSE:g}",
         "table_learning": markdown(curves, curve),
         "finding_looks": str(finding["looks"]),
         "finding_spread": str(finding["spread"]),
