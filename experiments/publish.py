@@ -402,7 +402,8 @@ def _learning(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
     finding, peers = settings["finding"], settings["peers"]
     curve = {
         **{"collection": "", "labels": "d", "tables": "d", "auc_consensus": ".3f", "auc": ".3f"},
-        **{"ap_consensus": ".3f", "ap": ".3f", "ap_ratio": ".2f", "gain": "", "worse": ".1%"},
+        "auc_gain": "",
+        **{"ap_consensus": ".3f", "ap": ".3f", "ap_ratio": ".2f", "ap_gain": "", "worse": ".1%"},
         "used": ".0%",
     }
     found = {
@@ -415,7 +416,11 @@ def _learning(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
         **{"ap_ratio": ".2f", "worse": ".1%"},
     }
     curves = [
-        row | {"gain": _with_error(row, "ap_difference", "ap_error", ".3f")}
+        row
+        | {
+            f"{name}_gain": _with_error(row, f"{name}_difference", f"{name}_error", ".3f")
+            for name in ("auc", "ap")
+        }
         for row in made["learning"]
     ]
     looks = [

@@ -460,17 +460,19 @@ def _ranking_means(figures: list[Row]) -> Row:
 
 
 def _method_means(figures: list[Row], method: str) -> Row:
-    """Means over tables; the error is that of the difference to the consensus."""
-    aps, before = (
-        np.array([f[name] for f in figures]) for name in (f"ap_{method}", "ap_consensus")
-    )
-    row = {
-        "auc": np.mean([f[f"auc_{method}"] for f in figures]),
-        "ap": aps.mean(),
-        "ap_ratio": aps.mean() / before.mean(),
-        "ap_difference": (aps - before).mean(),
-        "ap_error": _error(aps - before),
-    }
+    """Means over tables; the errors are those of the differences to the consensus."""
+    row: Row = {}
+    for name in ("auc", "ap"):
+        own, before = (
+            np.array([f[f"{name}_{which}"] for f in figures]) for which in (method, "consensus")
+        )
+        row |= {
+            name: own.mean(),
+            f"{name}_difference": (own - before).mean(),
+            f"{name}_error": _error(own - before),
+        }
+        if name == "ap":
+            row["ap_ratio"] = own.mean() / before.mean()
     for name in ("worse", "used"):
         if f"{name}_{method}" in figures[0]:
             # Each draw counts once.
