@@ -278,9 +278,7 @@ class Fit:
     def labelled_rows(self) -> LabelledRows:
         """The training rows with their scores and the labels of the known rows."""
         self.check_in_memory("the labels of rows")
-        learning = self.learning
-        is_learned = learning is not None and learning.ranking is not None
-        honest_scores = learning.honest_scores if learning is not None and is_learned else None
+        honest_scores = None if self.learning is None else self.learning.honest_scores
         return LabelledRows(self.decision_scores, self.known_rows, honest_scores)
 
     @property

@@ -25,7 +25,7 @@ def index_of(X: Any) -> Any:
 def row_columns(
     answers: tuple[Any, Any, Any], scores: Array, names: list[str]
 ) -> dict[str, NDArray[Any]]:
-    """Columns by name: consensus scores, probabilities and labels, then raw scores (n, M)."""
+    """Columns by name: scores, probabilities and labels, then raw scores (n, M)."""
     columns = dict(zip(("score", "probability", "label"), answers, strict=True))
     raw = {f"score_{name}": own for name, own in zip(names, scores.T, strict=True)}
     return columns | raw

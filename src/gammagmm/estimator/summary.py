@@ -71,7 +71,7 @@ class FitSummary:
     n_rows, n_features, n_anomalies : int
         Shape of the table, and how many of its rows have the label 1.
     threshold : float
-        The consensus score that an anomaly exceeds.
+        The score of the ranking in use above which a new row is called an anomaly.
     feature_names : tuple of str
         Names of the columns; empty where the table had none.
     parameters : dict

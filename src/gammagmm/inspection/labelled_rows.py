@@ -91,7 +91,7 @@ class LabelledRows:
         The rows that have labels.
     honest_scores : ndarray of shape (n_rows,) or None
         The same, with the scores of known rows by rankings that were not learned from their own
-        labels; None if `scores` are not learned.
+        labels; None stands for `scores`.
 
     Examples
     --------
