@@ -7,8 +7,8 @@ from gammagmm.datasets import load_demo
 
 X = load_demo().X
 gamma = estimate_contamination(X, n_runs=3, random_state=0)
-forest = IsolationForest(contamination=gamma, random_state=0).fit(X)
-labels = forest.predict(X)  # scikit-learn uses -1 for an anomaly and 1 for a normal row
+forest = IsolationForest(contamination=gamma, random_state=0)
+labels = forest.fit_predict(X)  # scikit-learn uses -1 for an anomaly and 1 for a normal row
 print(f"{(labels == -1).sum()} of {len(X)} rows flagged")
 
 # The number keeps its posterior, also after clone, copy and pickle.

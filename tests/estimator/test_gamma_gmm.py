@@ -104,6 +104,24 @@ def test_new_rows_are_scored_one_by_one(fitted, data):
     np.testing.assert_array_equal(fitted.predict(rows), (together > fitted.threshold_).astype(int))
 
 
+def test_predict_treats_training_rows_as_new_rows(fitted, data):
+    """KNN counts a training row as its own neighbour if it is passed as a new row."""
+    labels = GammaGMM(["KNN", "LOF", "IForest"], **SMALL, random_state=0).fit_predict(data)
+    np.testing.assert_array_equal(labels, fitted.labels_)
+    column = fitted.detector_names_.index("KNN")
+    scaled = fitted.column_scaler_.transform(data)
+    distances = np.linalg.norm(scaled[:, None] - scaled, axis=2)
+    n_neighbors = fitted.detectors_["KNN"].n_neighbors
+    np.testing.assert_allclose(
+        fitted.scores_[:, column], np.sort(distances, axis=1)[:, n_neighbors], rtol=1e-6
+    )
+    as_new = fitted.detectors_["KNN"].decision_function(scaled)
+    np.testing.assert_allclose(
+        as_new, np.sort(distances, axis=1)[:, n_neighbors - 1], rtol=1e-6, atol=1e-6
+    )
+    assert (fitted.decision_function(data) < fitted.decision_scores_).mean() > 0.9
+
+
 def test_probabilities_and_costs(fitted, data):
     rows = np.vstack([data[:20], 50.0 + data[:1]])
     proba = fitted.predict_proba(rows)

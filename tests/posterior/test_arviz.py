@@ -7,8 +7,10 @@ import pytest
 
 from gammagmm import GammaPosterior
 from gammagmm.errors import MissingExtraError
+from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.posterior.arviz import arviz_arguments
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.track_record import load_reference
 
 N_DRAWS = 20_000
 
@@ -64,9 +66,17 @@ def test_arviz_summarises_it(converted, posterior, arviz):
     assert float(summary["ess_bulk"]) == pytest.approx(N_DRAWS, rel=0.1)
 
 
-def test_the_point_mass_at_zero_is_all_zeros():
-    draws = GammaPosterior.degenerate().to_arviz(50, random_state=0)["posterior"]["gamma"].values
-    assert (draws == 0.0).all()
+@pytest.mark.parametrize(
+    "zero",
+    [
+        GammaPosterior.degenerate(),
+        labelled_posterior(LabelCounts(100, 100, 0, 0, 0), load_reference()),
+    ],
+    ids=["no solution", "all rows labelled normal"],
+)
+def test_the_point_mass_at_zero_is_all_zeros(zero):
+    draws = zero.to_arviz(50, random_state=0)["posterior"]["gamma"].values
+    assert draws.tolist() == [[0.0] * 50]
 
 
 def old_from_dict(posterior=None, *, prior=None, attrs=None, **kwargs):

@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.signal import find_peaks
 
+from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import (
     GammaPosterior,
@@ -13,6 +14,7 @@ from gammagmm.posterior.gamma_posterior import (
     run_posterior,
 )
 from gammagmm.posterior.link import Constraints, average_conditionals, solve_link
+from gammagmm.posterior.track_record import load_reference
 
 N_SIMULATED = 100_000
 COUNTS = [4.0, 9.0, 15.0, 20.0, 25.0, 30.0, 150.0, 200.0]
@@ -254,6 +256,29 @@ def test_the_degenerate_posterior_is_a_point_mass_at_zero_that_knows_it():
     assert posterior.sample(5, random_state=0).tolist() == [0.0] * 5
     assert posterior.summary()["modes"] == []
     assert repr(posterior) == "GammaPosterior(point mass at 0)"
+
+
+@pytest.mark.parametrize(
+    "posterior",
+    [
+        GammaPosterior(0.1, BetaMixture(*np.array([[0.9], [3.0], [40.0]]))),
+        GammaPosterior(0.1, BetaMixture(*np.array([[0.9], [3.0], [40.0]]))).given(0.01, 0.3),
+        GammaPosterior.degenerate(),
+        labelled_posterior(LabelCounts(100, 30, 2, 0, 0), load_reference()),
+        labelled_posterior(LabelCounts(100, 100, 0, 0, 0), load_reference()),
+    ],
+    ids=["atom and Beta", "conditioned", "no solution", "labels", "all rows labelled normal"],
+)
+def test_nan_gives_nan_as_in_scipy(posterior):
+    beta = stats.beta(3.0, 40.0)
+    for name in ("pdf", "cdf", "sf", "ppf"):
+        assert np.isnan(getattr(beta, name)(np.nan))
+        function = getattr(posterior, name)
+        assert np.isnan(function(np.nan))
+        found = function([[0.05, np.nan]])
+        assert found.shape == (1, 2)
+        assert (found[0, 0], np.isnan(found[0, 1])) == (function(0.05), True)
+    assert np.isnan(posterior.prob_above(np.nan))
 
 
 def test_summary_holds_the_numbers():

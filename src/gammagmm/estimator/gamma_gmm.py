@@ -273,7 +273,13 @@ class GammaGMM(BaseEstimator):
         return self
 
     def fit_predict(self, X: ArrayLike, y: Any = None) -> Labels:
-        """Labels of the training rows: 1 anomaly, 0 normal."""
+        """Labels of the training rows, which are `labels_`: 1 anomaly, 0 normal.
+
+        ``fit(X).predict(X)`` may differ, because `predict` scores the rows as new ones: KNN and LOF,
+        for example, then count each row as its own nearest neighbour. Rows whose scores tie with
+        `threshold_` may change sides by rounding alone. After `update`, known rows have their own
+        labels in `labels_`. For training rows, use these labels.
+        """
         return self.fit(X).labels_
 
     def decision_function(self, X: ArrayLike) -> Any:
@@ -288,7 +294,10 @@ class GammaGMM(BaseEstimator):
         return open_new_rows(X, self).map(self.fit_.score_new)
 
     def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Labels:
-        """Labels of the rows of `X`: 1 anomaly, 0 normal.
+        """Labels of new rows `X`: 1 anomaly, 0 normal.
+
+        For the training rows, use `labels_` or `fit_predict`. This method scores every row as a new
+        one, so it may label training rows differently, see `fit_predict`.
 
         Without `costs`, rows above `threshold_` are anomalies: the cut at the posterior mean. With
         `costs` = (false_alarm, miss), rows whose probability exceeds false_alarm / (false_alarm +

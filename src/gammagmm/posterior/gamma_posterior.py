@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -109,17 +109,15 @@ class GammaPosterior:
         With labels of single rows, the shares are multiples of 1 / n_rows, and the probability of
         each is spread evenly over an interval of this length.
         """
-        return self.betas.pdf(np.asarray(x, dtype=np.float64))[()]
+        return _evaluate(self.betas.pdf, x)
 
     def cdf(self, x: ArrayLike) -> Array:
         """P(gamma <= x), the atom at 0 included."""
-        x = np.asarray(x, dtype=np.float64)
-        return np.where(x >= 0.0, self.prob_zero + self.betas.cdf(x), 0.0)[()]
+        return _evaluate(lambda x: np.where(x >= 0.0, self.prob_zero + self.betas.cdf(x), 0.0), x)
 
     def sf(self, x: ArrayLike) -> Array:
         """P(gamma > x), precise in the upper tail."""
-        x = np.asarray(x, dtype=np.float64)
-        return np.where(x >= 0.0, self.betas.sf(x), 1.0)[()]
+        return _evaluate(lambda x: np.where(x >= 0.0, self.betas.sf(x), 1.0), x)
 
     def prob_above(self, x: float) -> float:
         """P(gamma > x)."""
@@ -128,10 +126,9 @@ class GammaPosterior:
     def ppf(self, q: ArrayLike) -> Array:
         """Quantiles: the smallest x with P(gamma <= x) >= q."""
         q = np.asarray(q, dtype=np.float64)
-        if not np.all((q >= 0.0) & (q <= 1.0)):
+        if np.any((q < 0.0) | (q > 1.0)):
             raise ValueError(f"q must lie between 0 and 1, got {q!r}.")
-        quantiles: Array = np.vectorize(self._quantile, otypes=[np.float64])(q)
-        return quantiles[()]
+        return _evaluate(np.vectorize(self._quantile, otypes=[np.float64]), q)
 
     def interval(
         self, mass: float = 0.9, kind: Literal["equal-tailed", "hdi"] = "equal-tailed"
@@ -275,6 +272,13 @@ class GammaPosterior:
         starts = np.linspace(self.prob_zero, 1.0 - mass, 2001)
         lengths = np.interp(starts + mass, cdf, grid) - np.interp(starts, cdf, grid)
         return float(starts[np.argmin(lengths)])
+
+
+def _evaluate(function: Callable[[Array], Array], x: ArrayLike) -> Array:
+    """``function(x)``, and NaN where `x` is NaN, as in SciPy."""
+    x = np.asarray(x, dtype=np.float64)
+    is_nan = np.isnan(x)
+    return np.where(is_nan, np.nan, function(np.where(is_nan, 0.0, x)))[()]
 
 
 def _peaks(values: Array, prominence: float) -> NDArray[np.intp]:
