@@ -275,10 +275,10 @@ class GammaGMM(BaseEstimator):
     def fit_predict(self, X: ArrayLike, y: Any = None) -> Labels:
         """Labels of the training rows, which are `labels_`: 1 anomaly, 0 normal.
 
-        ``fit(X).predict(X)`` may differ, because `predict` scores the rows as new ones: KNN and LOF,
-        for example, then count each row as its own nearest neighbour. Rows whose scores tie with
-        `threshold_` may change sides by rounding alone. After `update`, known rows have their own
-        labels in `labels_`. For training rows, use these labels.
+        ``fit(X).predict(X)`` may differ, because `predict` scores the rows as new ones: KNN and
+        LOF, for example, then count each row as its own nearest neighbour. Rows whose scores tie
+        with `threshold_` may change sides by rounding alone. After `update`, known rows have their
+        own labels in `labels_`. For training rows, use these labels.
         """
         return self.fit(X).labels_
 
