@@ -18,6 +18,9 @@ from gammagmm.posterior.runs import (
     fit_spaces,
     plan_runs,
 )
+from tests.support.solved_scores import SOLVED, grouped_scores, has_content
+
+LOW = Constraints(p_high=0.001)
 
 
 def two_equal_clusters(rng, n=120):
@@ -177,7 +180,7 @@ def test_only_solved_runs_enter_the_posterior(rng):
 def test_the_notes_describe_every_kind_of_run(rng):
     Z = np.vstack([rng.normal(size=(300, 2)), rng.normal(4.0, 0.5, size=(12, 2))])
     (solved,) = fit_runs(Z, settings_for(Z, p_high=0.02), (1, 0), rng)
-    solved = replace(solved, status="solved", reachable=(0.001, 0.5))
+    solved = replace(solved, status="solved", reachable=(0.001, 0.5), reached=0.01)
     slack = replace(solved, status="slack", reachable=(0.001, 0.008), n_restarts=1)
     unsolved = replace(solved, status="unsolved", reachable=(0.2, 0.5), posterior=None)
     capped = replace(solved, converged=False, n_restarts=2)
@@ -200,3 +203,48 @@ def test_the_notes_describe_every_kind_of_run(rng):
     ]
     (one,) = describe_runs((slack,), Constraints(p_high=0.001), 40)[:1]
     assert one[0].message == "1 start had no solution and was replaced by a new one."
+
+
+@pytest.mark.parametrize(
+    ("reached", "told"),
+    [
+        ([0.005, 0.005], None),
+        ([0.02, 0.02], None),
+        ([0.0049, 0.0049], "0.0049"),
+        ([0.0201, 0.0201], "0.02"),
+        ([0.03, 0.001], None),  # the posterior has the mean of both
+        ([0.08, 0.004], "0.042"),
+        ([0.002, 0.001], "0.0015"),
+    ],
+)
+def test_a_note_says_that_the_posterior_is_far_from_p_high(rng, reached, told):
+    Z = np.vstack([rng.normal(size=(300, 2)), rng.normal(4.0, 0.5, size=(12, 2))])
+    (run,) = fit_runs(Z, settings_for(Z, p_high=0.02), (1, 0), rng)
+    runs = [replace(run, status="solved", reached=each) for each in reached]
+    # Neither a slack nor an unsolved run counts.
+    slack = replace(run, status="slack", reachable=(0.001, 0.008), reached=0.008, n_restarts=0)
+    unsolved = replace(run, status="unsolved", posterior=None, reached=np.nan)
+    described = describe_runs((*runs, slack, slack, unsolved), Constraints(), 40)
+    messages = [note.message for note, category in described if category is None]
+    assert len(messages) == (1 if told is None else 2)
+    if told is not None:
+        assert messages[1] == (
+            f"P(gamma >= 0.15) is {told} in the posterior of the solved runs, but p_high is 0.01: "
+            "p_high holds at the expected anomalousness r of each component, and the posterior "
+            "averages over draws of r. Compare runs_[i].reached of the runs, or change p_high."
+        )
+    assert not any("in the posterior" in n.message for n, _ in describe_runs((slack,), LOW, 40))
+
+
+@pytest.mark.parametrize(("n_detectors", "is_far"), [(4, False), (3, True)])
+def test_a_fit_notes_how_far_its_posterior_is_from_p_high(n_detectors, is_far):
+    scores = grouped_scores(np.random.default_rng(0), 200, n_detectors)
+    estimator = GammaGMM("precomputed", **SOLVED, random_state=0).fit(scores)
+    assert has_content(estimator.runs_, 2)
+    notes = [note for note in estimator.notes_ if note.subject == "p_high"]
+    n_draws = 20_000
+    share = np.mean(estimator.posterior_.sample(n_draws, 0) >= 0.15)
+    assert (share > 2 * SOLVED["p_high"]) == is_far == bool(notes)
+    for note in notes:
+        told = float(note.message.split()[4])  # two digits of what the draws show
+        assert told == pytest.approx(share, abs=4 * np.sqrt(share / n_draws) + 0.005)

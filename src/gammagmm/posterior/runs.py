@@ -363,6 +363,9 @@ def describe_runs(
             f"{most:.3g}, below p_high={constraints.p_high}: these runs use delta = 0."
         )
         described.append((Note("link", "p_high", message), None))
+    missed = _explain_missed(runs, constraints)
+    if missed:
+        described.append((Note("link", "p_high", missed), None))
     if unsolved:
         cause = _explain_unsolved(unsolved, constraints)
         if len(unsolved) < n_runs:
@@ -374,6 +377,22 @@ def describe_runs(
             message = f"No solution in any of {n_runs} runs: {cause} {result}"
             described.append((Note("link", "runs", message), NoSolutionWarning))
     return described
+
+
+def _explain_missed(runs: Sequence[Run], constraints: Constraints) -> str:
+    """Why the posterior of the solved runs is off from `p_high` by more than a factor of two.
+
+    Empty if it is not. Slack runs do not count: `p_high` does not bind them.
+    """
+    reached = [run.reached for run in runs if run.status == "solved"]
+    if not reached or 0.5 <= np.mean(reached) / constraints.p_high <= 2.0:
+        return ""
+    return (
+        f"P(gamma >= {constraints.high_gamma}) is {np.mean(reached):.2g} in the posterior of the "
+        f"solved runs, but p_high is {constraints.p_high}: p_high holds at the expected "
+        "anomalousness r of each component, and the posterior averages over draws of r. Compare "
+        "runs_[i].reached of the runs, or change p_high."
+    )
 
 
 def _explain_unsolved(unsolved: list[Run], constraints: Constraints) -> str:
