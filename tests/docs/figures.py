@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pyod.models.knn import KNN
+from pyod.models.lscp import LSCP
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
@@ -130,6 +132,11 @@ def demo(what: str) -> float:
     """Rows, anomalies or share of the demo data."""
     y = load_demo().y
     return {"rows": len(y), "anomalies": int(y.sum()), "share": float(y.mean())}[what]
+
+
+def subspaces() -> int:
+    """Subspaces in which PyOD's LSCP searches for the neighbours of a row."""
+    return LSCP([KNN(), KNN()]).local_region_iterations
 
 
 def exit_code(error: str) -> int:
