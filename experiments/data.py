@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 
 from gammagmm.datasets import Dataset, data_folder, load_benchmark
 from gammagmm.detectors.fit import FitSettings, fit_detectors
-from gammagmm.detectors.presets import resolve_detectors
+from gammagmm.detectors.presets import detector_parts, resolve_detectors
 from gammagmm.detectors.usable import keep_usable
 from gammagmm.estimator.parameters import AUTO_FIT_ROWS
 from gammagmm.mixture.score_space import fit_scaler
@@ -97,6 +98,33 @@ def score(collection: str, name: str, part: dict, seed: int) -> Scored:
     return made
 
 
+def seeded_scores(collection: str, name: str, part: dict, seed: int) -> Scored:
+    """Scores of the collection's preset with this seed, computed unless the cache has them.
+
+    The detectors that use no random numbers are fitted once for all seeds.
+    """
+    path = cache_path(f"{collection}-seed-{seed}", name)
+    if not path.is_file():
+        dataset = load(collection, name)
+        fixed = cache_path(f"{collection}-fixed", name)
+        if not fixed.is_file():
+            _keep(scores_of(dataset.X, dataset.y, part, seed, is_random=False), fixed)
+        alike = scored(f"{collection}-fixed", name)
+        own = scores_of(dataset.X, dataset.y, part, seed, is_random=True)
+        _keep(_joined(alike, own, resolve_detectors(part["preset"], len(alike.y), None)[0]), path)
+    return scored(f"{collection}-seed-{seed}", name)
+
+
+def _joined(first: Scored, second: Scored, names: Iterable[str]) -> Scored:
+    """The detectors of both, in the order of `names`."""
+    columns = dict(
+        zip([*first.names, *second.names], np.hstack([first.S, second.S]).T, strict=True)
+    )
+    kept = [name for name in names if name in columns]
+    scores = np.column_stack([columns[name] for name in kept])
+    return Scored(scores, kept, first.y, [*first.info, *second.info])
+
+
 def classic_scores(collection: str, name: str, seed: int) -> Scored:
     """Scores of the default detectors on the dataset, computed unless the cache has them."""
     path = cache_path(f"classic-{collection}", name)
@@ -115,15 +143,30 @@ def _keep(made: Scored, path: Path) -> None:
     whole.replace(path)
 
 
-def scores_of(X: np.ndarray, y: np.ndarray, part: dict, seed: int) -> Scored:
-    """Training scores of the preset's detectors, as `GammaGMM` with `scale=None` has them."""
+def scores_of(
+    X: np.ndarray, y: np.ndarray, part: dict, seed: int, is_random: bool | None = None
+) -> Scored:
+    """Training scores of the preset's detectors, as `GammaGMM` with `scale=None` has them.
+
+    `is_random` selects the detectors that use random numbers, or the others.
+    """
     limit = None if part["max_fit_rows"] == "all" else AUTO_FIT_ROWS
     is_auto = limit is not None
     detectors, _ = resolve_detectors(part["preset"], len(X), limit, is_auto)
+    if is_random is not None:
+        detectors = {
+            name: detector
+            for name, detector in detectors.items()
+            if uses_random_numbers(detector) == is_random
+        }
     rng = np.random.default_rng(seed)
     usable = keep_usable(fit_detectors(detectors, X, rng, FitSettings(limit, is_by_cost=is_auto)))
     info = [asdict(record) | {"traceback": ""} for record in usable.info]
     return Scored(usable.scores, list(usable.detectors), y, info)
+
+
+def uses_random_numbers(detector: Any) -> bool:
+    return any(hasattr(part, "random_state") for part in detector_parts(detector))
 
 
 def read_turbine(folder: Path, number: int) -> Dataset:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments.metrics import LEVELS, frequencies
 from experiments.results import OURS, Results
 from experiments.tables import (
-    LEVELS,
     errors,
     f1,
     found_curves,
-    frequencies,
     reliability,
     subset_needed,
 )

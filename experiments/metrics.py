@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
@@ -12,6 +14,7 @@ from gammagmm.posterior.decisions import cut_off, is_anomaly
 
 N_GRID = 1001
 BINS = np.linspace(0.0, 1.0, 11)
+LEVELS = np.arange(1, 100) / 100  # 2 v of the paper's calibration plot
 
 
 def posterior_figures(posterior: GammaPosterior, truth: float) -> dict:
@@ -82,3 +85,22 @@ def beta_prior(gammas: np.ndarray) -> GammaPosterior:
     total = mean * (1.0 - mean) / variance - 1.0
     parts = np.array([[1.0], [mean * total], [(1.0 - mean) * total]])
     return GammaPosterior(0.0, BetaMixture(*parts))
+
+
+def calibration_figures(needed: Iterable[float]) -> dict[str, float]:
+    """Distances between empirical frequencies and probabilities, over the paper's grid."""
+    off = np.abs(frequencies(needed) - LEVELS)
+    return {
+        "within_5": np.mean(off <= 0.05 + 1e-12),
+        "within_10": np.mean(off <= 0.10 + 1e-12),
+        "largest_off": off.max(),
+        "mean_off": off.mean(),
+    }
+
+
+def frequencies(needed: Iterable[float]) -> np.ndarray:
+    """Share of the datasets whose truth lies in the central interval of each probability.
+
+    `needed` is the mass of each dataset's smallest central interval that contains the truth.
+    """
+    return (np.array(list(needed))[:, None] <= LEVELS).mean(axis=0)

@@ -58,6 +58,8 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         | {"peers": plan["learning"]["peers"] | {"draws": 0}},
         "pyod_agreement": plan["pyod_agreement"] | {"datasets": small["datasets"][:1]},
         "settings": {"variants": small["settings"], "datasets": small["datasets"][:1]},
+        "seeds": plan["seeds"] | {"values": [0, 1], "thresholders": small["thresholders"][:1]},
+        "row_order": {"orders": [0, 1], "datasets": small["datasets"][:1]},
         "new_rows": plan["new_rows"]
         | {"datasets": {"paper": small["datasets"][-1:]}, "variants": ["standard"]},
         "deep_agreement": {"datasets": small["datasets"][:1], "networks": ["AE"]},
@@ -83,6 +85,7 @@ def trials(plan: dict[str, Any]) -> Iterator[Trial]:
             yield Trial("dose", collection, dataset, str(repeat))
     yield from _detector_trials(plan)
     yield from _settings_trials(plan)
+    yield from _seeds_trials(plan)
     yield from _evidence_trials(plan)
     yield from _new_rows_trials(plan)
 
@@ -131,6 +134,16 @@ def _settings_trials(plan: dict[str, Any]) -> Iterator[Trial]:
     for dataset in plan["settings"].get("enlarged", {}).get("datasets", []):
         for variant in plan["settings"]["variants"]:
             yield Trial("settings", "enlarged", dataset, variant)
+
+
+def _seeds_trials(plan: dict[str, Any]) -> Iterator[Trial]:
+    for dataset in plan["collections"]["paper"]["datasets"]:
+        if dataset not in plan["seeds"]["left_out"]:
+            for seed in plan["seeds"]["values"]:
+                yield Trial("seeds", "paper", dataset, str(seed))
+    for dataset in plan["row_order"]["datasets"]:
+        for order in plan["row_order"]["orders"]:
+            yield Trial("row_order", "paper", dataset, str(order))
 
 
 def _evidence_trials(plan: dict[str, Any]) -> Iterator[Trial]:

@@ -19,6 +19,7 @@ from experiments.figures import FIGURES
 from experiments.learning import WORSE
 from experiments.plan import HERE, Trial, load_plan, small_plan, trials
 from experiments.results import OURS, RESULTS, Result, Results, only_writer, sort_files
+from experiments.seed_tables import LEVEL, seed_results
 from experiments.tables import (
     AUC_BANDS,
     FORMER,
@@ -74,6 +75,7 @@ def values(results: Results) -> dict[str, str]:
         **_errors(made["errors"]),
         **_f1(results, made["f1"], made["best_detectors"]),
         **_changes(made),
+        **_seeds(results, made),
         **_dose(made["dose"]),
         **_pool(made),
         **_labels(results, made),
@@ -295,6 +297,129 @@ def _changes(made: dict[str, list[Row]]) -> dict[str, str]:
         "table_detectors": _subsets_table(cases),
         "table_sensitivity": markdown(asked, columns),
         "table_ablation": markdown(made["ablation"], columns),
+    }
+
+
+def _seeds(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
+    """Other seeds and orders of the rows: figures with their spreads, and what may be chance."""
+    methods = {row["case"]: row for row in made["seed_methods"]}
+    sets = made["seed_datasets"]
+    paper = results.paper["tables"]["datasets"]
+    truth = np.array([row["truth"] for row in sets])
+    table2 = np.array([paper[row["dataset"]][3] for row in sets])
+    forms = {"mae": ".4f", "crps": ".4f", "coverage_90": ".0%", "within_5": ".0%"}
+    forms |= {"within_10": ".0%", "largest_off": ".2f", "mean_off": ".3f"}
+    forms |= {"f1_deterioration": ".3f", "unsolved": ".0f", "degenerate": ".0f"}
+
+    def over(case: str, name: str) -> str:
+        return _with_ends(methods.get(case, {}), name, forms[name])
+
+    ablations = [row for row in methods.values() if "crps" in row]
+    named = ("mae", "crps", "coverage_90", "mean_off", "unsolved", "degenerate")
+    table = [
+        {"case": row["case"]} | {name: over(row["case"], name) for name in named}
+        for row in ablations
+    ]
+    orders = [row for row in sets if "orders" in row]
+    return {
+        "n_seeds": str(len(results.plan["seeds"]["values"])),
+        "n_orders": str(len(results.plan["row_order"]["orders"])),
+        "seed_sets": str(len(sets)),
+        "seeds_left_out": ", ".join(results.plan["seeds"]["left_out"]),
+        "order_sets": str(len(orders)),
+        "order_rows": f"{max((row['rows'] for row in orders), default=0):,}",
+        "seed_mae_table2": mean_of(np.abs(table2 - truth), ".4f"),
+        "seed_mae_constant_5": mean_of(np.abs(0.05 - truth), ".4f"),
+        "seed_mae": over("exact", "mae"),
+        "seed_mae_default": over("default", "mae"),
+        "seed_crps": over("exact", "crps"),
+        "seed_crps_default": over("default", "crps"),
+        "seed_coverage": over("exact", "coverage_90"),
+        "seed_coverage_default": over("default", "coverage_90"),
+        "seed_within_5": over("exact", "within_5"),
+        "seed_within_10": over("exact", "within_10"),
+        "seed_largest_off": over("exact", "largest_off"),
+        "seed_f1": over("exact", "f1_deterioration"),
+        "unsolved_both_averaged": over("both_averaged", "unsolved"),
+        **{
+            f"{name}_{case}": over(case, name)
+            for name in ("mae", "mean_off")
+            for case in ("exact", "p_high_met", "both_averaged")
+        },
+        **{f"{case}_active": _active(results, case) for case in ("exact", "identity")},
+        "table_seed_datasets": markdown([_seed_cells(row) for row in sets], SEED_COLUMNS),
+        "table_seed_methods": markdown(table, dict.fromkeys(("case", *named), "")),
+        "table_row_order": markdown(
+            made["row_order"],
+            {"settings": "", "sets": "d"}
+            | dict.fromkeys(("orders_std", "orders_range", "seeds_std", "seeds_range"), ".4f"),
+        ),
+        "table_p_high": markdown(made["p_high"], P_HIGH_COLUMNS),
+        **_chance(made["differences"]),
+    }
+
+
+SEED_COLUMNS = {
+    **{"dataset": "", "rows": ",d", "truth": ".4f", "mean": ".4f", "lowest": ".4f"},
+    **{"highest": ".4f", "first": ".4f", "last": ".4f"},
+}
+P_HIGH_COLUMNS = {
+    **{"settings": "", "of": "", "n": "d", "below_half": ".0%", "above_twice": ".0%"},
+    **dict.fromkeys(("smallest", "5%", "median", "95%", "largest"), ".4f"),
+}
+
+
+def _seed_cells(row: Row) -> Row:
+    keys = {"mean": "exact", "lowest": "exact_low", "highest": "exact_high"}
+    keys |= {"first": "orders_low", "last": "orders_high"}
+    return row | {name: row.get(key) for name, key in keys.items()}
+
+
+def _with_ends(row: Row, name: str, form: str) -> str:
+    """The mean over the seeds, with the lowest and the highest in brackets."""
+    if row.get(name) is None:
+        return "–"
+    mean, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
+    return f"{mean:{form}} ({low:{form}} to {high:{form}})"
+
+
+def _active(results: Results, case: str) -> str:
+    """The smallest and the largest number of active components of a run."""
+    found = [
+        n
+        for seed in results.plan["seeds"]["values"]
+        for each in seed_results(results, seed).values()
+        for n in each[case]["active"]
+    ]
+    return f"{min(found)} to {max(found)}" if found else "–"
+
+
+def _chance(rows: list[Row]) -> dict[str, str]:
+    """Which methods are better or worse than gammaGMM beyond chance, by the error."""
+    known = [row for row in rows if "error_low" in row]
+    better = [row["method"] for row in known if row["error_high"] < 0.0]
+    worse = [row["method"] for row in known if row["error_low"] > 0.0]
+    unclear = [row["method"] for row in known if row["method"] not in (*better, *worse)]
+    cells = [
+        {"method": row["method"], "seeds": row["seeds"], "sets": row["error_sets"]}
+        | {
+            name: f"{row[f'{name}_difference']:+.4f} ({row[f'{name}_low']:+.4f} to "
+            f"{row[f'{name}_high']:+.4f})"
+            for name in ("error", "f1")
+            if f"{name}_low" in row
+        }
+        for row in sorted(known, key=lambda row: row["error_difference"])
+    ]
+    return {
+        "level_differences": f"{LEVEL:.0%}".replace("%", " %"),
+        "n_differences": str(len(known)),
+        "n_clearly_worse": str(len(worse)),
+        "n_clearly_better": str(len(better)),
+        "clearly_better": ", ".join(better) or "none",
+        "unclear": ", ".join(unclear) or "none",
+        "table_differences": markdown(
+            cells, {"method": "", "seeds": "d", "sets": "d", "error": "", "f1": ""}
+        ),
     }
 
 

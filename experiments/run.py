@@ -29,6 +29,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 ORDER = (
     *("gamma", "constant", "threshold", "ablation", "subset", "dose"),
     *("pyod_agreement", "deep_agreement", "subsample", "settings", "new_rows"),
+    *("seeds", "row_order"),
     *("record", "sceptic", "clean", "labels", "learning", "finding", "peers"),
 )
 NEED_RECORD = frozenset({"labels", "finding"})

@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from experiments.metrics import calibration_figures
 from experiments.plan import HERE, dose_sets, record_tables, subset_cases
 from experiments.results import OURS, Result, Results
+from experiments.seed_tables import SEED_TABLES
 
-LEVELS = np.arange(1, 100) / 100  # 2 v of the paper's calibration plot
 FORMER = "former curves"
 LABEL_METHODS = (
     *("spread", "random", "jeffreys", "ppi", FORMER),
@@ -205,25 +206,6 @@ def calibration(results: Results) -> list[Row]:
         for name, needed in cases.items()
         if needed
     ]
-
-
-def calibration_figures(needed: list[float]) -> Row:
-    """Distances between empirical frequencies and probabilities, over the paper's grid."""
-    off = np.abs(frequencies(needed) - LEVELS)
-    return {
-        "within_5": np.mean(off <= 0.05 + 1e-12),
-        "within_10": np.mean(off <= 0.10 + 1e-12),
-        "largest_off": off.max(),
-        "mean_off": off.mean(),
-    }
-
-
-def frequencies(needed: Iterable[float]) -> np.ndarray:
-    """Share of the datasets whose truth lies in the central interval of each probability.
-
-    `needed` is the mass of each dataset's smallest central interval that contains the truth.
-    """
-    return (np.array(list(needed))[:, None] <= LEVELS).mean(axis=0)
 
 
 def subset_needed(results: Results, size: int, repeat: int) -> list[float]:
@@ -621,6 +603,7 @@ def _settings_figures(fits: list[list[Result]], exact: list[list[Result]]) -> Ro
 
 
 TABLES: dict[str, Callable[[Results], list[Row]]] = {
+    **SEED_TABLES,
     "datasets": datasets,
     "cells": cells,
     "errors": errors,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-import os
 import time
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,11 +15,12 @@ from experiments.labels import labels
 from experiments.learning import finding, learning, peers
 from experiments.made_tables import clean_table, sceptic_table
 from experiments.new_rows import new_rows
-from experiments.plan import EXACT, Trial
+from experiments.plan import Trial
+from experiments.refits import before_log, estimator, fit_figures, refit, thresholder_shares
 from experiments.results import Result
+from experiments.seeds import row_order, seeds
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
-from gammagmm.detectors.usable import LOG_OFFSET
 from gammagmm.errors import GammaGMMWarning
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.posterior.decisions import exact_ranks, probability_at
@@ -30,8 +28,6 @@ from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import solved_posteriors
 from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, relink
 from gammagmm.posterior.storage import posterior_to_data
-
-BACKEND = os.environ.get("GAMMAGMM_BACKEND", "numpy")
 
 
 def run_trial(trial: Trial, plan: dict[str, Any]) -> Result:
@@ -48,11 +44,6 @@ def run_trial(trial: Trial, plan: dict[str, Any]) -> Result:
         # That a method fails on a dataset is a result too.
         found = {"status": "failed", "reason": f"{type(error).__name__}: {error}"[:300]}
     return {"trial": str(trial), **found, "seconds": round(time.perf_counter() - start, 3)}
-
-
-def estimator(plan: dict[str, Any]) -> GammaGMM:
-    """gammaGMM as the paper has it; GAMMAGMM_BACKEND=torch fits the mixtures on a GPU."""
-    return GammaGMM("precomputed", **EXACT, random_state=plan["seed"], backend=BACKEND)
 
 
 def settings(trial: Trial, plan: dict[str, Any]) -> Result:
@@ -74,7 +65,7 @@ def settings(trial: Trial, plan: dict[str, Any]) -> Result:
         fitted.set_params(tol="auto", max_mixture_rows="auto")
     fitted.fit(made.S)
     elbos = [run.elbo for run in fitted.runs_]
-    return {**_truth(made), **_fit_figures(fitted, made.gamma), "elbos": elbos}
+    return {**_truth(made), **fit_figures(fitted, made.gamma), "elbos": elbos}
 
 
 def scores(trial: Trial, plan: dict[str, Any]) -> Result:
@@ -99,7 +90,7 @@ def gamma(trial: Trial, plan: dict[str, Any]) -> Result:
     return {
         **_truth(made),
         "share": share,
-        **_fit_figures(fitted, made.gamma),
+        **fit_figures(fitted, made.gamma),
         "posterior": posterior_to_data(fitted.posterior_),
         "cut": metrics.evaluate(made.S, made.y, share),
         "reliability": metrics.reliability(probability, made.y),
@@ -115,16 +106,6 @@ def threshold(trial: Trial, plan: dict[str, Any]) -> Result:
     is_joint = trial.variant in plan["thresholders"]["joint"]
     shares = thresholder_shares(trial.variant, Z, is_joint, plan["seed"])
     return {"shares": shares, **_point(made, float(np.mean(shares)))}
-
-
-def thresholder_shares(name: str, Z: np.ndarray, joint: bool, seed: int) -> list[float]:
-    """Share of rows that PyThresh's `name` flags for each column of `Z` (n, M), or for all."""
-    cls = getattr(import_module(f"pythresh.thresholds.{name.lower()}"), name)
-    seeded = {"random_state": seed} if "random_state" in inspect.signature(cls).parameters else {}
-    columns = [Z] if joint else [column.copy() for column in Z.T]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyThresh's own: division by zero, deprecations
-        return [float(np.mean(cls(**seeded).eval(scores))) for scores in columns]
 
 
 def constant(trial: Trial, plan: dict[str, Any]) -> Result:
@@ -144,7 +125,7 @@ def subset(trial: Trial, plan: dict[str, Any]) -> Result:
     chosen = subset_names(plan, size, repeat)
     columns = [made.names.index(name) for name in chosen if name in made.names]
     names = [made.names[column] for column in columns]
-    return {**_truth(made), "detectors": names, **_refit(made.S[:, columns], made.gamma, plan)}
+    return {**_truth(made), "detectors": names, **refit(made.S[:, columns], made.gamma, plan)}
 
 
 def subset_names(plan: dict[str, Any], size: int, repeat: int) -> list[str]:
@@ -157,12 +138,12 @@ def ablation(trial: Trial, plan: dict[str, Any]) -> Result:
     """The posterior without the logarithm, or from a single detector."""
     made = data.scored(trial.collection, trial.dataset)
     if trial.variant == "no_log":
-        S = _before_log(made.S)
+        S = before_log(made.S)
     elif trial.variant in made.names:
         S = made.S[:, [made.names.index(trial.variant)]]
     else:
         raise ValueError(f"{trial.variant} was left out on this dataset")
-    return {**_truth(made), **_refit(S, made.gamma, plan)}
+    return {**_truth(made), **refit(S, made.gamma, plan)}
 
 
 def dose(trial: Trial, plan: dict[str, Any]) -> Result:
@@ -260,41 +241,12 @@ def _answers(X: np.ndarray, y: np.ndarray, plan: dict[str, Any]) -> Result:
     return answer | ({"failed": failed} if failed else {})
 
 
-def _refit(S: np.ndarray, truth: float, plan: dict[str, Any]) -> Result:
-    """Figures of a fit within the plan's budget: rows drawn at random, and restarts."""
-    budget = plan["refits"]
-    if len(S) > budget["max_rows"]:
-        rng = np.random.default_rng(plan["seed"])
-        S = S[np.sort(rng.choice(len(S), budget["max_rows"], replace=False))]
-    fitted = estimator(plan).set_params(max_restarts=budget["max_restarts"]).fit(S)
-    return {"rows_fitted": len(S), **_fit_figures(fitted, truth)}
-
-
-def _before_log(S: np.ndarray) -> np.ndarray:
-    """Scores whose log(s - min + 0.01) is the given scores, standardised and shifted."""
-    return LOG_OFFSET * np.exp((S - S.min(axis=0)) / S.std(axis=0))
-
-
 def _truth(made: data.Scored) -> Result:
     return {"truth": made.gamma, "rows": len(made.y)}
 
 
 def _point(made: data.Scored, share: float) -> Result:
     return {**_truth(made), "share": share, "cut": metrics.evaluate(made.S, made.y, share)}
-
-
-def _fit_figures(fitted: GammaGMM, truth: float) -> Result:
-    return {
-        "backend": fitted.backend,
-        "figures": metrics.posterior_figures(fitted.posterior_, truth),
-        "standard_error": fitted.posterior_.standard_error,
-        "between_runs": fitted.posterior_.between_runs,
-        "statuses": [run.status for run in fitted.runs_],
-        "restarts": [run.n_restarts for run in fitted.runs_],
-        "iterations": [run.n_iter for run in fitted.runs_],
-        "converged": [run.converged for run in fitted.runs_],
-        "reached": [run.reached for run in fitted.runs_],
-    }
 
 
 def _sensitivity(drawn: list[DrawnRun], truth: float, plan: dict[str, Any]) -> Result:
@@ -349,6 +301,8 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "deep_agreement": detectors.deep_agreement,
     "subsample": detectors.subsample,
     "settings": settings,
+    "seeds": seeds,
+    "row_order": row_order,
     "record": record,
     "sceptic": sceptic,
     "clean": clean,

@@ -47,3 +47,24 @@ def test_without_a_data_folder_the_error_names_the_variable(monkeypatch):
     monkeypatch.setattr("experiments.data.data_folder", lambda: None)
     with pytest.raises(RuntimeError, match=r"GAMMAGMM_DATA is not set\. Set it to the folder"):
         data.load("paper", "Glass")
+
+
+def test_seeds_change_only_the_detectors_that_use_random_numbers(tmp_path, monkeypatch, rng):
+    monkeypatch.setenv("GAMMAGMM_DATA", str(tmp_path))
+    monkeypatch.setattr("experiments.data.CACHE", tmp_path / "cache")
+    (tmp_path / "paper").mkdir()
+    X, y = rng.normal(size=(80, 3)), np.arange(80) < 4
+    np.savez(tmp_path / "paper" / "Glass.npz", X=X, y=y.astype(int))
+    part = {"preset": "classic", "max_fit_rows": "all"}
+    first, second = (data.seeded_scores("paper", "Glass", part, seed) for seed in (0, 1))
+    names = ["KNN", "IForest", "LOF", "OCSVM", "LSCP", "HBOS", "LODA", "COPOD"]
+    assert first.names == second.names == names
+    changed = [not np.array_equal(a, b) for a, b in zip(first.S.T, second.S.T, strict=True)]
+    assert {name for name, is_new in zip(names, changed, strict=True) if is_new} == {
+        *("IForest", "LSCP", "LODA")
+    }
+    alone = data.scores_of(X, y, part, 1)
+    fixed = [names.index(name) for name in ("KNN", "LOF", "OCSVM", "HBOS", "COPOD")]
+    np.testing.assert_array_equal(alone.S[:, fixed], second.S[:, fixed])
+    again = data.seeded_scores("paper", "Glass", part, 1)
+    np.testing.assert_array_equal(again.S, second.S)

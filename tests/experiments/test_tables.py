@@ -6,9 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from experiments.metrics import LEVELS, calibration_figures, frequencies
 from experiments.plan import HERE, load_plan
 from experiments.results import Results
-from experiments.tables import LEVELS, TABLES, calibration_figures, f1, frequencies, to_csv
+from experiments.tables import TABLES, f1, to_csv
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,17 @@
-"""The trials' own computations, against independent ones."""
+"""What several kinds of trials share, against independent computations."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiments.trials import _before_log, thresholder_shares
+from experiments.refits import before_log, thresholder_shares
 
 from gammagmm.mixture.score_space import fit_scaler
 
 
 def test_without_the_logarithm_scores_are_only_standardised(rng):
     S = rng.gamma(2.0, size=(200, 3))
-    before = _before_log(S)
+    before = before_log(S)
     found = fit_scaler(before).transform(before)
     np.testing.assert_allclose(found, (S - S.mean(axis=0)) / S.std(axis=0), atol=1e-9)
 
