@@ -78,7 +78,8 @@ def _conditionals(
         at_top = logit(constraints.p0) - delta * r[0]
         tau = logit(constraints.p0) - delta * run.components.anomalousness[0]
         if is_p0_averaged and delta < 0.0:
-            ends = at_top.min(), at_top.max()
+            # A little wider, since draws that do not differ have no bracket of their own.
+            ends = at_top.min() - 1e-6, at_top.max() + 1e-6
             tau = brentq(lambda tau: _mean(r[0], tau, delta) - 1.0 + constraints.p0, *ends)
         return conditional_probabilities(r, tau, delta).mean(axis=1)
 
