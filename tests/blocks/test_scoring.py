@@ -7,9 +7,10 @@ import pytest
 
 from gammagmm import GammaGMM
 from gammagmm.blocks.collection import open_blocks
-from gammagmm.blocks.scoring import fit_sample, sample_rows, score_all
+from gammagmm.blocks.scoring import fit_sample, keep_usable_blocks, sample_rows, score_all
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import resolve_detectors
+from gammagmm.errors import DetectorWarning
 from tests.support.detectors import make_X
 
 dask = pytest.importorskip("dask")
@@ -36,6 +37,35 @@ def test_blocks_give_what_memory_gives(max_mixture_rows, rng):
     )
     assert there.threshold_ == pytest.approx(here.threshold_, rel=1e-12)
     np.testing.assert_array_equal(labels, here.labels_)
+
+
+class Memory:
+    """A detector that gives the rows that it has seen higher scores than other rows."""
+
+    def fit(self, X):
+        self.decision_scores_ = X[:, 0] + 10.0
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+def test_only_rows_outside_the_sample_count_as_new(rng):
+    """Among all rows, most of which are in the sample, the difference would hardly show."""
+    X = rng.normal(size=(200, 2))
+    made, _ = resolve_detectors({"KNN": "KNN", "LOF": "LOF", "memory": Memory()}, 150)
+    settings = FitSettings(max_fit_rows=150)
+    with dask.config.set(scheduler="synchronous"):
+        blocks = open_blocks(da.from_array(X, chunks=(60, 2)))
+        scored = score_all(blocks, *fit_sample(blocks, made, np.random.default_rng(0), settings))
+        assert len(scored.sample) == 150
+        with pytest.warns(DetectorWarning, match="memory was skipped") as caught:
+            usable, _ = keep_usable_blocks(scored, np.arange(200))
+        column = scored.scores.array().compute()[:, 2]
+    assert len(caught) == 1
+    assert list(usable.fitted.detectors) == ["KNN", "LOF"]
+    # A row of the sample has its training score, every other row that of a new row.
+    is_sampled = np.isin(np.arange(200), scored.sample)
+    np.testing.assert_allclose(column, X[:, 0] + 10.0 * is_sampled)
 
 
 def test_a_smaller_sample_is_that_of_a_fit_in_memory():

@@ -12,6 +12,7 @@ from gammagmm import Fit, GammaGMM
 from gammagmm.datasets import make_contaminated
 from gammagmm.estimator.summary import summarise
 from gammagmm.posterior.storage import posterior_to_text
+from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
 SETTINGS = {"n_components": 15, "n_runs": 2, "n_draws": 100, "random_state": 0}
 
@@ -73,6 +74,34 @@ def test_labels_give_a_new_one_and_leave_the_old(fitted):
     assert posterior_to_text(own.update(rows, np.arange(12) % 2)) == posterior_to_text(
         updated.posterior
     )
+
+
+def test_new_rows_are_cut_as_the_rows_outside_lists_by_scores_that_do_not_know_their_labels(rng):
+    scores = grouped_scores(rng)
+    fit = GammaGMM("precomputed", **SOLVED, random_state=0).fit(scores).fit_
+    assert has_content(fit.runs)
+    # Labels that are hard to learn: a row's own label moves its score.
+    truth = (np.arange(300) >= 246).astype(int) ^ (rng.random(300) < 0.2)
+    drawn, listed = rng.permutation(300)[:80], np.arange(250, 290)
+    updated = fit.update(listed, truth[listed], at_random=False).update(drawn, truth[drawn])
+    assert updated.ranking == "learned"
+    outside = np.setdiff1d(np.arange(300), listed)
+    share = (300 * updated.posterior.mean - truth[listed].sum()) / len(outside)
+    assert 0.0 < share < 1.0
+    honest = updated.learning.honest_scores[outside]
+    assert abs(honest - updated.decision_scores[outside]).max() > 0.5
+    assert updated.threshold == pytest.approx(np.percentile(honest, 100 * (1 - share)), rel=1e-12)
+    for name, column in zip(updated.detector_names, scores[outside].T, strict=True):
+        expected = np.percentile(column, 100 * (1 - share))
+        assert updated.thresholds[name] == pytest.approx(expected, rel=1e-12)
+    # The rows without labels are cut at what is left for them, by the ranking itself.
+    known = np.union1d(drawn, listed)
+    left = np.setdiff1d(np.arange(300), known)
+    share_left = (300 * updated.posterior.mean - truth[known].sum()) / len(left)
+    ranked = updated.decision_scores[left]
+    expected = ranked > np.percentile(ranked, 100 * (1 - np.clip(share_left, 0.0, 1.0)))
+    np.testing.assert_array_equal(updated.labels[left], expected)
+    np.testing.assert_array_equal(updated.labels[known], truth[known])
 
 
 def test_it_travels_and_keeps_no_callback(data):

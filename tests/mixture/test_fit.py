@@ -165,6 +165,17 @@ def test_fewer_distinct_rows_than_components_leave_the_rest_empty(rng):
     assert np.isfinite(mixture.covariances).all()
 
 
+@pytest.mark.parametrize("small", [0.0, 1e-12, 1e-200])
+def test_a_start_compares_rows_by_the_column_that_varies_most(small, rng):
+    """Three groups in one column; what varies beside it is too small for k-means to see."""
+    group = rng.integers(3, size=60)
+    Z = np.column_stack([small * rng.normal(size=60), group.astype(float)])
+    for scale in (1.0, 1e-200, 1e200):
+        labels = start_labels(scale * Z, 8, np.random.default_rng(0))
+        pairs = {*zip(group.tolist(), labels.tolist(), strict=True)}
+        assert len(pairs) == len(np.unique(group)) == len(np.unique(labels)) == 3
+
+
 def test_a_run_that_hits_max_iter_says_what_to_do(rng):
     with pytest.warns(MixtureConvergenceWarning, match=r"max_iter=2 iterations\. Raise max_iter"):
         mixture = fit_mixture(rng.normal(size=(200, 2)), 10, max_iter=2, random_state=0)

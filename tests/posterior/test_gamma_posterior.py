@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
 from scipy.signal import find_peaks
 
 from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
@@ -148,6 +148,9 @@ def test_one_beta_is_scipys_with_an_atom():
     assert posterior.ppf(0.05) == 0.0
     assert posterior.cdf(-1.0) == 0.0
     assert posterior.sf(-1.0) == 1.0
+    # At the lower bound, the atom is at or below it, and not above.
+    assert posterior.cdf(0.0) == 0.1
+    assert posterior.sf(0.0) == 0.9
     assert (posterior.ppf(1.0), posterior.cdf(1.0)) == (1.0, 1.0)
 
 
@@ -189,6 +192,11 @@ def test_intervals_keep_to_the_support_of_what_is_given():
     posterior = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [2.0], [60.0]])))
     conditioned = posterior.given(low=0.05)
     assert conditioned.ppf(0.0) == 0.05
+    assert (conditioned.cdf(0.05), conditioned.sf(0.05)) == (0.0, 1.0)
+    assert (conditioned.cdf(0.03), conditioned.sf(0.03)) == (0.0, 1.0)
+    total = 0.99 * stats.beta(2.0, 60.0).sf(0.05)
+    density = 0.99 * stats.beta(2.0, 60.0).pdf(0.05) / total
+    np.testing.assert_allclose(conditioned.pdf([0.05, 0.05 - 1e-9]), [density, 0.0])
     # The density falls from the lower end on, where the shortest interval therefore begins.
     low, high = conditioned.interval(0.9, "hdi")
     assert low == pytest.approx(0.05, abs=1e-4)
@@ -199,6 +207,20 @@ def test_the_shortest_interval_takes_the_atom_in_when_it_is_heavy():
     posterior = GammaPosterior(0.85, BetaMixture(*np.array([[0.15], [30.0], [70.0]])))
     assert posterior.interval(0.9, "hdi")[0] == 0.0
     assert posterior.interval(0.8, "hdi") == (0.0, 0.0)
+
+
+def test_the_shortest_interval_leaves_the_atom_out_if_that_is_shorter():
+    """Without the atom, hardly more than the mass is left, so that only few starts are possible."""
+    posterior = GammaPosterior(0.0999, BetaMixture(*np.array([[0.9001], [30.0], [70.0]])))
+    beta, mass = stats.beta(30.0, 70.0), 0.9 / 0.9001
+    shortest = optimize.minimize_scalar(
+        lambda tail: beta.ppf(tail + mass) - beta.ppf(tail), bounds=(0.0, 1.0 - mass)
+    )
+    low, high = posterior.interval(0.9, "hdi")
+    assert low > 0.1
+    assert posterior.cdf(high) - posterior.cdf(low) == pytest.approx(0.9, abs=1e-12)
+    assert high - low == pytest.approx(shortest.fun, abs=1e-4)
+    assert high - low < posterior.ppf(0.9) < np.diff(posterior.interval(0.9))[0]
 
 
 def test_samples_follow_the_cdf():
@@ -313,3 +335,10 @@ def test_the_upper_tail_at_many_points_is_that_of_scipy(rng):
     mixture = BetaMixture(weights, a, b)
     one_by_one = [float(mixture.sf(np.array(point))) for point in x[::50]]
     np.testing.assert_allclose(mixture.sf(x)[::50], one_by_one, rtol=1e-12)
+    # Inside bounds, it is the tail of the truncated distribution.
+    beta = stats.beta(40.0, 60.0)
+    for low, high in ((0.3, 1.0), (0.0, 0.5), (0.3, 0.5)):
+        truncated = BetaMixture(np.ones(1), a[5:6], b[5:6], low, high)
+        clipped = np.clip(x, low, high)
+        expected = (beta.sf(clipped) - beta.sf(high)) / (beta.cdf(high) - beta.cdf(low))
+        np.testing.assert_allclose(truncated.sf(x), expected, rtol=1e-9, atol=1e-12)

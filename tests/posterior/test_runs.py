@@ -34,11 +34,19 @@ def settings_for(Z, **constraints):
     return RunSettings(Constraints(**constraints), MixturePrior().resolve(Z), 5, n_draws=50)
 
 
+def solved_run(rng, **constraints):
+    """A run with several candidates, in which delta is below 0."""
+    Z = np.log(grouped_scores(rng))
+    settings = replace(settings_for(Z, p_high=0.05, **constraints), n_components=20)
+    (run,) = fit_runs(Z, settings, (1, 0), rng)
+    assert has_content([run])
+    return run
+
+
 def test_a_solved_run_reports_what_it_found(rng):
-    Z = np.vstack([rng.normal(size=(300, 2)), rng.normal(4.0, 0.5, size=(12, 2))])
-    (run,) = fit_runs(Z, settings_for(Z, p_high=0.02), (1, 0), rng)
-    assert run.status in ("solved", "slack")
+    run = solved_run(rng)
     assert abs(run.weights.sum() - 1.0) < 1e-12
+    assert run.weights.max() < 0.99
     assert run.reached == run.posterior.prob_above(0.15)
     assert run.reachable[0] <= run.reachable[1]
     assert run.converged
@@ -46,8 +54,7 @@ def test_a_solved_run_reports_what_it_found(rng):
 
 
 def test_probabilities_of_the_components_come_from_the_runs_posterior(rng):
-    Z = np.vstack([rng.normal(size=(300, 2)), rng.normal(4.0, 0.5, size=(12, 2))])
-    (run,) = fit_runs(Z, settings_for(Z, p0=0.03, p_high=0.02), (1, 0), rng)
+    run = solved_run(rng, p0=0.03)
     pmf = run.n_anomalous_pmf
     assert pmf[0] == 0.03
     np.testing.assert_allclose(pmf[1:], 0.97 * run.weights)
@@ -201,6 +208,11 @@ def test_the_notes_describe_every_kind_of_run(rng):
         "0.2 to 0.5 for P(gamma >= 0.15), but p_high is 0.01. Raise p_high or high_gamma, or check "
         "for duplicate rows.",
     ]
+    # Of several slack runs, the largest value that one of them can reach.
+    other = replace(slack, reachable=(0.001, 0.003), n_restarts=0)
+    for several in ((slack, other), (other, slack)):
+        told = describe_runs((*several, solved), Constraints(), 40)[1][0].message
+        assert told.startswith("In 2 of 3 runs P(gamma >= 0.15) is at most 0.008, below p_high")
     (one,) = describe_runs((slack,), Constraints(p_high=0.001), 40)[:1]
     assert one[0].message == "1 start had no solution and was replaced by a new one."
 
