@@ -13,7 +13,7 @@ export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 # Processes that tests and benchmarks start take less time with the bytecode of those before them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist track-record reproduce reproduce-small fuzz soak clean
+.PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
 
 install: $(VENV)/.installed
 
@@ -144,6 +144,17 @@ soak: install
 	$(BIN)/python -m stress.kills --kills 50
 	$(BIN)/python -m stress.soak
 	$(BIN)/python -m stress.pipeline
+
+# Lines and branches that the tests run, with figures in stress/results; ten minutes on two cores.
+coverage: install
+	$(BIN)/python -m stress.covered
+
+# Small changes of the mathematics that the tests should notice, one at a time; hours; goes on where
+# it was stopped. Figures and survivors in stress/results. Then the survivors with more tests.
+mutants: install
+	test -f build/coverage/data || $(BIN)/python -m stress.covered
+	$(BIN)/python -m stress.mutants --workers 2
+	$(BIN)/python -m stress.mutants --workers 2 --again --seconds 120 --long
 
 clean:
 	rm -rf build dist site posterior.png report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
