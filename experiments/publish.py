@@ -77,6 +77,7 @@ def values(results: Results) -> dict[str, str]:
         **_changes(made),
         **_seeds(results, made),
         **_dose(made["dose"]),
+        "table_dose_levels": _dose_levels(results),
         **_pool(made),
         **_labels(results, made),
         **_learning(results, made),
@@ -465,6 +466,17 @@ def _dose(rows: list[Row]) -> dict[str, str]:
         "dose_pool": formatted(ours.get("pool_slope"), ".2f"),
         "table_dose": markdown(slopes, {"method": ""} | dict.fromkeys(names, ".2f")),
     }
+
+
+def _dose_levels(results: Results) -> str:
+    """gammaGMM's mean estimate on separable data at each level, over the repeats."""
+    found: dict[float, list[float]] = {}
+    for repeat in range(results.plan["dose"]["repeats"]):
+        trial = results.get("dose", "made", "separable", str(repeat))
+        for answer in trial["answers"] if trial else []:
+            found.setdefault(round(answer["truth"], 3), []).append(answer["shares"][OURS])
+    rows = [{"truth": truth, "estimate": np.mean(shares)} for truth, shares in found.items()]
+    return markdown(rows, {"truth": ".1%", "estimate": ".1%"})
 
 
 def _dose_failures(rows: list[Row]) -> str:

@@ -31,8 +31,8 @@ def figures(name, mean):
 def fit(name, mean):
     return {
         "figures": figures(name, mean),
-        "statuses": ["solved", "slack"],
-        "reached": [0.03, 0.0],
+        "statuses": ["solved", "slack", "unsolved"],
+        "reached": [0.03, 0.0, None],
         "prob_high": 0.015,
         "cut": {"f1": [0.2, 0.3], "false_alarms": mean, "misses": 0.01},
     }
@@ -155,9 +155,8 @@ def test_row_orders_stand_beside_seeds(results):
 
 
 def test_p_high_counts_solved_runs(results):
-    runs, whole, *_ = p_high(results)
+    runs, fits, *_ = p_high(results)
     assert runs["n"] == 4
     assert (runs["below_half"], runs["above_twice"]) == (0.0, 1.0)
     assert runs["median"] == pytest.approx(0.03)
-    # Every posterior has a slack run.
-    assert whole["n"] == 0
+    assert (fits["n"], fits["largest"]) == (4, pytest.approx(0.03))
