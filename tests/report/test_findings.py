@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gammagmm import GammaGMM
-from gammagmm.report.findings import find
+from gammagmm.posterior.groups import Group
+from gammagmm.report.findings import feature_words, find, outstanding
+from gammagmm.report.origin import Origin
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
 TRUTH = (np.arange(300) >= 246).astype(int)
@@ -64,3 +68,135 @@ def test_the_thresholds_of_detectors_are_those_of_rows_outside_lists(fit):
         expected = np.percentile(fit.scores[outside], 100 * (1 - share), axis=0)
         np.testing.assert_allclose(cut.thresholds, expected, rtol=1e-12)
     assert findings.mean.thresholds == tuple(updated.thresholds.values())
+
+
+def sample_labelled(fit, n_anomalies, n=60):
+    """The fit after `n` random rows were labelled, `n_anomalies` of them anomalies."""
+    rows = np.random.default_rng(2).permutation(300)[:n]
+    return fit.update(rows, np.arange(n) < n_anomalies)
+
+
+@pytest.fixture(scope="module")
+def updated(fit):
+    return sample_labelled(fit, 12)
+
+
+@pytest.fixture(scope="module")
+def found_updated(updated):
+    return find(updated)
+
+
+def test_the_ranking_puts_known_anomalies_first_and_known_normal_rows_last(updated, found_updated):
+    known, scores = updated.known_rows, updated.decision_scores
+    unknown = [row for row in range(300) if row not in known.rows]
+    groups = [known.rows[known.labels == 1], unknown, known.rows[known.labels == 0]]
+    expected = [row for group in groups for row in sorted(group, key=lambda row: -scores[row])]
+    found = found_updated
+    assert found.ranking == tuple(str(row + 1) for row in expected)
+    assert [row.name for row in found.top_rows] == [str(row + 1) for row in expected[:50]]
+    for ranked, row in zip(found.top_rows, expected, strict=False):
+        assert (ranked.score, ranked.probability) == (scores[row], updated.probability[row])
+        assert ranked.features == ()
+
+
+def test_the_slider_ends_beyond_the_interval_in_steps_of_5_percent(fit, findings):
+    gammas = [step.gamma for step in findings.steps]
+    assert fit.posterior.interval()[1] < 0.3
+    np.testing.assert_allclose(gammas, np.linspace(0.0, 0.3, 301), atol=1e-9)
+    above = sample_labelled(fit, 24)
+    low, high = above.posterior.interval()
+    assert 0.25 < low < 0.3 < high < 0.5
+    end = next(end for end in np.arange(0.3, 1.0, 0.05) if end >= high)
+    gammas = [step.gamma for step in find(above).steps]
+    np.testing.assert_allclose(gammas, np.linspace(0.0, end, 301), atol=1e-6)
+
+
+def test_the_cuts_flag_as_many_rows_as_the_share_says(fit, findings, updated, found_updated):
+    low, high = fit.posterior.interval()
+    for cut, gamma in (
+        (findings.mean, fit.posterior.mean),
+        (findings.lower_end, low),
+        (findings.upper_end, high),
+    ):
+        assert cut.gamma == gamma
+        assert cut.n_flagged == pytest.approx(300 * gamma, abs=1.0)
+        assert cut.n_flagged == (fit.decision_scores > cut.threshold).sum()
+    cut = found_updated.mean
+    left = np.setdiff1d(np.arange(300), updated.known_rows.rows)
+    assert cut.n_flagged == 12 + (updated.decision_scores[left] > cut.threshold).sum()
+    assert cut.n_flagged == pytest.approx(300 * updated.posterior.mean, abs=1.0)
+
+
+def test_if_every_row_is_known_each_cut_flags_the_known_anomalies(fit):
+    every = fit.update(np.arange(300), TRUTH)
+    found = find(every)
+    assert {cut.n_flagged for cut in (found.mean, *found.steps)} == {TRUTH.sum()}
+    assert found.to_label == ()
+    assert (found.labelled.n_rows, found.labelled.n_anomalies) == (300, 54)
+
+
+def test_rows_without_a_label_are_suggested_up_to_thirty(fit, findings):
+    assert len(findings.to_label) == 30
+    assert findings.labelled is None
+    assert not findings.has_picked
+    almost = fit.update(np.arange(299), TRUTH[:299])
+    assert [row.number for row in find(almost).to_label] == [300]
+
+
+def test_names_longer_than_sixty_characters_are_cut(fit):
+    ids = ("a" * 60, "b" * 61, *map(str, range(298)))
+    names = set(find(fit, origin=Origin(ids=ids)).ranking)
+    assert {"a" * 60, "b" * 60 + "…"} < names
+    assert len(names) == 300
+
+
+def test_the_truth_is_the_share_of_the_labels_that_were_not_used(fit, findings):
+    assert findings.truth is None
+    for labels in (TRUTH, np.ones(300, dtype=int)):
+        truth = find(fit, origin=Origin(truth=labels)).truth
+        low, high = fit.posterior.interval()
+        assert truth.share == labels.mean()
+        assert truth.is_inside == (low <= labels.mean() <= high)
+
+
+def test_costs_are_those_of_the_guide_and_flag_by_probability(fit, findings):
+    costs = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
+    assert [cost.miss_cost for cost in findings.costs] == costs
+    expected = [(fit.probability > 1.0 / (1.0 + cost)).sum() for cost in costs]
+    assert [cost.n_flagged for cost in findings.costs] == expected
+    assert len(set(expected)) > 3
+
+
+def test_changes_name_each_detector_and_each_run(fit, findings):
+    names = [(change.what, change.value) for change in findings.sensitivity]
+    without = [("detectors", f"without {name}") for name in fit.detector_names]
+    runs = [("runs", f"run {number} only") for number in (1, 2, 3)]
+    assert names == [("detectors", "all"), *without, *runs]
+
+
+def test_outstanding_features_by_hand():
+    # Quartiles 1, 2, 3 of the first column; the second varies in one row, the third not at all.
+    X = np.array([[0, 5, 7], [1, 5, 7], [2, 5, 7], [3, 5, 7], [9, 0, 7]], dtype=float)
+    last, first = outstanding(X, ("a", "b", "c"), [4, 0])
+    assert [(f.name, f.value) for f in last] == [("a", 9.0), ("b", 0.0), ("c", 7.0)]
+    deviations = [7.0 / (2.0 / 1.349), -5.0 / 2.0, 0.0]
+    np.testing.assert_allclose([f.deviations for f in last], deviations, rtol=1e-12)
+    assert [(f.name, f.value) for f in first] == [("a", 0.0), ("b", 5.0), ("c", 7.0)]
+    np.testing.assert_allclose([f.deviations for f in first], [-1.349, 0.0, 0.0], rtol=1e-12)
+    assert outstanding(None, None, [4, 0]) == [(), ()]
+    wide = np.random.default_rng(0).normal(size=(50, 5))
+    ((*shown,),) = outstanding(wide, None, [7])
+    lower, median, upper = np.percentile(wide, [25, 50, 75], axis=0)
+    away = (wide[7] - median) / (upper - lower) * 1.349
+    order = sorted(range(5), key=lambda j: -abs(away[j]))[:3]
+    assert [f.value for f in shown] == [wide[7, j] for j in order]
+    np.testing.assert_allclose([f.deviations for f in shown], away[order], rtol=1e-12)
+    assert feature_words(last[:2]) == "a = 9 (+4.7); b = 0 (-2.5)"
+
+
+def test_rows_apart_are_the_first_fifty_of_the_group(fit):
+    rows = np.arange(100, 160)
+    evidence = replace(fit.evidence, group=Group(rows, 60, 0.2, 0.9, ("a", "b")))
+    found = find(replace(fit, evidence=evidence))
+    expected = sorted(rows, key=lambda row: -fit.decision_scores[row])[:50]
+    assert found.rows_apart == tuple(str(row + 1) for row in expected)
