@@ -19,7 +19,7 @@ from experiments.figures import FIGURES
 from experiments.learning import WORSE
 from experiments.plan import HERE, Trial, load_plan, small_plan, trials
 from experiments.results import OURS, RESULTS, Result, Results, only_writer, sort_files
-from experiments.seed_tables import LEVEL, seed_results
+from experiments.seed_tables import LEVEL, complete_seeds
 from experiments.tables import (
     AUC_BANDS,
     FORMER,
@@ -325,7 +325,7 @@ def _seeds(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
     return {
         "n_seeds": str(len(results.plan["seeds"]["values"])),
         "n_orders": str(len(results.plan["row_order"]["orders"])),
-        "seed_sets": str(len(sets)),
+        "n_seed_sets": str(len(sets)),
         "seeds_left_out": ", ".join(results.plan["seeds"]["left_out"]),
         "order_sets": str(len(orders)),
         "order_rows": f"{max((row['rows'] for row in orders), default=0):,}",
@@ -387,10 +387,7 @@ def _with_ends(row: Row, name: str, form: str) -> str:
 def _active(results: Results, case: str) -> str:
     """The smallest and the largest number of active components of a run."""
     found = [
-        n
-        for seed in results.plan["seeds"]["values"]
-        for each in seed_results(results, seed).values()
-        for n in each[case]["active"]
+        n for one in complete_seeds(results) for each in one.values() for n in each[case]["active"]
     ]
     return f"{min(found)} to {max(found)}" if found else "–"
 

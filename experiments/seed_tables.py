@@ -26,6 +26,13 @@ def seed_results(results: Results, seed: int) -> dict[str, Result]:
     return {name: result for name, result in found.items() if result}
 
 
+def complete_seeds(results: Results) -> list[dict[str, Result]]:
+    """The results of each seed, of the datasets that have all seeds."""
+    by_seed = [seed_results(results, seed) for seed in _seeds(results)]
+    whole = [name for name in _names(results) if all(name in found for found in by_seed)]
+    return [{name: found[name] for name in whole} for found in by_seed] if whole else []
+
+
 def _names(results: Results) -> list[str]:
     left_out = results.plan["seeds"]["left_out"]
     return [name for name in results.datasets("paper") if name not in left_out]
@@ -37,14 +44,10 @@ def _seeds(results: Results) -> list[int]:
 
 def seed_datasets(results: Results) -> list[Row]:
     """Each dataset's posterior mean: over the seeds, and over the orders of the rows."""
-    rows = []
-    for name in _names(results):
-        found = [results.get("seeds", "paper", name, str(seed)) for seed in _seeds(results)]
-        found = [each for each in found if each]
-        if not found:
-            continue
+    rows, by_seed = [], complete_seeds(results)
+    for name in by_seed[0] if by_seed else []:
+        found = [one[name] for one in by_seed]
         row: Row = {"dataset": name, "rows": found[0]["rows"], "truth": found[0]["truth"]}
-        row["seeds"] = len(found)
         for kind in ("exact", "default"):
             row |= _spread(kind, [each[kind]["figures"]["mean"] for each in found])
         orders = [
@@ -70,7 +73,7 @@ def _spread(name: str, values: Sequence[float]) -> Row:
 
 def seed_methods(results: Results) -> list[Row]:
     """Every figure of questions 1 to 3 and of the ablations, with its spread over the seeds."""
-    by_seed = [found for seed in _seeds(results) if (found := seed_results(results, seed))]
+    by_seed = complete_seeds(results)
     if not by_seed:
         return []
     rows = []
@@ -148,7 +151,7 @@ def differences(results: Results) -> list[Row]:
     The values of each dataset are averaged over the seeds first, where a method has several. The
     intervals are those of the mean over datasets drawn like these.
     """
-    by_seed = [found for seed in _seeds(results) if (found := seed_results(results, seed))]
+    by_seed = complete_seeds(results)
     if not by_seed:
         return []
     names = list(by_seed[0])
@@ -255,9 +258,7 @@ def p_high(results: Results) -> list[Row]:
     """P(gamma >= high_gamma) that solved runs reach, alone and averaged over those of a fit."""
     asked, rows = Constraints().p_high, []
     for kind in ("exact", "default"):
-        found = [
-            each[kind] for seed in _seeds(results) for each in seed_results(results, seed).values()
-        ]
+        found = [each[kind] for one in complete_seeds(results) for each in one.values()]
         if not found:
             continue
         fits = [solved for one in found if (solved := _solved(one))]
