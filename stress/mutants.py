@@ -163,11 +163,15 @@ class Selection:
                 left -= self.estimate(test)
                 chosen.add(test)
                 totals[_file_of(test)] += self.estimate(test)
-        # The tests of a file stay together, since they share fixtures; the shortest files first.
-        in_order = [test for test in known if test in chosen]
+        # The tests of a file stay together, since they share fixtures; whatever is short first.
         return sorted(
-            in_order,
-            key=lambda t: (not t.startswith(own), totals[_file_of(t)], _file_of(t)),
+            chosen,
+            key=lambda t: (
+                not t.startswith(own),
+                totals[_file_of(t)],
+                _file_of(t),
+                self.estimate(t),
+            ),
         )
 
 

@@ -14,7 +14,7 @@ from gammagmm import GammaGMM
 from gammagmm.errors import GammaGMMWarning
 from gammagmm.inspection import learned_ranking
 from gammagmm.inspection.known_rows import KnownRows
-from gammagmm.inspection.learned_ranking import Inputs, learn_ranking
+from gammagmm.inspection.learned_ranking import Inputs, Standard, learn_ranking
 
 N_ROWS = 600
 DETECTORS = ["HBOS", "IForest", "LOF"]
@@ -302,6 +302,15 @@ def labelled(rows, estimator):
     chosen = estimator.suggest(60, random_state=0)
     estimator.update(chosen, rows[1][chosen])
     return estimator
+
+
+@pytest.mark.parametrize("value", [0.1, 1e6 + 0.1, -1e6 - 0.1])
+def test_scores_that_differ_by_rounding_alone_are_not_blown_up(value):
+    values = value * (1.0 + 1e-15 * np.arange(50))
+    assert 0.0 < values.std() < 1e-12 * max(abs(value), 1.0)
+    np.testing.assert_allclose(Standard.of(values)(values), 0.0, atol=1e-7)
+    apart = np.array([value, value + 3.0])
+    np.testing.assert_allclose(Standard.of(apart)(apart), [-1.0, 1.0], rtol=1e-9)
 
 
 class TestEstimator:

@@ -5,7 +5,7 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from gammagmm.errors import MixtureConvergenceWarning, MixtureError
 from gammagmm.mixture.backends import NumpyRows, TorchRows
-from gammagmm.mixture.fit import ascend, fit_mixture, start_labels
+from gammagmm.mixture.fit import START_ROWS, ascend, fit_mixture, start_labels, start_rows
 from gammagmm.mixture.m_step import MStep
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.statistics import Statistics, features, start_moments
@@ -195,3 +195,38 @@ def test_a_bound_that_is_not_finite_is_an_error_that_says_what_to_do(accelerated
     with pytest.raises(MixtureError, match="bound is not finite") as error:
         list(ascend(Endless(whitened), start, prior, 10, 1e-3, accelerated=accelerated))
     assert error.value.todo == "Scale the columns to similar ranges."
+
+
+@pytest.mark.parametrize(("accelerated", "n_enough"), [(False, 1), (True, 2)])
+def test_a_run_settles_after_its_number_of_small_steps_in_a_row(accelerated, n_enough, rng):
+    Z = np.vstack([rng.normal(size=(150, 2)), rng.normal(3.0, 0.5, size=(50, 2))])
+    prior, tol = MixturePrior().resolve(Z), 0.05
+    _, whitened, start = whitened_start(Z, prior, 6, rng)
+    rows = NumpyRows(whitened)
+    steps = list(iterate(rows, start, prior, 200, accelerated=accelerated))
+    elbos = np.array([-np.inf, *(elbo for _, (elbo,) in steps)])
+    changes = np.diff(elbos)
+    # A step that would lower the bound leaves it as it is, and counts neither way.
+    small = [change < tol for change in changes if not (accelerated and change == 0.0)]
+    ends = [i for i in range(n_enough, len(small) + 1) if all(small[i - n_enough : i])]
+    n_iter = np.flatnonzero((changes != 0.0) | (not accelerated))[ends[0] - 1] + 1
+    ((_, mixture),) = ascend(rows, start, prior, 200, tol, accelerated=accelerated)
+    assert (mixture.n_iter, mixture.converged) == (n_iter, True)
+    np.testing.assert_allclose(mixture.means, steps[n_iter - 1][0][0].means, rtol=1e-12)
+    ((_, capped),) = ascend(rows, start, prior, int(n_iter) - 1, tol, accelerated=accelerated)
+    assert (capped.n_iter, capped.converged) == (n_iter - 1, False)
+
+
+def test_k_means_sees_all_rows_up_to_its_limit_and_a_sample_beyond():
+    assert start_rows(START_ROWS, np.random.default_rng(0)) is None
+    rows = start_rows(START_ROWS + 1, np.random.default_rng(0))
+    assert len(rows) == len(np.unique(rows)) == START_ROWS
+    assert 0 <= rows.min() < rows.max() <= START_ROWS
+
+
+def test_a_start_scales_rows_whose_squares_would_underflow(rng):
+    """Two groups that differ in one column; another column has one large value for all rows."""
+    group = np.arange(40) % 2
+    Z = np.column_stack([1e-150 * (group + 0.01 * rng.random(40)), np.full(40, 5.0)])
+    labels = start_labels(Z, 2, np.random.default_rng(0))
+    assert len({*zip(group.tolist(), labels.tolist(), strict=True)}) == 2

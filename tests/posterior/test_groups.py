@@ -123,3 +123,15 @@ def test_units_do_not_matter():
     found = find_group(Z * [1e-6, 1.0, 1e6] + [0.0, 5.0, -3.0], NAMES)
     assert found.rows.tolist() == expected.rows.tolist()
     assert found.depth == pytest.approx(expected.depth, abs=1e-6)
+
+
+def test_detectors_agree_from_four_fifths_of_the_rows_that_either_sees():
+    def seeing(rows):
+        scores = np.random.default_rng(1).normal(size=200)
+        scores[rows] += 50.0
+        return scores
+
+    first, second = seeing(range(9)), seeing(range(1, 10))  # 8 of 10 rows
+    assert find_group(np.column_stack([first, second]), NAMES).detectors == ("A", "B")
+    second[10] += 50.0  # 8 of 11
+    assert find_group(np.column_stack([first, second]), NAMES) is None
