@@ -32,7 +32,7 @@ import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cache
 from hashlib import sha1
@@ -253,9 +253,9 @@ class Worker:
             if type(found) is FunctionType:  # isinstance would ask lazy objects
                 self.functions[_place(found.__code__)].append(found)
         gc.freeze()
-        if self.queue:
-            tests = self.selection.choose(self.queue[0], self.items, self.options.seconds)
-            assert self.run_swapped(tests) == Outcome("survived"), "no change was noticed"
+        for mutant in self.queue[:1]:
+            same = replace(mutant, start=0, end=0, text="")
+            assert self.try_mutant(same, self.run_swapped).status == "survived"
         for mutant in self.queue:
             _store(mutant, self.try_mutant(mutant, self.run_swapped))
         return True
@@ -272,10 +272,22 @@ class Worker:
         tests = self.selection.choose(mutant, self.items, self.options.seconds)
         while tests:
             outcome = self.with_change(mutant, run, tests)
-            if outcome.status == "survived" or self.passes_unchanged(outcome.test, tests, run):
+            if outcome.status == "survived" or self.is_certain(mutant, outcome, tests, run):
                 return outcome
             tests = [test for test in tests if test != outcome.test]
         return Outcome("survived")
+
+    def is_certain(
+        self, mutant: Mutant, outcome: Outcome, tests: list[str], run: Callable[..., Outcome]
+    ) -> bool:
+        """Whether the test passes without the mutant and, if it took too long, does so again."""
+        test = outcome.test
+        alone = [test] if test in tests else tests
+        if test not in self.passes:
+            self.passes[test] = run(alone).status == "survived"
+        if outcome.status == "timeout" and self.passes[test]:
+            return self.with_change(mutant, run, alone).status != "survived"
+        return self.passes[test]
 
     def with_change(self, mutant: Mutant, run: Callable[..., Outcome], tests: list[str]) -> Outcome:
         path = self.folder / PACKAGE / mutant.file
@@ -287,12 +299,6 @@ class Worker:
         finally:
             path.write_bytes(source)
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-
-    def passes_unchanged(self, test: str, tests: list[str], run: Callable[..., Outcome]) -> bool:
-        """Whether the test passes without a mutant, tried in the same way."""
-        if test not in self.passes:
-            self.passes[test] = run([test] if test in tests else tests).status == "survived"
-        return self.passes[test]
 
     def run_swapped(self, tests: list[str], changed: list[CodeType] | None = None) -> Outcome:
         """Tests in a child of this process, with the code of the changed functions replaced."""

@@ -10,7 +10,9 @@ from gammagmm import GammaPosterior
 from gammagmm._support.text import percent
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.inspection.labelled_share import (
+    N_OUTCOMES,
     LabelCounts,
+    _outcomes,
     count_labels,
     expected_width,
     labelled_posterior,
@@ -264,3 +266,19 @@ class TestWidth:
 
     def test_no_label_is_needed_for_a_wide_interval(self):
         assert n_for_width(self.COUNTS, PRIOR, 1.0, 0.9) == 0
+
+
+@pytest.mark.parametrize("n", [N_OUTCOMES - 1, N_OUTCOMES])
+def test_more_outcomes_than_the_limit_are_replaced_by_quantiles(n):
+    counts = LabelCounts(5_000, 20, 3, 0, 0)
+    found, p_found = _outcomes(counts, PRIOR, n)
+    assert p_found.sum() == pytest.approx(1.0)
+    is_thinned = n == N_OUTCOMES  # there are n + 1 outcomes
+    times = p_found * N_OUTCOMES
+    assert np.allclose(times, np.rint(times), atol=1e-9) == is_thinned
+    assert (len(found) == n + 1) != is_thinned
+    # The mean of the number is that of the share, which the labels so far give.
+    posterior = labelled_posterior(counts, PRIOR)
+    n_left = 5_000 - 20
+    mean = (5_000 * posterior.mean - 3) / n_left * n
+    assert found @ p_found == pytest.approx(mean, rel=0.01)

@@ -66,3 +66,17 @@ def test_far_above_is_beyond_what_three_times_the_share_explains(n_rows, share):
     for n_flagged in range(n_rows + 1):
         p_at_least = 1.0 if n_flagged == 0 else binom(n_rows, p_flagged).sf(n_flagged - 1)
         assert is_far_above(n_flagged, n_rows, share) == (p_at_least < 0.001)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.inf, np.nan])
+def test_each_cost_alone_must_be_positive_and_finite(bad):
+    for costs in ((1.0, bad), (bad, 1.0)):
+        with pytest.raises(ValueError, match="costs must be two positive numbers"):
+            cost_cut(costs)
+
+
+def test_one_flagged_row_is_enough_where_hardly_any_is_expected():
+    assert is_far_above(1, 1000, 1e-7)  # 1 - (1 - 3e-7)^1000 = 0.0003
+    assert not is_far_above(1, 1000, 1e-6)
+    assert not is_far_above(0, 1000, 1e-7)
+    assert not is_far_above(10, 10, 0.5)  # every row is flagged with probability 1

@@ -210,6 +210,7 @@ def test_a_posterior_that_could_not_be_read_back_is_not_written(tmp_path):
         ("[0.5, 0.49]", "0.99", "weights must be a list, got float"),
         ("[3, 30.0]", "[0, 30.0]", "a and b must be above 0, got .*0.0"),
         ("[90, 70]", "[90, -70]", "a and b must be above 0, got .*-70.0"),
+        ("[90, 70]", "[90, 0]", "a and b must be above 0, got .*0.0"),
         ("[90, 70]", f"[90, 1{'0' * 400}]", "b must hold finite numbers, got int"),
         ('"low": 0', '"low": 1.0', "must have 0 <= low < high <= 1, got 1.0 to 1.0"),
         ('"low": 0', '"low": 0.999999', "some part has no probability between 0.999999 and 1.0"),
@@ -229,6 +230,33 @@ def test_a_file_that_is_not_a_posterior_is_refused(old, new, words, tmp_path):
         GammaPosterior.load(path)
     assert str(caught.value).startswith(f"{path} cannot be read as a posterior: ")
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[0.5, 0.49]", "[0.99, 0.0]"),
+        ("[0.5, 0.49]", "[0.5, 0.4900000005]"),  # within rounding of 1 in all
+        ("0.002", "0.0"),
+        ('"betas":', '"n_labels": 0, "betas":'),
+        ('"low": 0,', '"low": 0.01,'),
+        ('"high": 1.0', '"high": 0.9'),
+    ],
+)
+def test_values_at_the_end_of_their_range_are_read(old, new):
+    assert old in TEXT
+    text = TEXT.replace(old, new, 1)
+    found, data = posterior_from_text(text, "it"), json.loads(text)
+    numbers = [*data["betas"]["weights"], data["betas"]["low"], data["betas"]["high"]]
+    assert [*found.betas.weights, found.betas.low, found.betas.high] == numbers
+    assert (found.between_runs, found.n_labels) == (data["between_runs"], 0)
+
+
+def test_all_or_nothing_may_lie_at_zero():
+    nothing = TEXT.replace("0.01", "0.0").replace("[0.5, 0.49]", "[0.5, 0.5]")
+    assert posterior_from_text(nothing, "it").prob_zero == 0.0
+    everything = TEXT.replace("0.01", "1.0").replace("[0.5, 0.49]", "[0.0, 0.0]")
+    assert posterior_from_text(everything, "it").prob_zero == 1.0
 
 
 LABELLED = posterior_to_text(
