@@ -16,6 +16,7 @@ from gammagmm.errors import NoSolutionWarning
 from gammagmm.estimator.gamma_threshold import GammaThreshold
 from gammagmm.posterior.betas import BetaMixture
 from tests.support.pyod_zoo import DEEP, TABULAR, make_detector, one_by_one, rows_for
+from tests.support.solved_scores import has_content
 
 # Those that take numbers only, or no contamination at all.
 NUMBERS_ONLY = ("IForest", "LOF")
@@ -38,11 +39,15 @@ def scores(data):
     return KNN().fit(data).decision_scores_
 
 
-def test_the_threshold_is_that_of_gammagmm_on_the_one_column(scores):
-    options = {"p0": 0.03, "p_high": 0.02, "high_gamma": 0.2, "max_gamma": 0.3, "n_runs": 2}
+def test_the_threshold_is_that_of_gammagmm_on_the_one_column(rng):
+    options = {"p0": 0.03, "p_high": 0.05, "high_gamma": 0.15, "max_gamma": 0.3, "n_runs": 2}
     options |= {"max_restarts": 30, "n_jobs": 1, "random_state": 3}
+    # Six groups of 4 % each above the other rows.
+    groups = np.repeat(3.0 + 4.0 * np.arange(6), 120) + 0.3 * rng.normal(size=720)
+    scores = np.exp(np.append(rng.normal(size=2280), groups))
     threshold = GammaThreshold(**options).fit(scores)
     expected = GammaGMM("precomputed", **options).fit(scores[:, None])
+    assert has_content(expected.runs_)
     assert threshold.posterior_.prob_zero == 0.03
     assert threshold.contamination_ == expected.contamination_
     assert threshold.thresh_ == expected.thresholds_["score_1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from gammagmm.datasets import load_demo
 from gammagmm.errors import LabelsWarning, NoSolutionWarning
 from gammagmm.inspection.exact_interval import exact_interval
 from gammagmm.inspection.known_rows import KnownRows
+from tests.support.solved_scores import has_content
 
 N_ROWS = 40
 
@@ -252,9 +254,17 @@ def made():
     return load_demo()
 
 
+@pytest.fixture(scope="module")
+def fitted(made):
+    detectors = ["KNN", "LOF", "HBOS", "COPOD", "ECOD", "PCA"]
+    fitted = GammaGMM(detectors, scale=None, n_runs=2, random_state=0).fit(made.X)
+    assert has_content(fitted.runs_)
+    return fitted
+
+
 @pytest.fixture
-def estimator(made):
-    return GammaGMM(["KNN", "LOF"], scale=None, n_runs=2, random_state=0).fit(made.X)
+def estimator(fitted):
+    return copy.copy(fitted)
 
 
 class TestEstimator:

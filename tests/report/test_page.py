@@ -16,6 +16,7 @@ import pytest
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import DetectorWarning, NoSolutionWarning, Note
+from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
 from gammagmm.posterior.sentences import known_sentence, ranking_sentence
@@ -24,6 +25,7 @@ from gammagmm.report.origin import Origin
 from gammagmm.report.page import render, write_report
 from gammagmm.report.svg import found_svg, posterior_svg
 from tests.support.flat_detector import Flat
+from tests.support.solved_scores import has_content
 
 HOSTILE = "<script>alert(1)</script>"
 NAMES = (HOSTILE, "height & width", "depth", "mass")
@@ -37,8 +39,13 @@ def data():
 @pytest.fixture(scope="module")
 def estimator(data):
     detectors = {"KNN": "KNN", "LOF": "LOF", "HBOS": "HBOS", HOSTILE: Flat()}
+    # Narrow components, so that several of them may be anomalous.
+    prior = MixturePrior(0.05 * np.eye(3))
+    estimator = GammaGMM(detectors, n_runs=2, mixture_prior=prior, random_state=0)
     with pytest.warns(DetectorWarning, match="was skipped"):
-        return GammaGMM(detectors, n_runs=2, random_state=0).fit(data.X)
+        estimator.fit(data.X)
+    assert has_content(estimator.runs_)
+    return estimator
 
 
 @pytest.fixture(scope="module")

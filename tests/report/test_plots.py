@@ -7,11 +7,11 @@ from matplotlib.figure import Figure
 from matplotlib.testing.compare import compare_images
 
 from gammagmm import GammaGMM
-from gammagmm.datasets import make_contaminated
 from gammagmm.errors import NoSolutionWarning
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.report.plots import plot_comparison, plot_posterior, plot_steps
+from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
 
 @pytest.fixture
@@ -50,13 +50,12 @@ def test_a_figure_is_made_if_none_is_given():
     plt.close(made.figure)
 
 
-OPTIONS = {"n_components": 20, "n_runs": 2, "n_draws": 100, "random_state": 0}
-
-
 @pytest.fixture(scope="module")
 def fitted():
-    X = make_contaminated(200, 4, 0.05, "clustered", random_state=1).X
-    return GammaGMM(["KNN", "LOF", "IForest"], **OPTIONS).fit(X).fit_
+    scores = grouped_scores(np.random.default_rng(0))
+    fitted = GammaGMM("precomputed", **SOLVED, random_state=0).fit(scores).fit_
+    assert has_content(fitted.runs)
+    return fitted
 
 
 @pytest.fixture
@@ -69,7 +68,7 @@ def test_the_four_steps_are_those_of_the_first_solved_run(fitted, panels):
     assert [raw, space, pmf, posterior] == list(panels.ravel())
     (points,) = raw.collections
     np.testing.assert_array_equal(points.get_offsets(), fitted.scores[:, :2])
-    assert (raw.get_xlabel(), raw.get_ylabel()) == ("KNN, raw", "LOF, raw")
+    assert (raw.get_xlabel(), raw.get_ylabel()) == ("score_1, raw", "score_2, raw")
     points, _ = space.collections
     np.testing.assert_array_equal(points.get_offsets(), fitted.score_space[:, :2])
     run = next(run for run in fitted.runs if run.status != "unsolved")
@@ -100,7 +99,7 @@ def test_an_ellipse_is_one_deviation_wide_and_has_the_colour_of_its_probability(
 
 def test_without_a_solution_no_component_is_anomalous(panels):
     scores = np.exp(np.random.default_rng(0).normal(size=(60, 1)))
-    estimator = GammaGMM("precomputed", **OPTIONS, max_restarts=0)
+    estimator = GammaGMM("precomputed", n_runs=2, max_restarts=0, random_state=0)
     with pytest.warns(NoSolutionWarning):
         estimator.fit(scores)
     raw, space, pmf, posterior = plot_steps(estimator.fit_, panels)
