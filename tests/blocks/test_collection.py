@@ -154,3 +154,19 @@ def test_numbers_of_every_kind_are_rows(kind):
     found = open_blocks(da.from_array(values, chunks=(5, 2))).array().compute()
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, ROWS > 5.0)
+
+
+def test_two_rows_are_enough_and_a_column_is_needed():
+    assert open_blocks(da.zeros((2, 1))).n_rows == 2
+    with pytest.raises(ValueError, match="at least 2 rows and a column, got 5 x 0"):
+        open_blocks(frame_of(a=np.zeros(5))[[]])
+
+
+def test_an_empty_block_is_no_rows_for_the_function():
+    def most(rows):
+        return np.full(len(rows), rows.max())  # fails without rows
+
+    found = map_rows(da.from_array(ROWS, chunks=(LENGTHS, 2)), most).compute()
+    ends = np.cumsum(LENGTHS)
+    blocks = [ROWS[end - length : end] for length, end in zip(LENGTHS, ends, strict=True) if length]
+    np.testing.assert_array_equal(found, np.concatenate([most(block) for block in blocks]))

@@ -7,7 +7,13 @@ import pytest
 
 from gammagmm import GammaGMM
 from gammagmm.blocks.collection import open_blocks
-from gammagmm.blocks.scoring import fit_sample, keep_usable_blocks, sample_rows, score_all
+from gammagmm.blocks.scoring import (
+    fit_sample,
+    given_blocks,
+    keep_usable_blocks,
+    sample_rows,
+    score_all,
+)
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.errors import DetectorWarning
@@ -88,3 +94,27 @@ def test_the_sample_is_that_of_a_fit_in_memory(rng):
     np.testing.assert_array_equal(sample_rows(1000, 50, source), expected)
     np.testing.assert_array_equal(sample_rows(1000, 50, source), expected)  # nothing was spawned
     np.testing.assert_array_equal(sample_rows(40, 50, source), np.arange(40))
+
+
+def test_given_scores_have_no_rows_that_were_fitted_on(rng):
+    scores = np.exp(rng.normal(size=(30, 2)))
+    with dask.config.set(scheduler="synchronous"):
+        scored = given_blocks(open_blocks(da.from_array(scores, chunks=(20, 2))), None)
+        np.testing.assert_array_equal(scored.scores.array().compute(), scores)
+    assert len(scored.sample) == len(scored.fitted.scores) == 0
+    assert [(info.name, info.n_rows) for info in scored.fitted.info] == [
+        ("score_1", 30),
+        ("score_2", 30),
+    ]
+
+
+def test_a_constant_detector_leaves_the_scores_of_the_others(rng):
+    scores = np.column_stack([rng.normal(size=30), np.ones(30), rng.normal(size=30)])
+    with dask.config.set(scheduler="synchronous"):
+        scored = given_blocks(open_blocks(da.from_array(scores, chunks=(20, 3))), None)
+        with pytest.warns(DetectorWarning, match="score_2 was skipped"):
+            usable, seen = keep_usable_blocks(scored, np.arange(30))
+        np.testing.assert_array_equal(usable.scores.array().compute(), scores[:, [0, 2]])
+    assert list(usable.fitted.detectors) == ["score_1", "score_3"]
+    np.testing.assert_array_equal(seen.highest, scores[:, [0, 2]].max(axis=0))
+    np.testing.assert_array_equal(seen.lowest, scores[:, [0, 2]].min(axis=0))

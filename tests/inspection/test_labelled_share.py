@@ -282,3 +282,18 @@ def test_more_outcomes_than_the_limit_are_replaced_by_quantiles(n):
     n_left = 5_000 - 20
     mean = (5_000 * posterior.mean - 3) / n_left * n
     assert found @ p_found == pytest.approx(mean, rel=0.01)
+
+
+@pytest.mark.parametrize("n_picked", [0, 6])
+def test_if_every_row_is_known_to_be_normal_the_share_is_zero(n_picked):
+    counts = LabelCounts(10, 10 - n_picked, 0, 0, 0, n_picked, 0)
+    posterior = labelled_posterior(counts, PRIOR)
+    assert (posterior.prob_zero, posterior.mean) == (1.0, 0.0)
+
+
+def test_a_width_that_is_expected_already_needs_no_label():
+    counts = LabelCounts(400, 20, 3, 0, 0)
+    width = expected_width(counts, PRIOR, 0, 0.9)
+    assert n_for_width(counts, PRIOR, width, 0.9) == 0
+    after = expected_width(counts, PRIOR, 7, 0.9)
+    assert n_for_width(counts, PRIOR, after, 0.9) == 7

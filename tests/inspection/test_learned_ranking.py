@@ -311,6 +311,8 @@ def test_scores_that_differ_by_rounding_alone_are_not_blown_up(value):
     np.testing.assert_allclose(Standard.of(values)(values), 0.0, atol=1e-7)
     apart = np.array([value, value + 3.0])
     np.testing.assert_allclose(Standard.of(apart)(apart), [-1.0, 1.0], rtol=1e-9)
+    near_zero = 1e-14 * np.array([-1.0, 1.0])
+    np.testing.assert_array_equal(Standard.of(near_zero)(near_zero), near_zero)
 
 
 class TestEstimator:

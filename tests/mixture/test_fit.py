@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy.special import betaln, digamma, multigammaln
+from sklearn.cluster import KMeans
 from sklearn.mixture import BayesianGaussianMixture
 
 from gammagmm.errors import MixtureConvergenceWarning, MixtureError
@@ -231,3 +232,32 @@ def test_a_start_scales_rows_whose_squares_would_underflow(rng):
     Z = np.column_stack([1e-150 * (group + 0.01 * rng.random(40)), np.full(40, 5.0)])
     labels = start_labels(Z, 2, np.random.default_rng(0))
     assert len({*zip(group.tolist(), labels.tolist(), strict=True)}) == 2
+
+
+def test_rows_outside_the_sample_of_k_means_get_the_nearest_centre(rng, monkeypatch):
+    monkeypatch.setattr("gammagmm.mixture.fit.START_ROWS", 60)
+    Z = rng.normal(size=(300, 2)) + 6.0 * rng.integers(3, size=(300, 1))
+    labels = start_labels(Z, 3, np.random.default_rng(4))
+    draws = np.random.default_rng(4)
+    rows = draws.choice(300, 60, replace=False)
+    seed = int(draws.integers(2**31 - 1))
+    centres = KMeans(3, n_init=1, random_state=seed).fit(Z[rows]).cluster_centers_
+    nearest = np.square(Z[:, None] - centres).sum(axis=-1).argmin(axis=1)
+    np.testing.assert_array_equal(labels, nearest)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"max_iter": 0}, "max_iter"), ({"n_components": 0}, "n_components"), ({"tol": 0.0}, "tol")],
+)
+def test_parameters_out_of_range_are_refused(wrong, message, rng):
+    Z = rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match=message):
+        fit_mixture(Z, **{"n_components": 2} | wrong)
+
+
+def test_one_iteration_and_one_component_are_enough(rng):
+    Z = rng.normal(size=(20, 2))
+    with pytest.warns(MixtureConvergenceWarning, match="max_iter=1 "):
+        assert fit_mixture(Z, 2, max_iter=1, random_state=0).n_iter == 1
+    assert fit_mixture(Z, 1, random_state=0).means.shape == (1, 2)

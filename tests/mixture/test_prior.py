@@ -25,6 +25,8 @@ def test_two_detectors_with_the_same_scores_get_a_regularised_prior(rng):
         (MixturePrior("diagonal"), "covariance must be 'empirical', 'identity' or an array, got"),
         (MixturePrior(np.eye(3)), r"must have shape \(2, 2\), got \(3, 3\)"),
         (MixturePrior(-np.eye(2)), "must be finite, symmetric and positive definite"),
+        (MixturePrior(np.diag([-1.0, 1.0])), "must be finite, symmetric and positive definite"),
+        (MixturePrior(np.ones((2, 2))), "must be finite, symmetric and positive definite"),
         (MixturePrior(np.full((2, 2), np.nan)), "must be finite, symmetric and positive"),
         (MixturePrior(concentration=0.0), "mixture_prior.concentration must be a finite number"),
         (MixturePrior(degrees_of_freedom=1), "must exceed the number of detectors minus one, 1"),

@@ -72,3 +72,9 @@ def test_an_answer_without_a_solution_is_nan(fitted):
         fitted.runs_, Constraints(0.01, 1e-11, 0.001, 0.01), np.random.default_rng(0)
     )
     assert np.isnan(found[1].mean)
+
+
+def test_a_likely_answer_goes_halfway_to_certainty():
+    others = other_answers(Constraints(p0=0.3, p_high=0.2))
+    assert [others[0].p0, others[2].p_high] == pytest.approx([0.65, 0.6])
+    assert others[1].p_high == pytest.approx(0.02)

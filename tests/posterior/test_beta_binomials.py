@@ -92,3 +92,15 @@ def test_the_grid_has_the_likely_shares(mixture):
     assert mixture.cdf(grid[-1:])[0] == pytest.approx(1.0, abs=1e-9)
     large = BetaBinomialMixture(WEIGHTS, A, B, 10**6, 0, 10**6, 0, 10**6)
     assert 1000 < len(large.grid()) <= 2049
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_part_without_probability_inside_its_bounds_has_none():
+    part = np.array([1.0])
+    high = BetaBinomialMixture(part, 1e6 * part, part, 3000, 0, 2000, 0, 1, (0, 2000))
+    assert high.pmf.tolist() == [0.0, 0.0]
+    # Below and above the bounds, the probability lies at the bounds.
+    inside = BetaBinomialMixture(WEIGHTS, A, B, N_ROWS, KNOWN, LEFT, 5, 20, (5, 20))
+    every = pmf(np.arange(LEFT + 1))
+    expected = [every[:6].sum(), *every[6:20], every[20:].sum()]
+    np.testing.assert_allclose(inside.pmf, expected, rtol=1e-10)

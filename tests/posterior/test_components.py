@@ -71,3 +71,10 @@ def test_components_come_most_anomalous_first_with_all_their_parameters(rng):
     for name in ("alpha", "means", "covariances", "mean_precision", "degrees_of_freedom"):
         order = np.argsort(-before.anomalousness)
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name)[order])
+
+
+def test_one_expected_member_is_enough(rng):
+    mixture = fit_mixture(rng.normal(size=(40, 2)), 3, random_state=0)
+    counts = np.array([[30.0, 2.0, 1.999], [1.0, 1.0, 1.0]])
+    components = active_components(replace(mixture, weight_concentration=counts))
+    np.testing.assert_allclose(components.alpha, [30.0 + 1.999 / 2, 2.0 + 1.999 / 2])

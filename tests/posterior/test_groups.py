@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from scipy.stats import gaussian_kde
 
-from gammagmm.posterior.groups import find_group, first_valley, rows_beyond, sight_group
+from gammagmm.posterior.groups import (
+    Sighting,
+    find_group,
+    first_valley,
+    rows_beyond,
+    sight_group,
+)
 
 NAMES = ["A", "B", "C", "D"]
 
@@ -135,3 +141,24 @@ def test_detectors_agree_from_four_fifths_of_the_rows_that_either_sees():
     assert find_group(np.column_stack([first, second]), NAMES).detectors == ("A", "B")
     second[10] += 50.0  # 8 of 11
     assert find_group(np.column_stack([first, second]), NAMES) is None
+
+
+def test_a_gap_is_cut_within_a_cell_of_its_middle():
+    scores = two_humps(distance=100.0)
+    iqr = np.subtract(*np.percentile(scores, [75, 25]))
+    cell = 0.9 * min(scores.std(), iqr / 1.34) * len(scores) ** -0.2 / 5
+    middle = 0.5 * (scores[:900].max() + scores[900:].min())
+    # The upper edge of the cell in the middle.
+    assert -0.1 * cell < first_valley(scores).at - middle < 1.5 * cell
+
+
+def test_a_row_in_a_valley_is_not_beyond_it():
+    sighting = Sighting((0, 1), np.array([1.0, 2.0]), 0.9)
+    Z = np.array([[1.0, 2.0], [1.1, 2.0], [0.0, 2.1], [0.0, 0.0]])
+    assert rows_beyond(Z, sighting).tolist() == [False, True, True, False]
+
+
+def test_two_detectors_outweigh_a_deeper_valley_of_another():
+    Z = np.column_stack([two_humps(distance=100.0)[::-1], *(two_humps(seed=s) for s in (1, 2))])
+    assert first_valley(Z[:, 0]).depth >= max(first_valley(Z[:, j]).depth for j in (1, 2))
+    assert find_group(Z, NAMES).detectors == ("B", "C")

@@ -158,3 +158,14 @@ def test_averaged_conditionals_are_the_sigmoids_mean_with_its_error(make_compone
 def test_constraints_out_of_range_are_refused(values, error, message):
     with pytest.raises(error, match=message):
         Constraints(**values)
+
+
+def test_without_a_candidate_the_reachable_share_is_that_of_the_first_component(make_components):
+    components = make_components([300.0, 100.0])
+    link = solve_link(components, Constraints())
+    first = stats.beta(components.alpha[0], components.alpha[1])
+    assert (link.status, link.n_candidates) == ("unsolved", 0)
+    np.testing.assert_allclose(link.reachable, 0.99 * first.sf(0.15), rtol=1e-12)
+    alone = solve_link(make_components([50.0]), Constraints())
+    assert (alone.status, alone.n_candidates) == ("unsolved", 0)
+    assert alone.reachable == pytest.approx((0.99, 0.99))  # all rows are anomalies, or none is

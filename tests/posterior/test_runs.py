@@ -260,3 +260,27 @@ def test_a_fit_notes_how_far_its_posterior_is_from_p_high(n_detectors, is_far):
     for note in notes:
         told = float(note.message.split()[4])  # two digits of what the draws show
         assert told == pytest.approx(share, abs=4 * np.sqrt(share / n_draws) + 0.005)
+
+
+def test_a_large_first_component_is_the_cause_only_if_every_unsolved_run_has_it(rng):
+    run = solved_run(rng)
+    unsolved = replace(run, status="unsolved", posterior=None)
+    first = run.components
+    large = replace(first, alpha=np.where(np.arange(len(first)) == 0, 1e6, first.alpha))
+    above = replace(unsolved, components=large)
+    assert above.first_share > 0.25 > unsolved.first_share
+    with_cause, without = "alone contains at least max_gamma=0.25", "Raise p_high or high_gamma"
+    for runs, words in (
+        ((above, above), with_cause),
+        ((above, unsolved), without),
+        ((unsolved,), without),
+    ):
+        (_, message), *_ = [(n, n.message) for n, _ in describe_runs(runs, Constraints(), 40)[-1:]]
+        assert words in message
+
+
+def test_an_unsolved_run_has_no_weights(rng):
+    Z = two_equal_clusters(rng)
+    (run,) = fit_runs(Z, settings_for(Z, p_high=0.001), (1, 0), rng)
+    assert (run.status, len(run.weights), run.posterior) == ("unsolved", 0, None)
+    assert np.isnan([run.reached, run.tau, run.delta]).all()

@@ -182,3 +182,11 @@ def test_the_next_runs_are_used_if_the_first_have_no_solution(disagreeing):
 def test_without_a_solution_leaving_one_out_gives_the_point_mass(disagreeing):
     found = left_out(disagreeing, constraints=Constraints(p_high=1e-300))
     assert all(p.is_degenerate for p in found)
+
+
+def test_four_times_the_draws_halve_the_standard_error(fitted):
+    drawn = draw_runs(fitted.runs_, np.random.default_rng(0), n_draws=100)
+    more = [replace(run, r=np.tile(run.r, 4)) for run in drawn]
+    (few, _), (many, _) = (relink(runs, Constraints(p_high=0.05)) for runs in (drawn, more))
+    assert few.mean == pytest.approx(many.mean, rel=1e-12)
+    assert few.standard_error == pytest.approx(2.0 * many.standard_error, rel=1e-9) != 0.0

@@ -13,6 +13,7 @@ from gammagmm.posterior.sentences import (
     evidence_lines,
     group_sentence,
     known_sentence,
+    more_sentence,
     rows_sentence,
     sentence,
 )
@@ -147,3 +148,30 @@ def test_with_labels_the_assumptions_are_no_reason():
 def test_rows_on_dask_cannot_be_labelled():
     *_, last = evidence_lines(NARROW, evidence(group=group(0.2)), 8, in_memory=False)
     assert last.startswith("Next: fit a sample of the rows in memory, and label 30 rows (gammagmm")
+
+
+def test_a_share_at_the_end_of_the_interval_lies_inside():
+    low, high = NARROW.interval()
+    for share in (low, high):
+        told = group_sentence(NARROW, evidence(group=group(share)), 8)
+        assert told.endswith("their share lies inside the interval.")
+
+
+def test_two_detectors_can_show_a_group():
+    assert group_sentence(NARROW, evidence(), 2) == "No group of rows stands apart from the others."
+
+
+@pytest.mark.parametrize(
+    ("n_more", "n_left", "told"),
+    [
+        (0, 0, "Every row has a label."),
+        (1, 1, "Next: label the last row to know the share."),
+        (5, 5, "Next: label the other 5 rows to know the share."),
+        (6, 5, "Next: label the other 5 rows to know the share."),
+        (4, 5, "Next: about 4 more labels would make this interval half as wide."),
+        (1, 5, "Next: about 1 more label would make this interval half as wide."),
+        (0, 5, "The interval has no width, although 5 rows have no label."),
+    ],
+)
+def test_how_many_more_labels_are_needed(n_more, n_left, told):
+    assert more_sentence(n_more, n_left) == told

@@ -358,3 +358,13 @@ def test_an_endless_source_is_refused(monkeypatch):
 def test_no_file_is_the_usual_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="nothing"):
         GammaPosterior.load(tmp_path / "nothing")
+
+
+def test_the_limit_on_shares_counts_each_of_them(monkeypatch):
+    data = json.loads(LABELLED)["betas"]
+    n_cells = len(data["weights"]) * (data["last"] - data["first"] + 1)
+    monkeypatch.setattr("gammagmm.posterior.storage.MAX_CELLS", n_cells)
+    assert posterior_from_text(LABELLED).mean > 0.0
+    monkeypatch.setattr("gammagmm.posterior.storage.MAX_CELLS", n_cells - 1)
+    with pytest.raises(SavedFileError, match="possible shares in all parts"):
+        posterior_from_text(LABELLED)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from gammagmm import GammaGMM
 from gammagmm.posterior.groups import Group
@@ -200,3 +201,15 @@ def test_rows_apart_are_the_first_fifty_of_the_group(fit):
     found = find(replace(fit, evidence=evidence))
     expected = sorted(rows, key=lambda row: -fit.decision_scores[row])[:50]
     assert found.rows_apart == tuple(str(row + 1) for row in expected)
+
+
+def test_agreement_is_spearmans_correlation_with_the_consensus(fit, findings):
+    expected = [spearmanr(column, fit.space.consensus).statistic for column in fit.scores.T]
+    assert list(findings.agreement) == list(fit.detector_names)
+    assert list(findings.agreement.values()) == pytest.approx(expected, rel=1e-12)
+
+
+def test_nothing_is_found_without_a_random_anomaly(fit, updated, found_updated):
+    assert find(sample_labelled(fit, 0)).found is None
+    if updated.learning.ranking is not None:
+        assert found_updated.found.consensus[-1] == found_updated.found.learned[-1] == 12
