@@ -44,7 +44,7 @@ class Mutant:
     function: str
     line: int  # from 1
     first_line: int  # of the statement
-    name: str  # that the statement defines, or of the function
+    name: str  # of the function, or of the constant
     change: str
     start: int
     end: int
@@ -162,7 +162,8 @@ class _Reader:
         line = self.source.count(b"\n", 0, start) + 1
         statement = next(n for n in reversed(self.around) if isinstance(n, ast.stmt))
         function = ".".join(self.names) or "module"
-        name = _target(statement) or function.rpartition(".")[2]
+        in_function = any(isinstance(node, ast.FunctionDef) for node in self.around)
+        name = ("" if in_function else _target(statement)) or function.rpartition(".")[2]
         change = self.describe(start, end, text)
         return Mutant(self.file, function, line, statement.lineno, name, change, start, end, text)
 

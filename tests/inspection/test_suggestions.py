@@ -69,3 +69,13 @@ class TestGroups:
         groups = np.repeat(["a", "b"], [2, 8])
         chosen = spread_over_groups(np.arange(10), groups, 10, np.random.default_rng(0))
         assert sorted(chosen.tolist()) == list(range(10))
+
+
+def test_no_gap_is_larger_than_that_of_the_golden_section():
+    """Of all steps, those of the golden section have the smallest largest gap: 1 + 2 / sqrt(5)."""
+    order = spread_evenly(np.arange(1000), np.random.default_rng(3))
+    for n in range(2, 300):
+        taken = np.sort(order[:n])
+        gaps = np.diff(np.append(taken, taken[0] + 1000))
+        assert gaps.max() <= 1.0 + (1.0 + 2.0 / np.sqrt(5.0)) * 1000 / n
+    assert spread_evenly(np.arange(0), np.random.default_rng(0)).tolist() == []

@@ -1,3 +1,5 @@
+from inspect import signature
+
 import numpy as np
 import pytest
 from scipy.special import betaln, digamma, multigammaln
@@ -261,3 +263,17 @@ def test_one_iteration_and_one_component_are_enough(rng):
     with pytest.warns(MixtureConvergenceWarning, match="max_iter=1 "):
         assert fit_mixture(Z, 2, max_iter=1, random_state=0).n_iter == 1
     assert fit_mixture(Z, 1, random_state=0).means.shape == (1, 2)
+
+
+def test_rows_that_k_means_cannot_distinguish_count_once():
+    """It compares squared distances, which lose differences below 1e-7 of the spread."""
+    Z = np.array([[0.0], [3e-8], [1.0], [1.0 + 3e-8]] * 5)
+    labels = start_labels(Z, 4, np.random.default_rng(0))
+    assert len({*zip((Z[:, 0] > 0.5).tolist(), labels.tolist(), strict=True)}) == 2
+    apart = np.array([[0.0], [3e-7], [1.0], [1.0 + 3e-7]] * 5)
+    assert len(np.unique(start_labels(apart, 4, np.random.default_rng(0)))) == 4
+
+
+def test_the_defaults_are_those_of_the_docstring():
+    defaults = {name: p.default for name, p in signature(fit_mixture).parameters.items()}
+    assert (defaults["n_components"], defaults["max_iter"], defaults["tol"]) == (100, 1500, 1e-3)

@@ -342,3 +342,16 @@ def test_the_upper_tail_at_many_points_is_that_of_scipy(rng):
         clipped = np.clip(x, low, high)
         expected = (beta.sf(clipped) - beta.sf(high)) / (beta.cdf(high) - beta.cdf(low))
         np.testing.assert_allclose(truncated.sf(x), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("weight", "n_humps"), [(0.04, 1), (0.2, 2)])
+def test_a_hump_counts_from_a_tenth_of_the_highest_density(weight, n_humps):
+    a, b = np.array([40.0, 200.0]), np.array([760.0, 800.0])
+    posterior = GammaPosterior(0.0, BetaMixture(np.array([1.0 - weight, weight]), a, b))
+    x = np.linspace(0.0, 1.0, 20_001)
+    density = stats.beta.pdf(x[:, None], a, b) @ [1.0 - weight, weight]
+    peaks = find_peaks(density, prominence=0.1 * density.max())[0]
+    assert len(peaks) == n_humps
+    step = np.diff(posterior.betas.grid()).max()
+    np.testing.assert_allclose(posterior.modes(), x[peaks], atol=step)
+    assert len(posterior.modes(prominence=1e-3)) == 2

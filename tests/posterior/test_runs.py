@@ -10,6 +10,7 @@ from gammagmm.estimator.gamma_gmm import GammaGMM
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import (
+    AUTO_TOL,
     RunSettings,
     choose_rows,
     describe_runs,
@@ -284,3 +285,12 @@ def test_an_unsolved_run_has_no_weights(rng):
     (run,) = fit_runs(Z, settings_for(Z, p_high=0.001), (1, 0), rng)
     assert (run.status, len(run.weights), run.posterior) == ("unsolved", 0, None)
     assert np.isnan([run.reached, run.tau, run.delta]).all()
+
+
+def test_the_defaults_are_those_of_the_estimator():
+    Z = np.random.default_rng(0).normal(size=(50, 2))
+    settings = RunSettings(Constraints(), MixturePrior().resolve(Z))
+    estimator = GammaGMM()
+    for name in ("n_components", "n_draws", "max_iter"):
+        assert getattr(settings, name) == getattr(estimator, name)
+    assert (settings.tol, settings.accelerated, settings.max_rows) == (AUTO_TOL, True, None)
