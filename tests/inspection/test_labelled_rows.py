@@ -657,3 +657,31 @@ class TestPrecision:
         assert np.mean(held) >= 0.9 - 4 * np.sqrt(0.09 / 60)
         only = LabelledRows(scores).update(picked, y[picked], purpose="find")
         assert only.precision_of(flagged) is None
+
+
+def test_a_second_list_is_compared_with_the_rows_outside_the_first():
+    rows = LabelledRows(np.arange(200.0)).update(range(100), np.zeros(100), at_random=False)
+    drawn = np.arange(100, 200, 5)
+    rows = rows.update(drawn, np.zeros(20))
+    others = np.setdiff1d(np.arange(100, 200), drawn)[::2][:30]
+    # 20 of the 100 other rows are random ones, so 6 of 30 are expected.
+    with pytest.warns(LabelsWarning, match=r"None of the 20 rows .* 30 rows, although about 6 are"):
+        rows.update(others, np.zeros(30), at_random=False)
+
+
+def test_the_top_is_that_of_the_rows_that_could_have_been_drawn():
+    scores = np.random.default_rng(0).permutation(300).astype(float)
+    order = np.argsort(-scores)
+    rows = LabelledRows(scores).update(order[100::10], np.zeros(20))
+    rows = rows.update(order[:10], np.ones(10), purpose="find")
+    # The 10 picked rows could be drawn again, the 20 random ones not.
+    with pytest.warns(LabelsWarning, match="The 15 new rows are all among the first 25 of 280"):
+        rows.update(order[10:25], np.zeros(15))
+
+
+def test_rows_outside_a_list_of_one_row():
+    known = KnownRows.none().add([2], [1], at_random=False, n_rows=5)
+    left = known.rows_outside_lists(5)
+    assert left.rows.tolist() == [0, 1, 3, 4]
+    assert left.share(0.4) == pytest.approx(0.25)  # 2 anomalies in all, 1 of them in the list
+    assert KnownRows.none().rows_outside_lists(5).rows.tolist() == [0, 1, 2, 3, 4]

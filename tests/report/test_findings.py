@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from gammagmm import GammaGMM
+from gammagmm import GammaGMM, GammaPosterior
+from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
 from gammagmm.report.findings import feature_words, find, outstanding
 from gammagmm.report.origin import Origin
@@ -213,3 +214,15 @@ def test_nothing_is_found_without_a_random_anomaly(fit, updated, found_updated):
     assert find(sample_labelled(fit, 0)).found is None
     if updated.learning.ranking is not None:
         assert found_updated.found.consensus[-1] == found_updated.found.learned[-1] == 12
+
+
+def test_humps_are_shown_only_if_each_of_several_runs_has_them(fit):
+    two = GammaPosterior(0.01, BetaMixture(*np.array([[0.5, 0.49], [50.0, 300.0], [950.0, 700.0]])))
+    one = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [50.0], [950.0]])))
+
+    def humps(*posteriors):
+        runs = tuple(replace(fit.runs[0], posterior=posterior) for posterior in posteriors)
+        return find(replace(fit, runs=runs, fitted_posterior=two)).humps
+
+    assert humps(two, two) == pytest.approx((50 / 998, 0.3), abs=2e-3)
+    assert humps(two, one) == humps(one, one) == humps(two) == ()
