@@ -234,6 +234,18 @@ def default_settings(column: str) -> float:
     return float(np.average(values, weights=sets))
 
 
+def settings_beside_seeds() -> float:
+    """Change of the posterior mean by the default settings, divided by that by another seed."""
+    names = "difference_from_exact", "difference_between_seeds"
+    return float(np.divide(*map(default_settings, names)))
+
+
+def constant_beside_pool() -> float:
+    """Error of a constant 5 % on the pool, divided by that of gammaGMM."""
+    methods = "constant 5%", "gammaGMM"
+    return float(np.divide(*(figure(f"errors/pool/{name}/mae") for name in methods)))
+
+
 def fewer_iterations() -> float:
     """Iterations of the default settings, divided by those of the exact ones."""
     names = [f"settings/{name}/{{}}/iterations" for name in ("paper", "pool")]

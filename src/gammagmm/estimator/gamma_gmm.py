@@ -277,8 +277,7 @@ class GammaGMM(BaseEstimator):
 
         ``fit(X).predict(X)`` may differ, because `predict` scores the rows as new ones: KNN and
         LOF, for example, then count each row as its own nearest neighbour. Rows whose scores tie
-        with `threshold_` may change sides by rounding alone. After `update`, known rows have their
-        own labels in `labels_`. For training rows, use these labels.
+        with `threshold_` may change sides by rounding alone. For training rows, use these labels.
         """
         return self.fit(X).labels_
 

@@ -380,18 +380,19 @@ def describe_runs(
 
 
 def _explain_missed(runs: Sequence[Run], constraints: Constraints) -> str:
-    """Why the posterior of the solved runs is off from `p_high` by more than a factor of two.
+    """Why the solved runs are off from `p_high` by more than a factor of two on average.
 
     Empty if it is not. Slack runs do not count: `p_high` does not bind them.
     """
     reached = [run.reached for run in runs if run.status == "solved"]
     if not reached or 0.5 <= np.mean(reached) / constraints.p_high <= 2.0:
         return ""
+    change = "lower" if np.mean(reached) > constraints.p_high else "raise"
     return (
-        f"P(gamma >= {constraints.high_gamma}) is {np.mean(reached):.2g} in the posterior of the "
-        f"solved runs, but p_high is {constraints.p_high}: p_high holds at the expected "
-        "anomalousness r of each component, and the posterior averages over draws of r. Compare "
-        "runs_[i].reached of the runs, or change p_high."
+        f"P(gamma >= {constraints.high_gamma}) is {np.mean(reached):.2g} on average over the "
+        f"{len(reached)} solved runs, but p_high is {constraints.p_high}: p_high holds at the "
+        "expected anomalousness r of each component, and the posterior averages over draws of r. "
+        f"If this matters, {change} p_high."
     )
 
 
