@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -13,6 +13,7 @@ from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.decisions import cut_off, is_anomaly
 
 N_GRID = 1001
+N_SIMULATIONS = 2000
 BINS = np.linspace(0.0, 1.0, 11)
 LEVELS = np.arange(1, 100) / 100  # 2 v of the paper's calibration plot
 
@@ -104,3 +105,19 @@ def frequencies(needed: Iterable[float]) -> np.ndarray:
     `needed` is the mass of each dataset's smallest central interval that contains the truth.
     """
     return (np.array(list(needed))[:, None] <= LEVELS).mean(axis=0)
+
+
+def relative_f1(at_truth: Sequence[float], at_share: Sequence[float]) -> np.ndarray | None:
+    """Relative change of F1 of the detectors that are best at the true share; None if F1 is 0."""
+    truth, share = np.array(at_truth), np.array(at_share)
+    if truth.max() == 0.0:
+        return None
+    best = truth == truth.max()
+    return (share[best] - truth[best]) / truth[best]
+
+
+def calibrated_by_chance(n_sets: int, seed: int) -> dict[str, np.ndarray]:
+    """Calibration figures (N_SIMULATIONS,) of a calibrated method over `n_sets` datasets."""
+    needed = np.random.default_rng(seed).random((N_SIMULATIONS, n_sets))
+    found = [calibration_figures(one) for one in needed]
+    return {name: np.array([one[name] for one in found]) for name in found[0]}

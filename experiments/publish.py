@@ -17,6 +17,7 @@ from scipy import stats
 
 from experiments.figures import FIGURES
 from experiments.learning import WORSE
+from experiments.metrics import calibrated_by_chance
 from experiments.plan import HERE, Trial, load_plan, small_plan, trials
 from experiments.results import OURS, RESULTS, Result, Results, only_writer, sort_files
 from experiments.seed_tables import LEVEL, complete_seeds
@@ -341,12 +342,7 @@ def _seeds(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
         "seed_within_10": over("exact", "within_10"),
         "seed_largest_off": over("exact", "largest_off"),
         "seed_f1": over("exact", "f1_deterioration"),
-        "unsolved_both_averaged": over("both_averaged", "unsolved"),
-        **{
-            f"{name}_{case}": over(case, name)
-            for name in ("mae", "mean_off")
-            for case in ("exact", "p_high_met", "both_averaged")
-        },
+        **{f"mean_off_{case}": over(case, "mean_off") for case in ("exact", "p_high_met")},
         **{f"{case}_active": _active(results, case) for case in ("exact", "identity")},
         "table_seed_datasets": markdown([_seed_cells(row) for row in sets], SEED_COLUMNS),
         "table_seed_methods": markdown(table, dict.fromkeys(("case", *named), "")),
@@ -356,13 +352,15 @@ def _seeds(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
             | dict.fromkeys(("orders_std", "orders_range", "seeds_std", "seeds_range"), ".4f"),
         ),
         "table_p_high": markdown(made["p_high"], P_HIGH_COLUMNS),
+        "table_p_high_met": markdown(_met_cells(made["p_high_met"]), MET_COLUMNS),
+        **_calibrated(len(sets), results.plan["seed"]),
         **_chance(made["differences"]),
     }
 
 
 SEED_COLUMNS = {
     **{"dataset": "", "rows": ",d", "truth": ".4f", "mean": ".4f", "lowest": ".4f"},
-    **{"highest": ".4f", "first": ".4f", "last": ".4f"},
+    **{"highest": ".4f", "lowest_order": ".4f", "highest_order": ".4f"},
 }
 P_HIGH_COLUMNS = {
     **{"settings": "", "of": "", "n": "d", "below_half": ".0%", "above_twice": ".0%"},
@@ -370,9 +368,43 @@ P_HIGH_COLUMNS = {
 }
 
 
+MET_COLUMNS = {
+    **{"case": "", "unsolved": "", "fits": "d", "sets": "d", "error_exact": ".4f"},
+    **{"error": ".4f", "error_gap": "", "crps_exact": ".4f", "crps": ".4f", "crps_gap": ""},
+}
+
+
+def _met_cells(rows: list[Row]) -> list[Row]:
+    return [
+        row
+        | {"unsolved": f"{row['unsolved']} of {row['runs']}"}
+        | {f"{name}_gap": _interval(row, name) for name in ("error", "crps") if name in row}
+        for row in rows
+    ]
+
+
+def _interval(row: Row, name: str) -> str:
+    """A difference with its bootstrap interval."""
+    gap, low, high = (row[f"{name}_{key}"] for key in ("difference", "low", "high"))
+    return f"{gap:+.4f} ({low:+.4f} to {high:+.4f})"
+
+
+def _calibrated(n_sets: int, seed: int) -> dict[str, str]:
+    """Calibration figures of a calibrated method: the mean, and 90 % of the simulations."""
+    forms = {"within_5": ".0%", "within_10": ".0%", "largest_off": ".2f", "mean_off": ".3f"}
+    if n_sets == 0:
+        return {f"chance_{name}": "–" for name in forms}
+    found = calibrated_by_chance(n_sets, seed)
+    return {
+        f"chance_{name}": f"{found[name].mean():{form}} ({np.quantile(found[name], 0.05):{form}} "
+        f"to {np.quantile(found[name], 0.95):{form}})"
+        for name, form in forms.items()
+    }
+
+
 def _seed_cells(row: Row) -> Row:
     keys = {"mean": "exact", "lowest": "exact_low", "highest": "exact_high"}
-    keys |= {"first": "orders_low", "last": "orders_high"}
+    keys |= {"lowest_order": "orders_low", "highest_order": "orders_high"}
     return row | {name: row.get(key) for name, key in keys.items()}
 
 
@@ -393,19 +425,14 @@ def _active(results: Results, case: str) -> str:
 
 
 def _chance(rows: list[Row]) -> dict[str, str]:
-    """Which methods are better or worse than gammaGMM beyond chance, by the error."""
+    """Which methods have an error whose difference to gammaGMM's has an interval without 0."""
     known = [row for row in rows if "error_low" in row]
     better = [row["method"] for row in known if row["error_high"] < 0.0]
     worse = [row["method"] for row in known if row["error_low"] > 0.0]
     unclear = [row["method"] for row in known if row["method"] not in (*better, *worse)]
     cells = [
         {"method": row["method"], "seeds": row["seeds"], "sets": row["error_sets"]}
-        | {
-            name: f"{row[f'{name}_difference']:+.4f} ({row[f'{name}_low']:+.4f} to "
-            f"{row[f'{name}_high']:+.4f})"
-            for name in ("error", "f1")
-            if f"{name}_low" in row
-        }
+        | {name: _interval(row, name) for name in ("error", "f1") if f"{name}_low" in row}
         for row in sorted(known, key=lambda row: row["error_difference"])
     ]
     return {

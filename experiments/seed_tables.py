@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.metrics import calibration_figures
+from experiments.metrics import calibration_figures, relative_f1
 from experiments.results import OURS, Result, Results
 from gammagmm.posterior.link import Constraints
 
@@ -50,12 +50,8 @@ def seed_datasets(results: Results) -> list[Row]:
         row: Row = {"dataset": name, "rows": found[0]["rows"], "truth": found[0]["truth"]}
         for kind in ("exact", "default"):
             row |= _spread(kind, [each[kind]["figures"]["mean"] for each in found])
-        orders = [
-            results.get("row_order", "paper", name, str(order))
-            for order in results.plan["row_order"]["orders"]
-            if name in results.plan["row_order"]["datasets"]
-        ]
-        if all(orders) and orders:
+        orders = _variants(results, "row_order", name, "orders")
+        if orders:
             row |= _spread("orders", [each["exact"]["figures"]["mean"] for each in orders])
         rows.append(row)
     return rows
@@ -133,16 +129,13 @@ def _cut(result: Result, case: str) -> Row:
 
 
 def f1_loss(result: Result, case: str) -> float | None:
-    """Mean relative change of F1 of the detectors that are best at the truth; None if F1 is 0."""
-    return relative_f1(result["at_truth"]["f1"], _cut(result, case)["f1"])
+    """Mean relative change of F1 of the best detectors; None if their F1 is 0."""
+    return _loss(result["at_truth"]["f1"], _cut(result, case)["f1"])
 
 
-def relative_f1(at_truth: Sequence[float], at_share: Sequence[float]) -> float | None:
-    truth, share = np.array(at_truth), np.array(at_share)
-    if truth.max() == 0.0:
-        return None
-    best = truth == truth.max()
-    return float(np.mean((share[best] - truth[best]) / truth[best]))
+def _loss(at_truth: Sequence[float], at_share: Sequence[float]) -> float | None:
+    relative = relative_f1(at_truth, at_share)
+    return None if relative is None else float(relative.mean())
 
 
 def differences(results: Results) -> list[Row]:
@@ -171,9 +164,47 @@ def differences(results: Results) -> list[Row]:
             row[f"{name}_sets"] = len(known)
             if len(known) > 1:
                 gaps = np.array([theirs[i] - ours[name][i] for i in known])
-                row |= _bootstrap(name, gaps)
+                row |= _bootstrap(name, gaps, results.plan["seed"])
         rows.append(row)
     return rows
+
+
+def p_high_met(results: Results) -> list[Row]:
+    """A posterior that meets `p_high`, beside the method, where all runs of both have a solution.
+
+    The differences are averaged over the seeds of a dataset first.
+    """
+    rows = []
+    for case in ("p_high_met", "both_averaged"):
+        by_seed = complete_seeds(results)
+        every = [each for one in by_seed for each in one.values()]
+        row: Row = {
+            "case": case,
+            "runs": sum(len(each["exact"]["statuses"]) for each in every),
+            "unsolved": sum(each["parts"][case]["n_unsolved"] for each in every),
+        }
+        pairs: dict[str, list[tuple[Row, Row, float]]] = {}
+        for one in by_seed:
+            for name, each in one.items():
+                changed, exact = each["parts"][case], each["exact"]
+                if changed["n_unsolved"] == 0 and "unsolved" not in exact["statuses"]:
+                    pairs.setdefault(name, []).append((exact["figures"], changed, each["truth"]))
+        row |= {"fits": sum(map(len, pairs.values())), "sets": len(pairs)}
+        for name, value in {"error": _distance, "crps": lambda one, _: one["crps"]}.items():
+            values = [
+                np.mean([[value(one, truth) for one in both] for *both, truth in fits], axis=0)
+                for fits in pairs.values()
+            ]
+            if values:
+                before, after = np.transpose(values)
+                row |= {f"{name}_exact": float(before.mean()), name: float(after.mean())}
+                row |= _bootstrap(name, after - before, results.plan["seed"])
+        rows.append(row)
+    return rows
+
+
+def _distance(figures: Row, truth: float) -> float:
+    return float(abs(figures["mean"] - truth))
 
 
 def _method_values(
@@ -192,7 +223,7 @@ def _method_values(
         scores = results.get("scores", "paper", name, "all")
         error.append(abs(found["share"] - found["truth"]) if found else None)
         loss.append(
-            relative_f1(scores["at_truth"]["f1"], found["cut"]["f1"]) if found and scores else None
+            _loss(scores["at_truth"]["f1"], found["cut"]["f1"]) if found and scores else None
         )
     return {"seeds": 1, "error": error, "f1": loss}
 
@@ -215,9 +246,9 @@ def _over_seeds(
     return averaged
 
 
-def _bootstrap(name: str, gaps: np.ndarray) -> Row:
+def _bootstrap(name: str, gaps: np.ndarray, seed: int) -> Row:
     """The mean of the gaps, and a percentile interval over resampled datasets."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     means = gaps[rng.integers(len(gaps), size=(N_RESAMPLES, len(gaps)))].mean(axis=1)
     low, high = np.quantile(means, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
     return {
@@ -230,28 +261,24 @@ def _bootstrap(name: str, gaps: np.ndarray) -> Row:
 def row_order(results: Results) -> list[Row]:
     """How far the posterior mean moves with the order of the rows, and with the seed."""
     rows = []
-    for kind in ("exact", "default"):
-        orders, seeds = [], []
-        for name in results.plan["row_order"]["datasets"]:
-            plans = ("row_order", "orders"), ("seeds", "values")
-            for (trial, key), into in zip(plans, (orders, seeds), strict=True):
-                found = [
-                    results.get(trial, "paper", name, str(i)) for i in results.plan[trial][key]
-                ]
-                if found and all(found):
-                    into.append([each[kind]["figures"]["mean"] for each in found])
-        if orders and len(orders) == len(seeds):
-            rows.append(
-                {
-                    "settings": kind,
-                    "sets": len(orders),
-                    "orders_std": float(np.mean(np.std(orders, axis=1, ddof=1))),
-                    "orders_range": float(np.max(np.ptp(orders, axis=1))),
-                    "seeds_std": float(np.mean(np.std(seeds, axis=1, ddof=1))),
-                    "seeds_range": float(np.max(np.ptp(seeds, axis=1))),
-                }
-            )
+    names = results.plan["row_order"]["datasets"]
+    orders = [_variants(results, "row_order", name, "orders") for name in names]
+    seeds = [_variants(results, "seeds", name, "values") for name in names]
+    both = [pair for pair in zip(orders, seeds, strict=True) if all(pair)]
+    for kind in ("exact", "default") if both else ():
+        row: Row = {"settings": kind, "sets": len(both)}
+        for what, found in zip(("orders", "seeds"), zip(*both, strict=True), strict=True):
+            means = np.array([[each[kind]["figures"]["mean"] for each in one] for one in found])
+            row[f"{what}_std"] = float(means.std(axis=1, ddof=1).mean())
+            row[f"{what}_range"] = float(np.ptp(means, axis=1).max())
+        rows.append(row)
     return rows
+
+
+def _variants(results: Results, kind: str, name: str, key: str) -> list[Result]:
+    """The results of a dataset for all variants of a kind; empty if one is missing."""
+    found = [results.get(kind, "paper", name, str(one)) for one in results.plan[kind][key]]
+    return [each for each in found if each] if all(found) else []
 
 
 def p_high(results: Results) -> list[Row]:
@@ -287,6 +314,7 @@ SEED_TABLES: dict[str, Callable[[Results], list[Row]]] = {
     "seed_datasets": seed_datasets,
     "seed_methods": seed_methods,
     "differences": differences,
+    "p_high_met": p_high_met,
     "row_order": row_order,
     "p_high": p_high,
 }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from experiments.metrics import calibration_figures
+from experiments.metrics import calibration_figures, relative_f1
 from experiments.plan import HERE, dose_sets, record_tables, subset_cases
 from experiments.results import OURS, Result, Results
 from experiments.seed_tables import SEED_TABLES
@@ -150,14 +150,13 @@ def f1(results: Results) -> list[Row]:
 def _f1_row(results: Results, collection: str, method: str) -> Row:
     losses, better, rates, n_zero = [], [], [], 0
     for dataset, found in results.by_dataset(method, collection).items():
-        at_truth = np.array(results.get("scores", collection, dataset, "all")["at_truth"]["f1"])
-        best = at_truth == at_truth.max()
+        at_truth = results.get("scores", collection, dataset, "all")["at_truth"]["f1"]
         cut = found["cut"]
         rates.append([np.mean(cut["false_alarms"]), np.mean(cut["misses"])])
-        if at_truth.max() == 0.0:
+        relative = relative_f1(at_truth, cut["f1"])
+        if relative is None:
             n_zero += 1
             continue
-        relative = (np.array(cut["f1"])[best] - at_truth[best]) / at_truth[best]
         losses.append(relative.mean())
         better += (relative > 0.0).tolist()
     row = {"collection": collection, "method": method, "sets": len(rates), "f1_zero": n_zero}

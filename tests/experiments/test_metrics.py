@@ -63,3 +63,18 @@ def test_the_prior_has_the_moments_of_the_shares():
     prior = metrics.beta_prior(shares)
     assert prior.mean == pytest.approx(shares.mean())
     assert prior.std == pytest.approx(shares.std(ddof=1))
+
+
+def test_f1_is_that_of_the_detectors_that_are_best_at_the_truth():
+    found = metrics.relative_f1([0.1, 0.4, 0.4], [0.9, 0.2, 0.6])
+    np.testing.assert_allclose(found, [-0.5, 0.5])
+    assert metrics.relative_f1([0.0, 0.0], [0.1, 0.2]) is None
+
+
+def test_a_calibrated_method_is_off_by_chance():
+    few, many = (metrics.calibrated_by_chance(n, 0)["mean_off"] for n in (20, 2000))
+    # E|B / n - p| of a binomial B is about sqrt(2 p (1 - p) / (pi n)).
+    p = np.arange(1, 100) / 100
+    for n, found in ((20, few), (2000, many)):
+        expected = np.sqrt(2.0 * p * (1.0 - p) / (np.pi * n)).mean()
+        assert found.mean() == pytest.approx(expected, rel=0.03)

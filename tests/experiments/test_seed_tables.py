@@ -11,7 +11,7 @@ from experiments.seed_tables import (
     _bootstrap,
     differences,
     p_high,
-    relative_f1,
+    p_high_met,
     row_order,
     seed_datasets,
     seed_methods,
@@ -19,6 +19,9 @@ from experiments.seed_tables import (
 
 TRUTHS = {"A": 0.04, "B": 0.10}
 NEEDED = {"A": 0.25, "B": 0.95}
+# The posterior mean of each fit and part, with seed 0; each seed adds 0.01.
+MEANS = {"exact": 0.05, "default": 0.052, "identity": 0.01, "all_ten": 0.03, "no_log": 0.02}
+MEANS |= {"order_by_mean": 0.011, "plug_in": 0.012, "p_high_met": 0.045, "both_averaged": 0.014}
 
 
 def figures(name, mean):
@@ -28,29 +31,30 @@ def figures(name, mean):
     return interval | {"crps": abs(mean - TRUTHS[name]) / 2.0, "needed": NEEDED[name]}
 
 
-def fit(name, mean):
+def fit(name, mean, seed=0):
     return {
         "figures": figures(name, mean),
-        "statuses": ["solved", "slack", "unsolved"],
-        "reached": [0.03, 0.0, None],
-        "prob_high": 0.015,
+        "statuses": ["solved", "slack", "unsolved", "solved"],
+        "reached": [0.004, 0.0, None, 0.012 + 0.01 * seed],
         "cut": {"f1": [0.2, 0.3], "false_alarms": mean, "misses": 0.01},
     }
 
 
 def seeds_result(name, seed):
-    part = figures(name, 0.02) | {"n_unsolved": seed}
+    fits = ("exact", "default", "identity", "all_ten", "no_log")
+    found = {kind: fit(name, MEANS[kind] + 0.01 * seed, seed) for kind in fits}
+    if name == "A":
+        found["exact"]["statuses"] = ["solved", "slack", "slack", "solved"]
+    parts = {
+        kind: figures(name, mean + 0.01 * seed) | {"n_unsolved": seed}
+        for kind, mean in MEANS.items()
+        if kind not in fits
+    }
     return {
-        "status": "ok",
-        "truth": TRUTHS[name],
-        "rows": 100,
+        **{"status": "ok", "truth": TRUTHS[name], "rows": 100},
         "at_truth": {"f1": [0.1, 0.4]},
-        **{kind: fit(name, 0.05 + 0.01 * seed) for kind in ("exact", "default", "identity")},
-        **{kind: fit(name, 0.03) for kind in ("all_ten", "no_log")},
-        "parts": {
-            **dict.fromkeys(("order_by_mean", "plug_in", "p_high_met", "both_averaged"), part),
-            "one_run": [figures(name, 0.05), figures(name, 0.07)],
-        },
+        **found,
+        "parts": parts | {"one_run": [figures(name, 0.05), figures(name, 0.07)]},
         "thresholders": {"IQR": {"share": 0.01, "cut": fit(name, 0.01)["cut"]}},
     }
 
@@ -58,6 +62,7 @@ def seeds_result(name, seed):
 @pytest.fixture
 def results():
     plan = {
+        "seed": 0,
         "collections": {"paper": {"datasets": ["A", "B", "C"]}},
         "seeds": {"values": [0, 1], "left_out": ["C"], "thresholders": ["IQR"]},
         "row_order": {"orders": [0, 1], "datasets": ["A"]},
@@ -114,6 +119,9 @@ def test_figures_are_those_of_each_seed_averaged(results):
     assert (rows["plug_in"]["unsolved_low"], rows["plug_in"]["unsolved_high"]) == (0, 2)
     assert rows["one_run"]["mae"] == pytest.approx(np.mean([0.01, 0.03, 0.05, 0.03]))
     assert rows["IQR"]["mae"] == pytest.approx(0.06)
+    for case, mean in MEANS.items():
+        shares = np.array([[mean], [mean + 0.01]])
+        assert rows[case]["mae"] == pytest.approx(np.abs(shares - list(TRUTHS.values())).mean())
     # The curve of two datasets steps at 0.25 and at 0.95.
     grid = np.arange(1, 100) / 100
     curve = ((grid >= 0.25 - 1e-9).astype(float) + (grid >= 0.95 - 1e-9)) / 2
@@ -134,17 +142,12 @@ def test_differences_are_theirs_minus_ours(results):
 
 def test_the_bootstrap_has_the_width_of_the_mean(rng):
     gaps = rng.normal(1.0, 2.0, size=400)
-    found = _bootstrap("error", gaps)
+    found = _bootstrap("error", gaps, 0)
     half = 1.645 * gaps.std() / np.sqrt(400)
     # A quantile of N_RESAMPLES draws; the density of the normal there is 0.103.
     error = 4 * np.sqrt(0.05 * 0.95 / N_RESAMPLES) / 0.103 * gaps.std() / np.sqrt(400)
     assert found["error_low"] == pytest.approx(gaps.mean() - half, abs=error)
     assert found["error_high"] == pytest.approx(gaps.mean() + half, abs=error)
-
-
-def test_f1_is_that_of_the_detectors_that_are_best_at_the_truth():
-    assert relative_f1([0.1, 0.4, 0.4], [0.9, 0.2, 0.6]) == pytest.approx(0.0)
-    assert relative_f1([0.0, 0.0], [0.1, 0.2]) is None
 
 
 def test_row_orders_stand_beside_seeds(results):
@@ -154,9 +157,21 @@ def test_row_orders_stand_beside_seeds(results):
     assert exact["seeds_range"] == pytest.approx(0.01)
 
 
-def test_p_high_counts_solved_runs(results):
+def test_p_high_counts_solved_runs_and_averages_those_of_a_fit(results):
     runs, fits, *_ = p_high(results)
-    assert runs["n"] == 4
-    assert (runs["below_half"], runs["above_twice"]) == (0.0, 1.0)
-    assert runs["median"] == pytest.approx(0.03)
-    assert (fits["n"], fits["largest"]) == (4, pytest.approx(0.03))
+    # Runs: 0.004 four times, 0.012 and 0.022 twice; fits: 0.008 and 0.013, twice each.
+    assert (runs["n"], runs["below_half"], runs["above_twice"]) == (8, 0.5, 0.25)
+    assert runs["median"] == pytest.approx(0.008)
+    assert (fits["n"], fits["below_half"], fits["above_twice"]) == (4, 0.0, 0.0)
+    assert (fits["smallest"], fits["largest"]) == pytest.approx((0.008, 0.013))
+
+
+def test_a_posterior_that_meets_p_high_is_compared_where_both_have_solutions(results):
+    met, _ = p_high_met(results)
+    assert (met["runs"], met["unsolved"]) == (16, 2)
+    # B has an unsolved run of the method itself, and seed 1 one of the ablation.
+    assert (met["fits"], met["sets"]) == (1, 1)
+    assert met["error_exact"] == pytest.approx(0.01)
+    assert met["error"] == pytest.approx(0.005)
+    assert met["error_difference"] == met["error_low"] == pytest.approx(-0.005)
+    assert met["crps_difference"] == pytest.approx(-0.0025)
