@@ -55,7 +55,7 @@ def test_each_figure_of_a_seed_is_that_of_its_fit(plan):
     reached = np.mean(found["exact"]["reached"])
     assert found["exact"]["prob_high"] == pytest.approx(reached, rel=1e-9)
     cuts = np.percentile(S, 100 * (1 - means["exact"]), axis=0)
-    flagged = np.mean(S > cuts)
+    flagged = np.mean(cuts < S)
     y, cut = load_demo().y, found["exact"]["cut"]
     assert cut["false_alarms"] + y.mean() - cut["misses"] == pytest.approx(flagged)
     # Fewer rows than the budget, so only the number of restarts differs.
