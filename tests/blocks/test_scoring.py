@@ -8,6 +8,7 @@ import pytest
 from gammagmm import GammaGMM
 from gammagmm.blocks.collection import open_blocks
 from gammagmm.blocks.scoring import (
+    _drawn_rows,
     fit_sample,
     given_blocks,
     keep_usable_blocks,
@@ -118,3 +119,11 @@ def test_a_constant_detector_leaves_the_scores_of_the_others(rng):
     assert list(usable.fitted.detectors) == ["score_1", "score_3"]
     np.testing.assert_array_equal(seen.highest, scores[:, [0, 2]].max(axis=0))
     np.testing.assert_array_equal(seen.lowest, scores[:, [0, 2]].min(axis=0))
+
+
+def test_a_sample_of_all_rows_keeps_their_order():
+    """As in memory, where nothing is drawn if all rows are fitted on."""
+    assert _drawn_rows(50, 50, np.random.default_rng(1)).tolist() == list(range(50))
+    drawn = _drawn_rows(51, 50, np.random.default_rng(1)).tolist()
+    assert len(set(drawn)) == 50
+    assert drawn != sorted(drawn)

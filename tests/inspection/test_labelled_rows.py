@@ -685,3 +685,14 @@ def test_rows_outside_a_list_of_one_row():
     assert left.rows.tolist() == [0, 1, 3, 4]
     assert left.share(0.4) == pytest.approx(0.25)  # 2 anomalies in all, 1 of them in the list
     assert KnownRows.none().rows_outside_lists(5).rows.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_interval_of_the_precision_is_that_of_the_rows_at_the_top():
+    scores = -np.arange(200.0)
+    drawn = np.arange(0, 200, 4)
+    rows = LabelledRows(scores).update(drawn, (drawn < 40).astype(int))
+    found = rows.precision_at(60)
+    # The first 60 rows without a label are among the first 80, of which 20 have one.
+    assert (found.n_labels, found.n_anomalies, found.share) == (20, 10, pytest.approx(0.5))
+    low, high = exact_interval(80, 20, 10, 0.9)
+    assert (found.low, found.high) == pytest.approx(((low - 10) / 60, (high - 10) / 60))

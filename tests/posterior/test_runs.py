@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from joblib import cpu_count
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
@@ -18,6 +19,7 @@ from gammagmm.posterior.runs import (
     fit_runs,
     fit_spaces,
     plan_runs,
+    thread_count,
 )
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
@@ -295,3 +297,17 @@ def test_the_defaults_are_those_of_the_estimator():
     for name in ("n_components", "n_draws", "max_iter"):
         assert getattr(settings, name) == getattr(estimator, name)
     assert (settings.tol, settings.accelerated, settings.max_rows) == (AUTO_TOL, True, None)
+
+
+def test_as_many_components_as_rows_are_allowed():
+    Z = np.random.default_rng(0).normal(size=(6, 2))
+    prior = MixturePrior().resolve(Z)
+    for n_components, n_used in ((5, 5), (6, 6), (7, 5)):
+        settings, notes = plan_runs(6, prior, Constraints(), n_components)
+        assert (settings.n_components, len(notes)) == (n_used, int(n_components > 6))
+
+
+def test_threads_are_those_asked_for_up_to_the_cores():
+    with threadpool_limits(1):
+        assert thread_count(1) == 1
+        assert thread_count(10**6) == cpu_count()

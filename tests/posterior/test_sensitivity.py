@@ -190,3 +190,9 @@ def test_four_times_the_draws_halve_the_standard_error(fitted):
     (few, _), (many, _) = (relink(runs, Constraints(p_high=0.05)) for runs in (drawn, more))
     assert few.mean == pytest.approx(many.mean, rel=1e-12)
     assert few.standard_error == pytest.approx(2.0 * many.standard_error, rel=1e-9) != 0.0
+
+
+def test_later_runs_are_not_used_if_the_first_have_a_solution(disagreeing):
+    runs = (disagreeing.runs_ * N_STARTS)[: N_STARTS + 2]
+    few, all_runs = (left_out(disagreeing, each) for each in (runs[:N_STARTS], runs))
+    assert [posterior.mean for posterior in few] == [posterior.mean for posterior in all_runs]

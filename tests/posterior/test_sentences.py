@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gammagmm import GammaPosterior
+from gammagmm.inspection.labelled_rows import Precision
 from gammagmm.posterior.assumptions import Assumption
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.evidence import Evidence
@@ -14,6 +15,7 @@ from gammagmm.posterior.sentences import (
     group_sentence,
     known_sentence,
     more_sentence,
+    precision_sentence,
     rows_sentence,
     sentence,
 )
@@ -175,3 +177,11 @@ def test_two_detectors_can_show_a_group():
 )
 def test_how_many_more_labels_are_needed(n_more, n_left, told):
     assert more_sentence(n_more, n_left) == told
+
+
+def test_all_flagged_rows_with_labels_need_no_interval():
+    found = Precision(10, 10, 1, 0.1, 0.1, 0.1)
+    words = "1 of the 10 labelled rows among the flagged rows is an anomaly"
+    assert precision_sentence(found) == f"{words}."
+    some = precision_sentence(Precision(40, 10, 1, 0.1, 0.025, 0.375))
+    assert some.startswith(f"{words}: 2.5% to 37.5% of all 40")
