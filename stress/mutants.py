@@ -419,6 +419,11 @@ def _stored() -> dict[str, Outcome]:
     return {record.pop("id"): Outcome(**record) for record in records}
 
 
+def _equivalent() -> dict[str, str]:
+    """Why a mutant changes nothing, by id."""
+    return tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+
+
 def try_all(mutants: list[Mutant], options: argparse.Namespace) -> None:
     """Try the mutants, shared out to the workers."""
     if not mutants:
@@ -445,7 +450,7 @@ def try_all(mutants: list[Mutant], options: argparse.Namespace) -> None:
 
 def figures(mutants: list[Mutant], n_all: int) -> dict[str, Any]:
     """Counts by room and file, and every survivor with the reason if it is equivalent."""
-    outcomes, reasons = _stored(), tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    outcomes, reasons = _stored(), _equivalent()
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     survivors = []
     for mutant in mutants:
@@ -481,14 +486,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--seconds", type=float, default=20.0, help="of tests for a mutant")
     parser.add_argument("--long", action="store_true", help="with the tests of make test-long")
-    parser.add_argument("--again", action="store_true", help="try the survivors again")
+    parser.add_argument(
+        "--again", action="store_true", help="try survivors again, unless they are equivalent"
+    )
     parser.add_argument("--only", default="", help="mutants whose id starts so")
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args(arguments)
     mutants = all_mutants()
     chosen = choose(mutants, options.sample, options.seed)
     stored = _stored()
-    done = {i for i, outcome in stored.items() if outcome.status != "survived" or not options.again}
+    done = stored.keys()
+    if options.again:
+        survivors = {i for i, outcome in stored.items() if outcome.status == "survived"}
+        done = done - (survivors - _equivalent().keys())
     left = [m for m in chosen if m.id not in done and m.id.startswith(options.only)]
     try_all([m for m in mutants if m.id in FATAL and m.id not in done] + left, options)
     if any(_stored()[known].status == "survived" for known in FATAL):

@@ -95,6 +95,15 @@ def test_the_grid_resolves_every_part(low, high):
     assert np.abs(between - narrow.cdf(places)).max() < 0.01
 
 
+def test_the_grid_resolves_a_large_share():
+    a, b = np.array([270_000.0, 3.0]), np.array([30_000.0, 20.0])
+    mixture = BetaMixture(np.array([0.5, 0.5]), a, b)
+    grid = mixture.grid()
+    places = 0.9 + 4.0 * stats.beta.std(a[0], b[0]) * np.linspace(-1.0, 1.0, 2001)
+    between = np.interp(places, grid, mixture.cdf(grid))
+    assert np.abs(between - mixture.cdf(places)).max() < 0.005
+
+
 def test_draws_follow_the_cdf_of_the_range():
     mixture, _ = truncated(0.05, 0.4)
     draws = mixture.sample(4000, np.random.default_rng(0))
