@@ -127,3 +127,25 @@ def test_a_sample_of_all_rows_keeps_their_order():
     drawn = _drawn_rows(51, 50, np.random.default_rng(1)).tolist()
     assert len(set(drawn)) == 50
     assert drawn != sorted(drawn)
+
+
+class SOS(Memory):
+    """By its name, one of PyOD's detectors that score new rows by their batch."""
+
+
+class Refuses(Memory):
+    def decision_function(self, X):
+        raise RuntimeError("no new rows, please")
+
+
+def test_every_detector_that_cannot_score_new_rows_is_left_out(rng):
+    X = rng.normal(size=(60, 2))
+    detectors = {"batch": SOS(), "KNN": "KNN", "refuses": Refuses(), "LOF": "LOF"}
+    made, _ = resolve_detectors(detectors, 40)
+    with dask.config.set(scheduler="synchronous"):
+        blocks = open_blocks(da.from_array(X, chunks=(30, 2)))
+        fitted, _ = fit_sample(blocks, made, np.random.default_rng(0), FitSettings(max_fit_rows=40))
+    assert list(fitted.detectors) == ["KNN", "LOF"]
+    reasons = {info.name: info.reason for info in fitted.info}
+    assert "depends on the other rows" in reasons["batch"]
+    assert "no new rows, please" in reasons["refuses"]
