@@ -679,14 +679,6 @@ def test_the_top_is_that_of_the_rows_that_could_have_been_drawn():
         rows.update(order[10:25], np.zeros(15))
 
 
-def test_rows_outside_a_list_of_one_row():
-    known = KnownRows.none().add([2], [1], at_random=False, n_rows=5)
-    left = known.rows_outside_lists(5)
-    assert left.rows.tolist() == [0, 1, 3, 4]
-    assert left.share(0.4) == pytest.approx(0.25)  # 2 anomalies in all, 1 of them in the list
-    assert KnownRows.none().rows_outside_lists(5).rows.tolist() == [0, 1, 2, 3, 4]
-
-
 def test_the_interval_of_the_precision_is_that_of_the_rows_at_the_top():
     scores = -np.arange(200.0)
     drawn = np.arange(0, 200, 4)

@@ -107,6 +107,16 @@ def test_one_anomaly_teaches_but_cannot_be_checked(made):
     assert taught.check is None
 
 
+@pytest.mark.parametrize("n_anomalies", [1, 2])
+def test_two_random_anomalies_are_enough_for_a_check(made, n_anomalies):
+    inputs, y = made
+    rows = np.concatenate([np.flatnonzero(y == 1)[:n_anomalies], np.flatnonzero(y == 0)[:10]])
+    check = learn_ranking(inputs, known_of(rows, y), 1).check
+    assert (check is not None) == (n_anomalies == 2)
+    if check is not None:
+        assert (check.n_anomalies, check.n_normal) == (2, 10)
+
+
 class TestLeakage:
     def test_a_known_row_is_judged_by_trees_that_did_not_see_it(self, made, known, taught):
         """Recomputed from the samples of the trees."""

@@ -274,3 +274,15 @@ def test_an_unknown_backend_is_refused_and_a_missing_torch_gives_the_command(mon
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"pip install 'gammagmm\[deep\]'"):
         check_backend("torch")
+
+
+@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+@pytest.mark.parametrize("diagonal", [(-1.0, 1.0), (1.0, -1.0), (0.0, 1.0)])
+def test_a_matrix_that_fails_at_any_row_gives_nan(rows_of, diagonal):
+    rows = rows_of(np.zeros((1, 3, 2)))
+    matrices = np.array([[diagonal[0], 0.0, diagonal[1]], [4.0, 1.0, 9.0]])
+    inverses, log_det = map(rows.to_numpy, rows.invert(rows.to_backend(matrices)))
+    assert np.isnan([*inverses[0], log_det[0]]).all()
+    expected = np.linalg.inv([[4.0, 1.0], [1.0, 9.0]])
+    np.testing.assert_allclose(inverses[1], expected[[0, 0, 1], [0, 1, 1]], rtol=1e-12)
+    assert log_det[1] == pytest.approx(-0.5 * np.log(35.0))
