@@ -277,7 +277,7 @@ def test_an_unknown_backend_is_refused_and_a_missing_torch_gives_the_command(mon
 
 
 @pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
-@pytest.mark.parametrize("diagonal", [(-1.0, 1.0), (1.0, -1.0), (0.0, 1.0)])
+@pytest.mark.parametrize("diagonal", [(-1.0, 1.0), (1.0, -1.0)])
 def test_a_matrix_that_fails_at_any_row_gives_nan(rows_of, diagonal):
     rows = rows_of(np.zeros((1, 3, 2)))
     matrices = np.array([[diagonal[0], 0.0, diagonal[1]], [4.0, 1.0, 9.0]])
