@@ -170,3 +170,17 @@ def test_an_empty_block_is_no_rows_for_the_function():
     ends = np.cumsum(LENGTHS)
     blocks = [ROWS[end - length : end] for length, end in zip(LENGTHS, ends, strict=True) if length]
     np.testing.assert_array_equal(found, np.concatenate([most(block) for block in blocks]))
+
+
+def test_a_frame_asks_its_function_for_no_other_rows(blocks):
+    seen = []
+
+    def frame_of_rows(source, first, rows):
+        seen.extend(rows.tolist())
+        return pd.DataFrame(rows, columns=["a", "b"])
+
+    found = blocks.frame(frame_of_rows)
+    assert list(found.columns) == ["a", "b"]
+    assert seen == []
+    np.testing.assert_array_equal(found.compute(), ROWS)
+    assert sorted(seen) == ROWS.tolist()

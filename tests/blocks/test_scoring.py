@@ -149,3 +149,22 @@ def test_every_detector_that_cannot_score_new_rows_is_left_out(rng):
     reasons = {info.name: info.reason for info in fitted.info}
     assert "depends on the other rows" in reasons["batch"]
     assert "no new rows, please" in reasons["refuses"]
+
+
+class FirstRow(Memory):
+    """A detector that scores the first new row only."""
+
+    def decision_function(self, X):
+        return X[:1, 0]
+
+
+def test_a_detector_must_score_each_of_several_new_rows(rng):
+    X = rng.normal(size=(60, 2))
+    made, _ = resolve_detectors({"first": FirstRow(), "KNN": "KNN"}, 40)
+    with dask.config.set(scheduler="synchronous"):
+        blocks = open_blocks(da.from_array(X, chunks=(25, 2)))
+        settings = FitSettings(max_fit_rows=40)
+        fitted, rows = fit_sample(blocks, made, np.random.default_rng(0), settings)
+    assert list(fitted.detectors) == ["KNN"]
+    assert fitted.scores.shape == (len(rows), 1) == (40, 1)
+    assert "scores of shape (1,), expected (2,)" in fitted.info[0].reason
