@@ -128,3 +128,11 @@ def test_edges_are_chosen_evenly_where_there_are_many(rng, monkeypatch):
     assert table.error == 24 / 101
     five = rank_table(blocks, same, values[:5, 0])
     assert five.edges.tolist() == sorted(values[:5, 0])
+
+
+def test_the_middle_of_two_values_is_numpys_to_the_bit(rng):
+    values = rng.normal(size=(2, 200)) * 10.0 ** rng.integers(-8, 8, size=(2, 200))
+    blocks = open_blocks(da.from_array(values, chunks=(1, 200)))
+    lower, upper = np.sort(values, axis=0)
+    assert (lower + 0.5 * (upper - lower) != upper - 0.5 * (upper - lower)).any()
+    np.testing.assert_array_equal(cut_offs(blocks, same, 0.5), np.percentile(values, 50.0, axis=0))

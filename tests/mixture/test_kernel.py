@@ -1,6 +1,6 @@
 import numpy as np
 
-from gammagmm.mixture.kernel import _exp, accumulate
+from gammagmm.mixture.kernel import _exp, _softmax, accumulate
 from gammagmm.mixture.statistics import features
 
 
@@ -33,3 +33,9 @@ def test_responsibilities_keep_their_digits_where_one_component_is_far_ahead(rng
     resp = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
     moments, _ = summarise(Z, coefficients)
     np.testing.assert_allclose(moments[:, 0], resp.sum(axis=0), rtol=1e-12, atol=1e-30)
+
+
+def test_a_single_component_has_every_row_whatever_lies_beside_it():
+    logits = np.array([[-3.0, np.nan], [0.0, np.inf], [5.0, np.nan]])
+    assert _softmax(logits[:, :1]) == 0.0
+    np.testing.assert_array_equal(logits[:, 0], 1.0)
