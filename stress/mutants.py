@@ -135,8 +135,8 @@ class Selection:
     def ran(self, mutant: Mutant) -> set[str]:
         """Tests that run the statement or, if none does, lines with the name that it defines."""
         by_line = self.tests_by_line[PACKAGE / mutant.file]
-        lines = range(mutant.first_line, mutant.line + 1)
-        found = set().union(*(by_line.get(line, ()) for line in lines))
+        first, last = mutant.lines
+        found = set().union(*(by_line.get(line, ()) for line in range(first, last + 1)))
         return found or self.tests_by_word(mutant.name)
 
     @cache  # noqa: B019

@@ -43,7 +43,7 @@ class Mutant:
     file: str  # below src/gammagmm
     function: str
     line: int  # from 1
-    first_line: int  # of the statement
+    lines: tuple[int, int]  # of the statement up to here, or of the function with this default
     name: str  # of the function, or of the constant
     change: str
     start: int
@@ -164,8 +164,10 @@ class _Reader:
         function = ".".join(self.names) or "module"
         in_function = any(isinstance(node, ast.FunctionDef) for node in self.around)
         name = ("" if in_function else _target(statement)) or function.rpartition(".")[2]
+        is_default = isinstance(statement, ast.FunctionDef)
+        lines = statement.lineno, statement.end_lineno if is_default else line
         change = self.describe(start, end, text)
-        return Mutant(self.file, function, line, statement.lineno, name, change, start, end, text)
+        return Mutant(self.file, function, line, lines, name, change, start, end, text)
 
     def describe(self, start: int, end: int, text: str) -> str:
         """The largest short expression around the change, before and after it."""

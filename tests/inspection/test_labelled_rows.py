@@ -688,3 +688,7 @@ def test_the_interval_of_the_precision_is_that_of_the_rows_at_the_top():
     assert (found.n_labels, found.n_anomalies, found.share) == (20, 10, pytest.approx(0.5))
     low, high = exact_interval(80, 20, 10, 0.9)
     assert (found.low, found.high) == pytest.approx(((low - 10) / 60, (high - 10) / 60))
+
+
+def test_thirty_rows_are_suggested_by_default():
+    assert len(LabelledRows(np.arange(100.0)).suggest(random_state=0)) == 30

@@ -104,3 +104,10 @@ def test_a_part_without_probability_inside_its_bounds_has_none():
     every = pmf(np.arange(LEFT + 1))
     expected = [every[:6].sum(), *every[6:20], every[20:].sum()]
     np.testing.assert_allclose(inside.pmf, expected, rtol=1e-10)
+
+
+def test_a_restriction_can_be_restricted_again(mixture):
+    twice, once = mixture.restrict(0.1, 0.3).restrict(0.15, 0.2), mixture.restrict(0.15, 0.2)
+    assert twice.support == once.support
+    np.testing.assert_allclose(twice.weights, once.weights, rtol=1e-12)
+    np.testing.assert_allclose(twice.pmf, once.pmf, rtol=1e-12)

@@ -355,3 +355,16 @@ def test_a_hump_counts_from_a_tenth_of_the_highest_density(weight, n_humps):
     step = np.diff(posterior.betas.grid()).max()
     np.testing.assert_allclose(posterior.modes(), x[peaks], atol=step)
     assert len(posterior.modes(prominence=1e-3)) == 2
+
+
+def test_a_file_is_replaced_only_if_asked(tmp_path):
+    path = tmp_path / "posterior.json"
+    first, second = (
+        GammaPosterior(0.0, BetaMixture(*np.array([[1.0], [a], [40.0]]))) for a in (3.0, 5.0)
+    )
+    first.save(path)
+    with pytest.raises(FileExistsError):
+        second.save(path)
+    assert GammaPosterior.load(path).mean == first.mean
+    second.save(path, overwrite=True)
+    assert GammaPosterior.load(path).mean == second.mean

@@ -105,9 +105,9 @@ def test_the_slider_ends_beyond_the_interval_in_steps_of_5_percent(fit, findings
     gammas = [step.gamma for step in findings.steps]
     assert fit.posterior.interval()[1] < 0.3
     np.testing.assert_allclose(gammas, np.linspace(0.0, 0.3, 301), atol=1e-9)
-    above = sample_labelled(fit, 24)
+    above = sample_labelled(fit, 21)
     low, high = above.posterior.interval()
-    assert 0.25 < low < 0.3 < high < 0.5
+    assert 0.2 < low < 0.3 < 0.35 < high < 0.4
     end = next(end for end in np.arange(0.3, 1.0, 0.05) if end >= high)
     gammas = [step.gamma for step in find(above).steps]
     assert gammas == [round(end * i / 300, 6) for i in range(301)]
