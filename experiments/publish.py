@@ -327,7 +327,7 @@ def _seeds(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
         "n_seeds": str(len(results.plan["seeds"]["values"])),
         "n_orders": str(len(results.plan["row_order"]["orders"])),
         "n_seed_sets": str(len(sets)),
-        "seeds_left_out": ", ".join(results.plan["seeds"]["left_out"]),
+        "seeds_left_out": " and ".join(results.plan["seeds"]["left_out"]),
         "order_sets": str(len(orders)),
         "order_rows": f"{max((row['rows'] for row in orders), default=0):,}",
         "seed_mae_table2": mean_of(np.abs(table2 - truth), ".4f"),
@@ -351,6 +351,7 @@ def _seeds(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
             {"settings": "", "sets": "d"}
             | dict.fromkeys(("orders_std", "orders_range", "seeds_std", "seeds_range"), ".4f"),
         ),
+        "sets_without_p_high": _without_p_high(results),
         "table_p_high": markdown(made["p_high"], P_HIGH_COLUMNS),
         "table_p_high_met": markdown(_met_cells(made["p_high_met"]), MET_COLUMNS),
         **_calibrated(len(sets), results.plan["seed"]),
@@ -400,6 +401,17 @@ def _calibrated(n_sets: int, seed: int) -> dict[str, str]:
         f"to {np.quantile(found[name], 0.95):{form}})"
         for name, form in forms.items()
     }
+
+
+def _without_p_high(results: Results) -> str:
+    """The datasets on which, with some seed, no run can meet `p_high`."""
+    names = [
+        name
+        for one in complete_seeds(results)
+        for name, each in one.items()
+        if each["parts"]["p_high_met"]["n_unsolved"] == len(each["exact"]["statuses"])
+    ]
+    return ", ".join(dict.fromkeys(names)) or "none"
 
 
 def _seed_cells(row: Row) -> Row:

@@ -158,14 +158,14 @@ def test_a_changed_digit_is_found(page):
 
 
 def test_a_changed_figure_is_found_and_written(monkeypatch):
-    path, stored, text = "errors/paper/gammaGMM/mae", figure, read("docs/limits.md")
+    path, stored, text = "seed_methods/QMCD/mae", figure, read("docs/limits.md")
     doubled = 2.0 * stored(path)
     monkeypatch.setattr(
         sys.modules[__name__], "figure", lambda asked: doubled if asked == path else stored(asked)
     )
     assert [problem.expected for problem in check(text)[0]] == [f"{doubled:.4f}"]
     assert corrected(text) == text.replace(
-        f"| gammaGMM | {stored(path):.4f} |", f"| gammaGMM | {doubled:.4f} |"
+        f"| QMCD (PyThresh) | {stored(path):.4f} |", f"| QMCD (PyThresh) | {doubled:.4f} |"
     )
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+from experiments.metrics import calibrated_by_chance
 from experiments.plan import HERE, load_plan
 from experiments.publish import markdown, render
 from experiments.results import RESULTS, Results, read_file, write_file
+from experiments.seed_tables import differences, p_high_met, row_order, seed_methods
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,6 +49,39 @@ def test_no_measured_number_is_typed_by_hand():
     for words in sorted(known, key=len, reverse=True):
         text = re.sub(re.escape(words).replace(r"\ ", r"\s+"), "", text)
     assert re.findall(r"[^\s]*\d[^\s]*", text) == []
+
+
+def contains_zero(row, name):
+    return row[f"{name}_low"] <= 0.0 <= row[f"{name}_high"]
+
+
+def test_the_verdicts_on_other_seeds_follow_from_the_tables():
+    results = Results(load_plan())
+    methods = {row["case"]: row for row in seed_methods(results)}
+    exact = methods["exact"]
+    for case, whole in (("no_log", "all_ten"), ("identity", "exact"), ("plug_in", "exact")):
+        for name in ("mae", "crps", "mean_off"):
+            assert methods[case][name] > methods[whole][name], (case, name)
+    for case in ("order_by_mean", "one_run"):
+        assert exact["mean_off_low"] < methods[case]["mean_off"] < exact["mean_off_high"]
+    assert methods["order_by_mean"]["mae"] < exact["mae"]
+    chance = calibrated_by_chance(exact["sets"], results.plan["seed"])
+    assert exact["mean_off_high"] < np.quantile(chance["mean_off"], 0.95)
+
+    others = {row["method"]: row for row in differences(results)}
+    near = [method for method, row in others.items() if contains_zero(row, "error")]
+    assert set(near) == {"QMCD", "CHAU", "MTT", "constant 5%", "prior only"}
+    assert max(others[name]["error_difference"] for name in ("constant 5%", "prior only")) < 0.0
+    assert min(others[name]["error_difference"] for name in ("QMCD", "CHAU", "MTT")) > 0.0
+    for name in ("constant 5%", "constant 10%", "QMCD", "KARCH"):
+        assert contains_zero(others[name], "f1")
+
+    met = p_high_met(results)[0]
+    assert contains_zero(met, "error")
+    assert contains_zero(met, "crps")
+    assert met["unsolved"] > 0
+    for row in row_order(results):
+        assert 0.5 < row["orders_std"] / row["seeds_std"] < 2.0
 
 
 def test_markdown_shows_a_missing_value_as_a_dash():
