@@ -16,6 +16,7 @@ import ast
 import json
 import shutil
 import sys
+import tomllib
 from collections import Counter, defaultdict
 from itertools import product
 from pathlib import Path
@@ -26,6 +27,7 @@ from coverage import Coverage
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).parent / "results" / "coverage.json"
+UNCOVERED = Path(__file__).parent / "uncovered.toml"
 RAW = ROOT / "build" / "coverage"
 """The data of coverage.py with the tests as contexts, the time of each test, and the sources."""
 QUICK, LONG = "not slow and not browser and not long", "long and not slow and not browser"
@@ -67,6 +69,7 @@ def figures() -> dict[str, Any]:
     files = json.loads(report.read_text(encoding="utf-8"))["files"]
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     missing, compiled = {}, {}
+    reasons = tomllib.loads(UNCOVERED.read_text(encoding="utf-8"))
     for path, found in sorted(files.items()):
         name = Path(path).relative_to("src/gammagmm")
         room = name.parts[0] if len(name.parts) > 1 else "gammagmm"
@@ -76,8 +79,10 @@ def figures() -> dict[str, Any]:
         traced = {k: v for k, v in found["functions"].items() if k not in untraced}
         for part, total in product(traced.values(), ("all", room)):
             counts[total].update(part["summary"])
-        if gaps := _gaps(traced):
-            missing[name.as_posix()] = gaps
+        for function, gap in _gaps(traced).items():
+            place = f"{name.as_posix()}:{function}"
+            why = (reason for start, reason in reasons.items() if place.startswith(start))
+            missing[place] = gap | {"why": next(why, "no test of make test")}
     return {
         "shares": {room: _shares(count) for room, count in counts.items()},
         "compiled": compiled,

@@ -1,10 +1,11 @@
 """Mutation run: which small changes of the mathematics do the tests notice?
 
-    python -m stress.mutants --workers 2
-    python -m stress.mutants --again --seconds 90 --long    (the survivors, with more tests)
+    python -m stress.mutants --sample 1000 --workers 2
+    python -m stress.mutants --sample 1000 --again --seconds 120   (the survivors, with more tests)
 
 Each mutant of `stress.mutations` is tried with the tests that run its line, those of its own test
-file first, up to `--seconds` of them; it needs the data of `stress.covered`. A worker imports the
+file first, up to `--seconds` of them; it needs the data of `stress.covered`, with the option
+``--long`` of both if the tests of `make test-long` are to be tried as well. A worker imports the
 package from a copy of the checkout, collects the tests once and forks for each mutant. The child
 replaces the code of the changed function, in memory and in the copy, from where processes that a
 test starts import it. Mutants of constants and of compiled functions are imported afresh instead.
