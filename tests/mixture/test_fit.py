@@ -231,7 +231,7 @@ def test_k_means_sees_all_rows_up_to_its_limit_and_a_sample_beyond():
 def test_a_start_scales_rows_whose_squares_would_underflow(rng):
     """Two groups that differ in one column; another column has one large value for all rows."""
     group = np.arange(40) % 2
-    Z = np.column_stack([1e-150 * (group + 0.01 * rng.random(40)), np.full(40, 5.0)])
+    Z = np.column_stack([1e-200 * (group + 0.01 * rng.random(40)), np.full(40, 5.0)])
     labels = start_labels(Z, 2, np.random.default_rng(0))
     pairs = {*zip(group.tolist(), labels.tolist(), strict=True)}
     assert len(pairs) == len(np.unique(labels)) == 2
