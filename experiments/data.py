@@ -138,7 +138,8 @@ def classic_scores(collection: str, name: str, seed: int) -> Scored:
 
 def _keep(made: Scored, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole = path.with_suffix(".part.npz")
+    # Workers may compute the same scores at the same time.
+    whole = path.with_suffix(f".{os.getpid()}.part.npz")
     np.savez_compressed(whole, S=made.S, names=made.names, y=made.y, info=json.dumps(made.info))
     whole.replace(path)
 

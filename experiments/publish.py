@@ -451,7 +451,6 @@ def _chance(rows: list[Row]) -> dict[str, str]:
         "level_differences": f"{LEVEL:.0%}".replace("%", " %"),
         "n_differences": str(len(known)),
         "n_clearly_worse": str(len(worse)),
-        "n_clearly_better": str(len(better)),
         "clearly_better": ", ".join(better) or "none",
         "unclear": ", ".join(unclear) or "none",
         "table_differences": markdown(
