@@ -111,3 +111,5 @@ def test_a_restriction_can_be_restricted_again(mixture):
     assert twice.support == once.support
     np.testing.assert_allclose(twice.weights, once.weights, rtol=1e-12)
     np.testing.assert_allclose(twice.pmf, once.pmf, rtol=1e-12)
+    assert twice.first > 0
+    np.testing.assert_allclose(twice.pdf(twice.shares), N_ROWS * once.pmf, rtol=1e-12)
