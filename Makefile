@@ -149,13 +149,13 @@ soak: install
 coverage: install
 	$(BIN)/python -m stress.covered
 
-# Small changes of the mathematics that the tests should notice: 1000 random ones of about 2,900, one
+# Small changes of the mathematics that the tests should notice: 1200 random ones of about 2,900, one
 # at a time, then the survivors with more tests. An hour; goes on where it was stopped. Figures and
 # survivors in stress/results.
 mutants: install
 	test -f build/coverage/data || $(BIN)/python -m stress.covered
-	$(BIN)/python -m stress.mutants --sample 1000 --workers 2
-	$(BIN)/python -m stress.mutants --sample 1000 --workers 2 --again --seconds 120
+	$(BIN)/python -m stress.mutants --sample 1200 --workers 2
+	$(BIN)/python -m stress.mutants --sample 1200 --workers 2 --again --seconds 120
 
 clean:
 	rm -rf build dist site posterior.png report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 """Mutation run: which small changes of the mathematics do the tests notice?
 
-    python -m stress.mutants --sample 1000 --workers 2
-    python -m stress.mutants --sample 1000 --again --seconds 120   (the survivors, with more tests)
+    python -m stress.mutants --sample 1200 --workers 2
+    python -m stress.mutants --sample 1200 --again --seconds 120   (the survivors, with more tests)
 
 Each mutant of `stress.mutations` is tried with the tests that run its line, those of its own test
 file first, up to `--seconds` of them; it needs the data of `stress.covered`, with the option
@@ -155,9 +155,9 @@ class Selection:
         """Names of the tests, those of the mutant's own test file first."""
         room, _, name = mutant.file.rpartition("/")
         own = (f"tests/{room}/test_{name}", f"{PACKAGE}/{mutant.file}")
-        ran = {test for test in known if test.startswith(own) and test not in self.seconds}
-        ran |= self.ran(mutant) & known.keys()
+        ran = self.ran(mutant) & known.keys()
         ran = ran or {test for test in known if test.startswith((*own, f"tests/{room}/"))}
+        ran |= {test for test in known if test.startswith(own) and test not in self.seconds}
         left, chosen, totals = seconds, set(), Counter[str]()
         for test in sorted(ran, key=lambda test: (not test.startswith(own), self.estimate(test))):
             if self.estimate(test) <= left:

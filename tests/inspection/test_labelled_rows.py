@@ -692,3 +692,12 @@ def test_the_interval_of_the_precision_is_that_of_the_rows_at_the_top():
 
 def test_thirty_rows_are_suggested_by_default():
     assert len(LabelledRows(np.arange(100.0)).suggest(random_state=0)) == 30
+
+
+def test_a_precision_that_is_reached_exactly_counts():
+    drawn = np.arange(0, 200, 4)
+    rows = LabelledRows(-np.arange(200.0)).update(drawn, (drawn < 40).astype(int))
+    assert rows.precision_at(60).share == 0.5
+    assert rows.n_for_precision(0.5) == max(
+        n for n in range(1, 151) if rows.precision_at(n).share >= 0.5
+    )

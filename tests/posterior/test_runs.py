@@ -1,3 +1,4 @@
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -311,3 +312,12 @@ def test_threads_are_those_asked_for_up_to_the_cores():
     with threadpool_limits(1):
         assert thread_count(1) == 1
         assert thread_count(10**6) == cpu_count()
+
+
+def test_progress_tells_the_seconds_since_the_start(rng):
+    Z, calls = two_equal_clusters(rng), []
+    settings = replace(settings_for(Z), progress=lambda *call: calls.append(call))
+    began = time.perf_counter()
+    fit_runs(Z, settings, (2, 0), rng)
+    assert {name for name, *_ in calls} == {"run 1", "run 2"}
+    assert all(0.0 < seconds <= time.perf_counter() - began for *_, seconds in calls)

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from gammagmm import GammaPosterior, LabelledRows
 from gammagmm._support import documents
 from gammagmm.errors import SavedFileError
+from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.storage import posterior_from_text, posterior_to_text
+from gammagmm.posterior.track_record import load_reference
 
 WEIGHTS, A, B = [0.1 + 0.2, 0.69], [1 / 3, 1e-7], [95.0, 12345.678901234567]
 # Written by hand, in the form that version 1 promises.
@@ -368,3 +370,11 @@ def test_the_limit_on_shares_counts_each_of_them(monkeypatch):
     monkeypatch.setattr("gammagmm.posterior.storage.MAX_CELLS", n_cells - 1)
     with pytest.raises(SavedFileError, match="possible shares in all parts"):
         posterior_from_text(LABELLED)
+
+
+def test_bounds_may_reach_the_last_row():
+    """As after picks that are all anomalies."""
+    posterior = labelled_posterior(LabelCounts(60, 10, 1, 0, 0, 5, 5), load_reference())
+    assert posterior.betas.bounds == (5, posterior.betas.n_left)
+    again = posterior_from_text(posterior_to_text(posterior))
+    np.testing.assert_array_equal(again.betas.pmf, posterior.betas.pmf)
