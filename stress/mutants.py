@@ -275,6 +275,8 @@ class Worker:
             outcome = self.with_change(mutant, run, tests)
             if outcome.status == "survived" or self.is_certain(mutant, outcome, tests, run):
                 return outcome
+            if outcome.test not in tests:
+                raise RuntimeError(f"the tests cannot be collected without the mutant {mutant.id}")
             tests = [test for test in tests if test != outcome.test]
         return Outcome("survived")
 
@@ -445,8 +447,9 @@ def try_all(mutants: list[Mutant], options: argparse.Namespace) -> None:
                     os.dup2(log.fileno(), 2)
                     Worker(folder, selection, options).work(mutants[number :: options.workers])
             workers.append(worker)
-        for worker in workers:
-            os.waitpid(worker, 0)
+        failed = [number for number, worker in enumerate(workers) if os.waitpid(worker, 0)[1]]
+    if failed:
+        raise SystemExit(f"Workers {failed} failed: see their logs in {OUTCOMES.parent}.")
 
 
 def figures(mutants: list[Mutant], n_all: int) -> dict[str, Any]:
