@@ -35,7 +35,6 @@ def mean_of(scores, **parameters):
     return pytest.approx(fitted.posterior_.mean, rel=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")
 def test_each_figure_of_a_seed_is_that_of_its_fit(plan):
     found = seeds(Trial("seeds", "paper", "WDBC", "1"), plan)
     S = data.seeded_scores("paper", "WDBC", plan["collections"]["paper"], 1).S
@@ -62,7 +61,6 @@ def test_each_figure_of_a_seed_is_that_of_its_fit(plan):
     assert found["all_ten"]["figures"]["mean"] == pytest.approx(means["exact"], rel=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")
 def test_an_order_moves_the_rows_and_their_labels_together(plan):
     first, second = (row_order(Trial("row_order", "paper", "WDBC", i), plan) for i in "01")
     assert first["truth"] == second["truth"] == load_demo().y.mean()

@@ -94,7 +94,6 @@ def test_the_grid_has_the_likely_shares(mixture):
     assert 1000 < len(large.grid()) <= 2049
 
 
-@pytest.mark.filterwarnings("error")
 def test_a_part_without_probability_inside_its_bounds_has_none():
     part = np.array([1.0])
     high = BetaBinomialMixture(part, 1e6 * part, part, 3000, 0, 2000, 0, 1, (0, 2000))
