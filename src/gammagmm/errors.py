@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-EXTRAS = ("deep", "data", "dask", "arviz", "experiments", "all")
+EXTRAS = ("deep", "data", "excel", "dask", "arviz", "experiments", "all")
 """Optional groups of packages, as pyproject.toml has them."""
 
 

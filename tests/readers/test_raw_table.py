@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 from gammagmm.readers.csv import read_delimited
 from gammagmm.readers.raw_table import join_raw
 from gammagmm.readers.source import Source
@@ -74,3 +74,11 @@ def test_many_different_columns_give_a_short_message():
     with pytest.raises(TableError, match="'c19' and 980 more, unlike") as caught:
         join_raw([table("a\n1\n", "u.csv"), wide])
     assert len(str(caught.value)) < 1000
+
+
+def test_what_several_files_say_is_said_once():
+    same, other = Note("tables", "a", "read with decimal commas"), Note("tables", "b", "in CHF")
+    tables = [table("a\n1\n", "u.csv"), table("a\n2\n", "v.csv"), table("a\n3\n", "w.csv")]
+    notes = [(same,), (same, other), ()]
+    joined = join_raw([replace(t, notes=n) for t, n in zip(tables, notes, strict=True)])
+    assert joined.notes == (same, other)

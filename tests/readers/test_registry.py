@@ -30,3 +30,9 @@ def test_an_empty_file_of_any_format(write):
 def test_the_digest_is_that_of_the_file(write):
     for content, name in [(b"a\n1\n", "t.csv"), (gzip.compress(b"a\n1\n"), "t.csv.gz")]:
         assert read_raw(write(content, name)).digest == hashlib.sha256(content).hexdigest()
+
+
+def test_a_file_that_is_one_table_has_no_other(write):
+    message = r"table\.csv is a single table, so it has no table 'b'\. Leave out --table: it names"
+    with pytest.raises(TableError, match=message):
+        read_raw(write("a\n1\n"), table="b")

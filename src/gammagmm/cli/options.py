@@ -78,6 +78,10 @@ class Reading:
             ".npz, .jsonl; text formats also as .gz. The path - reads CSV from standard input.",
         ),
     ]
+    table: Annotated[
+        str | None,
+        Option(metavar="NAME", help="Sheet of a workbook, or table of a database."),
+    ] = None
     id: Annotated[str | None, _column(help="Column with the names of the rows.")] = None
     drop: Annotated[list[str] | None, _column(help="Column to ignore; may be repeated.")] = None
     truth: Annotated[

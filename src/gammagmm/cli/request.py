@@ -260,7 +260,7 @@ def read_rows(reading: Reading, *, keep_table: bool = False) -> tuple[NDArray[np
 
     With `keep_table`, the origin has the columns that are no features as well.
     """
-    raw = join_raw([read_raw(path) for path in reading.paths])
+    raw = join_raw([read_raw(path, table=reading.table) for path in reading.paths])
     prepared = prepare(raw, _choices(reading))
     names = [Path(path).name if path != "-" else STANDARD_INPUT for path in reading.paths]
     has_ids = reading.id is not None or len(prepared.rows) < raw.n_rows

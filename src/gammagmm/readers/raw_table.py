@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 
 __all__ = [
     "MAX_SHOWN_CHARACTERS",
@@ -55,6 +55,9 @@ class RawTable:
         missing: it keeps "007", which as a number is 7.
     digest : str
         SHA-256 of the file; for several files their digests, separated by commas.
+    notes : tuple of Note
+        How the file was read where that is not plain: its encoding, and columns with decimal
+        commas, currency signs and the like.
     """
 
     source: str
@@ -63,6 +66,7 @@ class RawTable:
     lines: Sequence[int] | None
     cells: Callable[[int], list[str | None]]
     digest: str = ""
+    notes: tuple[Note, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -111,7 +115,9 @@ def join_raw(tables: Sequence[RawTable]) -> RawTable:
     )
     source = ", ".join(table.source for table in tables)
     digest = ", ".join(table.digest for table in tables)
-    return JoinedTable(source, first.columns, data, None, cells, digest, tuple(tables))
+    # Files of one origin are read in the same way: what all of them say is said once.
+    notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
+    return JoinedTable(source, first.columns, data, None, cells, digest, notes, tuple(tables))
 
 
 def _check_same_columns(first: RawTable, other: RawTable) -> None:

@@ -13,7 +13,7 @@ from gammagmm.readers.arrow import read_feather, read_parquet
 from gammagmm.readers.csv import read_delimited
 from gammagmm.readers.json_lines import read_json_lines
 from gammagmm.readers.matlab import read_mat
-from gammagmm.readers.raw_table import RawTable
+from gammagmm.readers.raw_table import RawTable, shown
 from gammagmm.readers.source import Source, open_source
 
 __all__ = ["read_raw"]
@@ -34,7 +34,7 @@ READERS: dict[str, Callable[[Source], RawTable]] = {
 }
 
 
-def read_raw(path: str | os.PathLike[str]) -> RawTable:
+def read_raw(path: str | os.PathLike[str], *, table: str | None = None) -> RawTable:
     r"""Everything in the file at `path`: numbers, text and missing values.
 
     The suffix names the format: .csv, .tsv, .parquet, .feather or .arrow, .arff, .mat, .npy, .npz,
@@ -49,6 +49,8 @@ def read_raw(path: str | os.PathLike[str]) -> RawTable:
     ----------
     path : str or path-like
         A file, or "-".
+    table : str, default=None
+        The sheet of a workbook or the table of a database; the other formats have only one.
 
     Returns
     -------
@@ -77,6 +79,11 @@ def read_raw(path: str | os.PathLike[str]) -> RawTable:
     source = open_source(path, READERS)
     if not source.content:
         raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
+    if table is not None:
+        raise TableError(
+            f"{source.name} is a single table, so it has no table {shown(table)}",
+            "Leave out --table: it names a sheet of a workbook or a table of a database.",
+        )
     raw = READERS[source.suffix](source)
     if not raw.n_rows:
         raise TableError(
