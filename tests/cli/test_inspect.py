@@ -344,6 +344,7 @@ class TestCommand:
         table = fitted.by_group(np.array(REGIONS)[np.arange(367) % 3])
         assert [group["group"] for group in answer["groups"]] == table.index.tolist()
         assert [group["mean"] for group in answer["groups"]] == table["mean"].tolist()
+        assert [group["n_flagged"] for group in answer["groups"]] == table["n_flagged"].tolist()
 
     def test_the_sheet_has_all_columns_but_the_truth(self, folder, data):
         lines = ["customer,when,region,amount,is_fraud"]
@@ -620,7 +621,6 @@ class TestCommand:
                 ("inspect", "rows.csv", "--out", "new.csv", "--inspected", "no.csv"),
                 "no.csv does not exist",
             ),
-            (("estimate", "rows.csv", "--by", "region"), "--by needs labels"),
             (("estimate", "rows.csv", "--inspected", "no.csv"), "no.csv does not exist"),
             (
                 ("estimate", "rows.csv", "--drop", "region", "--inspected", "rows.csv"),

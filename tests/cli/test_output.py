@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from gammagmm import GammaPosterior, LabelledRows
 from gammagmm.cli.output import (
@@ -76,6 +77,47 @@ def test_the_answer_tells_what_it_rests_on(fitted):
     assert evidence["track_record"]["n_tables"] == fitted.evidence_.track_record.n_tables
     assert evidence["group"]["rows"] == [13, 17, 208]
     assert evidence["group"]["detectors"] == ["KNN", "LOF"]
+
+
+def test_flagged_rows_by_group_without_labels(fitted):
+    groups = np.array(["north", "", "south\n"])[np.minimum(np.arange(300) % 40, 2)]
+    origin = Origin(groups=groups, group_column="region")
+    answer, table, _ = answer_text(fitted.fit_, origin).split("\n\n")
+    assert answer == "\n".join(fitted.fit_.lines)
+    title, heads, *lines = table.split("\n")
+    assert title == "Flagged rows by region:"
+    assert heads.split("  ")[0] == "group"
+    assert [line.split()[0] for line in lines] == ["south\\n", "(missing)", "north"]
+    n_flagged = fitted.labels_[groups == "south\n"].sum()
+    low, high = binomtest(int(n_flagged), 284).proportion_ci(0.9, method="exact")
+    assert lines[0].split()[1:4] == ["284", str(n_flagged), f"{n_flagged / 284:.1%}"]
+    assert lines[0].endswith(f"{low:.1%} to {high:.1%}")
+    told = json.loads(answer_json(fitted.fit_, origin))["groups"]
+    assert told[0]["interval_90_flagged"] == pytest.approx([low, high])
+    assert sum(group["n_flagged"] for group in told) == fitted.labels_.sum()
+    assert {group["mean"] for group in told} == {None}
+    assert json.loads(answer_json(fitted.fit_, Origin()))["groups"] is None
+
+
+def test_groups_with_labels_have_their_shares_too(fitted):
+    groups = np.array(["a", "b"])[(np.arange(300) >= 200).astype(int)]
+    fit = fitted.fit_.update([0, 1, 2], [0, 1, 0])
+    _, flagged, anomalies, _ = answer_text(fit, Origin(groups=groups)).split("\n\n")
+    assert flagged.startswith("Flagged rows by group:")
+    title, _, line = anomalies.split("\n")
+    assert title == "Share of anomalies by group, from the labels of each group:"
+    own = LabelledRows(np.zeros(200)).update([0, 1, 2], [0, 1, 0]).posterior
+    low, high = own.interval()
+    assert line.split()[:4] == ["a", "3", "1", f"{own.mean:.1%}"]
+    assert line.endswith(f"{low:.1%} to {high:.1%}")
+
+
+def test_the_text_has_the_largest_groups_only(fitted):
+    groups = np.minimum(np.arange(300), 40).astype(str)
+    table = answer_text(fitted.fit_, Origin(groups=groups)).split("\n\n")[1]
+    assert table.split("\n")[2].startswith("40 ")
+    assert table.endswith("\nThese are the 30 largest of 41 groups. --json prints all.")
+    assert table.count("\n") == 32
 
 
 def test_with_labels_the_assumptions_are_not_told(fitted):

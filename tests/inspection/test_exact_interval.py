@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gammagmm.inspection.exact_interval import exact_interval
+from gammagmm.inspection.exact_interval import binomial_interval, exact_interval
 
 
 def inverted(n_rows, n_drawn, n_found, mass, side):
@@ -76,3 +76,13 @@ def test_200_000_simulated_tables():
         assert held / 500 >= mass - 4 * np.sqrt(mass * (1 - mass) / 500)
     assert n_tables == 200_000
     assert n_held / n_tables >= mass
+
+
+def test_the_binomial_interval_is_that_of_scipy():
+    n_rows = np.repeat([1, 2, 3, 40, 100_000], 4)
+    n_found = np.array([0, 1, 1, 0, 0, 1, 2, 1, 0, 1, 2, 3, 0, 1, 39, 40, 0, 7, 50_000, 100_000])
+    for mass in (0.5, 0.9, 0.99):
+        ends = np.column_stack(binomial_interval(n_rows, n_found, mass))
+        for k, n, found in zip(n_found.tolist(), n_rows.tolist(), ends, strict=True):
+            exact = stats.binomtest(k, n).proportion_ci(mass, method="exact")
+            assert found == pytest.approx(tuple(exact), abs=1e-11)  # brentq stops at 2e-12

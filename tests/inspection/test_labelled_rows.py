@@ -6,9 +6,11 @@ import copy
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from gammagmm import GammaGMM, LabelledRows
 from gammagmm.datasets import load_demo
@@ -219,8 +221,40 @@ class TestQuestions:
         alone = LabelledRows(np.arange(67.0)).update([0, 1], [1, 1]).posterior
         assert found[0].posterior.mean == alone.mean
         assert found[0].posterior.mean > found[1].posterior.mean
-        mixed = np.array(["a", None, 3.5, np.nan] * 50, dtype=object)
-        assert len(rows.by_group(mixed)) == 4
+
+    def test_flagged_rows_by_group_have_exact_intervals(self):
+        groups = np.repeat(["small", "large", "none", "all"], [3, 150, 40, 7])
+        flagged = np.zeros(200, dtype=int)
+        flagged[[0, *range(5, 20), *range(193, 200)]] = 1
+        found = LabelledRows(np.arange(200.0)).by_group(groups, flagged)
+        assert [share.group for share in found] == ["large", "none", "all", "small"]
+        for share in found:
+            inside = groups == share.group
+            assert (share.n_rows, share.n_flagged) == (inside.sum(), flagged[inside].sum())
+            assert share.share_flagged == flagged[inside].mean()
+            exact = binomtest(share.n_flagged, share.n_rows).proportion_ci(0.9, method="exact")
+            assert (share.low_flagged, share.high_flagged) == pytest.approx(exact, rel=1e-12)
+            assert (share.n_labels, share.posterior) == (0, None)
+        assert found[-1].high_flagged - found[-1].low_flagged > 0.8
+        rows = LabelledRows(np.arange(200.0))
+        assert sum(share.n_flagged for share in rows.by_group(groups)) == rows.labels.sum() > 0
+
+    @pytest.mark.parametrize(
+        ("values", "names"),
+        [
+            (np.array(["a", None, 3.5, np.nan], dtype=object), ["(missing)", "3.5", "a"]),
+            (np.array([2.0, np.nan, 1.0, np.nan]), ["(missing)", 1.0, 2.0]),
+            (np.array(["2024-01-02", "NaT"] * 2, dtype="M8[D]"), ["(missing)", "2024-01-02"]),
+            (np.array(["nan", "", "b", ""]), ["(missing)", "b", "nan"]),
+            (pd.Series(["a", pd.NA, "b", pd.NA], dtype="string"), ["(missing)", "a", "b"]),
+            (pd.Series([1, 1, 2, 2], dtype="category"), [1, 2]),
+        ],
+    )
+    def test_rows_without_a_group_are_one_group(self, values, names):
+        found = LabelledRows(np.arange(4.0)).by_group(values)
+        assert sorted(map(str, names)) == sorted(str(share.group) for share in found)
+        sizes = [share.n_rows for share in found]
+        assert (sizes, sum(sizes)) == (sorted(sizes, reverse=True), 4)
 
     def test_precision_of_the_flagged_rows(self):
         rows = LabelledRows(np.arange(200.0)).update([0, 1, 2, 3], [1, 1, 0, 1], at_random=False)
@@ -319,10 +353,18 @@ class TestEstimator:
         )
         table = estimator.by_group(groups)
         shares = labelled.by_group(groups)
-        assert table.index.tolist() == [0, 1, 2, 3]
+        assert table.index.tolist() == [share.group for share in shares] == [0, 1, 2, 3]
+        assert table["n_flagged"].tolist() == [
+            estimator.labels_[groups == group].sum() for group in range(4)
+        ]
+        ends = binomtest(int(table["n_flagged"][3]), 91).proportion_ci(0.9, method="exact")
+        assert table.loc[3, ["low_flagged", "high_flagged"]].tolist() == pytest.approx(ends)
         assert table["mean"].tolist() == [share.posterior.mean for share in shares]
         assert table["high"].tolist() == [share.posterior.interval()[1] for share in shares]
         assert table["n_labels"].sum() == 20
+        alone = estimator.by_group(np.isin(np.arange(367), rows))
+        assert alone.index.tolist() == [False, True]
+        assert alone.loc[False, ["mean", "low", "high"]].isna().all()
 
     def test_reviewed_flagged_rows_give_the_precision(self, estimator, made):
         assert estimator.precision_ is None

@@ -226,3 +226,13 @@ def test_humps_are_shown_only_if_each_of_several_runs_has_them(fit):
 
     assert humps(two, two) == pytest.approx((50 / 998, 0.3), abs=2e-3)
     assert humps(two, one) == humps(one, one) == humps(two) == ()
+
+
+def test_the_groups_are_those_of_the_fit(fit):
+    assert find(fit).groups == ()
+    groups = np.array(["a", "b", "c"])[np.arange(300) % 3]
+    found = find(fit, origin=Origin(groups=groups, group_column="shop")).groups
+    assert [share.n_flagged for share in found] == [
+        int(fit.labels[groups == name].sum()) for name in "abc"
+    ]
+    assert sum(share.n_flagged for share in found) == fit.n_flagged > 0

@@ -26,7 +26,6 @@ from gammagmm.cli.output import answer_json, answer_text, labels_csv
 from gammagmm.cli.request import (
     check_estimate,
     check_sample,
-    groups_of,
     label_sheets,
     read_blocks,
     read_rows,
@@ -57,7 +56,9 @@ def run_estimate(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm estimate``."""
     check_estimate(request)
     if request.engine.name == "memory":
-        X, origin = read_rows(request.reading, keep_table=request.labelling.by is not None)
+        by = request.labelling.by
+        X, origin = read_rows(request.reading, keep_table=by is not None)
+        origin = origin if by is None else origin.grouped_by(by)
         return estimate_rows(X, origin, request, echo)
     # When a connection is lost, Dask and asyncio log tracebacks that would hide our two lines.
     logging.disable(logging.CRITICAL)
@@ -77,7 +78,6 @@ def estimate_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> int:
     check_agreement([(path, sheet) for path, sheet, _ in sheets], origin)
     if request.answer.fail_above is not None:
         check_sample([sheet for _, sheet, at_random in sheets if at_random])
-    groups = groups_of(request.labelling.by, origin)
     with warnings_as_lines(echo):
         fit = kept_fit(X, origin, request, [path for path, _ in paths], echo)
         if sheets:
@@ -85,7 +85,7 @@ def estimate_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> int:
             for _, sheet, at_random in sheets:
                 labelled = sheet.label(labelled, at_random=at_random)
             fit = fit.with_labels(labelled)
-    text = (answer_json if request.answer.as_json else answer_text)(fit, origin, groups)
+    text = (answer_json if request.answer.as_json else answer_text)(fit, origin)
     _write_each([lambda: print_answer(text), *file_writers(X, origin, request, fit)], echo)
     return _exit_code(request.answer.fail_above, fit.posterior, echo)
 

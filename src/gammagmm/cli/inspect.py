@@ -19,7 +19,7 @@ from gammagmm.cli.estimate import check_agreement, print_answer, warnings_as_lin
 from gammagmm.cli.fitting import Echo, kept_fit
 from gammagmm.cli.options import Inspecting, Request
 from gammagmm.cli.output import answer_text
-from gammagmm.cli.request import UsageError, check_inspect, groups_of, read_rows
+from gammagmm.cli.request import UsageError, check_inspect, read_rows
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
 from gammagmm.posterior.sentences import sentence
 from gammagmm.report.origin import Origin
@@ -46,7 +46,8 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     check_inspect(inspecting, request)
     force, path = request.running.force, inspecting.sheet
     X, origin = read_rows(request.reading, keep_table=True)
-    groups = groups_of(request.labelling.by, origin)
+    by = request.labelling.by
+    origin = origin if by is None else origin.grouped_by(by)
     is_continued = inspecting.ask and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
     sheet = read_sheet(path, X, origin) if is_continued else None
@@ -71,7 +72,7 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
         earlier=tuple(each for _, each in earlier),
         is_find=is_find,
         n=inspecting.n,
-        groups=groups,
+        groups=origin.groups,
         shows_rank=inspecting.show_rank,
         rng=as_generator(request.method.seed),
     )

@@ -108,7 +108,7 @@ class Labelling:
     ] = None
     by: Annotated[
         str | None,
-        _column(help="Column with groups, each of which is labelled and has its own share."),
+        _column(help="Column with groups: estimate shows each, inspect takes rows from each."),
     ] = None
 
 

@@ -9,10 +9,9 @@ import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
@@ -33,7 +32,8 @@ __all__ = [
     "labels_words",
 ]
 
-Groups: TypeAlias = NDArray[np.str_]
+MAX_GROUPS = 30
+"""Most groups in the text."""
 
 NO_ESTIMATE = (
     "They cannot be compared: at least one of them has no estimate. This does not mean that its "
@@ -47,8 +47,8 @@ NO_LABELS = (
 EXTRA_OF = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
 
 
-def answer_text(fit: Fit, origin: Origin, groups: Groups | None = None) -> str:
-    """The estimate in words, the shares in `groups` (n_rows,) and a table of the detectors."""
+def answer_text(fit: Fit, origin: Origin) -> str:
+    """The estimate in words, a table of the groups and a table of the detectors."""
     lines = fit.lines
     if origin.truth is not None:
         share = float(origin.truth.mean())
@@ -57,19 +57,40 @@ def answer_text(fit: Fit, origin: Origin, groups: Groups | None = None) -> str:
             f"According to the labels in the file, the share is {percent(share)}, which is {place} "
             "the interval."
         )
-    tables = [] if groups is None else [_group_table(fit.labelled_rows.by_group(groups))]
+    tables = []
+    if origin.groups is not None:
+        tables = _group_tables(fit.by_group(origin.groups), origin.group_column)
     return "\n\n".join(["\n".join(lines), *tables, _detector_table(fit)])
 
 
-def _group_table(shares: Sequence[GroupShare]) -> str:
-    """A line for each group: its rows and labels, and its share by its own labels."""
-    table = [["group", "rows", "labels", "anomalies", "share", "90% interval"]]
-    for share in shares:
-        low, high = (percent(end) for end in share.posterior.interval())
-        counts = [f"{n:,}" for n in (share.n_rows, share.n_labels, share.n_anomalies)]
-        mean = percent(share.posterior.mean)
-        table.append([one_line(str(share.group)) or "(missing)", *counts, mean, f"{low} to {high}"])
-    return _aligned(table, n_words=1)
+def _group_tables(groups: Sequence[GroupShare], column: str | None) -> list[str]:
+    """The flagged rows of each group and, where there are labels, its share by its own labels."""
+    name = one_line(column or "group")
+    flagged = [["group", "rows", "flagged", "share", "90% interval"]]
+    anomalies = [["group", "labels", "anomalies", "share", "90% interval"]]
+    for group in groups[:MAX_GROUPS]:
+        ends = (group.low_flagged, group.high_flagged)
+        flagged.append(
+            _group_line(group, (group.n_rows, group.n_flagged), group.share_flagged, ends)
+        )
+        if (own := group.posterior) is not None:
+            counts = (group.n_labels, group.n_anomalies)
+            anomalies.append(_group_line(group, counts, own.mean, own.interval()))
+    tables = [f"Flagged rows by {name}:\n{_aligned(flagged, n_words=1)}"]
+    if len(groups) > MAX_GROUPS:
+        tables[0] += f"\nThese are the {MAX_GROUPS} largest of {len(groups):,} groups."
+        tables[0] += " --json prints all."
+    if len(anomalies) > 1:
+        title = f"Share of anomalies by {name}, from the labels of each group:"
+        tables.append(f"{title}\n{_aligned(anomalies, n_words=1)}")
+    return tables
+
+
+def _group_line(
+    group: GroupShare, counts: tuple[int, int], share: float, ends: tuple[float, float]
+) -> list[str]:
+    shares = [percent(share), " to ".join(map(percent, ends))]
+    return [one_line(str(group.group)), *(f"{n:,}" for n in counts), *shares]
 
 
 def _detector_table(fit: Fit) -> str:
@@ -95,7 +116,7 @@ def _aligned(table: Sequence[Sequence[str]], n_words: int) -> str:
     return "\n".join(lines)
 
 
-def answer_json(fit: Fit, origin: Origin, groups: Groups | None = None) -> str:
+def answer_json(fit: Fit, origin: Origin) -> str:
     """The result as JSON; a value that does not exist is null."""
     posterior = {
         name: None if value != value else value for name, value in fit.posterior.summary().items()
@@ -107,7 +128,7 @@ def answer_json(fit: Fit, origin: Origin, groups: Groups | None = None) -> str:
         "evidence": _evidence(fit, origin),
         "inspected": _known_rows(fit),
         "ranking": _ranking(fit),
-        "groups": None if groups is None else _group_records(fit.labelled_rows.by_group(groups)),
+        "groups": None if origin.groups is None else _group_records(fit.by_group(origin.groups)),
         "n_rows": fit.n_rows,
         "n_flagged": fit.n_flagged,
         "threshold": fit.threshold,
@@ -162,17 +183,21 @@ def _ranking(fit: Fit) -> dict[str, Any]:
     return {"name": fit.ranking, "check": None if check is None else record_to_data(check)}
 
 
-def _group_records(shares: Sequence[GroupShare]) -> list[dict[str, Any]]:
+def _group_records(groups: Sequence[GroupShare]) -> list[dict[str, Any]]:
+    """The groups; mean and interval_90 are the share by the labels of the group, or null."""
     return [
         {
-            "group": share.group,
-            "n_rows": share.n_rows,
-            "n_labels": share.n_labels,
-            "n_anomalies": share.n_anomalies,
-            "mean": share.posterior.mean,
-            "interval_90": list(share.posterior.interval()),
+            "group": group.group,
+            "n_rows": group.n_rows,
+            "n_flagged": group.n_flagged,
+            "share_flagged": group.share_flagged,
+            "interval_90_flagged": [group.low_flagged, group.high_flagged],
+            "n_labels": group.n_labels,
+            "n_anomalies": group.n_anomalies,
+            "mean": None if group.posterior is None else group.posterior.mean,
+            "interval_90": None if group.posterior is None else list(group.posterior.interval()),
         }
-        for share in shares
+        for group in groups
     ]
 
 

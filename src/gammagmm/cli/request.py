@@ -36,7 +36,6 @@ __all__ = [
     "check_inspect",
     "check_outputs",
     "check_sample",
-    "groups_of",
     "label_sheets",
     "read_blocks",
     "read_rows",
@@ -73,8 +72,6 @@ def check_estimate(request: Request) -> None:
         _check_labels_folder(folder, reading, request.running.force)
     check_outputs(outputs, request.running.force, [*reading.paths, *map(str, given)], folder)
     _check_sheets_exist(given)
-    if request.labelling.by is not None and not given:
-        raise UsageError("--by needs labels", "Give them with --inspected or --known.")
     _check_by(request)
     _check_fail_above(request)
 
@@ -248,11 +245,6 @@ def _check_places(outputs: Sequence[Path], inputs: Sequence[str]) -> None:
     taken = {Path(path).resolve() for path in inputs if path != "-"} & set(places)
     if taken:
         raise UsageError(f"{taken.pop()} is an input and an output", "Choose another output.")
-
-
-def groups_of(column: str | None, origin: Origin) -> NDArray[np.str_] | None:
-    """The group of each row, by a column of the file; None without a column."""
-    return None if column is None else np.array(origin.column(column), dtype=str)
 
 
 def read_rows(reading: Reading, *, keep_table: bool = False) -> tuple[NDArray[np.float64], Origin]:

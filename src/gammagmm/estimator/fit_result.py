@@ -17,7 +17,7 @@ from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.protocols import Columns, Cut, Scores, Space
 from gammagmm.estimator.scaling import ColumnScaler
 from gammagmm.inspection.known_rows import KnownRows, Purpose
-from gammagmm.inspection.labelled_rows import LabelledRows, Precision
+from gammagmm.inspection.labelled_rows import GroupShare, LabelledRows, Precision
 from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking, Learning
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.posterior.decisions import (
@@ -280,6 +280,10 @@ class Fit:
         self.check_in_memory("the labels of rows")
         honest_scores = None if self.learning is None else self.learning.honest_scores
         return LabelledRows(self.decision_scores, self.known_rows, honest_scores)
+
+    def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
+        """The flagged rows in each of the `groups` (n_rows,), and its share by its own labels."""
+        return self.labelled_rows.by_group(groups, self.labels)
 
     @property
     def precision(self) -> Precision | None:

@@ -16,6 +16,12 @@ __all__ = ["block_frame", "group_frame", "index_of", "row_columns", "row_frame"]
 
 Array = NDArray[np.float64]
 
+GROUP_COLUMNS = (
+    *("n_rows", "n_flagged", "share_flagged", "low_flagged", "high_flagged"),
+    *("n_labels", "n_anomalies"),
+)
+"""Attributes of a `GroupShare` that are columns of a data frame."""
+
 
 def index_of(X: Any) -> Any:
     """The index of a pandas DataFrame, and None for what has none."""
@@ -38,12 +44,13 @@ def row_frame(answers: tuple[Any, Any, Any], scores: Array, names: list[str], in
 
 def group_frame(shares: Sequence[GroupShare]) -> Any:
     """A line for each group, by its name, as a pandas DataFrame."""
-    ends = [share.posterior.interval() for share in shares]
+    own = [share.posterior for share in shares]
+    ends = [(np.nan, np.nan) if each is None else each.interval() for each in own]
     columns: dict[str, list[Any]] = {
-        "n_rows": [share.n_rows for share in shares],
-        "n_labels": [share.n_labels for share in shares],
-        "n_anomalies": [share.n_anomalies for share in shares],
-        "mean": [share.posterior.mean for share in shares],
+        name: [getattr(share, name) for share in shares] for name in GROUP_COLUMNS
+    }
+    columns |= {
+        "mean": [np.nan if each is None else each.mean for each in own],
         "low": [low for low, _ in ends],
         "high": [high for _, high in ends],
     }

@@ -438,13 +438,21 @@ class GammaGMM(BaseEstimator):
         return self._labelled_rows().threshold_at(n)
 
     def by_group(self, groups: ArrayLike) -> Any:
-        """The share of anomalies in each of the `groups` (n_rows,) as a pandas DataFrame.
+        """The flagged rows in each of the `groups`, and its share, as a pandas DataFrame.
 
-        Columns: n_rows, n_labels, n_anomalies (among the labels), mean, low and high, the posterior
-        mean and the 90 % interval from the labels of the group. The prior is the same for each
-        group, so that a group without labels has the distribution of the share in real tables.
+        `groups` (n_rows,) has the group of each training row, for example a column of the table.
+        The largest group comes first; rows without a group are the group "(missing)".
+
+        Columns: n_rows; n_flagged, share_flagged, low_flagged and high_flagged, the flagged rows
+        and the exact 90 % interval (Clopper-Pearson) of the probability that a row of the group is
+        flagged; n_labels and n_anomalies, the rows with labels and the anomalies among them; mean,
+        low and high, the posterior mean and the 90 % interval of the share of anomalies from the
+        labels of the group, with the same prior for each group. They are NaN without labels: the
+        flagged share is no estimate of the share of anomalies in a group. Each interval holds for
+        its own group, so that of many intervals, some miss.
         """
-        return group_frame(self._labelled_rows().by_group(groups))
+        check_is_fitted(self)
+        return group_frame(self.fit_.by_group(groups))
 
     def batch(self, X: ArrayLike) -> LabelledRows:
         """New rows `X`, scored by the fitted detectors, whose own share labels can show.
@@ -472,12 +480,21 @@ class GammaGMM(BaseEstimator):
         self.fit_.check_in_memory("plot_steps")
         return plot_steps(self.fit_, axes)
 
-    def report(self, path: Any, X: ArrayLike | None = None, *, overwrite: bool = False) -> None:
+    def report(
+        self,
+        path: Any,
+        X: ArrayLike | None = None,
+        *,
+        by: ArrayLike | None = None,
+        overwrite: bool = False,
+    ) -> None:
         """Write a report to `path`: a single HTML file for readers without Python.
 
-        With `X`, the training rows, it shows in which columns the most anomalous rows stand out. An
-        existing file raises a FileExistsError unless `overwrite` is true.
+        With `X`, the training rows, it shows in which columns the most anomalous rows stand out.
+        With `by` (n_rows,), it shows the groups of `by_group`. An existing file raises a
+        FileExistsError unless `overwrite` is true.
         """
+        from gammagmm.report.origin import Origin
         from gammagmm.report.page import write_report
 
         check_is_fitted(self)
@@ -485,7 +502,8 @@ class GammaGMM(BaseEstimator):
         rows = None if X is None else validate_rows(self, X, reset=False)
         if rows is not None and len(rows) != self.fit_.n_rows:
             raise ValueError(f"X must hold the {self.fit_.n_rows} training rows, got {len(rows)}.")
-        write_report(self.fit_, path, rows, overwrite=overwrite)
+        origin = Origin() if by is None else Origin(groups=np.asarray(by))
+        write_report(self.fit_, path, rows, origin, overwrite)
 
     def to_frame(self) -> Any:
         """The training rows as a pandas DataFrame, with their original index.

@@ -1,4 +1,4 @@
-"""Labels of rows drawn at random -> an interval of the share with guaranteed coverage."""
+"""Counts of rows -> an interval of the share with guaranteed coverage."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from scipy.special import gammaln
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, gammaln
 
-__all__ = ["Side", "exact_interval", "p_between"]
+__all__ = ["Side", "binomial_interval", "exact_interval", "p_between"]
 
 Side = Literal["both", "upper", "lower"]
 
@@ -66,3 +67,24 @@ def p_between(first: int, last: int, total: int, n_drawn: int, n_rows: int) -> f
     )
     p = np.exp(log_p - log_p.max())
     return float(p[(found >= first) & (found <= last)].sum() / p.sum())
+
+
+def binomial_interval(
+    n_rows: ArrayLike, n_found: ArrayLike, mass: float = 0.9
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of the confidence interval of Clopper and Pearson for the probability of an event.
+
+    It happened in `n_found` of `n_rows` independent rows; both may be arrays. The interval contains
+    the probability with at least the probability `mass`, whatever it is. Each end holds by itself
+    with the probability (1 + `mass`) / 2.
+
+    >>> low, high = binomial_interval([3, 300], [1, 100])
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.017, 0.289], [0.865, 0.381])
+    """
+    n, k = np.asarray(n_rows, dtype=float), np.asarray(n_found, dtype=float)
+    tail = 0.5 * (1.0 - mass)
+    # Outside 0 < k < n, an end is certain; the 1 there only keeps the function defined.
+    low = betaincinv(np.where(k > 0, k, 1.0), n - k + 1.0, tail)
+    high = betaincinv(k + 1.0, np.where(k < n, n - k, 1.0), 1.0 - tail)
+    return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)

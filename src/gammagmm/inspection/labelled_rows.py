@@ -18,7 +18,12 @@ from gammagmm._support.checks import (
     warn_user,
 )
 from gammagmm.errors import LabelsWarning
-from gammagmm.inspection.exact_interval import Side, exact_interval, p_between
+from gammagmm.inspection.exact_interval import (
+    Side,
+    binomial_interval,
+    exact_interval,
+    p_between,
+)
 from gammagmm.inspection.known_rows import KnownRows, Purpose
 from gammagmm.inspection.labelled_share import (
     LabelCounts,
@@ -40,17 +45,44 @@ RARE = 0.05
 """Probability below which chance does not explain that two lists of rows have no row in common."""
 VERY_RARE = 1e-6
 """Probability below which chance does not explain that all rows come from the top of a ranking."""
+MISSING_GROUP = "(missing)"
+"""Name of the group of the rows whose group is missing."""
+NO_GROUP = frozenset({"None", "nan", "NaT", "<NA>"})
+"""Missing values of Python, NumPy and pandas as text."""
 
 
 @dataclass(frozen=True)
 class GroupShare:
-    """The share of anomalies in one group of rows."""
+    """The flagged rows in one group of rows, and its share of anomalies by its own labels.
+
+    Attributes
+    ----------
+    group : str, int, float or bool
+        Value that the rows of the group have in common; "(missing)" for rows without one.
+    n_rows, n_flagged : int
+        Number of rows, and of those that are flagged.
+    low_flagged, high_flagged : float
+        Ends of the exact 90 % confidence interval (Clopper-Pearson) of the probability that a row
+        of this group is flagged. In a group of few rows it is wide.
+    n_labels, n_anomalies : int
+        Number of rows with a label, and of anomalies among them.
+    posterior : GammaPosterior or None
+        Posterior of the share of anomalies, from the labels of the group; None without labels.
+    """
 
     group: Any
     n_rows: int
+    n_flagged: int
+    low_flagged: float
+    high_flagged: float
     n_labels: int
-    n_anomalies: int  # among the labelled rows
-    posterior: GammaPosterior
+    n_anomalies: int
+    posterior: GammaPosterior | None
+
+    @property
+    def share_flagged(self) -> float:
+        """Share of the rows that are flagged."""
+        return self.n_flagged / self.n_rows
 
 
 @dataclass(frozen=True)
@@ -302,18 +334,37 @@ class LabelledRows:
         low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
         return low, high
 
-    def by_group(self, groups: Any) -> list[GroupShare]:
-        """The share of anomalies in each of the `groups` (n_rows,), from the labels in it."""
+    def by_group(self, groups: Any, flagged: ArrayLike | None = None) -> tuple[GroupShare, ...]:
+        """The flagged rows in each of the `groups` (n_rows,), and its share by its own labels.
+
+        The largest group comes first. `flagged` (n_rows,) is 1 for a flagged row, else 0; None
+        stands for `labels`.
+        """
         names, place = np.unique(_check_groups(groups, self.n_rows), return_inverse=True)
+        is_flagged = np.asarray(self.labels if flagged is None else flagged) == 1
+        n_rows = np.bincount(place, minlength=len(names))
+        n_flagged = np.bincount(place[is_flagged], minlength=len(names))
+        low, high = binomial_interval(n_rows, n_flagged)
         known, found = self.known_rows, []
         of_known = place[known.rows]
-        for group, name in enumerate(names.tolist()):
-            inside = known[of_known == group]
-            n_rows = int((place == group).sum())
-            posterior = labelled_posterior(count_labels(inside, n_rows), load_reference())
-            n_anomalies = int(inside.labels.sum())
-            found.append(GroupShare(name, n_rows, len(inside), n_anomalies, posterior))
-        return found
+        for group in np.argsort(-n_rows, kind="stable").tolist():
+            inside, size = known[of_known == group], int(n_rows[group])
+            posterior = None
+            if len(inside):
+                posterior = labelled_posterior(count_labels(inside, size), load_reference())
+            found.append(
+                GroupShare(
+                    _group_name(names[group].item()),
+                    size,
+                    int(n_flagged[group]),
+                    float(low[group]),
+                    float(high[group]),
+                    len(inside),
+                    int(inside.labels.sum()),
+                    posterior,
+                )
+            )
+        return tuple(found)
 
     def precision_of(self, flagged: NDArray[np.int_]) -> Precision | None:
         """Share of anomalies among the rows `flagged`.
@@ -438,5 +489,19 @@ def _check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
             f"The groups must have one value for each of the {n_rows} rows, got the shape "
             f"{values.shape}."
         )
+    if values.dtype.kind not in "OMm":
+        return values
     # Text and missing values together cannot be sorted.
-    return values.astype(str) if values.dtype == object else values
+    return np.array([_group_text(value) for value in values], dtype=str)
+
+
+def _group_text(value: Any) -> str:
+    """The text of a value; empty if it is missing."""
+    text = str(value)
+    return "" if text in NO_GROUP and not isinstance(value, str) else text
+
+
+def _group_name(value: Any) -> Any:
+    """The name of the group of rows that have this value."""
+    is_missing = value == "" or value != value
+    return MISSING_GROUP if is_missing else value

@@ -13,6 +13,7 @@ from gammagmm._support.checks import as_generator
 from gammagmm._support.text import visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.summary import FitSummary, summarise
+from gammagmm.inspection.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import cost_cut, cut_off
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -169,6 +170,7 @@ class Findings:
     has_picked: bool  # whether rows from the top of the ranking have labels
     top_rows: tuple[RankedRow, ...]
     to_label: tuple[RowToLabel, ...]
+    groups: tuple[GroupShare, ...]  # the largest first; empty if the origin has none
 
 
 def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Findings:
@@ -212,6 +214,7 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
             RowToLabel(origin.row_number(row), names[row], features)
             for row, features in zip(chosen, outstanding(X, columns, chosen), strict=True)
         ),
+        groups=() if origin.groups is None else fit.by_group(origin.groups),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ class Origin:
     id_column: str | None = None  # the column with the ids
     hidden: frozenset[str] = frozenset()  # columns that a person who labels rows must not see
     table: RawTable | None = None  # the file, where rows of it are shown
+    groups: NDArray[Any] | None = None  # the group of each row, by a column that the user named
+    group_column: str | None = None  # that column
 
     def row_number(self, row: int) -> int:
         """Number in the file, from 1, of a training row, from 0."""
@@ -63,6 +66,10 @@ class Origin:
         cells = self.table.cells(self.table.columns.index(name))
         places = range(len(cells)) if self.rows is None else self.rows
         return [cells[place] or "" for place in places]
+
+    def grouped_by(self, name: str) -> Origin:
+        """The same, with the rows in groups by a column of the file."""
+        return replace(self, groups=np.array(self.column(name), dtype=str), group_column=name)
 
     def _place(self, row: int) -> int:
         """Place of a training row in the file, from 0."""
