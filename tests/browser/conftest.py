@@ -14,6 +14,7 @@ from selenium.webdriver.chrome.service import Service
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
+from gammagmm.estimator.reasons import usual_values
 from gammagmm.report.origin import Origin
 from gammagmm.report.page import write_report
 from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
@@ -48,9 +49,9 @@ def reported(tmp_path_factory):
 
 
 def most_outstanding(X, row):
-    """The column in which a row lies farthest from the median, in quartile ranges."""
-    low, middle, high = np.percentile(X, [25, 50, 75], axis=0)
-    return int(np.argmax(np.abs(X[row] - middle) / (high - low)))
+    """The column in which a row stands out most."""
+    (reasons,) = usual_values(X, range(X.shape[1])).reasons(X[[row]])
+    return int(reasons[0].column)
 
 
 @pytest.fixture(scope="session")

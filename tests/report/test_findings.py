@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
-from gammagmm.report.findings import feature_words, find, outstanding
+from gammagmm.report.findings import find
 from gammagmm.report.origin import Origin
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
@@ -98,7 +98,7 @@ def test_the_ranking_puts_known_anomalies_first_and_known_normal_rows_last(updat
     assert [row.name for row in found.top_rows] == [str(row + 1) for row in expected[:50]]
     for ranked, row in zip(found.top_rows, expected, strict=False):
         assert (ranked.score, ranked.probability) == (scores[row], updated.probability[row])
-        assert ranked.features == ()
+        assert ranked.reasons == ()
 
 
 def test_the_slider_ends_beyond_the_interval_in_steps_of_5_percent(fit, findings):
@@ -174,26 +174,6 @@ def test_changes_name_each_detector_and_each_run(fit, findings):
     without = [("detectors", f"without {name}") for name in fit.detector_names]
     runs = [("runs", f"run {number} only") for number in (1, 2, 3)]
     assert names == [("detectors", "all"), *without, *runs]
-
-
-def test_outstanding_features_by_hand():
-    # Quartiles 1, 2, 3 of the first column; the second varies in one row, the third not at all.
-    X = np.array([[0, 5, 7], [1, 5, 7], [2, 5, 7], [3, 5, 7], [9, 0, 7]], dtype=float)
-    last, first = outstanding(X, ("a", "b", "c"), [4, 0])
-    assert [(f.name, f.value) for f in last] == [("a", 9.0), ("b", 0.0), ("c", 7.0)]
-    deviations = [7.0 / (2.0 / 1.349), -5.0 / 2.0, 0.0]
-    np.testing.assert_allclose([f.deviations for f in last], deviations, rtol=1e-12)
-    assert [(f.name, f.value) for f in first] == [("a", 0.0), ("b", 5.0), ("c", 7.0)]
-    np.testing.assert_allclose([f.deviations for f in first], [-1.349, 0.0, 0.0], rtol=1e-12)
-    assert outstanding(None, None, [4, 0]) == [(), ()]
-    wide = np.random.default_rng(0).normal(size=(50, 5))
-    ((*shown,),) = outstanding(wide, None, [7])
-    lower, median, upper = np.percentile(wide, [25, 50, 75], axis=0)
-    away = (wide[7] - median) / (upper - lower) * 1.349
-    order = sorted(range(5), key=lambda j: -abs(away[j]))[:3]
-    assert [f.value for f in shown] == [wide[7, j] for j in order]
-    np.testing.assert_allclose([f.deviations for f in shown], away[order], rtol=1e-12)
-    assert feature_words(last[:2]) == "a = 9 (+4.7); b = 0 (-2.5)"
 
 
 def test_rows_apart_are_the_first_fifty_of_the_group(fit):

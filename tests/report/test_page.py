@@ -144,19 +144,17 @@ def test_components_are_those_of_a_run(findings, fitted):
     assert (np.diff(p_anomalous) <= 1e-12).all()
 
 
-def test_outstanding_features_are_far_from_the_median(data, fitted):
+def test_the_top_row_has_the_column_in_which_it_stands_out(data, fitted):
     X = data.X.copy()
     top = int(np.argmax(fitted.decision_scores))
     X[top, 2] = np.median(X[:, 2]) + 50 * X[:, 2].std()
     found = find(fitted, X, Origin(columns=NAMES)).top_rows[0]
     assert found.name == str(top + 1)
-    feature = found.features[0]
-    assert (feature.name, feature.value) == ("depth", X[top, 2])
-    iqr = np.subtract(*np.percentile(X[:, 2], [75, 25]))
-    distance = X[top, 2] - np.median(X[:, 2])
-    assert feature.deviations == pytest.approx(distance / (iqr / 1.349))
-    assert find(fitted, X).top_rows[0].features[0].name == "x3"
-    assert find(fitted).top_rows[0].features == ()
+    reason = found.reasons[0]
+    assert (reason.column, reason.value) == ("depth", X[top, 2])
+    assert reason.deviations > 40
+    assert find(fitted, X).top_rows[0].reasons[0].column == "x3"
+    assert find(fitted).top_rows[0].reasons == ()
 
 
 def test_the_page_shows_the_findings(page, fitted, data):
@@ -248,7 +246,7 @@ def test_the_policy_allows_only_the_style_sheet_and_the_script(page):
 def test_the_method_replaces_a_file_only_with_overwrite(estimator, data, tmp_path):
     path = tmp_path / "report.html"
     estimator.report(path, data.X)
-    assert "unusual features" in path.read_text(encoding="utf-8")
+    assert "unusual values" in path.read_text(encoding="utf-8")
     with pytest.raises(FileExistsError, match=r"report\.html already exists"):
         estimator.report(path)
     estimator.report(path, overwrite=True)
@@ -432,8 +430,8 @@ def test_rows_to_label_have_their_number_in_the_file(estimator, fitted, data):
 
 
 def test_the_key_of_the_answers_belongs_to_the_data_and_the_rows(fitted, data, origin):
-    def key(fit=fitted, X=data.X, origin=origin):
-        return json.loads(Parsed(render(find(fit, X, origin))).scripts[0])["answers_key"]
+    def key(fit=fitted, origin=origin):
+        return json.loads(Parsed(render(find(fit, data.X, origin))).scripts[0])["answers_key"]
 
     named = replace(origin, digest="")
     others = [
@@ -444,7 +442,12 @@ def test_the_key_of_the_answers_belongs_to_the_data_and_the_rows(fitted, data, o
         replace(origin, rows=tuple(range(1, 301))),
     ]
     known = fitted.update([0], [0])
-    keys = [key(), key(X=data.X + 1.0), key(fit=known), *(key(origin=other) for other in others)]
+    keys = [
+        key(),
+        key(fit=known),
+        key(fit=known, origin=named),
+        *(key(origin=other) for other in others),
+    ]
     assert len(set(keys)) == len(keys)
     # The notes and the name of a file with a digest do not matter.
     assert key(origin=replace(origin, name="renamed.csv", notes=())) == keys[0]
@@ -456,12 +459,20 @@ def test_control_characters_and_marks_of_direction_are_written_out(fitted, data,
     name = "a\x1b[2J\n\u202e\u2066\x85\ud800\"'&b"
     shown = r"a\x1b[2J\n\u202e\u2066\x85\ud800" + "\"'&b"
     origin = Origin(name, (name, *NAMES[1:]), (name,) * 300, name, None, (Note("x", name, name),))
-    found = find(fitted, data.X, origin)
+    X = data.X.copy()
+    top = int(np.argmax(fitted.decision_scores))
+    X[top, 0] = 9_999.0
+    found = find(fitted, X, origin)
     detectors = tuple(replace(d, name=name, reason=name) for d in found.summary.detectors)
     page = render(replace(found, summary=replace(found.summary, detectors=detectors)))
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800]", page)
     parsed = Parsed(page)
     assert set(json.loads(parsed.scripts[0])["ranked"]) == {shown}
-    for place in (f"Anomalies in {shown}", f"{shown} = ", f"({shown})", f"{shown}: {shown}"):
+    for place in (
+        f"Anomalies in {shown}",
+        f"{shown} 9,999 is far above",
+        f"({shown})",
+        f"{shown}: {shown}",
+    ):
         assert any(place in words for words in parsed.words), place
     assert {tag for tag, _ in parsed.tags} == {tag for tag, _ in Parsed(render(findings)).tags}

@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 from gammagmm._support.checks import as_generator
 from gammagmm._support.text import visible
 from gammagmm.estimator.fit_result import Fit
+from gammagmm.estimator.reasons import Reason, usual_values
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.inspection.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import cost_cut, cut_off
@@ -24,12 +25,9 @@ from gammagmm.readers.raw_table import numbered_names
 from gammagmm.report.origin import Origin
 
 __all__ = [
-    "Feature",
     "Findings",
     "ShareCut",
-    "feature_words",
     "find",
-    "outstanding",
 ]
 
 Array = NDArray[np.float64]
@@ -46,8 +44,6 @@ MAX_SHOWN = 50
 """Most rows in the table of the most anomalous rows."""
 MAX_TO_LABEL = 30
 """Most rows that a report suggests for labelling."""
-N_OUTSTANDING = 3
-"""Features that are shown for a row."""
 MISS_COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Costs of a missed anomaly, in false alarms."""
 
@@ -88,22 +84,13 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Feature:
-    """A value of a row, and its distance from the column's median in robust deviations."""
-
-    name: str
-    value: float
-    deviations: float
-
-
-@dataclass(frozen=True)
 class RankedRow:
     """A row near the top of the ranking."""
 
     name: str
     score: float
     probability: float
-    features: tuple[Feature, ...]  # those farthest from their medians
+    reasons: tuple[Reason, ...]  # the columns in which it stands out
 
 
 @dataclass(frozen=True)
@@ -112,7 +99,7 @@ class RowToLabel:
 
     number: int  # in the file, from 1
     name: str
-    features: tuple[Feature, ...]  # those farthest from their medians
+    reasons: tuple[Reason, ...]  # the columns in which it stands out
 
 
 @dataclass(frozen=True)
@@ -179,8 +166,8 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
     scores, probability = fit.decision_scores, fit.probability
     names = _shown_names(origin, fit.n_rows)
     order = _order(fit)
-    columns = origin.columns or fit.feature_names or None
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
+    why_top, why_chosen = _reasons(X, origin.columns or fit.feature_names, [top, chosen])
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
         summary=summarise(fit),
@@ -207,12 +194,12 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
         sensitivity=tuple(_sensitivity(fit)),
         has_picked=bool(fit.known_rows.picked.any()),
         top_rows=tuple(
-            RankedRow(names[row], float(scores[row]), float(probability[row]), features)
-            for row, features in zip(top, outstanding(X, columns, top), strict=True)
+            RankedRow(names[row], float(scores[row]), float(probability[row]), reasons)
+            for row, reasons in zip(top, why_top, strict=True)
         ),
         to_label=tuple(
-            RowToLabel(origin.row_number(row), names[row], features)
-            for row, features in zip(chosen, outstanding(X, columns, chosen), strict=True)
+            RowToLabel(origin.row_number(int(row)), names[row], reasons)
+            for row, reasons in zip(chosen, why_chosen, strict=True)
         ),
         groups=() if origin.groups is None else fit.by_group(origin.groups),
     )
@@ -234,31 +221,14 @@ def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
     return tuple(ShareCut(gamma, n, threshold, tuple(each)) for gamma, n, threshold, each in rows)
 
 
-def feature_words(features: Sequence[Feature]) -> str:
-    """The features with their values and, in brackets, their distances from the median."""
-    return "; ".join(f"{f.name} = {f.value:.4g} ({f.deviations:+.1f})" for f in features)
-
-
-def outstanding(
-    X: Array | None, columns: Sequence[str] | None, rows: Sequence[int] | NDArray[np.int_]
-) -> list[tuple[Feature, ...]]:
-    """For each of `rows`, the features farthest from their medians, in robust deviations.
-
-    A robust deviation is the interquartile range / 1.349, which equals the standard deviation of a
-    normal column. Where it is 0, the standard deviation is used.
-    """
+def _reasons(
+    X: Array | None, names: Sequence[str], groups: Sequence[NDArray[np.intp]]
+) -> list[list[tuple[Reason, ...]]]:
+    """For each row of each of the `groups`, the columns of `X` in which it stands out."""
     if X is None:
-        return [()] * len(rows)
-    names = numbered_names(X.shape[1]) if columns is None else columns
-    lower, median, upper = np.percentile(X, [25, 50, 75], axis=0)
-    spread = (upper - lower) / 1.349
-    spread = np.where(spread > 0.0, spread, X.std(axis=0))
-    deviations = (X[rows] - median) / np.where(spread > 0.0, spread, 1.0)
-    farthest = np.argsort(-np.abs(deviations), axis=1, kind="stable")[:, :N_OUTSTANDING]
-    return [
-        tuple(Feature(str(names[j]), float(X[row, j]), float(distance[j])) for j in chosen)
-        for row, distance, chosen in zip(rows, deviations, farthest, strict=True)
-    ]
+        return [[()] * len(rows) for rows in groups]
+    usual = usual_values(X, names or numbered_names(X.shape[1]))
+    return [usual.reasons(X[rows]) for rows in groups]
 
 
 def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
@@ -269,9 +239,11 @@ def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
     return tuple(visible(name) for name in cut)
 
 
-def _rows_to_label(fit: Fit) -> list[int]:
+def _rows_to_label(fit: Fit) -> NDArray[np.intp]:
     n = min(MAX_TO_LABEL, fit.n_rows - len(fit.known_rows))
-    return fit.labelled_rows.suggest(n, random_state=fit.plan.seed).tolist() if n > 0 else []
+    if n < 1:
+        return np.empty(0, dtype=np.intp)
+    return fit.labelled_rows.suggest(n, random_state=fit.plan.seed)
 
 
 def _order(fit: Fit) -> NDArray[np.intp]:

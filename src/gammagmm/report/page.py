@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from gammagmm._support.files import write_document
 from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
+from gammagmm.estimator.reasons import reason_words
 from gammagmm.posterior.sensitivity import N_STARTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import record_sentence
-from gammagmm.report.findings import N_STEPS, Array, Findings, ShareCut, feature_words, find
+from gammagmm.report.findings import N_STEPS, Array, Findings, ShareCut, find
 from gammagmm.report.origin import Origin
 from gammagmm.report.svg import found_svg, posterior_svg
 
@@ -69,8 +70,8 @@ def _template() -> Template:
     )
     environment.filters |= {
         "count": lambda n: f"{n:,}",
-        "features": feature_words,
         "percent": percent,
+        "reasons": reason_words,
         "sha256": _sha256,
     }
     environment.globals |= {
@@ -117,9 +118,10 @@ def _answers_key(findings: Findings) -> str:
     """The name under which a browser keeps the answers to the rows to label."""
     # Reports that are opened as files share one storage. The key is a digest of the data and of the
     # rows in their order, so that a copy of this report finds the answers and no other report does.
-    # Rows without a file, as in `GammaGMM.report`, are identified by what the table shows of them.
-    rows = [(row.number, row.name, feature_words(row.features)) for row in findings.to_label]
-    identity = json.dumps([findings.origin.digest or findings.origin.name, rows])
+    # Rows without a file, as in `GammaGMM.report`, are identified by the scores at the top.
+    rows = [(row.number, row.name) for row in findings.to_label]
+    origin, scores = findings.origin, [row.score for row in findings.top_rows]
+    identity = json.dumps([origin.digest or [origin.name, scores], rows])
     return f"gammagmm {hashlib.sha256(identity.encode('ascii')).hexdigest()}"
 
 

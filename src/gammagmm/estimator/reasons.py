@@ -1,0 +1,235 @@
+"""Training rows -> the usual values of their columns -> the columns in which a row stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.text import percent
+from gammagmm.estimator.scaling import LARGEST, ROUNDING
+
+__all__ = ["Reason", "UsualValues", "reason_words", "usual_values"]
+
+Array = NDArray[np.float64]
+
+MAX_REASONS = 3
+"""Most columns that are named for a row."""
+USUAL = 2.0
+"""Robust deviations from the median up to which a value is usual."""
+FAR = 6.0
+"""Robust deviations from which a value is far away."""
+RARE = 0.05
+"""Share of the rows below which one of the two values of a column is rare."""
+NORMAL_QUARTILE, NORMAL_DECILE = 0.6745, 1.2816
+"""The 75 % and 90 % points of the standard normal distribution."""
+LONGEST_TAIL = 1.5
+"""Most by which the deciles can make a deviation larger than the quartiles do."""
+N_DIGITS = range(4, 18)
+"""Significant digits of a number in words: as few as tell it from the end of the usual range."""
+MAX_WHOLE = 15
+"""Most digits before the point that are written out."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A column in which a row stands out.
+
+    Attributes
+    ----------
+    column : str
+        Name of the column; "country=BR" is the column of 0 and 1 for the text BR of country.
+    value : float
+        The row's value.
+    deviations : float
+        Its distance from the median of the training rows, in robust deviations; see `UsualValues`.
+    low, high : float
+        The usual range; in a column with two values, these two.
+    share : float or None
+        Share of the training rows with this value, in a column with two values; otherwise None.
+    """
+
+    column: str
+    value: float
+    deviations: float
+    low: float
+    high: float
+    share: float | None = None
+
+    @property
+    def subject(self) -> str:
+        """The column of the table: country for the encoded text "country=BR"."""
+        return self.column.partition("=")[0] if self._is_text else self.column
+
+    @property
+    def _is_text(self) -> bool:
+        is_coded = self.share is not None and (self.low, self.high) == (0.0, 1.0)
+        return is_coded and self.column.find("=") > 0
+
+    @property
+    def words(self) -> str:
+        """The reason in words, such as "amount 5,400 is far above the usual 20 to 80"."""
+        if self.share is not None:
+            return self._rare_words
+        far = "far " if abs(self.deviations) >= FAR else ""
+        side, end = ("above", self.high) if self.value > self.high else ("below", self.low)
+        value, low, high = _written([self.value, self.low, self.high], self.value, end)
+        usual = low if low == high else f"{low} to {high}"
+        return f"{self.subject} {value} is {far}{side} the usual {usual}"
+
+    @property
+    def _rare_words(self) -> str:
+        share = percent(self.share or 0.0)
+        value = _written([self.value], self.low, self.high)[0]
+        if self._is_text:
+            value = self.column.partition("=")[2]
+            value = value if self.value == 1.0 else f"not {value}"
+        return f"{self.subject} is {value}, which is rare ({share} of the rows)"
+
+
+@dataclass(frozen=True, eq=False)
+class UsualValues:
+    """The usual values of each of d columns, by the training rows.
+
+    A robust deviation is (90 % quantile - median) / 1.2816 above the median and (median - 10 %
+    quantile) / 1.2816 below it, which equals the standard deviation of a normal column and is
+    larger towards the long tail of a skewed one. It is at most 1.5 times what the quartiles give,
+    so that up to a quarter of odd rows on one side of a column do not hide themselves. Where it
+    is 0, it is the standard deviation.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns.
+    unit : ndarray of shape (d,)
+        A power of two of the size of the column; `median`, `below` and `above` are in this unit, so
+        that nothing overflows.
+    median, below, above : ndarray of shape (d,)
+        Median, and robust deviation below and above it; infinite for a constant column.
+    low, high : ndarray of shape (d,)
+        The usual range: the smallest and the largest value of a training row within two deviations
+        of the median; in a column with two values, these two. Infinite for a constant column.
+    share_high : ndarray of shape (d,)
+        Share of the training rows with the value `high` in a column with two values, NaN in others.
+    """
+
+    names: tuple[str, ...]
+    unit: Array
+    median: Array
+    below: Array
+    above: Array
+    low: Array
+    high: Array
+    share_high: Array
+
+    def reasons(self, rows: Array) -> list[tuple[Reason, ...]]:
+        """For each of `rows` (n, d), the columns in which it stands out, the farthest first.
+
+        These are at most three columns in which its value lies outside the usual range, or is the
+        rare one of two values. Training rows and new rows have the same reasons.
+        """
+        deviations, shares = self._deviations(rows), self._shares(rows)
+        is_out = (rows < self.low) | (rows > self.high) | (shares < RARE)
+        found: list[tuple[Reason, ...]] = [()] * len(rows)
+        for i in np.flatnonzero(is_out.any(axis=1)).tolist():
+            columns = np.flatnonzero(is_out[i])
+            order = columns[np.argsort(-np.abs(deviations[i, columns]), kind="stable")]
+            found[i] = self._first_reasons(rows[i], deviations[i], shares[i], order)
+        return found
+
+    def _deviations(self, rows: Array) -> Array:
+        with np.errstate(over="ignore"):
+            away = np.clip(rows / self.unit - self.median, -LARGEST, LARGEST)
+            return np.clip(away / np.where(away < 0.0, self.below, self.above), -LARGEST, LARGEST)
+
+    def _shares(self, rows: Array) -> Array:
+        """Share of the training rows with this value, where a column has two values; else NaN."""
+        shares = np.full(rows.shape, np.nan)
+        for value, share in ((self.low, 1.0 - self.share_high), (self.high, self.share_high)):
+            shares = np.where(rows == value, share, shares)
+        return shares
+
+    def _first_reasons(
+        self, values: Array, deviations: Array, shares: Array, order: NDArray[np.intp]
+    ) -> tuple[Reason, ...]:
+        """The first reasons in this order of the columns, one for each column of the table."""
+        found: dict[str, Reason] = {}
+        for j in order.tolist():
+            reason = Reason(
+                self.names[j],
+                float(values[j]),
+                float(deviations[j]),
+                float(self.low[j]),
+                float(self.high[j]),
+                None if np.isnan(shares[j]) else float(shares[j]),
+            )
+            found.setdefault(reason.subject, reason)
+            if len(found) == MAX_REASONS:
+                break
+        return tuple(found.values())
+
+
+def usual_values(X: Array, names: Sequence[object]) -> UsualValues:
+    """The usual values of the columns of the training rows `X` (n, d).
+
+    Examples
+    --------
+    >>> X = np.column_stack([np.arange(20.0, 81.0), np.arange(61) == 0])
+    >>> usual = usual_values(X, ["amount", "is_new"])
+    >>> for reasons in usual.reasons(np.array([[5400.0, 1.0], [50.0, 0.0]])):
+    ...     print(reason_words(reasons) or "nothing")
+    amount 5,400 is far above the usual 20 to 80; is_new is 1, which is rare (1.6% of the rows)
+    nothing
+    """
+    figures = np.array([_column_figures(np.sort(column)) for column in X.T])
+    return UsualValues(tuple(map(str, names)), *figures.T)
+
+
+def _column_figures(values: Array) -> tuple[float, ...]:
+    """The figures of `UsualValues` for one column, whose `values` (n,) rise."""
+    largest = max(abs(values[0]), abs(values[-1]))
+    unit = float(np.ldexp(1.0, int(np.frexp(largest)[1]) - 1)) if largest > 0.0 else 1.0
+    scaled = values / unit
+    if scaled[-1] - scaled[0] <= ROUNDING:
+        return unit, scaled[0], np.inf, np.inf, -np.inf, np.inf, np.nan
+    quantiles = np.quantile(scaled, [0.1, 0.25, 0.5, 0.75, 0.9])
+    median, deviation = quantiles[2], scaled.std()
+    is_high = values == values[-1]
+    if (is_high | (values == values[0])).all():
+        share = is_high.mean()
+        usual = scaled[-1] if share >= 0.5 else scaled[0]
+        return unit, usual, deviation, deviation, values[0], values[-1], share
+    below = _deviation(median - quantiles[1], median - quantiles[0]) or deviation
+    above = _deviation(quantiles[3] - median, quantiles[4] - median) or deviation
+    low = values[np.searchsorted(scaled, median - USUAL * below)]
+    high = values[np.searchsorted(scaled, median + USUAL * above, side="right") - 1]
+    return unit, median, below, above, low, high, np.nan
+
+
+def _deviation(to_quartile: float, to_decile: float) -> float:
+    """The robust deviation on one side of the median; 0 where there is none."""
+    by_decile = to_decile / NORMAL_DECILE
+    if to_quartile > ROUNDING:
+        by_decile = min(by_decile, LONGEST_TAIL * to_quartile / NORMAL_QUARTILE)
+    return by_decile if by_decile > ROUNDING else 0.0
+
+
+def reason_words(reasons: Sequence[Reason]) -> str:
+    """The reasons in words; empty where there is none."""
+    return "; ".join(reason.words for reason in reasons)
+
+
+def _written(numbers: Sequence[float], one: float, other: float) -> list[str]:
+    """The numbers in words, with as many digits as `one` and `other` need to differ."""
+    n_digits = next(n for n in N_DIGITS if n == N_DIGITS[-1] or _word(one, n) != _word(other, n))
+    return [_word(number, n_digits) for number in numbers]
+
+
+def _word(number: float, n_digits: int) -> str:
+    """A number with this many significant digits, and with all digits before the point."""
+    n_whole = len(f"{abs(number):.0f}")
+    if n_whole > MAX_WHOLE:
+        return f"{number:.{n_digits}g}"
+    return f"{number + 0.0:,.{max(n_digits, n_whole)}g}"
