@@ -23,6 +23,7 @@ __all__ = [
     "NoContaminationError",
     "NoSolutionWarning",
     "Note",
+    "Problem",
     "SavedFileError",
     "TableError",
     "UnsolvedRunsWarning",
@@ -180,8 +181,42 @@ class SavedFileError(GammaGMMError, ValueError):
     """
 
 
+@dataclass(frozen=True)
+class Problem:
+    """One reason why a column of a file cannot be used as it is.
+
+    Attributes
+    ----------
+    column : str
+        Name of the column.
+    what : str
+        What is wrong, how often and where first, as a sentence without its full stop.
+    todo : str
+        What to do about it, as a sentence.
+    options : tuple of str
+        Options of the command line with which the column is read; empty where none helps.
+
+    Examples
+    --------
+    >>> Problem("a", "column 'a' contains 1 missing value", "Use --missing drop.").column
+    'a'
+    """
+
+    column: str
+    what: str
+    todo: str
+    options: tuple[str, ...] = ()
+
+
 class TableError(GammaGMMError, ValueError):
     """A file cannot be read as a numeric table; the message says where and what to do.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        Everything that is wrong with the columns; empty where the error is another one.
+    options : tuple of str
+        Options that make the command work if they are added to it; empty where none do.
 
     Examples
     --------
@@ -192,6 +227,17 @@ class TableError(GammaGMMError, ValueError):
     ...     print(error)
     nowhere.npz does not exist or is not a file. Check the path.
     """
+
+    def __init__(
+        self,
+        what: str,
+        todo: str = "",
+        problems: tuple[Problem, ...] = (),
+        options: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(what, todo)
+        self.problems = problems
+        self.options = options
 
 
 class GammaGMMWarning(UserWarning):

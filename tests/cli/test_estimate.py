@@ -191,7 +191,9 @@ def test_a_missing_value_in_the_second_file_is_located(columns, tmp_path):
     halves[1]["mass"] = [*halves[1]["mass"][:2], "", *halves[1]["mass"][3:]]
     paths = [write_csv(tmp_path / f"h{i}.csv", half) for i, half in enumerate(halves)]
     done = gammagmm_here("estimate", *paths)
-    assert re.search(r"column 'mass', line 4 of .*h1\.csv", done.stderr), done.stderr
+    assert re.search(r"column 'mass': 1 missing value, in line 4 of .*h1\.csv", done.stderr), (
+        done.stderr
+    )
 
 
 def test_no_solution_in_words_and_in_json(tmp_path):

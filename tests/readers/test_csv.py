@@ -115,7 +115,7 @@ def test_missing_values(write, cell):
 def test_infinite_values_are_refused_later(write, cell):
     raw = read_raw(write(f"a,b\n1,2\n{cell},4\n"))
     assert raw.data[0].tolist() == [1.0, -np.inf if cell[0] == "-" else np.inf]
-    with pytest.raises(TableError, match=r"1 infinite value in column 'a'; the first is in line 3"):
+    with pytest.raises(TableError, match=r"column 'a': 1 infinite value, in line 3"):
         prepare(raw, Choices())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gammagmm.errors import Note, TableError
+from gammagmm._support.documents import Form, Reader, record_to_data
+from gammagmm.errors import Note, SavedFileError, TableError
 from gammagmm.readers.csv import read_delimited
-from gammagmm.readers.prepare import Choices, prepare
+from gammagmm.readers.prepare import Choices, Preparation, prepare
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.source import Source
 
@@ -169,29 +171,28 @@ def test_truth_with_other_words_is_refused(cells):
 def test_truth_has_no_gaps(cells):
     rows = "".join(f"{j},{cell}\n" for j, cell in enumerate(cells))
     assert refusal(f"a,t\n{rows}", truth="t", missing="drop") == (
-        "t.csv contains 2 missing values in truth column 't'; the first is in line 3. Fill them "
-        "in, or remove those rows."
+        "t.csv, truth column 't': 2 missing values, the first in line 3. Fill them in, or remove "
+        "those rows."
     )
 
 
 @pytest.mark.parametrize("missing", ["error", "drop", "impute"])
 def test_infinite_values_are_always_refused(missing):
-    assert refusal("a,the b\n1,2\n,inf\n3,-inf\n", missing=missing) == (
-        "t.csv contains 2 infinite values in column 'the b'; the first is in line 3. Correct them, "
-        "or leave the column out with --drop 'the b'."
+    assert refusal("a,the b\n1,2\n2,inf\n3,-inf\n", missing=missing) == (
+        "t.csv, column 'the b': 2 infinite values, the first in line 3. Correct them, or leave the "
+        "column out with --drop 'the b'."
     )
     assert prepared_of("a,b\n1,2\n2,inf\n", drop=("b",), missing=missing).columns == ("a",)
 
 
 def test_missing_values_are_refused():
-    assert refusal("a,b\n1,2\n3,\n,5\n") == (
-        "t.csv contains 2 missing values; the first is in column 'b', line 3. Use --missing drop, "
+    assert refusal("a,b\n1,2\n3,\n4,NA\n") == (
+        "t.csv, column 'b': 2 missing values, the first in line 3. Use --missing drop, "
         "--missing impute or --drop b."
     )
-    assert "1 missing value; the first is in column 'b', line 3" in refusal(
+    assert "column 'b': 1 missing value, in line 3." in refusal(
         "a,b\n1,x\n2,\n", categories="encode"
     )
-    assert "contains 2 missing values; the first is in column 'b'" in refusal("a,b\n1,\n2,\n")
 
 
 def test_rows_with_gaps_are_dropped():
@@ -222,7 +223,7 @@ def test_gaps_are_filled_with_the_median_or_the_most_frequent_text():
     assert prepared.rows.tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("missing", ["drop", "impute"])
+@pytest.mark.parametrize("missing", ["error", "drop", "impute"])
 def test_a_column_without_values_is_left_out(missing):
     prepared = prepared_of("a,b\n1,\n2,NA\n", missing=missing)
     assert prepared.values.tolist() == [[1.0], [2.0]]
@@ -231,23 +232,22 @@ def test_a_column_without_values_is_left_out(missing):
 
 def test_text_is_refused():
     assert refusal("a,my b\n1,2\n3,red\n") == (
-        "t.csv, column 'my b', line 3: found 'red', which is not a number. Use --categories encode "
-        "or --drop 'my b'."
+        "t.csv, column 'my b': 1 cell is not a number: 'red' in line 3. Use --categories encode or "
+        "--drop 'my b'."
     )
     assert refusal('"a\nb",c\nx,1\ny,2\n').endswith("Use --categories encode or --drop NAME.")
-    assert refusal("a;b\n1,5;1\n2,5;2\n") == (
-        "t.csv, column 'a', line 2: found '1,5', which is not a number. Write decimals with a "
-        "point, or use --categories encode or --drop a."
-    )
 
 
 def test_long_text_is_cut():
-    assert f"found '{'y' * 40}...', which is not a number" in refusal(f"a,b\n1,{'y' * 5000}\n2,z\n")
+    message = refusal(f"a,b\n1,{'y' * 5000}\n2,z\n")
+    assert f"2 cells are not numbers, the first is '{'y' * 40}...' in line 2" in message
 
 
 def test_text_that_looks_like_numbers_is_refused_too():
     raw = RawTable("t.npz", ("a",), (np.array([None, "7", "8"], dtype=object),), None, lambda j: [])
-    with pytest.raises(TableError, match=r"column 'a', row 2: found '7', which is not a number"):
+    with pytest.raises(
+        TableError, match=r"column 'a': 2 cells are not numbers, the first is '7' in row 2"
+    ):
         prepare(raw, Choices())
 
 
@@ -272,8 +272,9 @@ def test_many_texts(n_texts):
         np.testing.assert_array_equal(prepared.values[:, 1:], np.eye(20))
     else:
         assert refusal(text, categories="encode") == (
-            "t.csv, column 'b' contains 21 different texts, and at most 20 can be encoded. Use "
-            "--drop b, or --id b if it names the rows."
+            "t.csv, column 'b': 21 cells are not numbers, the first is 'text00' in line 2; 21 "
+            "different texts, and at most 20 can be encoded. Use --drop b, or --id b if it names "
+            "the rows."
         )
 
 
@@ -321,3 +322,113 @@ def test_what_is_prepared_is_finite_and_its_rows_can_be_found_again(cells, missi
         for value, (_, cell) in zip(values, known, strict=True):
             if cell:
                 assert value == (float(name == f"c={cell}") if "=" in name else float(cell))
+
+
+def test_new_rows_get_the_figures_of_the_training_rows():
+    choices = {"missing": "impute", "categories": "encode", "id": "name", "truth": "label"}
+    training = prepared_of(TABLE, drop=("weight",), **choices)
+    new = raw_of("colour,extra,size,name\ngrey,1,,p\nred,2,100,q\n")
+    prepared = training.preparation.apply(new)
+    assert prepared.columns == training.columns
+    assert prepared.values.tolist() == [[4.0, 0.0, 0.0, 0.0], [100.0, 0.0, 0.0, 1.0]]
+    assert (prepared.ids, prepared.rows.tolist(), prepared.truth) == (("p", "q"), [0, 1], None)
+    assert [note.message for note in prepared.notes] == [
+        "columns that the training rows do not have are ignored: 'extra'",
+        "1 missing value filled with the median 4 of the training rows",
+        "1 row has a text that the training rows do not have ('grey'), so all its columns of 0 "
+        "and 1 are 0",
+    ]
+    one = training.preparation.apply(raw_of("colour,size,weight,label\nred,1,,yes\n"))
+    assert (one.ids, one.truth.tolist()) == (("1",), [1])
+    assert [note.message for note in one.notes] == [
+        "the file does not have this id column, so its rows are numbered"
+    ]
+
+
+def test_the_training_rows_as_new_rows_are_the_same():
+    for missing in ("impute", "drop"):
+        training = prepared_of(TABLE, id="name", missing=missing, categories="encode")
+        again = training.preparation.apply(raw_of(TABLE))
+        np.testing.assert_array_equal(again.values, training.values)
+        assert again.ids == training.ids
+        assert again.preparation is training.preparation
+
+
+def test_texts_that_look_like_numbers_in_new_rows_are_texts():
+    training = prepared_of("a,b\n1,7\n2,x\n3,8\n", categories="encode")
+    prepared = training.preparation.apply(raw_of("a,b\n1,7\n2,8\n"))
+    assert prepared.columns == ("a", "b=7", "b=8", "b=x")
+    assert prepared.values[:, 1:].tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("c\n1\n", "t.csv lacks 2 columns of the training rows: 'a', 'b'. Give a file"),
+        (
+            "a,b,c\nx,inf,\n2,1,3\n",
+            "t.csv has 3 problems: column 'a' contains other cells than the numbers of the "
+            "training rows; column 'b': 1 infinite value, in line 2; column 'c': 1 missing value, "
+            "in line 2. Correct",
+        ),
+    ],
+)
+def test_new_rows_that_are_refused(text, message):
+    preparation = prepared_of("a,b,c\n1,2,3\n4,5,6\n").preparation
+    with pytest.raises(TableError) as caught:
+        preparation.apply(raw_of(text))
+    assert str(caught.value).startswith(message)
+    assert caught.value.options == ()
+
+
+def test_new_rows_without_values_are_dropped_as_in_training():
+    preparation = prepared_of("a,b\n1,2\n4,5\n", missing="drop").preparation
+    prepared = preparation.apply(raw_of("a,b\n,2\n7,8\n"))
+    assert (prepared.values.tolist(), prepared.rows.tolist()) == ([[7.0, 8.0]], [1])
+    with pytest.raises(TableError, match="0 rows without missing values, and at least one row is"):
+        preparation.apply(raw_of("a,b\n,2\n7,\n"))
+
+
+def test_all_problems_are_listed_at_once():
+    text = "a,b,c,d\n1,x,inf,\n,y,2,5\n3,,3,6\n"
+    with pytest.raises(TableError) as caught:
+        prepared_of(text)
+    error = caught.value
+    assert [(problem.column, *problem.options) for problem in error.problems] == [
+        ("a", "--missing", "impute"),
+        ("b", "--categories", "encode"),
+        ("b", "--missing", "impute"),
+        ("c", "--drop", "c"),
+        ("d", "--missing", "impute"),
+    ]
+    assert error.options == ("--missing", "impute", "--categories", "encode", "--drop", "c")
+    assert str(error).startswith("t.csv has 5 problems: column 'a': 1 missing value, in line 3; ")
+    assert str(error).endswith("Add --missing impute --categories encode --drop c.")
+    prepared = prepared_of(text, missing="impute", categories="encode", drop=("c",))
+    assert prepared.columns == ("a", "b=y", "d")
+
+
+def test_a_file_that_no_option_helps_with():
+    with pytest.raises(TableError) as caught:
+        prepared_of("a,b\ninf,inf\n1,2\n")
+    assert caught.value.options == ()
+    assert caught.value.todo == "Correct the file, or leave columns out with --drop."
+
+
+def test_the_message_about_many_problems_is_short():
+    header = ",".join(f"{'column' * 6}{j}" for j in range(300))
+    row = ",".join(["inf"] * 300)
+    with pytest.raises(TableError) as caught:
+        prepared_of(f"x,{header}\n1,{row}\n2,{row}\n")
+    assert len(str(caught.value)) < 2000
+    assert len(caught.value.problems) == 300
+    assert re.search(r"; 2\d\d more\. Correct", str(caught.value))
+
+
+def test_a_preparation_can_be_stored():
+    preparation = prepared_of(TABLE, missing="impute", categories="encode").preparation
+    reader = Reader(Form("test", 1, "preparation"), "test.json")
+    data = json.loads(json.dumps(record_to_data(preparation)))
+    assert reader.record(Preparation, "preparation", data) == preparation
+    with pytest.raises(SavedFileError, match="missing must be one of"):
+        reader.record(Preparation, "preparation", data | {"missing": "x"})

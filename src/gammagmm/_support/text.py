@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
 import numpy as np
 
 __all__ = [
+    "MAX_SHOWN_CHARACTERS",
+    "counted",
+    "listed",
     "one_line",
     "percent",
+    "shown",
     "spreadsheet_safe",
     "terminal_safe",
     "visible",
@@ -16,6 +21,27 @@ __all__ = [
 
 # They reverse the direction of the text around them, which no id or column name needs.
 DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+MAX_SHOWN_CHARACTERS = 40
+MAX_LISTED = 20
+
+
+def shown(text: str) -> str:
+    """`text` in quotes, cut where it is long."""
+    return repr(text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "...")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes, separated by commas; the first ones and a count if there are many."""
+    all_names = list(names)
+    n_more = len(all_names) - MAX_LISTED
+    first = ", ".join(map(shown, all_names[:MAX_LISTED]))
+    return f"{first} and {n_more} more" if n_more > 0 else first
+
+
+def counted(n: int, thing: str) -> str:
+    """A number with its noun: "1 row", "2 rows"."""
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
 
 def percent(share: float) -> str:

@@ -2,79 +2,40 @@
 
 from __future__ import annotations
 
-import difflib
-import shlex
-from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.errors import Note, TableError
-from gammagmm.readers.raw_table import (
-    MAX_SHOWN_CHARACTERS,
-    RawTable,
-    check_names,
-    is_number,
-    listed,
-    shown,
-    written,
+from gammagmm._support.dates import seconds_of
+from gammagmm._support.table_encoder import (
+    Column,
+    DateColumn,
+    NumberColumn,
+    TableEncoder,
+    fit_encoder,
 )
-
-__all__ = ["Choices", "Prepared", "prepare"]
-
-ALLOWED = {"missing": ("error", "drop", "impute"), "categories": ("error", "encode")}
-MAX_CATEGORIES = 20
-# The words of a truth column in lower case -> 1 for an anomaly. One of these must fit all cells.
-VOCABULARIES = (
-    {"0": 0, "1": 1},
-    {"1": 0, "-1": 1},  # scikit-learn
-    {"false": 0, "true": 1},
-    {"no": 0, "yes": 1},
-    {"n": 0, "o": 1},  # o is an outlier
-    {"normal": 0, "anomaly": 1},
-    {"inlier": 0, "outlier": 1},
+from gammagmm._support.text import counted, listed, shown
+from gammagmm.errors import Note, Problem, TableError
+from gammagmm.readers.problems import (
+    find_problems,
+    helping_options,
+    infinite_values,
+    missing_values,
+    table_error,
 )
+from gammagmm.readers.raw_table import RawTable, check_names
+from gammagmm.readers.roles import Choices, check_choice, feature_columns
+from gammagmm.readers.truth import read_truth
+
+__all__ = ["Choices", "Preparation", "Prepared", "prepare"]
 
 Rows = NDArray[np.intp]
+Labels = NDArray[np.int64]
 
-
-@dataclass(frozen=True)
-class Choices:
-    """The user's decisions about a table.
-
-    Attributes
-    ----------
-    id : str or None
-        Column that names the rows; None names them by their numbers.
-    drop : tuple of str
-        Columns to leave out.
-    truth : str or None
-        Column that says which rows are anomalies; it is not part of the data.
-    missing : {"error", "drop", "impute"}
-        Refuse missing values, leave out their rows, or fill in the column's median.
-    categories : {"error", "encode"}
-        Refuse columns of text, or turn them into columns of 0 and 1.
-
-    Examples
-    --------
-    >>> Choices(id="name", missing="drop").categories
-    'error'
-    """
-
-    id: str | None = None
-    drop: tuple[str, ...] = ()
-    truth: str | None = None
-    missing: str = "error"
-    categories: str = "error"
-
-    def __post_init__(self) -> None:
-        for name, allowed in ALLOWED.items():
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
-        if not isinstance(self.drop, tuple):
-            raise TypeError(f"drop must be a tuple of column names, got {self.drop!r}.")
+FIT_AGAIN = "Fill them in, or fit again with --missing impute."
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,18 +57,108 @@ class Prepared:
         1 for an anomaly, 0 for a normal row; None without a truth column.
     notes : tuple of Note
         Everything that was left out, filled in or encoded.
+    preparation : Preparation
+        How it was done, which prepares new rows in the same way.
     """
 
     values: NDArray[np.float64]
     columns: tuple[str, ...]
     ids: tuple[str, ...]
     rows: Rows
-    truth: NDArray[np.int64] | None
+    truth: Labels | None
     notes: tuple[Note, ...]
+    preparation: Preparation
 
     def __repr__(self) -> str:
         n_rows, n_columns = self.values.shape
         return f"Prepared({n_rows} rows, {n_columns} columns, {len(self.notes)} notes)"
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How the training rows became numbers, as plain values that can be stored.
+
+    Attributes
+    ----------
+    id, truth : str or None
+        The columns with the names and the labels of the rows.
+    left_out : tuple of str
+        The other columns of the training file that are not used.
+    missing : {"error", "drop", "impute"}
+        What is done with rows that have missing values.
+    encoder : TableEncoder
+        The map from the used columns, ``encoder.names``, to the columns of numbers.
+    """
+
+    id: str | None
+    truth: str | None
+    left_out: tuple[str, ...]
+    missing: str
+    encoder: TableEncoder
+
+    def __post_init__(self) -> None:
+        check_choice("missing", self.missing)
+
+    def apply(self, raw: RawTable) -> Prepared:
+        """Finite numbers of new rows, with the columns and the figures of the training rows.
+
+        Additional columns are ignored, with a note. The id and the truth column may be absent.
+
+        Raises
+        ------
+        TableError
+            A column is missing, contains infinite values or is of another kind, or, with
+            ``missing="error"``, contains missing values. The message lists all of them.
+        """
+        self._check_columns(raw)
+        notes = self._notes(raw)
+        places = [raw.columns.index(name) for name in self.encoder.names]
+        columns = self.encoder.columns
+        cells = [_cells(raw, j, column) for j, column in zip(places, columns, strict=True)]
+        problems = [
+            problem
+            for j, column, own in zip(places, columns, cells, strict=True)
+            for problem in _new_problems(raw, j, column, own, self.missing)
+        ]
+        has_truth = self.truth in raw.columns
+        truth = read_truth(raw, self.truth) if self.truth and has_truth else None
+        if isinstance(truth, Problem):
+            problems.insert(0, truth)
+        if problems or isinstance(truth, Problem):
+            raise table_error(raw.source, problems)
+        rows, dropped = _rows_to_keep(raw, places, self.missing, n_needed=1)
+        encoded = self.encoder.transform([own[rows] for own in cells])
+        ids = _ids(raw, self.id if self.id in raw.columns else None)
+        return Prepared(
+            encoded.values,
+            encoded.names,
+            tuple(ids[row] for row in rows),
+            rows,
+            None if truth is None else truth[rows],
+            (*notes, *dropped, *encoded.notes),
+            self,
+        )
+
+    def _check_columns(self, raw: RawTable) -> None:
+        lacking = [name for name in self.encoder.names if name not in raw.columns]
+        if lacking:
+            columns = counted(len(lacking), "column")
+            raise TableError(
+                f"{raw.source} lacks {columns} of the training rows: {listed(lacking)}",
+                "Give a file with the columns of the training rows.",
+            )
+
+    def _notes(self, raw: RawTable) -> list[Note]:
+        """What is said about columns that the training rows had or did not have."""
+        known = {self.id, self.truth, *self.left_out, *self.encoder.names}
+        notes = []
+        if added := [name for name in raw.columns if name not in known]:
+            message = f"columns that the training rows do not have are ignored: {listed(added)}"
+            notes.append(Note("tables", raw.source, message))
+        if self.id is not None and self.id not in raw.columns:
+            message = "the file does not have this id column, so its rows are numbered"
+            notes.append(Note("tables", self.id, message))
+        return notes
 
 
 def prepare(raw: RawTable, choices: Choices) -> Prepared:
@@ -128,8 +179,8 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
     Raises
     ------
     TableError
-        The choices do not give such a table. The message says why, where, and which option of
-        the command line helps.
+        The choices do not give such a table. The message says why, where, and which options of
+        the command line help; `problems` lists everything that is wrong with the columns.
 
     Examples
     --------
@@ -140,101 +191,60 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
     >>> prepared.columns, prepared.ids, prepared.values[1].tolist()
     (('a', 'c=x', 'c=y', 'c=z'), ('u', 'v', 'w'), [2.0, 0.0, 1.0, 0.0])
     """
-    features = _features(raw, choices)
+    features = feature_columns(raw, choices)
     if raw.n_rows < 2:
-        raise TableError(f"{raw.source} has {_count(raw.n_rows, 'row')}", "Give at least two rows.")
-    truth = None if choices.truth is None else _truth(raw, choices.truth)
-    ids = _ids(raw, choices.id)
-    _refuse_infinite(raw, features)
-    if choices.categories == "error":
-        _refuse_text(raw, features)
-    if choices.missing == "error":
-        _refuse_missing(raw, features)
-    notes = list[Note]()
-    features = _features_with_values(raw, features, notes)
-    rows = _rows_to_keep(raw, features, choices, notes)
-    names, arrays = list[str](), list[NDArray[np.float64]]()
-    for j in features:
-        columns = (_encoded if raw.is_text(j) else _imputed)(raw, j, rows, notes)
-        names += columns.keys()
-        arrays += columns.values()
-    if not names:
+        raise TableError(
+            f"{raw.source} has {counted(raw.n_rows, 'row')}", "Give at least two rows."
+        )
+    features, notes = _features_with_values(raw, features)
+    truth = None if choices.truth is None else read_truth(raw, choices.truth)
+    problems = find_problems(raw, features, missing=choices.missing, categories=choices.categories)
+    if isinstance(truth, Problem):
+        problems.insert(0, truth)
+    if problems or isinstance(truth, Problem):
+        raise table_error(raw.source, problems, _working_options(raw, choices, problems))
+    rows, dropped = _rows_to_keep(raw, features, choices.missing, n_needed=2)
+    names = tuple(raw.columns[j] for j in features)
+    cells = [raw.data[j][rows] for j in features]
+    encoder = fit_encoder(names, cells)
+    if not encoder.outputs:
         raise TableError(
             f"{raw.source} has no usable column: in every column all values are missing or the "
             "same text",
             "Give at least one column of numbers.",
         )
-    check_names(f"{raw.source}, with its texts encoded", tuple(names))
+    check_names(f"{raw.source}, with its texts encoded", encoder.outputs)
+    encoded = encoder.transform(cells, is_new=False)
+    ids = _ids(raw, choices.id)
+    used = {choices.id, choices.truth, *names}
+    left_out = tuple(name for name in raw.columns if name not in used)
     return Prepared(
-        np.column_stack(arrays),
-        tuple(names),
+        encoded.values,
+        encoded.names,
         tuple(ids[row] for row in rows),
         rows,
         None if truth is None else truth[rows],
-        tuple(notes),
+        (*notes, *dropped, *encoded.notes),
+        Preparation(choices.id, choices.truth, left_out, choices.missing, encoder),
     )
 
 
-def _features(raw: RawTable, choices: Choices) -> list[int]:
-    """Columns that are data: no option of the command line names them."""
-    named = [("--id", choices.id), ("--truth", choices.truth)]
-    named += [("--drop", name) for name in dict.fromkeys(choices.drop)]
-    taken: dict[str, str] = {}
-    for flag, name in named:
-        if name is None:
-            continue
-        if name not in raw.columns:
-            lowered = {column.lower(): column for column in raw.columns}
-            close = [lowered[word] for word in difflib.get_close_matches(name.lower(), lowered)]
-            similar = f"; similar names: {listed(close)}" if close else ""
-            raise TableError(
-                f"{raw.source} has no column {shown(name)}{similar}",
-                f"Choose one of: {listed(raw.columns)}.",
-            )
-        if name in taken:
-            raise TableError(
-                f"Column {shown(name)} of {raw.source} is given by {taken[name]} and by {flag}",
-                "Give it once.",
-            )
-        taken[name] = flag
-    features = [j for j, name in enumerate(raw.columns) if name not in taken]
-    if not features:
-        flags = ", ".join(dict.fromkeys(taken.values()))
-        raise TableError(
-            f"{raw.source} has no column left after {flags}", "Keep at least one column of numbers."
-        )
-    return features
-
-
-def _truth(raw: RawTable, name: str) -> NDArray[np.int64]:
-    """1 for an anomaly, 0 for a normal row; cells with an ambiguous meaning are refused."""
-    column = raw.columns.index(name)
-    gaps = np.flatnonzero(raw.is_gap(column))
-    if len(gaps):
-        raise TableError(
-            f"{raw.source} contains {_count(len(gaps), 'missing value')} in truth column "
-            f"{shown(name)}; the first is in {raw.place(gaps[0])}",
-            "Fill them in, or remove those rows.",
-        )
-    data = raw.data[column].tolist()
-    texts = data if raw.is_text(column) else written(data)
-    cells = [str(text).strip().lower() for text in texts]
-    found = set(cells)
-    meanings = [words for words in VOCABULARIES if found <= words.keys()]
-    if len(meanings) == 1:
-        return np.array([meanings[0][cell] for cell in cells], dtype=np.int64)
-    where = f"{raw.source}, truth column {shown(name)}"
-    if meanings:
-        raise TableError(
-            f"{where} contains only 1, which is ambiguous: it means anomaly in labels 0 and 1, but "
-            "normal in labels 1 and -1",
-            "Leave the column out with --drop, or give one that contains both kinds.",
-        )
-    pairs = ", ".join("/".join(words) for words in VOCABULARIES)
-    raise TableError(
-        f"{where} contains {listed(dict.fromkeys(cells))}",
-        f"Write normal rows and anomalies as one of {pairs}.",
-    )
+def _working_options(
+    raw: RawTable, choices: Choices, problems: Sequence[Problem]
+) -> tuple[str, ...]:
+    """Options that were tried and with which the table is prepared; empty where there are none."""
+    options = helping_options(problems)
+    if not options:
+        return ()
+    pairs = list(zip(options[::2], options[1::2], strict=True))
+    single = {flag.removeprefix("--"): value for flag, value in pairs if flag != "--drop"}
+    dropped = tuple(value for flag, value in pairs if flag == "--drop")
+    changed: dict[str, Any] = {**single, "drop": (*choices.drop, *dropped)}
+    try:
+        prepare(raw, replace(choices, **changed))
+    except TableError:
+        return ()
+    return options
 
 
 def _ids(raw: RawTable, name: str | None) -> list[str]:
@@ -244,136 +254,70 @@ def _ids(raw: RawTable, name: str | None) -> list[str]:
     return [cell or "" for cell in raw.cells(raw.columns.index(name))]
 
 
-def _refuse_infinite(raw: RawTable, features: list[int]) -> None:
-    for j in features:
-        if raw.is_text(j):
-            continue
-        rows = np.flatnonzero(np.isinf(raw.data[j]))
-        if len(rows):
-            name = raw.columns[j]
-            raise TableError(
-                f"{raw.source} contains {_count(len(rows), 'infinite value')} in column "
-                f"{shown(name)}; the first is in {raw.place(rows[0])}",
-                f"Correct them, or leave the column out with {_option('--drop', name)}.",
-            )
-
-
-def _refuse_text(raw: RawTable, features: list[int]) -> None:
-    for j in features:
-        if not raw.is_text(j):
-            continue
-        name, cells = raw.columns[j], raw.data[j].tolist()
-        present = [(row, cell) for row, cell in enumerate(cells) if cell is not None]
-        # A column of a binary file may be text though all its cells look like numbers.
-        row, cell = next((pair for pair in present if not is_number(pair[1])), present[0])
-        is_decimal = "," in cell and is_number(cell.replace(",", ".", 1))
-        hint = "Write decimals with a point, or use" if is_decimal else "Use"
-        raise TableError(
-            f"{raw.source}, column {shown(name)}, {raw.place(row)}: found {shown(cell)}, which is "
-            "not a number",
-            f"{hint} --categories encode or {_option('--drop', name)}.",
-        )
-
-
-def _refuse_missing(raw: RawTable, features: list[int]) -> None:
-    gaps = np.column_stack([raw.is_gap(j) for j in features])
-    if gaps.any():
-        row, j = np.argwhere(gaps)[0]
-        name = raw.columns[features[j]]
-        raise TableError(
-            f"{raw.source} contains {_count(int(gaps.sum()), 'missing value')}; the first is in "
-            f"column {shown(name)}, {raw.place(row)}",
-            f"Use --missing drop, --missing impute or {_option('--drop', name)}.",
-        )
-
-
-def _features_with_values(raw: RawTable, features: list[int], notes: list[Note]) -> list[int]:
-    """The columns with at least one value."""
-    kept = []
+def _features_with_values(raw: RawTable, features: list[int]) -> tuple[list[int], list[Note]]:
+    """The columns with at least one value, and a note about each of the others."""
+    kept, notes = [], []
     for j in features:
         if raw.is_gap(j).all():
-            notes.append(_note(raw.columns[j], "left out: all its values are missing"))
+            notes.append(Note("tables", raw.columns[j], "left out: all its values are missing"))
         else:
             kept.append(j)
-    return kept
+    return kept, notes
 
 
-def _rows_to_keep(raw: RawTable, features: list[int], choices: Choices, notes: list[Note]) -> Rows:
+def _rows_to_keep(
+    raw: RawTable, features: Sequence[int], missing: str, n_needed: int
+) -> tuple[Rows, list[Note]]:
     """Indices of all rows, or of those without missing values if the others are dropped."""
     is_kept = np.ones(raw.n_rows, dtype=bool)
-    if choices.missing == "drop":
+    if missing == "drop":
         for j in features:
             is_kept &= ~raw.is_gap(j)
     rows = np.flatnonzero(is_kept)
-    if len(rows) < 2:
+    if len(rows) < n_needed:
+        needed = "two rows are" if n_needed == 2 else "one row is"
         raise TableError(
-            f"{raw.source} has {_count(len(rows), 'row')} without missing values, and at least two "
-            "rows are needed",
+            f"{raw.source} has {counted(len(rows), 'row')} without missing values, and at least "
+            f"{needed} needed",
             "Use --missing impute, or --drop the columns with the most missing values.",
         )
     n_dropped = raw.n_rows - len(rows)
-    if n_dropped:
-        dropped = f"dropped {n_dropped} of {_count(raw.n_rows, 'row')}"
-        message = f"{dropped} because they have missing values"
-        notes.append(_note(raw.source, message))
-    return rows
+    if not n_dropped:
+        return rows, []
+    dropped = f"dropped {n_dropped:,} of {counted(raw.n_rows, 'row')}"
+    return rows, [Note("tables", raw.source, f"{dropped} because they have missing values")]
 
 
-def _imputed(
-    raw: RawTable, j: int, rows: Rows, notes: list[Note]
-) -> dict[str, NDArray[np.float64]]:
-    """A column of numbers; missing values are filled with the median of the others."""
-    name, values = raw.columns[j], raw.data[j][rows]
-    gaps = np.isnan(values)
-    if not gaps.any():
-        return {name: values}
-    present = values[~gaps]
-    with np.errstate(over="ignore"):
-        median = float(np.median(present))
-    if not np.isfinite(median):  # the sum of the two middle values overflows, their mean does not
-        median = 2.0 * float(np.median(present / 2.0))
-    filled = f"{_count(int(gaps.sum()), 'missing value')} filled with the median {median:.6g}"
-    notes.append(_note(name, filled))
-    return {name: np.where(gaps, median, values)}
+def _cells(raw: RawTable, j: int, column: Column) -> NDArray[Any]:
+    """The cells of a column of new rows; those of text are as they are written in the file."""
+    if raw.is_text(j) or isinstance(column, NumberColumn):
+        return raw.data[j]
+    cells = np.empty(raw.n_rows, dtype=object)
+    cells[:] = [None if cell is None else cell.strip() for cell in raw.cells(j)]
+    return cells
 
 
-def _encoded(
-    raw: RawTable, j: int, rows: Rows, notes: list[Note]
-) -> dict[str, NDArray[np.float64]]:
-    """Columns of 0 and 1, one for each text of a column; two texts need only one column."""
-    name, cells, gaps = raw.columns[j], raw.data[j][rows], raw.is_gap(j)[rows]
-    counts = Counter(cell for cell in cells if cell is not None)
-    texts = sorted(counts)
-    if len(texts) > MAX_CATEGORIES:
-        raise TableError(
-            f"{raw.source}, column {shown(name)} contains {len(texts)} different texts, and at "
-            f"most {MAX_CATEGORIES} can be encoded",
-            f"Use {_option('--drop', name)}, or {_option('--id', name)} if it names the rows.",
-        )
-    if gaps.any():
-        usual = max(texts, key=lambda text: counts[text])
-        cells = np.where(gaps, usual, cells)
-        filled = f"{_count(int(gaps.sum()), 'missing value')} filled with the most frequent text"
-        notes.append(_note(name, f"{filled} {shown(usual)}"))
-    if len(texts) == 1:
-        notes.append(_note(name, f"left out: its only text is {shown(texts[0])}"))
-        return {}
-    encoded = texts[1:] if len(texts) == 2 else texts
-    made = f"encoded as {_count(len(encoded), 'column')} of 0 and 1 for its texts {listed(texts)}"
-    notes.append(_note(name, made))
-    return {f"{name}={text}": (cells == text).astype(np.float64) for text in encoded}
+def _new_problems(
+    raw: RawTable,
+    j: int,
+    column: Column,
+    cells: NDArray[Any],
+    missing: str,
+) -> list[Problem]:
+    """The problems of a column of new rows."""
+    problems = []
+    if isinstance(column, NumberColumn):
+        problems += _other_kind(raw, j, "numbers") if raw.is_text(j) else infinite_values(raw, j)
+    elif isinstance(column, DateColumn):
+        known = np.array([cell is not None for cell in cells], dtype=bool)
+        if (known & np.isnan(seconds_of(cells, column.form))).any():
+            problems += _other_kind(raw, j, f"dates ({column.form})")
+    if missing == "error":
+        problems += missing_values(raw, j, FIT_AGAIN, ())
+    return problems
 
 
-def _note(subject: str, message: str) -> Note:
-    return Note("tables", subject, message)
-
-
-def _count(n: int, thing: str) -> str:
-    """A number with its noun: "1 row", "2 rows"."""
-    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
-
-
-def _option(flag: str, name: str) -> str:
-    """An option as the user can type it; NAME stands for a name that is hard to type."""
-    is_short = name.isprintable() and len(name) <= MAX_SHOWN_CHARACTERS
-    return f"{flag} {shlex.quote(name) if is_short else 'NAME'}"
+def _other_kind(raw: RawTable, j: int, kind: str) -> list[Problem]:
+    name = raw.columns[j]
+    what = f"column {shown(name)} contains other cells than the {kind} of the training rows"
+    return [Problem(name, what, "Correct the column.")]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.text import MAX_SHOWN_CHARACTERS, listed, shown
 from gammagmm.errors import Note, TableError
 
 __all__ = [
@@ -29,8 +30,6 @@ __all__ = [
 ]
 
 MISSING_MARKERS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
-MAX_SHOWN_CHARACTERS = 40
-MAX_LISTED = 20
 # Up to this number float64 represents every whole number, so it may be written without a point.
 MAX_EXACT = 2.0**53
 
@@ -173,19 +172,6 @@ def check_names(where: str, names: tuple[str, ...]) -> None:
 def numbered_names(d: int) -> tuple[str, ...]:
     """Names "x1", "x2", ... for `d` columns without names."""
     return tuple(f"x{j}" for j in range(1, d + 1))
-
-
-def shown(text: str) -> str:
-    """`text` in quotes, cut where it is long."""
-    return repr(text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "...")
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names in quotes, separated by commas; the first ones and a count if there are many."""
-    all_names = list(names)
-    n_more = len(all_names) - MAX_LISTED
-    first = ", ".join(map(shown, all_names[:MAX_LISTED]))
-    return f"{first} and {n_more} more" if n_more > 0 else first
 
 
 def is_missing(cell: str) -> bool:

@@ -1,0 +1,75 @@
+"""Texts of a column -> moments in time, where all of them are dates written in one way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DATE_FORMS", "date_form", "seconds_of"]
+
+EPOCH = datetime(1970, 1, 1)
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d.*)?")
+_NUMBERS = re.compile(
+    r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?"
+)
+
+
+def _iso(text: str) -> datetime:
+    if not _ISO.fullmatch(text):
+        raise ValueError("not a date")
+    # The clock time, whatever the time zone is: it is what weekdays and hours mean to people.
+    return datetime.fromisoformat(text).replace(tzinfo=None)
+
+
+def _numbers(separator: str, is_day_first: bool) -> Callable[[str], datetime]:
+    def parse(text: str) -> datetime:
+        match = _NUMBERS.fullmatch(text)
+        if match is None or match[2] != separator:
+            raise ValueError("not a date")
+        day, month = (match[1], match[3]) if is_day_first else (match[3], match[1])
+        hour, minute, second = (int(match[group] or 0) for group in (5, 6, 7))
+        return datetime(int(match[4]), int(month), int(day), hour, minute, second)
+
+    return parse
+
+
+DATE_FORMS: dict[str, Callable[[str], datetime]] = {
+    "year-month-day": _iso,
+    "day.month.year": _numbers(".", is_day_first=True),
+    "month/day/year": _numbers("/", is_day_first=False),
+    "day/month/year": _numbers("/", is_day_first=True),
+}
+"""Ways to write a date, each also with a time of day; the first that fits all cells is taken."""
+
+
+def date_form(cells: Iterable[str | None]) -> str | None:
+    """The key of `DATE_FORMS` in which all `cells` that are not None are dates; None without one.
+
+    >>> date_form(["31.12.2024", None, "1.2.2025 08:30"]), date_form(["1.5"])
+    ('day.month.year', None)
+    """
+    texts = {cell for cell in cells if cell is not None}
+    fitting = (form for form in DATE_FORMS if all(_is_date(text, form) for text in texts))
+    return next(fitting, None) if texts else None
+
+
+def _is_date(text: str, form: str) -> bool:
+    try:
+        DATE_FORMS[form](text.strip())
+    except ValueError:
+        return False
+    return True
+
+
+def seconds_of(cells: Iterable[str | None], form: str) -> NDArray[np.float64]:
+    """Seconds since 1970 of dates in one form; NaN where a cell is None or another text."""
+    known: dict[str | None, float] = {None: np.nan}
+    for cell in set(cells := list(cells)) - {None}:
+        is_date = cell is not None and _is_date(cell, form)
+        moment = DATE_FORMS[form](str(cell).strip()) if is_date else None
+        known[cell] = np.nan if moment is None else (moment - EPOCH).total_seconds()
+    return np.array([known[cell] for cell in cells], dtype=np.float64)

@@ -1,0 +1,302 @@
+"""Columns with gaps, texts and dates -> columns of finite numbers, by figures of training rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.dates import DATE_FORMS, date_form, seconds_of
+from gammagmm._support.text import counted, listed, shown
+from gammagmm.errors import Note
+
+__all__ = [
+    "MAX_CATEGORIES",
+    "Column",
+    "DateColumn",
+    "Encoded",
+    "NumberColumn",
+    "TableEncoder",
+    "TextColumn",
+    "fit_encoder",
+    "n_texts",
+]
+
+Array = NDArray[np.float64]
+Cells = NDArray[Any]
+Part: TypeAlias = Literal["days", "weekday", "hour"]
+
+MAX_CATEGORIES = 20
+"""Columns with more different texts are not encoded."""
+DAY, WEEK = 86_400.0, 7.0
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Finite numbers (n, d), the names of their columns, and what was filled or encoded."""
+
+    values: Array
+    names: tuple[str, ...]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers, whose gaps are filled with the median of the training rows."""
+
+    name: str
+    median: float
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the columns that it becomes."""
+        return (self.name,)
+
+    def encode(self, cells: Cells, is_new: bool) -> tuple[list[Array], list[Note]]:
+        """The columns that `cells`, with NaN where missing, become."""
+        gaps = np.isnan(cells)
+        if not gaps.any():
+            return [cells], []
+        filled = f"{counted(int(gaps.sum()), 'missing value')} filled with the median "
+        message = f"{filled}{self.median:.6g}{_of_training(is_new)}"
+        return [np.where(gaps, self.median, cells)], [_note(self.name, message)]
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text, which becomes a column of 0 and 1 for each text of the training rows.
+
+    Two texts need only one column, and one text needs none. A gap is filled with the most frequent
+    text, `usual`. For a text that the training rows do not have, all columns are 0.
+    """
+
+    name: str
+    texts: tuple[str, ...]  # sorted
+    usual: str
+
+    def __post_init__(self) -> None:
+        if self.usual not in self.texts or list(self.texts) != sorted(set(self.texts)):
+            raise ValueError("texts must be sorted and contain the most frequent one")
+
+    @property
+    def encoded(self) -> tuple[str, ...]:
+        """The texts that have a column."""
+        return self.texts if len(self.texts) > 2 else self.texts[1:]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the columns that it becomes."""
+        return tuple(f"{self.name}={text}" for text in self.encoded)
+
+    def encode(self, cells: Cells, is_new: bool) -> tuple[list[Array], list[Note]]:
+        """The columns that `cells`, with None where missing, become."""
+        notes = []
+        gaps = _is_none(cells)
+        if gaps.any():
+            filled = f"{counted(int(gaps.sum()), 'missing value')} filled with the most frequent"
+            message = f"{filled} text {shown(self.usual)}{_of_training(is_new)}"
+            notes.append(_note(self.name, message))
+            cells = np.where(gaps, self.usual, cells)
+        if is_new:
+            notes += self._unknown(cells)
+        else:
+            notes.append(_note(self.name, self._how()))
+        return [(cells == text).astype(np.float64) for text in self.encoded], notes
+
+    def _how(self) -> str:
+        if not self.encoded:
+            return f"left out: its only text is {shown(self.texts[0])}"
+        columns = counted(len(self.encoded), "column")
+        return f"encoded as {columns} of 0 and 1 for its texts {listed(self.texts)}"
+
+    def _unknown(self, cells: Cells) -> list[Note]:
+        known = set(self.texts)
+        unknown = Counter(cell for cell in cells if cell not in known)
+        if not unknown:
+            return []
+        n_rows = unknown.total()
+        have = f"{counted(n_rows, 'row')} {'has' if n_rows == 1 else 'have'}"
+        message = f"{have} a text that the training rows do not have ({listed(unknown)})"
+        return [_note(self.name, f"{message}, so all its columns of 0 and 1 are 0")]
+
+
+@dataclass(frozen=True)
+class DateColumn:
+    """A column of dates, which becomes numbers: days, and circles of the weekday and the hour.
+
+    "days" are those since the first training row's day. "weekday" and "hour" are two columns each,
+    the sine and the cosine of the angle on a circle of a week or a day, so that Sunday is next to
+    Monday. Only parts that vary among the training rows are used. A gap is filled with the median.
+    """
+
+    name: str
+    form: str  # a key of DATE_FORMS
+    median: float  # seconds since 1970, as is the next
+    first: float
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        if self.form not in DATE_FORMS:
+            raise ValueError(f"form must be one of {', '.join(DATE_FORMS)}")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the columns that it becomes."""
+        ends = {
+            "days": ("days",),
+            "weekday": ("weekday sine", "weekday cosine"),
+            "hour": ("hour sine", "hour cosine"),
+        }
+        return tuple(f"{self.name} {end}" for part in self.parts for end in ends[part])
+
+    def encode(self, cells: Cells, is_new: bool) -> tuple[list[Array], list[Note]]:
+        """The columns that `cells`, with None where missing, become."""
+        seconds = seconds_of(cells, self.form)
+        gaps, notes = np.isnan(seconds), []
+        if not is_new:
+            parts = listed(self.outputs)
+            notes.append(_note(self.name, f"dates ({self.form}) encoded as the columns {parts}"))
+        if gaps.any():
+            filled = f"{counted(int(gaps.sum()), 'missing date')} filled with the median date"
+            notes.append(_note(self.name, filled + _of_training(is_new)))
+        moments = np.where(gaps, self.median, seconds)
+        return [column for part in self.parts for column in self._columns(part, moments)], notes
+
+    def _columns(self, part: Part, seconds: Array) -> list[Array]:
+        if part == "days":
+            return [(seconds - self.first) / DAY]
+        turns = seconds / DAY if part == "hour" else np.floor(seconds / DAY) / WEEK
+        angle = 2.0 * np.pi * (turns % 1.0)
+        return [np.sin(angle), np.cos(angle)]
+
+
+Column: TypeAlias = NumberColumn | TextColumn | DateColumn
+"""What is known of one column."""
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """The map from columns as they are given to columns of finite numbers.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns that are given, in their order.
+    numbers, texts, dates : tuple
+        What is known of each column, by its kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cells = [np.array([1.0, np.nan, 4.0]), np.array(["a", "b", "c"], dtype=object)]
+    >>> encoder = fit_encoder(("size", "kind"), cells)
+    >>> encoder.outputs, encoder.transform(cells).values[1].tolist()
+    (('size', 'kind=a', 'kind=b', 'kind=c'), [2.5, 0.0, 1.0, 0.0])
+    """
+
+    names: tuple[str, ...]
+    numbers: tuple[NumberColumn, ...] = ()
+    texts: tuple[TextColumn, ...] = ()
+    dates: tuple[DateColumn, ...] = ()
+
+    def __post_init__(self) -> None:
+        known = [column.name for column in self._columns]
+        if sorted(known) != sorted(set(self.names)) or len(known) != len(self.names):
+            raise ValueError("every column must be a number, a text or a date, and have one name")
+
+    @property
+    def _columns(self) -> list[Column]:
+        return [*self.numbers, *self.texts, *self.dates]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What is known of each column, in the order of `names`."""
+        known = {column.name: column for column in self._columns}
+        return tuple(known[name] for name in self.names)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the columns of numbers."""
+        return tuple(name for column in self.columns for name in column.outputs)
+
+    def transform(self, cells: Sequence[Cells], *, is_new: bool = True) -> Encoded:
+        """The columns of numbers of `cells`, one array for each of the columns `names`.
+
+        A column of numbers is float64, NaN where missing. Texts and dates are objects: str, or None
+        where missing. `is_new` is false for the training rows; it changes only the notes.
+        """
+        arrays, notes = list[Array](), list[Note]()
+        for column, own in zip(self.columns, cells, strict=True):
+            made, said = column.encode(own, is_new)
+            arrays += made
+            notes += said
+        n_rows = len(cells[0]) if cells else 0
+        values = np.column_stack(arrays) if arrays else np.empty((n_rows, 0))
+        return Encoded(values, self.outputs, tuple(notes))
+
+
+def fit_encoder(
+    names: Sequence[str], cells: Sequence[Cells], dates: Iterable[str] = ()
+) -> TableEncoder:
+    """The encoder of training rows; columns in `dates` hold dates, other objects hold text.
+
+    Every column must have at least one value.
+    """
+    is_date, numbers, texts, moments = set(dates), [], [], []
+    for name, column in zip(names, cells, strict=True):
+        if column.dtype != object:
+            numbers.append(NumberColumn(name, _median(column)))
+        elif name in is_date:
+            moments.append(_fit_dates(name, column))
+        else:
+            counts = Counter(cell for cell in column if cell is not None)
+            found = sorted(counts)
+            texts.append(TextColumn(name, tuple(found), max(found, key=lambda t: counts[t])))
+    return TableEncoder(tuple(names), tuple(numbers), tuple(texts), tuple(moments))
+
+
+def n_texts(cells: Cells) -> int:
+    """Number of different texts in a column."""
+    return len({cell for cell in cells if cell is not None})
+
+
+def _fit_dates(name: str, cells: Cells) -> DateColumn:
+    form = date_form(cells)
+    if form is None:
+        raise ValueError(f"the column {name!r} does not hold dates")
+    seconds = seconds_of(cells, form)
+    known = seconds[~np.isnan(seconds)]
+    days = np.floor(known / DAY)
+    varies: dict[Part, bool] = {
+        "days": bool(np.ptp(known) > 0.0),
+        "weekday": bool(np.ptp(days % WEEK) > 0.0),
+        "hour": bool(np.ptp(known % DAY) > 0.0),
+    }
+    parts = tuple(part for part, does in varies.items() if does)
+    return DateColumn(name, form, float(np.median(known)), float(days.min()) * DAY, parts)
+
+
+def _median(values: Array) -> float:
+    """Median of the values that are not missing."""
+    present = values[~np.isnan(values)]
+    with np.errstate(over="ignore"):
+        median = float(np.median(present))
+    if not np.isfinite(median):  # the sum of the two middle values overflows, their mean does not
+        median = 2.0 * float(np.median(present / 2.0))
+    return median
+
+
+def _is_none(cells: Cells) -> NDArray[np.bool_]:
+    return np.array([cell is None for cell in cells], dtype=bool)
+
+
+def _of_training(is_new: bool) -> str:
+    return " of the training rows" if is_new else ""
+
+
+def _note(subject: str, message: str) -> Note:
+    return Note("tables", subject, message)

@@ -1,0 +1,57 @@
+"""The column with known labels, which the estimate is compared with."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.text import counted, listed, shown
+from gammagmm.errors import Problem
+from gammagmm.readers.raw_table import RawTable, written
+
+__all__ = ["label_words", "read_truth"]
+
+# The words of a truth column in lower case -> 1 for an anomaly. One of these must fit all cells.
+VOCABULARIES = (
+    {"0": 0, "1": 1},
+    {"1": 0, "-1": 1},  # scikit-learn
+    {"false": 0, "true": 1},
+    {"no": 0, "yes": 1},
+    {"n": 0, "o": 1},  # o is an outlier
+    {"normal": 0, "anomaly": 1},
+    {"inlier": 0, "outlier": 1},
+)
+
+
+def read_truth(raw: RawTable, name: str) -> NDArray[np.int64] | Problem:
+    """1 for an anomaly, 0 for a normal row; or why the meaning of the cells is not clear."""
+    column = raw.columns.index(name)
+    gaps = np.flatnonzero(raw.is_gap(column))
+    where = f"truth column {shown(name)}"
+    if len(gaps):
+        what = f"{where}: {counted(len(gaps), 'missing value')}, the first in {raw.place(gaps[0])}"
+        return Problem(name, what, "Fill them in, or remove those rows.")
+    cells = label_words(raw, column)
+    meanings = [words for words in VOCABULARIES if set(cells) <= words.keys()]
+    if len(meanings) == 1:
+        return np.array([meanings[0][cell] for cell in cells], dtype=np.int64)
+    if meanings:
+        return Problem(
+            name,
+            f"{where} contains only 1, which is ambiguous: it means anomaly in labels 0 and 1, but "
+            "normal in labels 1 and -1",
+            "Leave the column out with --drop, or give one that contains both kinds.",
+        )
+    pairs = ", ".join("/".join(words) for words in VOCABULARIES)
+    return Problem(
+        name,
+        f"{where} contains {listed(dict.fromkeys(cells))}",
+        f"Write normal rows and anomalies as one of {pairs}.",
+    )
+
+
+def label_words(raw: RawTable, column: int) -> list[str]:
+    """The cells of a column that are not missing, in lower case."""
+    data = raw.data[column][~raw.is_gap(column)].tolist()
+    texts = data if raw.is_text(column) else written(data)
+    return [str(text).strip().lower() for text in texts]

@@ -1,0 +1,117 @@
+"""Gaps, texts and dates become numbers by figures of the training rows."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder
+
+from gammagmm._support.dates import date_form, seconds_of
+from gammagmm._support.documents import Form, Reader, record_to_data
+from gammagmm._support.table_encoder import NumberColumn, TableEncoder, TextColumn, fit_encoder
+from gammagmm.errors import SavedFileError
+
+
+def objects(*cells):
+    column = np.empty(len(cells), dtype=object)
+    column[:] = cells
+    return column
+
+
+def test_numbers_and_texts_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    numbers, new_numbers = rng.normal(size=(2, 50))
+    texts = objects(*rng.choice(list("abc"), 50).tolist())
+    new_texts = objects(*rng.choice(list("abcd"), 50).tolist())
+    numbers[:7] = new_numbers[3:9] = np.nan
+    encoded = fit_encoder(("x", "t"), [numbers, texts]).transform([new_numbers, new_texts])
+    imputer = SimpleImputer(strategy="median").fit(numbers[:, None])
+    hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(texts[:, None])
+    expected = [imputer.transform(new_numbers[:, None]), hot.transform(new_texts[:, None])]
+    np.testing.assert_array_equal(encoded.values, np.hstack(expected))
+    assert encoded.names == ("x", "t=a", "t=b", "t=c")
+    n_unknown = sum(text == "d" for text in new_texts)
+    assert [note.message for note in encoded.notes] == [
+        f"6 missing values filled with the median {np.nanmedian(numbers):.6g} of the training rows",
+        f"{n_unknown} rows have a text that the training rows do not have ('d'), so all its "
+        "columns of 0 and 1 are 0",
+    ]
+
+
+def test_gaps_in_text_get_the_most_frequent_text_of_the_training_rows():
+    encoder = fit_encoder(("t",), [objects("b", "b", "a", None)])
+    assert encoder.texts == (TextColumn("t", ("a", "b"), "b"),)
+    assert encoder.transform([objects(None, "a", "a")]).values.tolist() == [[1.0], [0.0], [0.0]]
+
+
+def test_the_median_of_huge_numbers_is_finite():
+    encoder = fit_encoder(("x",), [np.array([1.5e308, 1.7e308, np.nan])])
+    assert encoder.numbers == (NumberColumn("x", 1.6e308),)
+
+
+DATES = ["2024-02-29T23:15:00", "2024-03-01", "2023-12-31 06:30", "2024-03-08"]
+
+
+@pytest.mark.parametrize(
+    ("form", "pattern"),
+    [
+        ("year-month-day", "%Y-%m-%d %H:%M"),
+        ("day.month.year", "%d.%m.%Y %H:%M"),
+        ("month/day/year", "%m/%d/%Y %H:%M:%S"),
+        ("day/month/year", "%d/%m/%Y %H:%M"),
+    ],
+)
+def test_dates_are_those_of_pandas(form, pattern):
+    moments = [datetime.fromisoformat(text) for text in DATES]
+    cells = [moment.strftime(pattern) for moment in moments]
+    assert date_form([*cells, None]) == form
+    expected = pd.to_datetime(pd.Series(moments)).astype("datetime64[s]").astype(np.int64)
+    np.testing.assert_array_equal(seconds_of([*cells, None], form)[:-1], expected)
+    assert np.isnan(seconds_of([None, "x"], form)).all()
+
+
+@pytest.mark.parametrize("cell", ["2024-13-01", "20240101", "1.5", "31.02.2024", "x", "1/2/24"])
+def test_what_is_no_date(cell):
+    assert date_form(["2024-01-01", cell]) is None
+    assert date_form([None]) is None
+
+
+def test_dates_become_days_and_circles():
+    encoder = fit_encoder(("when",), [objects(*DATES, None)], dates=("when",))
+    encoded = encoder.transform([objects(*DATES, None)], is_new=False)
+    moments = pd.Series(pd.to_datetime(DATES, format="ISO8601"))
+    moments[4] = moments.median()
+    days = (moments - pd.Timestamp("2023-12-31")) / pd.Timedelta(days=1)
+    # 1970 began on a Thursday.
+    week = 2.0 * np.pi * ((moments.dt.day_of_week - 3) % 7) / 7.0
+    hour = 2.0 * np.pi * (moments.dt.hour + moments.dt.minute / 60.0) / 24.0
+    expected = np.column_stack([days, np.sin(week), np.cos(week), np.sin(hour), np.cos(hour)])
+    np.testing.assert_allclose(encoded.values[:4], expected[:4], atol=1e-9)
+    np.testing.assert_allclose(encoded.values[4, 0], expected[4, 0])
+    assert encoded.names[:3] == ("when days", "when weekday sine", "when weekday cosine")
+    assert "missing date filled with the median date" in encoded.notes[1].message
+
+
+def test_parts_of_dates_that_do_not_vary_have_no_column():
+    encoder = fit_encoder(("d",), [objects("2024-01-01", "2024-01-08")], dates=("d",))
+    assert encoder.outputs == ("d days",)
+    assert encoder.transform([objects("2024-01-03")]).values.tolist() == [[2.0]]
+
+
+def test_a_stored_encoder_reads_back_as_the_same():
+    columns = [np.array([0.1, np.nan]), objects("x", None), objects("1.2.2024", "3.2.2024 7:15")]
+    encoder = fit_encoder(("n", "t", "d"), columns, dates=("d",))
+    reader = Reader(Form("test", 1, "encoder"), "test.json")
+    data = json.loads(json.dumps(record_to_data(encoder)))
+    assert reader.record(TableEncoder, "encoder", data) == encoder
+    for damage in ({"names": ["n", "t"]}, {"names": ["n", "t", "t"]}):
+        with pytest.raises(SavedFileError, match="every column must be"):
+            reader.record(TableEncoder, "encoder", data | damage)
+    data["texts"][0]["usual"] = "y"
+    with pytest.raises(SavedFileError, match="texts must be sorted"):
+        reader.record(TableEncoder, "encoder", data)
