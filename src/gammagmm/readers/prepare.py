@@ -56,7 +56,7 @@ class Prepared:
     truth : ndarray of shape (n,) or None
         1 for an anomaly, 0 for a normal row; None without a truth column.
     notes : tuple of Note
-        Everything that was left out, filled in or encoded.
+        How the file was read, and everything that was left out, filled in or encoded.
     preparation : Preparation
         How it was done, which prepares new rows in the same way.
     """
@@ -135,7 +135,7 @@ class Preparation:
             tuple(ids[row] for row in rows),
             rows,
             None if truth is None else truth[rows],
-            (*notes, *dropped, *encoded.notes),
+            (*raw.notes, *notes, *dropped, *encoded.notes),
             self,
         )
 
@@ -224,7 +224,7 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
         tuple(ids[row] for row in rows),
         rows,
         None if truth is None else truth[rows],
-        (*notes, *dropped, *encoded.notes),
+        (*raw.notes, *notes, *dropped, *encoded.notes),
         Preparation(choices.id, choices.truth, left_out, choices.missing, encoder),
     )
 
