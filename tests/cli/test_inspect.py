@@ -600,7 +600,7 @@ class TestCommand:
                 "--scale must be standard, robust or none, got 'minmax'",
             ),
             (("inspect", "rows.csv", "--out", "rows.csv", "--force"), "is an input and an output"),
-            (("inspect", "rows.csv", "--out", "rows.fit"), "would be the name of the fit"),
+            (("inspect", "rows.csv", "--out", "rows.fit"), "--out writes .csv, and rows.fit ends"),
             (
                 ("inspect", "-", "--out", "new.csv", "--ask"),
                 "--ask reads the answers from standard input",

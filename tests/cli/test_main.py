@@ -10,14 +10,16 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
 
+import gammagmm as package
 from gammagmm import GammaPosterior
-from gammagmm.cli.main import SEE_HELP, _short_errors
+from gammagmm.cli.main import SEE_HELP, _print_interrupted, _short_errors
 from gammagmm.cli.supervisor import MARKER
 from gammagmm.errors import ClusterError, FitTimeoutError, TableError
 from tests.support.command_line import COMMAND, gammagmm, gammagmm_here
@@ -31,9 +33,24 @@ def test_help_lists_the_exit_codes():
     assert "--install-completion" in done.stdout
 
 
+def test_version():
+    assert gammagmm_here("--version").stdout == f"gammagmm {package.__version__}\n"
+    assert package.__version__ == version("gammagmm")
+
+
+def test_the_line_after_an_interruption_names_the_files_that_were_written(capsys):
+    _print_interrupted([Path("labels.csv"), Path("a\nb.html")])
+    _print_interrupted([])
+    assert capsys.readouterr().err.splitlines() == [
+        "gammagmm: interrupted; files written: labels.csv, a\\nb.html.",
+        "gammagmm: interrupted; nothing was written.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
+        (["--version"], 0),
         (["estimate", "--help"], 0),
         (["estimate", "nowhere.csv"], 2),
         (["estimate", "gap.csv"], 2),
@@ -208,4 +225,5 @@ def test_ctrl_c_ends_the_work_and_leaves_no_file(tmp_path):
     assert process.returncode == 130
     assert not any(map(is_alive, workers))
     assert os.listdir(tmp_path) == ["rows.npy"]
+    assert told.decode().splitlines()[-1] == "gammagmm: interrupted; nothing was written."
     assert b"Traceback" not in told

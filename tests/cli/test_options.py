@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated
 
 import pytest
@@ -16,7 +16,9 @@ from gammagmm.cli.main import app
 from gammagmm.cli.options import Method, with_options
 
 GROUPS = [
-    getattr(options, name) for name in options.__all__ if name not in ("Request", "with_options")
+    group
+    for name in options.__all__
+    if is_dataclass(group := getattr(options, name)) and name != "Request"
 ]
 
 
@@ -63,6 +65,37 @@ def test_a_command_may_have_some_options_of_a_group():
 def test_help_has_the_order_of_the_groups():
     done, _ = run(Place, "--help")
     assert done.output.index("--name") < done.output.index("--filled") < done.output.index("--x")
+
+
+@pytest.mark.parametrize("command", [each.callback.__name__ for each in app.registered_commands])
+def test_help_is_grouped_and_has_plain_types(command):
+    done = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80", "TERM": "dumb"})
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert max(map(len, lines)) <= 80
+    headings = [line.split("─")[1].strip() for line in lines if line.startswith("╭")]
+    assert "Options" not in headings
+    assert headings[-1] == "Running"
+    assert len(headings) == len(set(headings))
+    words = set(done.output.replace("<", " < ").split())
+    assert not {"<", "TEXT", "INTEGER", "FLOAT", "BOOLEAN"} & words
+
+
+def test_the_values_of_a_choice_are_shown_and_completed():
+    done = CliRunner().invoke(app, ["estimate", "--help"], env={"COLUMNS": "120"})
+    assert "standard|robust|none" in done.output
+    environment = {
+        "_GAMMAGMM_COMPLETE": "complete_bash",
+        "COMP_WORDS": "gammagmm estimate --scale r",
+        "COMP_CWORD": "3",
+    }
+    done = CliRunner().invoke(app, prog_name="gammagmm", env=environment)
+    assert done.output.split() == ["robust"]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_group_has_a_heading(group):
+    assert group.panel
 
 
 def test_no_option_is_declared_twice():

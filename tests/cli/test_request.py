@@ -84,8 +84,13 @@ BAD_INPUT = [
     ),
     (
         ["good.csv", "--picture", "posterior.doc"],
-        r"posterior\.doc is not a supported picture format\.\n  Use \.png, \.svg, \.pdf",
+        r"--picture writes \.png, \.svg or \.pdf, and posterior\.doc ends in \.doc\.\n  Give a "
+        r"name that ends in \.png, \.svg or \.pdf",
     ),
+    (["good.csv", "--picture", "p"], r"--picture writes .*, and p has no suffix"),
+    (["nowhere.csv", "--labels", "o.XLSX"], r"--labels writes \.csv, and o\.XLSX ends in \.XLSX"),
+    (["nowhere.csv", "--report", "out.csv"], r"--report writes \.html or \.htm, and out\.csv ends"),
+    (["nowhere.csv", "--posterior", "out.html"], r"--posterior writes \.json, and out\.html ends"),
     (["good.csv", "--labels", "good.csv"], r"good\.csv already exists\.\n  Pass --force"),
     (
         ["good.csv", "--labels", "x", "--report", "../bad0/x"],

@@ -5,21 +5,23 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import gammagmm
 import gammagmm.cli.options as opt
-from gammagmm.cli.supervisor import is_supervised, run_supervised
+from gammagmm.cli.supervisor import INTERRUPTED, is_supervised, run_supervised
 from gammagmm.errors import ClusterError, FitTimeoutError, GammaGMMError
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="gammagmm",
+    cls=opt.Commands,
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
     "Exit codes: 0 success, 1 internal error, 2 invalid input or usage, 3 the interval lies above "
     "--fail-above, 4 the Dask cluster is lost or not found, 5 --timeout is exceeded, 130 "
@@ -33,15 +35,33 @@ EXIT_CODES = {ClusterError: 4, FitTimeoutError: 5}
 SEE_HELP = "Run gammagmm COMMAND --help to see the options."
 
 
-@app.command()
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"gammagmm {gammagmm.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def all_commands(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+@app.command(cls=opt.Command)
 @opt.with_options
 def estimate(
-    method: opt.Method,
     reading: opt.Reading,
     labelling: opt.Labelling,
     outputs: opt.Outputs,
     answer: opt.Answer,
     engine: opt.Engine,
+    method: opt.Method,
     running: opt.Running,
 ) -> None:
     """Estimate the share of anomalies among the rows of one file, or of several together."""
@@ -55,13 +75,13 @@ def estimate(
     _run(work, outputs.paths, running.debug)
 
 
-@app.command()
+@app.command(cls=opt.Command)
 @opt.with_options
 def inspect(
-    inspecting: opt.Inspecting,
-    method: opt.Method,
     reading: opt.Reading,
+    inspecting: opt.Inspecting,
     labelling: Annotated[opt.Labelling, "by", "inspected"],
+    method: opt.Method,
     running: opt.Running,
 ) -> None:
     """Choose rows for a person to label: 30 labels give an estimate that can be relied on."""
@@ -76,12 +96,12 @@ def inspect(
     _run(work, [sheet, sheet.with_suffix(opt.FIT_SUFFIX)], running.debug)
 
 
-@app.command()
+@app.command(cls=opt.Command)
 @opt.with_options
 def demo(
     outputs: Annotated[opt.Outputs, "report", "picture"],
-    method: Annotated[opt.Method, "seed", "jobs"],
     answer: Annotated[opt.Answer, "as_json"],
+    method: Annotated[opt.Method, "seed", "jobs"],
     running: Annotated[opt.Running, "force", "debug"],
 ) -> None:
     """Estimate the share of anomalies in a bundled dataset whose labels are known."""
@@ -108,7 +128,7 @@ def demo(
     _run(work, outputs.paths, running.debug)
 
 
-@app.command()
+@app.command(cls=opt.Command)
 @opt.with_options
 def compare(
     pair: opt.Pair,
@@ -141,7 +161,7 @@ def compare(
             save_comparison(named, outputs.picture, running.force)
 
 
-@app.command()
+@app.command(cls=opt.Command)
 @opt.with_options
 def info(answer: Annotated[opt.Answer, "as_json"]) -> None:
     """Show versions, extras, threads and GPU. Include this when you ask for help."""
@@ -170,7 +190,11 @@ def _run(work: Callable[[], int], outputs: list[Path], debug: bool) -> None:
             code = work()
         gc.freeze()  # no search when the process ends
         raise typer.Exit(code)
+    before = [_state(path) for path in outputs]
     code = run_supervised(sys.argv[1:], outputs)
+    if code == INTERRUPTED:
+        changed = [p for p, state in zip(outputs, before, strict=True) if _state(p) != state]
+        _print_interrupted(changed)
     if code < 0:
         _print_error(
             f"the process was ended by signal {-code}",
@@ -178,6 +202,23 @@ def _run(work: Callable[[], int], outputs: list[Path], debug: bool) -> None:
         )
         code = 1
     raise typer.Exit(code)
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What changes when the file or folder at `path` is written; None where there is none."""
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_ino, found.st_mtime_ns, found.st_size
+    return None
+
+
+def _print_interrupted(written: Sequence[Path]) -> None:
+    """Say in one line that the command was interrupted, and which files it has written."""
+    from gammagmm._support.text import one_line
+
+    names = ", ".join(one_line(str(path)) for path in written)
+    files = f"files written: {names}" if names else "nothing was written"
+    _echo(f"gammagmm: interrupted; {files}.")
 
 
 @contextmanager
@@ -225,6 +266,9 @@ def main() -> None:
     """Run the command; errors in its options are printed as two lines as well."""
     try:
         code = app(standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        _print_interrupted([])
+        code = INTERRUPTED
     except Exception as error:
         # Typer's own errors; newer versions of it no longer use the classes of Click.
         if not hasattr(error, "format_message"):

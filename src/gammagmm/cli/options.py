@@ -1,22 +1,28 @@
 """The options of the commands: name, type, default and help text of each, declared once.
 
-A group of options is a frozen dataclass whose fields are the options. A command takes groups as
-parameters, and `with_options` turns them into the parameters that Typer reads.
+A group of options is a frozen dataclass whose fields are the options and whose `panel` is their
+heading in the help. A command takes groups as parameters, and `with_options` turns them into the
+parameters that Typer reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import MISSING, dataclass, fields
 from functools import partial, wraps
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 from typer import Argument, Option
+from typer.core import TyperArgument, TyperCommand, TyperGroup
+from typer.models import ArgumentInfo
 
 __all__ = [
     "Answer",
+    "Command",
+    "Commands",
     "Engine",
     "Inspecting",
     "Labelling",
@@ -29,21 +35,35 @@ __all__ = [
     "with_options",
 ]
 
-_share, _column, _file, _sheet = (
-    partial(Option, metavar=metavar) for metavar in ("SHARE", "COLUMN", "OUT", "CSV")
+_share, _column, _file, _sheet, _number = (
+    partial(Option, metavar=metavar) for metavar in ("SHARE", "COLUMN", "OUT", "CSV", "N")
 )
+RUNNING = "Running"
+"""Panel of the options about the program and not the result, at the end of the help."""
+
+
+def _choice(*words: str) -> partial[Any]:
+    """An option with one of these values; `request` checks it."""
+    return partial(Option, metavar="|".join(words), autocompletion=lambda: list(words))
 
 
 @dataclass(frozen=True)
 class Method:
     """How the share is estimated."""
 
+    panel: ClassVar[str] = "Method"
+
     detectors: Annotated[
-        str, Option(help="Preset (classic, paper, fast), or names separated by commas.")
+        str,
+        Option(
+            metavar="NAMES",
+            autocompletion=lambda: ["classic", "paper", "fast"],
+            help="Preset (classic, paper, fast), or names separated by commas.",
+        ),
     ] = "classic"
     scale: Annotated[
         str,
-        Option(help="Scaling of the columns for the detectors: standard, robust or none."),
+        _choice("standard", "robust", "none")(help="Scaling of the columns for the detectors."),
     ] = "standard"
     learn: Annotated[
         bool,
@@ -55,14 +75,22 @@ class Method:
     ] = 0.01
     high_gamma: Annotated[float, _share(help="Share that counts as large.")] = 0.15
     max_gamma: Annotated[float, _share(help="Upper bound on the expected share.")] = 0.25
-    runs: Annotated[int, Option(help="Number of variational runs from different starts.")] = 10
-    seed: Annotated[int, Option(help="Seed of all random steps.")] = 0
+    runs: Annotated[int, _number(help="Number of variational runs from different starts.")] = 10
+    seed: Annotated[int, _number(help="Seed of all random steps.")] = 0
     jobs: Annotated[
-        int, Option(help="Number of processes and threads to use; -1 uses all cores.")
+        int,
+        _number(
+            help="Number of processes and threads to use; -1 uses all cores.",
+            rich_help_panel=RUNNING,
+        ),
     ] = -1
     timeout: Annotated[
         float | None,
-        Option(help="Time limit for detectors and mixtures (exit code 5).", metavar="SECONDS"),
+        Option(
+            help="Time limit for detectors and mixtures (exit code 5).",
+            metavar="SECONDS",
+            rich_help_panel=RUNNING,
+        ),
     ] = None
 
 
@@ -70,10 +98,12 @@ class Method:
 class Reading:
     """The files, and the roles of their columns."""
 
+    panel: ClassVar[str] = "Files and columns"
+
     paths: Annotated[
         list[str],
         Argument(
-            metavar="PATH...",
+            metavar="PATH",
             help="Files with unlabelled rows: .csv, .tsv, .parquet, .feather, .arff, .mat, .npy, "
             ".npz, .jsonl; text formats also as .gz. The path - reads CSV from standard input.",
         ),
@@ -88,16 +118,22 @@ class Reading:
         str | None, _column(help="Column with known labels, only compared with the estimate.")
     ] = None
     missing: Annotated[
-        str, Option(help="Missing values: error, drop (the rows) or impute (the median).")
+        str,
+        _choice("error", "drop", "impute")(
+            help="Missing values: error, drop the rows, or impute the median."
+        ),
     ] = "error"
     categories: Annotated[
-        str, Option(help="Columns of text: error or encode (as columns of 0 and 1).")
+        str,
+        _choice("error", "encode")(help="Columns of text: error, or encode as columns of 0 and 1."),
     ] = "error"
 
 
 @dataclass(frozen=True)
 class Labelling:
     """Labels that a person gave to rows."""
+
+    panel: ClassVar[str] = "Labels and groups"
 
     inspected: Annotated[
         list[Path] | None,
@@ -116,6 +152,8 @@ class Labelling:
 class Outputs:
     """The files to write."""
 
+    panel: ClassVar[str] = "Output"
+
     labels: Annotated[Path | None, _file(help="Write a line for each row to this file (CSV).")] = (
         None
     )
@@ -126,15 +164,22 @@ class Outputs:
     ] = None
 
     @property
+    def by_option(self) -> dict[str, Path]:
+        """The paths that were given, by the option."""
+        given = {f"--{field.name}": getattr(self, field.name) for field in fields(self)}
+        return {option: path for option, path in given.items() if path is not None}
+
+    @property
     def paths(self) -> list[Path]:
         """The paths that were given."""
-        given = (self.labels, self.report, self.posterior, self.picture)
-        return [path for path in given if path is not None]
+        return list(self.by_option.values())
 
 
 @dataclass(frozen=True)
 class Answer:
     """The form of the result, and the exit code."""
+
+    panel: ClassVar[str] = "Output"
 
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON.")] = False
     fail_above: Annotated[
@@ -147,11 +192,13 @@ class Answer:
 class Engine:
     """Where the rows are while they are processed."""
 
+    panel: ClassVar[str] = "Files larger than memory"
+
     name: Annotated[
         str,
-        Option(
+        _choice("memory", "dask")(
             "--engine",
-            help="memory, or dask for Parquet files larger than memory: --labels is then a folder.",
+            help="Where the rows are; dask is for Parquet files, and --labels is then a folder.",
         ),
     ] = "memory"
     scheduler: Annotated[
@@ -168,13 +215,15 @@ FIT_SUFFIX = ".fit"
 class Inspecting:
     """Which rows a person labels, and how."""
 
+    panel: ClassVar[str] = "Rows to label"
+
     sheet: Annotated[
         Path, _sheet("--out", help="File for the rows, with an empty column anomaly.")
     ] = Path("to_label.csv")
-    n: Annotated[int, Option(help="Number of rows to label.")] = 30
+    n: Annotated[int, _number(help="Number of rows to label.")] = 30
     purpose: Annotated[
         str,
-        Option(
+        _choice("share", "find")(
             help="share: rows spread over the ranking, to know the share of anomalies. find: rows "
             "from the top of the ranking, which is learned from the labels, to find anomalies."
         ),
@@ -193,6 +242,8 @@ class Inspecting:
 class Pair:
     """Two saved posteriors."""
 
+    panel: ClassVar[str] = "Arguments"
+
     first: Annotated[Path, Argument(metavar="A.json", help="A saved posterior.")]
     second: Annotated[Path, Argument(metavar="B.json", help="Another saved posterior.")]
 
@@ -200,6 +251,8 @@ class Pair:
 @dataclass(frozen=True)
 class Running:
     """Options of every command that does work."""
+
+    panel: ClassVar[str] = RUNNING
 
     force: Annotated[bool, Option("--force", help="Replace existing files.")] = False
     quiet: Annotated[bool, Option("--quiet", help="Show no progress bars and no notes.")] = False
@@ -238,13 +291,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(group, include_extras=True)
         for option in options:
             default = Parameter.empty if option.default is MISSING else option.default
+            hint = _in_panel(hints[option.name], group)
             parameters.append(
-                Parameter(
-                    option.name,
-                    Parameter.KEYWORD_ONLY,
-                    default=default,
-                    annotation=hints[option.name],
-                )
+                Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
             )
 
     @wraps(command)
@@ -259,3 +308,45 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _in_panel(hint: Any, group: type[Any]) -> Any:
+    """The annotation of an option, with the heading of its group in the help."""
+    kind, declared = get_args(hint)
+    if isinstance(declared, ArgumentInfo):
+        return hint
+    shown = copy(declared)
+    shown.rich_help_panel = shown.rich_help_panel or getattr(group, "panel", None)
+    return Annotated[kind, shown]
+
+
+class _PlainHelp:
+    """Help without the Python types of flags and arguments, which newer versions of Typer show."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters of the command, with --help."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in parameters:
+            if getattr(each, "is_flag", False):
+                each.metavar = ""
+            elif isinstance(each, TyperArgument):
+                each.display_type_rich = _no_type  # type: ignore[method-assign]
+        return parameters
+
+
+def _no_type(ctx: Any) -> str:
+    return ""
+
+
+class Command(_PlainHelp, TyperCommand):
+    """A command whose --help is listed with the options about the program."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option --help."""
+        option: Any = super().get_help_option(ctx)
+        option.rich_help_panel = RUNNING
+        return option
+
+
+class Commands(_PlainHelp, TyperGroup):
+    """All commands."""

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from gammagmm._support.text import one_line
 from gammagmm.blocks.parquet import check_folder, matching_files, read_parquet
 from gammagmm.cli.options import (
-    FIT_SUFFIX,
     Inspecting,
     Labelling,
     Method,
@@ -36,12 +35,21 @@ __all__ = [
     "check_inspect",
     "check_outputs",
     "check_sample",
+    "check_suffix",
     "label_sheets",
     "read_blocks",
     "read_rows",
 ]
 
-PICTURES = (".png", ".svg", ".pdf")
+SUFFIXES = {
+    "--labels": (".csv",),
+    "--out": (".csv",),
+    "--picture": (".png", ".svg", ".pdf"),
+    "--posterior": (".json",),
+    "--report": (".html", ".htm"),
+    "--labels with --engine dask": (".parquet",),  # a folder
+}
+"""Suffixes of the files that an option writes."""
 ENGINES = ("memory", "dask")
 SCALES = ("standard", "robust", "none")
 PURPOSES = ("share", "find")
@@ -117,6 +125,7 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
     paths, sheet = request.reading.paths, inspecting.sheet
     _check_reading(request.reading)
     _check_scale(request.method)
+    check_suffix("--out", sheet)
     # --ask continues a sheet that exists.
     _check_file(sheet, request.running.force or inspecting.ask)
     given = request.labelling.inspected or ()
@@ -131,8 +140,6 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
         raise UsageError(
             "--by needs --purpose share: rows from the top of the ranking have no groups"
         )
-    if sheet.suffix == FIT_SUFFIX:
-        raise UsageError(f"{sheet} would be the name of the fit", "Give the sheet the suffix .csv.")
     if inspecting.ask and "-" in paths:
         raise UsageError(
             "--ask reads the answers from standard input, so the rows cannot come from there",
@@ -151,11 +158,25 @@ def check_outputs(
         if path != folder:
             _check_file(path, force)
     _check_places(outputs.paths, inputs)
-    picture = outputs.picture
-    if picture is not None and picture.suffix.lower() not in PICTURES:
-        raise UsageError(
-            f"{picture} is not a supported picture format", f"Use {', '.join(PICTURES)}."
-        )
+    for option, path in outputs.by_option.items():
+        if path != folder:
+            check_suffix(option, path)
+
+
+def check_suffix(option: str, path: Path) -> None:
+    """Refuse the path of an output whose suffix is not one of its format.
+
+    A path without a suffix is fine, except where the suffix chooses the format.
+    """
+    allowed, suffix = SUFFIXES[option], path.suffix.lower()
+    if suffix in allowed or (not suffix and option != "--picture"):
+        return
+    formats = " or ".join(filter(None, (", ".join(allowed[:-1]), allowed[-1])))
+    found = f"ends in {path.suffix}" if suffix else "has no suffix"
+    raise UsageError(
+        f"{option} writes {formats}, and {path} {found}",
+        f"Give a name that ends in {formats}.",
+    )
 
 
 def _check_reading(reading: Reading) -> None:
@@ -217,6 +238,7 @@ def _check_labels_folder(folder: Path, reading: Reading, force: bool) -> None:
             "With --missing drop, row numbers no longer identify the rows in the labels",
             "Add --id COLUMN.",
         )
+    check_suffix("--labels with --engine dask", folder)
     if not folder.exists():
         _check_file(folder, False)
     elif folder.is_dir() and not force:
