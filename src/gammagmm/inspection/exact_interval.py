@@ -80,7 +80,7 @@ def binomial_interval(
 
     >>> low, high = binomial_interval([3, 300], [1, 100])
     >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.017, 0.289], [0.865, 0.381])
+    ([0.017, 0.288], [0.865, 0.381])
     """
     n, k = np.asarray(n_rows, dtype=float), np.asarray(n_found, dtype=float)
     tail = 0.5 * (1.0 - mass)
