@@ -73,6 +73,7 @@ def test_only_rows_outside_the_sample_count_as_new(rng):
     np.testing.assert_allclose(column, X[:, 0] + 10.0 * is_sampled)
 
 
+@pytest.mark.long
 def test_a_smaller_sample_is_that_of_a_fit_in_memory():
     X = make_X(6_500, n_features=3)
     made, _ = resolve_detectors(["KNN", "LSCP"], len(X))

@@ -133,6 +133,7 @@ def test_threads_fitting_at_once_each_get_their_own_answer():
         np.testing.assert_array_equal(found.posterior_.betas.a, expected.posterior_.betas.a)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_workers", "two_threads")
 def test_fits_leave_threads_and_open_files_as_they_were():
     first, second = fit_repeatedly(4, 2), fit_repeatedly(4, 2)
