@@ -19,7 +19,7 @@ BAD_FILES = {
     "text.csv": b"a,b\nx,y\nz,w\n",
     "mixed.csv": b"a,b\n1,2\n3,dog\n",
     "ragged.csv": b"a,b\n1,2\n3\n",
-    "latin.csv": "a,b\n1,2\n3,\xe9\n".encode("latin-1"),
+    "latin.csv": b"\xef\xbb\xbfa,b\n1,2\n3,\xe9\n",
     "twice.csv": b"a,a\n1,2\n3,4\n",
     "gap.csv": b"a,b\n1,2\n3,\n4,5\n",
     "points.csv": b"No. of items,b\nx,2\n3,4\n",

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 from gammagmm.readers.csv import open_text, parse, parse_quickly, read_delimited
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Source
+from tests.support.raw_columns import columns_of
 
 
 def rows_of(raw):
@@ -21,7 +22,7 @@ def rows_of(raw):
     return np.column_stack(raw.data).tolist()
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_delimiters_line_ends_and_byte_order_marks(write, delimiter, newline, mark):
@@ -43,7 +44,7 @@ def test_tabs_alone_separate_the_cells_of_a_tsv(write):
 def test_semicolons_win_over_decimal_commas(write):
     raw = read_raw(write("a;b\n1,5;2,5\n"))
     assert raw.columns == ("a", "b")
-    assert [column.tolist() for column in raw.data] == [["1,5"], ["2,5"]]
+    assert rows_of(raw) == [[1.5, 2.5]]
 
 
 def test_a_first_line_of_numbers_is_data(write):
@@ -95,7 +96,7 @@ def test_cells_are_kept_as_they_are_written(write):
     assert raw.cells(0) == ["007", "12345678901234567890", None]
 
 
-@pytest.mark.parametrize("cell", ["1_000", "0x10", "12%", "True", "1 000"])
+@pytest.mark.parametrize("cell", ["1_000", "0x10", "12 kg", "yes", "1 00"])
 def test_what_only_looks_like_a_number_is_text(write, cell):
     raw = read_raw(write(f"a;b\n{cell};1\n"))
     assert [raw.is_text(j) for j in (0, 1)] == [True, False]
@@ -149,9 +150,37 @@ def test_duplicate_column_names(write):
         read_raw(write("a,b,a\n1,2,3\n"))
 
 
-def test_column_without_a_name(write):
-    with pytest.raises(TableError, match=r"column 1 has no name\. Name it, .* index=False"):
-        read_raw(write(",a\n0,1.5\n1,2.5\n"))
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        (",a\n0,1.5\n1,2.5\n", {"index": [0.0, 1.0], "a": [1.5, 2.5]}),  # pandas
+        ('"","a"\n"u",1.5\n"v",2.5\n', {"index": ["u", "v"], "a": [1.5, 2.5]}),  # R
+        ("a\tb\nu\t1\t2\nv\t3\t4\n", {"index": ["u", "v"], "a": [1.0, 3.0], "b": [2.0, 4.0]}),
+        ("a;;index\n1;2;3\n", {"a": [1.0], "x2": [2.0], "index": [3.0]}),
+        (";index\n1;2\n", {"x1": [1.0], "index": [2.0]}),
+    ],
+)
+def test_a_column_without_a_name_gets_one(write, text, columns):
+    raw = read_raw(write(text))
+    assert columns_of(raw) == columns
+    [name] = {"index", "x1", "x2"} & set(columns) - set(text.split("\n")[0].split(";"))
+    position = list(columns).index(name) + 1
+    message = f"column {position} has no name in the file and is called {name!r}"
+    assert raw.notes == (Note("tables", name, message),)
+
+
+@pytest.mark.parametrize("header", ["a;b", "a;b;"])
+def test_a_delimiter_at_the_end_of_each_line_makes_no_column(write, header):
+    raw = read_raw(write(f"{header}\n1;2;\n3;x;\n"))
+    assert columns_of(raw) == {"a": [1.0, 3.0], "b": ["2", "x"]}
+    assert raw.cells(1) == ["2", "x"]
+    assert raw.notes == ()
+
+
+def test_all_ragged_lines_are_counted(write):
+    message = r"line 3: .* first line has 2; 4 lines differ, the first are 3, 5, 6\. Give every"
+    with pytest.raises(TableError, match=message):
+        read_raw(write("a,b\n1,2\n3\n4,5\n6\n7,8,9\n1\n2,3\n"))
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

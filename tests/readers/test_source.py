@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import os
 import sys
 import tracemalloc
+import zipfile
 from types import SimpleNamespace
 
 import pytest
 
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 from gammagmm.readers import source as sources
 from gammagmm.readers.registry import read_raw
+from tests.support.raw_columns import columns_of
 
 
 def test_missing_file(tmp_path):
@@ -115,14 +118,107 @@ def test_a_large_file_may_expand_as_tables_do():
         sources.check_expansion("t.csv.gz", 200_000_001, 200_000)
 
 
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_wrong_encoding(write, mark):
-    content = mark + b"a,b\n1,\xe92\n"
-    message = rf"is not UTF-8: byte {7 + len(mark)} \(0xe9\) on line 2 .* Save the file as UTF-8"
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b"\xef\xbb\xbfa,b\n1,\xe92\n", "t.csv"),  # a mark of UTF-8 that is wrong
+        (b"a,bcd\n\x01,\xe92\n", "t.csv"),  # no text at all
+        (b'{"a": 1,\n"b\xe9": 2}', "t.jsonl"),  # JSON is UTF-8
+    ],
+)
+def test_wrong_encoding(write, content, name):
+    message = rf"is not UTF-8: byte {content.index(0xE9) + 1} \(0xe9\) on line 2 .* Save the file"
     with pytest.raises(TableError, match=message):
-        read_raw(write(content))
+        read_raw(write(content, name))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "note"),
+    [
+        ("utf-8", None),
+        ("utf-8-sig", None),
+        ("utf-16", None),
+        ("cp1252", "is not UTF-8: read as Windows-1252"),
+        ("latin-1", "is not UTF-8: read as Latin-1"),
+    ],
+)
+def test_encodings(write, encoding, note):
+    # The byte of the second sign is no letter in Windows-1252.
+    names = {"cp1252": "größe in €", "latin-1": "größe \x81"}.get(encoding, "größe in € \u4e2d")
+    path = write(f"{names},b\n1,ä\n2,ö\n".encode(encoding))
+    raw = read_raw(path)
+    assert columns_of(raw) == {names: [1.0, 2.0], "b": ["ä", "ö"]}
+    assert raw.notes == (() if note is None else (Note("tables", str(path), note),))
+
+
+def test_utf_16_of_either_order(write):
+    text = "a\tb\r\n1\t\u20ac 2\r\n"
+    for order in ("le", "be"):
+        raw = read_raw(write(("\ufeff" + text).encode(f"utf-16-{order}"), "t.txt"))
+        assert columns_of(raw) == {"a": [1.0], "b": [2.0]}
+    raw = read_raw(write('{"a": 1}'.encode("utf-16"), "t.jsonl"))
+    assert columns_of(raw) == {"a": [1.0]}
+
+
+@pytest.mark.parametrize("n_lost", [1, 2])
+def test_damaged_utf_16(write, n_lost):
+    content = "a,b\n1,\U0001f600".encode("utf-16")[:-n_lost]
+    with pytest.raises(
+        TableError, match=r"t\.csv cannot be read: 'utf-16.* Save the file as UTF-8"
+    ):
+        read_raw(write(content, "t.csv"))
 
 
 def test_nul_bytes(write):
-    with pytest.raises(TableError, match=r"contains a NUL byte at byte 4, .* not in UTF-16"):
-        read_raw(write("a,b\n1,2\n".encode("utf-16")))
+    message = r"contains a NUL byte at byte 2, .* not in UTF-16"
+    with pytest.raises(TableError, match=message):
+        read_raw(write("a,b\n1,2\n".encode("utf-16-le")))  # without its mark
+    with pytest.raises(TableError, match=r"contains a NUL byte"):
+        read_raw(write("a,b\n1,\0\n".encode("utf-16")))
+
+
+def zipped(members, method=zipfile.ZIP_DEFLATED):
+    """A .zip with these files."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "folder/t.TXT", "../../t.tsv"])
+def test_a_zip_with_one_table(write, name):
+    content = zipped({name: "a\tb\n1\t2\n", "__MACOSX/._t.csv": "x", "folder/": ""})
+    raw = read_raw(write(content, "t.zip"))
+    assert columns_of(raw) == {"a": [1.0], "b": [2.0]}
+    assert raw.digest == hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (zipped({"a.csv": "x", "b.csv": "y"}), r"contains 2 files: 'a\.csv', 'b\.csv'\. Give a"),
+        (zipped({str(i): "" for i in range(30)}), r"30 files: '0', .* '19' and 10 more\. Give"),
+        (zipped({}), r"contains 0 files: "),
+        (zipped({"t.parquet": "x"}), r"contains 't\.parquet', which cannot be read inside a \.zip"),
+        (zipped({"t.zip": "x"}), r"contains 't\.zip', .* Decompress it first; a \.zip may contain"),
+        (zipped({"t.csv": "a"}, zipfile.ZIP_LZMA), r"uses an unsupported compression method"),
+        (zipped({"t.csv": "a"})[:-5], r"t\.zip cannot be read: .*\. Compress it again"),
+        (b"a,b\n1,2\n", r"t\.zip cannot be read: File is not a zip file\. Compress it again"),
+    ],
+)
+def test_a_zip_that_is_refused(write, content, message):
+    with pytest.raises(TableError, match=message):
+        read_raw(write(content, "t.zip"))
+
+
+def test_a_zip_bomb_is_refused_before_it_is_decompressed(write, monkeypatch):
+    monkeypatch.setattr(sources, "MAX_FREE_BYTES", 1_000_000)
+    content = bytearray(zipped({"t.csv": b"0" * 10_000_000}))
+    with pytest.raises(TableError, match=r"t\.zip expands to more than 1000 times its size"):
+        read_raw(write(bytes(content), "t.zip"))
+    # A size that is declared too small only cuts the file, which its checksum then shows.
+    for place in (content.rindex(b"PK\x01\x02") + 24, 22):
+        content[place : place + 4] = (1000).to_bytes(4, "little")
+    with pytest.raises(TableError, match=r"t\.zip cannot be read: Bad CRC-32"):
+        read_raw(write(bytes(content), "t.zip"))

@@ -1,4 +1,4 @@
-"""CSV and TSV -> raw table; the standard library's parser defines what a file means."""
+"""Delimited text -> raw table; the standard library's parser defines what a file means."""
 
 from __future__ import annotations
 
@@ -6,32 +6,51 @@ import csv
 import importlib
 import re
 from array import array
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
+from gammagmm.readers.numbers import (
+    NO_MARK,
+    Column,
+    assumed_mark,
+    decimal_mark,
+    has_open_point,
+    looks_like_number,
+    missing_words_note,
+    read_column,
+    read_texts,
+    unusual_words,
+)
 from gammagmm.readers.raw_table import (
+    PLAIN_MISSING,
     RawTable,
     check_names,
     is_missing,
-    is_number,
     number_or_none,
     numbered_names,
     text_column,
 )
-from gammagmm.readers.source import Source, decode
+from gammagmm.readers.source import Source, decode_any
 
 __all__ = ["read_delimited"]
 
 # If two delimiters split the first lines equally well ("1,5;2,5"), the earlier one is chosen:
-# commas occur inside cells far more often than semicolons and tabs do.
-DELIMITERS = ("\t", ";", ",")
+# commas occur inside cells far more often than the others do.
+DELIMITERS = ("\t", ";", "|", ",")
+# Excel writes this line, and reads it.
+SEP_LINE = re.compile(r"""\s*"?sep=([\t;,|:^~ ])"?[ \t]*(?:\r\n|\r|\n|$)""", re.IGNORECASE)
 N_SNIFFED_RECORDS = 50
+N_SHOWN_LINES = 3
+# The decimal mark where no column shows it, and the reason.
+COMMA_LOCALE = (",", "cells separated by semicolons usually have decimal commas")
+POINT_LOCALE = (".", NO_MARK)
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # Below this size PyArrow saves less time than its import takes.
 MIN_QUICK_CHARACTERS = 1_000_000
@@ -48,6 +67,7 @@ class DelimitedText:
     delimiter: str
     columns: tuple[str, ...]
     has_header: bool
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +77,11 @@ class Numbers:
     lines: list[int] | range  # line of each row
     values: NDArray[np.float64]  # (d, n), NaN where a cell is missing or text
     text_columns: frozenset[int] = frozenset()
+    missing_words: Mapping[int, Counter[str]] = field(default_factory=dict)  # the unusual ones
 
 
 def read_delimited(source: Source) -> RawTable:
-    """Raw table of a CSV or TSV file."""
+    """Raw table of a file with cells separated by commas, semicolons, tabs or pipes."""
     table = open_text(source)
     numbers = parse_quickly(table) if len(table.text) > MIN_QUICK_CHARACTERS else None
     numbers = numbers or parse(table)
@@ -69,34 +90,129 @@ def read_delimited(source: Source) -> RawTable:
             f"{table.name} contains column names but no rows", "Add the rows below them."
         )
     data: list[NDArray[Any]] = list(numbers.values)
+    missing_words = dict(numbers.missing_words)
+    texts = dict[int, list[str | None]]()
     for j, cells in _texts(table, numbers.text_columns).items():
-        data[j] = text_column(cells)
+        missing_words[j] = unusual_words(cell for cell in cells if is_missing(cell))
+        texts[j] = _without_missing(cells)
+        data[j] = text_column(texts[j])
+    notes = dict[int, str]()
+    for j, column in _written_numbers(table, numbers, texts).items():
+        data[j], notes[j] = column.values, column.message
+    kept = [j for j, name in enumerate(table.columns) if name or not _is_empty(data[j])]
+    columns, named = _named([table.columns[j] for j in kept])
+    check_names(table.name, columns)
 
     def cells_of(j: int) -> list[str | None]:
-        return _texts(table, {j})[j]
+        return _without_missing(_texts(table, {kept[j]})[kept[j]])
 
-    return RawTable(table.name, table.columns, tuple(data), numbers.lines, cells_of)
+    found = [*table.notes, *named]
+    for name, j in zip(columns, kept, strict=True):
+        found += [Note("tables", name, notes[j])] if j in notes else []
+        found += [missing_words_note(name, missing_words[j])] if missing_words.get(j) else []
+    kept_data = tuple(data[j] for j in kept)
+    return RawTable(table.name, columns, kept_data, numbers.lines, cells_of, notes=tuple(found))
+
+
+def _is_empty(values: NDArray[Any]) -> bool:
+    return values.dtype != object and bool(np.isnan(values).all())
+
+
+def _named(names: list[str]) -> tuple[tuple[str, ...], list[Note]]:
+    """Names of all columns: those without one are called "index" or "x2", with a note."""
+    found, notes = list(names), []
+    for j, name in enumerate(names):
+        if not name:
+            found[j] = "index" if j == 0 and "index" not in names else f"x{j + 1}"
+            message = f"column {j + 1} has no name in the file and is called {found[j]!r}"
+            notes.append(Note("tables", found[j], message))
+    return tuple(found), notes
+
+
+def _written_numbers(
+    table: DelimitedText, numbers: Numbers, texts: Mapping[int, list[str | None]]
+) -> dict[int, Column]:
+    """Columns of numbers in other than plain form, by position.
+
+    In a file with decimal commas, the points of plain numbers such as "1.185" are thousands.
+    """
+
+    def marks_of_plain_columns() -> set[str]:
+        return {decimal_mark(_without_missing(cells)) for cells in plain().values()}
+
+    def plain() -> dict[int, list[str]]:
+        return _texts(table, set(range(len(table.columns))) - numbers.text_columns)
+
+    usual = COMMA_LOCALE if table.delimiter == ";" else POINT_LOCALE
+    found = read_texts(texts, marks_of_plain_columns, usual)
+    marks = {column.decimal for column in found.values()}
+    is_open = dict[int, list[str | None]]()
+    if "," in marks:
+        cells_of = {j: _without_missing(cells) for j, cells in plain().items()}
+        marks |= set(map(decimal_mark, cells_of.values()))
+        is_open = {j: cells for j, cells in cells_of.items() if has_open_point(cells)}
+    elif table.delimiter == ";" and not marks - {""}:
+        three = [j for j, values in enumerate(numbers.values) if _has_three_decimals(values)]
+        cells_of = {j: _without_missing(cells) for j, cells in _texts(table, three).items()}
+        is_open = {j: cells for j, cells in cells_of.items() if has_open_point(cells)}
+        if len(is_open) < sum(_has_fractions(values) for values in numbers.values):
+            is_open = {}  # another column shows that the point is the decimal mark
+    mark, reason = assumed_mark(marks, POINT_LOCALE)
+    for j, cells in is_open.items():
+        column = read_column(cells, mark, reason)
+        if column is not None:
+            found[j] = column
+    return found
+
+
+def _has_fractions(values: NDArray[np.float64]) -> bool:
+    return bool((values[np.isfinite(values)] % 1.0 != 0.0).any())
+
+
+def _has_three_decimals(values: NDArray[np.float64]) -> bool:
+    """Whether numbers have fractions, and at most three decimals."""
+    finite = values[np.isfinite(values)]
+    return (
+        _has_fractions(values)
+        and bool((np.abs(finite) < 1e9).all())
+        and np.array_equal(finite, np.round(finite, 3))
+    )
 
 
 def open_text(source: Source) -> DelimitedText:
     """Text of a file, with the delimiter and the columns that its first lines show."""
-    text = decode(source)
-    delimiter = "\t" if source.suffix == ".tsv" else _sniff_delimiter(text)
-    first = next(_records(source.name, text, delimiter), None)
-    if first is None:
+    text, notes = decode_any(source)
+    declared = SEP_LINE.match(text)
+    if declared:  # a blank line in its place keeps the numbers of the lines
+        text = "\n" + text[declared.end() :]
+    delimiter = declared[1] if declared else "\t" if source.suffix == ".tsv" else ""
+    delimiter = delimiter or _sniff_delimiter(text)
+    sample = _sample(source.name, text, delimiter)
+    if not sample:
         raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
-    line, cells = first
+    line, cells = sample[0]
     present = [cell for cell in cells if not is_missing(cell)]
-    if present and all(map(is_number, present)):  # a row, possibly with missing values
+    if present and all(map(looks_like_number, present)):  # a row, possibly with missing values
         columns = numbered_names(len(cells))
-        return DelimitedText(source.name, text, delimiter, columns, has_header=False)
-    columns = tuple(cell.strip() for cell in cells)
-    check_names(f"{source.name}, line {line}", columns)
-    return DelimitedText(source.name, text, delimiter, columns, has_header=True)
+        return DelimitedText(source.name, text, delimiter, columns, False, notes)
+    names = [cell.strip() for cell in cells]
+    if _is_header_short(sample):
+        # R writes no name for the column of row names; other programs end each row by a delimiter.
+        ends = {row[-1].strip() for _, row in sample[1:]}
+        names = [*names, ""] if ends == {""} else ["", *names]
+    check_names(f"{source.name}, line {line}", tuple(name for name in names if name))
+    return DelimitedText(source.name, text, delimiter, tuple(names), True, notes)
+
+
+def _is_header_short(sample: list[Record]) -> bool:
+    """Whether the first record has one cell less, but at least two, than each of the others."""
+    width = len(sample[0][1])
+    return width > 1 and {len(cells) for _, cells in sample[1:]} == {width + 1}
 
 
 def _sniff_delimiter(text: str) -> str:
     """Delimiter that splits each of the first records into the same number of cells, above one."""
+    shifted = ""
     for delimiter in DELIMITERS:
         try:
             sample = list(islice(_cells(text, delimiter), N_SNIFFED_RECORDS))
@@ -105,9 +221,10 @@ def _sniff_delimiter(text: str) -> str:
         widths = {len(cells) for _, cells in sample}
         if len(widths) == 1 and widths != {1}:
             return delimiter
+        shifted = shifted or (delimiter if sample and _is_header_short(sample) else "")
     # No delimiter fits: the most frequent one on the first line gives the best error message.
     first_line = text.lstrip().partition("\n")[0]
-    return max(reversed(DELIMITERS), key=first_line.count)
+    return shifted or max(reversed(DELIMITERS), key=first_line.count)
 
 
 def _cells(text: str, delimiter: str) -> Iterator[Record]:
@@ -122,21 +239,10 @@ def _cells(text: str, delimiter: str) -> Iterator[Record]:
 
 
 def _records(name: str, text: str, delimiter: str) -> Iterator[Record]:
-    """Line and cells of every record that is not blank; all must have as many cells as the first.
-
-    The first record is the column names or, where a file has none, a row.
-    """
-    width = line = 0
+    """Line and cells of every record that is not blank; broken quotes are a `TableError`."""
+    line = 0
     try:
         for line, cells in _cells(text, delimiter):
-            width = width or len(cells)
-            if len(cells) != width:
-                raise TableError(
-                    f"{name}, line {line}: found {len(cells)} cells separated by {delimiter!r} "
-                    f"where the first line has {width}",
-                    "Give every line the same number of cells and quote cells that contain the "
-                    "delimiter.",
-                )
             yield line, cells
     except csv.Error as error:
         raise TableError(
@@ -145,15 +251,45 @@ def _records(name: str, text: str, delimiter: str) -> Iterator[Record]:
         ) from error
 
 
+def _sample(name: str, text: str, delimiter: str) -> list[Record]:
+    """The first records; those up to the first fault if there is one after the first record."""
+    sample = list[Record]()
+    try:
+        sample.extend(islice(_records(name, text, delimiter), N_SNIFFED_RECORDS))
+    except TableError:
+        if not sample:
+            raise
+    return sample
+
+
 def _rows(table: DelimitedText) -> Iterator[Record]:
-    """Line and cells of every row below the column names."""
+    """Line and cells of every row below the column names; all must have a cell for each column."""
     records = _records(table.name, table.text, table.delimiter)
-    return islice(records, int(table.has_header), None)
+    width, rows = len(table.columns), islice(records, int(table.has_header), None)
+    for line, cells in rows:
+        if len(cells) != width:
+            raise _ragged(table, (line, cells), rows)
+        yield line, cells
+
+
+def _ragged(table: DelimitedText, first: Record, rest: Iterator[Record]) -> TableError:
+    """The error for a row with too many or too few cells, which counts those after it."""
+    width, (line, cells) = len(table.columns), first
+    lines = [line]
+    lines += [line for line, cells in rest if len(cells) != width]
+    shown_lines = ", ".join(map(str, lines[:N_SHOWN_LINES]))
+    count = f"; {len(lines)} lines differ, the first are {shown_lines}" if len(lines) > 1 else ""
+    return TableError(
+        f"{table.name}, line {line}: found {len(cells)} cells separated by {table.delimiter!r} "
+        f"where the first line has {width}{count}",
+        "Give every line the same number of cells and quote cells that contain the delimiter.",
+    )
 
 
 def parse(table: DelimitedText) -> Numbers:
     """Numbers of every row, by the standard library; a column with any text is a text column."""
     lines, values, text_columns = list[int](), array("d"), set[int]()
+    missing_words = defaultdict[int, Counter[str]](Counter)
     for line, cells in _rows(table):
         for j in text_columns:
             cells[j] = "nan"  # known to be text, so that it does not send each row the slow way
@@ -163,23 +299,32 @@ def parse(table: DelimitedText) -> Numbers:
             numbers = []
         if not numbers or "_" in "".join(cells):
             found = list(map(number_or_none, cells))
-            text_columns.update(j for j, value in enumerate(found) if value is None)
+            for j, value in enumerate(found):
+                if value is None:
+                    text_columns.add(j)
+                elif value != value and cells[j].strip().lower() not in PLAIN_MISSING:
+                    missing_words[j][cells[j].strip()] += 1
             numbers = [np.nan if value is None else value for value in found]
         values.extend(numbers)
         lines.append(line)
     rows = np.array(values, dtype=np.float64).reshape(len(lines), len(table.columns))
-    return Numbers(lines, np.ascontiguousarray(rows.T), frozenset(text_columns))
+    values_by_column = np.ascontiguousarray(rows.T)
+    return Numbers(lines, values_by_column, frozenset(text_columns), missing_words)
 
 
-def _texts(table: DelimitedText, columns: Collection[int]) -> dict[int, list[str | None]]:
+def _texts(table: DelimitedText, columns: Collection[int]) -> dict[int, list[str]]:
     """Cells of some columns as they are written, without the space around them."""
-    texts: dict[int, list[str | None]] = {j: [] for j in sorted(columns)}
+    texts: dict[int, list[str]] = {j: [] for j in sorted(columns)}
     if not texts:
         return texts
     for _, cells in _rows(table):
         for j, column in texts.items():
-            column.append(None if is_missing(cells[j]) else cells[j].strip())
+            column.append(cells[j].strip())
     return texts
+
+
+def _without_missing(cells: Iterable[str]) -> list[str | None]:
+    return [None if is_missing(cell) else cell for cell in cells]
 
 
 def parse_quickly(table: DelimitedText) -> Numbers | None:

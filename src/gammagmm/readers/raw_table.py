@@ -16,6 +16,7 @@ from gammagmm.errors import Note, TableError
 
 __all__ = [
     "MAX_SHOWN_CHARACTERS",
+    "PLAIN_MISSING",
     "RawTable",
     "check_names",
     "is_missing",
@@ -29,7 +30,14 @@ __all__ = [
     "written",
 ]
 
-MISSING_MARKERS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
+PLAIN_MISSING = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
+# What databases, statistics programs and spreadsheets write, the latter in several languages.
+MISSING_MARKERS = PLAIN_MISSING | {
+    *("-", "--", "---", "–", "—", ".", "..", "...", "\\n", "<na>", "nat", "n.a.", "n.d.", "k.a."),
+    *("(null)", "(leer)", "(blank)", "(empty)", "(vide)", "(vazio)", "#n/a", "#na", "#nv", "#n/d"),
+    *("#div/0!", "#value!", "#wert!", "#valeur!", "#valor!", "#ref!", "#bezug!", "#name?"),
+    *("#num!", "#zahl!", "#null!"),
+}
 # Up to this number float64 represents every whole number, so it may be written without a point.
 MAX_EXACT = 2.0**53
 

@@ -22,6 +22,7 @@ __all__ = ["read_raw"]
 READERS: dict[str, Callable[[Source], RawTable]] = {
     ".csv": read_delimited,
     ".tsv": read_delimited,
+    ".txt": read_delimited,
     ".parquet": read_parquet,
     ".feather": read_feather,
     ".arrow": read_feather,

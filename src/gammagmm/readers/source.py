@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
+import io
 import os
+import re
 import sys
+import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 
 __all__ = [
     "CELL_BYTES",
@@ -20,6 +24,7 @@ __all__ = [
     "Source",
     "check_expansion",
     "decode",
+    "decode_any",
     "inflate",
     "join_chunks",
     "open_source",
@@ -27,8 +32,8 @@ __all__ = [
 ]
 
 STANDARD_INPUT = "standard input"
-# Text formats, which may be compressed with gzip; the other formats have their own compression.
-TEXT_SUFFIXES = (".csv", ".tsv", ".arff", ".jsonl", ".ndjson")
+# Text formats, which may be compressed as .gz or .zip; the others have their own compression.
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".arff", ".json", ".jsonl", ".ndjson")
 
 CELL_BYTES = 8  # memory that one number of a table takes
 MAX_BYTES = 4_000_000_000
@@ -36,9 +41,13 @@ MAX_BYTES = 4_000_000_000
 # Numbers as text shrink to about a third, and gzip cannot shrink anything below 1/1032.
 MAX_FREE_BYTES = 100_000_000
 MAX_EXPANSION = 1000
+MAX_NAME, MAX_NAMES = 40, 20  # characters of a name and names that a message lists
 CHUNK_BYTES = 1 << 20
 PACKED_CHUNK_BYTES = 1 << 16
 ZLIB_BITS, GZIP_BITS = 15, 31  # the codes of zlib for the two kinds of stream
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MARKS = (codecs.BOM_UTF8, *UTF_16_MARKS)
+CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")  # no text has these bytes
 MAX_REASON = 300  # characters that are quoted from the message of a library
 
 
@@ -51,9 +60,9 @@ class Source:
     name : str
         The name of the file in messages.
     suffix : str
-        Format, in lower case and without ".gz": ".csv", ".parquet", ...
+        Format, in lower case and without ".gz" or ".zip": ".csv", ".parquet", ...
     content : bytes
-        The whole file, decompressed if it is a ".gz".
+        The whole file, decompressed if it is a ".gz" or ".zip".
     digest : str
         SHA-256 of the file on disk.
     """
@@ -77,7 +86,8 @@ def open_source(path: str | os.PathLike[str], suffixes: Collection[str]) -> Sour
         raise TableError(f"{path} does not exist", "Check the path and the working directory.")
     if path.is_dir():
         raise TableError(f"{path} is a folder", "Give the path of one file.")
-    suffix = _format_suffix(path, suffixes)
+    suffix = path.suffix.lower()
+    suffix = suffix if suffix == ".zip" else _format_suffix(path, suffixes)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -88,7 +98,43 @@ def open_source(path: str | os.PathLike[str], suffixes: Collection[str]) -> Sour
         advice = "Compress it again with gzip, or give the decompressed file."
         with refusing(str(path), (zlib.error,), advice):
             content = join_chunks(str(path), inflate(content, GZIP_BITS))
+    if suffix == ".zip":
+        suffix, content = _only_member(str(path), content, suffixes)
     return Source(str(path), suffix, content, digest)
+
+
+def _only_member(name: str, content: bytes, suffixes: Collection[str]) -> tuple[str, bytes]:
+    """Suffix and bytes of the only file in a .zip."""
+    advice = "Compress it again, or give the decompressed file."
+    with (
+        refusing(name, (Exception,), advice),
+        zipfile.ZipFile(io.BytesIO(content)) as archive,
+    ):
+        members = [
+            member
+            for member in archive.infolist()
+            if not member.is_dir() and not member.filename.startswith("__MACOSX/")
+        ]
+        if len(members) != 1:
+            found = [repr(member.filename[:MAX_NAME]) for member in members]
+            more = f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else ""
+            raise TableError(
+                f"{name} contains {len(found)} files: {', '.join(found[:MAX_NAMES])}{more}",
+                "Give a .zip with one file, or the decompressed files.",
+            )
+        [member] = members
+        suffix = Path(member.filename).suffix.lower()
+        if suffix not in suffixes or suffix not in TEXT_SUFFIXES:
+            raise TableError(
+                f"{name} contains {member.filename[:MAX_NAME]!r}, which cannot be read inside a "
+                ".zip",
+                f"Decompress it first; a .zip may contain {', '.join(TEXT_SUFFIXES)}.",
+            )
+        # Other methods decompress any amount at once, whatever size is declared.
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise TableError(f"{name} uses an unsupported compression method", advice)
+        check_expansion(name, member.file_size, len(content))
+        return suffix, archive.read(member)
 
 
 def _format_suffix(path: Path, suffixes: Collection[str]) -> str:
@@ -103,7 +149,7 @@ def _format_suffix(path: Path, suffixes: Collection[str]) -> str:
         raise TableError(
             f"{path} has the suffix {path.suffix!r}, which cannot be read",
             f"Save the table in one of these formats: {', '.join(suffixes)}; text formats may be "
-            "compressed as .gz.",
+            "compressed as .gz or .zip.",
         )
     return suffix
 
@@ -165,8 +211,13 @@ def check_expansion(name: str, n_bytes: int, n_used: int) -> None:
 
 
 def decode(source: Source) -> str:
-    """Text of a UTF-8 file without its byte order mark."""
+    """Text of a file without its byte order mark: UTF-8, or UTF-16 if the mark says so."""
     content = source.content
+    if content.startswith(UTF_16_MARKS):
+        with refusing(source.name, (UnicodeDecodeError,), "Save the file as UTF-8."):
+            text = content.decode("utf-16")
+        if "\0" not in text:
+            return text
     position = content.find(b"\0")
     if position >= 0:
         raise TableError(
@@ -184,6 +235,24 @@ def decode(source: Source) -> str:
             f"on line {line} cannot be decoded",
             "Save the file as UTF-8.",
         ) from error
+
+
+def decode_any(source: Source) -> tuple[str, tuple[Note, ...]]:
+    """Text of a file, and a note if it is neither UTF-8 nor UTF-16.
+
+    Any bytes are text in Windows-1252 or Latin-1, so control characters are refused there.
+    """
+    try:
+        return decode(source), ()
+    except TableError:
+        content = source.content
+        if content.startswith(MARKS) or CONTROLS.search(content):
+            raise
+    try:
+        text, name = content.decode("cp1252"), "Windows-1252"
+    except UnicodeDecodeError:
+        text, name = content.decode("latin-1"), "Latin-1"
+    return text, (Note("tables", source.name, f"is not UTF-8: read as {name}"),)
 
 
 @contextmanager

@@ -1,0 +1,298 @@
+"""Cells as people write them -> numbers: decimal commas, thousands, currencies, percents, words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.errors import Note
+from gammagmm.readers.raw_table import PLAIN_MISSING, is_number, listed, shown, written
+
+__all__ = [
+    "NO_MARK",
+    "Cells",
+    "Column",
+    "assumed_mark",
+    "decimal_mark",
+    "has_open_point",
+    "looks_like_number",
+    "missing_words_note",
+    "read_column",
+    "read_texts",
+    "unusual_words",
+]
+
+Cells = Sequence[str | None]
+
+SIGNS = {"€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "₽": "RUB", "₺": "TRY", "₩": "KRW"}
+CODES = (
+    "AED|ARS|AUD|BGN|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EUR|GBP|HKD|HUF|IDR|ILS|INR|ISK|JPY|KRW|MXN|"
+    "MYR|NOK|NZD|PEN|PHP|PLN|RON|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR"
+)
+NAMES = ("US$", "R$", "C$", "A$", "$", "SFr.", "Fr.", "zł", "Kč", "kr.", "kr", "Ft")
+CURRENCY = "|".join([CODES, *SIGNS, *map(re.escape, NAMES)])
+# Spreadsheets write these spaces, minus signs and apostrophes in place of those of ASCII.
+PLAIN_LETTERS = str.maketrans(
+    {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"}
+)
+AMOUNT = re.compile(
+    rf"""(?P<open>\()?\ ?(?P<sign>[+-]?)\ ?(?P<before>{CURRENCY})?\ ?(?P<sign2>[+-]?)
+    (?P<core>[\d.,][\d.,'\ ]*(?<!\ )(?:[eE][+-]?\d+)?)
+    (?P<minus>-?)\ ?(?P<percent>%)?\ ?(?P<after>{CURRENCY})?\ ?(?P<minus2>-?)(?P<close>\))?""",
+    re.VERBOSE,
+)
+MARKS = ".,' "
+GROUPS = {".": ",' ", ",": ".' "}  # marks between thousands, by the decimal mark
+NO_MARK = "no column shows which mark is the decimal mark"
+MAX_CELL = 100
+"""Longest cell that may be a number in other than plain form."""
+# Both values of a logical column; spreadsheets write them in the language of the user.
+BOOLEANS = (
+    {"true": 1.0, "false": 0.0},
+    {"t": 1.0, "f": 0.0},
+    {"wahr": 1.0, "falsch": 0.0},
+    {"vrai": 1.0, "faux": 0.0},
+    {"verdadero": 1.0, "falso": 0.0},
+    {"verdadeiro": 1.0, "falso": 0.0},
+    {"vero": 1.0, "falso": 0.0},
+)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A cell that is a number with signs around it."""
+
+    core: str  # digits and the marks between them
+    is_negative: bool
+    form: str  # how a negative amount is written: "", "parentheses" or "trailing"
+    currency: str
+    is_percent: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Numbers of a column, and how they were read.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        NaN where a cell is missing.
+    decimal : str
+        The decimal mark that the column shows: "." or ",", "" if it shows none.
+    message : str
+        How the column was read, with an example.
+    """
+
+    values: NDArray[np.float64]
+    decimal: str
+    message: str
+
+
+def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | None:
+    """Numbers of a column of text, None if some cell is not a number.
+
+    Where "1,234" can be 1234 or 1.234 and no cell of the column decides, the decimal mark
+    `assumed` decides, for a `reason` that the message gives; without it the result shows no
+    decimal mark and has no values.
+    """
+    distinct = list(dict.fromkeys(cell for cell in cells if cell is not None))
+    words = _booleans(distinct)
+    if words is not None:
+        listed_words = " and ".join(f"{shown(w)} is {v:g}" for w, v in list(words.items())[:2])
+        return Column(_spread(cells, words), "", f"read as numbers: {listed_words}")
+    amounts = _amounts(distinct)
+    if amounts is None:
+        return None
+    cores = [amount.core for amount in amounts.values()]
+    styles = _styles(cores)
+    if not styles:
+        return None
+    has_marks = any("," in core or "." in core for core in cores)
+    is_open = has_marks and len(styles) > 1
+    if is_open and not assumed:
+        return Column(np.empty(0), "", "")
+    decimal, group = next((style for style in styles if style[0] == assumed), styles[0])
+    values = {cell: _value(amount, decimal, group) for cell, amount in amounts.items()}
+    example = max(distinct, key=lambda cell: _n_marks(amounts[cell], cell))
+    message = f"read {_manner(list(amounts.values()), cores, decimal, group)}: "
+    message += f"{shown(example.translate(PLAIN_LETTERS))} is {written([values[example]])[0]}"
+    message += f"; this is an assumption: {reason}" if is_open else ""
+    return Column(_spread(cells, values), decimal if has_marks and not is_open else "", message)
+
+
+def read_texts(
+    texts: Mapping[int, Cells],
+    other_marks: Callable[[], set[str]] = set,
+    usual: tuple[str, str] = (".", NO_MARK),
+) -> dict[int, Column]:
+    """Numbers of those columns of text, by position, whose cells are all numbers.
+
+    A column that does not show its decimal mark has the mark of the other columns: those of
+    `texts`, and those whose marks `other_marks` finds. If they show none or both, the first of
+    `usual` is assumed, for the reason that is the second.
+    """
+    tried = {j: read_column(cells) for j, cells in texts.items()}
+    found = {j: column for j, column in tried.items() if column is not None}
+    is_open = [j for j, column in found.items() if not column.message]
+    if is_open:
+        marks = {column.decimal for column in found.values()} | other_marks()
+        assumed, reason = assumed_mark(marks, usual)
+        for j in is_open:
+            column = read_column(texts[j], assumed, reason)
+            if column is not None:
+                found[j] = column
+    return dict(sorted(found.items()))
+
+
+def assumed_mark(marks: set[str], usual: tuple[str, str]) -> tuple[str, str]:
+    """The decimal mark of columns that do not show theirs, and the reason."""
+    certain = marks - {""}
+    if len(certain) != 1:
+        return usual
+    [mark] = certain
+    return mark, f"other columns have decimal {'commas' if mark == ',' else 'points'}"
+
+
+def looks_like_number(cell: str) -> bool:
+    """Whether a cell is a number in some way of writing."""
+    amount = _amount(cell.strip())
+    return is_number(cell) or (amount is not None and bool(_styles([amount.core])))
+
+
+def has_open_point(cells: Iterable[str | None]) -> bool:
+    """Whether points in plain numbers may all separate thousands: "1.185" and "950"."""
+    pattern, n_points = _pattern(",", "."), 0
+    for cell in cells:
+        if cell is None:
+            continue
+        if not pattern.fullmatch(cell.lstrip("+-")):
+            return False
+        n_points += "." in cell
+    return n_points > 0
+
+
+def decimal_mark(cells: Iterable[str | None]) -> str:
+    """A point if plain numbers show that it is their decimal mark; otherwise empty text."""
+    pattern = _pattern(",", ".")
+    shown_by = (cell for cell in cells if cell is not None and "." in cell)
+    return "." if any(not pattern.fullmatch(cell.lstrip("+-")) for cell in shown_by) else ""
+
+
+def missing_words_note(column: str, words: Mapping[str, int]) -> Note:
+    """A note that these words of a column, with their counts, were read as missing values."""
+    n_cells = sum(words.values())
+    count = "1 missing value" if n_cells == 1 else f"{n_cells} missing values"
+    return Note("tables", column, f"{listed(words)} read as {count}")
+
+
+def unusual_words(cells: Iterable[str]) -> Counter[str]:
+    """Words for missing values, with their counts, other than the plain ones, among `cells`."""
+    return Counter(cell for cell in cells if cell.lower() not in PLAIN_MISSING)
+
+
+def _booleans(distinct: list[str]) -> dict[str, float] | None:
+    """Values of words for true and false, None if the cells are something else."""
+    lowered = {cell.lower() for cell in distinct} if len(distinct) <= 6 else set()
+    for words in BOOLEANS:
+        # One letter alone is more probably the name of a group.
+        if lowered and lowered <= words.keys() and ("t" not in words or len(lowered) == 2):
+            return {cell: words[cell.lower()] for cell in distinct}
+    return None
+
+
+def _amounts(distinct: list[str]) -> dict[str, Amount] | None:
+    """The parts of every cell, None if one is no number or if two units are mixed."""
+    found = {}
+    for cell in distinct:
+        amount = _amount(cell)
+        if amount is None:
+            return None
+        found[cell] = amount
+    if len({amount.currency for amount in found.values()} - {""}) > 1:
+        return None
+    # Shares as "5 %" and as "0.05" in one column have two meanings.
+    is_percent = {amount.is_percent for amount in found.values()}
+    return found if len(is_percent) == 1 else None
+
+
+def _amount(cell: str) -> Amount | None:
+    match = AMOUNT.fullmatch(cell.translate(PLAIN_LETTERS)) if len(cell) <= MAX_CELL else None
+    if match is None or bool(match["open"]) != bool(match["close"]):
+        return None
+    before, after = match["before"] or "", match["after"] or ""
+    signs = [match["sign"], match["sign2"], match["minus"], match["minus2"], match["open"] or ""]
+    if (before and after) or sum(map(bool, signs)) > 1:
+        return None
+    core = match["core"]
+    if match["minus"] and core[-1] in ".,":  # "15.-" has no cents; "15-" is negative
+        core, signs[2] = core[:-1], ""
+    form = "parentheses" if signs[4] else "trailing" if signs[2] or signs[3] else ""
+    is_negative = bool(form) or "-" in signs
+    currency = before or after
+    return Amount(
+        core,
+        is_negative,
+        form,
+        SIGNS.get(currency, currency),
+        match["percent"] is not None,
+    )
+
+
+@cache
+def _pattern(decimal: str, group: str) -> re.Pattern[str]:
+    """Numbers with these marks; groups have three digits, and the first does not begin with 0."""
+    mark = re.escape(decimal)
+    whole = rf"\d+|[1-9]\d{{0,2}}(?:{re.escape(group)}\d{{3}})+" if group else r"\d+"
+    return re.compile(rf"(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+
+
+def _styles(cores: list[str]) -> list[tuple[str, str]]:
+    """Pairs of a decimal mark and a mark between thousands that fit every number."""
+    present = set("".join(cores)) & set(MARKS)
+    found = []
+    for decimal, groups in GROUPS.items():
+        used = [mark for mark in groups if mark in present]
+        if len(used) > 1:
+            continue
+        pattern = _pattern(decimal, used[0] if used else "")
+        if all(map(pattern.fullmatch, cores)):
+            found.append((decimal, used[0] if used else ""))
+    return found
+
+
+def _value(amount: Amount, decimal: str, group: str) -> float:
+    digits = amount.core.replace(group, "") if group else amount.core
+    value = float(digits.replace(decimal, "."))
+    return -value if amount.is_negative else value
+
+
+def _n_marks(amount: Amount, cell: str) -> int:
+    """How much a cell shows of the way in which its column is written."""
+    return sum(amount.core.count(mark) > 0 for mark in MARKS) * 10 + min(len(cell), 9)
+
+
+def _manner(amounts: list[Amount], cores: list[str], decimal: str, group: str) -> str:
+    """How numbers are written: "with decimal commas, as amounts in EUR"."""
+    forms = {amount.form for amount in amounts}
+    currency = next((amount.currency for amount in amounts if amount.currency), "")
+    has_decimal_comma = decimal == "," and any("," in core for core in cores)
+    marks = ["decimal commas"] if has_decimal_comma else []
+    marks += ["thousands separators"] if group else []
+    marks += ["negative numbers in parentheses"] if "parentheses" in forms else []
+    marks += ["trailing minus signs"] if "trailing" in forms else []
+    parts = [f"with {' and '.join(marks)}"] if marks else []
+    parts += [f"as amounts in {currency}"] if currency else []
+    parts += ["in percent, not divided by 100"] if amounts[0].is_percent else []
+    return ", ".join(parts) or "as numbers"
+
+
+def _spread(cells: Cells, values: dict[str, float]) -> NDArray[np.float64]:
+    """The value of every cell, NaN where it is missing."""
+    found = (np.nan if cell is None else values[cell] for cell in cells)
+    return np.fromiter(found, dtype=np.float64, count=len(cells))

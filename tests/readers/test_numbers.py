@@ -1,0 +1,186 @@
+"""Numbers as people write them, and columns that stay text."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gammagmm.readers.numbers import looks_like_number, read_column, read_texts
+from gammagmm.readers.registry import read_raw
+from tests.support.raw_columns import columns_of
+
+WRITTEN = {
+    "German": (["1.185,43", "-2,5", "1.234.567"], [1185.43, -2.5, 1234567.0]),
+    "French": (["1 185,43", "1\u202f234\u202f567,5", "12\u00a0000"], [1185.43, 1234567.5, 12000.0]),
+    "American": (["1,185.43", "12", ".5", "1,234,567"], [1185.43, 12.0, 0.5, 1234567.0]),
+    "Swiss": (["1'185.43", "1\u2019234\u2019567", "5"], [1185.43, 1234567.0, 5.0]),
+    "euros": (["€ 1.185,43", "-€5", "3,10 €", "7 EUR"], [1185.43, -5.0, 3.1, 7.0]),
+    "dollars": (["$1,185.43", "-$5.00", "$ -6"], [1185.43, -5.0, -6.0]),
+    "francs": (["CHF 1'200.50", "15.-"], [1200.5, 15.0]),
+    "reais": (["R$ 1.185,43", "-R$ 0,99"], [1185.43, -0.99]),
+    "accounting": (["(1,234.50)", "3.25", "($7.00)"], [-1234.5, 3.25, -7.0]),
+    "SAP": (["1.234,56-", "7,00"], [-1234.56, 7.0]),
+    "percent": (["5,9 %", "10%", "-0,25 %"], [5.9, 10.0, -0.25]),
+    "minus sign": (["\u22125,5", "+5,5"], [-5.5, 5.5]),
+    "exponent": (["1,5e3", "2E-2"], [1500.0, 0.02]),
+    "booleans": (["True", "FALSE", "true"], [1.0, 0.0, 1.0]),
+    "German booleans": (["WAHR", "FALSCH"], [1.0, 0.0]),
+    "French booleans": (["VRAI"], [1.0]),
+    "PostgreSQL": (["t", "f"], [1.0, 0.0]),
+    "one letter": (["t", "t"], None),
+    "yes and no": (["yes", "no"], None),
+    "date": (["31.12.2024"], None),
+    "ISO date": (["2024-12-31"], None),
+    "version": (["1.2.3"], None),
+    "address": (["10.0.0.1"], None),
+    "two marks": (["0.5", "1,5"], None),
+    "two currencies": (["$5", "€5"], None),
+    "two meanings": (["5 %", "0.05"], None),
+    "two signs": (["-5,0-"], None),
+    "half a parenthesis": (["(5,0"], None),
+    "wrong groups": (["1.23,45"], None),
+    "groups from zero": (["0,123,456"], None),
+    "units": (["12,5 kg"], None),
+    "long": (["1" * 99 + ",50"], None),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_numbers_in_every_form(name):
+    cells, values = WRITTEN[name]
+    column = read_column([*cells, None])
+    if values is None:
+        assert column is None
+    else:
+        np.testing.assert_array_equal(column.values, [*values, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (
+            ["2,5", "1.185,43"],
+            "read with decimal commas and thousands separators: '1.185,43' is 1185.43",
+        ),
+        (["7", "1,185,000"], "read with thousands separators: '1,185,000' is 1185000"),
+        (["5,9 %"], "read with decimal commas, in percent, not divided by 100: '5,9 %' is 5.9"),
+        (["3.50\u00a0€"], "read as amounts in EUR: '3.50 €' is 3.5"),
+        (["(3.50)"], "read with negative numbers in parentheses: '(3.50)' is -3.5"),
+        (["3.50-"], "read with trailing minus signs: '3.50-' is -3.5"),
+        (["true", "false"], "read as numbers: 'true' is 1 and 'false' is 0"),
+    ],
+)
+def test_messages(cells, message):
+    assert read_column(cells).message == message
+
+
+def grouped(whole, mark):
+    """A whole number with a mark between its thousands, by Python's own format."""
+    return f"{whole:,}".replace(",", mark)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(10**9), 10**9), st.integers(0, 99)), min_size=1),
+    st.sampled_from([(",", "."), (",", " "), (".", ","), (".", "'"), (",", ""), (",", "\u202f")]),
+)
+def test_every_amount_with_two_decimals_is_read_right(amounts, marks):
+    decimal, group = marks
+    cells = [f"{grouped(whole, group)}{decimal}{cents:02}" for whole, cents in amounts]
+    expected = [float(f"{whole}.{cents:02}") for whole, cents in amounts]
+    column = read_column(cells)
+    assert column.values.tolist() == expected
+    assert column.decimal == decimal
+
+
+OPEN = {"a": ["1,234", "950"], "b": ["1.234 €"]}
+
+
+@pytest.mark.parametrize(
+    ("others", "values", "reason"),
+    [
+        ([["2,5"]], [[1.234, 950.0], [1234.0]], "other columns have decimal commas"),
+        ([["1'000.5"]], [[1234.0, 950.0], [1.234]], "other columns have decimal points"),
+        ([["2,5"], ["€2.50"]], [[1234.0, 950.0], [1.234]], "no column shows"),
+        ([], [[1234.0, 950.0], [1.234]], "no column shows which mark is the decimal mark"),
+    ],
+)
+def test_a_mark_that_may_have_two_meanings(others, values, reason):
+    found = read_texts(dict(enumerate([*OPEN.values(), *others])))
+    assert [found[j].values.tolist() for j in (0, 1)] == values
+    assert all(f"; this is an assumption: {reason}" in found[j].message for j in (0, 1))
+
+
+def notes_of(raw):
+    return {note.subject: note.message for note in raw.notes}
+
+
+def test_points_in_a_file_with_decimal_commas_are_thousands(write):
+    raw = read_raw(write("price;sales;n;share\n1,5;1.185;3;0.5\n2,25;950;4;0.25\n"))
+    # share shows decimal points, price decimal commas: nothing is changed without a reason.
+    assert columns_of(raw)["sales"] == [1.185, 950.0]
+    assert "no column shows which mark" in notes_of(raw)["sales"]
+    raw = read_raw(write("price;sales;n;k\n1,5;1.185;3;1.000\n2,25;950;4;2.000\n"))
+    assert columns_of(raw) == {
+        "price": [1.5, 2.25],
+        "sales": [1185.0, 950.0],
+        "n": [3.0, 4.0],
+        "k": [1000.0, 2000.0],
+    }
+    expected = "read with thousands separators: '1.185' is 1185; this is an assumption: other"
+    assert notes_of(raw)["sales"].startswith(expected)
+    assert list(notes_of(raw)) == ["price", "sales", "k"]
+
+
+def test_points_that_may_be_thousands_are_told(write):
+    raw = read_raw(write("sales;n\n1.185;3\n950;4\n"))
+    assert columns_of(raw)["sales"] == [1.185, 950.0]
+    assert re.match("read as numbers: '1.185' is 1.185; .* no column", notes_of(raw)["sales"])
+    for plain in ("sales;n\n1.185;3.5\n950;4\n", "sales,n\n1.185,3\n950,4\n"):
+        assert read_raw(write(plain)).notes == ()
+
+
+def test_semicolons_suggest_decimal_commas(write):
+    raw = read_raw(write("a;b\n1,234;x\n2,345;y\n"))
+    assert columns_of(raw)["a"] == [1.234, 2.345]
+    assert notes_of(raw)["a"].endswith("cells separated by semicolons usually have decimal commas")
+    raw = read_raw(write('a,b\n"1,234",x\n"2,345",y\n'))
+    assert columns_of(raw)["a"] == [1234.0, 2345.0]
+
+
+MISSING = ["-", "–", "--", ".", "#N/A", "#NV", "#DIV/0!", "(leer)", "\\N", "<NA>", "NaT"]
+
+
+@pytest.mark.parametrize("word", MISSING)
+def test_words_for_missing_values(write, word):
+    raw = read_raw(write(f"a;b;c\n1;1,5;x\n{word};{word};{word}\n{word};2;y\n"))
+    assert columns_of(raw) == {"a": [1.0, None, None], "b": [1.5, None, 2.0], "c": ["x", None, "y"]}
+    messages = [note.message for note in raw.notes]
+    shown = repr(word)
+    assert [m for m in messages if "missing" in m] == [
+        f"{shown} read as 2 missing values",
+        f"{shown} read as 1 missing value",
+        f"{shown} read as 1 missing value",
+    ]
+
+
+def test_cells_are_kept_as_they_are_written(write):
+    raw = read_raw(write("id;b\n007;1.185,43 €\n008;-\n"))
+    assert raw.cells(0) == ["007", "008"]
+    assert raw.cells(1) == ["1.185,43 €", None]
+
+
+def test_a_first_line_of_written_numbers_is_data(write):
+    raw = read_raw(write("1,5;2,5\n3,5;-\n"))
+    assert columns_of(raw) == {"x1": [1.5, 3.5], "x2": [2.5, None]}
+    assert not looks_like_number("a")
+
+
+@pytest.mark.parametrize("first", ["sep=;", "SEP=;", '"sep=;"'])
+def test_the_first_line_may_name_the_delimiter(write, first):
+    raw = read_raw(write(f"{first}\r\na|x;b\r\n1;2\r\n"))
+    assert columns_of(raw) == {"a|x": [1.0], "b": [2.0]}
+    assert raw.place(0) == "line 3"
