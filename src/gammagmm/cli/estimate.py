@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,7 @@ def run_estimate(request: Request, echo: Echo) -> int:
 
 def estimate_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> int:
     """Exit code after the rows `X`, in memory or on Dask, are estimated and the outputs written."""
+    origin = replace(origin, notes=(*request.running.notes, *origin.notes))
     paths = label_sheets(request.labelling)
     # Before the fit, so that a bad sheet is refused at once.
     sheets = [(path, read_answers(path, X, origin), how) for path, how in paths]

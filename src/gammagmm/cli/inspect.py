@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from shutil import get_terminal_size
@@ -48,6 +48,7 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     X, origin = read_rows(request.reading, keep_table=True)
     by = request.labelling.by
     origin = origin if by is None else origin.grouped_by(by)
+    origin = replace(origin, notes=(*request.running.notes, *origin.notes))
     is_continued = inspecting.ask and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
     sheet = read_sheet(path, X, origin) if is_continued else None

@@ -102,7 +102,7 @@ def demo(
     outputs: Annotated[opt.Outputs, "report", "picture"],
     answer: Annotated[opt.Answer, "as_json"],
     method: Annotated[opt.Method, "seed", "jobs"],
-    running: Annotated[opt.Running, "force", "debug"],
+    running: Annotated[opt.Running, "config", "force", "debug"],
 ) -> None:
     """Estimate the share of anomalies in a bundled dataset whose labels are known."""
 
@@ -269,6 +269,9 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _print_interrupted([])
         code = INTERRUPTED
+    except GammaGMMError as error:  # in a file with settings
+        _print_error(error.what, error.todo)
+        code = 2
     except Exception as error:
         # Typer's own errors; newer versions of it no longer use the classes of Click.
         if not hasattr(error, "format_message"):

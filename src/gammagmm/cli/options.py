@@ -15,9 +15,11 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
+
+from gammagmm.errors import Note
 
 __all__ = [
     "Answer",
@@ -40,6 +42,18 @@ _share, _column, _file, _sheet, _number = (
 )
 RUNNING = "Running"
 """Panel of the options about the program and not the result, at the end of the help."""
+
+
+def _read_settings(ctx: Context, config: str | None) -> Any:
+    """Make the settings of a file the defaults of the other options; returns the `Settings`."""
+    if ctx.resilient_parsing:  # for completion in the shell
+        return None
+    from gammagmm.cli.settings import defaults_of
+
+    commands = ctx.parent.command.commands  # type: ignore[union-attr]
+    settings = defaults_of(str(ctx.info_name), commands, config)
+    ctx.default_map = dict(settings.values)
+    return settings
 
 
 def _choice(*words: str) -> partial[Any]:
@@ -254,9 +268,24 @@ class Running:
 
     panel: ClassVar[str] = RUNNING
 
+    config: Annotated[
+        str | None,
+        Option(
+            metavar="TOML",
+            is_eager=True,
+            callback=_read_settings,
+            help="File with defaults of options, instead of gammagmm.toml; none for no file.",
+        ),
+    ] = None
     force: Annotated[bool, Option("--force", help="Replace existing files.")] = False
     quiet: Annotated[bool, Option("--quiet", help="Show no progress bars and no notes.")] = False
     debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The settings of a file that are in use."""
+        # `_read_settings` puts the settings in the place of the path.
+        return getattr(self.config, "notes", ())
 
 
 @dataclass(frozen=True)
@@ -298,6 +327,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**values: Any) -> None:
+        if (settings := values.get("config")) is not None:
+            values["config"] = settings.used(values)
         command(
             **{
                 name: group(**{option: values[option] for option in options})
