@@ -538,6 +538,17 @@ class GammaGMM(BaseEstimator):
         check_is_fitted(self)
         return summarise(self.fit_)
 
+    def _repr_html_inner(self) -> str:
+        """The answer after a fit, and scikit-learn's diagram of the parameters before it."""
+        if hasattr(self, "fit_"):
+            return self.fit_._repr_html_()
+        return str(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """What a notebook shows; no HTML if scikit-learn is set to show text."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
+
     def __getstate__(self) -> dict[str, Any]:
         """The state without the rows on a cluster: a copy can score new rows only."""
         state: dict[str, Any] = super().__getstate__()
