@@ -18,6 +18,7 @@ import pytest
 from selenium.common.exceptions import NoAlertPresentException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.common.print_page_options import PrintOptions
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from gammagmm.cli.sheet import read_sheet
@@ -77,7 +78,8 @@ def assert_shows(page, reported, gamma):
     estimator = reported.estimator
     labels = estimator.labels_at(gamma)
     assert flagged(page) == (labels.sum(), len(labels))
-    own = [text_of(page, f"t{i}") for i in range(len(estimator.detector_names_))]
+    folded = [page.find_element(By.ID, f"t{i}") for i in range(len(estimator.detector_names_))]
+    own = [cell.get_attribute("textContent") for cell in folded]
     shown = [float(text) for text in (text_of(page, "threshold"), *own)]
     scores = np.column_stack([estimator.decision_scores_, estimator.scores_])
     # Six digits are shown: half a unit of the sixth, and the rounding of the tenth before.
@@ -141,9 +143,9 @@ def test_the_control_moves_a_line_in_the_picture(page):
 def test_the_buttons_show_the_mean_and_the_ends_of_the_interval(page, reported):
     posterior = reported.estimator.posterior_
     shares = (*posterior.interval(), posterior.mean)
-    names = ("lower end of the interval", "upper end of the interval", "mean")
+    names = ("lower end", "upper end", "mean")
     for name, share in zip(names, shares, strict=True):
-        page.find_element(By.XPATH, f"//button[starts-with(., '{name} (')]").click()
+        page.find_element(By.XPATH, f"//button[.='{name}']").click()
         assert_shows(page, reported, share)
 
 
@@ -160,8 +162,35 @@ def test_the_costs_show_the_rows_whose_probability_suffices(page, reported):
         assert flagged(page) == (counts[-1], len(labels))
         assert_lists_changes(page, reported, labels)
     assert len(set(counts)) > 3
-    # No threshold of the score belongs to them.
-    assert not page.find_element(By.ID, "rule").is_displayed()
+
+
+def test_a_cost_after_the_upper_end_moves_the_slider_and_shows_its_thresholds(page, reported):
+    estimator = reported.estimator
+    page.find_element(By.XPATH, "//button[.='upper end']").click()
+    slider = page.find_element(By.ID, "gamma")
+    before = int(slider.get_attribute("value"))
+    select = Select(page.find_element(By.ID, "costs"))
+    select.select_by_visible_text("a miss costs as much as 0.2 false alarms")
+    n_flagged = int((estimator.fit_.probability > 1.0 / 1.2).sum())
+    share = n_flagged / len(estimator.labels_)
+    assert int(slider.get_attribute("value")) == round(1000 * share) < before
+    assert text_of(page, "chosen") == f"{share:.1%}"
+    words = slider.get_attribute("aria-valuetext")
+    assert words == f"{share:.1%}, {n_flagged} rows flagged"
+    # The thresholds of `labels_at` at this share flag these rows and no other.
+    assert_shows(page, reported, share)
+    assert "–" not in page.find_element(By.CSS_SELECTOR, ".panel").text
+    # Another choice ends the choice by costs.
+    for choose in (lambda: move_slider(page, 20), lambda: slider.send_keys(Keys.ARROW_RIGHT)):
+        select.select_by_index(3)
+        choose()
+        assert select.first_selected_option.text == "choose"
+
+
+def open_parts(page):
+    """Unfold every part of the page."""
+    code = "document.querySelectorAll('details').forEach(part => { part.open = true })"
+    page.execute_script(code)
 
 
 def use_every_control(page):
@@ -169,6 +198,7 @@ def use_every_control(page):
         move_slider(page, step)
     Select(page.find_element(By.ID, "costs")).select_by_index(3)
     for button in page.find_elements(By.TAG_NAME, "button"):
+        open_parts(page)
         button.click()
 
 
@@ -211,7 +241,7 @@ def test_hostile_names_stay_text(page):
     assert IMAGE_NAME in changed(page)[2]
     rows = cells(page, ROWS)
     assert rows[1][0] == FORMULA_NAME
-    assert rows[1][3].startswith(f"{SCRIPT_NAME} = ")
+    assert rows[1][3].startswith(f"{SCRIPT_NAME} 116.4 is far above the usual ")
     assert IMAGE_NAME in [row[0] for row in rows]
     assert page.title == "Anomalies in <i>demo</i> & more"
 
@@ -248,6 +278,7 @@ def write_cells(page, table, index, texts):
 
 
 def test_numbers_are_sorted_however_they_are_written(page):
+    open_parts(page)
     write_cells(page, "detectors", 4, ["10.2%", "", "9.5%", "below 0.001%"])
     press(page, "detectors", "agreement", "click")
     assert column(page, "detectors", 4) == ["below 0.001%", "9.5%", "10.2%", ""]
@@ -265,6 +296,7 @@ def test_ids_with_numbers_are_sorted_by_these(page):
 
 
 def test_words_are_sorted_by_the_alphabet_and_only_one_head_says_so(page):
+    open_parts(page)
     press(page, ROWS, "P(anomaly)", "click")
     press(page, "detectors", "seconds", "click")
     assert press(page, "detectors", "detector", "click") == "ascending"
@@ -455,11 +487,13 @@ def assert_no_fault(page):
     assert "color-contrast" in [rule["id"] for rule in found["passes"]]
 
 
-@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_fault(page, width, scheme):
     emulate(page, width, scheme)
     give_answers(page)
+    assert_no_fault(page)
+    open_parts(page)
     assert_no_fault(page)
 
 
@@ -467,9 +501,18 @@ def test_a_screen_reader_is_told_the_count_alone_at_each_step(page):
     move_slider(page, 100)
     live = page.find_elements(By.CSS_SELECTOR, "output, [aria-live], [role=status]")
     assert [element.text.partition(".")[0] for element in live] == [
-        text_of(page, "flagged"),
         "0 of 30 rows are labelled",
+        text_of(page, "flagged"),
     ]
+
+
+def assert_nothing_scrolls_sideways(page):
+    """Neither the page nor a part of it."""
+    code = "return [document.documentElement, ...document.querySelectorAll('body *:not(svg *)')]"
+    code += ".filter(part => part.scrollWidth > part.clientWidth && part.clientWidth > 0"
+    code += " && getComputedStyle(part).display !== 'inline')"
+    code += ".map(part => [part.scrollWidth, part.clientWidth, part.outerHTML.slice(0, 99)])"
+    assert page.execute_script(code) == []
 
 
 def assert_words_apart(page):
@@ -505,11 +548,42 @@ def learned(reported, tmp_path_factory):
     return replace(reported, estimator=model, path=path)
 
 
+@pytest.fixture(scope="session")
+def grouped(learned, tmp_path_factory):
+    """The report after labels, with groups: a hostile name, a long name, and groups of one row."""
+    n_rows = len(learned.ids)
+    groups = np.array(["north", "south", "w" * 50, IMAGE_NAME], dtype=object)
+    groups = groups[np.arange(n_rows) % 7 % 4]
+    groups[-40:] = [f"branch {i}" for i in range(40)]
+    path = tmp_path_factory.mktemp("grouped") / "report.html"
+    origin = Origin("<i>demo</i> & more", groups=groups, group_column=SCRIPT_NAME)
+    write_report(learned.estimator.fit_, path, load_demo().X, origin)
+    return replace(learned, path=path)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_of_groups_has_no_fault(page, grouped, width, scheme):
+    page.get(grouped.path.as_uri())
+    emulate(page, width, scheme)
+    section = page.find_element(By.ID, "groups")
+    assert f"Groups by {SCRIPT_NAME}" in section.text
+    assert IMAGE_NAME in section.text
+    assert "14 smaller groups with 14 rows are not shown." in section.text
+    assert_no_fault(page)
+    assert_nothing_scrolls_sideways(page)
+    point = section.find_element(By.CSS_SELECTOR, "circle.share")
+    colour = {"light": "rgb(0, 114, 178)", "dark": "rgb(86, 180, 233)"}[scheme]
+    assert point.value_of_css_property("fill") == colour
+    assert page.get_log("browser") == []
+
+
 @pytest.mark.parametrize("width", [1280, 360])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_report_of_a_learned_ranking_has_no_fault(page, learned, width, scheme):
     page.get(learned.path.as_uri())
     emulate(page, width, scheme)
+    open_parts(page)
     assert_no_fault(page)
     assert assert_words_apart(page) == 3
     # The colours of the page, not those of the file, which are for white paper.
@@ -532,7 +606,8 @@ def test_the_report_of_a_learned_ranking_has_no_fault(page, learned, width, sche
 def test_the_control_shows_the_numbers_of_a_learned_ranking(page, learned):
     page.get(learned.path.as_uri())
     model = learned.estimator
-    assert text_of(page, "rule").startswith("Their score is above ")
+    panel = page.find_element(By.CSS_SELECTOR, ".panel").text
+    assert f"Their score is above {text_of(page, 'threshold')}." in panel
     for step in (40, 80, 150):
         move_slider(page, step)
         labels = model.labels_at(step / 1000)
@@ -550,12 +625,90 @@ def test_the_control_shows_the_numbers_of_a_learned_ranking(page, learned):
     assert [row[1] for row in rows] == [f"{scores[row[0]]:.2f}" for row in rows]
 
 
-def test_a_narrow_page_does_not_scroll_sideways(page):
-    emulate(page, width=360)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390, 360])
+def test_nothing_scrolls_sideways(page, width, scheme):
+    emulate(page, width, scheme)
     move_slider(page, N_STEPS)
-    code = "const { scrollWidth, clientWidth } = document.documentElement;"
-    scrolled, shown = page.execute_script(code + "return [scrollWidth, clientWidth]")
-    assert scrolled == shown <= 360
+    assert_nothing_scrolls_sideways(page)
+    open_parts(page)
+    assert_nothing_scrolls_sideways(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_answer_next_step_and_rows_are_visible_without_scrolling(page, reported, scheme):
+    emulate(page, scheme=scheme)
+
+    def bottom(place):
+        return page.find_element(By.CSS_SELECTOR, place).rect
+
+    ends = {place: sum(map(bottom(place).get, ("y", "height"))) for place in ("#answer", "#next")}
+    assert max(ends.values()) <= 800
+    row = bottom(f"#{ROWS} tbody tr:nth-child(10)")
+    assert 0 < row["y"] + row["height"] <= 1000
+    next_step = page.find_element(By.ID, "next").text
+    assert reported.estimator.fit_.lines[-1].removeprefix("Next: ")[1:] in next_step
+
+
+def test_a_phone_shows_the_answer_first(page):
+    emulate(page, width=390)
+    answer = page.find_element(By.ID, "answer").rect
+    assert answer["y"] + answer["height"] <= 844
+
+
+def test_the_first_ten_rows_are_shown_until_all_are_asked_for(page):
+    def n_shown():
+        rows = page.find_elements(By.CSS_SELECTOR, f"#{ROWS} tbody tr")
+        return sum(row.is_displayed() for row in rows)
+
+    button = page.find_element(By.CSS_SELECTOR, f"button[data-shorten={ROWS}]")
+    for text, expanded, n in (
+        ("Show all 50 rows", "false", 10),
+        ("Show fewer rows", "true", 50),
+        ("Show all 50 rows", "false", 10),
+    ):
+        assert (button.text, button.get_attribute("aria-expanded"), n_shown()) == (
+            text,
+            expanded,
+            n,
+        )
+        button.send_keys(Keys.ENTER)
+
+
+def test_the_technical_details_are_folded_and_open_by_keyboard(page):
+    parts = page.find_elements(By.CSS_SELECTOR, "#technical details")
+    assert len(parts) >= 8
+    assert not any(part.get_attribute("open") for part in parts)
+    parts[0].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    assert [bool(part.get_attribute("open")) for part in parts] == [True] + [False] * (
+        len(parts) - 1
+    )
+    button = page.find_element(By.ID, "open_all")
+    for open_, words in ((True, "Close all"), (False, "Open all")):
+        button.send_keys(Keys.ENTER)
+        assert {bool(part.get_attribute("open")) for part in parts} == {open_}
+        assert button.text == words
+
+
+SHEETS = {"A4": (21.0, 29.7), "Letter": (21.59, 27.94)}
+
+
+def n_pages(page, size):
+    """Number of pages on paper of this size, in centimetres."""
+    options = PrintOptions()
+    options.page_width, options.page_height = size
+    printed = base64.b64decode(page.print_page(options))
+    return len(re.findall(rb"/Type\s*/Page\b", printed))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_prints_on_three_pages_with_the_technical_part_folded(page, width, scheme):
+    emulate(page, width, scheme)
+    assert [n_pages(page, size) <= 3 for size in SHEETS.values()] == [True, True]
+    # The count counts: unfolded, it takes more.
+    open_parts(page)
+    assert n_pages(page, SHEETS["A4"]) > 3
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -565,9 +718,9 @@ def test_print_leaves_out_the_control_and_is_dark_on_white(page, reported, schem
     assert all(control.is_displayed() for control in controls)
     emulate(page, media="print", scheme=scheme)
     assert not any(control.is_displayed() for control in controls)
-    words = page.find_element(By.CSS_SELECTOR, "header p:last-child")
+    words = page.find_element(By.CSS_SELECTOR, "#answer p:last-child")
     assert words.is_displayed()
-    assert words.text == reported.estimator.fit_.lines[-1]
+    assert words.text == reported.estimator.fit_.lines[-2]
     assert words.value_of_css_property("color") == "rgba(27, 31, 36, 1)"
 
 
@@ -577,13 +730,11 @@ def test_without_scripts_everything_but_the_control_is_there(page, reported):
     estimator = reported.estimator
     mean = f"{estimator.posterior_.mean:.1%}"
     assert page.find_element(By.TAG_NAME, "h1").text.startswith(f"About {mean} of the rows")
-    numbers = [item.text for item in page.find_elements(By.CSS_SELECTOR, ".big b")]
-    assert (numbers[0], numbers[2]) == (
-        mean,
-        f"{estimator.labels_.sum()} of {len(estimator.labels_)}",
-    )
+    lead = page.find_element(By.CSS_SELECTOR, "header .lead").text
+    assert f"{estimator.labels_.sum()} of {len(estimator.labels_)} rows are flagged." in lead
     assert page.find_element(By.CSS_SELECTOR, "path.density").is_displayed()
-    assert len(page.find_elements(By.CSS_SELECTOR, f"#{ROWS} tbody tr")) == 50
+    rows = page.find_elements(By.CSS_SELECTOR, f"#{ROWS} tbody tr")
+    assert [row.is_displayed() for row in rows] == [True] * 50
     assert text_of(page, "chosen") == ""
     assert page.find_element(By.CSS_SELECTOR, "noscript p").is_displayed()
 

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
-from gammagmm.report.findings import find
+from gammagmm.report.findings import Change, Strongest, find
 from gammagmm.report.origin import Origin
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
@@ -165,7 +165,11 @@ def test_costs_are_those_of_the_guide_and_flag_by_probability(fit, findings):
     costs = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
     assert [cost.miss_cost for cost in findings.costs] == costs
     expected = [(fit.probability > 1.0 / (1.0 + cost)).sum() for cost in costs]
-    assert [cost.n_flagged for cost in findings.costs] == expected
+    for cost, n_flagged in zip(findings.costs, expected, strict=True):
+        assert cost.cut.gamma == n_flagged / 300
+        above = fit.decision_scores > cost.cut.threshold
+        np.testing.assert_array_equal(above, fit.probability > 1.0 / (1.0 + cost.miss_cost))
+    assert [cost.cut.n_flagged for cost in findings.costs] == expected
     assert len(set(expected)) > 3
 
 
@@ -174,6 +178,57 @@ def test_changes_name_each_detector_and_each_run(fit, findings):
     without = [("detectors", f"without {name}") for name in fit.detector_names]
     runs = [("runs", f"run {number} only") for number in (1, 2, 3)]
     assert names == [("detectors", "all"), *without, *runs]
+
+
+def posterior_of(mean, n=1000.0):
+    """A posterior whose share is nearly `mean`, the more so the larger `n` is."""
+    return GammaPosterior(0.0, BetaMixture(*np.array([[1.0], [n * mean], [n * (1.0 - mean)]])))
+
+
+def test_the_strongest_change_is_the_largest_factor_of_a_detector(fit, findings):
+    strongest = findings.strongest
+    detectors = [change for change in findings.sensitivity if change.what == "detectors"]
+    assert strongest.all_detectors is detectors[0].posterior
+    means = np.array([change.posterior.mean for change in detectors])
+    place = 1 + np.argmax(np.abs(np.log(means[1:] / means[0])))
+    assert strongest.change is detectors[place]
+    assert strongest.words == (
+        f"without {fit.detector_names[place - 1]}, {means[place]:.1%} instead of {means[0]:.1%}"
+    )
+
+
+def test_of_two_detectors_none_can_be_left_out():
+    scores = grouped_scores(np.random.default_rng(0))[:, :2]
+    found = find(GammaGMM("precomputed", **SOLVED, random_state=0).fit(scores).fit_)
+    assert found.strongest is None
+    assert {change.what for change in found.sensitivity} == {"runs"}
+
+
+@pytest.mark.parametrize(
+    ("without", "with_all", "is_far"),
+    [
+        # Inside the 90 % interval of Beta(50, 950), 3.9 % to 6.2 %, and outside.
+        (posterior_of(0.045), posterior_of(0.05), False),
+        (posterior_of(0.036), posterior_of(0.05), True),
+        (posterior_of(0.066), posterior_of(0.05), True),
+        # Inside the interval of Beta(0.5, 9.5), 0.02 % to 19 %: by less than a factor, and by more.
+        (posterior_of(0.026), posterior_of(0.05, 10.0), False),
+        (posterior_of(0.024), posterior_of(0.05, 10.0), True),
+        (posterior_of(0.099), posterior_of(0.05, 10.0), False),
+        (posterior_of(0.101), posterior_of(0.05, 10.0), True),
+        (GammaPosterior(1.0, BetaMixture(*np.empty((3, 0)))), posterior_of(0.05), True),
+    ],
+)
+def test_a_change_is_far_outside_the_interval_or_by_a_factor_of_two(without, with_all, is_far):
+    assert Strongest(Change("detectors", "without A", without), with_all).is_far is is_far
+
+
+def test_rows_of_the_group_are_marked_in_the_ranking(fit):
+    order = np.argsort(-fit.decision_scores, kind="stable")
+    rows = np.append(order[[0, 3, 49]], order[60:200])
+    evidence = replace(fit.evidence, group=Group(rows, len(rows), 0.4, 0.9, ("a", "b")))
+    found = find(replace(fit, evidence=evidence)).top_rows
+    assert [place for place, row in enumerate(found) if row.is_apart] == [0, 3, 49]
 
 
 def test_rows_apart_are_the_first_fifty_of_the_group(fit):

@@ -20,7 +20,15 @@ from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
 from gammagmm.posterior.sentences import known_sentence, ranking_sentence
-from gammagmm.report.findings import MAX_RANKED, MAX_STEP, N_STEPS, find
+from gammagmm.report.findings import (
+    MAX_RANKED,
+    MAX_STEP,
+    N_STEPS,
+    Change,
+    Labelled,
+    Strongest,
+    find,
+)
 from gammagmm.report.origin import Origin
 from gammagmm.report.page import render, write_report
 from gammagmm.report.svg import found_svg, posterior_svg
@@ -121,8 +129,8 @@ def test_the_flagged_rows_are_the_first_of_the_ranking(findings, estimator, orig
 def test_costs_flag_by_probability(findings, estimator):
     probability = estimator.to_frame()["probability"]
     for cost in findings.costs:
-        assert cost.n_flagged == (probability > 1 / (1 + cost.miss_cost)).sum()
-    counts = [cost.n_flagged for cost in findings.costs]
+        assert cost.cut.n_flagged == (probability > 1 / (1 + cost.miss_cost)).sum()
+    counts = [cost.cut.n_flagged for cost in findings.costs]
     assert counts == sorted(counts)
 
 
@@ -161,8 +169,8 @@ def test_the_page_shows_the_findings(page, fitted, data):
     words = words_of(page)
     low, high = fitted.posterior.interval()
     assert f"About {fitted.posterior.mean:.1%} of the rows are anomalies" in words
-    assert f"(90% interval {low:.1%} to {high:.1%})" in words
-    assert f"{fitted.labels.sum()} of 300 rows flagged" in words
+    assert f"The 90% interval is {low:.1%} to {high:.1%}" in words
+    assert f"{fitted.labels.sum()} of 300 rows are flagged." in words
     place = "inside" if low <= data.gamma <= high else "outside"
     assert (
         f"{data.gamma:.1%} of the rows are anomalies. This share is {place} the 90% interval."
@@ -181,8 +189,9 @@ def test_the_page_tells_what_the_estimate_rests_on(fitted, origin):
     fitted = replace(fitted, evidence=replace(fitted.evidence, group=group))
     findings = find(fitted, None, origin)
     words, evidence = words_of(render(findings)), fitted.evidence
-    for line in fitted.lines[1:]:
+    for line in fitted.lines[1:-1]:
         assert line in words
+    assert f"What to do now L{fitted.lines[-1].removeprefix('Next: l')}" in words
     assert "3 rows (1.0%) stand apart from the others in the scores of KNN, LOF." in words
     for other in evidence.assumptions:
         assert other.words in words
@@ -191,6 +200,66 @@ def test_the_page_tells_what_the_estimate_rests_on(fitted, origin):
     order = sorted(group.rows, key=lambda row: -fitted.decision_scores[row])
     assert list(findings.rows_apart) == [origin.ids[row] for row in order]
     assert ", ".join(findings.rows_apart[:2]) in words
+
+
+@pytest.mark.parametrize("mean", [0.013, 0.07])
+def test_a_detector_that_moves_the_estimate_far_is_told_with_the_answer(findings, mean):
+    base = GammaPosterior(0.0, BetaMixture(*np.array([[1.0], [74.0], [926.0]])))
+    without = GammaPosterior(
+        0.0, BetaMixture(*np.array([[1.0], [1000 * mean], [1000 * (1.0 - mean)]]))
+    )
+    change = Change("detectors", f"without {HOSTILE}", without)
+    changes = (Change("detectors", "all", base), change)
+    page = render(replace(findings, sensitivity=changes, strongest=Strongest(change, base)))
+    answer = words_of(page[page.index('id="answer"') : page.index('id="next"')])
+    told = f"without {HOSTILE}, {mean:.1%} instead of 7.4%"
+    assert (f"The estimate depends on one detector: {told}." in answer) == (mean == 0.013)
+    words = words_of(page)
+    assert f"largest change: {told}" in words
+    assert words.count(f"without {HOSTILE} (largest change)") == 1
+    # It does not concern an estimate from labels.
+    known = Labelled(30, 2, base)
+    page = render(
+        replace(findings, strongest=Strongest(change, base), sensitivity=changes, labelled=known)
+    )
+    assert "The estimate depends on one detector" not in page
+
+
+def test_groups_are_shown_by_size_with_their_intervals(fitted, data, findings, page):
+    assert findings.groups == ()
+    assert 'id="groups"' not in page
+    groups = np.array([HOSTILE] * 150 + ["b"] * 100 + [f"c{i}" for i in range(50)], dtype=object)
+    origin = Origin(groups=groups, group_column=f"{HOSTILE}-2")
+    found = find(fitted, data.X, origin)
+    text = render(found)
+    words = words_of(text[text.index('id="groups"') : text.index('id="technical"')])
+    assert f"Groups by {HOSTILE}-2" in words
+    places = []
+    for group in found.groups[:30]:
+        numbers = f"{group.n_rows} {group.n_flagged} {group.n_flagged / group.n_rows:.1%}"
+        interval = f"{group.low_flagged:.1%} to {group.high_flagged:.1%}"
+        places.append(words.index(f"{group.group} {numbers} {interval}"))
+    assert places == sorted(places)
+    assert "22 smaller groups with 22 rows are not shown." in words
+    assert f"{found.groups[30].group} 1" not in words
+    assert text.count('<circle class="share"') <= 30
+    assert "by the labels of the group" not in words
+
+
+def test_groups_with_labels_have_their_shares_by_labels(estimator, fitted, data):
+    rows = estimator.suggest(40, random_state=1)
+    groups = np.where(np.arange(300) < 200, "a", "b").astype(object)
+    groups[np.setdiff1d(np.arange(300), rows)[:3]] = "without labels"
+    found = find(fitted.update(rows, data.y[rows]), data.X, Origin(groups=groups))
+    text = render(found)
+    start = text.index("Share of anomalies by group")
+    words = words_of(text[start : text.index('id="technical"')])
+    for group in found.groups[:2]:
+        low, high = group.posterior.interval()
+        shares = f"{group.posterior.mean:.1%} {low:.1%} to {high:.1%}"
+        assert f"{group.group} {group.n_labels} {group.n_anomalies} {shares}" in words
+    assert "without labels" not in words
+    assert "without labels 3" in words_of(text[:start])
 
 
 def test_a_table_without_a_group_says_so(fitted, findings):
@@ -222,7 +291,8 @@ def test_names_stay_text(page):
     # There is no handler, address or style attribute for the policy to block.
     for tag, attributes in parsed.tags:
         assert not any(name.startswith("on") or name == "style" for name in attributes)
-        assert not {"src", "href", "action"} & set(attributes), tag
+        assert not {"src", "action"} & set(attributes), tag
+        assert attributes.get("href", "#").startswith("#")
 
 
 def test_the_policy_allows_only_the_style_sheet_and_the_script(page):
@@ -406,7 +476,7 @@ def test_the_cuts_of_a_learned_ranking_equal_labels_at(learned):
     assert findings.mean.thresholds == tuple(learned.thresholds_.values())
     probability = learned.to_frame()["probability"]
     for cost in findings.costs:
-        assert cost.n_flagged == (probability > 1 / (1 + cost.miss_cost)).sum()
+        assert cost.cut.n_flagged == (probability > 1 / (1 + cost.miss_cost)).sum()
 
 
 def test_the_agreement_is_that_with_the_consensus_if_the_ranking_is_learned(learned, findings):

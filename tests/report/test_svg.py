@@ -8,7 +8,7 @@ from scipy import stats
 
 from gammagmm import GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.report.svg import found_svg
+from gammagmm.report.svg import ShareLine, found_svg, share_scale
 
 SVG = "{http://www.w3.org/2000/svg}"
 ONE = GammaPosterior(0.2, BetaMixture(*np.array([[0.8], [5.0], [95.0]])), 0.004, 0.01)
@@ -280,3 +280,34 @@ def test_the_picture_of_both_rankings_in_words(n_rows, halves):
         f"Anomalies found among {n_rows} labelled rows. After half of them, the learned ranking "
         f"has found {halves}."
     )
+
+
+LARGE = ShareLine("a", 800, 80, 0.1, 0.08, 0.12)
+MIDDLE = ShareLine("b", 150, 30, 0.2, 0.15, 0.26)
+SMALL = ShareLine("c", 50, 30, 0.6, 0.4, 0.8)
+
+
+def test_the_scale_of_groups_ends_with_the_intervals_of_most_rows():
+    assert share_scale([SMALL, LARGE, MIDDLE], 0.14).end == 0.26
+    assert share_scale([SMALL, MIDDLE], 0.14).end == 0.8
+    assert share_scale([LARGE], 0.2).end == pytest.approx(0.21)
+
+
+@pytest.mark.parametrize("line", [LARGE, MIDDLE, SMALL])
+def test_a_group_is_a_point_on_its_interval(line):
+    scale = share_scale([LARGE, MIDDLE, SMALL], 0.14)
+    axis = ElementTree.fromstring(scale.axis())
+    ticks = [(float(text.text.rstrip("%")) / 100, float(text.get("x"))) for text in axis]
+    assert [share for share, _ in ticks] == [0.0, 0.1, 0.2]
+    slope, start = np.polyfit(*np.transpose(ticks), 1)
+    picture = ElementTree.fromstring(scale.picture(line))
+    mark, interval = picture.findall(f"{SVG}line")
+    ends = [float(each.get(name)) for each in (mark, interval) for name in ("x1", "x2")]
+    expected = [0.14, 0.14, min(line.low, 0.26), min(line.high, 0.26)]
+    np.testing.assert_allclose(ends, start + slope * np.array(expected), atol=0.11)
+    # Beyond the end of the scale, an arrow takes the place of the point.
+    points = [float(circle.get("cx")) for circle in picture.findall(f"{SVG}circle")]
+    shares = [line.share] if line.share <= 0.26 else []
+    np.testing.assert_allclose(points, start + slope * np.array(shares), atol=0.11)
+    assert len(picture.findall(f"{SVG}path")) == (line is SMALL)
+    assert {axis.get("width"), picture.get("width")} == {axis.get("width")}

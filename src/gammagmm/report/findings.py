@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from gammagmm._support.checks import as_generator
-from gammagmm._support.text import visible
+from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import Reason, usual_values
 from gammagmm.estimator.summary import FitSummary, summarise
@@ -44,6 +44,8 @@ MAX_SHOWN = 50
 """Most rows in the table of the most anomalous rows."""
 MAX_TO_LABEL = 30
 """Most rows that a report suggests for labelling."""
+FAR_FACTOR = 2.0
+"""Factor by which the estimate without one detector may differ before the answer tells it."""
 MISS_COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Costs of a missed anomaly, in false alarms."""
 
@@ -60,10 +62,10 @@ class ShareCut:
 
 @dataclass(frozen=True)
 class CostCut:
-    """The number of rows that are flagged if a missed anomaly costs `miss_cost` false alarms."""
+    """The rows that are flagged if a missed anomaly costs `miss_cost` false alarms."""
 
     miss_cost: float
-    n_flagged: int
+    cut: ShareCut  # at the share of the rows that are flagged
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,39 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Strongest:
+    """The detector without which the estimate changes most, by its factor."""
+
+    change: Change
+    all_detectors: GammaPosterior  # the line that this change is compared with
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it must be told with the estimate.
+
+        Without the detector, there is no estimate, or it lies outside the 90 % interval, or it is
+        at least twice or at most half as large.
+        """
+        mean = self.change.posterior.mean
+        is_inside = not self.change.posterior.is_degenerate and self.all_detectors.contains(mean)
+        return not is_inside or _factor(self.change.posterior, self.all_detectors) >= FAR_FACTOR
+
+    @property
+    def words(self) -> str:
+        """The change in a few words."""
+        without = self.change.posterior
+        found = "no estimate" if without.is_degenerate else percent(without.mean)
+        return f"{self.change.value}, {found} instead of {percent(self.all_detectors.mean)}"
+
+
+@dataclass(frozen=True)
 class RankedRow:
     """A row near the top of the ranking."""
 
     name: str
     score: float
     probability: float
+    is_apart: bool  # one of the group that stands apart
     reasons: tuple[Reason, ...]  # the columns in which it stands out
 
 
@@ -154,6 +183,7 @@ class Findings:
     agreement: dict[str, float]  # rank correlation of each detector with the consensus
     components: tuple[Component, ...]  # most anomalous first
     sensitivity: tuple[Change, ...]
+    strongest: Strongest | None  # None if no detector can be left out
     has_picked: bool  # whether rows from the top of the ranking have labels
     top_rows: tuple[RankedRow, ...]
     to_label: tuple[RowToLabel, ...]
@@ -168,6 +198,7 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
     order = _order(fit)
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
     why_top, why_chosen = _reasons(X, origin.columns or fit.feature_names, [top, chosen])
+    sensitivity, apart = tuple(_sensitivity(fit)), _rows_apart(fit)
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
         summary=summarise(fit),
@@ -175,7 +206,7 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
         origin=origin,
         lines=tuple(fit.lines),
         evidence=fit.evidence,
-        rows_apart=tuple(names[row] for row in _rows_apart(fit)),
+        rows_apart=tuple(names[row] for row in apart[:MAX_SHOWN]),
         humps=_humps(fit),
         truth=_truth(fit.posterior, origin),
         labelled=_labelled(fit),
@@ -183,19 +214,20 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
         lower_end=ends[0],
         upper_end=ends[1],
         steps=_steps(fit),
-        costs=tuple(
-            CostCut(cost, int((probability > cost_cut((1.0, cost))).sum())) for cost in MISS_COSTS
-        ),
+        costs=_costs(fit, probability),
         is_learned=fit.ranking == "learned",
         found=_found(fit),
         ranking=tuple(names[row] for row in order[:MAX_RANKED]),
         agreement=_agreement(fit),
         components=_components(first_solved(fit.runs)),
-        sensitivity=tuple(_sensitivity(fit)),
+        sensitivity=sensitivity,
+        strongest=_strongest(sensitivity),
         has_picked=bool(fit.known_rows.picked.any()),
         top_rows=tuple(
-            RankedRow(names[row], float(scores[row]), float(probability[row]), reasons)
-            for row, reasons in zip(top, why_top, strict=True)
+            RankedRow(names[row], float(scores[row]), float(probability[row]), is_apart, reasons)
+            for row, is_apart, reasons in zip(
+                top, np.isin(top, apart).tolist(), why_top, strict=True
+            )
         ),
         to_label=tuple(
             RowToLabel(origin.row_number(int(row)), names[row], reasons)
@@ -260,7 +292,7 @@ def _rows_apart(fit: Fit) -> NDArray[np.intp]:
     if group is None or group.rows is None:
         return np.empty(0, dtype=np.intp)
     order = np.argsort(-fit.decision_scores[group.rows], kind="stable")
-    return group.rows[order[:MAX_SHOWN]]
+    return group.rows[order]
 
 
 def _humps(fit: Fit) -> tuple[float, ...]:
@@ -301,6 +333,14 @@ def _steps(fit: Fit) -> tuple[ShareCut, ...]:
     return cuts_at(fit, np.linspace(0.0, end, N_STEPS + 1).round(6))
 
 
+def _costs(fit: Fit, probability: Array) -> tuple[CostCut, ...]:
+    """The cut for each of `MISS_COSTS`."""
+    n_flagged = np.array([(probability > cost_cut((1.0, cost))).sum() for cost in MISS_COSTS])
+    # No tie lies between the flagged rows and the others, so the cut at their share is theirs.
+    cuts = cuts_at(fit, n_flagged / fit.n_rows)
+    return tuple(CostCut(cost, cut) for cost, cut in zip(MISS_COSTS, cuts, strict=True))
+
+
 def _agreement(fit: Fit) -> dict[str, float]:
     """Spearman's correlation of each detector's scores with the consensus."""
     consensus = rankdata(fit.space.consensus)
@@ -336,3 +376,21 @@ def _sensitivity(fit: Fit) -> list[Change]:
         if run.posterior is not None:
             changes.append(Change("runs", f"run {number} only", run.posterior))
     return changes
+
+
+def _strongest(sensitivity: Sequence[Change]) -> Strongest | None:
+    """The detector that changes the estimate most; single runs are part of the interval already."""
+    detectors = [change for change in sensitivity if change.what == "detectors"]
+    if not detectors or detectors[0].posterior.is_degenerate:
+        return None
+    with_all, *without = detectors
+    change = max(without, key=lambda each: _factor(each.posterior, with_all.posterior))
+    return Strongest(change, with_all.posterior)
+
+
+def _factor(posterior: GammaPosterior, other: GammaPosterior) -> float:
+    """The factor, at least 1, between the means of two posteriors; infinite without an estimate."""
+    if posterior.is_degenerate:
+        return np.inf
+    ratio = posterior.mean / other.mean
+    return max(ratio, 1.0 / ratio)

@@ -39,39 +39,59 @@ function moveCursor(gamma) {
   line.setAttribute("visibility", x > Number(right) ? "hidden" : "visible");
 }
 
-function showFlagged(n) {
-  byId("flagged").textContent = n.toLocaleString("en") + " of " + data.n_rows.toLocaleString("en");
-  byId("changed").textContent = describeChange(n);
-}
-
 function show(cut) {
   const [gamma, n, threshold, thresholds, words] = cut;
   byId("chosen").textContent = words;
-  showFlagged(n);
+  byId("flagged").textContent = n.toLocaleString("en") + " of " + data.n_rows.toLocaleString("en");
+  byId("changed").textContent = describeChange(n);
   byId("threshold").textContent = number(threshold);
-  byId("rule").hidden = false;
   thresholds.forEach((value, i) => { byId("t" + i).textContent = number(value); });
   slider.setAttribute("aria-valuetext", words + ", " + n + " rows flagged");
   moveCursor(gamma);
 }
 
-slider.addEventListener("input", () => show(data.steps[Number(slider.value)]));
+function choose(cut) {
+  slider.value = Math.round(cut[0] / data.max_step * data.n_steps);
+  show(cut);
+}
+
+const costs = byId("costs");
+slider.addEventListener("input", () => {
+  costs.value = "";
+  show(data.steps[Number(slider.value)]);
+});
 document.querySelectorAll("button[data-cut]").forEach((button) => {
   button.addEventListener("click", () => {
-    const cut = data.cuts[Number(button.dataset.cut)];
-    slider.value = Math.round(cut[0] / data.max_step * data.n_steps);
-    show(cut);
+    costs.value = "";
+    choose(data.cuts[Number(button.dataset.cut)]);
   });
 });
-byId("costs").addEventListener("change", (event) => {
-  if (event.target.value === "") return;
-  const n = data.costs[Number(event.target.value)];
-  byId("chosen").textContent = "chosen by costs";
-  showFlagged(n);
-  byId("rule").hidden = true;
-  data.cuts[0][3].forEach((_, i) => { byId("t" + i).textContent = "–"; });
+costs.addEventListener("change", () => {
+  if (costs.value !== "") choose(data.costs[Number(costs.value)]);
 });
-show(data.cuts[0]);
+choose(data.cuts[0]);
+
+// The parts that are folded, and the tables that show their first rows.
+const openAll = byId("open_all");
+openAll.hidden = false;
+openAll.addEventListener("click", () => {
+  const parts = [...document.querySelectorAll("#technical details")];
+  const open = parts.some((part) => !part.open);
+  parts.forEach((part) => { part.open = open; });
+  openAll.textContent = open ? "Close all" : "Open all";
+});
+
+document.querySelectorAll("button[data-shorten]").forEach((button) => {
+  const { classList } = byId(button.dataset.shorten);
+  const words = button.textContent;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const short = classList.toggle("short");
+    button.setAttribute("aria-expanded", String(!short));
+    button.textContent = short ? words : "Show fewer rows";
+  });
+  button.click();
+});
 
 // Tables that can be sorted and saved.
 function cellValue(row, column) {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +14,12 @@ from gammagmm._support.files import write_document
 from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import reason_words
+from gammagmm.inspection.labelled_rows import GroupShare
 from gammagmm.posterior.sensitivity import N_STARTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import record_sentence
 from gammagmm.report.findings import N_STEPS, Array, Findings, ShareCut, find
 from gammagmm.report.origin import Origin
-from gammagmm.report.svg import found_svg, posterior_svg
+from gammagmm.report.svg import ShareLine, found_svg, posterior_numbers, posterior_svg, share_scale
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -25,8 +28,12 @@ __all__ = ["render", "write_report"]
 
 PYOD_DEFAULT = 0.1
 """PyOD's default contamination, marked in the picture."""
+N_FIRST = 10
+"""Rows of the table of the most anomalous rows that are shown at first, as in page.css."""
 MAX_COMPONENTS = 12
 """Most components that the page lists."""
+MAX_GROUPS = 30
+"""Most groups that the page lists."""
 
 
 def write_report(
@@ -51,6 +58,8 @@ def render(findings: Findings) -> str:
         has_detector_changes=any(change.what == "detectors" for change in findings.sensitivity),
         pyod_default=PYOD_DEFAULT,
         max_components=MAX_COMPONENTS,
+        groups=_group_lines(findings.groups),
+        n_first=N_FIRST,
         sample_rows=SAMPLE_ROWS,
         n_starts=N_STARTS,
     )
@@ -76,8 +85,10 @@ def _template() -> Template:
     }
     environment.globals |= {
         "found_svg": found_svg,
+        "posterior_numbers": posterior_numbers,
         "posterior_svg": posterior_svg,
         "record_sentence": record_sentence,
+        "share_scale": share_scale,
     }
     compact = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
     environment.policies["json.dumps_kwargs"] = compact
@@ -98,6 +109,31 @@ def _sha256(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
+@dataclass(frozen=True)
+class _GroupLines:
+    """The lines of the tables of groups, the largest groups first."""
+
+    flagged: tuple[ShareLine, ...]
+    labelled: tuple[ShareLine, ...]  # groups with labels
+    n_left: int  # groups that are not shown, and their rows
+    n_rows_left: int
+
+
+def _group_lines(groups: Sequence[GroupShare]) -> _GroupLines:
+    shown, left = groups[:MAX_GROUPS], groups[MAX_GROUPS:]
+    flagged = (
+        ShareLine(g.group, g.n_rows, g.n_flagged, g.share_flagged, g.low_flagged, g.high_flagged)
+        for g in shown
+    )
+    labelled = (
+        ShareLine(g.group, g.n_labels, g.n_anomalies, g.posterior.mean, *g.posterior.interval())
+        for g in shown
+        if g.posterior is not None
+    )
+    n_rows_left = sum(group.n_rows for group in left)
+    return _GroupLines(tuple(flagged), tuple(labelled), len(left), n_rows_left)
+
+
 def _script_data(findings: Findings) -> dict[str, Any]:
     """What the page's script shows."""
     return {
@@ -108,7 +144,7 @@ def _script_data(findings: Findings) -> dict[str, Any]:
         "max_step": findings.steps[-1].gamma,
         "cuts": [_cut_data(c) for c in (findings.mean, findings.lower_end, findings.upper_end)],
         "steps": [_cut_data(cut) for cut in findings.steps],
-        "costs": [cost.n_flagged for cost in findings.costs],
+        "costs": [_cut_data(cost.cut) for cost in findings.costs],
         "ranked": list(findings.ranking),
         "answers_key": _answers_key(findings),
     }

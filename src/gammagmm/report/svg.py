@@ -1,8 +1,9 @@
-"""A posterior, or what two rankings find -> a picture as SVG; HTML for notebooks."""
+"""A posterior, what two rankings find, or groups -> a picture as SVG; HTML for notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,15 @@ from gammagmm.posterior.track_record import load_track_record
 if TYPE_CHECKING:
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
-__all__ = ["found_svg", "posterior_html", "posterior_svg"]
+__all__ = [
+    "ShareLine",
+    "ShareScale",
+    "found_svg",
+    "posterior_html",
+    "posterior_numbers",
+    "posterior_svg",
+    "share_scale",
+]
 
 Array = NDArray[np.float64]
 
@@ -38,6 +47,10 @@ LEGEND = (
 MARK_STEP, MARK_BASELINE, MARK_GAP = 15.0, 8.0, 4.0
 LETTER_WIDTH = 5.5
 """About the width of a letter."""
+LINE_WIDTH, LINE_HEIGHT, LINE_LEFT, LINE_RIGHT = 280, 16, 14, 266
+"""Size of the picture in a line of a table, and edges of its plot area."""
+MOST_ROWS = 0.9
+"""Share of the rows whose groups must have their whole intervals in the picture."""
 N_CURVE_POINTS = 121
 """Points of a curve, besides those of the posterior's own grid."""
 
@@ -48,21 +61,9 @@ def posterior_html(posterior: GammaPosterior, lines: Sequence[str] | None = None
     `lines` are the sentences above the picture. Without them, they tell the estimate and, if it has
     no labels, how often such intervals were right.
     """
-    low, high = posterior.interval()
-    numbers = {
-        "mean": percent(posterior.mean),
-        "median": percent(posterior.median),
-        "standard deviation": percent(posterior.std),
-        "90% interval": f"{percent(low)} to {percent(high)}",
-        "P(γ = 0)": percent(posterior.prob_zero),
-        "P(γ > 15%)": percent(posterior.prob_above(0.15)),
-        "Monte Carlo error of the mean": percent(posterior.standard_error),
-        "spread of the mean over runs": percent(posterior.between_runs),
-    }
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
-        for name, value in numbers.items()
-        if value
+        for name, value in posterior_numbers(posterior).items()
     )
     if lines is None:
         lines = [sentence(posterior)]
@@ -74,6 +75,22 @@ def posterior_html(posterior: GammaPosterior, lines: Sequence[str] | None = None
         f'<div class="gammagmm-posterior">{words}'
         f"{posterior_svg(posterior)}<table><tbody>{rows}</tbody></table></div>"
     )
+
+
+def posterior_numbers(posterior: GammaPosterior) -> dict[str, str]:
+    """The numbers of a posterior in words, by their names; those that do not exist are left out."""
+    low, high = posterior.interval()
+    numbers = {
+        "mean": percent(posterior.mean),
+        "median": percent(posterior.median),
+        "standard deviation": percent(posterior.std),
+        "90% interval": f"{percent(low)} to {percent(high)}",
+        "P(γ = 0)": percent(posterior.prob_zero),
+        "P(γ > 15%)": percent(posterior.prob_above(0.15)),
+        "Monte Carlo error of the mean": percent(posterior.standard_error),
+        "spread of the mean over runs": percent(posterior.between_runs),
+    }
+    return {name: words for name, words in numbers.items() if words}
 
 
 def posterior_svg(posterior: GammaPosterior, marks: Mapping[str, float] | None = None) -> str:
@@ -131,6 +148,74 @@ def found_svg(consensus: Sequence[int], learned: Sequence[int]) -> str:
         f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="11" '
         f'role="img" aria-label="{escape(label)}">{curves}{line}{labels}{title}{legend}</svg>'
     )
+
+
+@dataclass(frozen=True)
+class ShareLine:
+    """A line of a table of groups: a share of the rows of one group, and its 90 % interval."""
+
+    group: object
+    n_rows: int  # that the share comes from
+    n_found: int
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ShareScale:
+    """The scale of the pictures in the lines of a table of groups.
+
+    `end` is the share at the right edge. A dashed line marks the share `overall`.
+    """
+
+    end: float
+    overall: float
+
+    def axis(self) -> str:
+        """The ticks above the pictures."""
+        ticks = _ticks(self.end, 4.0)
+        labels = [_text("tick", self._x(x), 11, f"{100.0 * x:.5g}%") for x in ticks]
+        label = f"Picture of the shares, from 0% to {percent(self.end)}"
+        return self._svg("".join(labels), f'role="img" aria-label="{label}"')
+
+    def picture(self, line: ShareLine) -> str:
+        """The share as a point on its interval; an arrow if it continues beyond the right edge."""
+        x, y = f"{self._x(self.overall):.1f}", LINE_HEIGHT // 2
+        style = 'stroke="currentColor" stroke-dasharray="3 3"'
+        drawn = _line("mark", (x, 0), (x, LINE_HEIGHT), style)
+        low, high = (f"{self._x(min(end, self.end)):.1f}" for end in (line.low, line.high))
+        drawn += _line("share", (low, y), (high, y), f'stroke="{BLUE}" stroke-width="2"')
+        if line.high > self.end:
+            arrow = f"M{LINE_RIGHT} {y - 4} L{LINE_RIGHT + 7} {y} L{LINE_RIGHT} {y + 4} Z"
+            drawn += f'<path class="share" d="{arrow}" fill="{BLUE}"/>'
+        if line.share <= self.end:
+            place = f'cx="{self._x(line.share):.1f}" cy="{y}" r="4"'
+            drawn += f'<circle class="share" {place} fill="{BLUE}"/>'
+        return self._svg(drawn, 'aria-hidden="true"')
+
+    def _x(self, share: float) -> float:
+        return LINE_LEFT + (LINE_RIGHT - LINE_LEFT) * share / self.end
+
+    @staticmethod
+    def _svg(drawn: str, label: str) -> str:
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LINE_WIDTH} {LINE_HEIGHT}" '
+            f'width="{LINE_WIDTH}" height="{LINE_HEIGHT}" font-family="sans-serif" font-size="11" '
+            f"{label}>{drawn}</svg>"
+        )
+
+
+def share_scale(lines: Sequence[ShareLine], overall: float) -> ShareScale:
+    """The scale for the pictures of `lines`.
+
+    Small groups have wide intervals, which would leave little room for the others. So the scale
+    ends where the intervals of groups with `MOST_ROWS` of the rows end.
+    """
+    lines = sorted(lines, key=lambda line: line.high)
+    n_rows = np.cumsum([line.n_rows for line in lines])
+    last = int(np.searchsorted(n_rows, MOST_ROWS * n_rows[-1]))
+    return ShareScale(max(lines[last].high, 1.05 * overall), overall)
 
 
 def _axis_end(posterior: GammaPosterior) -> float:
@@ -192,13 +277,18 @@ def _atom(posterior: GammaPosterior, end: float) -> str:
 
 def _axis(end: float) -> str:
     """The axis with ticks at round shares, six intervals at most, and its title."""
-    steps = [step for k in range(-6, 1) for step in np.array([1.0, 2.0, 5.0]) * 10.0**k]
-    step = next((step for step in steps if end / step <= 6.0), 1.0)
-    ticks = step * np.arange(int(end / step * (1.0 + 1e-9)) + 1)
     line = _line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM), 'stroke="currentColor"')
+    ticks = _ticks(end, 6.0)
     labels = [_text("tick", _x(x, end), TICK_BASELINE, f"{100.0 * x:.5g}%") for x in ticks]
     title = "contamination factor γ (share of anomalies)"
     return line + "".join(labels) + _text("title", 0.5 * (LEFT + RIGHT), TITLE_BASELINE, title)
+
+
+def _ticks(end: float, n_intervals: float) -> Array:
+    """Round shares from 0 to `end`, with at most `n_intervals` intervals."""
+    steps = [step for k in range(-6, 1) for step in np.array([1.0, 2.0, 5.0]) * 10.0**k]
+    step = next((step for step in steps if end / step <= n_intervals), 1.0)
+    return np.asarray(step * np.arange(int(end / step * (1.0 + 1e-9)) + 1))
 
 
 def _legend(entries: Sequence[tuple[int, str, str, str]]) -> str:
