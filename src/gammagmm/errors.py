@@ -167,6 +167,16 @@ class NoContaminationError(GammaGMMError, ValueError):
         self.estimator = estimator
 
 
+class SaveError(GammaGMMError, ValueError):
+    """A fit cannot be saved; the message says which part of it, and what to do.
+
+    Examples
+    --------
+    >>> issubclass(SaveError, ValueError)
+    True
+    """
+
+
 class SavedFileError(GammaGMMError, ValueError):
     """A saved posterior, summary or fit cannot be read; the message says what is wrong with it.
 
@@ -293,6 +303,19 @@ class NoSolutionWarning(GammaGMMWarning):
     """
 
 
+class SavedFitWarning(GammaGMMWarning):
+    """A saved fit cannot score new rows, or scores them with detectors that have changed.
+
+    Detectors that are your own objects are not saved. The others are fitted again when the file is
+    loaded, and other versions of the packages can give them other scores.
+
+    Examples
+    --------
+    >>> issubclass(SavedFitWarning, GammaGMMWarning)
+    True
+    """
+
+
 class UnsolvedRunsWarning(GammaGMMWarning):
     """Some variational runs could not meet ``p_high`` and do not enter the posterior.
 
@@ -311,7 +334,7 @@ class Note:
     ----------
     step : str
         The step of the method: "tables", "columns", "detectors", "mixture", "link", "threshold",
-        "evidence" or "labels".
+        "evidence", "labels" or "load".
     subject : str
         What it concerns: a detector, a parameter, a run.
     message : str

@@ -4,12 +4,14 @@ import pickle
 import random
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from scipy import sparse, stats
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -398,3 +400,18 @@ def test_warnings_point_at_the_callers_line():
         with pytest.warns(NoSolutionWarning) as caught:
             ask()
         assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_a_notebook_shows_the_answer_after_the_fit(fitted):
+    shown = fitted._repr_mimebundle_()
+    assert shown["text/html"] == fitted.fit_._repr_html_() == fitted._repr_html_()
+    assert escape(fitted.fit_.lines[0]) in shown["text/html"]
+    assert shown["text/plain"] == repr(fitted)
+    new = clone(fitted)
+    diagram = new._repr_mimebundle_()["text/html"]
+    assert "sk-container" in diagram
+    assert "gammagmm-posterior" not in diagram
+    assert "sk-container" in new._repr_html_()
+    with config_context(display="text"):
+        assert set(fitted._repr_mimebundle_()) == {"text/plain"}
+        assert not hasattr(fitted, "_repr_html_")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import IO, Any
 
 import numpy as np
@@ -17,11 +18,13 @@ from gammagmm._support.documents import MAX_BYTES as MAX_DOCUMENT_BYTES
 from gammagmm._support.documents import Reader
 from gammagmm.errors import SavedFileError
 
-__all__ = ["Archive", "archive_bytes", "open_archive"]
+__all__ = ["Archive", "archive_bytes", "digest_of", "open_archive"]
 
 Array = NDArray[Any]
 
 DOCUMENT = "document.json"
+DIGEST = "sha256"
+"""The member with the SHA-256 of all others. It finds damage; it is no signature."""
 MAX_BYTES = 4_000_000_000
 """Larger files are refused unread."""
 
@@ -33,15 +36,27 @@ def archive_bytes(text: str, arrays: Mapping[str, Array]) -> bytes:
     whose memory is in the order of columns is in that order after it was read, too: sums over the
     array depend on it in their last bits.
     """
+    contents = {DOCUMENT: text.encode("utf-8")}
+    for name, array in arrays.items():
+        member = io.BytesIO()
+        np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+        contents[f"{name}.npy"] = member.getvalue()
+    contents[DIGEST] = digest_of(contents.items())
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        # A ZipInfo has the year 1980, a plain name would have the present time.
-        archive.writestr(zipfile.ZipInfo(DOCUMENT), text.encode("utf-8"))
-        for name, array in arrays.items():
-            member = io.BytesIO()
-            np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
+        for name, content in contents.items():
+            # A ZipInfo has the year 1980, a plain name would have the present time.
+            archive.writestr(zipfile.ZipInfo(name), content)
     return file.getvalue()
+
+
+def digest_of(members: Iterable[tuple[str, bytes]]) -> bytes:
+    """The SHA-256 of the names and contents of these members, in hexadecimal digits."""
+    digest = sha256()
+    for name, content in members:
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest().encode("ascii")
 
 
 @contextmanager
@@ -65,7 +80,21 @@ def open_archive(file: IO[bytes], reader: Reader) -> Iterator[Archive]:
         n_declared = sum(member.file_size for member in opened.infolist())
         if not is_plain or n_declared > n_bytes or len(members) < len(opened.infolist()):
             reader.refuse("its table of contents is damaged, or its members are compressed")
+        _check_digest(opened, members, reader)
         yield Archive(opened, members, reader)
+
+
+def _check_digest(
+    opened: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], reader: Reader
+) -> None:
+    """Refuse members that do not have the digest in the file."""
+    if DOCUMENT not in members:
+        reader.refuse(f"its member {DOCUMENT} is missing")
+    with _refusing(reader):
+        contents = ((name, opened.read(name)) for name in members if name != DIGEST)
+        is_right = DIGEST in members and digest_of(contents) == opened.read(DIGEST)
+    if not is_right:
+        reader.refuse("it was changed after it was saved")
 
 
 @dataclass(frozen=True, eq=False)

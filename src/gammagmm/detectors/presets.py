@@ -23,6 +23,7 @@ __all__ = [
     "detector_parts",
     "fit_rows",
     "is_superlinear",
+    "named_detectors",
     "resolve_detectors",
     "scores_batches",
     "uses_torch",
@@ -109,6 +110,18 @@ def resolve_detectors(
             notes.append(Note("detectors", name, message))
         notes.extend(_adapt(name, detector, n_fit))
     return made, notes
+
+
+def named_detectors(detectors: Detectors) -> dict[str, str | None]:
+    """The name that each detector was asked for by; None for a user's own object.
+
+    >>> named_detectors(["KNN", "KNN"]), named_detectors({"mine": object()})
+    ({'KNN': 'KNN', 'KNN_2': 'KNN'}, {'mine': None})
+    """
+    if isinstance(detectors, str):
+        detectors = PRESETS[detectors]
+    choices = detectors if isinstance(detectors, Mapping) else _named_by_class(detectors)
+    return {name: each if isinstance(each, str) else None for name, each in choices.items()}
 
 
 def fit_rows(detector: Any, n_rows: int, max_fit_rows: int | None, is_by_cost: bool = False) -> int:

@@ -196,6 +196,7 @@ class DaskSpace:
     random_rows: Any  # their numbers, shape (n,)
     blocks: Blocks | None
     columns: None = None
+    rows: None = None
     index: None = None
     is_in_memory: bool = False
 

@@ -196,10 +196,11 @@ class Fit:
     @property
     def score_new(self) -> Scoring:
         """The function that gives new rows their scores by the ranking in use."""
-        if not self.plan.is_precomputed and any(each is None for each in self.detectors.values()):
+        missing = [name for name, each in self.detectors.items() if each is None]
+        if missing and not self.plan.is_precomputed:
             raise DetectorError(
-                "This fit was loaded from a file without its detectors, so it cannot score new "
-                "rows",
+                "This fit was loaded from a file, which does not have the detectors "
+                f"{', '.join(missing)}, so it cannot score new rows",
                 "Fit the training rows again.",
             )
         used = np.flatnonzero([info.status == "ok" for info in self.detector_info])

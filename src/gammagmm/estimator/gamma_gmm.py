@@ -11,10 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import check_share
 from gammagmm._support.progress import tell
+from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.frames import group_frame
 from gammagmm.estimator.parameters import check_parameters
+from gammagmm.estimator.refit import refit_detectors
 from gammagmm.estimator.rows import open_new_rows, open_rows, validate_rows
+from gammagmm.estimator.saved_fit import read_fit, save_fit
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.inspection.exact_interval import Side
 from gammagmm.inspection.known_rows import Purpose
@@ -56,7 +59,7 @@ class GammaGMM(BaseEstimator):
     learn : bool, default=True
         Whether the labels that `update` is given change the ranking of the rows too, and with it
         `decision_scores_`, `labels_`, the probabilities and `predict`. The posterior of the share
-        is the same either way. The estimator keeps a copy of the training rows for this.
+        is the same either way.
     p0 : float, default=0.01
         Prior probability that there are no anomalies.
     p_high : float, default=0.01
@@ -524,6 +527,38 @@ class GammaGMM(BaseEstimator):
         with tell(self.progress, self.verbose, "blocks", self.fit_.space.n_blocks) as progress:
             self.fit_.to_parquet(folder, overwrite, progress)
 
+    def save(self, path: Any, *, overwrite: bool = False) -> None:
+        """Write the fit to `path`: parameters, training rows, scores, posterior and labels.
+
+        The file has no pickles, and `load` executes nothing in it. It has the versions of the
+        packages. An existing file raises a FileExistsError unless `overwrite` is true. A fit that
+        cannot be saved, such as one on Dask, raises a `SaveError`. Detectors that are your own
+        objects are not saved; a `SavedFitWarning` says so.
+        """
+        check_is_fitted(self)
+        save_fit(self.fit_, path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: Any) -> GammaGMM:
+        """The estimator whose fit `save` or ``gammagmm fit --save`` wrote to `path`.
+
+        The answers for the training rows are those of the file. The detectors that were named are
+        fitted again, with the seeds of the first time, so that new rows can be scored; if that
+        gives other scores for the training rows, for example with other versions of the packages, a
+        `SavedFitWarning` and ``notes_`` name the detector. Detectors that were your own objects are
+        missing: scoring new rows then raises a `DetectorError`.
+
+        A damaged or foreign file raises a `SavedFileError`. `random_state` is None if it was not a
+        number, and `progress` is always None.
+        """
+        loaded = read_fit(path)
+        if unknown := sorted(set(loaded.parameters) - set(cls._get_param_names())):
+            raise SavedFileError(
+                f"{path} has parameters that {cls.__name__} does not have: {', '.join(unknown)}",
+                "Fit the rows again.",
+            )
+        return cls(**loaded.parameters)._keep(refit_detectors(loaded.fit, loaded.versions))
+
     def row_counts(self) -> tuple[int, int]:
         """Number of training rows, and number of those with the label 1."""
         check_is_fitted(self)
@@ -537,6 +572,17 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         return summarise(self.fit_)
+
+    def _repr_html_inner(self) -> str:
+        """The answer after a fit, and scikit-learn's diagram of the parameters before it."""
+        if hasattr(self, "fit_"):
+            return self.fit_._repr_html_()
+        return str(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """What a notebook shows; no HTML if scikit-learn is set to show text."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the rows on a cluster: a copy can score new rows only."""

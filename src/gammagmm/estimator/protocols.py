@@ -105,7 +105,11 @@ class Space(Protocol):
 
     @property
     def columns(self) -> Array | None:
-        """The rows as the detectors have them, if they are kept to learn from labels."""
+        """The rows as the detectors have them; None on Dask and for precomputed scores."""
+
+    @property
+    def rows(self) -> Array | None:
+        """The rows as they were given; None on Dask and for precomputed scores."""
 
     @property
     def scaler(self) -> ScoreScaler:

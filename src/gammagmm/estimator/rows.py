@@ -132,8 +132,7 @@ class MemoryRows:
                 )
                 fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
             check_time(plan, fitted)
-            if plan.learn:  # a copy, because the user may change the table
-                kept = scaled if column_scaler is not None else scaled.copy()
+            kept = self.values.copy()  # because the user may change the table
         usable = keep_usable(fitted)
         notes += left_out_notes(usable.info)
         return MemoryScores(usable, notes, column_scaler, kept, self.index)
@@ -146,7 +145,7 @@ class MemoryScores:
     fitted: FittedDetectors
     notes: list[Note]
     column_scaler: ColumnScaler | None
-    columns: Array | None  # the rows as the detectors have them, if they are kept
+    rows: Array | None  # as they were given; None for precomputed scores
     index: Any
 
     def score_space(self) -> MemorySpace:
@@ -163,7 +162,8 @@ class MemoryScores:
             decision_scores=consensus,
             honest_scores=consensus,
             scaler=scaler,
-            columns=self.columns,
+            column_scaler=self.column_scaler,
+            rows=self.rows,
             index=self.index,
         )
 
@@ -179,7 +179,8 @@ class MemorySpace:
     decision_scores: Array
     honest_scores: Array  # the same without what was learned from a row's own label
     scaler: ScoreScaler
-    columns: Array | None
+    column_scaler: ColumnScaler | None
+    rows: Array | None  # as they were given; None for precomputed scores
     index: Any
     is_in_memory: bool = True
     n_blocks: int = 1
@@ -188,6 +189,13 @@ class MemorySpace:
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.scores)
+
+    @property
+    def columns(self) -> Array | None:
+        """The rows as the detectors have them; None for precomputed scores."""
+        if self.rows is None or self.column_scaler is None:
+            return self.rows
+        return self.column_scaler.transform(self.rows)
 
     @property
     def notes(self) -> list[Note]:

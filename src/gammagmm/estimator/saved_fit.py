@@ -1,10 +1,11 @@
 """A fit -> one file without pickles, and back to the bit; any other file is refused.
 
-The file has the parameters, the raw scores, the training rows if they are kept for learning, the
-runs, the evidence and the notes. The rest of the fit follows from them and is computed when it is
-loaded. The detectors are not saved: a loaded fit cannot score new rows.
+The file has the parameters, the training rows and their raw scores, the runs, the evidence, the
+labels of known rows and the notes. The rest of the fit follows from them and is computed when it is
+loaded. The detectors are not saved: `refit_detectors` fits them again.
 
-Nothing here imports scikit-learn, so that a fit is loaded in a fraction of the time of a fit.
+Nothing here imports scikit-learn, so that a fit is loaded in a fraction of the time of a fit. Only
+a ranking that was learned from labels needs it.
 """
 
 from __future__ import annotations
@@ -13,24 +14,29 @@ import io
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any, cast, get_args, get_origin
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.archives import Archive, archive_bytes, open_archive
+from gammagmm._support.checks import warn_user
 from gammagmm._support.documents import Form, Reader, Writer, to_text
 from gammagmm._support.files import write_document
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors
+from gammagmm.detectors.presets import NAMES, PRESETS, named_detectors
 from gammagmm.detectors.usable import judge_scores, score_range
-from gammagmm.errors import Note, SavedFileError
+from gammagmm.errors import Note, SavedFileError, SavedFitWarning, SaveError
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.parameters import Plain, Plan, check_parameters
 from gammagmm.estimator.protocols import Columns
+from gammagmm.estimator.refit import version_words
 from gammagmm.estimator.rows import MemoryScores
+from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior, SavedSeed
 from gammagmm.estimator.scaling import ColumnScaler
 from gammagmm.estimator.summary import installed_versions
 from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.labelled_rows import LabelledRows
 from gammagmm.posterior.components import Components
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
@@ -40,11 +46,12 @@ from gammagmm.posterior.storage import posterior_of, posterior_to_data
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
-__all__ = ["load_fit", "save_fit"]
+__all__ = ["LoadedFit", "load_fit", "read_fit", "save_fit"]
 
 Array = NDArray[np.float64]
+Source = TypeVar("Source")
 
-FORM = Form("gammagmm/saved-fit", 2, "saved fit", "Fit the rows again.")
+FORM = Form("gammagmm/saved-fit", 3, "saved fit", "Fit the rows again.")
 CAN_BE_NAN = {"tau", "delta", "reached", "mean"}
 """Fields that are NaN where there is no solution."""
 
@@ -61,35 +68,57 @@ class SavedFit:
         Versions of Python and of the packages that the answer depends on.
     parameters : dict
         Every parameter of the estimator; a value that JSON does not have is its `repr`.
+    mixture_prior : SavedPrior or None
+        The parameter of this name.
     n_features, feature_names
         The columns of the training rows.
+    index : SavedIndex or None
+        Index of the data frame that the rows came in.
     column_scaler : ColumnScaler or None
         The map that scales the columns for the detectors.
     detectors : tuple of DetectorInfo
         Record of every detector; those with the status "ok" are the columns of `scores`.
+    choices : tuple of str or None
+        The name by which each of them was asked for; None for a user's own object. Empty for
+        precomputed scores.
+    detector_seed : SavedSeed
+        Where the random numbers of the detectors come from.
+    learning_seed : int
+        Seed of what is learned from labels.
     scores : ndarray of shape (n_rows, n_detectors)
         Raw scores of the training rows.
-    columns : ndarray of shape (n_rows, n_columns) or None
-        The training rows as the detectors have them, if they are kept for learning from labels.
+    rows : ndarray of shape (n_rows, n_features) or None
+        The training rows; None for precomputed scores.
     runs : tuple of Run
         The variational runs, with their components and posteriors.
     evidence : Evidence
         What the estimate rests on.
+    known_rows : KnownRows
+        The rows, with their labels, that `update` was given.
+    learned_scores : ndarray of shape (n_rows,) or None
+        Scores of the training rows by a ranking that was learned from labels.
     notes : tuple of Note
-        Everything that was changed, skipped or approximated.
+        Everything that was changed, skipped or approximated, but for what the labels changed.
     """
 
     key: str
     versions: dict[str, str]
     parameters: dict[str, Plain]
+    mixture_prior: SavedPrior | None
     n_features: int
     feature_names: tuple[str, ...] | None
+    index: SavedIndex | None
     column_scaler: ColumnScaler | None
     detectors: tuple[DetectorInfo, ...]
+    choices: tuple[str | None, ...]
+    detector_seed: SavedSeed
+    learning_seed: int
     scores: Array
-    columns: Array | None
+    rows: Array | None
     runs: tuple[Run, ...]
     evidence: Evidence
+    known_rows: KnownRows
+    learned_scores: Array | None
     notes: tuple[Note, ...]
 
     @property
@@ -98,47 +127,118 @@ class SavedFit:
         return [info.name for info in self.detectors if info.status == "ok"]
 
 
-def save_fit(fit: Fit, path: Any, key: str, overwrite: bool) -> None:
-    """Write a fit without known rows to `path`, completely or not at all.
+@dataclass(frozen=True, eq=False)
+class LoadedFit:
+    """A fit from a file, without its detectors, and what else the file has.
 
-    An existing file is replaced with `overwrite`, and raises FileExistsError without it. The
-    default index of a data frame is not saved, because rows without an index are shown in the same
-    way; a fit whose rows have another index raises ValueError.
+    `versions` are those with which it was saved, `mixture_prior` the parameter of the estimator,
+    and `source` the record of where the rows came from, or None.
     """
-    _check_supported(fit)
-    names = fit.columns.names
-    saved = SavedFit(
-        key=key,
-        versions=installed_versions(),
-        parameters=fit.plan.parameters,
-        n_features=fit.columns.n_features,
-        feature_names=None if names is None else tuple(names.tolist()),
-        column_scaler=fit.column_scaler,
-        detectors=fit.detector_info,
-        scores=fit.scores,
-        columns=fit.space.columns,
-        runs=fit.runs,
-        evidence=fit.evidence,
-        notes=fit.notes,
-    )
+
+    fit: Fit
+    versions: dict[str, str]
+    mixture_prior: Any
+    source: Any = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the estimator; what a file cannot hold has its default."""
+        plan = self.fit.plan
+        device = plan.parameters["device"]
+        return plan.parameters | {
+            "detectors": plan.detectors,
+            "mixture_prior": self.mixture_prior,
+            "random_state": plan.seed,
+            "progress": None,
+            "device": None if str(device).startswith("device(") else device,
+        }
+
+
+def save_fit(
+    fit: Fit, path: Any, key: str = "", overwrite: bool = False, source: Any = None
+) -> None:
+    """Write a fit to `path`, completely or not at all; `source` is a record that is saved with it.
+
+    An existing file is replaced with `overwrite`, and raises FileExistsError without it. A fit that
+    a file cannot hold raises `SaveError`. A `SavedFitWarning` says that some detectors are the
+    user's own objects, which are not saved.
+    """
+    saved = _saved(fit, key)
     writer = FitWriter()
-    text = to_text(FORM.header | writer.record(saved))
-    content = archive_bytes(text, writer.arrays)
+    data = FORM.header | writer.record(saved)
+    data["source"] = None if source is None else writer.record(source, "source")
+    content = archive_bytes(to_text(data), writer.arrays)
     # Nothing is written that could not be read back.
-    loaded = _read_fit(io.BytesIO(content), "The data to write", key)
-    if loaded is None or not _is_same(fit, loaded):
-        raise ValueError("The fit cannot be saved: its parts do not follow from scores and runs.")
+    kind = None if source is None else type(source)
+    loaded = _read(io.BytesIO(content), "The data to write", key, kind)
+    if loaded is None or not _is_same(fit, loaded.fit):
+        raise SaveError(
+            "The fit cannot be saved: its parts do not follow from scores and runs",
+            "Fit the rows again.",
+        )
     write_document(content, path, overwrite)
+    own = [
+        info.name for info, name in zip(saved.detectors, saved.choices, strict=False) if not name
+    ]
+    if own:
+        warn_user(
+            f"The detectors {', '.join(own)} are your own objects and are not saved: the loaded "
+            "fit has all answers for the training rows, but cannot score new rows.",
+            SavedFitWarning,
+        )
 
 
 def load_fit(path: Any, key: str) -> Fit | None:
     """The fit that `save_fit` wrote to `path`, or None if it was written with another key.
 
-    A file that is damaged, that `save_fit` did not write or that a later version wrote raises
+    A file that is damaged, that `save_fit` did not write or that another version wrote raises
     `SavedFileError`; nothing in it is executed.
     """
     with Path(path).open("rb") as file:
-        return _read_fit(file, str(path), key)
+        loaded = _read(file, str(path), key)
+    return None if loaded is None else loaded.fit
+
+
+def read_fit(path: Any, source: type | None = None) -> LoadedFit:
+    """The fit in the file at `path`, with any key, and its source, a record of the type `source`.
+
+    The detectors are not fitted again; see `refit_detectors`. Raises as `load_fit` does.
+    """
+    with Path(path).open("rb") as file:
+        loaded = _read(file, str(path), source=source)
+    return cast("LoadedFit", loaded)
+
+
+def _saved(fit: Fit, key: str) -> SavedFit:
+    """What the file of a fit has."""
+    if not fit.space.is_in_memory:
+        raise SaveError(
+            "The fit cannot be saved: its rows are on Dask", "Fit a sample of the rows in memory."
+        )
+    plan, names = fit.plan, fit.columns.names
+    has_prior = plan.parameters["mixture_prior"] is not None
+    is_learned = fit.ranking == "learned"
+    return SavedFit(
+        key=key,
+        versions=installed_versions(),
+        parameters=plan.parameters,
+        mixture_prior=SavedPrior.of(plan.prior) if has_prior else None,
+        n_features=fit.columns.n_features,
+        feature_names=None if names is None else tuple(names.tolist()),
+        index=SavedIndex.of(fit.space.index),
+        column_scaler=fit.column_scaler,
+        detectors=fit.detector_info,
+        choices=() if plan.is_precomputed else tuple(named_detectors(plan.detectors).values()),
+        detector_seed=SavedSeed.of(plan.detector_rng),
+        learning_seed=plan.learning_seed,
+        scores=fit.scores,
+        rows=fit.space.rows,
+        runs=fit.runs,
+        evidence=fit.evidence,
+        known_rows=fit.known_rows,
+        learned_scores=fit.decision_scores if is_learned else None,
+        notes=tuple(note for note in fit.notes if note.step != "labels"),
+    )
 
 
 class FitWriter(Writer):
@@ -196,29 +296,6 @@ class FitReader(Reader):
         return array
 
 
-def _check_supported(fit: Fit) -> None:
-    """Refuse a fit that a file cannot hold."""
-    if not fit.space.is_in_memory:
-        raise ValueError("save_fit saves fits of rows in memory, and these rows are on Dask.")
-    if fit.plan.parameters["mixture_prior"] is not None:
-        raise ValueError("save_fit saves fits with mixture_prior=None.")
-    if len(fit.known_rows):
-        raise ValueError("save_fit saves fits without labels: save the fit before its update.")
-    index = fit.space.index
-    if index is not None and not _is_default(index):
-        raise ValueError(
-            "save_fit saves rows without an index: call reset_index(drop=True) before the fit."
-        )
-
-
-def _is_default(index: Any) -> bool:
-    """Whether an index of pandas has the numbers from 0 and no name."""
-    import pandas as pd
-
-    is_range = isinstance(index, pd.RangeIndex) and index.name is None
-    return is_range and (index.start, index.step) == (0, 1)
-
-
 def _is_same(fit: Fit, loaded: Fit) -> bool:
     """Whether what was computed from the file is what the fit has, to the bit."""
     arrays = [
@@ -235,26 +312,33 @@ def _is_same(fit: Fit, loaded: Fit) -> bool:
     return all(np.array_equal(*each) for each in arrays) and all(a == b for a, b in pairs)
 
 
-def _read_fit(file: IO[bytes], where: str, key: str) -> Fit | None:
+def _read(
+    file: IO[bytes], where: str, key: str | None = None, source: type | None = None
+) -> LoadedFit | None:
     """The fit in `file`, or None if it has another key; `where` names the file in errors."""
     reader = Reader(FORM, where)
     with open_archive(file, reader) as archive:
         data = archive.document()
         reader.check_header(data)
-        if reader.plain("key", data.get("key"), str) != key:
+        if data["version"] < FORM.version:
+            reader.refuse("an earlier version of gammagmm saved it")
+        if key is not None and reader.plain("key", data.get("key"), str) != key:
             return None
+        inside = FitReader(FORM, where, archive)
         fields = {name: value for name, value in data.items() if name not in FORM.header}
-        saved = FitReader(FORM, where, archive).record(SavedFit, "fit", fields)
-    plan = _plan_of(saved.parameters, reader)
-    _check_columns(saved, reader)
-    _check_scores(saved, reader)
-    _check_rows(saved, plan, reader)
+        origin = fields.pop("source", None)
+        saved = inside.record(SavedFit, "fit", fields)
+        is_wanted = source is not None and origin is not None
+        found = inside.record(cast("type", source), "source", origin) if is_wanted else None
+    plan, prior = _plan_of(saved, reader)
+    for check in (_check_columns, _check_scores, _check_rows, _check_known, _check_choices):
+        check(saved, plan, reader)
     if len(saved.runs) != plan.n_runs:
         reader.refuse(f"it has {len(saved.runs)} runs instead of {plan.n_runs}")
     for run in saved.runs:
         _check_run(run, saved.scores.shape[1], plan, reader)
     _check_evidence(saved, plan, reader)
-    return _fit_of(saved, plan, reader)
+    return LoadedFit(_fit_of(saved, plan, reader), saved.versions, prior, found)
 
 
 class _Parameters(SimpleNamespace):
@@ -265,28 +349,56 @@ class _Parameters(SimpleNamespace):
         return dict(vars(self))
 
 
-def _plan_of(parameters: dict[str, Plain], reader: Reader) -> Plan:
-    """The plan of a fit with these parameters, which is over and has no deadline."""
-    over: dict[str, Any] = {"progress": None, "timeout": None, "device": None}
+def _plan_of(saved: SavedFit, reader: Reader) -> tuple[Plan, Any]:
+    """The plan of a fit that is over, and the parameter `mixture_prior`."""
+    parameters = saved.parameters
+    # What a machine without PyTorch would refuse, and what ended with the fit.
+    over: dict[str, Any] = dict.fromkeys(("progress", "timeout", "device")) | {"backend": "numpy"}
     if not isinstance(parameters.get("random_state"), int):
         over["random_state"] = None  # a generator, whose seed is not known
     try:
+        prior = saved.mixture_prior and saved.mixture_prior.prior(len(saved.detector_names))
+        over |= {"mixture_prior": prior, "detectors": _detectors_of(saved)}
         plan = check_parameters(cast("GammaGMM", _Parameters(**(parameters | over))))
-    except (AttributeError, ImportError, RuntimeError, TypeError, ValueError) as error:
+    except (AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reader.refuse(f"its parameters are not valid: {error}")
-    return replace(plan, given=tuple(sorted(parameters.items())))
+    if parameters["backend"] not in ("numpy", "torch"):
+        reader.refuse(f"its parameters are not valid: backend={parameters['backend']!r}")
+    if not 0 <= saved.learning_seed < 2**32:
+        reader.refuse("its learning_seed must lie between 0 and 2**32")
+    plan = replace(
+        plan,
+        given=tuple(sorted(parameters.items())),
+        backend=parameters["backend"],
+        detector_rng=saved.detector_seed.generator(),
+        learning_seed=saved.learning_seed,
+    )
+    return plan, prior
+
+
+def _detectors_of(saved: SavedFit) -> Any:
+    """The parameter `detectors`; a user's own object is None."""
+    given, names = saved.parameters["detectors"], [info.name for info in saved.detectors]
+    if given in ("precomputed", *PRESETS):
+        return given
+    if len(names) != len(saved.choices):
+        raise ValueError(f"there are {len(names)} detectors, but {len(saved.choices)} choices")
+    listed = list(saved.choices)
+    is_list = None not in listed and list(named_detectors(listed)) == names
+    return listed if is_list else dict(zip(names, listed, strict=True))
 
 
 def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
     """The fit, with everything that follows from what was saved."""
     detectors: dict[str, Any] = dict.fromkeys(saved.detector_names)
     fitted = FittedDetectors(detectors, saved.scores, list(saved.detectors))
-    space = MemoryScores(fitted, [], saved.column_scaler, saved.columns, None).score_space()
+    index = None if saved.index is None else saved.index.index()
+    space = MemoryScores(fitted, [], saved.column_scaler, saved.rows, index).score_space()
     posterior, known = combine_runs(solved_posteriors(saved.runs)), KnownRows.none()
     if not 0.0 <= posterior.mean <= 1.0:
         reader.refuse(f"the mean of the posterior must lie between 0 and 1, got {posterior.mean!r}")
     names = saved.feature_names
-    return Fit(
+    fit = Fit(
         plan=plan.without_progress(),
         # As scikit-learn has the names.
         columns=Columns(saved.n_features, None if names is None else np.array(names, dtype=object)),
@@ -303,9 +415,27 @@ def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
         cut=space.cut(list(detectors), posterior.mean, known),
         notes=saved.notes,
     )
+    return _with_labels(fit, saved)
 
 
-def _check_columns(saved: SavedFit, reader: Reader) -> None:
+def _with_labels(fit: Fit, saved: SavedFit) -> Fit:
+    """The fit with the labels of the known rows; the ranking is learned from them again."""
+    if not len(saved.known_rows):
+        return fit
+    fit = fit.with_labels(LabelledRows(fit.decision_scores, saved.known_rows))
+    is_learned, before = fit.ranking == "learned", saved.learned_scores
+    is_same = not is_learned if before is None else np.array_equal(fit.decision_scores, before)
+    if is_same:
+        return fit
+    message = (
+        "was learned again from the labels and differs from the saved one "
+        f"({version_words(saved.versions)})"
+    )
+    warn_user(f"The ranking {message}.", SavedFitWarning)
+    return replace(fit, notes=(*fit.notes, Note("load", "ranking", message)))
+
+
+def _check_columns(saved: SavedFit, plan: Plan, reader: Reader) -> None:
     """Refuse names and scales that do not belong to the columns."""
     n_features, names, scaler = saved.n_features, saved.feature_names, saved.column_scaler
     if n_features < 1 or (names is not None and len(names) != n_features):
@@ -326,7 +456,7 @@ def _are_places(places: NDArray[np.intp], n: int) -> bool:
     return is_rising and bool(places[0] >= 0) and bool(places[-1] < n)
 
 
-def _check_scores(saved: SavedFit, reader: Reader) -> None:
+def _check_scores(saved: SavedFit, plan: Plan, reader: Reader) -> None:
     """Refuse scores that do not belong to the detectors."""
     names, shape = [info.name for info in saved.detectors], saved.scores.shape
     n_detectors = len(saved.detector_names)
@@ -342,12 +472,37 @@ def _check_scores(saved: SavedFit, reader: Reader) -> None:
 
 
 def _check_rows(saved: SavedFit, plan: Plan, reader: Reader) -> None:
-    """Refuse training rows that do not belong to the scores and the columns."""
-    scaler = saved.column_scaler
-    n_columns = saved.n_features if scaler is None else len(scaler.kept)
-    shape = (len(saved.scores), n_columns) if plan.learn and not plan.is_precomputed else None
-    if shape != (None if saved.columns is None else saved.columns.shape):
+    """Refuse training rows, or an index, that do not belong to the scores and the columns."""
+    n_rows = len(saved.scores)
+    shape = None if plan.is_precomputed else (n_rows, saved.n_features)
+    if shape != (None if saved.rows is None else saved.rows.shape):
         reader.refuse("its training rows do not fit to its scores, columns and parameters")
+    if saved.index is not None and len(saved.index) != n_rows:
+        reader.refuse(f"its index does not fit to {n_rows} rows")
+
+
+def _check_known(saved: SavedFit, plan: Plan, reader: Reader) -> None:
+    """Refuse labels of rows that are not in the fit, and learned scores without labels."""
+    known, n_rows = saved.known_rows, len(saved.scores)
+    shapes = {array.shape for array in vars(known).values()}
+    is_right = len(shapes) == 1 and bool(np.isin(known.labels, (0, 1)).all())
+    is_right = is_right and not (known.at_random & known.picked).any()
+    is_right = is_right and (shapes == {(0,)} or _are_places(known.rows, n_rows))
+    learned = saved.learned_scores
+    is_right = is_right and (learned is None or (learned.shape == (n_rows,) and shapes != {(0,)}))
+    if not is_right:
+        reader.refuse(f"its known rows do not fit to {n_rows} rows")
+
+
+def _check_choices(saved: SavedFit, plan: Plan, reader: Reader) -> None:
+    """Refuse names of detectors that are unknown or do not belong to the parameters."""
+    n_choices = 0 if plan.is_precomputed else len(saved.detectors)
+    is_right = len(saved.choices) == n_choices and set(saved.choices) <= {None, *NAMES}
+    if isinstance(plan.detectors, str) and plan.detectors in PRESETS:
+        names = [info.name for info in saved.detectors]
+        is_right = is_right and list(saved.choices) == names == list(PRESETS[plan.detectors])
+    if not is_right:
+        reader.refuse("its choices do not fit to its detectors")
 
 
 def _check_run(run: Run, n_detectors: int, plan: Plan, reader: Reader) -> None:

@@ -1,0 +1,190 @@
+"""Parts of a fit that JSON does not have, as records of plain values, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.errors import SaveError
+from gammagmm.mixture.prior import MixturePrior
+
+__all__ = ["SavedIndex", "SavedPrior", "SavedSeed", "SavedTexts"]
+
+Array = NDArray[np.float64]
+
+BitGenerator = Literal["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"]
+POOL_SIZES = range(4, 65)
+"""Sizes of the pool of a seed sequence; NumPy's default is 4."""
+
+
+@dataclass(frozen=True, eq=False)
+class SavedTexts:
+    """Texts as the bytes of all of them, and the place at which each ends.
+
+    Examples
+    --------
+    >>> saved = SavedTexts.of(["a", "", "é"])
+    >>> saved.ends.tolist(), saved.texts
+    ([1, 1, 3], ('a', '', 'é'))
+    """
+
+    content: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> SavedTexts:
+        """The record of these texts."""
+        parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+        ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        return cls(np.frombuffer(b"".join(parts), dtype=np.uint8), ends)
+
+    def __post_init__(self) -> None:
+        ends = self.ends
+        is_right = self.content.ndim == ends.ndim == 1
+        is_right = is_right and bool((np.diff(ends, prepend=0) >= 0).all())
+        if not is_right or len(self.content) != (ends[-1] if len(ends) else 0):
+            raise ValueError("its texts do not end where they should")
+        _ = self.texts  # that they are UTF-8
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts."""
+        content, ends = self.content.tobytes(), [0, *self.ends.tolist()]
+        parts = (content[start:end] for start, end in pairwise(ends))
+        return tuple(part.decode("utf-8", "surrogatepass") for part in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class SavedIndex:
+    """An index of pandas: whole numbers or texts, and its name."""
+
+    name: str | None
+    numbers: NDArray[np.int64] | None
+    texts: SavedTexts | None
+
+    @classmethod
+    def of(cls, index: Any) -> SavedIndex | None:
+        """The record of an index; None for none and for the default index, which show the same."""
+        if index is None or _is_default(index):
+            return None
+        is_named = index.name is None or isinstance(index.name, str)
+        if is_named and index.dtype == np.int64:
+            return cls(index.name, index.to_numpy(dtype=np.int64), None)
+        if is_named and index.nlevels == 1 and all(isinstance(each, str) for each in index):
+            return cls(index.name, None, SavedTexts.of(list(index)))
+        raise SaveError(
+            f"The index of the training rows ({type(index).__name__}, {index.dtype}) cannot be "
+            "saved: it must consist of whole numbers or texts",
+            "Call reset_index() on the table and fit again.",
+        )
+
+    def __post_init__(self) -> None:
+        if (self.numbers is None) == (self.texts is None):
+            raise ValueError("an index must have either numbers or texts")
+
+    def __len__(self) -> int:
+        return len(self.texts if self.numbers is None else self.numbers)  # type: ignore[arg-type]
+
+    def index(self) -> Any:
+        """The index."""
+        import pandas as pd
+
+        values = self.numbers if self.texts is None else list(self.texts.texts)
+        return pd.Index(values, name=self.name)
+
+
+def _is_default(index: Any) -> bool:
+    """Whether an index of pandas has the numbers from 0 and no name."""
+    import pandas as pd
+
+    is_range = isinstance(index, pd.RangeIndex) and index.name is None
+    return is_range and (index.start, index.step) == (0, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class SavedPrior:
+    """A `MixturePrior`, whose covariance is a name or an array."""
+
+    covariance_name: str | None
+    covariance: Array | None
+    concentration: float
+    mean_precision: float
+    degrees_of_freedom: float | None
+    reg_covar: float
+
+    @classmethod
+    def of(cls, prior: MixturePrior) -> SavedPrior:
+        """The record of a prior."""
+        is_name = isinstance(prior.covariance, str)
+        return cls(
+            covariance_name=prior.covariance if is_name else None,
+            covariance=None if is_name else np.asarray(prior.covariance, dtype=np.float64),
+            concentration=float(prior.concentration),
+            mean_precision=float(prior.mean_precision),
+            degrees_of_freedom=prior.degrees_of_freedom,
+            reg_covar=float(prior.reg_covar),
+        )
+
+    def __post_init__(self) -> None:
+        if (self.covariance_name is None) == (self.covariance is None):
+            raise ValueError("a prior must have either the name of a covariance or an array")
+
+    def prior(self, n_detectors: int) -> MixturePrior:
+        """The prior of a mixture of the scores of `n_detectors`; ValueError if it is none."""
+        prior = MixturePrior(
+            self.covariance if self.covariance_name is None else self.covariance_name,
+            self.concentration,
+            self.mean_precision,
+            self.degrees_of_freedom,
+            self.reg_covar,
+        )
+        prior.resolve_covariance(np.eye(n_detectors))
+        return prior
+
+
+@dataclass(frozen=True)
+class SavedSeed:
+    """What a generator of random numbers was made from.
+
+    Examples
+    --------
+    >>> child = np.random.default_rng(7).spawn(2)[1]
+    >>> int(SavedSeed.of(child).generator().integers(1000)) == int(child.integers(1000))
+    True
+    """
+
+    bit_generator: BitGenerator
+    entropy: tuple[int, ...]
+    spawn_key: tuple[int, ...]
+    pool_size: int
+
+    @classmethod
+    def of(cls, rng: np.random.Generator) -> SavedSeed:
+        """The record of a generator that was spawned by another one."""
+        seed = cast("np.random.SeedSequence", rng.bit_generator.seed_seq)
+        entropy = np.atleast_1d(np.asarray(seed.entropy, dtype=object)).tolist()
+        return cls(
+            cast("BitGenerator", type(rng.bit_generator).__name__),
+            tuple(map(int, entropy)),
+            tuple(map(int, seed.spawn_key)),
+            int(seed.pool_size),
+        )
+
+    def __post_init__(self) -> None:
+        if self.pool_size not in POOL_SIZES or min(self.entropy + self.spawn_key, default=0) < 0:
+            raise ValueError("a seed must have numbers from 0 and a pool of 4 to 64 of them")
+
+    def generator(self) -> np.random.Generator:
+        """A generator that gives, and whose children give, the same numbers from the start."""
+        seed = np.random.SeedSequence(
+            list(self.entropy), spawn_key=self.spawn_key, pool_size=self.pool_size
+        )
+        return np.random.Generator(getattr(np.random, self.bit_generator)(seed))

@@ -1,0 +1,389 @@
+"""`GammaGMM.save` and `GammaGMM.load`: the same answers in another process, and new rows too."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import warnings
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyod.models.knn import KNN
+
+from gammagmm import GammaGMM, MixturePrior
+from gammagmm._support.archives import digest_of
+from gammagmm.errors import DetectorError, SavedFileError, SavedFitWarning
+from tests.support.mutated_files import JSON_VALUES, mutate
+
+SETTINGS = {"n_components": 10, "n_runs": 2, "n_draws": 100}
+LOAD = """
+import sys, warnings
+import numpy as np
+warnings.simplefilter("error")
+from tests.estimator.test_kept_fit import answers
+from gammagmm import GammaGMM
+for path in sys.argv[2:]:
+    print(answers(GammaGMM.load(path), np.load(sys.argv[1])))
+"""
+
+
+def table():
+    """120 rows with columns of several kinds, of which the first seven stand apart."""
+    rng = np.random.default_rng(5)
+    X = np.column_stack(
+        [rng.normal(size=(120, 2)), np.exp(rng.normal(size=120)), rng.integers(0, 9, 120)]
+    )
+    X[:7] += [9.0, -7.0, 20.0, 15.0]
+    return X
+
+
+def new_rows():
+    X = table()[::3] + 0.25
+    X[:2] *= 5.0
+    return X
+
+
+def answers(estimator, new):
+    """The digest of all answers for training rows and new rows, to the bit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arrays = [
+            estimator.scores_,
+            estimator.score_space_,
+            estimator.decision_scores_,
+            estimator.labels_,
+            estimator.decision_function(new),
+            estimator.predict_proba(new),
+            estimator.predict(new),
+            estimator.posterior_.pdf(np.linspace(0.0, 1.0, 50)),
+        ]
+    values = [estimator.threshold_, sorted(estimator.thresholds_.items()), estimator.ranking_]
+    digest = hashlib.sha256(repr([*map(repr, values), estimator.summary().lines]).encode())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def fit_preset(preset):
+    return GammaGMM(preset, random_state=1, **SETTINGS).fit(table())
+
+
+def fit_updated():
+    """Labels of both kinds and all three ways, a ranking learned from them, and a generator."""
+    rng = np.random.Generator(np.random.MT19937(np.random.SeedSequence([3, 4])))
+    estimator = GammaGMM(["KNN", "LOF", "IForest"], random_state=rng, **SETTINGS).fit(table())
+    estimator.update([0, 1, 30, 60, 90], [1, 1, 0, 0, 0])
+    estimator.update([2, 99], [1, 0], at_random=False)
+    estimator.update([3], [1], purpose="find")
+    assert estimator.ranking_ == "learned"
+    return estimator
+
+
+def fit_named():
+    """A table with an index, a prior, names of detectors, and a sample for the fit."""
+    frame = pd.DataFrame(table(), columns=["a", "b", "c", "d"])
+    frame.index = pd.Index([f"row {i} \u00e9" for i in range(120)], name="id")
+    return GammaGMM(
+        {"near": "KNN", "forest": "IForest"},
+        scale="robust",
+        learn=False,
+        mixture_prior=MixturePrior(np.diag([1.0, 2.0]), concentration=0.1),
+        max_fit_rows=100,
+        p_high=0.15,
+        random_state=np.random.RandomState(0),
+        **SETTINGS,
+    ).fit(frame)
+
+
+def fit_scores():
+    scores = GammaGMM(["KNN", "LOF"], random_state=0, **SETTINGS).fit(table()).scores_
+    return GammaGMM("precomputed", random_state=0, **SETTINGS).fit(scores)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture(scope="module")
+def classic():
+    return fit_preset("classic")
+
+
+@pytest.fixture(scope="module")
+def named():
+    return fit_named()
+
+
+@pytest.fixture(scope="module")
+def updated_file(folder):
+    """The file of a fit with labels."""
+    fit_updated().save(folder / "updated.fit")
+    return folder / "updated.fit"
+
+
+def in_a_new_process(folder, estimators):
+    """The digest of the answers of each estimator after it was saved and loaded elsewhere."""
+    np.save(folder / "new.npy", new_rows())
+    paths = []
+    for number, estimator in enumerate(estimators):
+        paths.append(folder / f"{number}.fit")
+        estimator.save(paths[-1], overwrite=True)
+    command = [sys.executable, "-c", LOAD, folder / "new.npy", *paths]
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), os.getcwd()]))
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_a_new_process_gives_the_same_answers_to_the_bit(classic, named, folder):
+    estimators = [classic, fit_preset("fast"), fit_updated(), named]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the new rows as an array have no names
+        expected = [answers(estimator, new_rows()) for estimator in estimators]
+    assert len(set(expected)) == 4
+    assert in_a_new_process(folder, estimators) == expected
+
+
+@pytest.mark.long
+def test_a_new_process_gives_the_same_answers_of_the_preset_paper(folder):
+    paper = fit_preset("paper")
+    assert in_a_new_process(folder, [paper]) == [answers(paper, new_rows())]
+
+
+def test_parameters_index_prior_and_names_come_back(named, folder):
+    named.save(folder / "named.fit")
+    loaded = GammaGMM.load(folder / "named.fit")
+    before, after = named.get_params(), loaded.get_params()
+    prior, other = (vars(each.pop("mixture_prior")) for each in (before, after))
+    np.testing.assert_array_equal(prior.pop("covariance"), other.pop("covariance"))
+    assert (after.pop("random_state"), prior) == (None, other)
+    del before["random_state"]
+    assert after == before
+    pd.testing.assert_frame_equal(loaded.to_frame(), named.to_frame())
+    assert loaded.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert loaded.detector_names_ == ["near", "forest"]
+    assert loaded.notes_ == named.notes_
+    with pytest.raises(ValueError, match="Feature names"):
+        loaded.predict(pd.DataFrame(new_rows(), columns=["a", "b", "c", "x"]))
+
+
+def test_precomputed_scores_and_an_index_of_numbers(folder):
+    estimator = fit_scores()
+    estimator.fit(pd.DataFrame(estimator.scores_, index=pd.Index(range(7, 127), name="n")))
+    estimator.save(folder / "scores.fit")
+    loaded = GammaGMM.load(folder / "scores.fit")
+    assert answers(loaded, loaded.scores_) == answers(estimator, estimator.scores_)
+    assert loaded.index_.tolist() == list(range(7, 127))
+    assert (loaded.index_.name, loaded.detectors_) == ("n", {})
+
+
+def test_labels_go_on_after_loading(updated_file):
+    updated, loaded = fit_updated(), GammaGMM.load(updated_file)
+    assert loaded.known_rows_.rows.tolist() == [0, 1, 2, 3, 30, 60, 90, 99]
+    for estimator in (updated, loaded):
+        estimator.update([50, 5], [0, 1])
+    assert answers(loaded, new_rows()) == answers(updated, new_rows())
+
+
+def test_own_detectors_are_missing_and_everything_else_is_there(folder):
+    estimator = GammaGMM({"mine": KNN(), "LOF": "LOF"}, random_state=0, **SETTINGS).fit(table())
+    with pytest.warns(SavedFitWarning, match="The detectors mine are your own objects and are not"):
+        estimator.save(folder / "own.fit")
+    loaded = GammaGMM.load(folder / "own.fit")
+    assert loaded.detectors == {"mine": None, "LOF": "LOF"}
+    np.testing.assert_array_equal(loaded.labels_, estimator.labels_)
+    assert repr(loaded.posterior_) == repr(estimator.posterior_)
+    loaded.update([0, 40], [1, 0])
+    for method in (loaded.predict, loaded.decision_function, loaded.predict_proba):
+        with pytest.raises(DetectorError, match=r"not have the detectors mine, LOF, so it cannot"):
+            method(new_rows())
+    with pytest.warns(SavedFitWarning, match="The detectors mine are"):
+        loaded.save(folder / "own.fit", overwrite=True)
+
+
+def members(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed(files):
+    """The file with these members; its digest is right."""
+    parts = [(name, part) for name, part in files.items() if name != "sha256"]
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, part in [*parts, ("sha256", digest_of(parts))]:
+            archive.writestr(name, part)
+    return file.getvalue()
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def test_a_detector_that_has_changed_is_named(classic, folder):
+    classic.save(folder / "classic.fit", overwrite=True)
+    files = members(folder / "classic.fit")
+    scores = np.load(io.BytesIO(files["scores.npy"]))
+    column = classic.detector_names_.index("LOF")
+    scores[5:8, column] = np.nextafter(scores[5:8, column], 9.0)
+    data = json.loads(files["document.json"])
+    data["versions"]["scikit-learn"] = "0.1"
+    changed = {"scores.npy": npy(scores), "document.json": json.dumps(data).encode()}
+    (folder / "changed.fit").write_bytes(packed(files | changed))
+    with pytest.warns(SavedFitWarning, match="LOF was fitted again and scores 3 of 120") as caught:
+        loaded = GammaGMM.load(folder / "changed.fit")
+    assert len(caught) == 1
+    assert "saved with scikit-learn 0.1, now " in str(caught[0].message)
+    np.testing.assert_array_equal(loaded.scores_, scores)
+    assert (loaded.notes_[-1].step, loaded.notes_[-1].subject) == ("load", "LOF")
+    np.testing.assert_array_equal(loaded.predict(new_rows()), classic.predict(new_rows()))
+
+
+def test_a_ranking_that_has_changed_is_told(updated_file, folder):
+    files = members(updated_file)
+    learned = np.load(io.BytesIO(files["learned_scores.npy"]))
+    files["learned_scores.npy"] = npy(np.nextafter(learned, 9.0))
+    (folder / "ranking.fit").write_bytes(packed(files))
+    with pytest.warns(SavedFitWarning, match="The ranking was learned again from the labels and "):
+        loaded = GammaGMM.load(folder / "ranking.fit")
+    assert loaded.notes_[-1].subject == "ranking"
+
+
+def test_unknown_parameters_are_refused(classic, folder):
+    classic.save(folder / "classic.fit", overwrite=True)
+    files = members(folder / "classic.fit")
+    data = json.loads(files["document.json"])
+    data["parameters"]["odd"] = 1
+    files["document.json"] = json.dumps(data).encode()
+    (folder / "odd.fit").write_bytes(packed(files))
+    with pytest.raises(SavedFileError, match="parameters that GammaGMM does not have: odd"):
+        GammaGMM.load(folder / "odd.fit")
+
+
+def test_an_existing_file_stays_unless_told(classic, folder):
+    path = folder / "mine.fit"
+    path.write_text("mine")
+    with pytest.raises(FileExistsError, match="already exists: pass overwrite=True"):
+        classic.save(path)
+    assert path.read_text() == "mine"
+    with pytest.raises(SavedFileError, match="cannot be read as a saved fit"):
+        GammaGMM.load(path)
+
+
+class Trap:
+    """Makes a folder if it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def change_file(content, trap, rng):
+    """The file after a mutation: of its bytes, its members, its numbers or its JSON values."""
+    kind = int(rng.integers(6))
+    if kind == 0:
+        return mutate(content, "npz", rng)
+    files = members(io.BytesIO(content))
+    names = [name for name in files if name.endswith(".npy")]
+    name, other = (str(each) for each in rng.choice(names, 2, replace=False))
+    if kind == 1:
+        files[name], files[other] = files[other], files[name]
+    elif kind == 2:
+        files["document.json"] = change_value(files["document.json"], rng)
+    elif kind == 3:
+        files[name] = npy(change_array(np.load(io.BytesIO(files[name])), rng))
+    elif kind == 4:
+        file = io.BytesIO()
+        np.save(file, np.array([Trap(trap)], dtype=object), allow_pickle=True)
+        files[name] = file.getvalue()
+    else:
+        files[name] = mutate(files[name], "npy", rng)
+    return packed(files) if rng.random() < 0.8 else plainly_packed(files)
+
+
+def plainly_packed(files):
+    """The file with these members and the digest that it had."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, part in files.items():
+            archive.writestr(name, part)
+    return file.getvalue()
+
+
+def change_value(text, rng):
+    """The JSON document with one value replaced."""
+    inside, place = {"": json.loads(text)}, ""
+    whole = inside
+    while isinstance(inside[place], dict | list) and inside[place]:
+        inside = inside[place]
+        keys = list(inside) if isinstance(inside, dict) else range(len(inside))
+        place = keys[int(rng.integers(len(keys)))]
+        if rng.random() < 0.1:
+            break
+    inside[place] = JSON_VALUES[int(rng.integers(len(JSON_VALUES)))]
+    return json.dumps(whole[""]).encode()
+
+
+def change_array(array, rng):
+    """The array with another shape, type, order or number."""
+    number = array.astype(array.dtype).ravel()
+    if len(number):
+        number[int(rng.integers(len(number)))] = 77
+    changes = [
+        array[:-1],
+        array.T,
+        array.ravel(),
+        array[..., None],
+        array.astype(np.float32),
+        array.astype("U3"),
+        array.astype(complex),
+        number.reshape(array.shape),
+        -array if array.dtype != bool else ~array,
+    ]
+    return changes[int(rng.integers(len(changes)))]
+
+
+def count_mutations(n_files, file):
+    """How many changed files are refused, give the same answers, and give others."""
+    rng, path, trap = np.random.default_rng(11), file.with_name("mutated"), file.with_name("sprung")
+    content, expected = file.read_bytes(), answers(GammaGMM.load(file), new_rows())
+    n_refused = n_same = 0
+    for _ in range(n_files):
+        path.write_bytes(change_file(content, trap, rng))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SavedFitWarning)
+            try:
+                n_same += answers(GammaGMM.load(path), new_rows()) == expected
+            except (SavedFileError, DetectorError):
+                n_refused += 1
+        assert not trap.exists()
+    return n_refused, n_same, n_files - n_refused - n_same
+
+
+def test_changed_files_are_refused_or_give_a_fit_and_nothing_is_run(updated_file):
+    n_refused, n_same, n_other = count_mutations(60, updated_file)
+    assert n_refused > n_same + n_other
+
+
+@pytest.mark.long
+def test_two_thousand_changed_files(updated_file):
+    counts = count_mutations(2000, updated_file)
+    print("refused, same, other:", counts)  # noqa: T201
+    assert counts[0] > 1000
