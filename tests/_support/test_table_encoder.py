@@ -82,7 +82,7 @@ def test_what_is_no_date(cell):
 
 
 def test_dates_become_days_and_circles():
-    encoder = fit_encoder(("when",), [objects(*DATES, None)], dates=("when",))
+    encoder = fit_encoder(("when",), [objects(*DATES, None)], dates={"when": "year-month-day"})
     encoded = encoder.transform([objects(*DATES, None)], is_new=False)
     moments = pd.Series(pd.to_datetime(DATES, format="ISO8601"))
     moments[4] = moments.median()
@@ -98,14 +98,16 @@ def test_dates_become_days_and_circles():
 
 
 def test_parts_of_dates_that_do_not_vary_have_no_column():
-    encoder = fit_encoder(("d",), [objects("2024-01-01", "2024-01-08")], dates=("d",))
+    encoder = fit_encoder(
+        ("d",), [objects("2024-01-01", "2024-01-08")], dates={"d": "year-month-day"}
+    )
     assert encoder.outputs == ("d days",)
     assert encoder.transform([objects("2024-01-03")]).values.tolist() == [[2.0]]
 
 
 def test_a_stored_encoder_reads_back_as_the_same():
     columns = [np.array([0.1, np.nan]), objects("x", None), objects("1.2.2024", "3.2.2024 7:15")]
-    encoder = fit_encoder(("n", "t", "d"), columns, dates=("d",))
+    encoder = fit_encoder(("n", "t", "d"), columns, dates={"d": "day.month.year"})
     reader = Reader(Form("test", 1, "encoder"), "test.json")
     data = json.loads(json.dumps(record_to_data(encoder)))
     assert reader.record(TableEncoder, "encoder", data) == encoder

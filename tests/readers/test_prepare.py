@@ -63,8 +63,8 @@ def test_everything_at_once():
 
 
 def test_plain_numbers_stay_as_they_are():
-    prepared = prepared_of("a,b\n1,5\n2,5\n")
-    assert prepared.values.tolist() == [[1.0, 5.0], [2.0, 5.0]]
+    prepared = prepared_of("a,b\n1,5\n2,6\n")
+    assert prepared.values.tolist() == [[1.0, 5.0], [2.0, 6.0]]
     assert (prepared.columns, prepared.ids, prepared.notes) == (("a", "b"), ("1", "2"), ())
     assert prepared.rows.tolist() == [0, 1]
     assert prepared.truth is None
@@ -186,12 +186,12 @@ def test_infinite_values_are_always_refused(missing):
 
 
 def test_missing_values_are_refused():
-    assert refusal("a,b\n1,2\n3,\n4,NA\n") == (
+    assert refusal("a,b\n1,2\n3,\n4,NA\n5,6\n") == (
         "t.csv, column 'b': 2 missing values, the first in line 3. Use --missing drop, "
         "--missing impute or --drop b."
     )
     assert "column 'b': 1 missing value, in line 3." in refusal(
-        "a,b\n1,x\n2,\n", categories="encode"
+        "a,b\n1,x\n2,\n3,y\n", categories="encode"
     )
 
 
@@ -202,7 +202,9 @@ def test_rows_with_gaps_are_dropped():
     assert prepared.notes[0].message == "dropped 2 of 4 rows because they have missing values"
 
 
-@pytest.mark.parametrize(("rows", "n_left"), [(",1\n2,\n", "0 rows"), (",1\n2,3\n", "1 row")])
+@pytest.mark.parametrize(
+    ("rows", "n_left"), [(",1\n2,\n,2\n3,\n", "0 rows"), (",1\n2,3\n3,\n", "1 row")]
+)
 def test_dropping_leaves_too_little(rows, n_left):
     assert refusal(f"a,b\n{rows}", missing="drop") == (
         f"t.csv has {n_left} without missing values, and at least two rows are needed. Use "
@@ -258,21 +260,25 @@ def test_two_texts_make_one_column():
     assert prepared.notes[0].message == "encoded as 1 column of 0 and 1 for its texts 'no', 'yes'"
 
 
-def test_a_column_of_one_text_is_left_out_but_one_of_one_number_stays():
-    prepared = prepared_of("a,b\n5,red\n5,red\n", categories="encode")
-    assert (prepared.columns, prepared.values.tolist()) == (("a",), [[5.0], [5.0]])
-    assert prepared.notes == (Note("tables", "b", "left out: its only text is 'red'"),)
+def test_columns_with_one_value_are_left_out():
+    prepared = prepared_of("a,b,c\n5,red,1\n5,red,2\n,,3\n")
+    assert (prepared.columns, prepared.values.tolist()) == (("c",), [[1.0], [2.0], [3.0]])
+    assert prepared.notes == (
+        Note("tables", "a", "left out: its only value is 5"),
+        Note("tables", "b", "left out: its only text is 'red'"),
+    )
 
 
 @pytest.mark.parametrize("n_texts", [20, 21])
 def test_many_texts(n_texts):
-    text = "a,b\n" + "".join(f"{j},text{j:02}\n" for j in range(n_texts))
+    rows = "".join(f"{j}.5,text{j:02}\n" for j in range(n_texts))
+    text = f"a,b\n{rows}0,text00\n"
     if n_texts == 20:
         prepared = prepared_of(text, categories="encode")
-        np.testing.assert_array_equal(prepared.values[:, 1:], np.eye(20))
+        np.testing.assert_array_equal(prepared.values[:-1, 1:], np.eye(20))
     else:
         assert refusal(text, categories="encode") == (
-            "t.csv, column 'b': 21 cells are not numbers, the first is 'text00' in line 2; 21 "
+            "t.csv, column 'b': 22 cells are not numbers, the first is 'text00' in line 2; 21 "
             "different texts, and at most 20 can be encoded. Use --drop b, or --id b if it names "
             "the rows."
         )
@@ -296,7 +302,12 @@ def test_no_column_is_left():
         "t.csv has no column left after --id, --drop. Keep at least one column of numbers."
     )
     message = refusal("a,b\nx,\nx,\n", missing="impute", categories="encode")
-    assert message.startswith("t.csv has no usable column: in every column all values are ")
+    assert message == (
+        "t.csv has no usable column. 'b': left out: all its values are missing; 'a': left out: its "
+        "only text is 'x'. Give at least one column of numbers, or keep one with --use."
+    )
+    message = refusal("a,b\nx,u\nx,u\ny,\n,v\n", missing="drop", categories="encode")
+    assert message.startswith("t.csv has no usable column: every column has only one text in the ")
 
 
 rows = st.lists(

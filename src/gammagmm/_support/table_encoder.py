@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.dates import DATE_FORMS, date_form, seconds_of
+from gammagmm._support.dates import DATE_FORMS, seconds_of
 from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note
 
@@ -158,8 +158,10 @@ class DateColumn:
         seconds = seconds_of(cells, self.form)
         gaps, notes = np.isnan(seconds), []
         if not is_new:
-            parts = listed(self.outputs)
-            notes.append(_note(self.name, f"dates ({self.form}) encoded as the columns {parts}"))
+            made = (
+                f"encoded as {listed(self.outputs)}" if self.parts else "left out: they are equal"
+            )
+            notes.append(_note(self.name, f"dates ({self.form}) {made}"))
         if gaps.any():
             filled = f"{counted(int(gaps.sum()), 'missing date')} filled with the median date"
             notes.append(_note(self.name, filled + _of_training(is_new)))
@@ -240,18 +242,19 @@ class TableEncoder:
 
 
 def fit_encoder(
-    names: Sequence[str], cells: Sequence[Cells], dates: Iterable[str] = ()
+    names: Sequence[str], cells: Sequence[Cells], dates: Mapping[str, str] | None = None
 ) -> TableEncoder:
-    """The encoder of training rows; columns in `dates` hold dates, other objects hold text.
+    """The encoder of training rows, in which every column has at least one value.
 
-    Every column must have at least one value.
+    `dates` gives the form, a key of `DATE_FORMS`, of columns that hold dates; other columns of
+    objects hold text.
     """
-    is_date, numbers, texts, moments = set(dates), [], [], []
+    forms, numbers, texts, moments = dates or {}, [], [], []
     for name, column in zip(names, cells, strict=True):
         if column.dtype != object:
             numbers.append(NumberColumn(name, _median(column)))
-        elif name in is_date:
-            moments.append(_fit_dates(name, column))
+        elif name in forms:
+            moments.append(_fit_dates(name, column, forms[name]))
         else:
             counts = Counter(cell for cell in column if cell is not None)
             found = sorted(counts)
@@ -264,10 +267,7 @@ def n_texts(cells: Cells) -> int:
     return len({cell for cell in cells if cell is not None})
 
 
-def _fit_dates(name: str, cells: Cells) -> DateColumn:
-    form = date_form(cells)
-    if form is None:
-        raise ValueError(f"the column {name!r} does not hold dates")
+def _fit_dates(name: str, cells: Cells, form: str) -> DateColumn:
     seconds = seconds_of(cells, form)
     known = seconds[~np.isnan(seconds)]
     days = np.floor(known / DAY)

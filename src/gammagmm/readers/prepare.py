@@ -27,7 +27,7 @@ from gammagmm.readers.problems import (
     table_error,
 )
 from gammagmm.readers.raw_table import RawTable, check_names
-from gammagmm.readers.roles import Choices, check_choice, feature_columns
+from gammagmm.readers.roles import Choices, assign_roles, check_choice
 from gammagmm.readers.truth import read_truth
 
 __all__ = ["Choices", "Preparation", "Prepared", "prepare"]
@@ -191,14 +191,14 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
     >>> prepared.columns, prepared.ids, prepared.values[1].tolist()
     (('a', 'c=x', 'c=y', 'c=z'), ('u', 'v', 'w'), [2.0, 0.0, 1.0, 0.0])
     """
-    features = feature_columns(raw, choices)
     if raw.n_rows < 2:
         raise TableError(
             f"{raw.source} has {counted(raw.n_rows, 'row')}", "Give at least two rows."
         )
-    features, notes = _features_with_values(raw, features)
+    roles = assign_roles(raw, choices)
+    features = roles.features
     truth = None if choices.truth is None else read_truth(raw, choices.truth)
-    problems = find_problems(raw, features, missing=choices.missing, categories=choices.categories)
+    problems = find_problems(raw, roles, choices)
     if isinstance(truth, Problem):
         problems.insert(0, truth)
     if problems or isinstance(truth, Problem):
@@ -206,12 +206,12 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
     rows, dropped = _rows_to_keep(raw, features, choices.missing, n_needed=2)
     names = tuple(raw.columns[j] for j in features)
     cells = [raw.data[j][rows] for j in features]
-    encoder = fit_encoder(names, cells)
+    encoder = fit_encoder(names, cells, dict(roles.dates))
     if not encoder.outputs:
         raise TableError(
-            f"{raw.source} has no usable column: in every column all values are missing or the "
-            "same text",
-            "Give at least one column of numbers.",
+            f"{raw.source} has no usable column: every column has only one text in the rows "
+            "without missing values",
+            "Give at least one column of numbers, or use --missing impute.",
         )
     check_names(f"{raw.source}, with its texts encoded", encoder.outputs)
     encoded = encoder.transform(cells, is_new=False)
@@ -224,7 +224,7 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
         tuple(ids[row] for row in rows),
         rows,
         None if truth is None else truth[rows],
-        (*raw.notes, *notes, *dropped, *encoded.notes),
+        (*raw.notes, *roles.notes(raw.source), *dropped, *encoded.notes),
         Preparation(choices.id, choices.truth, left_out, choices.missing, encoder),
     )
 
@@ -252,17 +252,6 @@ def _ids(raw: RawTable, name: str | None) -> list[str]:
     if name is None:
         return [str(row) for row in range(1, raw.n_rows + 1)]
     return [cell or "" for cell in raw.cells(raw.columns.index(name))]
-
-
-def _features_with_values(raw: RawTable, features: list[int]) -> tuple[list[int], list[Note]]:
-    """The columns with at least one value, and a note about each of the others."""
-    kept, notes = [], []
-    for j in features:
-        if raw.is_gap(j).all():
-            notes.append(Note("tables", raw.columns[j], "left out: all its values are missing"))
-        else:
-            kept.append(j)
-    return kept, notes
 
 
 def _rows_to_keep(

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.table_encoder import MAX_CATEGORIES, n_texts
-from gammagmm._support.text import MAX_SHOWN_CHARACTERS, counted, shown
+from gammagmm._support.text import counted, shown
 from gammagmm.errors import Problem, TableError
+from gammagmm.readers.guesses import column_option
 from gammagmm.readers.raw_table import RawTable, is_number
+from gammagmm.readers.roles import Choices, Roles
 
 __all__ = [
-    "column_option",
     "find_problems",
     "helping_options",
     "infinite_values",
@@ -28,18 +29,16 @@ MAX_OPTIONS = 600
 """Characters of options above which no command is suggested."""
 
 
-def find_problems(
-    raw: RawTable, features: Sequence[int], *, missing: str, categories: str
-) -> list[Problem]:
-    """The problems of the columns `features`, in their order; dates are not among them."""
-    problems = []
-    for j in features:
-        if raw.is_text(j):
-            problems += _texts(raw, j, categories)
-        else:
+def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem]:
+    """The problems of the columns that are used, in their order."""
+    problems, dates = [], dict(roles.dates)
+    for j in roles.features:
+        name = raw.columns[j]
+        if not raw.is_text(j):
             problems += infinite_values(raw, j)
-        if missing == "error":
-            name = raw.columns[j]
+        elif name not in dates:
+            problems += _texts(raw, j, choices.categories)
+        if choices.missing == "error":
             todo = f"Use --missing drop, --missing impute or {column_option('--drop', name)}."
             problems += missing_values(raw, j, todo, ("--missing", "impute"))
     return problems
@@ -125,9 +124,3 @@ def helping_options(problems: Sequence[Problem]) -> tuple[str, ...]:
     options = tuple(word for pair in dict.fromkeys(kept) for word in pair)
     is_short = len(shlex.join(options)) <= MAX_OPTIONS
     return options if is_short and all(word.isprintable() for word in options) else ()
-
-
-def column_option(flag: str, name: str) -> str:
-    """An option as the user can type it; NAME stands for a name that is hard to type."""
-    is_short = name.isprintable() and len(name) <= MAX_SHOWN_CHARACTERS
-    return f"{flag} {shlex.quote(name) if is_short else 'NAME'}"

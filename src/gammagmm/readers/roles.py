@@ -1,17 +1,25 @@
-"""What each column of a file is taken for: the user's choices."""
+"""What each column of a file is used for: the user's choices, and guesses about the others."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
+from gammagmm._support.dates import date_form
 from gammagmm._support.text import listed, shown
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
+from gammagmm.readers.guesses import Guess, guess, guess_notes
 from gammagmm.readers.raw_table import RawTable
 
-__all__ = ["Choices", "check_choice", "feature_columns"]
+__all__ = ["Choices", "Roles", "assign_roles", "check_choice", "named_columns"]
 
-ALLOWED = {"missing": ("error", "drop", "impute"), "categories": ("error", "encode")}
+ALLOWED = {
+    "missing": ("error", "drop", "impute"),
+    "categories": ("error", "encode"),
+    "dates": ("drop", "encode"),
+}
 
 
 @dataclass(frozen=True)
@@ -22,14 +30,18 @@ class Choices:
     ----------
     id : str or None
         Column that names the rows; None names them by their numbers.
-    drop : tuple of str
-        Columns to leave out.
+    drop, use : tuple of str
+        Columns to leave out, and columns to use even if they look like ids, labels or dates. Each
+        text is a name, a shell pattern (``x_*``), or several of them separated by commas; a column
+        with exactly this name comes first.
     truth : str or None
         Column that says which rows are anomalies; it is not part of the data.
     missing : {"error", "drop", "impute"}
         Refuse missing values, leave out their rows, or fill in the column's median.
     categories : {"error", "encode"}
         Refuse columns of text, or turn them into columns of 0 and 1.
+    dates : {"drop", "encode"}
+        Leave out columns of dates, or turn them into numbers.
 
     Examples
     --------
@@ -42,12 +54,16 @@ class Choices:
     truth: str | None = None
     missing: str = "error"
     categories: str = "error"
+    use: tuple[str, ...] = ()
+    dates: str = "drop"
 
     def __post_init__(self) -> None:
         for name in ALLOWED:
             check_choice(name, getattr(self, name))
-        if not isinstance(self.drop, tuple):
-            raise TypeError(f"drop must be a tuple of column names, got {self.drop!r}.")
+        for name in ("drop", "use"):
+            if not isinstance(getattr(self, name), tuple):
+                given = getattr(self, name)
+                raise TypeError(f"{name} must be a tuple of column names, got {given!r}.")
 
 
 def check_choice(name: str, value: str) -> None:
@@ -56,32 +72,126 @@ def check_choice(name: str, value: str) -> None:
         raise ValueError(f"{name} must be one of {', '.join(ALLOWED[name])}, got {value!r}.")
 
 
-def feature_columns(raw: RawTable, choices: Choices) -> list[int]:
-    """Columns that are data: no option of the command line names them."""
-    named = [("--id", choices.id), ("--truth", choices.truth)]
-    named += [("--drop", name) for name in dict.fromkeys(choices.drop)]
-    taken: dict[str, str] = {}
-    for flag, name in named:
-        if name is None:
+@dataclass(frozen=True)
+class Roles:
+    """The use of each column of a file.
+
+    Attributes
+    ----------
+    features : tuple of int
+        The columns that are used, in their order.
+    dates : tuple of pairs
+        Name and form of those of them that are dates, see `DATE_FORMS`.
+    dropped : tuple of str
+        Columns that the user leaves out.
+    guesses : tuple of Guess
+        What is said about columns that the user did not decide about.
+    """
+
+    features: tuple[int, ...]
+    dates: tuple[tuple[str, str], ...]
+    dropped: tuple[str, ...]
+    guesses: tuple[Guess, ...]
+
+    def notes(self, source: str) -> list[Note]:
+        """What is said about columns that the user did not decide about."""
+        return guess_notes(source, list(self.guesses))
+
+
+def assign_roles(raw: RawTable, choices: Choices) -> Roles:
+    """The use of each column; a `TableError` if none is left."""
+    chosen = named_columns(raw.source, raw.columns, choices)
+    features, dates, guesses = list[int](), list[tuple[str, str]](), list[Guess]()
+    for j, name in enumerate(raw.columns):
+        option = chosen.get(name)
+        if option not in (None, "--use"):
             continue
-        if name not in raw.columns:
-            lowered = {column.lower(): column for column in raw.columns}
-            close = [lowered[word] for word in difflib.get_close_matches(name.lower(), lowered)]
-            similar = f"; similar names: {listed(close)}" if close else ""
-            raise TableError(
-                f"{raw.source} has no column {shown(name)}{similar}",
-                f"Choose one of: {listed(raw.columns)}.",
-            )
-        if name in taken:
-            raise TableError(
-                f"Column {shown(name)} of {raw.source} is given by {taken[name]} and by {flag}",
-                "Give it once.",
-            )
-        taken[name] = flag
-    features = [j for j, name in enumerate(raw.columns) if name not in taken]
+        own = guess(raw, j)
+        is_date = own is not None and own.kind == "date"
+        if own is not None and own.kind == "empty":
+            guesses.append(own)
+        elif option == "--use" or (is_date and choices.dates == "encode"):
+            features.append(j)
+            form = date_form(raw.data[j]) if is_date else None
+            dates += [] if form is None else [(name, form)]
+        elif own is None or not own.is_left_out:
+            features.append(j)
+            guesses += [] if own is None else [own]
+        else:
+            guesses.append(own)
+    dropped = tuple(name for name, option in chosen.items() if option == "--drop")
+    roles = Roles(tuple(features), tuple(dates), dropped, tuple(guesses))
     if not features:
-        flags = ", ".join(dict.fromkeys(taken.values()))
-        raise TableError(
+        raise _nothing_left(raw, chosen, roles)
+    return roles
+
+
+def _nothing_left(raw: RawTable, chosen: dict[str, str], roles: Roles) -> TableError:
+    flags = ", ".join(dict.fromkeys(chosen.values()))
+    if not roles.guesses:
+        return TableError(
             f"{raw.source} has no column left after {flags}", "Keep at least one column of numbers."
         )
-    return features
+    notes = "; ".join(f"{shown(note.subject)}: {note.message}" for note in roles.notes(raw.source))
+    return TableError(
+        f"{raw.source} has no usable column. {notes}",
+        "Give at least one column of numbers, or keep one with --use.",
+    )
+
+
+def named_columns(source: str, columns: tuple[str, ...], choices: Choices) -> dict[str, str]:
+    """The columns that an option names, and that option.
+
+    An option with the exact name of a column overrides one with a pattern. A name or pattern
+    without a column, and a column in two options, are a `TableError`.
+    """
+    exact, by_pattern = dict[str, str](), dict[str, str]()
+    singles = [("--id", choices.id), ("--truth", choices.truth)]
+    given = [(flag, [name]) for flag, name in singles if name is not None]
+    given += [("--drop", _split(columns, choices.drop)), ("--use", _split(columns, choices.use))]
+    unknown = []
+    for flag, names in given:
+        for name in dict.fromkeys(names):
+            if name in columns:
+                _assign(source, exact, name, flag)
+                continue
+            is_pattern = flag in ("--drop", "--use")
+            matches = [own for own in columns if is_pattern and fnmatchcase(own, name)]
+            unknown += [] if matches else [name]
+            for own in matches:
+                _assign(source, by_pattern, own, flag)
+    if unknown:
+        raise _unknown_columns(source, columns, unknown)
+    return by_pattern | exact
+
+
+def _assign(source: str, taken: dict[str, str], name: str, flag: str) -> None:
+    if taken.setdefault(name, flag) != flag:
+        raise TableError(
+            f"Column {shown(name)} of {source} is given by {taken[name]} and by {flag}",
+            "Give it once.",
+        )
+
+
+def _split(columns: tuple[str, ...], given: Iterable[str]) -> list[str]:
+    """Names and patterns of a list; a text that is itself a name is not split at its commas."""
+    words = []
+    for text in given:
+        words += [text] if text in columns or "," not in text else text.split(",")
+    return [word if word in columns else word.strip() for word in words if word.strip()]
+
+
+def _unknown_columns(source: str, columns: tuple[str, ...], names: list[str]) -> TableError:
+    lowered = {column.lower(): column for column in columns}
+    close = [
+        lowered[word]
+        for name in names
+        for word in difflib.get_close_matches(name.lower().strip("*?"), lowered)
+    ]
+    similar = f"; similar names: {listed(dict.fromkeys(close))}" if close else ""
+    is_pattern = any(character in name for name in names for character in "*?[")
+    noun = "column that matches" if is_pattern else "column"
+    return TableError(
+        f"{source} has no {noun} {listed(names)}{similar}",
+        f"Choose one of: {listed(columns)}.",
+    )

@@ -9,7 +9,7 @@ from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Problem
 from gammagmm.readers.raw_table import RawTable, written
 
-__all__ = ["label_words", "read_truth"]
+__all__ = ["looks_like_labels", "read_truth"]
 
 # The words of a truth column in lower case -> 1 for an anomaly. One of these must fit all cells.
 VOCABULARIES = (
@@ -31,7 +31,7 @@ def read_truth(raw: RawTable, name: str) -> NDArray[np.int64] | Problem:
     if len(gaps):
         what = f"{where}: {counted(len(gaps), 'missing value')}, the first in {raw.place(gaps[0])}"
         return Problem(name, what, "Fill them in, or remove those rows.")
-    cells = label_words(raw, column)
+    cells = _label_words(raw, column)
     meanings = [words for words in VOCABULARIES if set(cells) <= words.keys()]
     if len(meanings) == 1:
         return np.array([meanings[0][cell] for cell in cells], dtype=np.int64)
@@ -50,7 +50,13 @@ def read_truth(raw: RawTable, name: str) -> NDArray[np.int64] | Problem:
     )
 
 
-def label_words(raw: RawTable, column: int) -> list[str]:
+def looks_like_labels(raw: RawTable, column: int) -> bool:
+    """Whether the values of a column are those of a truth column; some may be missing."""
+    found = set(_label_words(raw, column))
+    return any(found <= words.keys() for words in VOCABULARIES)
+
+
+def _label_words(raw: RawTable, column: int) -> list[str]:
     """The cells of a column that are not missing, in lower case."""
     data = raw.data[column][~raw.is_gap(column)].tolist()
     texts = data if raw.is_text(column) else written(data)
