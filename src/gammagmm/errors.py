@@ -227,6 +227,8 @@ class TableError(GammaGMMError, ValueError):
         Everything that is wrong with the columns; empty where the error is another one.
     options : tuple of str
         Options that make the command work if they are added to it; empty where none do.
+    source : str
+        Name of the file that has the problems.
 
     Examples
     --------
@@ -244,8 +246,10 @@ class TableError(GammaGMMError, ValueError):
         todo: str = "",
         problems: tuple[Problem, ...] = (),
         options: tuple[str, ...] = (),
+        source: str = "",
     ) -> None:
         super().__init__(what, todo)
+        self.source = source
         self.problems = problems
         self.options = options
 

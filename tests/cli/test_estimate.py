@@ -92,7 +92,8 @@ def test_the_scale_of_the_columns(columns, data, tmp_path):
     table = write_csv(tmp_path / "rows.csv", columns | {"year": [2020] * 300})
     X = np.insert(data.X, 4, 2020.0, axis=1)
     for word, scale in {"standard": "standard", "robust": "robust", "none": None}.items():
-        done = gammagmm_here("estimate", table, *QUICK, "--scale", word, "--json")
+        options = ("--scale", word, "--use", "year", "--json")
+        done = gammagmm_here("estimate", table, *QUICK, *options)
         answer = json.loads(done.stdout)
         again = GammaGMM(["KNN", "LOF"], scale=scale, n_runs=2, random_state=0).fit(X)
         assert answer["posterior"]["mean"] == pytest.approx(again.posterior_.mean, rel=1e-9)

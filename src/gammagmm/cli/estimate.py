@@ -21,15 +21,18 @@ from gammagmm._support.platform import is_closed_pipe
 from gammagmm._support.progress import block_bar, quiet, working
 from gammagmm._support.text import one_line, percent
 from gammagmm.blocks.cluster import open_cluster
+from gammagmm.cli.columns import columns_text
 from gammagmm.cli.fitting import Echo, kept_fit
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv
 from gammagmm.cli.request import (
     check_estimate,
     check_sample,
+    choices_of,
     label_sheets,
     read_blocks,
     read_rows,
+    read_table,
 )
 from gammagmm.cli.sheet import Sheet, read_answers
 from gammagmm.errors import TableError
@@ -56,6 +59,9 @@ ABOVE_LIMIT = 3
 def run_estimate(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm estimate``."""
     check_estimate(request)
+    if request.answer.columns:
+        print_answer(columns_text(read_table(request.reading), choices_of(request.reading)))
+        return 0
     if request.engine.name == "memory":
         by = request.labelling.by
         X, origin = read_rows(request.reading, keep_table=by is not None)

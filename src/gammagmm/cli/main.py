@@ -15,7 +15,7 @@ import typer
 import gammagmm
 import gammagmm.cli.options as opt
 from gammagmm.cli.supervisor import INTERRUPTED, is_supervised, run_supervised
-from gammagmm.errors import ClusterError, FitTimeoutError, GammaGMMError
+from gammagmm.errors import ClusterError, FitTimeoutError, GammaGMMError, TableError
 
 __all__ = ["app", "main"]
 
@@ -232,7 +232,9 @@ def _short_errors(debug: bool) -> Iterator[None]:
         if debug:
             raise
         code = 2
-        if isinstance(error, GammaGMMError):
+        if isinstance(error, TableError) and error.problems:
+            _print_problems(error)
+        elif isinstance(error, GammaGMMError):
             _print_error(error.what, error.todo or SEE_HELP)
             code = next((own for kind, own in EXIT_CODES.items() if isinstance(error, kind)), 2)
         elif isinstance(error, OSError) and error.strerror:
@@ -247,6 +249,21 @@ def _short_errors(debug: bool) -> Iterator[None]:
             )
             code = 1
         raise typer.Exit(code) from None
+
+
+def _print_problems(error: TableError) -> None:
+    """Print what is wrong with the columns of a file, and the command that works."""
+    from gammagmm._support.text import one_line
+    from gammagmm.cli.columns import problem_lines, working_command
+
+    if len(error.problems) == 1:
+        _print_error(error.what, error.todo)
+    else:
+        _echo(f"gammagmm: {one_line(error.source)} has {len(error.problems):,} problems:")
+        for line in problem_lines(error.problems):
+            _echo(line)
+    if error.options:
+        _echo(f"  This command works: {working_command(error.options)}")
 
 
 def _print_error(what: str, todo: str) -> None:

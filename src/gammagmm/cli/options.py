@@ -37,8 +37,9 @@ __all__ = [
     "with_options",
 ]
 
-_share, _column, _file, _sheet, _number = (
-    partial(Option, metavar=metavar) for metavar in ("SHARE", "COLUMN", "OUT", "CSV", "N")
+_share, _column, _columns, _file, _sheet, _number = (
+    partial(Option, metavar=metavar)
+    for metavar in ("SHARE", "COLUMN", "COLUMNS", "OUT", "CSV", "N")
 )
 RUNNING = "Running"
 """Panel of the options about the program and not the result, at the end of the help."""
@@ -127,7 +128,14 @@ class Reading:
         Option(metavar="NAME", help="Sheet of a workbook, or table of a database."),
     ] = None
     id: Annotated[str | None, _column(help="Column with the names of the rows.")] = None
-    drop: Annotated[list[str] | None, _column(help="Column to ignore; may be repeated.")] = None
+    drop: Annotated[
+        list[str] | None,
+        _columns(help="Columns to leave out: names or patterns (x_*), separated by commas."),
+    ] = None
+    use: Annotated[
+        list[str] | None,
+        _columns(help="Columns to use even if they look like ids, known labels or dates."),
+    ] = None
     truth: Annotated[
         str | None, _column(help="Column with known labels, only compared with the estimate.")
     ] = None
@@ -141,6 +149,10 @@ class Reading:
         str,
         _choice("error", "encode")(help="Columns of text: error, or encode as columns of 0 and 1."),
     ] = "error"
+    dates: Annotated[
+        str,
+        _choice("drop", "encode")(help="Columns of dates: drop, or encode as numbers."),
+    ] = "drop"
 
 
 @dataclass(frozen=True)
@@ -196,6 +208,10 @@ class Answer:
     panel: ClassVar[str] = "Output"
 
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON.")] = False
+    columns: Annotated[
+        bool,
+        Option("--columns", help="Only show the columns and what would be done with each."),
+    ] = False
     fail_above: Annotated[
         float | None,
         _share(help="Exit with code 3 if the 90% interval lies above this; needs --inspected."),

@@ -24,7 +24,7 @@ from gammagmm.cli.options import (
 from gammagmm.cli.sheet import Sheet
 from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.readers.prepare import Choices, prepare
-from gammagmm.readers.raw_table import join_raw
+from gammagmm.readers.raw_table import RawTable, join_raw
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import STANDARD_INPUT
 from gammagmm.report.origin import Origin
@@ -36,9 +36,11 @@ __all__ = [
     "check_outputs",
     "check_sample",
     "check_suffix",
+    "choices_of",
     "label_sheets",
     "read_blocks",
     "read_rows",
+    "read_table",
 ]
 
 SUFFIXES = {
@@ -185,7 +187,7 @@ def _check_reading(reading: Reading) -> None:
         raise UsageError(
             "Standard input (-) and files cannot be read together", "Give one or the other."
         )
-    _choices(reading)
+    choices_of(reading)
 
 
 def _check_scale(method: Method) -> None:
@@ -194,7 +196,7 @@ def _check_scale(method: Method) -> None:
         raise UsageError(f"--scale must be standard, robust or none, got {method.scale!r}")
 
 
-def _choices(reading: Reading) -> Choices:
+def choices_of(reading: Reading) -> Choices:
     """The choices about columns; an unknown value is a ValueError."""
     return Choices(
         id=reading.id,
@@ -202,6 +204,8 @@ def _choices(reading: Reading) -> Choices:
         truth=reading.truth,
         missing=reading.missing,
         categories=reading.categories,
+        use=tuple(reading.use or ()),
+        dates=reading.dates,
     )
 
 
@@ -223,6 +227,8 @@ def _check_engine(request: Request) -> None:
         "--truth": reading.truth is not None,
         "--missing impute": reading.missing == "impute",
         "--categories encode": reading.categories == "encode",
+        "--dates encode": reading.dates == "encode",
+        "--columns": request.answer.columns,
     }
     for option, is_given in needs_memory.items():
         if is_given:
@@ -269,13 +275,18 @@ def _check_places(outputs: Sequence[Path], inputs: Sequence[str]) -> None:
         raise UsageError(f"{taken.pop()} is an input and an output", "Choose another output.")
 
 
+def read_table(reading: Reading) -> RawTable:
+    """The columns of the files before any choice about them."""
+    return join_raw([read_raw(path, table=reading.table) for path in reading.paths])
+
+
 def read_rows(reading: Reading, *, keep_table: bool = False) -> tuple[NDArray[np.float64], Origin]:
     """The rows (n, d) of the files, and where they came from.
 
     With `keep_table`, the origin has the columns that are no features as well.
     """
-    raw = join_raw([read_raw(path, table=reading.table) for path in reading.paths])
-    prepared = prepare(raw, _choices(reading))
+    raw = read_table(reading)
+    prepared = prepare(raw, choices_of(reading))
     names = [Path(path).name if path != "-" else STANDARD_INPUT for path in reading.paths]
     has_ids = reading.id is not None or len(prepared.rows) < raw.n_rows
     notes = list(prepared.notes)
@@ -296,6 +307,7 @@ def read_rows(reading: Reading, *, keep_table: bool = False) -> tuple[NDArray[np
         id_column=reading.id,
         hidden=frozenset() if reading.truth is None else frozenset({reading.truth}),
         table=raw if keep_table else None,
+        preparation=prepared.preparation,
     )
     return prepared.values, origin
 

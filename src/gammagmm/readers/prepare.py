@@ -27,10 +27,17 @@ from gammagmm.readers.problems import (
     table_error,
 )
 from gammagmm.readers.raw_table import RawTable, check_names
-from gammagmm.readers.roles import Choices, assign_roles, check_choice
+from gammagmm.readers.roles import Choices, Roles, assign_roles, check_choice, check_features
 from gammagmm.readers.truth import read_truth
 
-__all__ = ["Choices", "Preparation", "Prepared", "prepare"]
+__all__ = [
+    "Choices",
+    "Preparation",
+    "Prepared",
+    "column_problems",
+    "prepare",
+    "working_options",
+]
 
 Rows = NDArray[np.intp]
 Labels = NDArray[np.int64]
@@ -120,12 +127,9 @@ class Preparation:
             for j, column, own in zip(places, columns, cells, strict=True)
             for problem in _new_problems(raw, j, column, own, self.missing)
         ]
-        has_truth = self.truth in raw.columns
-        truth = read_truth(raw, self.truth) if self.truth and has_truth else None
-        if isinstance(truth, Problem):
-            problems.insert(0, truth)
-        if problems or isinstance(truth, Problem):
+        if problems:
             raise table_error(raw.source, problems)
+        truth = _labels(raw, self.truth if self.truth in raw.columns else None)
         rows, dropped = _rows_to_keep(raw, places, self.missing, n_needed=1)
         encoded = self.encoder.transform([own[rows] for own in cells])
         ids = _ids(raw, self.id if self.id in raw.columns else None)
@@ -196,13 +200,11 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
             f"{raw.source} has {counted(raw.n_rows, 'row')}", "Give at least two rows."
         )
     roles = assign_roles(raw, choices)
+    check_features(raw, roles)
     features = roles.features
-    truth = None if choices.truth is None else read_truth(raw, choices.truth)
-    problems = find_problems(raw, roles, choices)
-    if isinstance(truth, Problem):
-        problems.insert(0, truth)
-    if problems or isinstance(truth, Problem):
-        raise table_error(raw.source, problems, _working_options(raw, choices, problems))
+    if problems := column_problems(raw, roles, choices):
+        raise table_error(raw.source, problems, working_options(raw, choices, problems))
+    truth = _labels(raw, choices.truth)
     rows, dropped = _rows_to_keep(raw, features, choices.missing, n_needed=2)
     names = tuple(raw.columns[j] for j in features)
     cells = [raw.data[j][rows] for j in features]
@@ -229,7 +231,14 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
     )
 
 
-def _working_options(
+def column_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem]:
+    """Everything that is wrong with the columns that are used and with the truth column."""
+    truth = None if choices.truth is None else read_truth(raw, choices.truth)
+    first = [truth] if isinstance(truth, Problem) else []
+    return first + find_problems(raw, roles, choices)
+
+
+def working_options(
     raw: RawTable, choices: Choices, problems: Sequence[Problem]
 ) -> tuple[str, ...]:
     """Options that were tried and with which the table is prepared; empty where there are none."""
@@ -245,6 +254,14 @@ def _working_options(
     except TableError:
         return ()
     return options
+
+
+def _labels(raw: RawTable, name: str | None) -> Labels | None:
+    """The labels in the truth column `name`; cells with an unclear meaning are a `TableError`."""
+    found = None if name is None else read_truth(raw, name)
+    if isinstance(found, Problem):
+        raise table_error(raw.source, [found])
+    return found
 
 
 def _ids(raw: RawTable, name: str | None) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ MAX_MESSAGE = 1_000
 """Characters of a message after which further problems are only counted."""
 MAX_OPTIONS = 600
 """Characters of options above which no command is suggested."""
+PLAIN = re.compile(r"\w[^,*?\[]*\S|\w")
+"""Names that can be part of a list."""
 
 
 def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem]:
@@ -97,7 +100,7 @@ def table_error(
     """The error that lists the problems; `options` are those with which the file is read."""
     if len(problems) == 1:
         only = problems[0]
-        return TableError(f"{source}, {only.what}", only.todo, (only,), tuple(options))
+        return TableError(f"{source}, {only.what}", only.todo, (only,), tuple(options), source)
     n_problems, shown_ones, n_characters = len(problems), list[str](), 0
     for problem in problems:
         n_characters += len(problem.what)
@@ -112,7 +115,7 @@ def table_error(
         todo = f"Add {shlex.join(options)}."
     else:
         todo = "Correct the file, or leave columns out with --drop."
-    return TableError(what, todo, tuple(problems), tuple(options))
+    return TableError(what, todo, tuple(problems), tuple(options), source)
 
 
 def helping_options(problems: Sequence[Problem]) -> tuple[str, ...]:
@@ -121,6 +124,13 @@ def helping_options(problems: Sequence[Problem]) -> tuple[str, ...]:
         return ()
     dropped = {p.column for p in problems if p.options[0] == "--drop"}
     kept = [p.options for p in problems if p.column not in dropped or p.options[0] == "--drop"]
-    options = tuple(word for pair in dict.fromkeys(kept) for word in pair)
+    options = tuple(word for pair in _together(dict.fromkeys(kept)) for word in pair)
     is_short = len(shlex.join(options)) <= MAX_OPTIONS
     return options if is_short and all(word.isprintable() for word in options) else ()
+
+
+def _together(pairs: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The options, with plain names of columns to drop in one list."""
+    others = [pair for pair in pairs if pair[0] != "--drop" or not PLAIN.fullmatch(pair[1])]
+    plain = [name for flag, name in pairs if (flag, name) not in others]
+    return [*others, ("--drop", ",".join(plain))] if plain else others

@@ -13,7 +13,7 @@ from gammagmm.errors import Note, TableError
 from gammagmm.readers.guesses import Guess, guess, guess_notes
 from gammagmm.readers.raw_table import RawTable
 
-__all__ = ["Choices", "Roles", "assign_roles", "check_choice", "named_columns"]
+__all__ = ["Choices", "Roles", "assign_roles", "check_choice", "check_features", "named_columns"]
 
 ALLOWED = {
     "missing": ("error", "drop", "impute"),
@@ -82,15 +82,15 @@ class Roles:
         The columns that are used, in their order.
     dates : tuple of pairs
         Name and form of those of them that are dates, see `DATE_FORMS`.
-    dropped : tuple of str
-        Columns that the user leaves out.
+    chosen : tuple of pairs
+        Name of each column that the user decided about, and the option that names it.
     guesses : tuple of Guess
         What is said about columns that the user did not decide about.
     """
 
     features: tuple[int, ...]
     dates: tuple[tuple[str, str], ...]
-    dropped: tuple[str, ...]
+    chosen: tuple[tuple[str, str], ...]
     guesses: tuple[Guess, ...]
 
     def notes(self, source: str) -> list[Note]:
@@ -99,7 +99,7 @@ class Roles:
 
 
 def assign_roles(raw: RawTable, choices: Choices) -> Roles:
-    """The use of each column; a `TableError` if none is left."""
+    """The use of each column; names and patterns without a column are a `TableError`."""
     chosen = named_columns(raw.source, raw.columns, choices)
     features, dates, guesses = list[int](), list[tuple[str, str]](), list[Guess]()
     for j, name in enumerate(raw.columns):
@@ -119,21 +119,20 @@ def assign_roles(raw: RawTable, choices: Choices) -> Roles:
             guesses += [] if own is None else [own]
         else:
             guesses.append(own)
-    dropped = tuple(name for name, option in chosen.items() if option == "--drop")
-    roles = Roles(tuple(features), tuple(dates), dropped, tuple(guesses))
-    if not features:
-        raise _nothing_left(raw, chosen, roles)
-    return roles
+    return Roles(tuple(features), tuple(dates), tuple(chosen.items()), tuple(guesses))
 
 
-def _nothing_left(raw: RawTable, chosen: dict[str, str], roles: Roles) -> TableError:
-    flags = ", ".join(dict.fromkeys(chosen.values()))
+def check_features(raw: RawTable, roles: Roles) -> None:
+    """Refuse a table without a column that is used."""
+    if roles.features:
+        return
     if not roles.guesses:
-        return TableError(
+        flags = ", ".join(dict.fromkeys(option for _, option in roles.chosen))
+        raise TableError(
             f"{raw.source} has no column left after {flags}", "Keep at least one column of numbers."
         )
     notes = "; ".join(f"{shown(note.subject)}: {note.message}" for note in roles.notes(raw.source))
-    return TableError(
+    raise TableError(
         f"{raw.source} has no usable column. {notes}",
         "Give at least one column of numbers, or keep one with --use.",
     )

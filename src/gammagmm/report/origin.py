@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import Note, TableError
+from gammagmm.readers.prepare import Preparation
 from gammagmm.readers.raw_table import RawTable, listed, numbered_names, written
 
 __all__ = ["Origin"]
@@ -28,6 +29,7 @@ class Origin:
     id_column: str | None = None  # the column with the ids
     hidden: frozenset[str] = frozenset()  # columns that a person who labels rows must not see
     table: RawTable | None = None  # the file, where rows of it are shown
+    preparation: Preparation | None = None  # what made the rows of the file numbers
     groups: NDArray[Any] | None = None  # the group of each row, by a column that the user named
     group_column: str | None = None  # that column
 

@@ -1,0 +1,89 @@
+"""The columns of a file: what each is taken for, what is done with it, and what is wrong."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from gammagmm._support.table_encoder import n_texts
+from gammagmm._support.text import MAX_SHOWN_CHARACTERS, counted, one_line
+from gammagmm.errors import Problem
+from gammagmm.readers.prepare import column_problems, working_options
+from gammagmm.readers.raw_table import RawTable, written
+from gammagmm.readers.roles import Choices, Roles, assign_roles
+
+__all__ = ["MAX_PROBLEMS", "columns_text", "problem_lines", "working_command"]
+
+MAX_PROBLEMS = 20
+"""Further problems of a file are only counted."""
+FLAG = "--columns"
+HEAD = ("column", "taken for", "missing", "different", "first value", "what is done")
+CHOSEN = {
+    "--id": ("id", "names the rows (--id)"),
+    "--truth": ("labels", "compared with the estimate (--truth)"),
+    "--drop": ("", "left out (--drop)"),
+}
+
+
+def columns_text(raw: RawTable, choices: Choices) -> str:
+    """A line for each column, the problems, and the command that works if there are any."""
+    roles = assign_roles(raw, choices)
+    problems = column_problems(raw, roles, choices)
+    lines = [HEAD, *(_line(raw, j, roles, choices) for j in range(len(raw.columns)))]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+    if problems:
+        text += ["", f"{counted(len(problems), 'problem')}:", *problem_lines(problems)]
+        options = working_options(raw, choices, problems)
+        text += [f"This command works: {working_command(options)}"] if options else []
+    return "\n".join(text)
+
+
+def _line(raw: RawTable, j: int, roles: Roles, choices: Choices) -> tuple[str, ...]:
+    data, gaps = raw.data[j], raw.is_gap(j)
+    present = data[~gaps]
+    n_different = n_texts(data) if raw.is_text(j) else len(np.unique(present))
+    cells = present[:1].tolist() if raw.is_text(j) else written(present[:1].tolist())
+    first = next((str(cell) for cell in cells), "")
+    first = first if len(first) <= MAX_SHOWN_CHARACTERS else first[:MAX_SHOWN_CHARACTERS] + "..."
+    numbers = (f"{int(gaps.sum()):,}", f"{n_different:,}")
+    kind, use = _use(raw, j, roles, choices)
+    return one_line(raw.columns[j]), kind, *numbers, one_line(first), one_line(use)
+
+
+def _use(raw: RawTable, j: int, roles: Roles, choices: Choices) -> tuple[str, str]:
+    """What a column is taken for, and what is done with it."""
+    name, kind = raw.columns[j], "text" if raw.is_text(j) else "number"
+    option = dict(roles.chosen).get(name)
+    if option in CHOSEN:
+        own, use = CHOSEN[option]
+        return own or kind, use
+    found = next((guess for guess in roles.guesses if guess.column == name), None)
+    if found is not None and found.is_left_out:
+        return found.kind, found.message
+    if name in dict(roles.dates):
+        return "date", "used, encoded as numbers"
+    if kind == "text":
+        is_encoded = choices.categories == "encode"
+        return kind, "used, encoded as columns of 0 and 1" if is_encoded else "see the problems"
+    return kind, "used" if found is None else found.message
+
+
+def problem_lines(problems: Sequence[Problem]) -> list[str]:
+    """A line for each problem; if there are many, the first ones and a count."""
+    lines = [f"  {one_line(own.what)}. {one_line(own.todo)}" for own in problems[:MAX_PROBLEMS]]
+    n_more = len(problems) - MAX_PROBLEMS
+    return [*lines, f"  {n_more:,} more"] if n_more > 0 else lines
+
+
+def working_command(options: Sequence[str]) -> str:
+    """The command that the user gave, with these options, as it can be typed in a shell."""
+    words = [word for word in sys.argv[1:] if word != FLAG]
+    end = words.index("--") if "--" in words else len(words)
+    return shlex.join(["gammagmm", *words[:end], *options, *words[end:]])

@@ -1,0 +1,141 @@
+"""Every problem of a file in one go, the command that works, and the table of its columns."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+from gammagmm.cli.columns import HEAD
+from tests.support.command_line import gammagmm_here
+
+QUICK = ("--detectors", "KNN,LOF", "--runs", "2")
+N = 120
+
+
+@pytest.fixture(scope="module")
+def customers(tmp_path_factory):
+    """A file with an id, labels, text, dates and gaps, and one with its features alone."""
+    folder = tmp_path_factory.mktemp("customers")
+    rng = np.random.default_rng(0)
+    is_fraud = rng.random(N) < 0.05
+    amounts = (rng.lognormal(5.0, 0.5, N) * np.where(is_fraud, 8.0, 1.0)).round(2).tolist()
+    ages = rng.normal(45.0, 12.0, N).round(1).tolist()
+    regions = rng.choice(["north", "south", "east"], N).tolist()
+    rows, clean = [], []
+    for i in range(N):
+        age = "" if i % 20 == 7 else ages[i]
+        rows.append(
+            [
+                *[100_001 + i, f"{1 + i % 28:02}.03.2024", amounts[i], age, regions[i]],
+                *[f"town {i % 40}", f"note {i}", int(is_fraud[i]), "inf" if i == 3 else i % 7],
+            ]
+        )
+        clean.append([amounts[i], age, regions[i]])
+    head = ["customer_id", "opened", "amount", "age", "region", "my town", "note", "is_fraud", "r"]
+    for name, names, lines in [("dirty.csv", head, rows), ("clean.csv", head[2:5], clean)]:
+        with (folder / name).open("w", newline="") as file:
+            csv.writer(file).writerows([names, *lines])
+    return folder
+
+
+def test_the_command_that_is_given_works_and_answers_as_for_the_clean_table(customers):
+    first = gammagmm_here("estimate", "dirty.csv", *QUICK, "--json", cwd=customers)
+    assert (first.returncode, first.stdout) == (2, "")
+    *problems, last = first.stderr.splitlines()
+    assert problems == [
+        "gammagmm: dirty.csv has 4 problems:",
+        "  column 'age': 6 missing values, the first in line 9. Use --missing drop, --missing "
+        "impute or --drop age.",
+        f"  column 'region': {N} cells are not numbers, the first is 'north' in line 2. Use "
+        "--categories encode or --drop region.",
+        f"  column 'my town': {N} cells are not numbers, the first is 'town 0' in line 2; 40 "
+        "different texts, and at most 20 can be encoded. Use --drop 'my town', or --id 'my town' "
+        "if it names the rows.",
+        "  column 'r': 1 infinite value, in line 5. Correct them, or leave the column out with "
+        "--drop r.",
+    ]
+    command = shlex.split(last.removeprefix("  This command works: "))
+    assert command[0] == "gammagmm"
+    added = ["--missing", "impute", "--categories", "encode"]
+    assert command[-6:] == [*added, "--drop", "my town,r"]
+    again = gammagmm_here(*command[1:], cwd=customers)
+    assert again.returncode == 0, again.stderr
+    clean = gammagmm_here("estimate", "clean.csv", *QUICK, "--json", *added, cwd=customers)
+    answers = [json.loads(done.stdout) for done in (again, clean)]
+    assert answers[0]["posterior"] == answers[1]["posterior"]
+    assert answers[0]["flagged_rows"] == answers[1]["flagged_rows"]
+    for words in (
+        "customer_id: left out: it looks like an id",
+        "is_fraud: left out: it looks like",
+    ):
+        assert f"note: {words}" in again.stderr
+
+
+def test_the_table_of_columns(customers):
+    done = gammagmm_here("estimate", "dirty.csv", "--columns", "--truth", "is_fraud", cwd=customers)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert re.split("  +", lines[0]) == list(HEAD)
+    found = [" ".join(line.split()) for line in lines[1:10]]
+    assert found[0].startswith("customer_id id 0 120 100001 left out: it looks like an id by its ")
+    assert found[1].startswith("opened date 0 28 01.03.2024 left out: it contains dates")
+    assert found[2].startswith("amount number 0 ")
+    assert found[2].endswith(" used")
+    assert found[3].startswith("age number 6 ")
+    assert found[4] == "region text 0 3 north see the problems"
+    assert found[7] == "is_fraud labels 0 2 0 compared with the estimate (--truth)"
+    assert lines[11] == "4 problems:"
+    command = "gammagmm estimate dirty.csv --truth is_fraud --missing impute --categories encode"
+    assert lines[-1] == f"This command works: {command} --drop 'my town,r'"
+    options = ["--categories", "encode", "--drop", "age,r,my*", "--dates", "encode", "--id", "note"]
+    done = gammagmm_here("estimate", "dirty.csv", "--columns", *options, cwd=customers)
+    found = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert found[2] == "opened date 0 28 01.03.2024 used, encoded as numbers"
+    assert found[5] == "region text 0 3 north used, encoded as columns of 0 and 1"
+    assert found[7] == "note id 0 120 note 0 names the rows (--id)"
+    assert found[9] == "r number 0 8 0 left out (--drop)"
+    assert len(found) == 10
+
+
+@pytest.mark.parametrize("name", ["-x", "a,b", "c*", "it's", "d "])
+def test_the_command_has_names_as_a_shell_reads_them(name, tmp_path):
+    rows = [[f"{i / 7}", "inf" if i == 0 else f"{i / 3}"] for i in range(40)]
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["v", name], *rows])
+    # The words after -- are paths, so the options come before them.
+    first = gammagmm_here("estimate", *QUICK, "--", "t.csv", cwd=tmp_path)
+    line = first.stderr.splitlines()[-1]
+    command = shlex.split(line.removeprefix("  This command works: "))
+    assert command[-2:] == ["--", "t.csv"]
+    again = gammagmm_here(*command[1:], "--columns", cwd=tmp_path)
+    assert again.returncode == 2  # --columns is a path here
+    again = gammagmm_here("estimate", "--columns", *command[2:], cwd=tmp_path)
+    assert again.returncode == 0
+    assert "left out (--drop)" in again.stdout
+    assert "problem" not in again.stdout
+
+
+def test_many_problems_are_counted(tmp_path):
+    names = [f"c{j}" for j in range(30)]
+    rows = [[*np.random.default_rng(i).normal(size=30).round(3)] for i in range(5)]
+    rows[2] = [""] * 30
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[*names, "v"], *([*row, i] for i, row in enumerate(rows))])
+    done = gammagmm_here("estimate", "t.csv", cwd=tmp_path)
+    lines = done.stderr.splitlines()
+    assert (len(lines), lines[0]) == (23, "gammagmm: t.csv has 30 problems:")
+    assert lines[-2:] == [
+        "  10 more",
+        "  This command works: gammagmm estimate t.csv --missing impute",
+    ]
+
+
+def test_columns_of_a_file_without_a_usable_one(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,x\n1,x\n")
+    done = gammagmm_here("estimate", "t.csv", "--columns", cwd=tmp_path)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 3)
