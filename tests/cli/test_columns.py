@@ -19,7 +19,7 @@ N = 120
 
 @pytest.fixture(scope="module")
 def customers(tmp_path_factory):
-    """A file with an id, labels, text, dates and gaps, and one with its features alone."""
+    """A German file with an id, labels, text, dates and gaps; its features alone in plain form."""
     folder = tmp_path_factory.mktemp("customers")
     rng = np.random.default_rng(0)
     is_fraud = rng.random(N) < 0.05
@@ -31,16 +31,27 @@ def customers(tmp_path_factory):
         age = "" if i % 20 == 7 else ages[i]
         rows.append(
             [
-                *[100_001 + i, f"{1 + i % 28:02}.03.2024", amounts[i], age, regions[i]],
+                *[
+                    100_001 + i,
+                    f"{1 + i % 28:02}.03.2024",
+                    comma(amounts[i]),
+                    comma(age),
+                    regions[i],
+                ],
                 *[f"town {i % 40}", f"note {i}", int(is_fraud[i]), "inf" if i == 3 else i % 7],
             ]
         )
         clean.append([amounts[i], age, regions[i]])
     head = ["customer_id", "opened", "amount", "age", "region", "my town", "note", "is_fraud", "r"]
-    for name, names, lines in [("dirty.csv", head, rows), ("clean.csv", head[2:5], clean)]:
-        with (folder / name).open("w", newline="") as file:
-            csv.writer(file).writerows([names, *lines])
+    with (folder / "dirty.csv").open("w", newline="") as file:
+        csv.writer(file, delimiter=";").writerows([head, *rows])
+    with (folder / "clean.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([head[2:5], *clean])
     return folder
+
+
+def comma(number):
+    return str(number).replace(".", ",")
 
 
 def test_the_command_that_is_given_works_and_answers_as_for_the_clean_table(customers):
