@@ -33,6 +33,12 @@ def test_help_lists_the_exit_codes():
     assert "--install-completion" in done.stdout
 
 
+def test_without_a_command_the_help_is_shown():
+    done = gammagmm_here()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == gammagmm_here("--help").stdout
+
+
 def test_version():
     assert gammagmm_here("--version").stdout == f"gammagmm {package.__version__}\n"
     assert package.__version__ == version("gammagmm")

@@ -26,7 +26,6 @@ app = typer.Typer(
     "Exit codes: 0 success, 1 internal error, 2 invalid input or usage, 3 the interval lies above "
     "--fail-above, 4 the Dask cluster is lost or not found, 5 --timeout is exceeded, 130 "
     "interrupted by Ctrl-C.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
@@ -282,18 +281,20 @@ def _echo(line: str) -> None:
 def main() -> None:
     """Run the command; errors in its options are printed as two lines as well."""
     try:
-        code = app(standalone_mode=False)
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         _print_interrupted([])
         code = INTERRUPTED
-    except GammaGMMError as error:  # in a file with settings
+    except GammaGMMError as error:  # in a file with settings, which is read with the options
+        if "--debug" in sys.argv:
+            raise
         _print_error(error.what, error.todo)
         code = 2
     except Exception as error:
         # Typer's own errors; newer versions of it no longer use the classes of Click.
         if not hasattr(error, "format_message"):
             raise
-        _print_error(str(error.format_message()) or "a command is missing", SEE_HELP)
+        _print_error(str(error.format_message()), SEE_HELP)
         code = 2
     sys.exit(code if isinstance(code, int) else 0)
 
