@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gammagmm.inspection.known_rows import KnownRows
     from gammagmm.inspection.labelled_rows import LabelledRows
     from gammagmm.mixture.prior import MixturePrior
+    from gammagmm.monitoring.history import History
     from gammagmm.posterior.contamination import Contamination
     from gammagmm.posterior.evidence import Evidence
     from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -24,6 +25,7 @@ __all__ = [
     "GammaGMM",
     "GammaPosterior",
     "GammaThreshold",
+    "History",
     "KnownRows",
     "LabelledRows",
     "MixturePrior",
@@ -38,6 +40,7 @@ _HOMES = {
     "GammaGMM": "estimator.gamma_gmm",
     "GammaPosterior": "posterior.gamma_posterior",
     "GammaThreshold": "estimator.gamma_threshold",
+    "History": "monitoring.history",
     "KnownRows": "inspection.known_rows",
     "LabelledRows": "inspection.labelled_rows",
     "MixturePrior": "mixture.prior",

@@ -15,6 +15,7 @@ __all__ = [
     "FitTimeoutError",
     "GammaGMMError",
     "GammaGMMWarning",
+    "HistoryError",
     "LabelsWarning",
     "MissingExtraError",
     "MixtureConvergenceWarning",
@@ -111,6 +112,16 @@ class FitTimeoutError(GammaGMMError, TimeoutError):
     def __init__(self, what: str, todo: str = "", so_far: Any = None) -> None:
         super().__init__(what, todo)
         self.so_far = so_far
+
+
+class HistoryError(GammaGMMError, ValueError):
+    """Rows cannot be added to a history of `monitor`; the message says why.
+
+    Examples
+    --------
+    >>> issubclass(HistoryError, ValueError)
+    True
+    """
 
 
 class MissingExtraError(GammaGMMError, ImportError):

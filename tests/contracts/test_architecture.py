@@ -28,6 +28,7 @@ ORDER = [
     {"mixture"},
     {"posterior"},
     {"inspection", "blocks"},
+    {"monitoring"},
     {"estimator"},
     {"report"},
     {"cli"},
@@ -37,6 +38,7 @@ ORDER = [
 DOWNWARD = {
     ("errors", "mixture"),  # a warning that is also one of scikit-learn, loaded on demand
     ("posterior", "report"),  # the method that draws a posterior
+    ("monitoring", "report"),  # the method that draws a history
     ("estimator", "report"),  # the methods that draw a fit and write its report
 }
 """The exceptions: imports inside a method that calls a lower room."""
@@ -118,6 +120,7 @@ def test_public_names_are_the_documented_ones_and_have_examples():
         "GammaGMM",
         "GammaPosterior",
         "GammaThreshold",
+        "History",
         "KnownRows",
         "LabelledRows",
         "MixturePrior",

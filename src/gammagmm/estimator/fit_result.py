@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from gammagmm.inspection.known_rows import KnownRows, Purpose
 from gammagmm.inspection.labelled_rows import GroupShare, LabelledRows, Precision
 from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking, Learning
 from gammagmm.mixture.score_space import ScoreScaler
+from gammagmm.monitoring.counts import Count
 from gammagmm.posterior.decisions import (
     RankTable,
     cut_off,
@@ -266,6 +268,23 @@ class Fit:
                 NewRowsWarning,
             )
         return labels
+
+    @property
+    def training_count(self) -> Count:
+        """The training rows beyond the cut of new rows; rows in lists do not count."""
+        if not len(self.known_rows):
+            return Count(self.n_rows, self.n_flagged)
+        rows = self.known_rows.rows_outside_lists(self.n_rows).rows
+        scores = self.decision_scores if self.learning is None else self.learning.honest_scores
+        return Count(len(rows), int(is_anomaly(scores[rows], self.threshold).sum()))
+
+    @property
+    def digest(self) -> str:
+        """Text that is the same for fits with the same cut, by which a history knows its fit."""
+        # Rounded, because another machine may compute other last digits.
+        cuts = [f"{name}={cut:.9g}" for name, cut in sorted(self.thresholds.items())]
+        words = [str(self.training_count), f"{self.threshold:.9g}", *cuts]
+        return sha256("\n".join(words).encode()).hexdigest()
 
     def check_in_memory(self, question: str) -> None:
         """Refuse a `question` that needs the training rows in memory if they are on Dask."""

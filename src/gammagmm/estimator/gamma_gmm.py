@@ -23,6 +23,8 @@ from gammagmm.inspection.exact_interval import Side
 from gammagmm.inspection.known_rows import Purpose
 from gammagmm.inspection.labelled_rows import LabelledRows, Precision
 from gammagmm.mixture.prior import MixturePrior
+from gammagmm.monitoring.counts import count_periods
+from gammagmm.monitoring.history import ALPHA, History
 from gammagmm.posterior.contamination import Contamination
 from gammagmm.posterior.decisions import cost_cut, is_anomaly
 from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -465,6 +467,41 @@ class GammaGMM(BaseEstimator):
         training rows are not used, because the share may have changed.
         """
         return LabelledRows(np.asarray(self.decision_function(X)))
+
+    def monitor(
+        self,
+        X: ArrayLike,
+        periods: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        history: History | None = None,
+        *,
+        name: str | None = None,
+        alpha: float | None = None,
+        replace: bool = False,
+    ) -> History:
+        """Count the new rows `X` beyond the cut, and say whether their share has risen.
+
+        The result is the `history` with these rows added; without a `history`, a new one. It speaks
+        of rows beyond the cut `threshold_`, not of the share of anomalies, which only labels show.
+
+        `periods` and `groups` (n_rows,) are the period and the group of each row. Periods are added
+        in sorted order, so name them in the order of time, for example 2026-03-01. Without
+        `periods`, all rows are one period with the `name`, by default its number.
+
+        `alpha` is the probability of a false alarm in the whole series, 0.05 by default; it cannot
+        change within a history. Rows that were counted already, and periods that exist, are a
+        `HistoryError`; with ``replace=True``, the new counts replace the old ones.
+        """
+        check_is_fitted(self)
+        rows = validate_rows(self, X, reset=False)
+        fit = self.fit_
+        if history is None:
+            history = History(fit.digest, fit.training_count, ALPHA if alpha is None else alpha)
+        history.check_fit(fit.digest, alpha)
+        is_beyond = is_anomaly(fit.score_new(rows), fit.threshold)
+        own_name = str(len(history.periods) + 1) if name is None else name
+        counted = count_periods(is_beyond, rows, periods, groups, own_name)
+        return history.add(counted, replace_periods=replace)
 
     def _labelled_rows(self) -> LabelledRows:
         check_is_fitted(self)

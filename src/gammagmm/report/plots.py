@@ -11,16 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.files import write_document
+from gammagmm._support.text import percent, visible
 from gammagmm.posterior.runs import first_solved
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gammagmm.estimator.fit_result import Fit
+    from gammagmm.monitoring.history import History
     from gammagmm.posterior.gamma_posterior import GammaPosterior
     from gammagmm.posterior.runs import Run
 
-__all__ = ["plot_comparison", "plot_posterior", "plot_steps", "save_comparison", "save_picture"]
+__all__ = [
+    "plot_comparison",
+    "plot_history",
+    "plot_posterior",
+    "plot_steps",
+    "save_comparison",
+    "save_history_picture",
+    "save_picture",
+]
 
 Array = NDArray[np.float64]
 
@@ -75,6 +85,47 @@ def plot_comparison(
     return ax
 
 
+def plot_history(history: History, ax: Axes | None = None) -> Axes:
+    """The share of rows beyond the cut in each period, with its exact 90 % interval; returns `ax`.
+
+    The band is the interval of the reference share. Alarms are marked, and those of groups above.
+    """
+    ax = _new_axes() if ax is None else ax
+    counts = [period.count for period in history.periods]
+    places, shares = np.arange(len(counts)), np.array([count.share for count in counts])
+    ends = np.array([count.interval() for count in counts]).reshape(-1, 2).T
+    reference = history.reference
+    ax.axhspan(*reference.interval(), color=LIGHT, alpha=0.5, lw=0.0)
+    label = f"training rows {percent(reference.share)}"
+    ax.axhline(reference.share, color=GREY, ls="--", lw=1.0, label=label)
+    label = "new rows, 90 % interval"
+    ax.errorbar(
+        places, shares, np.abs(ends - shares), fmt="o", color=BLUE, ms=4.0, lw=1.2, label=label
+    )
+    rung = np.array([ring is not None for ring in history.rings], dtype=bool)
+    if rung.any():
+        ax.plot(places[rung], shares[rung], "D", color=VERMILION, ms=8.0, label="alarm", zorder=3)
+    in_groups = [t for t, p in enumerate(history.periods) if any(history.alarms_of(p.name))]
+    if in_groups:
+        heights, top = np.full(len(in_groups), 0.97), ax.get_xaxis_transform()
+        ax.plot(in_groups, heights, "v", color=VERMILION, transform=top, label="alarm in a group")
+    _name_periods(ax, [period.name for period in history.periods])
+    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel("rows beyond the cut")
+    ax.yaxis.set_major_formatter("{x:.1%}")
+    ax.legend(frameon=False, loc="upper left")
+    return ax
+
+
+def _name_periods(ax: Axes, names: list[str]) -> None:
+    """At most a dozen of the names below the axis."""
+    step = max(1, -(-len(names) // 12))
+    # Matplotlib reads a dollar sign as a formula.
+    words = [visible(name).replace("$", r"\$")[:24] for name in names[::step]]
+    ax.set_xticks(range(0, len(names), step), words, rotation=45.0, ha="right")
+    ax.set_xlim(-0.5, max(len(names), 1) - 0.5)
+
+
 def plot_steps(fit: Fit, axes: Any = None) -> NDArray[np.object_]:
     """The paper's Figure 1 for a fit; returns the four axes, as an array.
 
@@ -118,6 +169,11 @@ def save_comparison(
 ) -> None:
     """Write the picture of several posteriors, (name, posterior) pairs, to `path`."""
     _save(lambda ax: plot_comparison(posteriors, ax), path, overwrite)
+
+
+def save_history_picture(history: History, path: Any, overwrite: bool = False) -> None:
+    """Write the picture of a history to `path`; the file extension selects the format."""
+    _save(lambda ax: plot_history(history, ax), path, overwrite)
 
 
 def _save(draw: Callable[[Axes], Axes], path: Any, overwrite: bool) -> None:

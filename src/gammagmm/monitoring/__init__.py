@@ -1,0 +1,1 @@
+"""New rows beyond the fitted cut, counted over time, with an alarm."""

@@ -1,0 +1,239 @@
+"""The periods that were counted -> alarms, a table, and a file that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gammagmm._support.checks import check_probability
+from gammagmm._support.documents import Form, Reader, read_document, record_to_data, to_text
+from gammagmm._support.files import write_document
+from gammagmm._support.text import one_line, percent
+from gammagmm.errors import HistoryError, MissingExtraError
+from gammagmm.monitoring.alarms import Ring, find_rings, period_levels
+from gammagmm.monitoring.counts import Count, Period
+
+__all__ = ["ALPHA", "History"]
+
+FORM = Form("gammagmm/history", 1, "history", "Give a file that gammagmm monitor wrote.")
+ALPHA = 0.05
+"""Probability of a false alarm in the whole series, unless another one is chosen."""
+TRAINING_WEIGHT = 4
+"""This number of training rows counts as one new row in the tests.
+
+The scores of training rows come from detectors that have seen them, so that new rows lie beyond the
+cut a little more or less often, even if nothing has changed.
+"""
+
+
+@dataclass(frozen=True, repr=False)
+class History:
+    """The rows beyond the cut of one fit, period by period, with alarms.
+
+    An alarm says that the share of rows beyond the cut has risen. If nothing has changed since the
+    fit, the whole series has an alarm with a probability of at most `alpha`, however long it is.
+    A history is a frozen value: `add` returns a new one.
+
+    Attributes
+    ----------
+    fit : str
+        Digest of the fit, whose cut all periods have in common.
+    reference : Count
+        The training rows beyond the cut.
+    alpha : float
+        Probability of a false alarm in the whole series.
+    periods : tuple of Period
+        The periods, in the order in which they were added.
+
+    Examples
+    --------
+    >>> from gammagmm.monitoring.counts import Count, Period
+    >>> days = [("monday", 21), ("tuesday", 18), ("wednesday", 58)]
+    >>> history = History("", Count(2000, 80))
+    >>> history = history.add([Period(day, Count(500, k)) for day, k in days])
+    >>> history
+    History(3 periods; wednesday: 58 of 500 rows beyond the cut, 11.6%; alarm)
+    >>> history.alarms
+    ('wednesday',)
+    """
+
+    fit: str
+    reference: Count
+    alpha: float = ALPHA
+    periods: tuple[Period, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_probability("alpha", self.alpha)
+        names = [period.name for period in self.periods]
+        if len(set(names)) < len(names):
+            raise ValueError("two periods have the same name")
+
+    @property
+    def newest(self) -> Period:
+        """The last period."""
+        if not self.periods:
+            raise HistoryError("The history has no period yet", "Add rows with monitor.")
+        return self.periods[-1]
+
+    @cached_property
+    def rings(self) -> list[Ring | None]:
+        """The test that rings in each period, for all rows; None where none does."""
+        # Rounded so that the reference share is not smaller.
+        n, k = self.reference.n_rows, self.reference.n_beyond
+        base = Count(n // TRAINING_WEIGHT, min(-(-k // TRAINING_WEIGHT), n // TRAINING_WEIGHT))
+        return find_rings([period.count for period in self.periods], base, self._levels)
+
+    @cached_property
+    def group_rings(self) -> dict[str, list[Ring | None]]:
+        """The same for the rows of each group, by the name of the group.
+
+        A group is compared with its own earlier periods, because the training rows have no groups.
+        The groups of a period share half of its level equally.
+        """
+        names = sorted({name for period in self.periods for name in period.groups})
+        levels = self._levels / [max(len(period.groups), 1) for period in self.periods]
+        nothing = Count(0, 0)
+        return {
+            name: find_rings(
+                [period.groups.get(name, nothing) for period in self.periods], nothing, levels
+            )
+            for name in names
+        }
+
+    @property
+    def _levels(self) -> Any:
+        """Level of each period for all rows, and for the groups together."""
+        levels = period_levels(self.alpha, len(self.periods))
+        has_groups = np.array([bool(period.groups) for period in self.periods], dtype=bool)
+        return np.where(has_groups, 0.5 * levels, levels)
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Names of the periods in which all rows, or the rows of a group, ring."""
+        rung = [self.rings, *self.group_rings.values()]
+        return tuple(
+            period.name
+            for t, period in enumerate(self.periods)
+            if any(rings[t] is not None for rings in rung)
+        )
+
+    def alarms_of(self, name: str) -> tuple[str, ...]:
+        """Names of the groups that ring in the period `name`; all rows are the group ""."""
+        place = [period.name for period in self.periods].index(name)
+        rung = {"": self.rings} | self.group_rings
+        return tuple(group for group, rings in rung.items() if rings[place] is not None)
+
+    def add(self, periods: Iterable[Period], *, replace_periods: bool = False) -> History:
+        """The history with more `periods`.
+
+        A table that was counted already, or a period that exists, is a `HistoryError`. With
+        `replace_periods`, the new periods take the place of those with the same name or table.
+        """
+        new = {period.name: period for period in periods}
+        digests = {period.digest for period in new.values() if period.digest}
+        again = [p.name for p in self.periods if p.digest in digests]
+        clash = [p.name for p in self.periods if p.name in new]
+        if again and not replace_periods:
+            raise HistoryError(
+                f"These rows were counted already, as {_listed(again)}",
+                "Give other rows, or replace the period (--force, or replace=True).",
+            )
+        if clash and not replace_periods:
+            raise HistoryError(
+                f"The history has rows of {_listed(clash)} already",
+                "Give all rows of a period together and replace it (--force, or replace=True).",
+            )
+        kept = [p for p in self.periods if p.name in new or p.digest not in digests]
+        placed = [new.pop(p.name, p) for p in kept]
+        return replace(self, periods=(*placed, *new.values()))
+
+    def check_fit(self, fit: str, alpha: float | None) -> None:
+        """Refuse another fit, and another `alpha`, than that of the history."""
+        if fit != self.fit:
+            raise HistoryError(
+                "The history belongs to another fit, or to the same fit before its labels changed",
+                "Start a new history for this fit.",
+            )
+        if alpha is not None and alpha != self.alpha:
+            raise HistoryError(
+                f"The history was started with alpha {self.alpha}, not {alpha}",
+                "Leave alpha out, or start a new history.",
+            )
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a line for each period, and for each group of a period.
+
+        Columns: period, group ("" for all rows), n_rows, n_beyond, share, low and high (the exact
+        90 % interval), and alarm.
+        """
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise MissingExtraError("to_frame needs pandas", "pandas", name="pandas") from None
+        return pd.DataFrame(self.to_records())
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """The lines of `to_frame`, each as a dict."""
+        lines = []
+        rung = {"": self.rings} | self.group_rings
+        for t, period in enumerate(self.periods):
+            for group, count in ({"": period.count} | period.groups).items():
+                low, high = count.interval()
+                lines.append(
+                    {
+                        "period": period.name,
+                        "group": group,
+                        "n_rows": count.n_rows,
+                        "n_beyond": count.n_beyond,
+                        "share": count.share,
+                        "low": low,
+                        "high": high,
+                        "alarm": rung[group][t] is not None,
+                    }
+                )
+        return lines
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the shares with their intervals over time; returns the axes."""
+        from gammagmm.report.plots import plot_history
+
+        return plot_history(self, ax)
+
+    def save(self, path: Any, *, overwrite: bool = False) -> None:
+        """Write the history to `path` as JSON, completely or not at all.
+
+        An existing file raises a FileExistsError unless `overwrite` is true.
+        """
+        write_document(to_text(FORM.header | record_to_data(self)), path, overwrite)
+
+    @classmethod
+    def load(cls, path: Any) -> History:
+        """The history that `save` wrote to `path`.
+
+        Any other file raises a `SavedFileError`.
+        """
+        reader = Reader(FORM, str(path))
+        data = reader.parse(read_document(path, reader))
+        reader.check_header(data)
+        fields = {name: value for name, value in data.items() if name not in FORM.header}
+        return reader.record(cls, "history", fields)
+
+    def __repr__(self) -> str:
+        n_periods = f"{len(self.periods)} period{'s' * (len(self.periods) != 1)}"
+        if not self.periods:
+            return f"History({n_periods})"
+        period = self.newest
+        count = f"{period.count.n_beyond} of {period.count.n_rows} rows beyond the cut"
+        alarm = "alarm" if period.name in self.alarms else "no alarm"
+        share = percent(period.count.share)
+        return f"History({n_periods}; {one_line(period.name)}: {count}, {share}; {alarm})"
+
+
+def _listed(names: list[str]) -> str:
+    """The first names, and how many there are if there are more."""
+    shown = ", ".join(map(repr, names[:3]))
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more periods"

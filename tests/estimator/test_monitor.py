@@ -1,0 +1,98 @@
+"""`GammaGMM.monitor`: new rows beyond the cut of a real fit, over time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gammagmm import GammaGMM
+from gammagmm.datasets import make_contaminated
+from gammagmm.errors import HistoryError
+from gammagmm.monitoring.alarms import p_higher
+from gammagmm.monitoring.counts import Count
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Normal rows and clustered anomalies of one table, for other tables to be drawn from."""
+    made = make_contaminated(8000, 4, 0.2, "clustered", random_state=0)
+    return made.X[made.y == 0], made.X[made.y == 1]
+
+
+@pytest.fixture(scope="module")
+def mixed(rows):
+    def mix(share, n_rows, seed):
+        rng = np.random.default_rng(seed)
+        n_anomalies = round(share * n_rows)
+        parts = [rng.choice(rows[0], n_rows - n_anomalies), rng.choice(rows[1], n_anomalies)]
+        return rng.permutation(np.vstack(parts))
+
+    return mix
+
+
+@pytest.fixture(scope="module")
+def fitted(mixed):
+    return GammaGMM(n_runs=2, random_state=0).fit(mixed(0.02, 1000, 0))
+
+
+def test_the_count_is_that_of_predict_and_the_reference_that_of_the_training_rows(fitted, mixed):
+    X = mixed(0.02, 400, 1)
+    history = fitted.monitor(X)
+    assert history.reference == Count(1000, int(fitted.labels_.sum()))
+    assert history.newest.count == Count(400, int(fitted.predict(X).sum()))
+    assert history.newest.name == "1"
+    again = fitted.monitor(mixed(0.02, 400, 2), history=history)
+    assert [period.name for period in again.periods] == ["1", "2"]
+
+
+def test_tables_with_2_8_and_16_percent_are_told_in_the_right_order(fitted, mixed):
+    history = None
+    for share in (0.02, 0.08, 0.16):
+        X = mixed(share, 1000, round(1000 * share))
+        history = fitted.monitor(X, history=history, name=f"{share:.0%}")
+    low, middle, high = (period.count for period in history.periods)
+    assert low.share < middle.share < high.share
+    assert p_higher(middle, low) < 0.01
+    assert p_higher(high, middle) < 0.01
+    assert history.rings[0] is None
+    assert history.alarms == ("8%", "16%")
+
+
+def test_periods_and_groups_of_the_rows_are_counted(fitted, mixed):
+    X = mixed(0.1, 300, 3)
+    flags = fitted.decision_function(X) > fitted.threshold_
+    periods, groups = np.arange(300) % 3, np.where(np.arange(300) < 200, "a", "b")
+    history = fitted.monitor(X, periods, groups)
+    for period in history.periods:
+        own = periods == int(period.name)
+        for group, count in period.groups.items():
+            inside = own & (groups == group)
+            assert count == Count(int(inside.sum()), int(flags[inside].sum()))
+
+
+def test_the_same_rows_another_fit_and_another_alpha_are_refused(fitted, mixed):
+    X = mixed(0.02, 200, 4)
+    history = fitted.monitor(X, alpha=0.01)
+    assert history.alpha == 0.01
+    with pytest.raises(HistoryError, match="These rows were counted already, as '1'"):
+        fitted.monitor(X, history=history)
+    assert fitted.monitor(X, history=history, name="1", replace=True) == history
+    other = GammaGMM(["HBOS", "IForest"], n_runs=2, random_state=0).fit(mixed(0.02, 300, 5))
+    with pytest.raises(HistoryError, match="belongs to another fit"):
+        other.monitor(mixed(0.02, 200, 6), history=history)
+    with pytest.raises(HistoryError, match="started with alpha"):
+        fitted.monitor(mixed(0.02, 200, 6), history=history, alpha=0.05)
+
+
+def test_labels_move_the_cut_and_the_reference_with_it(mixed):
+    estimator = GammaGMM(["HBOS", "IForest"], n_runs=2, random_state=0).fit(mixed(0.05, 400, 7))
+    before = estimator.monitor(mixed(0.05, 200, 8))
+    top = np.argsort(-estimator.decision_scores_)
+    estimator.update(top[:20], np.ones(20, dtype=int), at_random=False)
+    with pytest.raises(HistoryError, match="before its labels changed"):
+        estimator.monitor(mixed(0.05, 200, 9), history=before)
+    reference = estimator.monitor(mixed(0.05, 200, 9)).reference
+    # The listed rows are not like new rows.
+    assert reference.n_rows == 380
+    cut_share = reference.n_beyond / reference.n_rows
+    assert abs(cut_share - (400 * estimator.contamination_ - 20) / 380) <= 1 / 380

@@ -1,0 +1,58 @@
+"""Counts of rows beyond the cut by period and group."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from gammagmm.monitoring.counts import Count, count_periods
+
+ROWS = np.arange(6.0)[:, None]
+BEYOND = np.array([1, 0, 1, 0, 0, 1])
+
+
+def test_the_interval_is_that_of_clopper_and_pearson():
+    for n, k in ((500, 20), (7, 0), (7, 7)):
+        expected = binomtest(k, n).proportion_ci(0.9, "exact")
+        assert Count(n, k).interval() == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_periods_are_sorted_and_count_their_rows_and_groups():
+    periods, groups = ["b", "a", "b", "a", "a", "c"], [2, 1, 1, 1, 2, 10]
+    found = count_periods(BEYOND, ROWS, periods, groups, "unused")
+    assert [period.name for period in found] == ["a", "b", "c"]
+    assert [period.count for period in found] == [Count(3, 0), Count(2, 2), Count(1, 1)]
+    assert [period.groups for period in found] == [
+        {"1": Count(2, 0), "2": Count(1, 0)},
+        {"1": Count(1, 1), "2": Count(1, 1)},
+        {"10": Count(1, 1)},
+    ]
+
+
+def test_without_periods_and_groups_all_rows_are_one_period():
+    (period,) = count_periods(BEYOND, ROWS, None, None, "today")
+    assert (period.name, period.count, period.groups) == ("today", Count(6, 3), {})
+
+
+def test_times_are_sorted_as_times_and_numbers_as_numbers():
+    days = np.array(["2026-03-02", "2026-03-01"] * 3, dtype="datetime64[D]")
+    found = count_periods(BEYOND, ROWS, days, None, "")
+    assert [period.name for period in found] == ["2026-03-01", "2026-03-02"]
+    found = count_periods(BEYOND, ROWS, [10, 9, 10, 9, 9, 9], None, "")
+    assert [period.name for period in found] == ["9", "10"]
+
+
+def test_the_digest_depends_on_the_rows_alone():
+    first = count_periods(BEYOND, ROWS, None, None, "a")[0].digest
+    assert first == count_periods(1 - BEYOND, ROWS.copy(), list("abcabc"), None, "b")[2].digest
+    assert first != count_periods(BEYOND, ROWS + 1.0, None, None, "a")[0].digest
+
+
+def test_labels_of_another_length_and_impossible_counts_are_refused():
+    with pytest.raises(ValueError, match="periods must have one value for each of 6 rows"):
+        count_periods(BEYOND, ROWS, ["a"], None, "")
+    with pytest.raises(ValueError, match="groups must have one value for each of 6 rows"):
+        count_periods(BEYOND, ROWS, None, ["a"] * 7, "")
+    with pytest.raises(ValueError, match="4 of 3 rows cannot lie beyond the cut"):
+        Count(3, 4)

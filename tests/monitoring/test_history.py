@@ -1,0 +1,172 @@
+"""A history grows, is saved whole, refuses a second count, and divides its level among groups."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from gammagmm import History
+from gammagmm.errors import HistoryError, SavedFileError
+from gammagmm.monitoring.alarms import find_rings, period_levels
+from gammagmm.monitoring.counts import Count, Period
+
+EMPTY = History("fit", Count(2000, 80))
+
+
+def days(beyond, first=0, digest="{}"):
+    return [
+        Period(f"day {first + i:03}", Count(500, k), digest=digest.format(first + i))
+        for i, k in enumerate(beyond)
+    ]
+
+
+def in_groups(beyond, n_rows=100):
+    """Periods with a dict from group to number of rows beyond the cut."""
+    return [
+        Period(
+            f"day {t:03}",
+            Count(n_rows * len(own), sum(own.values())),
+            {group: Count(n_rows, k) for group, k in own.items()},
+        )
+        for t, own in enumerate(beyond)
+    ]
+
+
+def test_a_history_grows_and_the_alarm_names_its_period():
+    history = EMPTY.add(days([20, 18, 22]))
+    assert history.alarms == ()
+    assert repr(history) == (
+        "History(3 periods; day 002: 22 of 500 rows beyond the cut, 4.4%; no alarm)"
+    )
+    history = history.add(days([60], 3))
+    assert history.alarms == ("day 003",)
+    assert history.alarms_of("day 003") == ("",)
+    assert (history.newest.name, len(history.periods)) == ("day 003", 4)
+
+
+def test_a_quarter_of_the_training_rows_counts_with_the_share_rounded_up():
+    beyond = [20, 35, 44, 20]
+    history = History("", Count(2003, 81)).add(days(beyond))
+    levels = period_levels(history.alpha, 4)
+    counts = [Count(500, k) for k in beyond]
+    assert history.rings == find_rings(counts, Count(500, 21), levels)
+    assert History("", Count(3, 3)).add(days(beyond)).rings == find_rings(
+        counts, Count(0, 0), levels
+    )
+
+
+def test_rows_are_not_counted_twice():
+    history = EMPTY.add(days([20, 18]))
+    with pytest.raises(HistoryError, match=r"counted already, as 'day 001'.*--force"):
+        history.add([Period("another name", Count(500, 18), digest="1")])
+    with pytest.raises(HistoryError, match="has rows of 'day 001' already"):
+        history.add([Period("day 001", Count(400, 18), digest="new")])
+    many = EMPTY.add(days([20] * 5, digest="same"))
+    with pytest.raises(HistoryError, match="'day 000', 'day 001', 'day 002' and 2 more periods"):
+        many.add(days([1], 7, digest="same"))
+
+
+def test_a_period_that_is_replaced_keeps_its_place():
+    history = EMPTY.add(days([20, 18, 19]))
+    new = Period("day 001", Count(510, 25), digest="new")
+    replaced = history.add([new], replace_periods=True)
+    assert [p.count.n_beyond for p in replaced.periods] == [20, 25, 19]
+    # The same table under another name takes the place of the first count.
+    again = history.add([Period("monday", Count(500, 18), digest="1")], replace_periods=True)
+    assert [p.name for p in again.periods] == ["day 000", "day 002", "monday"]
+
+
+def test_another_fit_and_another_alpha_are_refused():
+    EMPTY.check_fit("fit", None)
+    EMPTY.check_fit("fit", 0.05)
+    with pytest.raises(HistoryError, match="belongs to another fit"):
+        EMPTY.check_fit("other", None)
+    with pytest.raises(HistoryError, match=r"started with alpha 0\.05, not 0\.01"):
+        EMPTY.check_fit("fit", 0.01)
+    with pytest.raises(ValueError, match="alpha must lie strictly between 0 and 1"):
+        History("", Count(10, 1), alpha=1.0)
+    with pytest.raises(HistoryError, match="has no period yet"):
+        _ = EMPTY.newest
+
+
+def test_a_group_is_compared_with_its_own_past_at_its_part_of_the_level():
+    quiet = [{"large": 2, "small": 20}] * 20
+    # 20 % are usual for the small group and a rise for the large one.
+    history = EMPTY.add(in_groups([*quiet, {"large": 20, "small": 20}]))
+    assert history.alarms_of("day 020")[1:] == ("large",)
+    levels = period_levels(0.05, 21)
+    large = [Count(100, k) for k in [2] * 20 + [20]]
+    assert history.group_rings["large"] == find_rings(large, Count(0, 0), levels / 4.0)
+    everything = [Count(200, k) for k in [22] * 20 + [40]]
+    assert history.rings == find_rings(everything, Count(500, 20), levels / 2.0)
+
+
+def test_new_groups_do_not_ring_and_groups_may_be_absent():
+    beyond = [{"a": 2}] * 5 + [{"b": 90}] + [{"a": 2, "b": 3}]
+    history = EMPTY.add(in_groups(beyond))
+    assert all(ring is None for rings in history.group_rings.values() for ring in rings)
+
+
+def test_groups_without_a_change_ring_at_most_as_often_as_stated():
+    rng, n_alarms = np.random.default_rng(0), 0
+    shares = {"a": 0.01, "b": 0.05, "c": 0.3}
+    nothing = History("", Count(0, 0), alpha=0.2)  # the groups alone
+    for _ in range(300):
+        beyond = [{g: int(rng.binomial(20, p)) for g, p in shares.items()} for _ in range(30)]
+        history = nothing.add(in_groups(beyond, 20))
+        n_alarms += any(ring for rings in history.group_rings.values() for ring in rings)
+    assert n_alarms <= 0.1 * 300  # half of alpha
+
+
+def test_the_table_has_a_line_for_each_period_and_group():
+    history = EMPTY.add(in_groups([{"a": 2, "b": 3}, {"a": 1}]))
+    frame = history.to_frame()
+    assert frame["group"].tolist() == ["", "a", "b", "", "a"]
+    assert frame["n_beyond"].tolist() == [5, 2, 3, 1, 1]
+    assert frame.loc[1, ["low", "high"]].tolist() == list(Count(100, 2).interval())
+    assert not frame["alarm"].any()
+
+
+def test_a_saved_history_is_the_same_and_is_replaced_only_on_request(tmp_path):
+    history = EMPTY.add(in_groups([{"a": 2, "b": 3}, {"ü": 1}]))
+    path = tmp_path / "h.json"
+    history.save(path)
+    assert History.load(path) == history
+    with pytest.raises(FileExistsError):
+        history.save(path)
+    history.add(days([3], 9)).save(path, overwrite=True)
+    assert len(History.load(path).periods) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(schema="gammagmm/posterior"), "schema must be 'gammagmm/history'"),
+        (lambda d: d.update(version=2), "Upgrade gammagmm"),
+        (lambda d: d.update(alpha=0), "alpha must lie strictly between 0 and 1"),
+        (lambda d: d.pop("fit"), "missing or unexpected fields: fit"),
+        (lambda d: d["reference"].update(n_beyond=2001), "cannot lie beyond the cut"),
+        (lambda d: d["periods"][0]["count"].update(n_rows=1.5), "must be a whole number"),
+        (lambda d: d["periods"][0]["count"].update(n_rows=-1), "cannot lie beyond the cut"),
+        (lambda d: d["periods"].append(d["periods"][0]), "two periods have the same name"),
+        (lambda d: d["periods"][0].update(groups=[1]), "must be an object"),
+        (lambda d: d.update(periods={}), "must be a list"),
+    ],
+)
+def test_a_damaged_history_is_a_typed_error(tmp_path, change, message):
+    path = tmp_path / "h.json"
+    EMPTY.add(days([2, 3])).save(path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    change(data)
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(SavedFileError, match=message):
+        History.load(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[1]", b'{"schema": "gammagmm/history"'])
+def test_a_foreign_file_is_a_typed_error(tmp_path, content):
+    (tmp_path / "h.json").write_bytes(content)
+    with pytest.raises(SavedFileError):
+        History.load(tmp_path / "h.json")

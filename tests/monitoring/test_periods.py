@@ -1,0 +1,33 @@
+"""Names of hours, days, weeks and months."""
+
+from __future__ import annotations
+
+import pytest
+
+from gammagmm.errors import TableError
+from gammagmm.monitoring.periods import period_names
+
+TIMES = ["2025-12-29 23:59:59", " 2026-01-01", "2026-01-04T10:00:00+02:00"]
+
+
+@pytest.mark.parametrize(
+    ("every", "names"),
+    [
+        ("hour", ["2025-12-29T23", "2026-01-01T00", "2026-01-04T10"]),
+        ("day", ["2025-12-29", "2026-01-01", "2026-01-04"]),
+        ("week", ["2026-W01", "2026-W01", "2026-W01"]),  # a week has one year, by ISO 8601
+        ("month", ["2025-12", "2026-01", "2026-01"]),
+    ],
+)
+def test_a_time_has_the_name_of_its_period(every, names):
+    assert period_names(TIMES, every, "time") == names
+
+
+def test_times_that_cannot_be_read_are_counted_and_the_first_is_named():
+    with pytest.raises(TableError, match=r"2 of 3 rows have a time.*is row 2, '03\.01\.26'"):
+        period_names(["2026-01-01", "03.01.26", ""], "day", "day")
+
+
+def test_another_length_of_a_period_is_refused():
+    with pytest.raises(ValueError, match="every must be one of hour, day, week, month, got 'year'"):
+        period_names(TIMES, "year", "time")
