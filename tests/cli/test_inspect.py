@@ -607,7 +607,7 @@ class TestCommand:
             ),
             (
                 ("inspect", "rows.csv", *DETECTORS[:-1], "--drop", "region", "--by", "area"),
-                "There is no column 'area'",
+                "rows.csv has no column 'area'",
             ),
             (
                 ("inspect", "rows.csv", "--out", "new.csv", "--purpose", "other"),

@@ -10,6 +10,7 @@ import pytest
 
 from gammagmm.cli.options import Answer, Engine, Labelling, Outputs, Reading, Request, Running
 from gammagmm.cli.request import UsageError, check_estimate, read_rows
+from gammagmm.errors import Note, TableError
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here
 
 BAD_FILES = {
@@ -200,6 +201,28 @@ def test_the_folder_for_labels_is_checked_before_the_work(tmp_path):
     (folder / "mine.txt").touch()
     with pytest.raises(FileExistsError, match=r"contains files that .*\. Choose another name\."):
         check_estimate(request(rows, engine="dask", outputs=outputs, force=True))
+
+
+REGIONS = ("north", "south", "")
+
+
+def test_a_column_of_text_with_the_groups_is_left_out_of_the_data(tmp_path):
+    rows = [f"{i},{i * i % 7},{REGIONS[i % 3]}" for i in range(30)]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["a,b,my region", *rows]))
+    X, origin = read_rows(Reading(paths=[str(path)], use=["a"]), by="my region")
+    assert origin.columns == ("a", "b")
+    assert (X.shape, origin.group_column) == ((30, 2), "my region")
+    assert origin.groups.tolist() == [REGIONS[i % 3] for i in range(30)]
+    message = "left out of the data: it has the groups; --use 'my region' keeps it"
+    assert Note("tables", "my region", message) in origin.notes
+    encoded = Reading(paths=[str(path)], use=["a"], categories="encode", missing="impute")
+    X, origin = read_rows(encoded, by="my region")
+    assert X.shape[1] > 2
+    X, origin = read_rows(Reading(paths=[str(path)], use=["a"], drop=["my region"]), by="b")
+    assert origin.columns == ("a", "b")  # numbers stay in the data
+    with pytest.raises(TableError, match=r"no column 'my rigion'; similar names: 'my region'"):
+        read_rows(Reading(paths=[str(path)]), by="my rigion")
 
 
 def test_repeated_ids_are_noted(tmp_path):

@@ -63,9 +63,7 @@ def run_estimate(request: Request, echo: Echo) -> int:
         print_answer(columns_text(read_table(request.reading), choices_of(request.reading)))
         return 0
     if request.engine.name == "memory":
-        by = request.labelling.by
-        X, origin = read_rows(request.reading, keep_table=by is not None)
-        origin = origin if by is None else origin.grouped_by(by)
+        X, origin = read_rows(request.reading, by=request.labelling.by)
         return estimate_rows(X, origin, request, echo)
     # When a connection is lost, Dask and asyncio log tracebacks that would hide our two lines.
     logging.disable(logging.CRITICAL)

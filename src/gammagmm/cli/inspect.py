@@ -45,9 +45,7 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm inspect``: write the rows to a sheet, or ask for their labels."""
     check_inspect(inspecting, request)
     force, path = request.running.force, inspecting.sheet
-    X, origin = read_rows(request.reading, keep_table=True)
-    by = request.labelling.by
-    origin = origin if by is None else origin.grouped_by(by)
+    X, origin = read_rows(request.reading, by=request.labelling.by, keep_table=True)
     origin = replace(origin, notes=(*request.running.notes, *origin.notes))
     is_continued = inspecting.ask and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.

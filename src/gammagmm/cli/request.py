@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import RawTable, join_raw
 from gammagmm.readers.registry import read_raw
+from gammagmm.readers.roles import named_columns
 from gammagmm.readers.source import STANDARD_INPUT
 from gammagmm.report.origin import Origin
 
@@ -280,16 +283,26 @@ def read_table(reading: Reading) -> RawTable:
     return join_raw([read_raw(path, table=reading.table) for path in reading.paths])
 
 
-def read_rows(reading: Reading, *, keep_table: bool = False) -> tuple[NDArray[np.float64], Origin]:
+def read_rows(
+    reading: Reading, *, by: str | None = None, keep_table: bool = False
+) -> tuple[NDArray[np.float64], Origin]:
     """The rows (n, d) of the files, and where they came from.
 
-    With `keep_table`, the origin has the columns that are no features as well.
+    With `keep_table`, the origin has the columns that are no features as well. With `by`, it has
+    the groups by this column.
     """
     raw = read_table(reading)
-    prepared = prepare(raw, choices_of(reading))
+    choices = choices_of(reading)
+    is_left_out = by is not None and _is_unused_text(by, raw, choices)
+    if by is not None and is_left_out:
+        choices = replace(choices, drop=(*choices.drop, by))
+    prepared = prepare(raw, choices)
     names = [Path(path).name if path != "-" else STANDARD_INPUT for path in reading.paths]
     has_ids = reading.id is not None or len(prepared.rows) < raw.n_rows
     notes = list(prepared.notes)
+    if by is not None and is_left_out:
+        message = f"left out of the data: it has the groups; --use {quote(by)} keeps it"
+        notes.append(Note("tables", by, message))
     n_repeated = len(prepared.ids) - len(set(prepared.ids))
     if reading.id is not None and n_repeated:
         first, n_times = Counter(prepared.ids).most_common(1)[0]
@@ -306,10 +319,18 @@ def read_rows(reading: Reading, *, keep_table: bool = False) -> tuple[NDArray[np
         notes=tuple(notes),
         id_column=reading.id,
         hidden=frozenset() if reading.truth is None else frozenset({reading.truth}),
-        table=raw if keep_table else None,
+        table=raw if keep_table or by is not None else None,
         preparation=prepared.preparation,
     )
-    return prepared.values, origin
+    return prepared.values, origin if by is None else origin.grouped_by(by)
+
+
+def _is_unused_text(column: str, raw: RawTable, choices: Choices) -> bool:
+    """Whether the column is text, and no option says what to do with it."""
+    named_columns(raw.source, raw.columns, Choices(id=column))  # refuses an unknown name
+    if choices.categories != "error" or not raw.is_text(raw.columns.index(column)):
+        return False
+    return column not in named_columns(raw.source, raw.columns, choices)
 
 
 def read_blocks(reading: Reading) -> tuple[Any, Origin]:
