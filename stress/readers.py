@@ -15,6 +15,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,8 @@ def minimise(process: ReaderProcess, kind: str, content: bytes, fault: str) -> b
 class Tally:
     """Counts and faults of every kind of file, kept in a JSON file."""
 
-    def __init__(self, path: Path, seed: int) -> None:
-        self.path, self.lock = path, threading.Lock()
+    def __init__(self, path: Path, seed: int, kinds: Sequence[str] = tuple(KINDS)) -> None:
+        self.path, self.lock, self.kinds = path, threading.Lock(), kinds
         self.data: dict[str, Any] = {"seed": seed, "minutes": 0.0, "readers": {}, "faults": []}
         if path.exists():
             self.data = json.loads(path.read_text())
@@ -63,7 +64,7 @@ class Tally:
         """The kind with the fewest files so far, and the number of its next file."""
         with self.lock:
             counts = self.data["readers"]
-            kind = min(KINDS, key=lambda name: counts[name].setdefault("given", 0))
+            kind = min(self.kinds, key=lambda name: counts[name].setdefault("given", 0))
             first = counts[kind]["given"]
             counts[kind]["given"] += BATCH
             return kind, first
@@ -132,8 +133,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1, help="processes that read files")
     parser.add_argument("--seed", type=int, default=0, help="seed of a new results file")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS, metavar="KIND")
     options = parser.parse_args()
-    tally = Tally(options.results, options.seed)
+    tally = Tally(options.results, options.seed, options.kinds)
     start = time.monotonic()
     until = start + 60.0 * options.minutes
     threads = [threading.Thread(target=fuzz, args=(tally, until)) for _ in range(options.workers)]

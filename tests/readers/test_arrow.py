@@ -74,9 +74,29 @@ def test_arrow_columns(tmp_path, suffix):
     assert raw.place(1) == "row 2"
 
 
+DAY, MOMENT = datetime.date(2020, 2, 29), datetime.datetime(1969, 12, 31, 23, 59, 59)
+TIMES = {
+    "date32": (pa.array([DAY, None]), "2020-02-29"),
+    "date64": (pa.array([DAY, None], pa.date64()), "2020-02-29"),
+    "categories": (pa.array([DAY, None]).dictionary_encode(), "2020-02-29"),
+    "seconds": (pa.array([MOMENT, None], pa.timestamp("s")), "1969-12-31T23:59:59"),
+    "nanoseconds": (pa.array([10**9 + 1, None], pa.timestamp("ns")), "1970-01-01T00:00:01"),
+    "microseconds": (pa.array([1, None], pa.timestamp("us")), "1970-01-01T00:00:00.000001"),
+    "zone": (pa.array([0, None], pa.timestamp("ms", "Europe/Berlin")), "1970-01-01T00:00:00"),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+@pytest.mark.parametrize("suffix", ARROW)
+def test_dates_are_text(tmp_path, suffix, kind):
+    column, text = TIMES[kind]
+    ARROW[suffix](pa.table({"when": column, "a": [1, 2]}), tmp_path / f"t{suffix}")
+    raw = read_raw(tmp_path / f"t{suffix}")
+    assert columns_of(raw) == {"when": [text, None], "a": [1.0, 2.0]}
+    assert raw.cells(0) == [text, None]
+
+
 REFUSED = {
-    "date32": pa.array([datetime.date(2020, 1, 1)]),
-    "timestamp": pa.array([datetime.datetime(2020, 1, 1)]),
     "time64": pa.array([datetime.time(12)]),
     "duration": pa.array([datetime.timedelta(1)]),
     "list": pa.array([[1, 2]]),

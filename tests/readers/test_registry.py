@@ -15,9 +15,9 @@ def test_suffix_is_case_insensitive_and_text_paths_work(write):
     assert read_raw(str(write("a\n1", "TABLE.CSV"))).data[0].tolist() == [1.0]
 
 
-@pytest.mark.parametrize("name", ["table.xlsx", "table"])
+@pytest.mark.parametrize("name", ["table.xls", "table"])
 def test_unknown_suffix(write, name):
-    message = r"has the suffix '(\.xlsx)?', which cannot be read\. Save .* formats: \.csv, \.tsv, "
+    message = r"has the suffix '(\.xls)?', which cannot be read\. Save .* formats: \.csv, \.tsv, "
     with pytest.raises(TableError, match=message):
         read_raw(write("a\n1", name))
 

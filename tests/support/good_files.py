@@ -7,8 +7,10 @@ import io
 import json
 import os
 import pickle
+import sqlite3
 import zipfile
 from collections.abc import Callable
+from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.storage import posterior_to_data, posterior_to_text
 from gammagmm.report.origin import Origin
+from tests.support.workbooks import ods, xlsx, zipped
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 PICKLE_FOLDER = "canary-of-a-pickle"
@@ -201,6 +204,63 @@ def sheet_texts() -> list[bytes]:
     return [text.encode(), b'\xef\xbb\xbf"row","a","anomaly"\r\n1.0,"1.0000000001","yes"\r\n']
 
 
+def txt_texts() -> list[bytes]:
+    """Tables as people write them, in several encodings."""
+    texts = {
+        "utf-8": 'sep=;\r\nPreis;Menge;Anteil\r\n"1.185,43 €";1.200;5,9 %\r\n-7,00 €;-;10 %\r\n',
+        "utf-16": "Prix\tActif\tDate\r\n1\u202f185,43\tVRAI\t31/12/2024\r\n-2,5\tFAUX\t\r\n",
+        "cp1252": "Größe|Betrag|Nr\n1'185.43|CHF 5.-|1,234\n2.5|(7.00)|#NV\n",
+        "latin-1": "\x81;saldo\n1;1.234,56-\n2;R$ 3,00\n",
+        "utf-16-be": "\ufeffa,b\n1,2\n",
+    }
+    short_header = b"a\tb\nu\t1\t2\nv\t3\t4\n"
+    return [*(text.encode(name) for name, text in texts.items()), short_header]
+
+
+def zips() -> list[bytes]:
+    texts = csv_texts()
+    members = [{"t.csv": texts[0]}, {"../t.txt": texts[1], "__MACOSX/x": b""}]
+    members += [{"t.jsonl": json_lines()[0]}, {"a.csv": texts[0], "b.csv": texts[1]}]
+    stored = zipped({"t.csv": texts[3]}, zipfile.ZIP_STORED)
+    return [*map(zipped, members), stored, zipped({"t.csv": texts[0]}, zipfile.ZIP_LZMA)]
+
+
+def json_texts() -> list[bytes]:
+    rows = [{"a": 1, "b": "1,5"}, {"b": "2.5", "a": None, "c": True}, {"a": 10**30, "b": "x"}]
+    columns = {"a": [1, 2.5, None], "b": ["x", "7 €", "-"]}
+    named = {"a": {"0": 1, "1": 2}, "b": {"0": "x", "1": None}}
+    texts = [json.dumps(value, indent=1) for value in (rows, columns, named)]
+    return [text.encode() for text in [*texts, "\n".join(map(json.dumps, rows))]]
+
+
+SHEETS = {
+    "first": [
+        *(["Title"], [], ["id", "a", "b", "day", "on"]),
+        *(["u", 1.5, "1.185,43 €", date(2024, 12, 31), True], ["007", None, "-", None, False]),
+    ],
+    "second": [[1, 2.5], [3, datetime(2024, 12, 31, 14, 5)]],
+}
+
+
+def databases() -> list[bytes]:
+    scripts = [
+        "CREATE TABLE t (a REAL, b TEXT); INSERT INTO t VALUES (1.5, 'x'), (NULL, '1,5')",
+        "CREATE TABLE t (a, b AS (hex(zeroblob(a)))); INSERT INTO t VALUES (x'00'), (2), (3)",
+        "CREATE TABLE t (a); CREATE VIEW v AS SELECT * FROM t; CREATE INDEX i ON t (a); "
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 900) "
+        "INSERT INTO t SELECT x FROM c",
+        f"CREATE TABLE t (a, b); INSERT INTO t VALUES (1, '{'x' * 9000}'), (2, 'y')",
+    ]
+    found = []
+    for script in scripts:
+        connection = sqlite3.connect(":memory:")
+        connection.executescript(f"PRAGMA page_size = 512; {script}")
+        connection.commit()
+        found.append(connection.serialize())
+        connection.close()
+    return found
+
+
 KINDS: dict[str, Callable[[], list[bytes]]] = {
     "csv": csv_texts,
     "tsv": csv_texts,
@@ -218,6 +278,12 @@ KINDS: dict[str, Callable[[], list[bytes]]] = {
     "sheet": sheet_texts,
     "benchmark-arff": arff_texts,
     "benchmark-npz": npzs,
+    "txt": txt_texts,
+    "zip": zips,
+    "json": json_texts,
+    "xlsx": lambda: [xlsx(SHEETS), xlsx({"s": [["a", "b"], [1, "x"], ["#N/A", 2]]})],
+    "ods": lambda: [ods(SHEETS), ods(SHEETS, padding=False)],
+    "sqlite": databases,
 }
 """Each kind of file, and the function that makes valid files of it."""
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.good_files import KINDS, good_files, npy
+from tests.support.workbooks import ods_parts, xlsx_parts, zipped
 
 Generator = np.random.Generator
 MAX_BYTES = 200_000
@@ -27,10 +28,34 @@ JSON_WORDS = ["null", "true", "NaN", "Infinity", "[", "]", "{", "}", '"', ":", "
 ARFF_WORDS = ["@attribute", "@data", "@relation", "{", "}", "'", '"', "?", "%", "\\", "string"]
 NPY_WORDS = ["'descr'", "'<f8'", "'|O'", "'<U0'", "(", ")", "L", "True", "[", ",", "{", "0,"]
 POSTERIOR_WORDS = ["prob_zero", "weights", "betas", "low", "high", "n_left", "first", "version"]
+SHEET_WORDS = ["<", ">", "/", '"', "&amp;", "&#49;", "<!--", "-->", "<![CDATA[", "]]>", " r=", "</"]
+WRITTEN_WORDS = [
+    "€",
+    "%",
+    "1.185,43",
+    "1 234",
+    "1'000",
+    "(5)",
+    "5-",
+    "True",
+    "-",
+    "#NV",
+    "sep=;",
+    "|",
+]
 TEXT_WORDS = {
     "csv": [",", ";", "\t", '"', '""', "\r\n", "=1+1", "<script>", "[red]", " ", "?", "NA"],
     "arff": [*ARFF_WORDS, "real", "integer", "date", "relational", ",", "yes", "no", "outlier"],
     "jsonl": [*JSON_WORDS, '"a"', '"b":', '{"c": 1}'],
+    "txt": [*WRITTEN_WORDS, ",", ";", "\t", '"', "\r\n", "1,234", "CHF", "\u202f", "."],
+    "zip": [*WRITTEN_WORDS, ",", ";", "t.csv", "PK\x01\x02", "PK\x05\x06"],
+    "json": [*JSON_WORDS, *WRITTEN_WORDS, '"a"', '"b":', '{"c": 1}', "[]", "{}"],
+    "xlsx": [*SHEET_WORDS, 'r="XFD1048576"', "<row>", "<c>", "<v>9</v>", 't="s"', 't="d"', 's="1"'],
+    "ods": [
+        *(*SHEET_WORDS, 'table:number-columns-repeated="999999999"', "<table:table-row>"),
+        *('table:number-rows-repeated="9999999"', "office:value=", "<text:p>", "</table:table>"),
+    ],
+    "sqlite": ["CREATE TABLE", "sqlite_", "t", "\x0d", "\x05", "AS (", "VIRTUAL"],
     "npy": NPY_WORDS,
     "npz": [*NPY_WORDS, "X.npy", "y.npy", "PK\x01\x02", "PK\x05\x06"],
     "posterior": [*JSON_WORDS, *POSTERIOR_WORDS],
@@ -55,7 +80,7 @@ def make_hostile(kind: str, rng: Generator) -> bytes:
     content = _pick(good_files(kind), rng)
     if kind.endswith(".gz") and rng.random() < 0.7:
         return gzip.compress(mutate(gzip.decompress(content), kind, rng), 1, mtime=0)
-    if kind.endswith("npz") and rng.random() < 0.5:
+    if kind.endswith(("npz", "zip", "xlsx", "ods")) and rng.random() < 0.7:
         return _change_member(content, kind, rng)
     return mutate(content, kind, rng)
 
@@ -144,7 +169,7 @@ def _change_member(content: bytes, kind: str, rng: Generator) -> bytes:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {info.filename: archive.read(info) for info in archive.infolist()}
     name = _pick(list(members), rng)
-    members[name] = mutate(members[name], "npy", rng)
+    members[name] = mutate(members[name], "npy" if kind.endswith("npz") else kind, rng)
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", _pick([0, 8, 8, 12, 14], rng)) as archive:
         for name, part in members.items():
@@ -223,6 +248,55 @@ def npz_bytes(rng: Generator) -> bytes:
     return file.getvalue()
 
 
+def written_text(rng: Generator) -> bytes:
+    """Numbers as people write them, in a random encoding."""
+    n_columns, delimiter = int(rng.integers(1, 5)), _pick([";", "\t", "|", ","], rng)
+    cells = ["1,5", "2,25", "1.185", "950", "x", "", "5 %", "7 €", "WAHR", *WRITTEN_WORDS]
+    lines = ["sep=" + delimiter] if rng.random() < 0.2 else []
+    for _ in range(int(rng.integers(1, 9))):
+        few = [_pick(cells, rng) for _ in range(2)]  # a column has few kinds of cells
+        lines.append(delimiter.join(_pick(few, rng) for _ in range(n_columns)))
+    text = _pick(["\n", "\r\n"], rng).join(lines)
+    return text.encode(_pick(["utf-8", "utf-16", "cp1252", "utf-8-sig"], rng), "replace")
+
+
+def _sheet(rng: Generator) -> list[list[Any]]:
+    words = ["a", "b", "id", "", "1,5", "1.185,43 €", "-", "#N/A", "<>&", "\x01", "5 %"]
+    values = [*words, 1, 2.5, -1e300, 1e-320, True, None, 45657, 1e18, -5]
+    width = int(rng.integers(1, 5))
+    return [[_pick(values, rng) for _ in range(width)] for _ in range(int(rng.integers(7)))]
+
+
+def xlsx_bytes(rng: Generator) -> bytes:
+    """A random sheet, in which some cells lack their places or have others."""
+    parts = xlsx_parts({"s": _sheet(rng), "t": _sheet(rng)})
+    name = _pick(["xl/worksheets/sheet1.xml", "xl/worksheets/sheet2.xml"], rng)
+    places = ["", ' r="XFD1"', ' r="A1048576"', ' r="B2"', ' r="A0"', ' r="ZZZZ9"', " r='C3'"]
+    styles = ["", ' s="1"', ' s="2"', ' s="99"', ' t="d"', ' t="str"', ' t="inlineStr"']
+    some = rng.random() * 0.5
+
+    def other(match: re.Match[str]) -> str:
+        return _pick(places, rng) + _pick(styles, rng) if rng.random() < some else match[0]
+
+    parts[name] = re.sub(r' r="[A-Z]+\d+"', other, parts[name])
+    return zipped(parts)
+
+
+def ods_bytes(rng: Generator) -> bytes:
+    """A random sheet, in which some rows and cells are repeated."""
+    parts = ods_parts({"s": _sheet(rng), "t": _sheet(rng)}, padding=rng.random() < 0.5)
+    some = rng.random() * 0.5
+
+    def other(match: re.Match[str]) -> str:
+        times = _pick([0, 1, 2, 100, 10**5, 2**31, -1], rng)
+        repeated = "rows" if "row" in match[0] else "columns"
+        is_changed = rng.random() < some
+        return f'{match[0]} table:number-{repeated}-repeated="{times}"' if is_changed else match[0]
+
+    parts["content.xml"] = re.sub(r"<table:table-(row|cell)\b", other, parts["content.xml"])
+    return zipped(parts)
+
+
 GRAMMARS: dict[str, Callable[[Generator], bytes]] = {
     "csv": csv_text,
     "tsv": csv_text,
@@ -233,6 +307,10 @@ GRAMMARS: dict[str, Callable[[Generator], bytes]] = {
     "summary": partial(json_document, "summary"),
     "npy": npy_bytes,
     "npz": npz_bytes,
+    "txt": written_text,
+    "json": json_text,
+    "xlsx": xlsx_bytes,
+    "ods": ods_bytes,
     "benchmark-npz": npz_bytes,
 }
 

@@ -21,6 +21,7 @@ __all__ = ["message_bytes", "parquet_chunks", "read_feather", "read_parquet"]
 BATCH_ROWS = 4096
 FILE_MAGIC = b"ARROW1\0\0"
 MAX_DEPTH = 16
+NO_FRACTION = ".000000"  # of a second
 # Fields of a Parquet footer, of its row groups, its column chunks and their pages.
 GROUPS, COLUMNS, N_ROWS, CHUNK = 4, 1, 3, 3
 N_VALUES, CHUNK_SIZE, DATA_START, DICTIONARY_START = 5, 7, 9, 11
@@ -90,7 +91,8 @@ def _check_schema(source: Source, arrow: Any, schema: Any) -> None:
     """Refuse names that occur twice, and types that are neither numbers nor text."""
     check_names(source.name, tuple(schema.names))
     for field in schema:
-        if not (_is_text(arrow, field.type) or _is_number(arrow, field.type)):
+        kinds = (_is_text, _is_number, _is_time)
+        if not any(is_kind(arrow, field.type) for is_kind in kinds):
             raise TableError(
                 f"{source.name}, column {shown(field.name)}: the type {str(field.type)[:100]} "
                 "cannot be read",
@@ -114,17 +116,38 @@ def _is_number(arrow: Any, kind: Any) -> bool:
     return any(is_kind(kind) for is_kind in kinds)
 
 
+def _is_time(arrow: Any, kind: Any) -> bool:
+    kind, types = _value_type(arrow, kind), arrow.types
+    return types.is_date(kind) or types.is_timestamp(kind)
+
+
+def _times(arrow: Any, array: Any) -> list[str | None]:
+    """Dates and times as ISO 8601 writes them, in UTC if they have a zone; equal ones are one."""
+    kind = _value_type(arrow, array.type)
+    plain = arrow.date32() if arrow.types.is_date(kind) else arrow.timestamp("us")
+    moments = array.cast(kind).cast(plain, safe=False).to_numpy(zero_copy_only=False)
+    distinct, places = np.unique(moments, return_inverse=True)
+    days = distinct.astype("M8[D]") if arrow.types.is_date(kind) else distinct
+    texts = [None if np.isnat(day) else str(day).removesuffix(NO_FRACTION) for day in days]
+    return [texts[place] for place in places]
+
+
 def _collect(source: Source, arrow: Any, schema: Any, batches: Iterable[Any]) -> RawTable:
     """Raw table of batches; each is validated before its cells are read."""
     columns, meter = tuple(schema.names), Meter(source)
-    is_text = [_is_text(arrow, field.type) for field in schema]
+    is_time = [_is_time(arrow, field.type) for field in schema]
+    is_text = [time or _is_text(arrow, f.type) for time, f in zip(is_time, schema, strict=True)]
     parts: list[list[Any]] = [[] for _ in columns]
     for batch in batches:
         batch.validate(full=True)
         meter.add(batch.num_rows * len(columns) * CELL_BYTES)
-        for part, array, text in zip(parts, batch.columns, is_text, strict=True):
-            kind = _value_type(arrow, array.type)
-            part.append(_texts(arrow, array, meter) if text else array.cast(kind))
+        for part, array, text, time in zip(parts, batch.columns, is_text, is_time, strict=True):
+            if time:
+                part.append(_times(arrow, array))
+            elif text:
+                part.append(_texts(arrow, array, meter))
+            else:
+                part.append(array.cast(_value_type(arrow, array.type)))
     data = tuple(
         text_column(chain.from_iterable(part)) if text else _numbers(arrow, part)
         for part, text in zip(parts, is_text, strict=True)

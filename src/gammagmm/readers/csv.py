@@ -33,6 +33,7 @@ from gammagmm.readers.raw_table import (
     RawTable,
     check_names,
     is_missing,
+    named_columns,
     number_or_none,
     numbered_names,
     text_column,
@@ -100,7 +101,7 @@ def read_delimited(source: Source) -> RawTable:
     for j, column in _written_numbers(table, numbers, texts).items():
         data[j], notes[j] = column.values, column.message
     kept = [j for j, name in enumerate(table.columns) if name or not _is_empty(data[j])]
-    columns, named = _named([table.columns[j] for j in kept])
+    columns, named = named_columns([table.columns[j] for j in kept])
     check_names(table.name, columns)
 
     def cells_of(j: int) -> list[str | None]:
@@ -116,17 +117,6 @@ def read_delimited(source: Source) -> RawTable:
 
 def _is_empty(values: NDArray[Any]) -> bool:
     return values.dtype != object and bool(np.isnan(values).all())
-
-
-def _named(names: list[str]) -> tuple[tuple[str, ...], list[Note]]:
-    """Names of all columns: those without one are called "index" or "x2", with a note."""
-    found, notes = list(names), []
-    for j, name in enumerate(names):
-        if not name:
-            found[j] = "index" if j == 0 and "index" not in names else f"x{j + 1}"
-            message = f"column {j + 1} has no name in the file and is called {found[j]!r}"
-            notes.append(Note("tables", found[j], message))
-    return tuple(found), notes
 
 
 def _written_numbers(

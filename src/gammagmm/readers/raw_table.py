@@ -23,6 +23,7 @@ __all__ = [
     "is_number",
     "join_raw",
     "listed",
+    "named_columns",
     "number_or_none",
     "numbered_names",
     "shown",
@@ -65,6 +66,8 @@ class RawTable:
     notes : tuple of Note
         How the file was read where that is not plain: its encoding, and columns with decimal
         commas, currency signs and the like.
+    unit : str
+        What `lines` counts: "line" of a text file, "row" of a sheet.
     """
 
     source: str
@@ -74,6 +77,7 @@ class RawTable:
     cells: Callable[[int], list[str | None]]
     digest: str = ""
     notes: tuple[Note, ...] = ()
+    unit: str = "line"
 
     @property
     def n_rows(self) -> int:
@@ -82,7 +86,7 @@ class RawTable:
 
     def place(self, row: int) -> str:
         """Place of a row (counted from 0) in the file: "line 7" of text, "row 7" otherwise."""
-        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        return f"row {row + 1}" if self.lines is None else f"{self.unit} {self.lines[row]}"
 
     def is_text(self, column: int) -> bool:
         """Whether a column (counted from 0) contains text."""
@@ -124,7 +128,8 @@ def join_raw(tables: Sequence[RawTable]) -> RawTable:
     digest = ", ".join(table.digest for table in tables)
     # Files of one origin are read in the same way: what all of them say is said once.
     notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
-    return JoinedTable(source, first.columns, data, None, cells, digest, notes, tuple(tables))
+    parts = tuple(tables)
+    return JoinedTable(source, first.columns, data, None, cells, digest, notes, parts=parts)
 
 
 def _check_same_columns(first: RawTable, other: RawTable) -> None:
@@ -175,6 +180,17 @@ def check_names(where: str, names: tuple[str, ...]) -> None:
             f"{where}: column name {shown(repeated)} occurs {n_times} times",
             "Give every column a different name.",
         )
+
+
+def named_columns(names: Sequence[str]) -> tuple[tuple[str, ...], list[Note]]:
+    """Names of all columns: those without one are called "index" or "x2", with a note."""
+    found, notes = list(names), []
+    for j, name in enumerate(names):
+        if not name:
+            found[j] = "index" if j == 0 and "index" not in names else f"x{j + 1}"
+            message = f"column {j + 1} has no name in the file and is called {found[j]!r}"
+            notes.append(Note("tables", found[j], message))
+    return tuple(found), notes
 
 
 def numbered_names(d: int) -> tuple[str, ...]:

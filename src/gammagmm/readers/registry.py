@@ -11,10 +11,12 @@ from gammagmm.readers.arff import read_arff
 from gammagmm.readers.arrays import read_npy, read_npz
 from gammagmm.readers.arrow import read_feather, read_parquet
 from gammagmm.readers.csv import read_delimited
-from gammagmm.readers.json_lines import read_json_lines
+from gammagmm.readers.json import read_json, read_json_lines
 from gammagmm.readers.matlab import read_mat
 from gammagmm.readers.raw_table import RawTable, shown
 from gammagmm.readers.source import Source, open_source
+from gammagmm.readers.spreadsheet import read_workbook
+from gammagmm.readers.sqlite import read_sqlite
 
 __all__ = ["read_raw"]
 
@@ -30,21 +32,31 @@ READERS: dict[str, Callable[[Source], RawTable]] = {
     ".mat": read_mat,
     ".npy": read_npy,
     ".npz": read_npz,
+    ".json": read_json,
     ".jsonl": read_json_lines,
     ".ndjson": read_json_lines,
+}
+# Files with several tables: the second argument is the name of one of them, or None.
+TABLE_READERS: dict[str, Callable[[Source, str | None], RawTable]] = {
+    ".xlsx": read_workbook,
+    ".ods": read_workbook,
+    ".sqlite": read_sqlite,
+    ".sqlite3": read_sqlite,
+    ".db": read_sqlite,
 }
 
 
 def read_raw(path: str | os.PathLike[str], *, table: str | None = None) -> RawTable:
     r"""Everything in the file at `path`: numbers, text and missing values.
 
-    The suffix names the format: .csv, .tsv, .parquet, .feather or .arrow, .arff, .mat, .npy, .npz,
-    .jsonl or .ndjson; text formats may be compressed as .gz. The path "-" is CSV text on standard
-    input.
+    The suffix names the format: .csv, .tsv or .txt, .xlsx, .ods, .parquet, .feather or .arrow,
+    .arff, .mat, .npy, .npz, .json, .jsonl or .ndjson, .sqlite, .sqlite3 or .db; text formats may
+    be compressed as .gz or .zip. The path "-" is CSV text on standard input.
 
-    A CSV file is UTF-8 text whose cells are separated by commas, semicolons or tabs. Its first
-    line contains the column names; if that line has only numbers, it is data, and the columns are
-    named "x1", "x2", ... Blank lines are skipped.
+    The cells of a CSV file are separated by commas, semicolons, tabs or pipes. Its first line
+    contains the column names; if that line has only numbers, it is data, and the columns are
+    named "x1", "x2", ... Blank lines are skipped. Numbers may have decimal commas, separators of
+    thousands, currency signs and percent signs; `notes` of the result says how they were read.
 
     Parameters
     ----------
@@ -64,7 +76,7 @@ def read_raw(path: str | os.PathLike[str], *, table: str | None = None) -> RawTa
         The file cannot be read. The message says what is wrong, in which column and on which line
         or row, and what to do.
     MissingExtraError
-        The format needs PyArrow, which is not installed.
+        The format needs PyArrow or python-calamine, which is not installed.
 
     Examples
     --------
@@ -77,15 +89,18 @@ def read_raw(path: str | os.PathLike[str], *, table: str | None = None) -> RawTa
     >>> raw.columns, [column.tolist() for column in raw.data], raw.place(1)
     (('width', 'colour'), [[1.0, nan], ['red', 'blue']], 'line 3')
     """
-    source = open_source(path, READERS)
+    source = open_source(path, [*READERS, *TABLE_READERS])
     if not source.content:
         raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
-    if table is not None:
+    if source.suffix in TABLE_READERS:
+        raw = TABLE_READERS[source.suffix](source, table)
+    elif table is None:
+        raw = READERS[source.suffix](source)
+    else:
         raise TableError(
             f"{source.name} is a single table, so it has no table {shown(table)}",
             "Leave out --table: it names a sheet of a workbook or a table of a database.",
         )
-    raw = READERS[source.suffix](source)
     if not raw.n_rows:
         raise TableError(
             f"{raw.source} contains no rows or no columns", "Give a file that has both."

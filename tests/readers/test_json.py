@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gammagmm.errors import TableError
-from gammagmm.readers.json_lines import read_json_lines
+from gammagmm.readers.json import read_json_lines
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Source
 from tests.support.raw_columns import columns_of

@@ -1,0 +1,135 @@
+"""JSON -> raw table: an object a line, a list of objects, or an object of columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from gammagmm._support.documents import unique_keys
+from gammagmm.errors import TableError
+from gammagmm.readers.raw_table import RawTable, check_names, shown
+from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, decode
+from gammagmm.readers.values import table_of_values
+
+__all__ = ["read_json", "read_json_lines"]
+
+ADVICE = "Write a list of objects, an object of lists, or one object per line."
+
+
+def read_json_lines(source: Source) -> RawTable:
+    """Raw table of one flat JSON object per line; a key that a line lacks is missing there."""
+    return _table_of_lines(source, decode(source))
+
+
+def read_json(source: Source) -> RawTable:
+    """Raw table of a list of flat objects, of columns by their names, or of an object a line.
+
+    The values of a column are a list, or an object with the names of the rows, as pandas writes it.
+    """
+    text = decode(source)
+    try:
+        document = _parse(text)
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith("{") and "\n" in text.strip():
+            return _table_of_lines(source, text)
+        what = f"{source.name} is not JSON ({str(error).rstrip('.')})"
+        raise TableError(what, ADVICE) from error
+    if isinstance(document, dict) and _are_all(document.values(), list):
+        return _table_of_lists(source, document)
+    if isinstance(document, dict) and _are_all(document.values(), dict):
+        return _table_of_rows(source, _transposed(source, document), None)
+    if isinstance(document, dict):
+        document = [document]
+    if not isinstance(document, list) or not _are_all(document, dict):
+        raise TableError(f"{source.name} contains no table", ADVICE)
+    for number, row in enumerate(document, start=1):
+        _check_flat(f"{source.name}, row {number}", row)
+    return _table_of_rows(source, document, None)
+
+
+def _parse(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=unique_keys)
+
+
+def _are_all(values: Any, kind: type) -> bool:
+    """Whether there are values, and all of one kind."""
+    found = list(values)
+    return bool(found) and all(isinstance(value, kind) for value in found)
+
+
+def _table_of_lines(source: Source, text: str) -> RawTable:
+    rows, lines = [], []
+    for line, line_text in enumerate(text.split("\n"), start=1):
+        if line_text.strip():
+            rows.append(_row(f"{source.name}, line {line}", line_text))
+            lines.append(line)
+    return _table_of_rows(source, rows, lines)
+
+
+def _table_of_rows(
+    source: Source, rows: Sequence[dict[str, Any]], lines: list[int] | None
+) -> RawTable:
+    names = tuple(dict.fromkeys(key for row in rows for key in row))
+    # If every row has its own key, the table is as wide as it is long.
+    check_expansion(source.name, len(rows) * len(names) * CELL_BYTES, len(source.content))
+    check_names(source.name, names)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return table_of_values(source.name, columns, lines, write=json.dumps)
+
+
+def _table_of_lists(source: Source, columns: dict[str, list[Any]]) -> RawTable:
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        first, other = (next(n for n, k in lengths.items() if k == size) for size in _two(lengths))
+        raise TableError(
+            f"{source.name}: column {shown(first)} has {lengths[first]} values, but column "
+            f"{shown(other)} has {lengths[other]}",
+            "Give every column the same number of values.",
+        )
+    for name, values in columns.items():
+        for number, value in enumerate(values, start=1):
+            if isinstance(value, dict | list):
+                raise _nested(f"{source.name}, row {number}", name)
+    return table_of_values(source.name, columns, write=json.dumps)
+
+
+def _two(lengths: dict[str, int]) -> list[int]:
+    return list(dict.fromkeys(lengths.values()))[:2]
+
+
+def _transposed(source: Source, columns: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of columns that are objects with the names of the rows as keys."""
+    keys = list(dict.fromkeys(key for values in columns.values() for key in values))
+    check_expansion(source.name, len(keys) * len(columns) * CELL_BYTES, len(source.content))
+    rows = [{name: values.get(key) for name, values in columns.items()} for key in keys]
+    for key, row in zip(keys, rows, strict=True):
+        _check_flat(f"{source.name}, row {shown(key)}", row)
+    return rows
+
+
+def _row(where: str, text: str) -> dict[str, Any]:
+    try:
+        row = _parse(text)
+    except (ValueError, RecursionError) as error:
+        reason = str(error).rstrip(".")
+        what = f"{where}: this is not JSON ({reason})"
+        raise TableError(what, "Write one JSON object per line.") from error
+    if not isinstance(row, dict):
+        what = f"{where}: expected a JSON object, found {shown(text.strip())}"
+        raise TableError(what, "Write one JSON object per line.")
+    _check_flat(where, row)
+    return row
+
+
+def _check_flat(where: str, row: dict[str, Any]) -> None:
+    for key, value in row.items():
+        if isinstance(value, dict | list):
+            raise _nested(where, key)
+
+
+def _nested(where: str, column: str) -> TableError:
+    return TableError(
+        f"{where}, column {shown(column)}: found a nested value",
+        "Write numbers, text, true, false or null only.",
+    )

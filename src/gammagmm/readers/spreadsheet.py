@@ -1,0 +1,271 @@
+"""A sheet of an .xlsx or .ods workbook -> raw table, by calamine, after a check of its size."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import io
+import re
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from xml.parsers import expat
+
+from gammagmm.errors import MissingExtraError, Note, TableError
+from gammagmm.readers.numbers import looks_like_number
+from gammagmm.readers.raw_table import (
+    RawTable,
+    check_names,
+    is_missing,
+    listed,
+    named_columns,
+    numbered_names,
+    shown,
+    written,
+)
+from gammagmm.readers.source import Source, check_expansion, refusing
+from gammagmm.readers.values import Value, table_of_values
+
+__all__ = ["ods_bytes", "read_workbook", "xlsx_bytes"]
+
+ADVICE = "Save it again as .xlsx or .ods, or as CSV."
+CELL_BYTES = 40  # memory that calamine and Python take for an empty cell
+TEXT_COPIES = 4  # of a text that several cells share
+# Rows and cells of a sheet, as calamine sees them. The short forms give their place at once.
+ROW = re.compile(rb"<(?:[\w.-]+:)?row(?=[\s/>])")
+CELL = re.compile(rb"<(?:[\w.-]+:)?c(?=[\s/>])")
+SHORT_ROW = re.compile(rb"<(?:[\w.-]+:)?row r=[\"']\d")
+SHORT_CELL = re.compile(rb"<(?:[\w.-]+:)?c r=[\"'][A-Z]")
+PLACE = re.compile(rb"\br\s*=\s*[\"']([^\"']*)[\"']")
+VALUE = re.compile(rb"<(?:[\w.-]+:)?v(?:\s[^>]*)?>\s*(\d{1,9})\s*<")
+SHARED = re.compile(rb"<(?:[\w.-]+:)?si(?=[\s/>])")
+HIDDEN_XML = re.compile(rb"<!--|<!\[CDATA\[|<!DOCTYPE|\0")
+EMPTY_ATTRIBUTES = {"table:style-name", "table:number-columns-repeated"}
+
+
+def read_workbook(source: Source, table: str | None) -> RawTable:
+    """Raw table of the sheet `table`, or of the first sheet that has cells."""
+    try:
+        calamine = importlib.import_module("python_calamine")
+    except ImportError:
+        needs = f"Reading {source.name} needs python-calamine"
+        raise MissingExtraError(needs, "excel", name="python_calamine") from None
+    content = _checked(source)
+    try:
+        with refusing(source.name, (Exception,), ADVICE):
+            workbook = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
+            return _read(source.name, workbook, table)
+    except BaseException as error:
+        # A panic of a Rust library is no Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise TableError(f"{source.name} cannot be read: it is damaged", ADVICE) from None
+
+
+def _checked(source: Source) -> bytes:
+    """A plain copy of the workbook with the parts whose sizes were checked, and no others.
+
+    What calamine opens is then what was checked: two readers of a hostile archive may disagree.
+    """
+    is_ods = source.suffix == ".ods"
+    with refusing(source.name, (Exception,), ADVICE):
+        parts = _parts(source, is_ods)
+        n_bytes = ods_bytes(parts.get("content.xml", b"")) if is_ods else xlsx_bytes(parts)
+    check_expansion(source.name, n_bytes, len(source.content))
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return file.getvalue()
+
+
+def _parts(source: Source, is_ods: bool) -> dict[str, bytes]:
+    """The parts of a workbook that contain its tables, by name."""
+    with zipfile.ZipFile(io.BytesIO(source.content)) as archive:
+        infos = archive.infolist()
+        names = {info.filename.lower().replace("\\", "/") for info in infos}
+        if is_ods != ("content.xml" in names) or is_ods == ("xl/workbook.xml" in names):
+            kind = "an OpenDocument sheet" if is_ods else "an Excel workbook"
+            raise TableError(f"{source.name} is not {kind}", ADVICE)
+        kept = [info for info in infos if info.filename.lower().endswith((".xml", ".rels"))]
+        kept += [info for info in infos if info.filename == "mimetype"]
+        if {info.compress_type for info in kept} - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+            raise TableError(f"{source.name} uses an unsupported compression method", ADVICE)
+        n_bytes = sum(info.file_size for info in kept)
+        check_expansion(source.name, n_bytes, len(source.content))
+        return {info.filename: archive.read(info) for info in kept}
+
+
+def xlsx_bytes(parts: dict[str, bytes]) -> int:
+    """Memory that the sheets of an .xlsx workbook may take: their areas and their shared texts."""
+    lengths = list[int]()
+    for part in parts.values():
+        starts = [*(match.start() for match in SHARED.finditer(part)), len(part)]
+        lengths += [b - a for a, b in pairwise(starts)]
+    total = 0
+    for part in parts.values():
+        if b"sheetData" in part:
+            if HIDDEN_XML.search(part):
+                raise ValueError("a sheet contains comments or other text between its cells")
+            indices = (int(match[1]) for match in VALUE.finditer(part)) if lengths else ()
+            total += _area(part) * CELL_BYTES
+            total += TEXT_COPIES * sum(lengths[i] for i in indices if i < len(lengths))
+    return total
+
+
+def _area(sheet: bytes) -> int:
+    """At least the number of cells from the first to the last row and column of a sheet."""
+    n_columns = n_rows = 0
+    for place in set(PLACE.findall(sheet)):
+        for letters in re.findall(rb"[A-Za-z]+", place):
+            n_columns = max(n_columns, _column_number(letters.upper()[:4]))
+        for digits in re.findall(rb"\d+", place):
+            n_rows = max(n_rows, int(digits[:9]))
+    rows = [*(match.start() for match in ROW.finditer(sheet)), len(sheet)]
+    n_rows += len(rows) - 1 - len(SHORT_ROW.findall(sheet))
+    if len(CELL.findall(sheet)) > len(SHORT_CELL.findall(sheet)):
+        # A cell that does not give its place follows the one before it.
+        counts = [len(CELL.findall(sheet, a, b)) for a, b in pairwise(rows)]
+        n_columns += max(counts, default=0)
+    return n_columns * n_rows
+
+
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
+@dataclass
+class OdsSize:
+    """Rows and columns up to the last cell that is not empty, and the size of all texts."""
+
+    n_rows: int = 0
+    n_columns: int = 0
+    n_text: int = 0
+    row: int = 0  # the rows before the current one
+    row_repeats: int = 1
+    column: int = 0  # the columns before the current one
+    cell_repeats: int = 1
+    total: int = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Begin an element."""
+        if name == "table:table":
+            self.finish()
+        elif name == "table:table-row":
+            self.row += self.row_repeats
+            self.row_repeats = _repeats(attributes, "table:number-rows-repeated")
+            self.column, self.cell_repeats = 0, 0
+        elif name in ("table:table-cell", "table:covered-table-cell"):
+            self.column += self.cell_repeats
+            self.cell_repeats = _repeats(attributes, "table:number-columns-repeated")
+            n_text = sum(map(len, attributes.values()))
+            self.fill(n_text) if attributes.keys() - EMPTY_ATTRIBUTES else None
+        elif self.cell_repeats:
+            self.fill(0)
+
+    def fill(self, n_text: int) -> None:
+        """Note that the current cell is not empty."""
+        self.n_rows = max(self.n_rows, self.row + self.row_repeats)
+        self.n_columns = max(self.n_columns, self.column + self.cell_repeats)
+        self.n_text += n_text * self.row_repeats * self.cell_repeats
+
+    def finish(self) -> None:
+        """Add the current table to the total."""
+        self.total += self.n_rows * self.n_columns * CELL_BYTES + TEXT_COPIES * self.n_text
+        self.n_rows = self.n_columns = self.n_text = self.row = self.column = 0
+        self.row_repeats = self.cell_repeats = 0
+
+
+def ods_bytes(content: bytes) -> int:
+    """Memory that the tables of an .ods workbook may take."""
+    if b"\0" in content or b"<!DOCTYPE" in content:
+        raise ValueError("its content is not plain XML")
+    size = OdsSize()
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
+    parser.StartElementHandler = size.start
+    parser.CharacterDataHandler = lambda text: size.fill(len(text)) if text.strip() else None
+    parser.Parse(content, True)
+    size.finish()
+    return size.total
+
+
+def _repeats(attributes: dict[str, str], name: str) -> int:
+    return max(int(attributes.get(name, "1")[:12]), 1)
+
+
+def _read(name: str, workbook: Any, table: str | None) -> RawTable:
+    sheets = list(workbook.sheet_names)
+    if table is not None and table not in sheets:
+        raise TableError(f"{name} has no sheet {shown(table)}", f"Choose one of: {listed(sheets)}.")
+    for sheet_name in sheets if table is None else [table]:
+        sheet = workbook.get_sheet_by_name(sheet_name)
+        rows = sheet.to_python(skip_empty_area=True)
+        if any(any(cell != "" for cell in row) for row in rows):
+            others = [other for other in sheets if other != sheet_name]
+            notes = []
+            if table is None and others:
+                message = f"the sheet {shown(sheet_name)} is read, and not {listed(others)}"
+                notes.append(Note("tables", name, message))
+            return _table(name, rows, (sheet.start or (0, 0))[0] + 1, notes)
+    empty = "no sheet with cells" if table is None else f"no cells in the sheet {shown(table)}"
+    raise TableError(f"{name} contains {empty}", "Give a workbook that contains a table.")
+
+
+def _table(name: str, rows: list[list[Any]], first: int, notes: list[Note]) -> RawTable:
+    """Raw table of the rows of a sheet, the first of which has the number `first`."""
+    filled = [(first + i, row) for i, row in enumerate(rows) if any(cell != "" for cell in row)]
+    n_titles = _n_titles([row for _, row in filled])
+    if n_titles:
+        titles = [next(cell for cell in row if cell != "") for _, row in filled[:n_titles]]
+        message = f"skipped the text above the column names: {listed(map(str, titles))}"
+        notes.append(Note("tables", name, message))
+    number, header = filled[n_titles]
+    present = [cell for cell in map(_header_cell, header) if not is_missing(cell)]
+    has_header = not all(map(looks_like_number, present))
+    body = filled[n_titles + has_header :]
+    if not body:
+        raise TableError(f"{name} contains column names but no rows", "Add the rows below them.")
+    names = [_header_cell(c) for c in header] if has_header else [*numbered_names(len(header))]
+    columns = [[_value(row[j]) for _, row in body] for j in range(len(names))]
+    kept = [j for j, n in enumerate(names) if n or any(c is not None for c in columns[j])]
+    unique, named = named_columns([names[j] for j in kept])
+    check_names(f"{name}, row {number}", unique)
+    notes += named
+    notes += [
+        Note("tables", unique[i], "durations are read as seconds")
+        for i, j in enumerate(kept)
+        if any(isinstance(row[j], datetime.timedelta) for _, row in body)
+    ]
+    data = dict(zip(unique, (columns[j] for j in kept), strict=True))
+    return table_of_values(name, data, [i for i, _ in body], notes=notes, unit="row")
+
+
+def _n_titles(rows: Sequence[list[Any]]) -> int:
+    """Number of rows with one cell above the first row with more."""
+    counts = [sum(cell != "" for cell in row) for row in rows]
+    return next((i for i, count in enumerate(counts) if count > 1), 0)
+
+
+def _header_cell(cell: Any) -> str:
+    value = _value(cell)
+    text = value if isinstance(value, str) else written([0.0 if value is None else value])[0]
+    return "" if value is None else str(text).strip()
+
+
+def _value(cell: Any) -> Value:
+    """A cell as text, a number or None; dates are text as ISO 8601 writes them."""
+    if isinstance(cell, datetime.datetime):
+        return cell.isoformat(timespec="seconds")
+    if isinstance(cell, datetime.date | datetime.time):
+        return cell.isoformat()
+    if isinstance(cell, datetime.timedelta):
+        return cell.total_seconds()
+    if isinstance(cell, str):
+        return cell.strip() or None
+    return None if cell is None else float(cell) if isinstance(cell, bool) else cell

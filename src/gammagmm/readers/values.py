@@ -1,0 +1,86 @@
+"""Columns of Python values, as spreadsheets, databases and JSON have them -> raw table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.errors import Note
+from gammagmm.readers.numbers import Column, missing_words_note, read_texts, unusual_words
+from gammagmm.readers.raw_table import RawTable, check_names, is_missing, text_column, written
+
+__all__ = ["Value", "table_of_values"]
+
+Value = str | float | None  # bool and int are among the numbers
+
+
+def table_of_values(
+    name: str,
+    columns: Mapping[str, Sequence[Value]],
+    lines: Sequence[int] | None = None,
+    *,
+    write: Callable[[Any], str | None] | None = None,
+    notes: Sequence[Note] = (),
+    unit: str = "line",
+) -> RawTable:
+    """Raw table of columns of numbers, text and None.
+
+    A column with text is a column of numbers if all its texts are numbers as people write them.
+    `write` gives the text of a number; without it, whole numbers are written without a point.
+    """
+    names = tuple(columns)
+    check_names(name, names)
+    values = [[None if _is_gap(value) else value for value in cells] for cells in columns.values()]
+    texts = {
+        j: [cell.strip() if isinstance(cell, str) else None for cell in cells]
+        for j, cells in enumerate(values)
+        if any(isinstance(cell, str) for cell in cells)
+    }
+    numbers = read_texts(texts)
+    found = list(notes)
+    for j, (column, cells) in enumerate(columns.items()):
+        found += [Note("tables", column, numbers[j].message)] if j in numbers else []
+        words = unusual_words(c.strip() for c in cells if isinstance(c, str) and is_missing(c))
+        found += [missing_words_note(column, words)] if words else []
+
+    def cells_of(j: int) -> list[str | None]:
+        return [_text(value, write) for value in values[j]]
+
+    data = tuple(
+        text_column(cells_of(j))
+        if j in texts and j not in numbers
+        else _numbers(cells, numbers.get(j))
+        for j, cells in enumerate(values)
+    )
+    return RawTable(name, names, data, lines, cells_of, notes=tuple(found), unit=unit)
+
+
+def _is_gap(value: Value) -> bool:
+    return value is None or value != value or (isinstance(value, str) and is_missing(value))
+
+
+def _text(value: Value, write: Callable[[Any], str | None] | None) -> str | None:
+    if value is None or isinstance(value, str):
+        return value if value is None else value.strip()
+    return written([value])[0] if write is None else write(value)
+
+
+def _numbers(cells: Sequence[Value], column: Column | None) -> NDArray[np.float64]:
+    """Numbers of a column; those of its texts come from `column`."""
+    values = np.array([_number(cell) for cell in cells], dtype=np.float64)
+    if column is not None:
+        is_text = np.array([isinstance(cell, str) for cell in cells], dtype=bool)
+        values[is_text] = column.values[is_text]
+    return values
+
+
+def _number(value: Value) -> float:
+    if value is None or isinstance(value, str):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return np.inf

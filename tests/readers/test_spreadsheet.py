@@ -1,0 +1,169 @@
+"""Sheets of .xlsx and .ods workbooks: values, dates, titles, and sizes that are refused."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+
+import pytest
+
+from gammagmm.errors import MissingExtraError, Note, TableError
+from gammagmm.readers.registry import read_raw
+from gammagmm.readers.spreadsheet import ods_bytes, xlsx_bytes
+from tests.support.raw_columns import columns_of
+from tests.support.workbooks import ods, ods_parts, xlsx, xlsx_parts, zipped
+
+WRITERS = {"xlsx": xlsx, "ods": ods}
+DAY, MOMENT = datetime.date(2024, 12, 31), datetime.datetime(2024, 12, 31, 14, 5)
+ROWS = [
+    ["name", "a", "day", "moment", "flag", "price", 2024],
+    ["u", 1.5, DAY, MOMENT, True, "1.185,43 €", 1],
+    ["007", None, None, None, False, "2,50 €", 2],
+    [None, -3, DAY, MOMENT, None, "-", 3.25],
+]
+COLUMNS = {
+    "name": ["u", "007", None],
+    "a": [1.5, None, -3.0],
+    "day": ["2024-12-31", None, "2024-12-31"],
+    "moment": ["2024-12-31T14:05:00", None, "2024-12-31T14:05:00"],
+    "flag": [1.0, 0.0, None],
+    "price": [1185.43, 2.5, None],
+    "2024": [1.0, 2.0, 3.25],
+}
+
+
+@pytest.fixture(params=WRITERS)
+def kind(request):
+    return request.param
+
+
+def read(write, kind, sheets, table=None):
+    return read_raw(write(WRITERS[kind](sheets), f"t.{kind}"), table=table)
+
+
+def test_values(write, kind):
+    raw = read(write, kind, {"Sheet": ROWS})
+    assert columns_of(raw) == COLUMNS
+    assert raw.cells(0) == ["u", "007", None]
+    assert raw.cells(1) == ["1.5", None, "-3"]
+    assert [raw.place(i) for i in range(3)] == ["row 2", "row 3", "row 4"]
+    price = "read with decimal commas and thousands separators, as amounts in EUR: "
+    assert raw.notes == (
+        Note("tables", "price", price + "'1.185,43 €' is 1185.43"),
+        Note("tables", "price", "'-' read as 1 missing value"),
+    )
+
+
+def test_the_first_sheet_with_cells_is_read(write, kind):
+    sheets = {"empty": [], "rows": [["a"], [1], [2]], "more": [["b"], [3], [4]]}
+    raw = read(write, kind, sheets)
+    assert columns_of(raw) == {"a": [1.0, 2.0]}
+    [note] = raw.notes
+    assert note.message == "the sheet 'rows' is read, and not 'empty', 'more'"
+    assert columns_of(read(write, kind, sheets, "more")) == {"b": [3.0, 4.0]}
+    with pytest.raises(TableError, match=r"has no sheet 'x'\. Choose one of: 'empty', 'rows', 'm"):
+        read(write, kind, sheets, "x")
+    with pytest.raises(TableError, match=r"contains no cells in the sheet 'empty'\. Give a work"):
+        read(write, kind, sheets, "empty")
+    with pytest.raises(TableError, match=r"t\.\w+ contains no sheet with cells\. Give a workbook"):
+        read(write, kind, {"empty": []})
+
+
+def test_titles_empty_rows_and_columns_are_skipped(write, kind):
+    rows = [[], [None, "Sales"], [], [None, "", "a", "b"], [None, 1, 2, 3], [], [None, 4, 5, None]]
+    raw = read(write, kind, {"s": rows})
+    assert columns_of(raw) == {"index": [1.0, 4.0], "a": [2.0, 5.0], "b": [3.0, None]}
+    assert raw.place(1) == "row 7"
+    assert [note.message for note in raw.notes] == [
+        "skipped the text above the column names: 'Sales'",
+        "column 1 has no name in the file and is called 'index'",
+    ]
+
+
+def test_a_first_row_of_numbers_is_data(write, kind):
+    raw = read(write, kind, {"s": [[1, 2.5], [3, 4]]})
+    assert columns_of(raw) == {"x1": [1.0, 3.0], "x2": [2.5, 4.0]}
+    with pytest.raises(TableError, match=r"contains column names but no rows\. Add the rows"):
+        read(write, kind, {"s": [["a", "b"]]})
+    with pytest.raises(TableError, match=r"row 1: column name 'a' occurs 2 times"):
+        read(write, kind, {"s": [["a", "a"], [1, 2]]})
+
+
+def test_errors_of_formulas_are_missing(write):
+    raw = read(write, "xlsx", {"s": [["a"], [1], ["#DIV/0!"], ["#N/A"], [2]]})
+    assert columns_of(raw)["a"][:1] == [1.0]
+    assert [value is None for value in columns_of(raw)["a"]].count(True) + raw.n_rows in (2, 6)
+
+
+def test_without_calamine(write, monkeypatch):
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    message = r"t\.xlsx needs python-calamine, which is not installed\. Run: .*gammagmm\[excel\]"
+    with pytest.raises(MissingExtraError, match=message):
+        read(write, "xlsx", {"s": [["a"], [1]]})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "t.xlsx",
+            b"a,b\n1,2\n",
+            r"t\.xlsx cannot be read: File is not a zip file\. Save it again",
+        ),
+        ("t.xlsx", ods({"s": [["a"], [1]]}), r"t\.xlsx is not an Excel workbook\. Save it again"),
+        ("t.ods", xlsx({"s": [["a"], [1]]}), r"t\.ods is not an OpenDocument sheet\. Save it"),
+        ("t.ods", zipped({"content.xml": "<a>"}), r"t\.ods cannot be read: no element found"),
+    ],
+)
+def test_files_of_another_kind(write, name, content, message):
+    with pytest.raises(TableError, match=message):
+        read_raw(write(content, name))
+
+
+def bomb(kind):
+    """A small workbook whose table, expanded, has gigabytes, in several ways."""
+    parts = xlsx_parts({"s": [["a" * 1000], [1]]})
+    name = "xl/worksheets/sheet1.xml"
+    head, end = parts[name].split("</sheetData>")
+    long_text = {
+        "xl/sharedStrings.xml": parts["xl/sharedStrings.xml"].replace("a" * 1000, "a" * 10**6)
+    }
+    cells = "".join(f'<c r="A{i}" t="s"><v>0</v></c>' for i in range(3, 5003))
+    far = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
+    hidden = "<row><c x=\">\" r = 'XFD1048576'><v>1</v></c></row>"
+    without = f'<row r="1048576"/><row>{"<c><v>1</v></c>" * 9000}</row>'
+    table = ods_parts({"s": [["a"], [1]]}, padding=False)
+    cell = '<table:table-cell office:value-type="float" office:value="1"'
+    wide = table["content.xml"].replace(cell, f'{cell} table:number-columns-repeated="2000000000"')
+    row = "<table:table-row>"
+    tall = table["content.xml"].replace(row, row[:-1] + ' table:number-rows-repeated="300000000">')
+    return {
+        "far": parts | {name: head + far + "</sheetData>" + end},
+        "hidden": parts | {name: head + hidden + "</sheetData>" + end},
+        "without places": parts | {name: head + without + "</sheetData>" + end},
+        "one long text": parts | long_text | {name: head + f"<row>{cells}</row></sheetData>" + end},
+        "wide": table | {"content.xml": wide},
+        "tall": table | {"content.xml": tall},
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind", ["far", "hidden", "without places", "one long text", "wide", "tall"]
+)
+def test_a_workbook_bomb(write, kind):
+    parts = bomb(kind)
+    suffix = "ods" if "mimetype" in parts else "xlsx"
+    with pytest.raises(
+        TableError, match=r"expands to more than 1000 times its size|more than 4 GB"
+    ):
+        read_raw(write(zipped(parts), f"t.{suffix}"))
+
+
+def test_the_size_of_a_workbook_is_known_before_it_is_opened():
+    rows = [["a", "b", "c"], *[[1, 2, 3]] * 999]
+    assert xlsx_bytes({"s": xlsx_parts({"s": rows})["xl/worksheets/sheet1.xml"].encode()}) == (
+        1000 * 3 * 40
+    )
+    # The texts of the first row are counted as well.
+    size = ods_bytes(ods_parts({"s": rows})["content.xml"].encode())
+    assert 1000 * 3 * 40 < size < 1000 * 3 * 40 * 3
