@@ -162,8 +162,8 @@ def test_a_workbook_bomb(write, kind):
 def test_the_size_of_a_workbook_is_known_before_it_is_opened():
     rows = [["a", "b", "c"], *[[1, 2, 3]] * 999]
     assert xlsx_bytes({"s": xlsx_parts({"s": rows})["xl/worksheets/sheet1.xml"].encode()}) == (
-        1000 * 3 * 40
+        1000 * 3 * 200
     )
     # The texts of the first row are counted as well.
     size = ods_bytes(ods_parts({"s": rows})["content.xml"].encode())
-    assert 1000 * 3 * 40 < size < 1000 * 3 * 40 * 3
+    assert 1000 * 3 * 200 < size < 1000 * 3 * 200 * 3

@@ -31,7 +31,7 @@ from gammagmm.readers.values import Value, table_of_values
 __all__ = ["ods_bytes", "read_workbook", "xlsx_bytes"]
 
 ADVICE = "Save it again as .xlsx or .ods, or as CSV."
-CELL_BYTES = 40  # memory that calamine and Python take for an empty cell
+CELL_BYTES = 200  # memory that calamine and Python take for a cell, with their copies
 TEXT_COPIES = 4  # of a text that several cells share
 # Rows and cells of a sheet, as calamine sees them. The short forms give their place at once.
 ROW = re.compile(rb"<(?:[\w.-]+:)?row(?=[\s/>])")
