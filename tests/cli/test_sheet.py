@@ -128,6 +128,17 @@ def test_answers_as_people_write_them(word, tmp_path):
     assert read_sheet(tmp_path / "s.csv", X, ORIGIN) == Sheet((0,), (1,))
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8-sig", "utf-16"])
+def test_a_sheet_as_a_spreadsheet_in_another_country_saves_it(separator, encoding, tmp_path):
+    values = np.array([[1.0], [0.0], [1234.5]])
+    origin = Origin(columns=("Größe, cm",))
+    heads, *rows = ["row", "Größe, cm", "anomaly"], ["1", "1", "0"], ["3", "1.234,5", "1"]
+    text = "".join(f"{separator.join(cells)}\r\n" for cells in (heads, *rows))
+    (tmp_path / "s.csv").write_bytes(text.encode(encoding))
+    assert read_sheet(tmp_path / "s.csv", values, origin) == Sheet((0, 2), (0, 1))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -146,8 +157,10 @@ def test_answers_as_people_write_them(word, tmp_path):
             "line 2 has 3 cells, and the first line has 2. Correct the line.",
         ),
         (b"row,a,anomaly\n1,2.0,1\n", "line 2: 'a' is '2.0' here and 1 in the data. Give a sheet"),
-        (b"row,anomaly\n1,\xff\n", "is not a CSV file in UTF-8"),
-        (b'row,anomaly\n"1"x,1\n', "is not a CSV file in UTF-8"),
+        (b"row,anomaly\n1,\xff\n", "line 2: 'ÿ' is not an answer"),
+        (b"row,anomaly\n1,\0\n", "contains a NUL byte"),
+        (b'row,anomaly\n"1"x,1\n', "is not a CSV file ("),
+        (b"row;a;anomaly\n1;2,0;1\n", "line 2: 'a' is '2,0' here and 1 in the data"),
         (
             b"row,chosen for,anomaly\n1,find,1\n3,other,\n",
             "line 3: 'other' is not what a row is chosen for. Do not change the column 'chosen "

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gammagmm._support.text import spreadsheet_safe, visible
 from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import number_or_none, numbered_names, shown
+from gammagmm.readers.source import Source, decode_any
 from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
@@ -155,16 +156,24 @@ def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise TableError(f"{path} is larger than {MAX_BYTES:,} bytes", "Give a sheet of rows.")
-        text = path.read_bytes().decode("utf-8-sig")
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        # A spreadsheet saves CSV with the separator and the encoding of its locale.
+        text, _ = decode_any(Source(str(path), ".csv", path.read_bytes()))
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text), strict=True)
         lines = [(reader.line_num, cells) for cells in reader]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise TableError(
-            f"{path} is not a CSV file in UTF-8 ({error})", "Save it as CSV in UTF-8."
-        ) from error
+    except csv.Error as error:
+        raise TableError(f"{path} is not a CSV file ({error})", "Save it as CSV.") from error
     except OSError as error:
         raise TableError(f"{path} cannot be read ({error.strerror})", "Check the path.") from error
     return [(number, cells) for number, cells in lines if any(cell.strip() for cell in cells)]
+
+
+def _separator(text: str) -> str:
+    """What separates the cells: that by which the first line has our columns, or a comma."""
+    for separator in ";\t":
+        heads = next(csv.reader(text.splitlines()[:1], delimiter=separator), [])
+        if ROW in heads and ANSWER in heads:
+            return separator
+    return ","
 
 
 def _position(cell: str, positions: dict[int, int], where: str) -> int:
@@ -190,11 +199,10 @@ def _check_value(cell: str, value: float, column: str, where: str) -> None:
     """
     if not cell.strip():
         return
-    try:
-        is_same = math.isclose(float(cell), value, rel_tol=1e-6, abs_tol=1e-9)
-    except ValueError:
-        is_same = False
-    if not is_same:
+    # In many countries, a spreadsheet writes decimal commas and points between thousands.
+    forms = (cell, cell.replace(".", "").replace(",", "."))
+    numbers = [number for form in forms if (number := number_or_none(form)) is not None]
+    if not any(math.isclose(number, value, rel_tol=1e-6, abs_tol=1e-9) for number in numbers):
         raise TableError(
             f"{where}: {shown(column)} is {cell[:40]!r} here and {value:g} in the data", OTHER_DATA
         )
