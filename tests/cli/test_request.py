@@ -225,6 +225,15 @@ def test_a_column_of_text_with_the_groups_is_left_out_of_the_data(tmp_path):
         read_rows(Reading(paths=[str(path)]), by="my rigion")
 
 
+def test_who_labels_rows_does_not_see_known_labels(tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = [f"{i * i % 11},{i % 2},{i % 2},{i % 2}" for i in range(30)]
+    path.write_text("\n".join(["a,is_fraud,outlier,label", *lines]))
+    reading = Reading(paths=[str(path)], truth="label", drop=["outlier"])
+    X, origin = read_rows(reading, keep_table=True)
+    assert list(origin.cells(0, X)) == ["a", "outlier"]  # what the user names is the user's choice
+
+
 def test_repeated_ids_are_noted(tmp_path):
     (tmp_path / "rows.csv").write_text("name,a\nu,1\nu,2\nv,3\n")
     X, origin = read_rows(Reading(paths=[str(tmp_path / "rows.csv")], id="name"))

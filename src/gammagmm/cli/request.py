@@ -28,7 +28,7 @@ from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import RawTable, join_raw
 from gammagmm.readers.registry import read_raw
-from gammagmm.readers.roles import named_columns
+from gammagmm.readers.roles import assign_roles, named_columns
 from gammagmm.readers.source import STANDARD_INPUT
 from gammagmm.report.origin import Origin
 
@@ -318,11 +318,18 @@ def read_rows(
         truth=prepared.truth,
         notes=tuple(notes),
         id_column=reading.id,
-        hidden=frozenset() if reading.truth is None else frozenset({reading.truth}),
+        hidden=_label_columns(raw, choices) if keep_table else frozenset(),
         table=raw if keep_table or by is not None else None,
         preparation=prepared.preparation,
     )
     return prepared.values, origin if by is None else origin.grouped_by(by)
+
+
+def _label_columns(raw: RawTable, choices: Choices) -> frozenset[str]:
+    """The columns with known labels, which a person who labels rows must not see."""
+    guesses = assign_roles(raw, choices).guesses
+    guessed = [guess.column for guess in guesses if guess.kind == "labels"]
+    return frozenset(guessed if choices.truth is None else [*guessed, choices.truth])
 
 
 def _is_unused_text(column: str, raw: RawTable, choices: Choices) -> bool:
