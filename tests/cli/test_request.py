@@ -41,7 +41,10 @@ BAD_INPUT = [
     (["latin.csv"], r"latin\.csv is not UTF-8.* line 3 .*\n  Save the file as UTF-8"),
     (["twice.csv"], r"column name 'a' occurs 2 times\.\n  Give every column"),
     (["gap.csv"], r"column 'b': 1 missing value, in line 3\.\n  .*--missing drop"),
-    (["sheet.xlsx"], r"suffix '\.xlsx', which cannot be read\.\n  Save the table"),
+    (
+        ["sheet.xlsx"],
+        r"sheet\.xlsx cannot be read: .*zip.*\n  Save it again as \.xlsx or \.ods, or as CSV",
+    ),
     (["evil.npz"], r"evil\.npz .*\n  "),
     (["\x1b[31mred.csv"], r"\\x1b\[31mred\.csv is empty"),
     (["good.csv", "--id", "widht"], r"'widht'.*\n  .*'width'"),
