@@ -12,9 +12,11 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import fisher_exact
 
-from gammagmm import GammaPosterior
+from gammagmm import GammaPosterior, History
 from gammagmm.cli.output import NO_ESTIMATE, NO_LABELS
+from gammagmm.monitoring.counts import Count, Period
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here, write_csv
 
 CALLS_ONE_SMALLER = re.compile(
@@ -158,6 +160,49 @@ def test_the_legend_of_the_picture_says_which_estimate_has_no_labels(labelled, t
     assert not CALLS_ONE_SMALLER.search(picture)
 
 
-def test_the_help_of_compare_promises_a_probability_only_with_labels():
+def test_the_help_of_compare_promises_an_answer_only_with_labels():
     words = " ".join(gammagmm("compare", "--help").stdout.split())
-    assert "Show two saved posteriors and, if both use labels, how likely B's share" in words
+    assert "Posteriors are compared if both use labels" in words
+
+
+@pytest.fixture
+def histories(tmp_path):
+    """Histories of tables with 2, 8 and 16 % beyond one cut, and one of another fit."""
+    for name, n_beyond, fit in (("2", 20, "f"), ("8", 80, "f"), ("16", 160, "f"), ("x", 20, "g")):
+        periods = [Period("earlier", Count(50, 0)), Period("newest", Count(1000, n_beyond))]
+        History(fit, Count(2000, 40), periods=tuple(periods)).save(tmp_path / f"{name}.json")
+    return tmp_path
+
+
+def test_histories_of_2_8_and_16_percent_are_told_in_the_right_order(histories):
+    for low, high in (("2", "8"), ("8", "16"), ("2", "16")):
+        for pair, letter in (((low, high), "B"), ((high, low), "A")):
+            names = [f"{name}.json" for name in pair]
+            done = gammagmm_here("compare", *names, cwd=histories)
+            assert f"The share of rows beyond the cut is higher in {letter} (Fisher" in done.stdout
+    done = gammagmm_here("compare", "2.json", "8.json", "--json", cwd=histories)
+    answer = json.loads(done.stdout)
+    assert (answer["share_a"], answer["share_b"]) == (0.02, 0.08)
+    assert answer["interval_90_a"] == list(Count(1000, 20).interval())
+    expected = fisher_exact([[20, 980], [80, 920]], alternative="less").pvalue
+    assert answer["p_value"] == pytest.approx(2.0 * expected, rel=1e-9)
+
+
+def test_a_difference_that_can_be_chance_is_called_so(histories):
+    done = gammagmm_here("compare", "2.json", "2.json", cwd=histories)
+    assert "The difference in the share of rows beyond the cut can be chance" in done.stdout
+    assert re.search(r"^A  2\.json  newest +1,000 +20 +2\.0% +1\.3% to 2\.9%$", done.stdout, re.M)
+
+
+def test_histories_of_other_fits_and_other_files_are_not_compared(histories, labelled):
+    done = gammagmm_here("compare", "2.json", "x.json", cwd=histories)
+    assert "belong to different fits, so their cuts differ" in done.stdout
+    assert "higher" not in done.stdout
+    done = gammagmm_here("compare", "2.json", labelled / "march.json", cwd=histories)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "One file is a history of monitor and the other is not" in done.stderr
+    done = gammagmm_here("compare", "2.json", "8.json", "--picture", "p.png", cwd=histories)
+    assert "--picture draws posteriors" in done.stderr
+    (histories / "empty.json").write_text("", encoding="utf-8")
+    done = gammagmm_here("compare", "2.json", "empty.json", cwd=histories)
+    assert "cannot be read as a posterior, kept fit or history: it is not JSON" in done.stderr

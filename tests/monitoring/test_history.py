@@ -46,14 +46,14 @@ def test_a_history_grows_and_the_alarm_names_its_period():
     assert (history.newest.name, len(history.periods)) == ("day 003", 4)
 
 
-def test_a_quarter_of_the_training_rows_counts_with_the_share_rounded_up():
+def test_half_of_the_training_rows_count_with_the_share_rounded_up():
     beyond = [20, 35, 44, 20]
     history = History("", Count(2003, 81)).add(days(beyond))
     levels = period_levels(history.alpha, 4)
     counts = [Count(500, k) for k in beyond]
-    assert history.rings == find_rings(counts, Count(500, 21), levels)
+    assert history.rings == find_rings(counts, Count(1001, 41), levels)
     assert History("", Count(3, 3)).add(days(beyond)).rings == find_rings(
-        counts, Count(0, 0), levels
+        counts, Count(1, 1), levels
     )
 
 
@@ -100,7 +100,7 @@ def test_a_group_is_compared_with_its_own_past_at_its_part_of_the_level():
     large = [Count(100, k) for k in [2] * 20 + [20]]
     assert history.group_rings["large"] == find_rings(large, Count(0, 0), levels / 4.0)
     everything = [Count(200, k) for k in [22] * 20 + [40]]
-    assert history.rings == find_rings(everything, Count(500, 20), levels / 2.0)
+    assert history.rings == find_rings(everything, Count(1000, 40), levels / 2.0)
 
 
 def test_new_groups_do_not_ring_and_groups_may_be_absent():

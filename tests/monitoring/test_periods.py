@@ -23,9 +23,26 @@ def test_a_time_has_the_name_of_its_period(every, names):
     assert period_names(TIMES, every, "time") == names
 
 
+def test_dates_may_be_written_in_other_ways():
+    assert period_names(["31.12.2025", "1.1.2026 08:30"], "day", "t") == [
+        "2025-12-31",
+        "2026-01-01",
+    ]
+    assert period_names(["12/31/2025", "1/1/2026"], "month", "t") == ["2025-12", "2026-01"]
+    assert period_names(["31/12/2025", "1/1/2026"], "month", "t") == ["2025-12", "2026-01"]
+
+
 def test_times_that_cannot_be_read_are_counted_and_the_first_is_named():
-    with pytest.raises(TableError, match=r"2 of 3 rows have a time.*is row 2, '03\.01\.26'"):
-        period_names(["2026-01-01", "03.01.26", ""], "day", "day")
+    cells = ["2026-01-01", "03.01.26", None, "2026-01-02"]
+    with pytest.raises(TableError, match=r"2 of 4 rows have a time.*in row 2: '03\.01\.26'"):
+        period_names(cells, "day", "day")
+    with pytest.raises(TableError, match=r"Column 'day': .*in line 7: '03\.01\.26'"):
+        period_names(cells, "day", "day", [2, 7, 8, 9])
+
+
+def test_a_date_that_can_be_read_in_two_ways_is_refused():
+    with pytest.raises(TableError, match="not clear whether '05/03/2026' has the day or the month"):
+        period_names(["05/03/2026", "06/03/2026"], "day", "day")
 
 
 def test_another_length_of_a_period_is_refused():

@@ -135,29 +135,14 @@ def compare(
     answer: Annotated[opt.Answer, "as_json"],
     running: Annotated[opt.Running, "force", "debug"],
 ) -> None:
-    """Show two saved posteriors and, if both use labels, how likely B's share exceeds A's."""
+    """Show two saved posteriors, kept fits or histories, and which share is higher.
+
+    Posteriors are compared if both use labels, histories if they belong to the same fit.
+    """
     with _short_errors(running.debug):
-        from gammagmm.cli.output import compare_posteriors, comparison_text, labels_words
-        from gammagmm.cli.request import check_outputs
+        from gammagmm.cli.compare import run_compare
 
-        check_outputs(outputs, running.force)
-        from gammagmm.posterior.gamma_posterior import GammaPosterior
-
-        paths = (str(pair.first), str(pair.second))
-        posteriors = [GammaPosterior.load(path) for path in paths]
-        if answer.as_json:
-            typer.echo(json.dumps(compare_posteriors(*posteriors), indent=2, allow_nan=False))
-        else:
-            typer.echo(comparison_text(paths, posteriors))
-        if outputs.picture is not None:
-            from gammagmm._support.text import visible
-            from gammagmm.report.plots import save_comparison
-
-            named = [
-                (f"{letter}  {visible(path)} ({labels_words(posterior)})", posterior)
-                for letter, path, posterior in zip("AB", paths, posteriors, strict=True)
-            ]
-            save_comparison(named, outputs.picture, running.force)
+        typer.echo(run_compare(pair, outputs, answer, running))
 
 
 @app.command(cls=opt.Command)

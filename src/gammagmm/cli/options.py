@@ -270,12 +270,14 @@ class Inspecting:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two saved posteriors."""
+    """Two saved posteriors, kept fits or histories."""
 
     panel: ClassVar[str] = "Arguments"
 
-    first: Annotated[Path, Argument(metavar="A.json", help="A saved posterior.")]
-    second: Annotated[Path, Argument(metavar="B.json", help="Another saved posterior.")]
+    first: Annotated[
+        Path, Argument(metavar="A", help="A saved posterior, a kept fit or a history.")
+    ]
+    second: Annotated[Path, Argument(metavar="B", help="Another file of the same kind.")]
 
 
 @dataclass(frozen=True)

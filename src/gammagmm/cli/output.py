@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = [
+    "aligned",
     "answer_json",
     "answer_text",
     "compare_posteriors",
@@ -76,13 +77,13 @@ def _group_tables(groups: Sequence[GroupShare], column: str | None) -> list[str]
         if (own := group.posterior) is not None:
             counts = (group.n_labels, group.n_anomalies)
             anomalies.append(_group_line(group, counts, own.mean, own.interval()))
-    tables = [f"Flagged rows by {name}:\n{_aligned(flagged, n_words=1)}"]
+    tables = [f"Flagged rows by {name}:\n{aligned(flagged, n_words=1)}"]
     if len(groups) > MAX_GROUPS:
         tables[0] += f"\nThese are the {MAX_GROUPS} largest of {len(groups):,} groups."
         tables[0] += " --json prints all."
     if len(anomalies) > 1:
         title = f"Share of anomalies by {name}, from the labels of each group:"
-        tables.append(f"{title}\n{_aligned(anomalies, n_words=1)}")
+        tables.append(f"{title}\n{aligned(anomalies, n_words=1)}")
     return tables
 
 
@@ -101,10 +102,10 @@ def _detector_table(fit: Fit) -> str:
         numbers = [f"{info.n_rows}", f"{info.seconds:.1f}"]
         numbers.append("" if threshold is None else f"{threshold:.4g}")
         table.append([one_line(info.name), info.status, *numbers])
-    return _aligned(table, n_words=2)
+    return aligned(table, n_words=2)
 
 
-def _aligned(table: Sequence[Sequence[str]], n_words: int) -> str:
+def aligned(table: Sequence[Sequence[str]], n_words: int) -> str:
     """The table as lines: the first `n_words` columns on the left, the others on the right."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = []
@@ -305,7 +306,7 @@ def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str
         f"The share in B exceeds that in A with probability {percent(found['prob_b_above_a'])}; "
         f"it is lower with probability {percent(found['prob_a_above_b'])}."
     )
-    return f"{_aligned(table, n_words=1)}\n\n{words}"
+    return f"{aligned(table, n_words=1)}\n\n{words}"
 
 
 def labels_words(posterior: GammaPosterior) -> str:

@@ -18,7 +18,7 @@ from scipy.special import gammaln
 from gammagmm.inspection.exact_interval import p_between
 from gammagmm.monitoring.counts import Count
 
-__all__ = ["WINDOWS", "Ring", "find_rings", "p_higher", "period_levels"]
+__all__ = ["WINDOWS", "Ring", "find_rings", "p_differs", "p_higher", "period_levels"]
 
 Array = NDArray[np.float64]
 
@@ -53,6 +53,15 @@ def p_higher(count: Count, base: Count) -> float:
     """
     n_beyond, n_rows = count.n_beyond + base.n_beyond, count.n_rows + base.n_rows
     return p_between(count.n_beyond, count.n_rows, n_beyond, count.n_rows, n_rows)
+
+
+def p_differs(first: Count, second: Count) -> float:
+    """P-value of the same test for a difference in either direction: twice the smaller one.
+
+    >>> round(p_differs(Count(10, 4), Count(20, 1)), 4)
+    0.0625
+    """
+    return min(1.0, 2.0 * min(p_higher(first, second), p_higher(second, first)))
 
 
 def _log_pmf(x: Any, n_drawn: Any, n_beyond: Any, total: Any) -> Any:

@@ -22,7 +22,7 @@ __all__ = ["ALPHA", "History"]
 FORM = Form("gammagmm/history", 1, "history", "Give a file that gammagmm monitor wrote.")
 ALPHA = 0.05
 """Probability of a false alarm in the whole series, unless another one is chosen."""
-TRAINING_WEIGHT = 4
+TRAINING_WEIGHT = 2
 """This number of training rows counts as one new row in the tests.
 
 The scores of training rows come from detectors that have seen them, so that new rows lie beyond the

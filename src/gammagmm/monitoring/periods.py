@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+import numpy as np
+
+from gammagmm._support.dates import DATE_FORMS, seconds_of
 from gammagmm.errors import TableError
 
 __all__ = ["EVERY", "period_names"]
@@ -18,28 +21,39 @@ EVERY: dict[str, Callable[[datetime], str]] = {
 """The name of the period that a time lies in, by the length of the periods."""
 
 
-def period_names(times: Sequence[str], every: str, column: str) -> list[str]:
-    """The name of the period of each of the `times`, which are dates in the form of ISO 8601.
+def period_names(
+    cells: Sequence[str | None], every: str, column: str, lines: Sequence[int] | None = None
+) -> list[str]:
+    """The name of the period of each row, by the date in its cell; the names sort by time.
 
-    The names sort by time. An offset from UTC is ignored: the day is the one that is written. The
-    times come from the `column`, and the first one is that of row 1, which errors name.
+    Dates are written in one of `DATE_FORMS`. An offset from UTC is ignored: the day is the one that
+    is written. The `column` and the `lines` of the rows are named in errors.
 
     >>> period_names(["2026-03-01 09:30", "2026-03-02T10:00:00Z"], "week", "time")
     ['2026-W09', '2026-W10']
     """
     if every not in EVERY:
         raise ValueError(f"every must be one of {', '.join(EVERY)}, got {every!r}.")
-    name, found, bad = EVERY[every], [], []
-    for row, text in enumerate(times, start=1):
-        try:
-            found.append(name(datetime.fromisoformat(text.strip())))
-        except ValueError:
-            bad.append(row)
-    if bad:
-        rows = f"{len(bad)} of {len(times)} rows have"
+    n_found = {form: len(cells) - len(_unreadable(cells, form)) for form in DATE_FORMS}
+    form = max(n_found, key=lambda each: n_found[each])
+    where = f"Column {column!r}"
+    if bad := _unreadable(cells, form):
+        place = f"row {bad[0] + 1}" if lines is None else f"line {lines[bad[0]]}"
+        cell = (cells[bad[0]] or "")[:40]
         raise TableError(
-            f"Column {column!r}: {rows} a time that cannot be read. The first is row {bad[0]}, "
-            f"{times[bad[0] - 1][:40]!r}",
+            f"{where}: {len(bad):,} of {len(cells):,} rows have a time that cannot be read. The "
+            f"first is in {place}: {cell!r}",
             "Write times as 2026-03-01, 2026-03-01 09:30 or 2026-03-01T09:30:00.",
         )
-    return found
+    if n_found["month/day/year"] == n_found["day/month/year"] == len(cells):
+        raise TableError(
+            f"{where}: it is not clear whether {(cells[0] or '')[:40]!r} has the day or the month "
+            "first",
+            "Write times as 2026-03-01, 2026-03-01 09:30 or 2026-03-01T09:30:00.",
+        )
+    return [EVERY[every](DATE_FORMS[form]((cell or "").strip())) for cell in cells]
+
+
+def _unreadable(cells: Sequence[str | None], form: str) -> list[int]:
+    """Places of the cells that are no dates in this form."""
+    return np.flatnonzero(np.isnan(seconds_of(cells, form))).tolist()

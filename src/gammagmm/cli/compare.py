@@ -1,0 +1,130 @@
+"""``gammagmm compare``: two saved posteriors, kept fits or histories of `monitor`, side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gammagmm._support.documents import Form, Reader, read_document
+from gammagmm._support.text import one_line, percent, visible
+from gammagmm.cli.options import Answer, Outputs, Pair, Running
+from gammagmm.cli.output import aligned, compare_posteriors, comparison_text, labels_words
+from gammagmm.cli.request import UsageError, check_outputs
+
+if TYPE_CHECKING:
+    from gammagmm.monitoring.history import History
+    from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+__all__ = ["compare_histories", "histories_text", "run_compare"]
+
+ARCHIVE = b"PK"
+"""The first bytes of a kept fit."""
+HISTORY = "gammagmm/history"
+CLEAR = 0.05
+"""P-value up to which a difference is called clear."""
+OTHER_FITS = (
+    "They cannot be compared: the histories belong to different fits, so their cuts differ. Run "
+    "`gammagmm monitor` with the same kept fit for both."
+)
+
+
+def run_compare(pair: Pair, outputs: Outputs, answer: Answer, running: Running) -> str:
+    """The comparison as text or as JSON; the picture is written if it was asked for."""
+    check_outputs(outputs, running.force)
+    paths = (str(pair.first), str(pair.second))
+    are_histories = [_schema(path) == HISTORY for path in paths]
+    if all(are_histories):
+        return _compare_histories_at(paths, outputs, answer)
+    if any(are_histories):
+        raise UsageError(
+            "One file is a history of monitor and the other is not",
+            "Give two histories, or two posteriors or kept fits.",
+        )
+    posteriors = [_posterior_at(path) for path in paths]
+    if outputs.picture is not None:
+        from gammagmm.report.plots import save_comparison
+
+        named = [
+            (f"{letter}  {visible(path)} ({labels_words(posterior)})", posterior)
+            for letter, path, posterior in zip("AB", paths, posteriors, strict=True)
+        ]
+        save_comparison(named, outputs.picture, running.force)
+    if answer.as_json:
+        return json.dumps(compare_posteriors(*posteriors), indent=2, allow_nan=False)
+    return comparison_text(paths, posteriors)
+
+
+def _schema(path: str) -> Any:
+    """The schema of a JSON document; None for a kept fit, and for a file that cannot be read."""
+    with Path(path).open("rb") as file:
+        if file.read(len(ARCHIVE)) == ARCHIVE:
+            return None
+    reader = Reader(Form("", 1, "posterior, kept fit or history"), path)
+    data = reader.parse(read_document(path, reader))
+    return data.get("schema") if isinstance(data, dict) else None
+
+
+def _posterior_at(path: str) -> GammaPosterior:
+    """The posterior in a file, or that of the kept fit in it."""
+    from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+    return GammaPosterior.load(path)
+
+
+def _compare_histories_at(paths: tuple[str, str], outputs: Outputs, answer: Answer) -> str:
+    from gammagmm.monitoring.history import History
+
+    if outputs.picture is not None:
+        raise UsageError(
+            "--picture draws posteriors, and these are histories",
+            "Draw a history with gammagmm monitor --picture.",
+        )
+    histories = [History.load(path) for path in paths]
+    if answer.as_json:
+        return json.dumps(compare_histories(*histories), indent=2, allow_nan=False)
+    return histories_text(paths, histories)
+
+
+def compare_histories(first: History, second: History) -> dict[str, Any]:
+    """The rows beyond the cut in the newest period of two histories, and whether they differ.
+
+    The p-value is that of Fisher's exact test for a difference in either direction. It is None, and
+    "reason" says why, if the histories belong to different fits.
+    """
+    from gammagmm.monitoring.alarms import p_differs
+
+    data: dict[str, Any] = {}
+    counts = [history.newest.count for history in (first, second)]
+    for letter, history, count in zip("ab", (first, second), counts, strict=True):
+        data |= {
+            f"period_{letter}": history.newest.name,
+            f"n_rows_{letter}": count.n_rows,
+            f"n_beyond_{letter}": count.n_beyond,
+            f"share_{letter}": count.share,
+            f"interval_90_{letter}": list(count.interval()),
+        }
+    is_same = first.fit == second.fit
+    p_value = p_differs(*counts) if is_same else None
+    return data | {"p_value": p_value, "reason": None if is_same else OTHER_FITS}
+
+
+def histories_text(names: tuple[str, str], pair: list[History]) -> str:
+    """A table of the newest periods of two histories, and which share is higher."""
+    table = [["", "period", "rows", "beyond the cut", "share", "90% interval"]]
+    for letter, name, history in zip("AB", names, pair, strict=True):
+        count = history.newest.count
+        numbers = [f"{count.n_rows:,}", f"{count.n_beyond:,}", percent(count.share)]
+        words = [f"{letter}  {one_line(name)}", one_line(history.newest.name)]
+        table.append([*words, *numbers, " to ".join(map(percent, count.interval()))])
+    found = compare_histories(*pair)
+    return f"{aligned(table, n_words=2)}\n\n{found['reason'] or _difference(found)}"
+
+
+def _difference(found: dict[str, Any]) -> str:
+    """Which share is higher, or that chance explains the difference."""
+    test = f"(Fisher's exact test, p = {found['p_value']:.2g})"
+    if found["p_value"] > CLEAR:
+        return f"The difference in the share of rows beyond the cut can be chance {test}."
+    letter = "B" if found["share_b"] > found["share_a"] else "A"
+    return f"The share of rows beyond the cut is higher in {letter} {test}."
