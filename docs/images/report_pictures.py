@@ -12,7 +12,7 @@ from pathlib import Path
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-WIDTH, MARGIN = 1200, 20
+WIDTH, MARGIN = 1280, 20
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
 
@@ -32,9 +32,9 @@ def resize(driver: webdriver.Chrome, height: int) -> None:
 
 
 def take_picture(driver: webdriver.Chrome, scheme: str, path: Path) -> None:
-    """Save a screenshot of the open page, down to the control for gamma, in the colour scheme."""
+    """Save a screenshot of the open page, down to the rows that stand out, in the colour scheme."""
     resize(driver, 1500)
-    code = "return document.querySelector('section:has(.panel)').getBoundingClientRect().bottom"
+    code = "return document.getElementById('rows').getBoundingClientRect().bottom"
     resize(driver, round(driver.execute_script(code)) + MARGIN)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

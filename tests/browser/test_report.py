@@ -21,8 +21,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.common.print_page_options import PrintOptions
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from gammagmm import GammaGMM
 from gammagmm.cli.sheet import read_sheet
-from gammagmm.datasets import load_demo
+from gammagmm.datasets import load_demo, make_contaminated
+from gammagmm.posterior.groups import Group
 from gammagmm.report.findings import MISS_COSTS, N_STEPS
 from gammagmm.report.origin import Origin
 from gammagmm.report.page import write_report
@@ -515,6 +517,12 @@ def assert_nothing_scrolls_sideways(page):
     assert page.execute_script(code) == []
 
 
+def bottom_of(page, place):
+    """The lower edge of an element, in pixels from the top of the page."""
+    box = page.find_element(By.CSS_SELECTOR, place).rect
+    return box["y"] + box["height"]
+
+
 def assert_words_apart(page):
     """No words of a picture overlap or leave it."""
     code = "return [...document.querySelectorAll('figure svg')].map(svg => ["
@@ -638,22 +646,15 @@ def test_nothing_scrolls_sideways(page, width, scheme):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_answer_next_step_and_rows_are_visible_without_scrolling(page, reported, scheme):
     emulate(page, scheme=scheme)
-
-    def bottom(place):
-        return page.find_element(By.CSS_SELECTOR, place).rect
-
-    ends = {place: sum(map(bottom(place).get, ("y", "height"))) for place in ("#answer", "#next")}
-    assert max(ends.values()) <= 800
-    row = bottom(f"#{ROWS} tbody tr:nth-child(10)")
-    assert 0 < row["y"] + row["height"] <= 1000
+    assert max(bottom_of(page, place) for place in ("#answer", "#next")) <= 800
+    assert 0 < bottom_of(page, f"#{ROWS} tbody tr:nth-child(10)") <= 1000
     next_step = page.find_element(By.ID, "next").text
     assert reported.estimator.fit_.lines[-1].removeprefix("Next: ")[1:] in next_step
 
 
 def test_a_phone_shows_the_answer_first(page):
     emulate(page, width=390)
-    answer = page.find_element(By.ID, "answer").rect
-    assert answer["y"] + answer["height"] <= 844
+    assert bottom_of(page, "#answer") <= 844
 
 
 def test_the_first_ten_rows_are_shown_until_all_are_asked_for(page):
@@ -699,6 +700,42 @@ def n_pages(page, size):
     options.page_width, options.page_height = size
     printed = base64.b64decode(page.print_page(options))
     return len(re.findall(rb"/Type\s*/Page\b", printed))
+
+
+@pytest.fixture(scope="session")
+def larger(tmp_path_factory):
+    """The report of 2,000 rows with names of usual length, by all detectors of the preset."""
+    X = make_contaminated(2000, 8, 0.05, "clustered", random_state=2).X
+    fit = GammaGMM(n_runs=2, random_state=0).fit(X).fit_
+    path = tmp_path_factory.mktemp("larger") / "report.html"
+    ids = tuple(f"TX-2026-{i:06d}" for i in range(len(X)))
+    groups = np.array([f"branch {i}" for i in np.arange(len(X)) % 11 % 6])
+    write_report(fit, path, X, Origin("transactions.csv", ids=ids, groups=groups))
+    return path
+
+
+def test_a_larger_table_prints_on_three_pages_and_fits_the_screens(page, larger):
+    page.get(larger.as_uri())
+    assert max(n_pages(page, size) for size in SHEETS.values()) <= 3
+    for width in (1280, 390):
+        emulate(page, width)
+        assert_nothing_scrolls_sideways(page)
+    emulate(page)
+    for place, height in (("#answer", 800), ("#next", 800), (f"#{ROWS} tr:nth-child(10)", 1000)):
+        assert bottom_of(page, place) <= height
+
+
+def test_names_of_sixty_letters_do_not_scroll_sideways(page, reported, tmp_path):
+    estimator, path = reported.estimator, tmp_path / "report.html"
+    ids = tuple(f"{i:W>60}" for i in range(len(estimator.labels_)))
+    evidence = replace(estimator.evidence_, group=Group(np.arange(40), 40, 0.1, 0.9, ("LOF",)))
+    origin = Origin("W" * 200, tuple("M" * 60 + str(j) for j in range(30)), ids)
+    write_report(replace(estimator.fit_, evidence=evidence), path, load_demo().X, origin)
+    page.get(path.as_uri())
+    open_parts(page)
+    for width in (1280, 390):
+        emulate(page, width)
+        assert_nothing_scrolls_sideways(page)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
