@@ -148,6 +148,8 @@ def _beta_binomials_of(data: dict[str, Any], reader: Reader) -> BetaBinomialMixt
             reader.refuse(f"least {least!r} and most {most!r} do not fit to its numbers of rows")
         bounds = least, most
     parts = _parts_of(data, reader)
+    if first > last and parts[0].any():
+        reader.refuse(f"it has no possible share: {counts!r}")
     if len(parts[0]) * ((n_left if bounds else last - first) + 1) > MAX_CELLS:
         reader.refuse(f"it has more than {MAX_CELLS:,} possible shares in all parts")
     return BetaBinomialMixture(*parts, n_rows, n_anomalies, n_left, first, last, bounds)
