@@ -157,7 +157,7 @@ def test_missing_values_are_refused(kind, data):
 @pytest.mark.parametrize("kind", FRAMES)
 def test_text_is_refused_by_the_name_of_its_column(kind, data):
     table = with_column(kind, data, "depth", ["x"] * len(data))
-    words = r"column 'depth' holds text \('x' in row 0\): drop the column or encode it"
+    words = r"column 'depth' holds text \('x' in row 0\): drop the column, encode it"
     with pytest.raises(ValueError, match=words):
         make_estimator().fit(table)
 

@@ -121,6 +121,11 @@ def explain_rows(X: Any, error: Exception) -> Exception:
     words = str(error)
     if "could not convert string to float" in words:
         return ValueError(_describe_text(X))
+    if "contains NaN" in words:
+        return ValueError(
+            "Input X contains NaN, which is a missing value. Fill the missing values, drop their "
+            'rows, or pass missing="impute".'
+        )
     if words.startswith(("Expected 2D array", "Found array with")):
         return ValueError(f"X must be a table of rows and columns. {words}")
     return error
@@ -135,7 +140,7 @@ def _describe_text(X: Any) -> str:
                 name = f"column {names[j]!r}" if j < len(names) > 1 else f"column {j}"
                 return (
                     f"X must hold numbers, but {name} holds text ({value[:40]!r} in row {i}): "
-                    "drop the column or encode it as numbers."
+                    'drop the column, encode it as numbers, or pass categories="encode".'
                 )
     return "X must hold numbers, but it holds text: drop or encode the columns with text."
 

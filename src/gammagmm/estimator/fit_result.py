@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._support.checks import warn_user
 from gammagmm._support.progress import Progress
+from gammagmm._support.table_encoder import TableEncoder
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
 from gammagmm.errors import DetectorError, FitTimeoutError, NewRowsWarning, Note
@@ -120,6 +121,11 @@ class Fit:
     notes: tuple[Note, ...]
 
     @property
+    def encoder(self) -> TableEncoder | None:
+        """The map from the columns as they were given to numbers; None where they were numbers."""
+        return self.columns.encoder
+
+    @property
     def n_rows(self) -> int:
         """Number of training rows."""
         return self.space.n_rows
@@ -138,6 +144,12 @@ class Fit:
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns; empty where the table had none."""
         return () if self.columns.names is None else tuple(map(str, self.columns.names))
+
+    @property
+    def number_names(self) -> tuple[str, ...]:
+        """Names of the columns of numbers that they became; empty where the table had none."""
+        names = self.columns.number_names
+        return () if names is None else tuple(map(str, names))
 
     @property
     def scores(self) -> Any:

@@ -116,6 +116,14 @@ class GammaGMM(BaseEstimator):
         is reported as "started" again.
     verbose : int, default=0
         1 shows progress bars on standard error.
+    missing : {"error", "impute"}, default="error"
+        "impute" fills missing values (NaN, None, ``pandas.NA``) with the median of the column, or
+        with its most frequent text. New rows get the figures of the training rows. Rows are never
+        dropped: call ``X.dropna()`` before the fit for that.
+    categories : {"error", "encode"}, default="error"
+        "encode" turns a column of text into a column of 0 and 1 for each text of the training
+        rows; two texts need one column. For another text in new rows, all of them are 0, with a
+        `NewRowsWarning`. At most 20 texts are encoded.
 
     Attributes
     ----------
@@ -203,6 +211,8 @@ class GammaGMM(BaseEstimator):
         n_jobs: int | None = None,
         progress: Any = None,
         verbose: int = 0,
+        missing: str = "error",
+        categories: str = "error",
     ) -> None:
         self.detectors = detectors
         self.scale = scale
@@ -228,6 +238,15 @@ class GammaGMM(BaseEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.verbose = verbose
+        self.missing = missing
+        self.categories = categories
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn may pass to `fit`, which depends on `missing` and `categories`."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "impute"
+        tags.input_tags.string = tags.input_tags.categorical = self.categories == "encode"
+        return tags
 
     def fit(self, X: ArrayLike, y: Any = None) -> GammaGMM:
         """Score the rows of `X` (n_rows, n_features), fit the mixtures, derive the posterior.
@@ -539,7 +558,7 @@ class GammaGMM(BaseEstimator):
 
         check_is_fitted(self)
         self.fit_.check_in_memory("report")
-        rows = None if X is None else validate_rows(self, X, reset=False)
+        rows = None if X is None else validate_rows(self, X)
         if rows is not None and len(rows) != self.fit_.n_rows:
             raise ValueError(f"X must hold the {self.fit_.n_rows} training rows, got {len(rows)}.")
         origin = Origin() if by is None else Origin(groups=np.asarray(by))

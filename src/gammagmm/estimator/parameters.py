@@ -69,6 +69,8 @@ class Plan:
         The random state, where it is a number.
     deadline : Deadline
         The moment by which the fit must be over.
+    is_encoded : bool
+        Whether missing values are filled, or texts encoded.
     """
 
     given: tuple[tuple[str, Plain], ...]
@@ -99,6 +101,7 @@ class Plan:
     n_jobs: int | None
     progress: Progress | None
     verbose: int
+    is_encoded: bool
 
     @property
     def parameters(self) -> dict[str, Plain]:
@@ -184,7 +187,28 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         n_jobs=estimator.n_jobs,
         progress=estimator.progress,
         verbose=estimator.verbose,
+        is_encoded=_check_encoding(estimator),
     )
+
+
+def _check_encoding(estimator: GammaGMM) -> bool:
+    """Whether ``missing`` or ``categories`` changes the columns."""
+    missing, categories = estimator.missing, estimator.categories
+    if missing == "drop":
+        raise ValueError(
+            'missing="drop" is not available, because the labels and scores belong to the rows of '
+            "X: call X.dropna() before the fit."
+        )
+    for name, value, other in (
+        ("missing", missing, "impute"),
+        ("categories", categories, "encode"),
+    ):
+        if value not in ("error", other):
+            raise ValueError(f'{name} must be "error" or "{other}", got {value!r}.')
+    is_encoded = (missing, categories) != ("error", "error")
+    if is_encoded and isinstance(estimator.detectors, str) and estimator.detectors == "precomputed":
+        raise ValueError('missing and categories must be "error" with detectors="precomputed".')
+    return is_encoded
 
 
 def _check_tol(tol: Any) -> float | None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.progress import Progress
+from gammagmm._support.table_encoder import TableEncoder
 from gammagmm.detectors.fit import FittedDetectors
 from gammagmm.errors import Note
 from gammagmm.estimator.parameters import Plan
@@ -64,10 +65,24 @@ class Scores(Protocol):
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table; their names are None where it has none."""
+    """The columns of a table; their names are None where it has none.
+
+    `encoder` turns them into columns of numbers; None where they are numbers already.
+    """
 
     n_features: int
     names: Any = None  # ndarray of shape (n_features,)
+    encoder: TableEncoder | None = None
+
+    @property
+    def n_numbers(self) -> int:
+        """Number of columns of numbers."""
+        return self.n_features if self.encoder is None else len(self.encoder.outputs)
+
+    @property
+    def number_names(self) -> Any:
+        """Names of the columns of numbers; None where they have none."""
+        return self.names if self.encoder is None else self.encoder.outputs
 
 
 @dataclass(frozen=True, eq=False, repr=False)

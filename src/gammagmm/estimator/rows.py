@@ -26,6 +26,7 @@ from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.detectors.usable import keep_usable, left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.dask_rows import open_dask_rows, open_new_dask_rows
+from gammagmm.estimator.encoding import encode_new_rows, encode_rows
 from gammagmm.estimator.fit_result import Fit, check_runs, check_time
 from gammagmm.estimator.frames import index_of, row_frame
 from gammagmm.estimator.parameters import Plan
@@ -65,17 +66,35 @@ Array = NDArray[np.float64]
 def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
     """The rows of `X`, checked, wherever they are."""
     if is_blocks(X):
+        if plan.is_encoded:
+            raise ValueError(
+                'missing="impute" and categories="encode" need rows in memory, got a dask '
+                "collection: fill and encode it before the fit."
+            )
         return open_dask_rows(X, plan)
     # scikit-learn sets the columns on the estimator that it is given. It is given a copy, because a
     # fit that fails must leave the estimator as it was.
     probe = copy(estimator)
-    values = validate_rows(probe, X, reset=True)
+    if plan.is_encoded:
+        encoded, encoder = encode_rows(probe, X)
+        names = getattr(probe, "feature_names_in_", None)
+        columns = Columns(probe.n_features_in_, names, encoder)
+        return MemoryRows(encoded.values, columns, index_of(X), encoded.notes)
+    values = _validate(probe, X, reset=True)
     columns = Columns(values.shape[1], getattr(probe, "feature_names_in_", None))
     return MemoryRows(values, columns, index_of(X))
 
 
-def validate_rows(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
-    """Finite rows (n, d) of `X`; without `reset` they must have the columns of the fit."""
+def validate_rows(estimator: GammaGMM, X: Any) -> Array:
+    """Finite rows (n, d) of `X`, which must have the columns of the fit."""
+    encoder = estimator.fit_.encoder
+    if encoder is not None:
+        return encode_new_rows(estimator, X, encoder)
+    return _validate(estimator, X, reset=False)
+
+
+def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
+    """Finite rows (n, d) of `X` by scikit-learn, which sets the columns on `estimator`."""
     from sklearn.utils.validation import validate_data
 
     check_table(X)
@@ -97,6 +116,7 @@ class MemoryRows:
     values: Array
     columns: Columns
     index: Any  # of the data frame they came in, or None
+    notes: tuple[Note, ...] = ()  # what was filled or encoded
 
     def scale_columns(self, plan: Plan) -> tuple[ColumnScaler | None, list[Note]]:
         """The map that scales the columns for the detectors, and what was changed for it."""
@@ -107,7 +127,7 @@ class MemoryRows:
             scaler = standard_scaler(moments)
         else:
             scaler = robust_scaler(moments, self.values)
-        return scaler, constant_notes(scaler, self.columns.n_features, self.columns.names)
+        return scaler, constant_notes(scaler, self.columns.n_numbers, self.columns.number_names)
 
     def fit_detectors(self, plan: Plan) -> MemoryScores:
         """Raw scores of the rows by the plan's detectors, or the rows themselves."""
@@ -133,6 +153,7 @@ class MemoryRows:
                 fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
             check_time(plan, fitted)
             kept = self.values.copy()  # because the user may change the table
+        notes = [*self.notes, *notes]
         usable = keep_usable(fitted)
         notes += left_out_notes(usable.info)
         return MemoryScores(usable, notes, column_scaler, kept, self.index)
@@ -281,4 +302,4 @@ def open_new_rows(X: Any, estimator: GammaGMM) -> NewRows:
     if is_blocks(X):
         names = getattr(estimator, "feature_names_in_", None)
         return open_new_dask_rows(X, Columns(estimator.n_features_in_, names))
-    return NewMemoryRows(validate_rows(estimator, X, reset=False))
+    return NewMemoryRows(validate_rows(estimator, X))

@@ -23,6 +23,7 @@ from gammagmm._support.archives import Archive, archive_bytes, open_archive
 from gammagmm._support.checks import warn_user
 from gammagmm._support.documents import Form, Reader, Writer, to_text
 from gammagmm._support.files import write_document
+from gammagmm._support.table_encoder import TableEncoder
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors
 from gammagmm.detectors.presets import NAMES, PRESETS, named_detectors
 from gammagmm.detectors.usable import judge_scores, score_range
@@ -72,6 +73,8 @@ class SavedFit:
         The parameter of this name.
     n_features, feature_names
         The columns of the training rows.
+    encoder : TableEncoder or None
+        The map from these columns to numbers; None where they are numbers.
     index : SavedIndex or None
         Index of the data frame that the rows came in.
     column_scaler : ColumnScaler or None
@@ -87,8 +90,8 @@ class SavedFit:
         Seed of what is learned from labels.
     scores : ndarray of shape (n_rows, n_detectors)
         Raw scores of the training rows.
-    rows : ndarray of shape (n_rows, n_features) or None
-        The training rows; None for precomputed scores.
+    rows : ndarray of shape (n_rows, n_numbers) or None
+        The training rows as numbers; None for precomputed scores.
     runs : tuple of Run
         The variational runs, with their components and posteriors.
     evidence : Evidence
@@ -107,6 +110,7 @@ class SavedFit:
     mixture_prior: SavedPrior | None
     n_features: int
     feature_names: tuple[str, ...] | None
+    encoder: TableEncoder | None
     index: SavedIndex | None
     column_scaler: ColumnScaler | None
     detectors: tuple[DetectorInfo, ...]
@@ -120,6 +124,13 @@ class SavedFit:
     known_rows: KnownRows
     learned_scores: Array | None
     notes: tuple[Note, ...]
+
+    @property
+    def column_record(self) -> Columns:
+        """The columns, with their names as scikit-learn has them."""
+        names = self.feature_names
+        named = None if names is None else np.array(names, dtype=object)
+        return Columns(self.n_features, named, self.encoder)
 
     @property
     def detector_names(self) -> list[str]:
@@ -225,6 +236,7 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         mixture_prior=SavedPrior.of(plan.prior) if has_prior else None,
         n_features=fit.columns.n_features,
         feature_names=None if names is None else tuple(names.tolist()),
+        encoder=fit.encoder,
         index=SavedIndex.of(fit.space.index),
         column_scaler=fit.column_scaler,
         detectors=fit.detector_info,
@@ -397,11 +409,9 @@ def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
     posterior, known = combine_runs(solved_posteriors(saved.runs)), KnownRows.none()
     if not 0.0 <= posterior.mean <= 1.0:
         reader.refuse(f"the mean of the posterior must lie between 0 and 1, got {posterior.mean!r}")
-    names = saved.feature_names
     fit = Fit(
         plan=plan.without_progress(),
-        # As scikit-learn has the names.
-        columns=Columns(saved.n_features, None if names is None else np.array(names, dtype=object)),
+        columns=saved.column_record,
         column_scaler=saved.column_scaler,
         detectors=detectors,
         detector_info=saved.detectors,
@@ -440,10 +450,16 @@ def _check_columns(saved: SavedFit, plan: Plan, reader: Reader) -> None:
     n_features, names, scaler = saved.n_features, saved.feature_names, saved.column_scaler
     if n_features < 1 or (names is not None and len(names) != n_features):
         reader.refuse(f"its feature_names do not fit to {n_features} columns")
+    encoder = saved.encoder
+    if plan.is_encoded != (encoder is not None):
+        reader.refuse("its encoder does not fit to its parameters")
+    if encoder is not None and len(encoder.names) != n_features:
+        reader.refuse(f"its encoder does not fit to {n_features} columns")
     if scaler is None:
         return
+    n_numbers = saved.column_record.n_numbers
     shapes = {array.shape for array in vars(scaler).values()}
-    is_right = len(shapes) == 1 and _are_places(scaler.kept, n_features)
+    is_right = len(shapes) == 1 and _are_places(scaler.kept, n_numbers)
     if not is_right or not (scaler.spread > 0.0).all():
         reader.refuse(f"its column_scaler does not fit to {n_features} columns")
 
@@ -474,7 +490,7 @@ def _check_scores(saved: SavedFit, plan: Plan, reader: Reader) -> None:
 def _check_rows(saved: SavedFit, plan: Plan, reader: Reader) -> None:
     """Refuse training rows, or an index, that do not belong to the scores and the columns."""
     n_rows = len(saved.scores)
-    shape = None if plan.is_precomputed else (n_rows, saved.n_features)
+    shape = None if plan.is_precomputed else (n_rows, saved.column_record.n_numbers)
     if shape != (None if saved.rows is None else saved.rows.shape):
         reader.refuse("its training rows do not fit to its scores, columns and parameters")
     if saved.index is not None and len(saved.index) != n_rows:

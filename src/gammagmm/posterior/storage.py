@@ -152,7 +152,12 @@ def _beta_binomials_of(data: dict[str, Any], reader: Reader) -> BetaBinomialMixt
         reader.refuse(f"it has no possible share: {counts!r}")
     if len(parts[0]) * ((n_left if bounds else last - first) + 1) > MAX_CELLS:
         reader.refuse(f"it has more than {MAX_CELLS:,} possible shares in all parts")
-    return BetaBinomialMixture(*parts, n_rows, n_anomalies, n_left, first, last, bounds)
+    betas = BetaBinomialMixture(*parts, n_rows, n_anomalies, n_left, first, last, bounds)
+    with np.errstate(all="ignore"):
+        mean = betas.moment(1)
+    if not np.isfinite(mean):
+        reader.refuse(f"some part has no probability: {counts!r}")
+    return betas
 
 
 def _parts_of(data: dict[str, Any], reader: Reader) -> tuple[Array, Array, Array]:

@@ -197,7 +197,7 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
     names = _shown_names(origin, fit.n_rows)
     order = _order(fit)
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
-    why_top, why_chosen = _reasons(X, origin.columns or fit.feature_names, [top, chosen])
+    why_top, why_chosen = _reasons(X, origin.columns or fit.number_names, [top, chosen])
     sensitivity, apart = tuple(_sensitivity(fit)), _rows_apart(fit)
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
