@@ -35,8 +35,8 @@ def frame(seed, texts="abc"):
 
 
 def estimator(**parameters):
-    options = {"missing": "impute", "categories": "encode"} | parameters
-    return GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0, **options)
+    options = {"missing": "impute", "categories": "encode", "detectors": ["KNN", "LOF", "HBOS"]}
+    return GammaGMM(**(options | parameters), n_runs=2, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +220,7 @@ def test_rows_on_dask_are_refused():
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")
 @parametrize_with_checks(
-    [GammaGMM(["KNN"], n_runs=2, max_restarts=1, missing="impute", categories="encode")]
+    [estimator(detectors=["KNN", "LOF"], p_high=0.6, n_draws=50, max_restarts=1)]
 )
 def test_scikit_learns_estimator_checks(estimator, check):
     check(estimator)
