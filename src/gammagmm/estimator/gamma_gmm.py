@@ -245,7 +245,7 @@ class GammaGMM(BaseEstimator):
         """What scikit-learn may pass to `fit`, which depends on `missing` and `categories`."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "impute"
-        tags.input_tags.string = tags.input_tags.categorical = self.categories == "encode"
+        tags.input_tags.string = self.categories == "encode"
         return tags
 
     def fit(self, X: ArrayLike, y: Any = None) -> GammaGMM:
