@@ -119,8 +119,9 @@ class Reading:
         list[str],
         Argument(
             metavar="PATH",
-            help="Files with unlabelled rows: .csv, .tsv, .parquet, .feather, .arff, .mat, .npy, "
-            ".npz, .jsonl; text formats also as .gz. The path - reads CSV from standard input.",
+            help="Files with unlabelled rows: .csv, .tsv, .txt, .xlsx, .ods, .sqlite, .json, "
+            ".jsonl, .parquet, .feather, .arff, .mat, .npy, .npz; text formats also as .gz or "
+            ".zip. The path - reads CSV from standard input.",
         ),
     ]
     table: Annotated[

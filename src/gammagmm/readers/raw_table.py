@@ -235,5 +235,5 @@ def written(values: Iterable[float]) -> list[str | None]:
 
 
 def _written(value: float) -> str:
-    is_whole = isinstance(value, int) or (value == round(value, 0) and abs(value) <= MAX_EXACT)
+    is_whole = isinstance(value, int) or (abs(value) <= MAX_EXACT and value == round(value, 0))
     return str(int(value)) if is_whole else repr(value)
