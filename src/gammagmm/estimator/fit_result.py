@@ -315,6 +315,7 @@ class Fit:
 
     def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
         """The flagged rows in each of the `groups` (n_rows,), and its share by its own labels."""
+        self.check_in_memory("by_group")
         return self.labelled_rows.by_group(groups, self.labels)
 
     @property
