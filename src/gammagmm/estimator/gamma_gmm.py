@@ -512,7 +512,7 @@ class GammaGMM(BaseEstimator):
         `HistoryError`; with ``replace=True``, the new counts replace the old ones.
         """
         check_is_fitted(self)
-        rows = validate_rows(self, X, reset=False)
+        rows = validate_rows(self, X)
         fit = self.fit_
         if history is None:
             history = History(fit.digest, fit.training_count, ALPHA if alpha is None else alpha)
