@@ -22,7 +22,8 @@ from gammagmm.inspection.known_rows import KnownRows, Purpose
 from gammagmm.inspection.labelled_rows import GroupShare, LabelledRows, Precision
 from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking, Learning
 from gammagmm.mixture.score_space import ScoreScaler
-from gammagmm.monitoring.counts import Count
+from gammagmm.monitoring.counts import Count, count_periods
+from gammagmm.monitoring.history import ALPHA, History
 from gammagmm.posterior.decisions import (
     RankTable,
     cut_off,
@@ -297,6 +298,26 @@ class Fit:
         cuts = [f"{name}={cut:.9g}" for name, cut in sorted(self.thresholds.items())]
         words = [str(self.training_count), f"{self.threshold:.9g}", *cuts]
         return sha256("\n".join(words).encode()).hexdigest()
+
+    def monitor(
+        self,
+        rows: Array,
+        periods: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        history: History | None = None,
+        *,
+        name: str | None = None,
+        alpha: float | None = None,
+        replace: bool = False,
+    ) -> History:
+        """The `history`, or a new one, with the new `rows` (n, d); see `GammaGMM.monitor`."""
+        if history is None:
+            history = History(self.digest, self.training_count, ALPHA if alpha is None else alpha)
+        history.check_fit(self.digest, alpha)
+        is_beyond = is_anomaly(self.score_new(rows), self.threshold)
+        own_name = str(len(history.periods) + 1) if name is None else name
+        counted = count_periods(is_beyond, rows, periods, groups, own_name)
+        return history.add(counted, replace_periods=replace)
 
     def check_in_memory(self, question: str) -> None:
         """Refuse a `question` that needs the training rows in memory if they are on Dask."""

@@ -23,8 +23,7 @@ from gammagmm.inspection.exact_interval import Side
 from gammagmm.inspection.known_rows import Purpose
 from gammagmm.inspection.labelled_rows import LabelledRows, Precision
 from gammagmm.mixture.prior import MixturePrior
-from gammagmm.monitoring.counts import count_periods
-from gammagmm.monitoring.history import ALPHA, History
+from gammagmm.monitoring.history import History
 from gammagmm.posterior.contamination import Contamination
 from gammagmm.posterior.decisions import cost_cut, is_anomaly
 from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -513,14 +512,9 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         rows = validate_rows(self, X)
-        fit = self.fit_
-        if history is None:
-            history = History(fit.digest, fit.training_count, ALPHA if alpha is None else alpha)
-        history.check_fit(fit.digest, alpha)
-        is_beyond = is_anomaly(fit.score_new(rows), fit.threshold)
-        own_name = str(len(history.periods) + 1) if name is None else name
-        counted = count_periods(is_beyond, rows, periods, groups, own_name)
-        return history.add(counted, replace_periods=replace)
+        return self.fit_.monitor(
+            rows, periods, groups, history, name=name, alpha=alpha, replace=replace
+        )
 
     def _labelled_rows(self) -> LabelledRows:
         check_is_fitted(self)
