@@ -66,6 +66,7 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         "record": plan["record"] | {"collections": ["paper"], "datasets": small["datasets"][:1]},
         "sceptic": {"kinds": ["far"], "shares": [0.2], "blobs": [1], "rows": [500], "seeds": 1},
         "clean": {"kinds": ["normal"], "rows": [200], "seeds": 1},
+        "quiet": plan["quiet"] | {"splits": 1, "presets": ["fast"], "datasets": {"made": ["t3"]}},
         "subsample": plan["subsample"] | {"shares": {small["datasets"][-1]: [0.5]}},
     }
 
@@ -88,6 +89,7 @@ def trials(plan: dict[str, Any]) -> Iterator[Trial]:
     yield from _seeds_trials(plan)
     yield from _evidence_trials(plan)
     yield from _new_rows_trials(plan)
+    yield from _quiet_trials(plan)
 
 
 def subset_cases(plan: dict[str, Any]) -> list[tuple[int, int]]:
@@ -188,3 +190,9 @@ def _new_rows_trials(plan: dict[str, Any]) -> Iterator[Trial]:
         for dataset in datasets:
             for variant in plan["new_rows"]["variants"]:
                 yield Trial("new_rows", collection, dataset, variant)
+
+
+def _quiet_trials(plan: dict[str, Any]) -> Iterator[Trial]:
+    for collection, datasets in plan["quiet"]["datasets"].items():
+        for dataset, preset in product(datasets, plan["quiet"]["presets"]):
+            yield Trial("quiet", collection, dataset, preset)

@@ -28,7 +28,7 @@ from gammagmm.datasets import data_folder
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ORDER = (
     *("gamma", "constant", "threshold", "ablation", "subset", "dose"),
-    *("pyod_agreement", "deep_agreement", "subsample", "settings", "new_rows"),
+    *("pyod_agreement", "deep_agreement", "subsample", "settings", "new_rows", "quiet"),
     *("seeds", "row_order"),
     *("record", "sceptic", "clean", "labels", "learning", "finding", "peers"),
 )

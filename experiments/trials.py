@@ -14,6 +14,7 @@ from experiments.ablation import at_expected_values, ordered_by_mean
 from experiments.labels import labels
 from experiments.learning import finding, learning, peers
 from experiments.made_tables import clean_table, sceptic_table
+from experiments.monitoring import quiet
 from experiments.new_rows import new_rows
 from experiments.plan import Trial
 from experiments.refits import before_log, estimator, fit_figures, refit, thresholder_shares
@@ -307,4 +308,5 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "sceptic": sceptic,
     "clean": clean,
     "new_rows": new_rows,
+    "quiet": quiet,
 }
