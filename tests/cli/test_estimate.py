@@ -55,10 +55,12 @@ def check_labels(path, fitted):
     """A line for each row, with the values that Python gives."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["id", "score", "probability", "label", "score_KNN", "score_LOF"]
+    heads = ["id", "score", "probability", "label", "reason", "score_KNN", "score_LOF"]
+    assert list(rows[0]) == heads
     assert [row["id"] for row in rows[:2]] == ["part 0", "part 1"]
     assert rows[299]["id"] == "'=1+1"  # a spreadsheet would compute it
     frame = fitted.to_frame()
+    frame["probability"] = frame["probability"].round(4)
     for name in ("score", "probability", "score_KNN", "score_LOF"):
         np.testing.assert_allclose([float(row[name]) for row in rows], frame[name], rtol=1e-9)
     assert [int(row["label"]) for row in rows] == fitted.labels_.tolist()

@@ -40,11 +40,36 @@ NONE = GammaPosterior.degenerate()
 def test_the_labels_are_those_of_the_data_frame_and_need_no_pandas(fitted, monkeypatch):
     frame = fitted.to_frame()
     monkeypatch.setitem(sys.modules, "pandas", None)
-    heads, *lines = csv.reader(io.StringIO(labels_csv(fitted.fit_, Origin())))
-    assert heads == ["id", *frame.columns]
+    text = labels_csv(fitted.fit_, Origin())
+    heads, *lines = csv.reader(io.StringIO(text))
+    assert heads == ["id", *frame.columns[:3], "reason", *frame.columns[3:]]
     assert [line[0] for line in lines] == [str(i) for i in range(1, 301)]
-    written = np.array(lines, dtype=float)[:, 1:]
+    assert [line[4] for line in lines] == fitted.reasons()
+    written = np.array([[*line[1:4], *line[5:]] for line in lines], dtype=float)
+    frame["probability"] = frame["probability"].round(4)
     np.testing.assert_array_equal(written, frame.to_numpy(dtype=float))
+    heads, *ordered = csv.reader(io.StringIO(labels_csv(fitted.fit_, Origin(), is_sorted=True)))
+    assert ordered == sorted(lines, key=lambda line: -float(line[1]))
+
+
+def test_known_rows_are_first_and_last_in_sorted_labels(fitted):
+    worst, best = int(np.argmin(fitted.decision_scores_)), int(np.argmax(fitted.decision_scores_))
+    fit = fitted.fit_.update([worst, best], [1, 0])
+    rows = list(csv.DictReader(io.StringIO(labels_csv(fit, Origin(), is_sorted=True))))
+    assert [rows[0]["id"], rows[-1]["id"]] == [str(worst + 1), str(best + 1)]
+
+
+def test_the_labels_have_the_reasons_with_the_names_of_the_file(fitted, data):
+    top = int(np.argmax(fitted.decision_scores_))
+    rows = data.X.copy()
+    rows[top, 3] = 5400.0
+    fit = replace(fitted.fit_, space=replace(fitted.fit_.space, rows=rows))
+    origin = Origin(columns=("=a", "b", "c", "amount"))
+    lines = list(csv.DictReader(io.StringIO(labels_csv(fit, origin, is_sorted=True))))
+    assert lines[0]["id"] == str(top + 1)
+    assert lines[0]["reason"].startswith("amount 5,400 is far above the usual ")
+    assert not any(line["reason"].startswith("=") for line in lines)
+    assert any(line["reason"].startswith("'=a") for line in lines)
 
 
 @pytest.mark.parametrize(("factor", "place"), [(1.0, "inside"), (5.0, "outside")])
@@ -166,7 +191,7 @@ def test_the_scores_in_the_labels_are_those_of_the_learned_ranking(fitted, data)
     assert fit.ranking == "learned"
     lines = list(csv.DictReader(io.StringIO(labels_csv(fit, Origin()))))
     assert [float(line["score"]) for line in lines] == fit.decision_scores.tolist()
-    assert [float(line["probability"]) for line in lines] == fit.probability.tolist()
+    assert [float(line["probability"]) for line in lines] == fit.probability.round(4).tolist()
     assert [int(line["label"]) for line in lines] == fit.labels.tolist()
     assert fit.decision_scores.tolist() != fitted.decision_scores_.tolist()
 

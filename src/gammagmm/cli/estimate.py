@@ -23,6 +23,7 @@ from gammagmm._support.text import one_line, percent
 from gammagmm.blocks.cluster import open_cluster
 from gammagmm.cli.columns import columns_text
 from gammagmm.cli.fitting import Echo, kept_fit
+from gammagmm.cli.kept import check_kept, keep_fit, kept_path, open_kept
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv
 from gammagmm.cli.request import (
@@ -58,7 +59,15 @@ ABOVE_LIMIT = 3
 
 def run_estimate(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm estimate``."""
+    if request.kept is not None:
+        check_kept(request)
+        request = replace(request, kept=kept_path(request.kept))
+    if request.save is not None:
+        request = replace(request, save=kept_path(request.save))
     check_estimate(request)
+    if request.kept is not None:
+        loaded, origin = open_kept(request.kept)
+        return estimate_rows(loaded.fit.space.rows, origin, request, echo, loaded.fit)
     if request.answer.columns:
         print_answer(columns_text(read_table(request.reading), choices_of(request.reading)))
         return 0
@@ -75,8 +84,13 @@ def run_estimate(request: Request, echo: Echo) -> int:
         return estimate_rows(X, origin, request, echo)
 
 
-def estimate_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> int:
-    """Exit code after the rows `X`, in memory or on Dask, are estimated and the outputs written."""
+def estimate_rows(
+    X: Any, origin: Origin, request: Request, echo: Echo, fit: Fit | None = None
+) -> int:
+    """Exit code after the rows `X`, in memory or on Dask, are estimated and the outputs written.
+
+    They are fitted unless their `fit` is given.
+    """
     origin = replace(origin, notes=(*request.running.notes, *origin.notes))
     paths = label_sheets(request.labelling)
     # Before the fit, so that a bad sheet is refused at once.
@@ -85,7 +99,8 @@ def estimate_rows(X: Any, origin: Origin, request: Request, echo: Echo) -> int:
     if request.answer.fail_above is not None:
         check_sample([sheet for _, sheet, at_random in sheets if at_random])
     with warnings_as_lines(echo):
-        fit = kept_fit(X, origin, request, [path for path, _ in paths], echo)
+        if fit is None:
+            fit = kept_fit(X, origin, request, [path for path, _ in paths], echo)
         if sheets:
             labelled = fit.labelled_rows
             for _, sheet, at_random in sheets:
@@ -141,8 +156,11 @@ def file_writers(
     """A function for each file that was asked for, which writes it completely or not at all."""
     outputs, force = request.outputs, request.running.force
     labels, is_in_memory = outputs.labels, fit.space.is_in_memory
+    if save := request.save:
+        yield lambda: keep_fit(fit, origin, save, force)
     if labels and is_in_memory:
-        yield lambda: write_document(labels_csv(fit, origin), labels, force)
+        is_sorted = request.answer.is_sorted
+        yield lambda: write_document(labels_csv(fit, origin, is_sorted=is_sorted), labels, force)
     if posterior := outputs.posterior:
         yield lambda: fit.posterior.save(posterior, overwrite=force)
     if report := outputs.report:

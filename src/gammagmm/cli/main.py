@@ -56,6 +56,7 @@ def all_commands(
 @opt.with_options
 def estimate(
     reading: opt.Reading,
+    kept: opt.Kept,
     labelling: opt.Labelling,
     outputs: opt.Outputs,
     answer: opt.Answer,
@@ -68,8 +69,57 @@ def estimate(
     def work() -> int:
         from gammagmm.cli.estimate import run_estimate
 
-        request = opt.Request(reading, method, labelling, outputs, answer, engine, running)
+        request = opt.Request(
+            reading, method, labelling, outputs, answer, engine, running, kept.kept
+        )
         return run_estimate(request, _echo)
+
+    _run(work, outputs.paths, running.debug)
+
+
+@app.command(cls=opt.Command)
+@opt.with_options
+def fit(
+    reading: opt.Reading,
+    saving: opt.Saving,
+    labelling: Annotated[opt.Labelling, "inspected", "known"],
+    outputs: opt.Outputs,
+    answer: Annotated[opt.Answer, "as_json", "is_sorted"],
+    method: opt.Method,
+    running: opt.Running,
+) -> None:
+    """Estimate the share of anomalies as estimate does, and keep the fit for new rows."""
+
+    def work() -> int:
+        from gammagmm.cli.estimate import run_estimate
+
+        request = opt.Request(
+            reading, method, labelling, outputs, answer, running=running, save=saving.save
+        )
+        return run_estimate(request, _echo)
+
+    save = saving.save if saving.save.suffix else saving.save.with_suffix(opt.FIT_SUFFIX)
+    _run(work, [*outputs.paths, save], running.debug)
+
+
+@app.command(cls=opt.Command)
+@opt.with_options
+def predict(
+    kept: opt.KeptFit,
+    reading: Annotated[opt.Reading, "paths", "table", "id"],
+    outputs: Annotated[opt.Outputs, "labels"],
+    answer: Annotated[opt.Answer, "as_json", "is_sorted"],
+    running: opt.Running,
+) -> None:
+    """Flag new rows with a kept fit, and give the reasons."""
+
+    def work() -> int:
+        from gammagmm.cli.predict import run_predict
+
+        request = opt.Request(
+            reading, outputs=outputs, answer=answer, running=running, kept=kept.fit_name
+        )
+        return run_predict(request, _echo)
 
     _run(work, outputs.paths, running.debug)
 

@@ -27,6 +27,8 @@ __all__ = [
     "Commands",
     "Engine",
     "Inspecting",
+    "Kept",
+    "KeptFit",
     "Labelling",
     "Method",
     "Outputs",
@@ -34,6 +36,7 @@ __all__ = [
     "Reading",
     "Request",
     "Running",
+    "Saving",
     "with_options",
 ]
 
@@ -119,11 +122,12 @@ class Reading:
         list[str],
         Argument(
             metavar="PATH",
+            show_default=False,
             help="Files with unlabelled rows: .csv, .tsv, .txt, .xlsx, .ods, .sqlite, .json, "
             ".jsonl, .parquet, .feather, .arff, .mat, .npy, .npz; text formats also as .gz or "
             ".zip. The path - reads CSV from standard input.",
         ),
-    ]
+    ] = ()  # type: ignore[assignment]  # a field has no list as its default
     table: Annotated[
         str | None,
         Option(metavar="NAME", help="Sheet of a workbook, or table of a database."),
@@ -154,6 +158,38 @@ class Reading:
         str,
         _choice("drop", "encode")(help="Columns of dates: drop, or encode as numbers."),
     ] = "drop"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A kept fit, in the place of files."""
+
+    panel: ClassVar[str] = "Files and columns"
+
+    kept: Annotated[
+        Path | None,
+        Option("--from", metavar="NAME", help="Fit kept by `gammagmm fit`, instead of files."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where a fit is kept."""
+
+    panel: ClassVar[str] = "Output"
+
+    save: Annotated[
+        Path, Option("--save", metavar="NAME", help="Keep the fit in this file (.fit).")
+    ]
+
+
+@dataclass(frozen=True)
+class KeptFit:
+    """The kept fit that scores new rows."""
+
+    panel: ClassVar[str] = "Arguments"
+
+    fit_name: Annotated[Path, Argument(metavar="NAME", help="Fit kept by `gammagmm fit`.")]
 
 
 @dataclass(frozen=True)
@@ -213,6 +249,9 @@ class Answer:
         bool,
         Option("--columns", help="Only show the columns and what would be done with each."),
     ] = False
+    is_sorted: Annotated[
+        bool, Option("--sort", help="Put the most anomalous rows first in --labels.")
+    ] = False
     fail_above: Annotated[
         float | None,
         _share(help="Exit with code 3 if the 90% interval lies above this; needs --inspected."),
@@ -239,7 +278,7 @@ class Engine:
 
 
 FIT_SUFFIX = ".fit"
-"""Suffix of the file beside a sheet in which `inspect` keeps its fit."""
+"""Suffix of the file of a kept fit; `inspect` keeps one beside its sheet."""
 
 
 @dataclass(frozen=True)
@@ -309,15 +348,17 @@ class Running:
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked `estimate`, `inspect` or `demo` for."""
+    """What the user asked `estimate`, `fit`, `inspect`, `predict` or `demo` for."""
 
-    reading: Reading = Reading(paths=[])
+    reading: Reading = Reading()
     method: Method = Method()
     labelling: Labelling = Labelling()
     outputs: Outputs = Outputs()
     answer: Answer = Answer()
     engine: Engine = Engine()
     running: Running = Running()
+    kept: Path | None = None  # fit in the place of files
+    save: Path | None = None  # where the fit is kept
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

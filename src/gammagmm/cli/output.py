@@ -18,7 +18,8 @@ from gammagmm._support.text import one_line, percent, spreadsheet_safe
 from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
-    from gammagmm.estimator.fit_result import Fit
+    from gammagmm.estimator.fit_result import Fit, RowAnswers
+    from gammagmm.estimator.reasons import Reason
     from gammagmm.inspection.labelled_rows import GroupShare
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
@@ -31,6 +32,7 @@ __all__ = [
     "environment",
     "labels_csv",
     "labels_words",
+    "rows_csv",
 ]
 
 MAX_GROUPS = 30
@@ -45,6 +47,8 @@ NO_LABELS = (
     "reliable about the difference between the shares: such an estimate depends on assumptions. "
     "Label 30 rows of each table with `gammagmm inspect` to compare them."
 )
+N_DECIMALS = 4
+"""Decimals of a probability in the labels."""
 EXTRA_OF = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
 
 
@@ -217,18 +221,37 @@ def _truth(fit: Fit, origin: Origin) -> dict[str, Any] | None:
     }
 
 
-def labels_csv(fit: Fit, origin: Origin) -> str:
-    """A line for each training row: its id, then the columns of `GammaGMM.to_frame`."""
-    from gammagmm.estimator.frames import row_columns
-
-    answers = (fit.decision_scores, fit.probability, fit.labels)
-    columns = row_columns(answers, fit.scores, fit.detector_names)
+def labels_csv(fit: Fit, origin: Origin, *, is_sorted: bool = False) -> str:
+    """A line for each training row; see `rows_csv`."""
+    reasons = fit.usual_values(origin.columns or ()).reasons(fit.space.rows)
     ids = origin.ids or [str(i) for i in range(1, fit.n_rows + 1)]
+    return rows_csv(ids, fit.answers, reasons, fit.detector_names, is_sorted=is_sorted)
+
+
+def rows_csv(
+    ids: Sequence[str],
+    answers: RowAnswers,
+    reasons: Sequence[Sequence[Reason]],
+    detectors: Sequence[str],
+    *,
+    is_sorted: bool = False,
+) -> str:
+    """A line for each row: id, score, probability, label, reason, and each detector's score.
+
+    The most anomalous row is first if `is_sorted`, otherwise they keep their order.
+    """
+    from gammagmm.estimator.reasons import reason_words
+
+    order = answers.order if is_sorted else np.arange(len(ids))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", *map(spreadsheet_safe, columns)])
-    values = (column.tolist() for column in columns.values())
-    writer.writerows(zip(map(spreadsheet_safe, ids), *values, strict=True))
+    heads = ["id", "score", "probability", "label", "reason", *(f"score_{d}" for d in detectors)]
+    writer.writerow(map(spreadsheet_safe, heads))
+    for i in order.tolist():
+        answer = [float(answers.scores[i]), round(float(answers.probability[i]), N_DECIMALS)]
+        words = [spreadsheet_safe(ids[i]), *answer, int(answers.labels[i])]
+        reason = spreadsheet_safe(reason_words(reasons[i]))
+        writer.writerow([*words, reason, *answers.own[i].tolist()])
     return text.getvalue()
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "check_estimate",
     "check_inspect",
     "check_outputs",
+    "check_predict",
     "check_sample",
     "check_suffix",
     "choices_of",
@@ -52,6 +53,7 @@ SUFFIXES = {
     "--picture": (".png", ".svg", ".pdf"),
     "--posterior": (".json",),
     "--report": (".html", ".htm"),
+    "--save": (".fit",),
     "--labels with --engine dask": (".parquet",),  # a folder
 }
 """Suffixes of the files that an option writes."""
@@ -76,21 +78,41 @@ class UsageError(GammaGMMError, ValueError):
 def check_estimate(request: Request) -> None:
     """Check, before the work starts, that the input can be read and the output can be written."""
     reading, outputs = request.reading, request.outputs
-    _check_reading(reading)
+    if request.kept is None:
+        _check_reading(reading)
+    if request.answer.is_sorted and outputs.labels is None:
+        raise UsageError("--sort needs --labels", "Add --labels OUT.csv.")
     _check_scale(request.method)
     _check_engine(request)
     given = [path for path, _ in label_sheets(request.labelling)]
     folder = outputs.labels if request.engine.name == "dask" else None
     if folder is not None:
         _check_labels_folder(folder, reading, request.running.force)
-    check_outputs(outputs, request.running.force, [*reading.paths, *map(str, given)], folder)
-    _check_sheets_exist(given)
+    kept = [] if request.kept is None else [request.kept]
+    inputs = [*reading.paths, *map(str, [*given, *kept])]
+    check_outputs(outputs, request.running.force, inputs, folder)
+    if request.save is not None:
+        check_suffix("--save", request.save)
+        _check_file(request.save, request.running.force)
+        _check_places([*outputs.paths, request.save], inputs)
+    _check_files_exist([*given, *kept])
     _check_by(request)
     _check_fail_above(request)
 
 
-def _check_sheets_exist(sheets: Sequence[Path]) -> None:
-    for path in sheets:
+def check_predict(request: Request) -> None:
+    """Check, before the work starts, that the input can be read and the output can be written."""
+    reading, outputs = request.reading, request.outputs
+    _check_reading(reading)
+    kept = [] if request.kept is None else [request.kept]
+    _check_files_exist(kept)
+    check_outputs(outputs, request.running.force, [*reading.paths, *map(str, kept)])
+    if request.answer.is_sorted and outputs.labels is None:
+        raise UsageError("--sort needs --labels", "Add --labels OUT.csv.")
+
+
+def _check_files_exist(paths: Sequence[Path]) -> None:
+    for path in paths:
         if not path.is_file():
             raise UsageError(f"{path} does not exist or is not a file", "Check the path.")
 
@@ -134,7 +156,7 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
     # --ask continues a sheet that exists.
     _check_file(sheet, request.running.force or inspecting.ask)
     given = request.labelling.inspected or ()
-    _check_sheets_exist(given)
+    _check_files_exist(given)
     _check_places([sheet], [*paths, *map(str, given)])
     _check_by(request)
     if inspecting.n < 1:
@@ -186,6 +208,8 @@ def check_suffix(option: str, path: Path) -> None:
 
 def _check_reading(reading: Reading) -> None:
     """Refuse standard input among files, and unknown values of --missing and --categories."""
+    if not reading.paths:
+        raise UsageError("No file with rows is given")
     if "-" in reading.paths and len(reading.paths) > 1:
         raise UsageError(
             "Standard input (-) and files cannot be read together", "Give one or the other."
@@ -227,6 +251,7 @@ def _check_engine(request: Request) -> None:
         "--known": labelling.known is not None,
         "--by": labelling.by is not None,
         "--fail-above": request.answer.fail_above is not None,  # because it needs --inspected
+        "--sort": request.answer.is_sorted,
         "--truth": reading.truth is not None,
         "--missing impute": reading.missing == "impute",
         "--categories encode": reading.categories == "encode",

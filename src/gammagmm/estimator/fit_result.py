@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,7 @@ from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
 from gammagmm.errors import DetectorError, FitTimeoutError, NewRowsWarning, Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.protocols import Columns, Cut, Scores, Space
+from gammagmm.estimator.reasons import UsualValues, usual_values
 from gammagmm.estimator.scaling import ColumnScaler
 from gammagmm.inspection.known_rows import KnownRows, Purpose
 from gammagmm.inspection.labelled_rows import GroupShare, LabelledRows, Precision
@@ -50,6 +52,7 @@ __all__ = [
     "Fit",
     "PartialFit",
     "Probabilities",
+    "RowAnswers",
     "Scoring",
     "check_runs",
     "check_time",
@@ -226,6 +229,30 @@ class Fit:
     def probabilities_new(self) -> Probabilities:
         """The function that gives new rows their probabilities of normal and anomaly."""
         return Probabilities(self.score_new, self.space.ranks(self.known_rows), self.posterior)
+
+    @property
+    def answers(self) -> RowAnswers:
+        """The answers for the training rows."""
+        return RowAnswers(self.decision_scores, self.probability, self.labels, self.scores)
+
+    def answers_new(self, rows: Array) -> RowAnswers:
+        """The answers for new `rows` (n, d) in memory; warns as `labels_new` does."""
+        scoring = self.score_new
+        own, columns = scoring.raw(rows)
+        scores = scoring.combine(own, columns)
+        shares = self.space.ranks(self.known_rows).shares_at_least(scores)
+        probability = probability_at(self.posterior, shares)
+        return RowAnswers(scores, probability, self.labels_new(scores), own)
+
+    def usual_values(self, names: Sequence[str] = ()) -> UsualValues:
+        """The usual values of the columns, by the training rows; `names` are those of the columns.
+
+        Without `names`, they are the names of the training table, or x1, x2, ...
+        """
+        self.check_in_memory("the reasons")
+        rows = cast("Array", self.space.rows)
+        numbered = tuple(f"x{j}" for j in range(1, rows.shape[1] + 1))
+        return usual_values(rows, names or self.number_names or numbered)
 
     @property
     def lines(self) -> list[str]:
@@ -473,6 +500,25 @@ def _label_notes(known: KnownRows, learning: Learning | None) -> list[Note]:
     return notes
 
 
+@dataclass(frozen=True, eq=False)
+class RowAnswers:
+    """What a fit says about rows.
+
+    `scores` (n,) are those of the ranking in use, `probability` (n,) and `labels` (n,) belong to
+    them, and `own` (n, M) are the raw scores of the detectors.
+    """
+
+    scores: Array
+    probability: Array
+    labels: NDArray[np.int_]
+    own: Array
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Positions of the rows, most anomalous first; known anomalies first, known others last."""
+        return np.lexsort((-self.scores, -self.probability))
+
+
 @dataclass(frozen=True)
 class Scoring:
     """Score (n,) of new rows (n, d), from each row and the fit alone.
@@ -490,11 +536,17 @@ class Scoring:
 
     def __call__(self, rows: Array) -> Array:
         """Score of each of `rows`."""
+        return self.combine(*self.raw(rows))
+
+    def raw(self, rows: Array) -> tuple[Array, Array | None]:
+        """Raw scores (n, M) of `rows`, and the rows as the detectors have them."""
         if self.detectors is None:
-            columns, scores = None, rows[:, self.used]
-        else:
-            columns = rows if self.column_scaler is None else self.column_scaler.transform(rows)
-            scores = score_rows(self.detectors, columns)
+            return rows[:, self.used], None
+        columns = rows if self.column_scaler is None else self.column_scaler.transform(rows)
+        return score_rows(self.detectors, columns), columns
+
+    def combine(self, scores: Array, columns: Array | None) -> Array:
+        """Score (n,) of rows with these raw scores."""
         if self.ranking is None:
             return self.scaler.consensus(scores)
         space = self.scaler.transform(scores)

@@ -15,6 +15,7 @@ from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.frames import group_frame
 from gammagmm.estimator.parameters import check_parameters
+from gammagmm.estimator.reasons import reason_words
 from gammagmm.estimator.refit import refit_detectors
 from gammagmm.estimator.rows import open_new_rows, open_rows, validate_rows
 from gammagmm.estimator.saved_fit import read_fit, save_fit
@@ -566,6 +567,19 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         return self.fit_.space.frame(self.fit_)
+
+    def reasons(self, X: ArrayLike | None = None) -> list[str]:
+        """For each row of `X`, or each training row, in which columns it stands out, in words.
+
+        These are at most three columns whose value lies outside the usual range of the training
+        rows, the farthest first, such as "amount 5,400 is far above the usual 20 to 80". The text
+        is empty if there is none: the detectors also see unusual combinations of usual values. It
+        describes the row and not how the detectors work.
+        """
+        check_is_fitted(self)
+        usual = self.fit_.usual_values()
+        rows = self.fit_.space.rows if X is None else validate_rows(self, X)
+        return [reason_words(each) for each in usual.reasons(rows)]
 
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
         """Write the rows of `to_frame` to a folder of Parquet files, completely or not at all.

@@ -124,7 +124,7 @@ class Space(Protocol):
 
     @property
     def rows(self) -> Array | None:
-        """The rows as they were given; None on Dask and for precomputed scores."""
+        """The rows as they were given; None on Dask."""
 
     @property
     def scaler(self) -> ScoreScaler:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +125,7 @@ class UsualValues:
     high: Array
     share_high: Array
 
-    def reasons(self, rows: Array) -> list[tuple[Reason, ...]]:
+    def reasons(self, rows: Any) -> list[tuple[Reason, ...]]:
         """For each of `rows` (n, d), the columns in which it stands out, the farthest first.
 
         These are at most three columns in which its value lies outside the usual range, or is the

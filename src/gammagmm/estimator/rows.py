@@ -132,7 +132,7 @@ class MemoryRows:
     def fit_detectors(self, plan: Plan) -> MemoryScores:
         """Raw scores of the rows by the plan's detectors, or the rows themselves."""
         notes: list[Note] = []
-        column_scaler, kept = None, None
+        column_scaler = None
         if plan.is_precomputed:
             fitted = given_scores(self.values, self.columns.names)
         else:
@@ -152,11 +152,12 @@ class MemoryRows:
                 )
                 fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
             check_time(plan, fitted)
-            kept = self.values.copy()  # because the user may change the table
         notes = [*self.notes, *notes]
         usable = keep_usable(fitted)
         notes += left_out_notes(usable.info)
-        return MemoryScores(usable, notes, column_scaler, kept, self.index)
+        rows = self.values.copy()  # because the user may change the table
+        is_scored = plan.is_precomputed
+        return MemoryScores(usable, notes, column_scaler, rows, self.index, is_scored)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,8 +167,9 @@ class MemoryScores:
     fitted: FittedDetectors
     notes: list[Note]
     column_scaler: ColumnScaler | None
-    rows: Array | None  # as they were given; None for precomputed scores
+    rows: Array  # as they were given
     index: Any
+    is_precomputed: bool = False  # whether the rows are scores themselves
 
     def score_space(self) -> MemorySpace:
         """The scores after logarithm and standardisation."""
@@ -186,6 +188,7 @@ class MemoryScores:
             column_scaler=self.column_scaler,
             rows=self.rows,
             index=self.index,
+            is_precomputed=self.is_precomputed,
         )
 
 
@@ -201,8 +204,9 @@ class MemorySpace:
     honest_scores: Array  # the same without what was learned from a row's own label
     scaler: ScoreScaler
     column_scaler: ColumnScaler | None
-    rows: Array | None  # as they were given; None for precomputed scores
+    rows: Array  # as they were given
     index: Any
+    is_precomputed: bool  # whether the rows are scores themselves
     is_in_memory: bool = True
     n_blocks: int = 1
 
@@ -214,9 +218,10 @@ class MemorySpace:
     @property
     def columns(self) -> Array | None:
         """The rows as the detectors have them; None for precomputed scores."""
-        if self.rows is None or self.column_scaler is None:
-            return self.rows
-        return self.column_scaler.transform(self.rows)
+        if self.is_precomputed:
+            return None
+        scaler = self.column_scaler
+        return self.rows if scaler is None else scaler.transform(self.rows)
 
     @property
     def notes(self) -> list[Note]:

@@ -90,8 +90,8 @@ class SavedFit:
         Seed of what is learned from labels.
     scores : ndarray of shape (n_rows, n_detectors)
         Raw scores of the training rows.
-    rows : ndarray of shape (n_rows, n_numbers) or None
-        The training rows as numbers; None for precomputed scores.
+    rows : ndarray of shape (n_rows, n_numbers)
+        The training rows as numbers, which are scores themselves if they were precomputed.
     runs : tuple of Run
         The variational runs, with their components and posteriors.
     evidence : Evidence
@@ -118,7 +118,7 @@ class SavedFit:
     detector_seed: SavedSeed
     learning_seed: int
     scores: Array
-    rows: Array | None
+    rows: Array
     runs: tuple[Run, ...]
     evidence: Evidence
     known_rows: KnownRows
@@ -244,7 +244,7 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         detector_seed=SavedSeed.of(plan.detector_rng),
         learning_seed=plan.learning_seed,
         scores=fit.scores,
-        rows=fit.space.rows,
+        rows=cast("Array", fit.space.rows),
         runs=fit.runs,
         evidence=fit.evidence,
         known_rows=fit.known_rows,
@@ -405,7 +405,8 @@ def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
     detectors: dict[str, Any] = dict.fromkeys(saved.detector_names)
     fitted = FittedDetectors(detectors, saved.scores, list(saved.detectors))
     index = None if saved.index is None else saved.index.index()
-    space = MemoryScores(fitted, [], saved.column_scaler, saved.rows, index).score_space()
+    scores = MemoryScores(fitted, [], saved.column_scaler, saved.rows, index, plan.is_precomputed)
+    space = scores.score_space()
     posterior, known = combine_runs(solved_posteriors(saved.runs)), KnownRows.none()
     if not 0.0 <= posterior.mean <= 1.0:
         reader.refuse(f"the mean of the posterior must lie between 0 and 1, got {posterior.mean!r}")
@@ -490,9 +491,8 @@ def _check_scores(saved: SavedFit, plan: Plan, reader: Reader) -> None:
 def _check_rows(saved: SavedFit, plan: Plan, reader: Reader) -> None:
     """Refuse training rows, or an index, that do not belong to the scores and the columns."""
     n_rows = len(saved.scores)
-    shape = None if plan.is_precomputed else (n_rows, saved.column_record.n_numbers)
-    if shape != (None if saved.rows is None else saved.rows.shape):
-        reader.refuse("its training rows do not fit to its scores, columns and parameters")
+    if saved.rows.shape != (n_rows, saved.column_record.n_numbers):
+        reader.refuse("its training rows do not fit to its scores and columns")
     if saved.index is not None and len(saved.index) != n_rows:
         reader.refuse(f"its index does not fit to {n_rows} rows")
 

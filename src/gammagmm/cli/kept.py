@@ -1,0 +1,149 @@
+"""A fit and where its rows came from <-> the file of a kept fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.cli.options import FIT_SUFFIX, Method, Reading, Request
+from gammagmm.cli.request import UsageError
+from gammagmm.errors import Note, SavedFileError
+from gammagmm.estimator.saved_parts import SavedTexts
+from gammagmm.readers.prepare import Preparation
+from gammagmm.report.origin import Origin
+
+if TYPE_CHECKING:
+    from gammagmm.estimator.fit_result import Fit
+    from gammagmm.estimator.saved_fit import LoadedFit
+
+__all__ = ["KeptSource", "check_kept", "keep_fit", "kept_path", "open_kept"]
+
+NEW_FILE = "Give the files with the rows instead of --from."
+
+
+@dataclass(frozen=True, eq=False)
+class KeptSource:
+    """What the file of a kept fit has of an `Origin`."""
+
+    name: str
+    columns: tuple[str, ...]
+    ids: SavedTexts | None
+    places: NDArray[np.int64] | None  # of the rows in their file
+    digest: str
+    truth: NDArray[np.int64] | None
+    notes: tuple[Note, ...]
+    id_column: str | None
+    hidden: tuple[str, ...]
+    preparation: Preparation
+
+    @classmethod
+    def of(cls, origin: Origin, preparation: Preparation) -> KeptSource:
+        """The record of rows that were read from a file."""
+        return cls(
+            name=origin.name,
+            columns=origin.columns or (),
+            ids=None if origin.ids is None else SavedTexts.of(origin.ids),
+            places=None if origin.rows is None else np.array(origin.rows, dtype=np.int64),
+            digest=origin.digest,
+            truth=None if origin.truth is None else origin.truth.astype(np.int64),
+            notes=origin.notes,
+            id_column=origin.id_column,
+            hidden=tuple(sorted(origin.hidden)),
+            preparation=preparation,
+        )
+
+    def fits(self, n_rows: int, n_columns: int) -> bool:
+        """Whether it can be the source of so many rows and columns."""
+        parts = [part for part in (self.ids, self.places, self.truth) if part is not None]
+        is_right = all(len(part) == n_rows for part in parts) and len(self.columns) == n_columns
+        is_right = is_right and self.preparation.encoder.outputs == self.columns
+        if self.places is not None:
+            places = self.places
+            is_right = is_right and places.ndim == 1 and bool((places >= 0).all())
+            is_right = is_right and len(np.unique(places)) == n_rows
+        return is_right and (self.truth is None or bool(np.isin(self.truth, (0, 1)).all()))
+
+    def origin(self) -> Origin:
+        """Where the rows came from."""
+        return Origin(
+            name=self.name,
+            columns=self.columns,
+            ids=None if self.ids is None else self.ids.texts,
+            rows=None if self.places is None else tuple(self.places.tolist()),
+            digest=self.digest,
+            truth=self.truth,
+            notes=self.notes,
+            id_column=self.id_column,
+            hidden=frozenset(self.hidden),
+            preparation=self.preparation,
+        )
+
+
+def kept_path(name: Path) -> Path:
+    """The file of the kept fit `name`, which gets the suffix .fit if it has none."""
+    return name if name.suffix else name.with_suffix(FIT_SUFFIX)
+
+
+def keep_fit(fit: Fit, origin: Origin, path: Path, overwrite: bool) -> None:
+    """Write the fit of rows from a file to `path`, completely or not at all."""
+    from gammagmm.estimator.protocols import Columns
+    from gammagmm.estimator.saved_fit import save_fit
+
+    preparation = origin.preparation
+    source = None if preparation is None else KeptSource.of(origin, preparation)
+    if origin.columns:
+        names = np.array(origin.columns, dtype=object)
+        fit = replace(fit, columns=Columns(fit.columns.n_features, names))
+    save_fit(fit, path, overwrite=overwrite, source=source)
+
+
+def open_kept(path: Path) -> tuple[LoadedFit, Origin]:
+    """The fit in the file at `path`, without its detectors, and where its rows came from."""
+    from gammagmm.estimator.saved_fit import read_fit
+
+    loaded = read_fit(path, KeptSource)
+    fit, source = loaded.fit, loaded.source
+    if source is None:  # GammaGMM.save wrote it
+        index = fit.space.index
+        ids = None if index is None else tuple(map(str, index))
+        return loaded, Origin(path.name, columns=fit.number_names or None, ids=ids)
+    if not source.fits(fit.n_rows, fit.columns.n_features):
+        raise SavedFileError(
+            f"{path} cannot be read as a saved fit: its source does not fit to its rows",
+            "Fit the rows again.",
+        )
+    return loaded, source.origin()
+
+
+def check_kept(request: Request) -> None:
+    """Refuse options that would need another fit than the kept one, or the files of its rows."""
+    if request.reading.paths:
+        raise UsageError("--from and files with rows cannot be given together", "Give one of them.")
+    settings = getattr(request.running.config, "values", {})
+    own = {"jobs", "timeout", *settings}
+    changed = [*_changed(request.method, own), *_changed(request.reading, own)]
+    if changed:
+        raise UsageError(
+            f"--from takes the fit as it is, and {', '.join(changed)} would change it",
+            f"Leave out {', '.join(changed)}, or give the files with the rows instead of --from.",
+        )
+    if request.answer.columns:
+        raise UsageError("--columns shows the columns of files, not of a kept fit", NEW_FILE)
+    if request.labelling.by is not None:
+        raise UsageError(
+            "--by needs a column of the file, which a kept fit does not have", NEW_FILE
+        )
+    if request.engine.name != "memory":
+        raise UsageError("--from needs the engine memory", "Leave out --engine dask.")
+
+
+def _changed(given: Method | Reading, ignored: set[str]) -> list[str]:
+    """The options of a group whose values are not the defaults."""
+    default = type(given)()
+    names = [name for name in vars(given) if name not in ignored | {"paths"}]
+    changed = [name for name in names if getattr(given, name) != getattr(default, name)]
+    return [f"--{name.replace('_', '-')}" for name in changed]

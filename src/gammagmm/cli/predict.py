@@ -1,0 +1,168 @@
+"""``gammagmm predict``: the answers of a kept fit for new rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from gammagmm._support.files import write_document
+from gammagmm._support.table_encoder import NumberColumn, TableEncoder
+from gammagmm._support.text import one_line, percent
+from gammagmm.cli.estimate import print_answer, warnings_as_lines
+from gammagmm.cli.fitting import Echo
+from gammagmm.cli.kept import kept_path, open_kept
+from gammagmm.cli.options import Request
+from gammagmm.cli.output import N_DECIMALS, aligned, rows_csv
+from gammagmm.cli.request import check_predict, read_table
+from gammagmm.errors import TableError
+from gammagmm.readers.prepare import Preparation, Prepared
+from gammagmm.readers.raw_table import RawTable
+
+if TYPE_CHECKING:
+    from gammagmm.estimator.fit_result import Fit, RowAnswers
+    from gammagmm.estimator.reasons import Reason
+
+__all__ = ["Predicted", "answer_new_rows", "prepare_new_rows", "run_predict"]
+
+N_SHOWN = 10
+"""Most rows that are shown without --labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """New rows and what a fit says about them."""
+
+    fit: Fit
+    prepared: Prepared
+    answers: RowAnswers
+    reasons: Sequence[Sequence[Reason]]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.answers.labels)
+
+    @property
+    def n_flagged(self) -> int:
+        """Number of rows with the label 1."""
+        return int(self.answers.labels.sum())
+
+
+def run_predict(request: Request, echo: Echo) -> int:
+    """Exit code of ``gammagmm predict``."""
+    path = kept_path(cast("Path", request.kept))
+    check_predict(replace(request, kept=path))
+    loaded, origin = open_kept(path)
+    reading = request.reading
+    raw = read_table(reading)
+    prepared = prepare_new_rows(loaded.fit, origin.preparation, raw, reading.id)
+    if not request.running.quiet:
+        for note in (*request.running.notes, *prepared.notes):
+            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
+    with warnings_as_lines(echo):
+        from gammagmm.estimator.refit import refit_detectors
+
+        fit = refit_detectors(loaded.fit, loaded.versions)
+        predicted = answer_new_rows(fit, prepared)
+    labels, answer = request.outputs.labels, request.answer
+    print_answer(_as_json(predicted) if answer.as_json else _as_text(predicted, labels is None))
+    if labels is not None:
+        content = rows_csv(
+            prepared.ids,
+            predicted.answers,
+            predicted.reasons,
+            fit.detector_names,
+            is_sorted=answer.is_sorted,
+        )
+        write_document(content, labels, request.running.force)
+    return 0
+
+
+def prepare_new_rows(
+    fit: Fit, preparation: Preparation | None, raw: RawTable, id_column: str | None = None
+) -> Prepared:
+    """The new rows as numbers, prepared as the training rows were.
+
+    A fit that `GammaGMM.save` wrote has no preparation: its columns are found by their names, or by
+    their number if it has no names. `id_column` names the rows.
+    """
+    if id_column is not None and id_column not in raw.columns:
+        raise TableError(f"{raw.source} has no column {id_column!r}", "Check --id.")
+    if preparation is None:
+        encoder = fit.encoder or _encoder_of_numbers(fit, raw, id_column)
+        missing = str(fit.plan.parameters["missing"])
+        preparation = Preparation(None, None, (), missing, encoder)
+    if id_column is not None:
+        preparation = replace(preparation, id=id_column)
+    return preparation.apply(raw)
+
+
+def _encoder_of_numbers(fit: Fit, raw: RawTable, id_column: str | None) -> TableEncoder:
+    """The encoder of columns of numbers without gaps, by their names or by their number."""
+    names = fit.feature_names or tuple(name for name in raw.columns if name != id_column)
+    if len(names) != fit.columns.n_features:
+        raise TableError(
+            f"{raw.source} has {len(names)} columns, and the training rows have "
+            f"{fit.columns.n_features}",
+            "Give a file with the columns of the training rows; --id names a column to leave out.",
+        )
+    # No value is filled in, so the medians are not used.
+    return TableEncoder(names, tuple(NumberColumn(name, 0.0) for name in names))
+
+
+def answer_new_rows(fit: Fit, prepared: Prepared) -> Predicted:
+    """What a fit with its detectors says about new rows."""
+    usual = fit.usual_values(prepared.columns)
+    answers = fit.answers_new(prepared.values)
+    return Predicted(fit, prepared, answers, usual.reasons(prepared.values))
+
+
+def _as_text(predicted: Predicted, shows_rows: bool) -> str:
+    """How many rows are flagged and, if asked for, the first rows with their reasons."""
+    from gammagmm.estimator.reasons import reason_words
+
+    n_rows, n_flagged = predicted.n_rows, predicted.n_flagged
+    fit, answers = predicted.fit, predicted.answers
+    lines = [
+        f"{n_flagged:,} of {n_rows:,} new rows are flagged ({percent(n_flagged / n_rows)}). Among "
+        f"the training rows, {fit.n_flagged:,} of {fit.n_rows:,} are flagged "
+        f"({percent(fit.n_flagged / fit.n_rows)})."
+    ]
+    if not shows_rows:
+        return lines[0]
+    table = [["id", "score", "probability", "flagged", "reason"]]
+    for i in answers.order[:N_SHOWN].tolist():
+        numbers = [f"{answers.scores[i]:.3g}", percent(float(answers.probability[i]))]
+        flagged = "yes" if answers.labels[i] else "no"
+        reason = one_line(reason_words(predicted.reasons[i]))
+        table.append([one_line(predicted.prepared.ids[i]), *numbers, flagged, reason])
+    heading = f"The {len(table) - 1} most anomalous of them:" if n_rows > 1 else ""
+    return "\n\n".join(filter(None, [*lines, heading])) + "\n" + aligned(table, n_words=5)
+
+
+def _as_json(predicted: Predicted) -> str:
+    """Counts, and a record for each flagged row, the most anomalous first."""
+    from gammagmm.estimator.reasons import reason_words
+
+    prepared, answers = predicted.prepared, predicted.answers
+    flagged = [i for i in answers.order.tolist() if answers.labels[i]]
+    data = {
+        "n_rows": predicted.n_rows,
+        "n_flagged": predicted.n_flagged,
+        "threshold": predicted.fit.threshold,
+        "flagged": [
+            {
+                "row": int(prepared.rows[i]) + 1,
+                "id": prepared.ids[i],
+                "score": float(answers.scores[i]),
+                "probability": round(float(answers.probability[i]), N_DECIMALS),
+                "reason": reason_words(predicted.reasons[i]),
+            }
+            for i in flagged
+        ],
+        "notes": [vars(note) for note in (*prepared.notes, *predicted.fit.notes)],
+    }
+    return json.dumps(data, indent=2, allow_nan=False)
