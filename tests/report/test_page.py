@@ -269,6 +269,18 @@ def test_a_table_without_a_group_says_so(fitted, findings):
     )
 
 
+def test_rows_that_stand_apart_are_marked_where_they_are_known(fitted, data):
+    top = np.argsort(-fitted.decision_scores, kind="stable")[[0, 2]]
+    group = Group(top, 2, 0.01, 0.9, ("KNN", "LOF"))
+    for known in (group, group.without_rows()):
+        fit = replace(fitted, evidence=replace(fitted.evidence, group=known))
+        page = render(find(fit, data.X))
+        words = words_of(page)
+        assert "2 rows (1.0%) stand apart from the others in the scores of KNN, LOF." in words
+        assert ("The most anomalous of them:" in words) == (known is group)
+        assert page.count("<td>yes</td><td") == (2 if known is group else 0)
+
+
 def test_humps_are_told_where_every_run_has_them(fitted, findings):
     assert findings.humps == ()
     two = GammaPosterior(0.01, BetaMixture(*np.array([[0.5, 0.49], [50.0, 300.0], [950.0, 700.0]])))
