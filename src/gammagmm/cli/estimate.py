@@ -29,7 +29,7 @@ from gammagmm.cli.output import answer_json, answer_text, labels_csv
 from gammagmm.cli.request import (
     check_estimate,
     check_sample,
-    choices_of,
+    choices_for,
     label_sheets,
     read_blocks,
     read_rows,
@@ -69,7 +69,8 @@ def run_estimate(request: Request, echo: Echo) -> int:
         loaded, origin = open_kept(request.kept)
         return estimate_rows(loaded.fit.space.rows, origin, request, echo, loaded.fit)
     if request.answer.columns:
-        print_answer(columns_text(read_table(request.reading), choices_of(request.reading)))
+        raw = read_table(request.reading)
+        print_answer(columns_text(raw, choices_for(raw, request.reading, request.labelling.by)))
         return 0
     if request.engine.name == "memory":
         X, origin = read_rows(request.reading, by=request.labelling.by)

@@ -59,8 +59,9 @@ def run_predict(request: Request, echo: Echo) -> int:
     reading = request.reading
     raw = read_table(reading)
     prepared = prepare_new_rows(loaded.fit, origin.preparation, raw, reading.id)
+    prepared = replace(prepared, notes=(*request.running.notes, *prepared.notes))
     if not request.running.quiet:
-        for note in (*request.running.notes, *prepared.notes):
+        for note in prepared.notes:
             echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
     with warnings_as_lines(echo):
         from gammagmm.estimator.refit import refit_detectors

@@ -40,7 +40,7 @@ __all__ = [
     "check_predict",
     "check_sample",
     "check_suffix",
-    "choices_of",
+    "choices_for",
     "label_sheets",
     "read_blocks",
     "read_rows",
@@ -317,15 +317,12 @@ def read_rows(
     the groups by this column.
     """
     raw = read_table(reading)
-    choices = choices_of(reading)
-    is_left_out = by is not None and _is_unused_text(by, raw, choices)
-    if by is not None and is_left_out:
-        choices = replace(choices, drop=(*choices.drop, by))
+    choices = choices_for(raw, reading, by)
     prepared = prepare(raw, choices)
     names = [Path(path).name if path != "-" else STANDARD_INPUT for path in reading.paths]
     has_ids = reading.id is not None or len(prepared.rows) < raw.n_rows
     notes = list(prepared.notes)
-    if by is not None and is_left_out:
+    if by is not None and choices != choices_of(reading):
         message = f"left out of the data: it has the groups; --use {quote(by)} keeps it"
         notes.append(Note("tables", by, message))
     n_repeated = len(prepared.ids) - len(set(prepared.ids))
@@ -357,12 +354,20 @@ def _label_columns(raw: RawTable, choices: Choices) -> frozenset[str]:
     return frozenset(guessed if choices.truth is None else [*guessed, choices.truth])
 
 
-def _is_unused_text(column: str, raw: RawTable, choices: Choices) -> bool:
-    """Whether the column is text, and no option says what to do with it."""
-    named_columns(raw.source, raw.columns, Choices(id=column))  # refuses an unknown name
-    if choices.categories != "error" or not raw.is_text(raw.columns.index(column)):
-        return False
-    return column not in named_columns(raw.source, raw.columns, choices)
+def choices_for(raw: RawTable, reading: Reading, by: str | None) -> Choices:
+    """The choices about the columns of a table whose rows have groups by the column `by`.
+
+    This column is left out if it is text and no option says what to do with it.
+    """
+    choices = choices_of(reading)
+    if by is None:
+        return choices
+    named_columns(raw.source, raw.columns, Choices(id=by))  # refuses an unknown name
+    is_named = by in named_columns(raw.source, raw.columns, choices)
+    is_text = raw.is_text(raw.columns.index(by))
+    if is_named or not is_text or choices.categories != "error":
+        return choices
+    return replace(choices, drop=(*choices.drop, by))
 
 
 def read_blocks(reading: Reading) -> tuple[Any, Origin]:
