@@ -347,6 +347,14 @@ def test_a_fit_without_a_solution_has_no_estimate():
     assert "This does not mean that the data are clean." in page
 
 
+def test_rows_that_are_all_known_to_be_normal_have_an_estimate(fitted):
+    known = fitted.update(np.arange(300), np.zeros(300, dtype=int))
+    words = words_of(render(find(known)))
+    assert "About 0.0% of the rows are anomalies" in words
+    assert "What to do now Every row has a label." in words
+    assert "There is no estimate" not in words
+
+
 def test_many_rows_stay_under_two_megabytes():
     scores = np.random.default_rng(0).normal(size=(100_000, 8))
     scores[:2000] += 4.0
