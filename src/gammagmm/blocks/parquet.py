@@ -12,12 +12,25 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gammagmm._support.progress import Progress
 from gammagmm.blocks.cluster import clear_errors, compute, import_dask
 from gammagmm.errors import ClusterError, GammaGMMError, TableError
+from gammagmm.readers.raw_table import RawTable, text_column, written
 
-__all__ = ["FolderError", "check_folder", "matching_files", "read_parquet", "write_parquet"]
+__all__ = [
+    "FolderError",
+    "check_folder",
+    "first_rows",
+    "matching_files",
+    "read_parquet",
+    "write_parquet",
+]
 
+N_FIRST_ROWS = 1_000
+"""Rows by which the roles of columns are decided."""
 PART = re.compile(r"part-\d{5,}\.parquet")
 
 
@@ -35,6 +48,32 @@ def read_parquet(paths: Sequence[str]) -> Any:
         reason = " ".join(str(error).split())[:300]
         what = f"{paths[0]} cannot be read as Parquet ({reason})"
         raise TableError(what, "Check the file.") from error
+
+
+def first_rows(frame: Any, source: str, client: Any) -> RawTable:
+    """The first rows of a dask data frame, from its first partition alone."""
+    part = frame.get_partition(0).map_partitions(_head, meta=frame._meta)
+    (head,) = compute(part.to_delayed(), client)
+    data = tuple(_cells(head.iloc[:, j]) for j in range(head.shape[1]))
+
+    def cells(j: int) -> list[str | None]:
+        return written(data[j]) if data[j].dtype != object else data[j].tolist()
+
+    return RawTable(source, tuple(map(str, head.columns)), data, None, cells)
+
+
+def _head(part: Any) -> Any:
+    return part.head(N_FIRST_ROWS)
+
+
+def _cells(column: Any) -> NDArray[Any]:
+    """Numbers with NaN where they are missing, or texts with None; dates are texts."""
+    if column.dtype.kind in "biuf":
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    is_missing = column.isna()
+    return text_column(
+        None if gap else str(cell) for cell, gap in zip(column, is_missing, strict=True)
+    )
 
 
 def matching_files(path: str) -> list[str]:

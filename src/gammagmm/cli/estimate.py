@@ -81,7 +81,7 @@ def run_estimate(request: Request, echo: Echo) -> int:
     with open_cluster(request.engine.scheduler, jobs if jobs > 0 else None) as client:
         if not request.running.quiet:
             echo(f"dashboard: {client.dashboard_link}")
-        X, origin = read_blocks(request.reading)
+        X, origin = read_blocks(request.reading, client)
         return estimate_rows(X, origin, request, echo)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import one_line
-from gammagmm.blocks.parquet import check_folder, matching_files, read_parquet
+from gammagmm._support.text import counted, one_line
+from gammagmm.blocks.parquet import check_folder, first_rows, matching_files, read_parquet
 from gammagmm.cli.options import (
     Inspecting,
     Labelling,
@@ -25,6 +25,7 @@ from gammagmm.cli.options import (
 )
 from gammagmm.cli.sheet import Sheet
 from gammagmm.errors import GammaGMMError, Note, TableError
+from gammagmm.readers.guesses import guess_notes
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import RawTable, join_raw
 from gammagmm.readers.registry import read_raw
@@ -57,6 +58,7 @@ SUFFIXES = {
     "--labels with --engine dask": (".parquet",),  # a folder
 }
 """Suffixes of the files that an option writes."""
+GUESSED_BY_FIRST_ROWS = ("id", "labels", "date")
 ENGINES = ("memory", "dask")
 SCALES = ("standard", "robust", "none")
 PURPOSES = ("share", "find")
@@ -370,26 +372,33 @@ def choices_for(raw: RawTable, reading: Reading, by: str | None) -> Choices:
     return replace(choices, drop=(*choices.drop, by))
 
 
-def read_blocks(reading: Reading) -> tuple[Any, Origin]:
-    """The rows of Parquet files as a lazy dask data frame, and where they came from."""
+def read_blocks(reading: Reading, client: Any = None) -> tuple[Any, Origin]:
+    """The rows of Parquet files as a lazy dask data frame, and where they came from.
+
+    What looks like an id, known labels or dates in the first rows is left out, as in memory. The
+    estimator finds constant columns, which takes all rows.
+    """
     frame = read_parquet(reading.paths)
-    dropped = reading.drop or []
-    removed = dropped if reading.id is None else [*dropped, reading.id]
-    for name in removed:
-        if name not in frame.columns:
-            raise TableError(
-                f"There is no column {name!r}", f"The columns are {list(frame.columns)}."
-            )
-    notes = []
+    name = one_line(", ".join(reading.paths))
+    head = first_rows(frame, name, client)
+    roles = assign_roles(head, choices_of(reading))
+    guesses = [own for own in roles.guesses if own.kind in GUESSED_BY_FIRST_ROWS]
+    left_out = {own.column for own in guesses} | {
+        column for column, flag in roles.chosen if flag != "--use"
+    }
+    features = [column for column in frame.columns if str(column) not in left_out]
+    if not features:
+        raise TableError(f"{name} has no column left", "Keep at least one column with --use.")
+    said = guess_notes(name, guesses)
+    how = f" (decided by the first {counted(head.n_rows, 'row')})"
+    notes = [replace(note, message=note.message + how) for note in said]
     if reading.missing == "drop":
-        frame = frame.dropna(subset=[name for name in frame.columns if name not in dropped])
+        frame = frame.dropna(subset=features if reading.id is None else [*features, reading.id])
         notes.append(Note("tables", "missing", "rows with missing values are left out"))
     if reading.id is not None:
         frame = frame.map_partitions(_set_index, reading.id)
-    frame = frame[[name for name in frame.columns if name not in removed]]
-    columns = tuple(str(name) for name in frame.columns)
-    name = one_line(", ".join(reading.paths))
-    return frame, Origin(name, columns=columns, notes=tuple(notes))
+    frame = frame[features]
+    return frame, Origin(name, columns=tuple(map(str, features)), notes=tuple(notes))
 
 
 def _set_index(part: Any, column: str) -> Any:
