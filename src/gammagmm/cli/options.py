@@ -380,6 +380,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(group, include_extras=True)
         for option in options:
             default = Parameter.empty if option.default is MISSING else option.default
+            default = None if default == () else default  # which Click before 8.2 refuses
             hint = _in_panel(hints[option.name], group)
             parameters.append(
                 Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
@@ -391,7 +392,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             values["config"] = settings.used(values)
         command(
             **{
-                name: group(**{option: values[option] for option in options})
+                name: group(**{o: values[o] for o in options if values[o] is not None})
                 for name, (group, options) in groups.items()
             }
         )
