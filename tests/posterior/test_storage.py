@@ -269,7 +269,7 @@ LABELLED = posterior_to_text(
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"n_rows": 60', '"n_rows": 0', "n_rows must be at least 1, got 0"),
+        ('"n_rows": 60', '"n_rows": 0', "n_rows must be at least 1 and at most .*, got 0"),
         ('"n_rows": 60', '"n_rows": 60.0', r"n_rows must be a whole number, got 60\.0"),
         ('"n_rows": 60', '"n_rows": 29', "its numbers of rows do not fit together"),
         ('"n_anomalies": 0', '"n_anomalies": 31', "its numbers of rows do not fit together"),

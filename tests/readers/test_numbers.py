@@ -104,8 +104,12 @@ OPEN = {"a": ["1,234", "950"], "b": ["1.234 €"]}
     [
         ([["2,5"]], [[1.234, 950.0], [1234.0]], "other columns have decimal commas"),
         ([["1'000.5"]], [[1234.0, 950.0], [1.234]], "other columns have decimal points"),
-        ([["2,5"], ["€2.50"]], [[1234.0, 950.0], [1.234]], "no column shows"),
-        ([], [[1234.0, 950.0], [1.234]], "no column shows which mark is the decimal mark"),
+        ([["2,5"], ["€2.50"]], [[1234.0, 950.0], [1.234]], "the other columns do not decide"),
+        (
+            [],
+            [[1234.0, 950.0], [1.234]],
+            "the other columns do not decide which mark is the decimal mark",
+        ),
     ],
 )
 def test_a_mark_that_may_have_two_meanings(others, values, reason):
@@ -122,7 +126,7 @@ def test_points_in_a_file_with_decimal_commas_are_thousands(write):
     raw = read_raw(write("price;sales;n;share\n1,5;1.185;3;0.5\n2,25;950;4;0.25\n"))
     # share shows decimal points, price decimal commas: nothing is changed without a reason.
     assert columns_of(raw)["sales"] == [1.185, 950.0]
-    assert "no column shows which mark" in notes_of(raw)["sales"]
+    assert "the other columns do not decide which mark" in notes_of(raw)["sales"]
     raw = read_raw(write("price;sales;n;k\n1,5;1.185;3;1.000\n2,25;950;4;2.000\n"))
     assert columns_of(raw) == {
         "price": [1.5, 2.25],
@@ -138,7 +142,9 @@ def test_points_in_a_file_with_decimal_commas_are_thousands(write):
 def test_points_that_may_be_thousands_are_told(write):
     raw = read_raw(write("sales;n\n1.185;3\n950;4\n"))
     assert columns_of(raw)["sales"] == [1.185, 950.0]
-    assert re.match("read as numbers: '1.185' is 1.185; .* no column", notes_of(raw)["sales"])
+    assert re.match(
+        "read as numbers: '1.185' is 1.185; .* the other columns do not", notes_of(raw)["sales"]
+    )
     for plain in ("sales;n\n1.185;3.5\n950;4\n", "sales,n\n1.185,3\n950,4\n"):
         assert read_raw(write(plain)).notes == ()
 

@@ -34,6 +34,7 @@ _COUNTS = ("n_rows", "n_anomalies", "n_left", "first", "last")
 _BETA_BINOMIAL_FIELDS = {"weights", "a", "b", *_COUNTS}
 # Written only if there are bounds.
 _BOUNDS = ("least", "most")
+MAX_ROWS = 2**53  # up to this number a float represents every whole number
 MAX_CELLS = 200_000_000
 """Most possible shares, times parts, of a posterior that is read, since each takes memory."""
 
@@ -136,8 +137,8 @@ def _betas_of(data: dict[str, Any], reader: Reader) -> BetaMixture:
 def _beta_binomials_of(data: dict[str, Any], reader: Reader) -> BetaBinomialMixture:
     counts = {name: int(reader.plain(name, data[name], int)) for name in _COUNTS}
     n_rows, n_anomalies, n_left, first, last = counts.values()
-    if n_rows < 1:
-        reader.refuse(f"n_rows must be at least 1, got {n_rows!r}")
+    if not 1 <= n_rows <= MAX_ROWS:
+        reader.refuse(f"n_rows must be at least 1 and at most {MAX_ROWS:,}, got {n_rows!r}")
     is_possible = 0 <= n_anomalies <= n_rows - n_left <= n_rows and first >= 0
     if not (is_possible and last <= n_left and first <= last + 1):
         reader.refuse(f"its numbers of rows do not fit together: {counts!r}")

@@ -142,17 +142,25 @@ def _written_numbers(
         marks |= set(map(decimal_mark, cells_of.values()))
         is_open = {j: cells for j, cells in cells_of.items() if has_open_point(cells)}
     elif table.delimiter == ";" and not marks - {""}:
-        three = [j for j, values in enumerate(numbers.values) if _has_three_decimals(values)]
-        cells_of = {j: _without_missing(cells) for j, cells in _texts(table, three).items()}
-        is_open = {j: cells for j, cells in cells_of.items() if has_open_point(cells)}
-        if len(is_open) < sum(_has_fractions(values) for values in numbers.values):
-            is_open = {}  # another column shows that the point is the decimal mark
+        is_open = _open_points(table, numbers)
     mark, reason = assumed_mark(marks, POINT_LOCALE)
     for j, cells in is_open.items():
         column = read_column(cells, mark, reason)
         if column is not None:
             found[j] = column
     return found
+
+
+def _open_points(table: DelimitedText, numbers: Numbers) -> dict[int, list[str | None]]:
+    """Cells of columns whose points may separate thousands; none if a column shows decimals."""
+    asked = {j for j, values in enumerate(numbers.values) if _has_three_decimals(values)}
+    if len(asked) < sum(map(_has_fractions, numbers.values)):
+        return {}
+    first = _texts(table, asked, N_SNIFFED_RECORDS)  # which usually show decimals
+    if any(decimal_mark(_without_missing(cells)) for cells in first.values()):
+        return {}
+    found = {j: _without_missing(cells) for j, cells in _texts(table, asked).items()}
+    return found if all(map(has_open_point, found.values())) else {}
 
 
 def _has_fractions(values: NDArray[np.float64]) -> bool:
@@ -302,12 +310,14 @@ def parse(table: DelimitedText) -> Numbers:
     return Numbers(lines, values_by_column, frozenset(text_columns), missing_words)
 
 
-def _texts(table: DelimitedText, columns: Collection[int]) -> dict[int, list[str]]:
+def _texts(
+    table: DelimitedText, columns: Collection[int], n_rows: int | None = None
+) -> dict[int, list[str]]:
     """Cells of some columns as they are written, without the space around them."""
     texts: dict[int, list[str]] = {j: [] for j in sorted(columns)}
     if not texts:
         return texts
-    for _, cells in _rows(table):
+    for _, cells in islice(_rows(table), n_rows):
         for j, column in texts.items():
             column.append(cells[j].strip())
     return texts
