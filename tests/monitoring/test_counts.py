@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from gammagmm.monitoring.counts import Count, count_periods
+from gammagmm.monitoring.counts import Count, Period, count_periods
 
 ROWS = np.arange(6.0)[:, None]
 BEYOND = np.array([1, 0, 1, 0, 0, 1])
@@ -41,6 +41,13 @@ def test_times_are_sorted_as_times_and_numbers_as_numbers():
     assert [period.name for period in found] == ["2026-03-01", "2026-03-02"]
     found = count_periods(BEYOND, ROWS, [10, 9, 10, 9, 9, 9], None, "")
     assert [period.name for period in found] == ["9", "10"]
+
+
+def test_an_empty_group_has_a_name_because_the_empty_name_means_all_rows():
+    (period,) = count_periods(BEYOND, ROWS, None, ["", "a", "", "a", "a", "a"], "today")
+    assert period.groups == {"(empty)": Count(2, 2), "a": Count(4, 1)}
+    with pytest.raises(ValueError, match="a group has no name"):
+        Period("today", Count(1, 1), {"": Count(1, 1)})
 
 
 def test_the_digest_depends_on_the_rows_alone():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gammagmm._support.documents import Form, Reader, read_document
 from gammagmm._support.text import one_line, percent, visible
+from gammagmm.cli.kept import open_kept
 from gammagmm.cli.options import Answer, Outputs, Pair, Running
 from gammagmm.cli.output import aligned, compare_posteriors, comparison_text, labels_words
 from gammagmm.cli.request import UsageError, check_outputs
@@ -67,6 +68,10 @@ def _schema(path: str) -> Any:
 
 def _posterior_at(path: str) -> GammaPosterior:
     """The posterior in a file, or that of the kept fit in it."""
+    with Path(path).open("rb") as file:
+        is_fit = file.read(len(ARCHIVE)) == ARCHIVE
+    if is_fit:
+        return open_kept(Path(path))[0].fit.posterior
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
     return GammaPosterior.load(path)

@@ -24,8 +24,8 @@ app = typer.Typer(
     cls=opt.Commands,
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
     "Exit codes: 0 success, 1 internal error, 2 invalid input or usage, 3 the interval lies above "
-    "--fail-above, 4 the Dask cluster is lost or not found, 5 --timeout is exceeded, 130 "
-    "interrupted by Ctrl-C.",
+    "--fail-above, 4 the Dask cluster is lost or not found, 5 --timeout is exceeded, 6 an alarm "
+    "of monitor, 130 interrupted by Ctrl-C.",
     pretty_exceptions_enable=False,
 )
 
@@ -122,6 +122,35 @@ def predict(
         return run_predict(request, _echo)
 
     _run(work, outputs.paths, running.debug)
+
+
+@app.command(cls=opt.Command)
+@opt.with_options
+def monitor(
+    kept: opt.KeptFit,
+    reading: Annotated[opt.Reading, "paths", "table"],
+    monitoring: opt.Monitoring,
+    labelling: Annotated[opt.Labelling, "by"],
+    outputs: Annotated[opt.Outputs, "picture"],
+    answer: Annotated[opt.Answer, "as_json", "fail_above"],
+    running: opt.Running,
+) -> None:
+    """Count new rows beyond the cut of a kept fit, over time; exit code 6 means an alarm."""
+
+    def work() -> int:
+        from gammagmm.cli.monitor import run_monitor
+
+        request = opt.Request(
+            reading,
+            labelling=labelling,
+            outputs=outputs,
+            answer=answer,
+            running=running,
+            kept=kept.fit_name,
+        )
+        return run_monitor(monitoring, request, _echo)
+
+    _run(work, [monitoring.history_path(kept.fit_name), *outputs.paths], running.debug)
 
 
 @app.command(cls=opt.Command)

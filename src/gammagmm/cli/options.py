@@ -31,6 +31,7 @@ __all__ = [
     "KeptFit",
     "Labelling",
     "Method",
+    "Monitoring",
     "Outputs",
     "Pair",
     "Reading",
@@ -207,7 +208,7 @@ class Labelling:
     ] = None
     by: Annotated[
         str | None,
-        _column(help="Column with groups: estimate shows each, inspect takes rows from each."),
+        _column(help="Column with groups: each is shown, and inspect takes rows from each."),
     ] = None
 
 
@@ -223,7 +224,7 @@ class Outputs:
     report: Annotated[Path | None, _file(help="Write a report to this file (HTML).")] = None
     posterior: Annotated[Path | None, _file(help="Write the posterior to this file (JSON).")] = None
     picture: Annotated[
-        Path | None, _file(help="Draw the posterior to this file (.png, .svg, .pdf).")
+        Path | None, _file(help="Draw the result to this file (.png, .svg, .pdf).")
     ] = None
 
     @property
@@ -254,7 +255,9 @@ class Answer:
     ] = False
     fail_above: Annotated[
         float | None,
-        _share(help="Exit with code 3 if the 90% interval lies above this; needs --inspected."),
+        _share(
+            help="Exit with code 3 if the interval lies above this; estimate needs --inspected."
+        ),
     ] = None
 
 
@@ -279,6 +282,10 @@ class Engine:
 
 FIT_SUFFIX = ".fit"
 """Suffix of the file of a kept fit; `inspect` keeps one beside its sheet."""
+
+
+HISTORY_SUFFIX = ".history.json"
+"""Suffix of the file beside a kept fit in which `monitor` keeps its history."""
 
 
 @dataclass(frozen=True)
@@ -306,6 +313,43 @@ class Inspecting:
         bool,
         Option("--show-rank", help="With --ask, show the rank of each row, which may sway you."),
     ] = False
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """The periods of new rows, and their history."""
+
+    panel: ClassVar[str] = "Periods"
+
+    time: Annotated[
+        str | None, _column(help="Column with times; without it, all rows are one period.")
+    ] = None
+    every: Annotated[
+        str | None,
+        _choice("hour", "day", "week", "month")(help="Length of a period; day if not given."),
+    ] = None
+    period: Annotated[
+        str | None,
+        Option(metavar="NAME", help="Name of the period without --time; the file's if not given."),
+    ] = None
+    history: Annotated[
+        Path | None,
+        _file(
+            help="File of the history, which grows; NAME.history.json if not given.",
+            rich_help_panel=Outputs.panel,
+        ),
+    ] = None
+    alpha: Annotated[
+        float | None,
+        _share(
+            help="Probability of a false alarm in the whole series; 0.05 if not given.",
+            rich_help_panel="Method",
+        ),
+    ] = None
+
+    def history_path(self, fit_name: Path) -> Path:
+        """The file of the history of a kept fit."""
+        return self.history or fit_name.with_suffix(HISTORY_SUFFIX)
 
 
 @dataclass(frozen=True)

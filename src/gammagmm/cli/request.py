@@ -19,12 +19,14 @@ from gammagmm.cli.options import (
     Inspecting,
     Labelling,
     Method,
+    Monitoring,
     Outputs,
     Reading,
     Request,
 )
 from gammagmm.cli.sheet import Sheet
 from gammagmm.errors import GammaGMMError, Note, TableError
+from gammagmm.monitoring.periods import EVERY
 from gammagmm.readers.guesses import guess_notes
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import RawTable, join_raw
@@ -37,6 +39,7 @@ __all__ = [
     "UsageError",
     "check_estimate",
     "check_inspect",
+    "check_monitor",
     "check_outputs",
     "check_predict",
     "check_sample",
@@ -113,6 +116,31 @@ def check_predict(request: Request) -> None:
         raise UsageError("--sort needs --labels", "Add --labels OUT.csv.")
 
 
+def check_monitor(monitoring: Monitoring, request: Request, history: Path) -> None:
+    """Check, before the work starts, the options of `monitor`; `history` is the file that grows."""
+    paths, kept = request.reading.paths, [] if request.kept is None else [request.kept]
+    _check_reading(request.reading)
+    _check_files_exist(kept)
+    # Both are replaced in each call, because the history grows.
+    check_outputs(request.outputs, True, [*paths, *map(str, kept)])
+    _check_file(history, True)
+    _check_places([history, *request.outputs.paths], [*paths, *map(str, kept)])
+    if monitoring.every is not None and monitoring.time is None:
+        raise UsageError("--every needs --time", "Add --time COLUMN.")
+    if monitoring.every not in (None, *EVERY):
+        raise UsageError(f"--every must be hour, day, week or month, got {monitoring.every!r}")
+    if monitoring.period is not None and monitoring.time is not None:
+        raise UsageError("--period and --time cannot be given together", "Give one of them.")
+    if monitoring.alpha is not None and not 0.0 < monitoring.alpha < 1.0:
+        raise UsageError(f"--alpha must lie strictly between 0 and 1, got {monitoring.alpha}")
+    _check_limit(request.answer.fail_above)
+
+
+def _check_limit(fail_above: float | None) -> None:
+    if fail_above is not None and not 0.0 <= fail_above <= 1.0:
+        raise UsageError(f"--fail-above must lie between 0 and 1, got {fail_above}")
+
+
 def _check_files_exist(paths: Sequence[Path]) -> None:
     for path in paths:
         if not path.is_file():
@@ -121,11 +149,9 @@ def _check_files_exist(paths: Sequence[Path]) -> None:
 
 def _check_fail_above(request: Request) -> None:
     """Refuse ``--fail-above`` without the labels that make the estimate reliable."""
-    fail_above = request.answer.fail_above
-    if fail_above is None:
+    if request.answer.fail_above is None:
         return
-    if not 0.0 <= fail_above <= 1.0:
-        raise UsageError(f"--fail-above must lie between 0 and 1, got {fail_above}")
+    _check_limit(request.answer.fail_above)
     if not request.labelling.inspected:
         raise UsageError(NO_SAMPLE, LABEL_ROWS)
 

@@ -13,6 +13,9 @@ from gammagmm.inspection.exact_interval import binomial_interval
 
 __all__ = ["Count", "Period", "count_periods"]
 
+NO_NAME = "(empty)"
+"""Name of the period or group of rows whose own is an empty text."""
+
 
 @dataclass(frozen=True)
 class Count:
@@ -64,6 +67,10 @@ class Period:
     groups: dict[str, Count] = field(default_factory=dict)
     digest: str = ""
 
+    def __post_init__(self) -> None:
+        if "" in self.groups:  # which means all rows
+            raise ValueError("a group has no name")
+
 
 def count_periods(
     is_beyond: NDArray[np.int_],
@@ -107,5 +114,7 @@ def _sorted_labels(
         raise ValueError(f"{name} must have one value for each of {n_rows} rows.")
     if values.dtype == object:
         values = values.astype(str)
+    if values.dtype.kind == "U":
+        values = np.where(values == "", NO_NAME, values)
     distinct, places = np.unique(values, return_inverse=True)
     return places, [str(value) for value in distinct]

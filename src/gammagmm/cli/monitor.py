@@ -1,0 +1,209 @@
+"""``gammagmm monitor``: count the new rows beyond the cut of a kept fit, and keep a history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from gammagmm._support.text import one_line, percent
+from gammagmm.cli.estimate import ABOVE_LIMIT, print_answer, warnings_as_lines
+from gammagmm.cli.fitting import Echo
+from gammagmm.cli.kept import kept_path, open_kept
+from gammagmm.cli.options import Monitoring, Request
+from gammagmm.cli.output import MAX_GROUPS, aligned
+from gammagmm.cli.predict import prepare_new_rows
+from gammagmm.cli.request import check_monitor, read_table
+from gammagmm.errors import TableError
+from gammagmm.monitoring.periods import period_names
+from gammagmm.readers.raw_table import RawTable, listed
+
+if TYPE_CHECKING:
+    from gammagmm.monitoring.history import History
+
+__all__ = ["ALARM", "run_monitor"]
+
+ALARM = 6
+"""Exit code if the share of rows beyond the cut has risen."""
+MAX_PERIODS = 14
+"""Most periods in the text."""
+METHOD = (
+    "Fisher's exact test of the newest 1, 2, 4 and 8 periods against all rows before them; the "
+    "levels of all tests of the series add up to alpha; with groups, they share half of the level "
+    "of a period equally (Bonferroni)"
+)
+NOT_ANOMALIES = (
+    "A row beyond the cut is unusual, which does not make it an anomaly. To know the share of "
+    "anomalies, label rows with `gammagmm inspect`."
+)
+
+
+def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
+    """Exit code of ``gammagmm monitor``."""
+    path = kept_path(cast("Path", request.kept))
+    history_path = monitoring.history_path(path)
+    check_monitor(monitoring, replace(request, kept=path), history_path)
+    history = _read_history(history_path)
+    loaded, origin = open_kept(path)
+    if history is not None:
+        history.check_fit(loaded.fit.digest, monitoring.alpha)
+    raw = read_table(request.reading)
+    prepared = prepare_new_rows(loaded.fit, origin.preparation, raw)
+    rows = prepared.rows.tolist()
+    periods, groups = None, None
+    if monitoring.time is not None:
+        lines = None if raw.lines is None else [raw.lines[row] for row in rows]
+        cells = _cells(raw, monitoring.time, rows)
+        periods = period_names(cells, monitoring.every or "day", monitoring.time, lines)
+    if (by := request.labelling.by) is not None:
+        groups = [cell or "" for cell in _cells(raw, by, rows)]
+    if not request.running.quiet:
+        for note in (*request.running.notes, *prepared.notes):
+            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
+    with warnings_as_lines(echo):
+        from gammagmm.estimator.refit import refit_detectors
+
+        history = refit_detectors(loaded.fit, loaded.versions).monitor(
+            prepared.values,
+            periods,
+            groups,
+            history,
+            name=monitoring.period or _file_names(request.reading.paths),
+            alpha=monitoring.alpha,
+            replace=request.running.force,
+        )
+    new = [history.newest.name] if periods is None else sorted(set(periods))
+    text = _as_json(history, new) if request.answer.as_json else _as_text(history, new)
+    print_answer(text)
+    history.save(history_path, overwrite=True)
+    if request.outputs.picture is not None:
+        from gammagmm.report.plots import save_history_picture
+
+        save_history_picture(history, request.outputs.picture, overwrite=True)
+    return _exit_code(history, new, request.answer.fail_above, echo)
+
+
+def _read_history(path: Path) -> History | None:
+    from gammagmm.monitoring.history import History
+
+    return History.load(path) if path.exists() else None
+
+
+def _file_names(paths: Sequence[str]) -> str:
+    return ", ".join("standard input" if path == "-" else Path(path).name for path in paths)
+
+
+def _cells(raw: RawTable, column: str, rows: Sequence[int]) -> list[str | None]:
+    """The cells of a column of the file for these rows."""
+    if column not in raw.columns:
+        raise TableError(
+            f"{raw.source} has no column {column!r}", f"The columns are {listed(raw.columns)}."
+        )
+    cells = raw.cells(raw.columns.index(column))
+    return [cells[row] for row in rows]
+
+
+def _as_text(history: History, new: Sequence[str]) -> str:
+    """The new periods as a table, the groups of the newest one, and whether there is an alarm."""
+    records = history.to_records()
+    of_all = [line for line in records if line["period"] in new and not line["group"]]
+    tables = [aligned(_table("period", of_all[-MAX_PERIODS:]), n_words=1)]
+    if len(of_all) > MAX_PERIODS:
+        tables[0] += f"\nThese are the newest {MAX_PERIODS} of {len(of_all):,} periods."
+    newest = history.newest
+    of_groups = [r for r in records if r["period"] == newest.name and r["group"] in newest.groups]
+    if newest.groups:
+        largest = sorted(of_groups, key=lambda line: -line["n_rows"])[:MAX_GROUPS]
+        table = aligned(_table("group", largest), n_words=1)
+        tables.append(f"Groups in {one_line(newest.name)}:\n{table}")
+    return "\n\n".join([*tables, "\n".join(_sentences(history, new))])
+
+
+def _table(first: str, records: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Head and lines of a table; its first column is the period or the group."""
+    table = [[first, "rows", "beyond the cut", "share", "90% interval", ""]]
+    for line in records:
+        counts = [f"{line['n_rows']:,}", f"{line['n_beyond']:,}"]
+        interval = f"{percent(line['low'])} to {percent(line['high'])}"
+        alarm = "alarm" if line["alarm"] else ""
+        table.append([one_line(line[first]), *counts, percent(line["share"]), interval, alarm])
+    return table
+
+
+def _sentences(history: History, new: Sequence[str]) -> list[str]:
+    reference, newest = history.reference, history.newest
+    low, high = (percent(end) for end in newest.count.interval())
+    n_beyond, n_rows = newest.count.n_beyond, newest.count.n_rows
+    lines = [
+        f"In {one_line(newest.name)}, {n_beyond:,} of {n_rows:,} rows lie beyond the cut "
+        f"({percent(newest.count.share)}, 90% interval {low} to {high}). Of the "
+        f"training rows, {reference.n_beyond:,} of {reference.n_rows:,} do "
+        f"({percent(reference.share)})."
+    ]
+    alarms = _alarms(history, new)
+    for alarm in alarms:
+        where = one_line(alarm["period"])
+        where += f", group {one_line(alarm['group'])!r}" if alarm["group"] else ""
+        window = f"in the {alarm['window']} newest periods together " * (alarm["window"] > 1)
+        lines.append(
+            f"Alarm in {where}: the share of rows beyond the cut {window}is higher than before "
+            f"(p = {alarm['p_value']:.1g})."
+        )
+    if not alarms:
+        lines.append("No alarm: the new rows do not show that the share has risen.")
+    divided = " It covers all rows and every group (Bonferroni)." if newest.groups else ""
+    lines.append(
+        "If nothing changes, the probability of an alarm in the whole series is at most "
+        f"{percent(history.alpha)}.{divided}"
+    )
+    return [*lines, NOT_ANOMALIES]
+
+
+def _alarms(history: History, new: Sequence[str]) -> list[dict[str, Any]]:
+    """The tests that ring in the new periods; the group "" means all rows."""
+    rung = {"": history.rings} | history.group_rings
+    return [
+        {
+            "period": period.name,
+            "group": group,
+            "window": ring.window,
+            "p_value": ring.p_value,
+            "level": ring.level,
+        }
+        for t, period in enumerate(history.periods)
+        if period.name in new
+        for group, rings in rung.items()
+        if (ring := rings[t]) is not None
+    ]
+
+
+def _as_json(history: History, new: Sequence[str]) -> str:
+    alarms = _alarms(history, new)
+    reference = history.reference
+    data = {
+        "reference": {
+            "n_rows": reference.n_rows,
+            "n_beyond": reference.n_beyond,
+            "share": reference.share,
+            "interval_90": list(reference.interval()),
+        },
+        "periods": [line for line in history.to_records() if line["period"] in new],
+        "n_periods": len(history.periods),
+        "alpha": history.alpha,
+        "method": METHOD,
+        "is_alarm": bool(alarms),
+        "alarms": alarms,
+    }
+    return json.dumps(data, indent=2, allow_nan=False)
+
+
+def _exit_code(history: History, new: Sequence[str], fail_above: float | None, echo: Echo) -> int:
+    """Exit code by ``--fail-above`` and the alarms; messages say which."""
+    low, high = history.newest.count.interval()
+    if fail_above is not None and low > fail_above:
+        interval = f"the 90% interval {percent(low)} to {percent(high)}"
+        echo(f"gammagmm: {interval} lies above --fail-above {fail_above:g}.")
+        return ABOVE_LIMIT
+    return ALARM if _alarms(history, new) else 0
