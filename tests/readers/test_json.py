@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gammagmm.errors import TableError
+from gammagmm.readers import source as sources
 from gammagmm.readers.json import read_json_lines
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Source
@@ -62,3 +63,63 @@ def test_floats_survive_json_lines(values):
     text = "\n".join(json.dumps({"a": value}) for value in values)
     raw = read_json_lines(Source("t.jsonl", ".jsonl", text.encode()))
     assert raw.data[0].tobytes() == np.array(values).tobytes()
+
+
+ROWS = [{"a": 1, "b": "x", "c": "1.185,43"}, {"c": "2,5", "a": None}, {"a": True, "b": "-"}]
+FORMS = {
+    "a list of objects": json.dumps(ROWS, indent=1),
+    "an object of lists": json.dumps({n: [row.get(n) for row in ROWS] for n in "abc"}),
+    "an object of objects": json.dumps(
+        {n: {str(i): row[n] for i, row in enumerate(ROWS) if n in row} for n in "abc"}
+    ),
+    "an object a line": "\n".join(map(json.dumps, ROWS)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_json_of_every_form(write, form):
+    raw = read_raw(write(FORMS[form], "t.json"))
+    assert columns_of(raw) == {
+        "a": [1.0, None, 1.0],
+        "b": ["x", None, None],
+        "c": [1185.43, 2.5, None],
+    }
+    assert raw.place(1) == ("line 2" if form == "an object a line" else "row 2")
+    messages = [note.message for note in raw.notes]
+    assert messages[0] == "'-' read as 1 missing value"
+    assert messages[1].startswith("read with decimal commas and thousands separators")
+
+
+def test_one_object_is_one_row(write):
+    assert columns_of(read_raw(write('{"a": 1, "b": "x"}', "t.json"))) == {"a": [1.0], "b": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1, 2]", r"t\.json contains no table\. Write a list of objects, an object of lists"),
+        ("[]", r"t\.json contains no table"),
+        ("3", r"t\.json contains no table"),
+        ('[{"a": 1}', r"t\.json is not JSON \(Expecting .*\)\. Write a list of objects"),
+        ('[{"a": 1}, {"a": [2]}]', r"t\.json, row 2, column 'a': found a nested value"),
+        ('{"a": [1, {}]}', r"t\.json, row 2, column 'a': found a nested value"),
+        ('{"a": {"u": 1, "v": []}}', r"t\.json, row 'v', column 'a': found a nested value"),
+        ('{"a": [1, 2], "b": [1]}', r"column 'a' has 2 values, but column 'b' has 1\. Give every"),
+        ('{"a": 1}\n{"a": 2', r"t\.json, line 2: this is not JSON"),
+        ('[{"a": 1, "a": 2}]', r"is not JSON \(a key occurs twice in one object\)"),
+        ("[" * 100_000, r"t\.json is not JSON"),
+        ('{"a": []}', r"t\.json contains no rows or no columns"),
+    ],
+)
+def test_json_that_is_refused(write, text, message):
+    with pytest.raises(TableError, match=message):
+        read_raw(write(text, "t.json"))
+
+
+def test_many_names_of_rows_and_columns(write, monkeypatch):
+    """Columns that share no row are as wide as they are long."""
+    monkeypatch.setattr(sources, "MAX_FREE_BYTES", 1_000_000)
+    text = json.dumps({str(i): {str(i): 1} for i in range(2_000)})
+    monkeypatch.setattr(sources, "MAX_EXPANSION", 100)
+    with pytest.raises(TableError, match=r"t\.json expands to more than 100 times its size"):
+        read_raw(write(text, "t.json"))
