@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -19,7 +20,7 @@ import typer
 
 import gammagmm as package
 from gammagmm import GammaPosterior
-from gammagmm.cli.main import SEE_HELP, _print_interrupted, _short_errors
+from gammagmm.cli.main import SEE_HELP, _print_interrupted, _short_errors, _show_cursor
 from gammagmm.cli.supervisor import MARKER
 from gammagmm.errors import ClusterError, FitTimeoutError, TableError
 from tests.support.command_line import COMMAND, gammagmm, gammagmm_here
@@ -42,6 +43,16 @@ def test_without_a_command_the_help_is_shown():
 def test_version():
     assert gammagmm_here("--version").stdout == f"gammagmm {package.__version__}\n"
     assert package.__version__ == version("gammagmm")
+
+
+@pytest.mark.parametrize(("is_terminal", "written"), [(True, "\x1b[?25h"), (False, "")])
+def test_the_cursor_is_shown_again_after_an_interruption(is_terminal, written, monkeypatch):
+    stream = io.StringIO()
+    stream.isatty = lambda: is_terminal
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream)
+    _show_cursor()
+    assert stream.getvalue() == written
 
 
 def test_the_line_after_an_interruption_names_the_files_that_were_written(capsys):

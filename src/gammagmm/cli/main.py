@@ -255,6 +255,8 @@ def _run(work: Callable[[], int], outputs: list[Path], debug: bool) -> None:
         raise typer.Exit(code)
     before = [_state(path) for path in outputs]
     code = run_supervised(sys.argv[1:], outputs)
+    if code == INTERRUPTED or code < 0:
+        _show_cursor()
     if code == INTERRUPTED:
         changed = [p for p, state in zip(outputs, before, strict=True) if _state(p) != state]
         _print_interrupted(changed)
@@ -265,6 +267,14 @@ def _run(work: Callable[[], int], outputs: list[Path], debug: bool) -> None:
         )
         code = 1
     raise typer.Exit(code)
+
+
+def _show_cursor() -> None:
+    """Show the cursor again, which the progress bars of a process that was ended had hidden."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        from rich.console import Console
+
+        Console(stderr=True).show_cursor(True)
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
