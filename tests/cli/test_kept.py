@@ -109,7 +109,8 @@ def test_predict_gives_the_answers_of_python(folder, tmp_path):
     probability = [float(row["probability"]) for row in rows]
     np.testing.assert_array_equal(probability, estimator.predict_proba(X)[:, 1].round(4))
     assert [int(row["label"]) for row in rows] == estimator.predict(X).tolist()
-    assert [row["reason"] for row in rows] == estimator.reasons(X)
+    words = zip(estimator.reasons(X), estimator.predict(X), strict=True)
+    assert [row["reason"] for row in rows] == [reason if label else "" for reason, label in words]
     assert rows[0]["reason"].startswith("amount 5,400 is far above the usual ")
     assert list(rows[0])[-2:] == ["score_KNN", "score_LOF"]
     n_flagged = int(estimator.predict(X).sum())
@@ -131,6 +132,7 @@ def test_predict_shows_the_first_rows_with_reasons(folder, tmp_path):
     for line, row in zip(lines[4:], rows, strict=False):
         assert line.split()[0] == row["id"]
         assert line.endswith(row["reason"])
+        assert row["label"] == ("1" if "yes" in line.split() else "0")
     done = gammagmm_here("predict", "day1", "new.csv", "--json", "--quiet", cwd=folder)
     answer = json.loads(done.stdout)
     flagged = [row for row in rows if row["label"] == "1"]

@@ -128,7 +128,7 @@ class Reading:
             ".jsonl, .parquet, .feather, .arff, .mat, .npy, .npz; text formats also as .gz or "
             ".zip. The path - reads CSV from standard input.",
         ),
-    ] = ()  # type: ignore[assignment]  # a field has no list as its default
+    ] = None  # type: ignore[assignment]
     table: Annotated[
         str | None,
         Option(metavar="NAME", help="Sheet of a workbook, or table of a database."),
@@ -159,6 +159,10 @@ class Reading:
         str,
         _choice("drop", "encode")(help="Columns of dates: drop, or encode as numbers."),
     ] = "drop"
+
+    def __post_init__(self) -> None:
+        # Older versions of Click allow no other default for several arguments than None.
+        object.__setattr__(self, "paths", list(self.paths or ()))
 
 
 @dataclass(frozen=True)

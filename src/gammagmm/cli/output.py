@@ -9,9 +9,10 @@ import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
@@ -19,7 +20,7 @@ from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit, RowAnswers
-    from gammagmm.estimator.reasons import Reason
+    from gammagmm.estimator.reasons import UsualValues
     from gammagmm.inspection.labelled_rows import GroupShare
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
@@ -34,6 +35,8 @@ __all__ = [
     "labels_words",
     "rows_csv",
 ]
+
+Array = NDArray[np.float64]
 
 MAX_GROUPS = 30
 """Most groups in the text."""
@@ -223,35 +226,40 @@ def _truth(fit: Fit, origin: Origin) -> dict[str, Any] | None:
 
 def labels_csv(fit: Fit, origin: Origin, *, is_sorted: bool = False) -> str:
     """A line for each training row; see `rows_csv`."""
-    reasons = fit.usual_values(origin.columns or ()).reasons(fit.space.rows)
+    usual, rows = fit.usual_values(origin.columns or ()), cast("Array", fit.space.rows)
     ids = origin.ids or [str(i) for i in range(1, fit.n_rows + 1)]
-    return rows_csv(ids, fit.answers, reasons, fit.detector_names, is_sorted=is_sorted)
+    return rows_csv(ids, rows, fit.answers, usual, fit.detector_names, is_sorted=is_sorted)
 
 
 def rows_csv(
     ids: Sequence[str],
+    rows: Array,
     answers: RowAnswers,
-    reasons: Sequence[Sequence[Reason]],
+    usual: UsualValues,
     detectors: Sequence[str],
     *,
     is_sorted: bool = False,
 ) -> str:
-    """A line for each row: id, score, probability, label, reason, and each detector's score.
+    """A line for each of `rows`: id, score, probability, label, reason, each detector's score.
 
-    The most anomalous row is first if `is_sorted`, otherwise they keep their order.
+    A flagged row has a reason if one of its values lies outside the usual range. The most anomalous
+    row is first if `is_sorted`, otherwise the rows keep their order.
     """
     from gammagmm.estimator.reasons import reason_words
 
     order = answers.order if is_sorted else np.arange(len(ids))
+    flagged = np.flatnonzero(answers.labels)
+    words = map(reason_words, usual.reasons(rows[flagged]))
+    reasons = dict(zip(flagged.tolist(), words, strict=True))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     heads = ["id", "score", "probability", "label", "reason", *(f"score_{d}" for d in detectors)]
     writer.writerow(map(spreadsheet_safe, heads))
     for i in order.tolist():
         answer = [float(answers.scores[i]), round(float(answers.probability[i]), N_DECIMALS)]
-        words = [spreadsheet_safe(ids[i]), *answer, int(answers.labels[i])]
-        reason = spreadsheet_safe(reason_words(reasons[i]))
-        writer.writerow([*words, reason, *answers.own[i].tolist()])
+        reason = spreadsheet_safe(reasons.get(i, ""))
+        cells = [spreadsheet_safe(ids[i]), *answer, int(answers.labels[i]), reason]
+        writer.writerow([*cells, *answers.own[i].tolist()])
     return text.getvalue()
 
 

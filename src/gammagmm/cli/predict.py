@@ -23,7 +23,7 @@ from gammagmm.readers.raw_table import RawTable
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit, RowAnswers
-    from gammagmm.estimator.reasons import Reason
+    from gammagmm.estimator.reasons import UsualValues
 
 __all__ = ["Predicted", "answer_new_rows", "prepare_new_rows", "run_predict"]
 
@@ -38,7 +38,13 @@ class Predicted:
     fit: Fit
     prepared: Prepared
     answers: RowAnswers
-    reasons: Sequence[Sequence[Reason]]
+    usual: UsualValues
+
+    def reasons(self, places: Sequence[int]) -> list[str]:
+        """In which columns the rows at these places stand out, in words."""
+        from gammagmm.estimator.reasons import reason_words
+
+        return [reason_words(each) for each in self.usual.reasons(self.prepared.values[places])]
 
     @property
     def n_rows(self) -> int:
@@ -73,8 +79,9 @@ def run_predict(request: Request, echo: Echo) -> int:
     if labels is not None:
         content = rows_csv(
             prepared.ids,
+            prepared.values,
             predicted.answers,
-            predicted.reasons,
+            predicted.usual,
             fit.detector_names,
             is_sorted=answer.is_sorted,
         )
@@ -116,15 +123,12 @@ def _encoder_of_numbers(fit: Fit, raw: RawTable, id_column: str | None) -> Table
 
 def answer_new_rows(fit: Fit, prepared: Prepared) -> Predicted:
     """What a fit with its detectors says about new rows."""
-    usual = fit.usual_values(prepared.columns)
     answers = fit.answers_new(prepared.values)
-    return Predicted(fit, prepared, answers, usual.reasons(prepared.values))
+    return Predicted(fit, prepared, answers, fit.usual_values(prepared.columns))
 
 
 def _as_text(predicted: Predicted, shows_rows: bool) -> str:
     """How many rows are flagged and, if asked for, the first rows with their reasons."""
-    from gammagmm.estimator.reasons import reason_words
-
     n_rows, n_flagged = predicted.n_rows, predicted.n_flagged
     fit, answers = predicted.fit, predicted.answers
     lines = [
@@ -135,19 +139,17 @@ def _as_text(predicted: Predicted, shows_rows: bool) -> str:
     if not shows_rows:
         return lines[0]
     table = [["id", "score", "probability", "flagged", "reason"]]
-    for i in answers.order[:N_SHOWN].tolist():
+    first = answers.order[:N_SHOWN].tolist()
+    for i, reason in zip(first, predicted.reasons(first), strict=True):
         numbers = [f"{answers.scores[i]:.3g}", percent(float(answers.probability[i]))]
         flagged = "yes" if answers.labels[i] else "no"
-        reason = one_line(reason_words(predicted.reasons[i]))
-        table.append([one_line(predicted.prepared.ids[i]), *numbers, flagged, reason])
+        table.append([one_line(predicted.prepared.ids[i]), *numbers, flagged, one_line(reason)])
     heading = f"The {len(table) - 1} most anomalous of them:" if n_rows > 1 else ""
     return "\n\n".join(filter(None, [*lines, heading])) + "\n" + aligned(table, n_words=5)
 
 
 def _as_json(predicted: Predicted) -> str:
     """Counts, and a record for each flagged row, the most anomalous first."""
-    from gammagmm.estimator.reasons import reason_words
-
     prepared, answers = predicted.prepared, predicted.answers
     flagged = [i for i in answers.order.tolist() if answers.labels[i]]
     data = {
@@ -160,9 +162,9 @@ def _as_json(predicted: Predicted) -> str:
                 "id": prepared.ids[i],
                 "score": float(answers.scores[i]),
                 "probability": round(float(answers.probability[i]), N_DECIMALS),
-                "reason": reason_words(predicted.reasons[i]),
+                "reason": reason,
             }
-            for i in flagged
+            for i, reason in zip(flagged, predicted.reasons(flagged), strict=True)
         ],
         "notes": [vars(note) for note in (*prepared.notes, *predicted.fit.notes)],
     }
