@@ -72,7 +72,7 @@ def test_the_command_that_is_given_works_and_answers_as_for_the_clean_table(cust
         f"  column 'my town': {N} cells are not numbers, the first is 'town 0' in line 2; 40 "
         "different texts, and at most 20 can be encoded. Use --drop 'my town', or --id 'my town' "
         "if it names the rows.",
-        "  column 'r': 1 infinite value, in line 5. Correct them, or leave the column out with "
+        "  column 'r': 1 infinite value, in line 5. Correct it, or leave the column out with "
         "--drop r.",
     ]
     command = shlex.split(last.removeprefix("  This command works: "))
@@ -103,6 +103,7 @@ def test_the_table_of_columns(customers):
     assert found[2].startswith("amount number 0 ")
     assert found[2].endswith(" used")
     assert found[3].startswith("age number 6 ")
+    assert found[3].endswith(" see the problems")
     assert found[4] == "region text 0 3 north see the problems"
     assert found[7] == "is_fraud labels 0 2 0 compared with the estimate (--truth)"
     assert lines[11] == "4 problems:"

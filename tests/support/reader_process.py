@@ -28,6 +28,7 @@ from gammagmm.errors import MissingExtraError, SavedFileError, TableError
 from gammagmm.estimator.summary import FitSummary
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.readers.prepare import Choices, prepare
+from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
 from tests.support.good_files import KINDS, ORIGIN, PICKLE_FOLDER, TABLE
 from tests.support.mutated_files import mutated_file
@@ -212,9 +213,21 @@ def _read_table(path: Path) -> None:
             raise BrokenLawError(f"column {j} holds a value that is neither text nor missing")
     if len(set(raw.columns)) < len(raw.columns):
         raise BrokenLawError("two columns have the same name")
-    prepared = prepare(raw, Choices(missing="impute", categories="encode"))
+    _refuse_shortly(raw)
+    prepared = prepare(raw, Choices(missing="impute", categories="encode", dates="encode"))
     if not np.isfinite(prepared.values).all():
         raise BrokenLawError("the numbers are not finite")
+    if not np.array_equal(prepared.preparation.apply(raw).values, prepared.values):
+        raise BrokenLawError("the training rows as new rows are others")
+
+
+def _refuse_shortly(raw: RawTable) -> None:
+    """Check what is said about a table that cannot be used without options."""
+    try:
+        prepare(raw, Choices())
+    except TableError as error:
+        if len(str(error)) > MAX_MESSAGE:
+            raise BrokenLawError(f"a message of {len(str(error))} characters") from None
 
 
 def _read_posterior(path: Path) -> None:

@@ -53,23 +53,23 @@ def date_form(cells: Iterable[str | None]) -> str | None:
     ('day.month.year', None)
     """
     texts = {cell for cell in cells if cell is not None}
-    fitting = (form for form in DATE_FORMS if all(_is_date(text, form) for text in texts))
+    fitting = (form for form in DATE_FORMS if all(_moment(text, form) for text in texts))
     return next(fitting, None) if texts else None
 
 
-def _is_date(text: str, form: str) -> bool:
+def _moment(text: str, form: str) -> datetime | None:
     try:
-        DATE_FORMS[form](text.strip())
+        return DATE_FORMS[form](text.strip())
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def seconds_of(cells: Iterable[str | None], form: str) -> NDArray[np.float64]:
     """Seconds since 1970 of dates in one form; NaN where a cell is None or another text."""
-    known: dict[str | None, float] = {None: np.nan}
-    for cell in set(cells := list(cells)) - {None}:
-        is_date = cell is not None and _is_date(cell, form)
-        moment = DATE_FORMS[form](str(cell).strip()) if is_date else None
-        known[cell] = np.nan if moment is None else (moment - EPOCH).total_seconds()
-    return np.array([known[cell] for cell in cells], dtype=np.float64)
+    every = list(cells)
+    moments = {cell: None if cell is None else _moment(cell, form) for cell in set(every)}
+    seconds = {
+        cell: np.nan if moment is None else (moment - EPOCH).total_seconds()
+        for cell, moment in moments.items()
+    }
+    return np.array([seconds[cell] for cell in every], dtype=np.float64)

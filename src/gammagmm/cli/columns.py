@@ -32,7 +32,11 @@ def columns_text(raw: RawTable, choices: Choices) -> str:
     """A line for each column, the problems, and the command that works if there are any."""
     roles = assign_roles(raw, choices)
     problems = column_problems(raw, roles, choices)
-    lines = [HEAD, *(_line(raw, j, roles, choices) for j in range(len(raw.columns)))]
+    uses = [
+        _use(raw, j, roles, {problem.column for problem in problems})
+        for j in range(len(raw.columns))
+    ]
+    lines = [HEAD, *(_line(raw, j, *use) for j, use in enumerate(uses))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -45,7 +49,7 @@ def columns_text(raw: RawTable, choices: Choices) -> str:
     return "\n".join(text)
 
 
-def _line(raw: RawTable, j: int, roles: Roles, choices: Choices) -> tuple[str, ...]:
+def _line(raw: RawTable, j: int, kind: str, use: str) -> tuple[str, ...]:
     data, gaps = raw.data[j], raw.is_gap(j)
     present = data[~gaps]
     n_different = n_texts(data) if raw.is_text(j) else len(np.unique(present))
@@ -53,11 +57,10 @@ def _line(raw: RawTable, j: int, roles: Roles, choices: Choices) -> tuple[str, .
     first = next((str(cell) for cell in cells), "")
     first = first if len(first) <= MAX_SHOWN_CHARACTERS else first[:MAX_SHOWN_CHARACTERS] + "..."
     numbers = (f"{int(gaps.sum()):,}", f"{n_different:,}")
-    kind, use = _use(raw, j, roles, choices)
     return one_line(raw.columns[j]), kind, *numbers, one_line(first), one_line(use)
 
 
-def _use(raw: RawTable, j: int, roles: Roles, choices: Choices) -> tuple[str, str]:
+def _use(raw: RawTable, j: int, roles: Roles, with_problems: set[str]) -> tuple[str, str]:
     """What a column is taken for, and what is done with it."""
     name, kind = raw.columns[j], "text" if raw.is_text(j) else "number"
     option = dict(roles.chosen).get(name)
@@ -67,12 +70,11 @@ def _use(raw: RawTable, j: int, roles: Roles, choices: Choices) -> tuple[str, st
     found = next((guess for guess in roles.guesses if guess.column == name), None)
     if found is not None and found.is_left_out:
         return found.kind, found.message
-    if name in dict(roles.dates):
-        return "date", "used, encoded as numbers"
-    if kind == "text":
-        is_encoded = choices.categories == "encode"
-        return kind, "used, encoded as columns of 0 and 1" if is_encoded else "see the problems"
-    return kind, "used" if found is None else found.message
+    is_date = name in dict(roles.dates)
+    use = "used" if found is None else found.message
+    if is_date or kind == "text":
+        use = f"used, encoded as {'numbers' if is_date else 'columns of 0 and 1'}"
+    return "date" if is_date else kind, "see the problems" if name in with_problems else use
 
 
 def problem_lines(problems: Sequence[Problem]) -> list[str]:
@@ -86,4 +88,4 @@ def working_command(options: Sequence[str]) -> str:
     """The command that the user gave, with these options, as it can be typed in a shell."""
     words = [word for word in sys.argv[1:] if word != FLAG]
     end = words.index("--") if "--" in words else len(words)
-    return shlex.join(["gammagmm", *words[:end], *options, *words[end:]])
+    return one_line(shlex.join(["gammagmm", *words[:end], *options, *words[end:]]))

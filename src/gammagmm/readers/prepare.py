@@ -282,10 +282,11 @@ def _rows_to_keep(
     rows = np.flatnonzero(is_kept)
     if len(rows) < n_needed:
         needed = "two rows are" if n_needed == 2 else "one row is"
+        todo = "Use --missing impute, or --drop the columns with the most missing values."
         raise TableError(
             f"{raw.source} has {counted(len(rows), 'row')} without missing values, and at least "
             f"{needed} needed",
-            "Use --missing impute, or --drop the columns with the most missing values.",
+            todo if n_needed == 2 else FIT_AGAIN,
         )
     n_dropped = raw.n_rows - len(rows)
     if not n_dropped:
@@ -313,7 +314,8 @@ def _new_problems(
     """The problems of a column of new rows."""
     problems = []
     if isinstance(column, NumberColumn):
-        problems += _other_kind(raw, j, "numbers") if raw.is_text(j) else infinite_values(raw, j)
+        is_text = raw.is_text(j)
+        problems += _other_kind(raw, j, "numbers") if is_text else infinite_values(raw, j, "", ())
     elif isinstance(column, DateColumn):
         known = np.array([cell is not None for cell in cells], dtype=bool)
         if (known & np.isnan(seconds_of(cells, column.form))).any():

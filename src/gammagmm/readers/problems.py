@@ -38,7 +38,8 @@ def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem
     for j in roles.features:
         name = raw.columns[j]
         if not raw.is_text(j):
-            problems += infinite_values(raw, j)
+            drop = f", or leave the column out with {column_option('--drop', name)}"
+            problems += infinite_values(raw, j, drop, ("--drop", name))
         elif name not in dates:
             problems += _texts(raw, j, choices.categories)
         if choices.missing == "error":
@@ -47,15 +48,15 @@ def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem
     return problems
 
 
-def infinite_values(raw: RawTable, j: int) -> list[Problem]:
-    """The problem of a column of numbers that contains infinite ones."""
+def infinite_values(raw: RawTable, j: int, drop: str, options: tuple[str, ...]) -> list[Problem]:
+    """The problem of a column of numbers that contains infinite ones; `drop` ends the advice."""
     rows = np.flatnonzero(np.isinf(raw.data[j]))
     if not len(rows):
         return []
     name = raw.columns[j]
     found = f"{counted(len(rows), 'infinite value')}, {_first_place(raw, rows)}"
-    todo = f"Correct them, or leave the column out with {column_option('--drop', name)}."
-    return [Problem(name, f"column {shown(name)}: {found}", todo, ("--drop", name))]
+    todo = f"Correct {'it' if len(rows) == 1 else 'them'}{drop}."
+    return [Problem(name, f"column {shown(name)}: {found}", todo, options)]
 
 
 def missing_values(raw: RawTable, j: int, todo: str, options: tuple[str, ...]) -> list[Problem]:
