@@ -443,3 +443,10 @@ def test_a_preparation_can_be_stored():
     assert reader.record(Preparation, "preparation", data) == preparation
     with pytest.raises(SavedFileError, match="missing must be one of"):
         reader.record(Preparation, "preparation", data | {"missing": "x"})
+
+
+def test_gaps_of_a_column_that_is_dropped_need_no_option():
+    with pytest.raises(TableError) as caught:
+        prepared_of("a,b\n1,\n2,inf\n3,2\n")
+    assert [problem.options[0] for problem in caught.value.problems] == ["--drop", "--missing"]
+    assert caught.value.options == ("--drop", "b")
