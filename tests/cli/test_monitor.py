@@ -125,7 +125,7 @@ def test_compare_shows_the_posteriors_of_kept_fits(kept):
         (("--alpha", "2"), "--alpha must lie strictly between 0 and 1"),
         (("--fail-above", "2"), "--fail-above must lie between 0 and 1"),
         (("--picture", "out.txt"), "--picture writes"),
-        (("--history", "2.csv"), "is an input and an output"),
+        (("--history", "h.csv"), "--history writes .json, and h.csv ends in .csv"),
     ],
 )
 def test_wrong_options_are_refused_and_nothing_is_written(kept, options, message):

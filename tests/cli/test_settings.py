@@ -71,6 +71,7 @@ def test_the_own_file_goes_before_the_project(folder):
         ("[estimate]\nscale = 'x'", "estimate.scale must be one of standard, robust, none", ""),
         (f"id = {'[' * 40}{']' * 40}", r"got \[{40}\]{20}…", ""),
         ("force = true", "force cannot be set in a file", "Pass --force on the command line"),
+        ("[monitor]\npicture = 'p.png'", "monitor.picture cannot be set in a file", "--picture"),
         ("scheduler = 'tcp://x'", "scheduler cannot be set in a file", ""),
         ("runs =", "is not a TOML file", "--config none"),
         ("\udcff", "is not a TOML file", ""),

@@ -16,7 +16,7 @@ from gammagmm.cli.options import Monitoring, Request
 from gammagmm.cli.output import MAX_GROUPS, aligned
 from gammagmm.cli.predict import prepare_new_rows
 from gammagmm.cli.request import check_monitor, read_table
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 from gammagmm.monitoring.periods import period_names
 from gammagmm.readers.raw_table import RawTable, listed
 
@@ -59,8 +59,9 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
         periods = period_names(cells, monitoring.every or "day", monitoring.time, lines)
     if (by := request.labelling.by) is not None:
         groups = [cell or "" for cell in _cells(raw, by, rows)]
+    notes = (*request.running.notes, *prepared.notes)
     if not request.running.quiet:
-        for note in (*request.running.notes, *prepared.notes):
+        for note in notes:
             echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
     with warnings_as_lines(echo):
         from gammagmm.estimator.refit import refit_detectors
@@ -75,7 +76,7 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
             replace=request.running.force,
         )
     new = [history.newest.name] if periods is None else sorted(set(periods))
-    text = _as_json(history, new) if request.answer.as_json else _as_text(history, new)
+    text = _as_json(history, new, notes) if request.answer.as_json else _as_text(history, new)
     print_answer(text)
     history.save(history_path, overwrite=True)
     if request.outputs.picture is not None:
@@ -179,7 +180,7 @@ def _alarms(history: History, new: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _as_json(history: History, new: Sequence[str]) -> str:
+def _as_json(history: History, new: Sequence[str], notes: Sequence[Note]) -> str:
     alarms = _alarms(history, new)
     reference = history.reference
     data = {
@@ -195,6 +196,7 @@ def _as_json(history: History, new: Sequence[str]) -> str:
         "method": METHOD,
         "is_alarm": bool(alarms),
         "alarms": alarms,
+        "notes": [vars(note) for note in notes],
     }
     return json.dumps(data, indent=2, allow_nan=False)
 

@@ -52,6 +52,7 @@ __all__ = [
 ]
 
 SUFFIXES = {
+    "--history": (".json",),
     "--labels": (".csv",),
     "--out": (".csv",),
     "--picture": (".png", ".svg", ".pdf"),
@@ -121,8 +122,10 @@ def check_monitor(monitoring: Monitoring, request: Request, history: Path) -> No
     paths, kept = request.reading.paths, [] if request.kept is None else [request.kept]
     _check_reading(request.reading)
     _check_files_exist(kept)
-    # Both are replaced in each call, because the history grows.
-    check_outputs(request.outputs, True, [*paths, *map(str, kept)])
+    # Both are replaced in each call after the first, because the history grows.
+    force = request.running.force or history.exists()
+    check_outputs(request.outputs, force, [*paths, *map(str, kept)])
+    check_suffix("--history", history)
     _check_file(history, True)
     _check_places([history, *request.outputs.paths], [*paths, *map(str, kept)])
     if monitoring.every is not None and monitoring.time is None:

@@ -23,7 +23,7 @@ __all__ = ["Settings", "SettingsError", "defaults_of", "find_file"]
 OWN_FILE, PROJECT_FILE = "gammagmm.toml", "pyproject.toml"
 NO_FILE = "none"
 """Value of --config with which no file is read."""
-NOT_IN_FILES = frozenset({"config", "debug", "force", "scheduler"})
+NOT_IN_FILES = frozenset({"config", "debug", "force", "scheduler", "monitor.picture"})
 """Options that a file must not set: it could replace files or send the rows somewhere."""
 MAX_BYTES = 1_000_000
 MAX_SHOWN = 60
@@ -87,7 +87,7 @@ def defaults_of(command: str, commands: Mapping[str, Any], config: str | None) -
     if path is None:
         return Settings()
     known = {
-        name: _settings_of(each)
+        name: _settings_of(name, each)
         for name, each in commands.items()
         if "config" in signature(each.callback).parameters
     }
@@ -135,13 +135,14 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _settings_of(command: Any) -> dict[str, Setting]:
+def _settings_of(name: str, command: Any) -> dict[str, Setting]:
     """The options of a command that a file may set, by their long names."""
     hints = signature(command.callback).parameters
     found = {}
     for option in command.params:
         key = option.opts[0].removeprefix("--")
-        if option.param_type_name == "option" and key not in NOT_IN_FILES:
+        is_allowed = not {key, f"{name}.{key}"} & NOT_IN_FILES
+        if option.param_type_name == "option" and is_allowed:
             choices = tuple((option.metavar or "").split("|"))
             kind = _kind(get_args(hints[option.name].annotation)[0])
             found[key] = Setting(option.name, kind, choices if len(choices) > 1 else ())
@@ -160,7 +161,7 @@ def _kind(hint: Any) -> type[Any]:
 def _check(path: Path, key: str, value: Any, known: Mapping[str, Setting]) -> None:
     """Refuse an unknown key and a value of the wrong type, with the key and the file."""
     name = key.rpartition(".")[2]
-    if name in NOT_IN_FILES:
+    if {name, key} & NOT_IN_FILES:
         raise SettingsError(
             f"{path}: {key} cannot be set in a file", f"Pass --{name} on the command line."
         )
