@@ -23,6 +23,7 @@ from gammagmm.errors import DetectorError, SavedFileError, SavedFitWarning
 from tests.support.mutated_files import JSON_VALUES, mutate
 
 SETTINGS = {"n_components": 10, "n_runs": 2, "n_draws": 100}
+N_CHANGED = 2000
 LOAD = """
 import sys, warnings
 import numpy as np
@@ -393,7 +394,7 @@ def test_changed_files_are_refused_or_give_a_fit_and_nothing_is_run(updated_file
 
 @pytest.mark.long
 def test_two_thousand_changed_files(updated_file):
-    changed, forged = count_mutations(2000, updated_file)
+    changed, forged = count_mutations(N_CHANGED, updated_file)
     print(changed, forged)  # noqa: T201
     assert changed.keys() <= {"refused", "same"}
     assert changed["refused"] > 800
