@@ -74,6 +74,8 @@ def test_the_own_file_goes_before_the_project(folder):
         ("[monitor]\npicture = 'p.png'", "monitor.picture cannot be set in a file", "--picture"),
         ("scheduler = 'tcp://x'", "scheduler cannot be set in a file", ""),
         ("runs =", "is not a TOML file", "--config none"),
+        (f"runs = {'[' * 9999}", "is not a TOML file", ""),
+        ("'estimate.runs' = 2", "there is no option 'estimate.runs'", ""),
         ("\udcff", "is not a TOML file", ""),
         ("#" * 1_000_001, "is larger than 1,000,000 bytes", ""),
     ],

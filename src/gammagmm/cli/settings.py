@@ -96,9 +96,10 @@ def defaults_of(command: str, commands: Mapping[str, Any], config: str | None) -
         if isinstance(value, dict):
             _check_name(path, key, key, known, "command")
             for inner, inner_value in value.items():
-                _check(path, f"{key}.{inner}", inner_value, known[key])
+                _check(path, f"{key}.{inner}", inner, inner_value, known[key])
         else:
-            _check(path, key, value, {k: s for each in known.values() for k, s in each.items()})
+            of_all = {k: setting for each in known.values() for k, setting in each.items()}
+            _check(path, key, key, value, of_all)
     own = known[command]
     chosen = {key: value for key, value in table.items() if key in own} | table.get(command, {})
     values = {own[key].name: _as_given(own[key], value) for key, value in chosen.items()}
@@ -120,7 +121,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise SettingsError(
             f"{path} cannot be read ({error.strerror})", "Check the path."
         ) from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(
             f"{path} is not a TOML file ({error})",
             "Correct it, or pass --config none to use no settings.",
@@ -158,9 +159,8 @@ def _kind(hint: Any) -> type[Any]:
     return hint if hint in (bool, int, float) else str
 
 
-def _check(path: Path, key: str, value: Any, known: Mapping[str, Setting]) -> None:
-    """Refuse an unknown key and a value of the wrong type, with the key and the file."""
-    name = key.rpartition(".")[2]
+def _check(path: Path, key: str, name: str, value: Any, known: Mapping[str, Setting]) -> None:
+    """Refuse a `name` that is no option and a value of the wrong type; `key` has its table too."""
     if {name, key} & NOT_IN_FILES:
         raise SettingsError(
             f"{path}: {key} cannot be set in a file", f"Pass --{name} on the command line."
