@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 from gammagmm import GammaGMM
+from tests.estimator.test_kept_fit import members, npy, packed
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here
 
 COUNTRIES = np.array(["DE", "FR", "US", "BR"])
@@ -164,6 +166,61 @@ def test_predict_takes_fits_of_python(tmp_path, data, fitted):
     assert done.stderr.startswith("gammagmm: new.csv has 5 columns, and the training rows have 4.")
     done = gammagmm_here("estimate", "--from", "named", cwd=tmp_path)
     assert done.stdout.startswith(f"About {fitted.posterior_.mean:.1%} of the rows are anomalies")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("source.ids.ends", lambda a: a[:-1]),
+        ("source.ids.ends", lambda a: a[::-1]),
+        ("source.ids.ends", lambda a: a[:, None]),
+        ("source.ids.content", lambda a: a | 128),
+        ("source.places", lambda a: a[:-1]),
+        ("source.places", lambda a: a[::-1]),
+        ("source.places", lambda a: a - 5),
+        ("source.places", lambda a: a[:, None]),
+        ("source.truth", lambda a: a + 1),
+        ("source.truth", lambda a: a[:, None]),
+        ("source.truth", lambda a: a * 1.0),
+    ],
+)
+def test_a_source_that_does_not_fit_is_refused(name, change, folder, tmp_path):
+    files = members(folder / "day1.fit")
+    array = np.load(io.BytesIO(files[f"{name}.npy"]))
+    (tmp_path / "day1.fit").write_bytes(packed(files | {f"{name}.npy": npy(change(array))}))
+    done = gammagmm_here("estimate", "--from", "day1", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "day1.fit cannot be read as a saved fit: " in done.stderr
+    # Python does not need it.
+    assert GammaGMM.load(tmp_path / "day1.fit").n_features_in_ == 6
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (["columns"], ["a"]),
+        (["columns", 0], "other"),
+        (["preparation", "missing"], "odd"),
+        (["preparation", "encoder", "names"], ["amount"]),
+        (["preparation", "encoder", "texts", 0, "usual"], "XX"),
+        (["preparation", "encoder", "texts", 0, "texts"], ["A", "B"]),
+        (["preparation", "encoder", "numbers", 0, "median"], None),
+        (["preparation"], None),
+        (["notes", 0, "step"], 3),
+    ],
+)
+def test_a_record_of_the_source_that_does_not_fit_is_refused(place, value, folder, tmp_path):
+    files = members(folder / "day1.fit")
+    data = json.loads(files["document.json"])
+    inside = data["source"]
+    for key in place[:-1]:
+        inside = inside[key]
+    inside[place[-1]] = value
+    files["document.json"] = json.dumps(data).encode()
+    (tmp_path / "day1.fit").write_bytes(packed(files))
+    done = gammagmm_here("predict", "day1", folder / "new.csv", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "day1.fit cannot be read as a saved fit: " in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,18 @@ def test_precomputed_scores_and_an_index_of_numbers(folder):
     assert (loaded.index_.name, loaded.detectors_) == ("n", {})
 
 
+def test_an_index_of_another_shape_is_refused(folder):
+    estimator = fit_scores()
+    estimator.fit(pd.DataFrame(estimator.scores_, index=range(7, 127)))
+    estimator.save(folder / "index.fit")
+    files = members(folder / "index.fit")
+    numbers = np.load(io.BytesIO(files["index.numbers.npy"]))
+    for changed, words in ((numbers[:, None], "a single column"), (numbers[1:], "index does not")):
+        (folder / "index.fit").write_bytes(packed(files | {"index.numbers.npy": npy(changed)}))
+        with pytest.raises(SavedFileError, match=words):
+            GammaGMM.load(folder / "index.fit")
+
+
 def test_labels_go_on_after_loading(updated_file):
     updated, loaded = fit_updated(), GammaGMM.load(updated_file)
     assert loaded.known_rows_.rows.tolist() == [0, 1, 2, 3, 30, 60, 90, 99]

@@ -58,14 +58,16 @@ class KeptSource:
 
     def fits(self, n_rows: int, n_columns: int) -> bool:
         """Whether it can be the source of so many rows and columns."""
-        parts = [part for part in (self.ids, self.places, self.truth) if part is not None]
-        is_right = all(len(part) == n_rows for part in parts) and len(self.columns) == n_columns
-        is_right = is_right and self.preparation.encoder.outputs == self.columns
+        is_right = self.preparation.encoder.outputs == self.columns
+        is_right = is_right and len(self.columns) == n_columns
+        is_right = is_right and (self.ids is None or len(self.ids) == n_rows)
         if self.places is not None:
-            places = self.places
-            is_right = is_right and places.ndim == 1 and bool((places >= 0).all())
-            is_right = is_right and len(np.unique(places)) == n_rows
-        return is_right and (self.truth is None or bool(np.isin(self.truth, (0, 1)).all()))
+            rises = bool((np.diff(self.places, prepend=-1) > 0).all())
+            is_right = is_right and self.places.shape == (n_rows,) and rises
+        if self.truth is not None:
+            is_label = bool(np.isin(self.truth, (0, 1)).all())
+            is_right = is_right and self.truth.shape == (n_rows,) and is_label
+        return is_right
 
     def origin(self) -> Origin:
         """Where the rows came from."""

@@ -14,7 +14,7 @@ import io
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin
+from typing import IO, TYPE_CHECKING, Any, cast, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["LoadedFit", "load_fit", "read_fit", "save_fit"]
 
 Array = NDArray[np.float64]
-Source = TypeVar("Source")
 
 FORM = Form("gammagmm/saved-fit", 3, "saved fit", "Fit the rows again.")
 CAN_BE_NAN = {"tau", "delta", "reached", "mean"}

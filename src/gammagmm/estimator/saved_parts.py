@@ -89,6 +89,8 @@ class SavedIndex:
     def __post_init__(self) -> None:
         if (self.numbers is None) == (self.texts is None):
             raise ValueError("an index must have either numbers or texts")
+        if self.numbers is not None and self.numbers.ndim != 1:
+            raise ValueError("the numbers of an index must be a single column")
 
     def __len__(self) -> int:
         return len(self.texts if self.numbers is None else self.numbers)  # type: ignore[arg-type]
