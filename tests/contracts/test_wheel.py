@@ -157,8 +157,19 @@ def readme_example():
     return code + "\nprint(knn.labels_.sum(), knn.contamination.posterior)\n"
 
 
+WITH_PROGRESS = """
+import sys
+from gammagmm import GammaGMM
+from gammagmm.datasets import load_demo
+
+sys.stderr = sys.stdout
+for preset in ("classic", "fast"):
+    GammaGMM(preset, n_runs=2, max_restarts=2, random_state=0, verbose=1).fit(load_demo().X)
+"""
+
+
 def check_installed(python, folder):
-    """Run the demo of the command and the first example of the README in `folder`."""
+    """Run the demo of the command, the first example of the README and fits with progress."""
     printed = run(python.with_name("gammagmm"), "demo", "--jobs", "1", cwd=folder)
     assert printed.startswith("About ")
     assert (
@@ -167,6 +178,9 @@ def check_installed(python, folder):
     )
     printed = run(python, "-c", readme_example(), cwd=folder)
     assert re.fullmatch(r"\d+ GammaPosterior\(mean=0\.\d+, 90% interval .*\)\n", printed)
+    printed = run(python, "-W", "ignore", "-c", WITH_PROGRESS, cwd=folder)
+    assert re.search(r"^detectors 8/8: \w+ ok, .*^detectors 6/6: \w+ ok, ", printed, re.M | re.S)
+    assert printed.count("\nmixtures 2/2: run ") == 2
 
 
 @pytest.mark.long
