@@ -299,7 +299,9 @@ class LabelsWarning(GammaGMMWarning):
 
 
 class NewRowsWarning(GammaGMMWarning):
-    """`predict` flags more than three times the estimated share of anomalies.
+    """`predict` flags more than three times the estimated share, or new rows have a new text.
+
+    A text that the training rows do not have is encoded as if the row had none of their texts.
 
     Examples
     --------
