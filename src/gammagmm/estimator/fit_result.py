@@ -249,7 +249,7 @@ class Fit:
 
         Without `names`, they are the names of the training table, or x1, x2, ...
         """
-        self.check_in_memory("the reasons")
+        self.check_in_memory("reasons")
         rows = cast("Array", self.space.rows)
         numbered = tuple(f"x{j}" for j in range(1, rows.shape[1] + 1))
         return usual_values(rows, names or self.number_names or numbered)
