@@ -76,6 +76,10 @@ def test_a_history_grows_beside_the_fit_and_does_not_count_rows_twice(kept):
     assert (done.returncode, done.stdout) == (2, "")
     assert "These rows were counted already, as '2.csv'" in done.stderr
     assert (kept / "sales.history.json").read_bytes() == before
+    # The replaced period is the one that is told and compared with the limit.
+    done = monitor(kept, "2.csv", "--force", "--fail-above", "0.1")
+    assert done.returncode == 0, done.stderr
+    assert "In 2.csv, " in done.stdout
     done = monitor(kept, "2.csv", "--force", "--fail-above", "0.001")
     assert done.returncode == ABOVE_LIMIT, done.stderr
     assert (kept / "sales.history.json").read_bytes() == before

@@ -11,6 +11,7 @@ from gammagmm.monitoring.alarms import (
     WINDOW_WEIGHTS,
     WINDOWS,
     find_rings,
+    p_differs,
     p_higher,
     period_levels,
 )
@@ -96,6 +97,22 @@ def test_a_single_day_rings_once_and_a_lasting_rise_again():
     rings = find_rings(lasting, Count(500, 20), levels)
     assert [t for t, ring in enumerate(rings) if ring] == list(range(10, 21))
     assert rings[15].base == Count(5500, 220)
+
+
+def test_a_window_that_is_not_complete_is_not_tested():
+    # Three periods together would ring at the level of four, and neither one nor two of them do.
+    periods, base = counts(500, [32, 32, 32]), Count(5000, 200)
+    levels = period_levels(0.05, 3)
+    assert p_higher(Count(1500, 96), base) < WINDOW_WEIGHTS[2] * levels[2]
+    assert find_rings(periods, base, levels) == [None] * 3
+
+
+def test_a_difference_has_twice_the_smaller_p_value():
+    few, many = Count(100, 2), Count(300, 30)
+    expected = 2.0 * fisher_exact([[30, 270], [2, 98]], alternative="greater").pvalue
+    assert p_differs(few, many) == pytest.approx(expected, rel=1e-9)
+    assert p_differs(many, few) == pytest.approx(expected, rel=1e-9)
+    assert p_differs(few, few) == 1.0
 
 
 def test_without_rows_before_them_no_period_rings():

@@ -42,7 +42,6 @@ def test_a_history_grows_and_the_alarm_names_its_period():
     )
     history = history.add(days([60], 3))
     assert history.alarms == ("day 003",)
-    assert history.alarms_of("day 003") == ("",)
     assert (history.newest.name, len(history.periods)) == ("day 003", 4)
 
 
@@ -95,7 +94,7 @@ def test_a_group_is_compared_with_its_own_past_at_its_part_of_the_level():
     quiet = [{"large": 2, "small": 20}] * 20
     # 20 % are usual for the small group and a rise for the large one.
     history = EMPTY.add(in_groups([*quiet, {"large": 20, "small": 20}]))
-    assert history.alarms_of("day 020")[1:] == ("large",)
+    assert [group for group, rings in history.group_rings.items() if rings[20]] == ["large"]
     levels = period_levels(0.05, 21)
     large = [Count(100, k) for k in [2] * 20 + [20]]
     assert history.group_rings["large"] == find_rings(large, Count(0, 0), levels / 4.0)

@@ -6,8 +6,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.testing.compare import compare_images
 
-from gammagmm import GammaGMM
+from gammagmm import GammaGMM, History
 from gammagmm.errors import NoSolutionWarning
+from gammagmm.monitoring.counts import Count, Period
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.report.plots import plot_comparison, plot_posterior, plot_steps
@@ -39,6 +40,26 @@ def test_the_degenerate_posterior_is_drawn_as_an_atom_only(ax):
     plot_posterior(GammaPosterior.degenerate(), ax)
     assert len(ax.collections) == 0
     assert "P(no anomalies) = 100.0%" in [t.get_text() for t in ax.get_legend().get_texts()]
+
+
+def test_a_history_shows_shares_intervals_the_reference_and_alarms(ax):
+    counts = [Count(500, k) for k in (20, 18, 22, 60)]
+    quiet = [{"a": Count(250, 10)}] * 3
+    groups = [*quiet, {"a": Count(250, 40)}]
+    periods = [Period(f"$day_{t}", *own) for t, own in enumerate(zip(counts, groups, strict=True))]
+    history = History("", Count(2000, 80)).add(periods)
+    assert history.plot(ax) is ax
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    expected = ["training rows 4.0%", "alarm", "alarm in a group", "new rows, 90 % interval"]
+    assert labels == expected
+    reference, shares, alarm, group_alarm = ax.get_lines()
+    assert reference.get_ydata() == [0.04, 0.04]
+    np.testing.assert_allclose(shares.get_ydata(), [count.share for count in counts])
+    assert (alarm.get_xdata().tolist(), list(group_alarm.get_xdata())) == ([3], [3])
+    (ends,) = (c for c in ax.collections if hasattr(c, "get_segments"))
+    drawn = [segment[:, 1] for segment in ends.get_segments()]
+    np.testing.assert_allclose(drawn, [count.interval() for count in counts])
+    assert ax.get_xticklabels()[0].get_text() == r"\$day_0"
 
 
 def test_a_figure_is_made_if_none_is_given():

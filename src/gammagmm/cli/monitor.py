@@ -21,6 +21,7 @@ from gammagmm.monitoring.periods import period_names
 from gammagmm.readers.raw_table import RawTable, listed
 
 if TYPE_CHECKING:
+    from gammagmm.monitoring.counts import Period
     from gammagmm.monitoring.history import History
 
 __all__ = ["ALARM", "run_monitor"]
@@ -52,6 +53,7 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
     raw = read_table(request.reading)
     prepared = prepare_new_rows(loaded.fit, origin.preparation, raw)
     rows = prepared.rows.tolist()
+    name = monitoring.period or _file_names(request.reading.paths)
     periods, groups = None, None
     if monitoring.time is not None:
         lines = None if raw.lines is None else [raw.lines[row] for row in rows]
@@ -71,11 +73,11 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
             periods,
             groups,
             history,
-            name=monitoring.period or _file_names(request.reading.paths),
+            name=name,
             alpha=monitoring.alpha,
             replace=request.running.force,
         )
-    new = [history.newest.name] if periods is None else sorted(set(periods))
+    new = {name} if periods is None else set(periods)
     text = _as_json(history, new, notes) if request.answer.as_json else _as_text(history, new)
     print_answer(text)
     history.save(history_path, overwrite=True)
@@ -106,14 +108,19 @@ def _cells(raw: RawTable, column: str, rows: Sequence[int]) -> list[str | None]:
     return [cells[row] for row in rows]
 
 
-def _as_text(history: History, new: Sequence[str]) -> str:
+def _newest(history: History, new: set[str]) -> Period:
+    """The last of the periods that this call has counted."""
+    return [period for period in history.periods if period.name in new][-1]
+
+
+def _as_text(history: History, new: set[str]) -> str:
     """The new periods as a table, the groups of the newest one, and whether there is an alarm."""
     records = history.to_records()
     of_all = [line for line in records if line["period"] in new and not line["group"]]
     tables = [aligned(_table("period", of_all[-MAX_PERIODS:]), n_words=1)]
     if len(of_all) > MAX_PERIODS:
         tables[0] += f"\nThese are the newest {MAX_PERIODS} of {len(of_all):,} periods."
-    newest = history.newest
+    newest = _newest(history, new)
     of_groups = [r for r in records if r["period"] == newest.name and r["group"] in newest.groups]
     if newest.groups:
         largest = sorted(of_groups, key=lambda line: -line["n_rows"])[:MAX_GROUPS]
@@ -133,8 +140,8 @@ def _table(first: str, records: Sequence[dict[str, Any]]) -> list[list[str]]:
     return table
 
 
-def _sentences(history: History, new: Sequence[str]) -> list[str]:
-    reference, newest = history.reference, history.newest
+def _sentences(history: History, new: set[str]) -> list[str]:
+    reference, newest = history.reference, _newest(history, new)
     low, high = (percent(end) for end in newest.count.interval())
     n_beyond, n_rows = newest.count.n_beyond, newest.count.n_rows
     lines = [
@@ -162,7 +169,7 @@ def _sentences(history: History, new: Sequence[str]) -> list[str]:
     return [*lines, NOT_ANOMALIES]
 
 
-def _alarms(history: History, new: Sequence[str]) -> list[dict[str, Any]]:
+def _alarms(history: History, new: set[str]) -> list[dict[str, Any]]:
     """The tests that ring in the new periods; the group "" means all rows."""
     rung = {"": history.rings} | history.group_rings
     return [
@@ -180,7 +187,7 @@ def _alarms(history: History, new: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _as_json(history: History, new: Sequence[str], notes: Sequence[Note]) -> str:
+def _as_json(history: History, new: set[str], notes: Sequence[Note]) -> str:
     alarms = _alarms(history, new)
     reference = history.reference
     data = {
@@ -201,9 +208,9 @@ def _as_json(history: History, new: Sequence[str], notes: Sequence[Note]) -> str
     return json.dumps(data, indent=2, allow_nan=False)
 
 
-def _exit_code(history: History, new: Sequence[str], fail_above: float | None, echo: Echo) -> int:
+def _exit_code(history: History, new: set[str], fail_above: float | None, echo: Echo) -> int:
     """Exit code by ``--fail-above`` and the alarms; messages say which."""
-    low, high = history.newest.count.interval()
+    low, high = _newest(history, new).count.interval()
     if fail_above is not None and low > fail_above:
         interval = f"the 90% interval {percent(low)} to {percent(high)}"
         echo(f"gammagmm: {interval} lies above --fail-above {fail_above:g}.")

@@ -121,12 +121,6 @@ class History:
             if any(rings[t] is not None for rings in rung)
         )
 
-    def alarms_of(self, name: str) -> tuple[str, ...]:
-        """Names of the groups that ring in the period `name`; all rows are the group ""."""
-        place = [period.name for period in self.periods].index(name)
-        rung = {"": self.rings} | self.group_rings
-        return tuple(group for group, rings in rung.items() if rings[place] is not None)
-
     def add(self, periods: Iterable[Period], *, replace_periods: bool = False) -> History:
         """The history with more `periods`.
 

@@ -102,13 +102,18 @@ def plot_history(history: History, ax: Axes | None = None) -> Axes:
     ax.errorbar(
         places, shares, np.abs(ends - shares), fmt="o", color=BLUE, ms=4.0, lw=1.2, label=label
     )
-    rung = np.array([ring is not None for ring in history.rings], dtype=bool)
-    if rung.any():
-        ax.plot(places[rung], shares[rung], "D", color=VERMILION, ms=8.0, label="alarm", zorder=3)
-    in_groups = [t for t, p in enumerate(history.periods) if any(history.alarms_of(p.name))]
-    if in_groups:
-        heights, top = np.full(len(in_groups), 0.97), ax.get_xaxis_transform()
-        ax.plot(in_groups, heights, "v", color=VERMILION, transform=top, label="alarm in a group")
+    alarms = np.array([ring is not None for ring in history.rings], dtype=bool)
+    if alarms.any():
+        ax.plot(
+            places[alarms], shares[alarms], "D", color=VERMILION, ms=8.0, label="alarm", zorder=3
+        )
+    rung = {t for rings in history.group_rings.values() for t, ring in enumerate(rings) if ring}
+    if rung:
+        top = ax.get_xaxis_transform()
+        heights = np.full(len(rung), 0.97)
+        ax.plot(
+            sorted(rung), heights, "v", color=VERMILION, transform=top, label="alarm in a group"
+        )
     _name_periods(ax, [period.name for period in history.periods])
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel("rows beyond the cut")
