@@ -269,6 +269,25 @@ def test_a_detector_that_has_changed_is_named(classic, folder):
     np.testing.assert_array_equal(loaded.predict(new_rows()), classic.predict(new_rows()))
 
 
+def test_a_detector_that_cannot_be_fitted_again_is_named(folder):
+    names = ["KNN", "LOF", "IForest"]
+    estimator = GammaGMM(names, scale=None, random_state=0, **SETTINGS).fit(table())
+    estimator.save(folder / "failing.fit")
+    files = members(folder / "failing.fit")
+    rows = np.load(io.BytesIO(files["rows.npy"]))
+    rows[0, 0] = 1e200  # whose square overflows in KNN and LOF
+    (folder / "failing.fit").write_bytes(packed(files | {"rows.npy": npy(rows)}))
+    with pytest.warns(SavedFitWarning) as caught:
+        loaded = GammaGMM.load(folder / "failing.fit")
+    words = [str(warning.message) for warning in caught]
+    assert words[0].startswith("Detector KNN could not be fitted again, so that new rows cannot be")
+    assert words[1].startswith("Detector LOF could not be fitted again")
+    assert words[2].startswith("Detector IForest was fitted again and scores ")
+    np.testing.assert_array_equal(loaded.labels_, estimator.labels_)
+    with pytest.raises(DetectorError, match="does not have the detectors KNN, LOF, so it cannot"):
+        loaded.predict(new_rows())
+
+
 def test_a_ranking_that_has_changed_is_told(updated_file, folder):
     files = members(updated_file)
     learned = np.load(io.BytesIO(files["learned_scores.npy"]))

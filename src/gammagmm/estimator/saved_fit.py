@@ -25,7 +25,7 @@ from gammagmm._support.documents import Form, Reader, Writer, to_text
 from gammagmm._support.files import write_document
 from gammagmm._support.table_encoder import TableEncoder
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors
-from gammagmm.detectors.presets import NAMES, PRESETS, named_detectors
+from gammagmm.detectors.presets import MIN_ROWS, NAMES, PRESETS, named_detectors
 from gammagmm.detectors.usable import judge_scores, score_range
 from gammagmm.errors import Note, SavedFileError, SavedFitWarning, SaveError
 from gammagmm.estimator.fit_result import Fit
@@ -513,6 +513,7 @@ def _check_choices(saved: SavedFit, plan: Plan, reader: Reader) -> None:
     """Refuse names of detectors that are unknown or do not belong to the parameters."""
     n_choices = 0 if plan.is_precomputed else len(saved.detectors)
     is_right = len(saved.choices) == n_choices and set(saved.choices) <= {None, *NAMES}
+    is_right = is_right and (not any(saved.choices) or len(saved.scores) >= MIN_ROWS)
     if isinstance(plan.detectors, str) and plan.detectors in PRESETS:
         names = [info.name for info in saved.detectors]
         is_right = is_right and list(saved.choices) == names == list(PRESETS[plan.detectors])
