@@ -124,13 +124,16 @@ def test_without_rows_before_them_no_period_rings():
 def test_scores_of_one_distribution_ring_at_most_as_often_as_stated(n_train):
     # 100 periods; the cut is drawn in each simulation, so its own uncertainty is included.
     rng, n_each, alpha = np.random.default_rng(n_train), 40, 0.05
-    k, n_alarms = round(0.04 * n_train), 0
+    k, n_alarms, n_of_histories = round(0.04 * n_train), 0, 0
     levels = period_levels(alpha, 100)
     for _ in range(N_SIMULATIONS):
         training = np.sort(rng.random(n_train))
         beyond = (rng.random((100, n_each)) > training[-k - 1]).sum(axis=1)
-        n_alarms += any(find_rings(counts(n_each, beyond), Count(n_train, k), levels))
+        reference = Count(n_train, k)
+        n_alarms += any(find_rings(counts(n_each, beyond), reference, levels))
+        n_of_histories += any(history_of(reference, n_each, beyond).rings)
     assert n_alarms <= alpha * N_SIMULATIONS
+    assert n_of_histories <= alpha * N_SIMULATIONS  # with half of the training rows
 
 
 def test_a_share_that_doubles_is_seen_within_two_days():

@@ -35,7 +35,8 @@ class History:
     """The rows beyond the cut of one fit, period by period, with alarms.
 
     An alarm says that the share of rows beyond the cut has risen. If nothing has changed since the
-    fit, the whole series has an alarm with a probability of at most `alpha`, however long it is.
+    fit, the whole series has an alarm with a probability of at most `alpha`, however long it is:
+    this is proved for independent new rows, and measured for their comparison with training rows.
     A history is a frozen value: `add` returns a new one.
 
     Attributes
