@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from gammagmm import GammaGMM
+from gammagmm.estimator.reasons import COMBINATION
 from tests.estimator.test_kept_fit import members, npy, packed
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here
 
@@ -112,7 +113,8 @@ def test_predict_gives_the_answers_of_python(folder, tmp_path):
     np.testing.assert_array_equal(probability, estimator.predict_proba(X)[:, 1].round(4))
     assert [int(row["label"]) for row in rows] == estimator.predict(X).tolist()
     words = zip(estimator.reasons(X), estimator.predict(X), strict=True)
-    assert [row["reason"] for row in rows] == [reason if label else "" for reason, label in words]
+    expected = [(reason or COMBINATION) if label else "" for reason, label in words]
+    assert [row["reason"] for row in rows] == expected
     assert rows[0]["reason"].startswith("amount 5,400 is far above the usual ")
     assert list(rows[0])[-2:] == ["score_KNN", "score_LOF"]
     n_flagged = int(estimator.predict(X).sum())

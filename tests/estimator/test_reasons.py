@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gammagmm.estimator.reasons import Reason, reason_words, usual_values
+from gammagmm.estimator.reasons import Reason, flag_words, reason_words, usual_values
 
 NORMAL_QUARTILE, NORMAL_DECILE = 0.6745, 1.2816
 LEAST_HITS = 0.95
@@ -162,3 +162,29 @@ def test_values_that_are_odd_only_together_are_not_seen():
     X[:50, 0] *= -1.0  # columns 0 and 1 contradict each other; each value alone is usual
     hits = [bool(set(first) & {0, 1}) for first in first_columns(X, np.arange(50))]
     assert np.mean(hits) < 0.3
+
+
+def test_a_flagged_row_without_an_unusual_value_has_an_unusual_combination(rng):
+    X = rng.normal(size=(50, 2))
+    usual = usual_values(X, ["a", "b"])
+    nothing, above = usual.reasons(np.array([[0.0, 0.0], [9.0, 0.0]]))
+    assert flag_words(nothing) == "no single value is unusual; the combination of values is"
+    assert flag_words(above) == reason_words(above)
+    assert reason_words(above).startswith("a 9 is far above")
+
+
+def test_the_values_of_a_row_in_words():
+    a = np.arange(101.0)
+    texts = np.column_stack([np.arange(101) % 3 == k for k in range(3)])
+    names = ["a", "city=Bonn", "city=Köln", "city=Ulm", "size=big", "one"]
+    X = np.column_stack([a, texts, np.arange(101) % 2, np.ones(101)])
+    first, second = usual_values(X, names).described(X[[20, 99]])
+    assert first == "a 20; city Ulm; size not big; one 1"
+    assert second == "a 99; city Bonn; size big; one 1"
+
+
+def test_the_values_farthest_from_their_medians_describe_a_row():
+    X = np.linspace(-1.0, 1.0, 41)[:, None] * np.ones(9)
+    row = np.array([[0.1, 0.9, 0.2, 0.8, 0.3, 0.7, 0.4, 0.6, 0.5]])
+    (words,) = usual_values(X, list("abcdefghi")).described(row)
+    assert words == "b 0.9; d 0.8; f 0.7; g 0.4; h 0.6; i 0.5"

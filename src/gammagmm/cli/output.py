@@ -242,14 +242,14 @@ def rows_csv(
 ) -> str:
     """A line for each of `rows`: id, score, probability, label, reason, each detector's score.
 
-    A flagged row has a reason if one of its values lies outside the usual range. The most anomalous
-    row is first if `is_sorted`, otherwise the rows keep their order.
+    Only flagged rows have a reason. The most anomalous row is first if `is_sorted`, otherwise the
+    rows keep their order.
     """
-    from gammagmm.estimator.reasons import reason_words
+    from gammagmm.estimator.reasons import flag_words
 
     order = answers.order if is_sorted else np.arange(len(ids))
     flagged = np.flatnonzero(answers.labels)
-    words = map(reason_words, usual.reasons(rows[flagged]))
+    words = map(flag_words, usual.reasons(rows[flagged]))
     reasons = dict(zip(flagged.tolist(), words, strict=True))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

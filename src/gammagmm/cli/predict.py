@@ -42,9 +42,14 @@ class Predicted:
 
     def reasons(self, places: Sequence[int]) -> list[str]:
         """In which columns the rows at these places stand out, in words."""
-        from gammagmm.estimator.reasons import reason_words
+        from gammagmm.estimator.reasons import flag_words, reason_words
 
-        return [reason_words(each) for each in self.usual.reasons(self.prepared.values[places])]
+        found = self.usual.reasons(self.prepared.values[places])
+        is_flagged = self.answers.labels[places] == 1
+        return [
+            flag_words(reasons) if flagged else reason_words(reasons)
+            for reasons, flagged in zip(found, is_flagged, strict=True)
+        ]
 
     @property
     def n_rows(self) -> int:

@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 from gammagmm._support.text import percent
 from gammagmm.estimator.scaling import LARGEST, ROUNDING
 
-__all__ = ["Reason", "UsualValues", "reason_words", "usual_values"]
+__all__ = ["Reason", "UsualValues", "flag_words", "reason_words", "usual_values"]
 
 Array = NDArray[np.float64]
 
 MAX_REASONS = 3
 """Most columns that are named for a row."""
+MAX_VALUES = 6
+"""Most columns whose values describe a row."""
+COMBINATION = "no single value is unusual; the combination of values is"
+"""The reason of a flagged row that stands out in no column."""
 USUAL = 2.0
 """Robust deviations from the median up to which a value is usual."""
 FAR = 6.0
@@ -70,6 +74,23 @@ class Reason:
         return is_coded and self.column.find("=") > 0
 
     @property
+    def is_other_text(self) -> bool:
+        """Whether the row has another text than the one that this column encodes."""
+        return self._is_text and self.value == 0.0
+
+    @property
+    def value_words(self) -> str:
+        """The column and the row's value, such as "amount 5,400" or "country BR"."""
+        return f"{self.subject} {self._value_word}"
+
+    @property
+    def _value_word(self) -> str:
+        if not self._is_text:
+            return _written([self.value], self.low, self.high)[0]
+        text = self.column.partition("=")[2]
+        return f"not {text}" if self.is_other_text else text
+
+    @property
     def words(self) -> str:
         """The reason in words, such as "amount 5,400 is far above the usual 20 to 80"."""
         if self.share is not None:
@@ -83,11 +104,7 @@ class Reason:
     @property
     def _rare_words(self) -> str:
         share = percent(self.share or 0.0)
-        value = _written([self.value], self.low, self.high)[0]
-        if self._is_text:
-            value = self.column.partition("=")[2]
-            value = value if self.value == 1.0 else f"not {value}"
-        return f"{self.subject} is {value}, which is rare ({share} of the rows)"
+        return f"{self.subject} is {self._value_word}, which is rare ({share} of the rows)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +157,24 @@ class UsualValues:
             found[i] = self._first_reasons(rows[i], deviations[i], shares[i], order)
         return found
 
+    def described(self, rows: Any) -> list[str]:
+        """The values of each of `rows` (n, d) in words, for a person who judges the row.
+
+        These are the values of at most six columns, those farthest from their medians, in the order
+        of the table.
+        """
+        figures = zip(rows, self._deviations(rows), self._shares(rows), strict=True)
+        return [self._described_row(*each) for each in figures]
+
+    def _described_row(self, values: Array, deviations: Array, shares: Array) -> str:
+        found: dict[str, Reason] = {}
+        for j in range(len(self.names)):
+            value = self._reason(values, deviations, shares, j)
+            if not (value.is_other_text and value.subject in found):
+                found[value.subject] = value
+        farthest = sorted(found.values(), key=lambda value: -abs(value.deviations))[:MAX_VALUES]
+        return "; ".join(value.value_words for value in found.values() if value in farthest)
+
     def _deviations(self, rows: Array) -> Array:
         with np.errstate(over="ignore"):
             away = np.clip(rows / self.unit - self.median, -LARGEST, LARGEST)
@@ -158,18 +193,22 @@ class UsualValues:
         """The first reasons in this order of the columns, one for each column of the table."""
         found: dict[str, Reason] = {}
         for j in order.tolist():
-            reason = Reason(
-                self.names[j],
-                float(values[j]),
-                float(deviations[j]),
-                float(self.low[j]),
-                float(self.high[j]),
-                None if np.isnan(shares[j]) else float(shares[j]),
-            )
+            reason = self._reason(values, deviations, shares, j)
             found.setdefault(reason.subject, reason)
             if len(found) == MAX_REASONS:
                 break
         return tuple(found.values())
+
+    def _reason(self, values: Array, deviations: Array, shares: Array, j: int) -> Reason:
+        """What there is to say about a row in the column `j`."""
+        return Reason(
+            self.names[j],
+            float(values[j]),
+            float(deviations[j]),
+            float(self.low[j]),
+            float(self.high[j]),
+            None if np.isnan(shares[j]) else float(shares[j]),
+        )
 
 
 def usual_values(X: Array, names: Sequence[object]) -> UsualValues:
@@ -220,6 +259,11 @@ def _deviation(to_quartile: float, to_decile: float) -> float:
 def reason_words(reasons: Sequence[Reason]) -> str:
     """The reasons in words; empty where there is none."""
     return "; ".join(reason.words for reason in reasons)
+
+
+def flag_words(reasons: Sequence[Reason]) -> str:
+    """The reasons of a flagged row in words."""
+    return reason_words(reasons) or COMBINATION
 
 
 def _written(numbers: Sequence[float], one: float, other: float) -> list[str]:

@@ -128,7 +128,7 @@ class RowToLabel:
 
     number: int  # in the file, from 1
     name: str
-    reasons: tuple[Reason, ...]  # the columns in which it stands out
+    values: str  # of the columns farthest from their medians; empty without the rows
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
     names = _shown_names(origin, fit.n_rows)
     order = _order(fit)
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
-    why_top, why_chosen = _reasons(X, origin.columns or fit.number_names, [top, chosen])
+    why_top, values_chosen = _described(X, origin.columns or fit.number_names, top, chosen)
     sensitivity, apart = tuple(_sensitivity(fit)), _rows_apart(fit)
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
@@ -230,8 +230,8 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
             )
         ),
         to_label=tuple(
-            RowToLabel(origin.row_number(int(row)), names[row], reasons)
-            for row, reasons in zip(chosen, why_chosen, strict=True)
+            RowToLabel(origin.row_number(int(row)), names[row], values)
+            for row, values in zip(chosen, values_chosen, strict=True)
         ),
         groups=() if origin.groups is None else fit.by_group(origin.groups),
     )
@@ -253,14 +253,14 @@ def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
     return tuple(ShareCut(gamma, n, threshold, tuple(each)) for gamma, n, threshold, each in rows)
 
 
-def _reasons(
-    X: Array | None, names: Sequence[str], groups: Sequence[NDArray[np.intp]]
-) -> list[list[tuple[Reason, ...]]]:
-    """For each row of each of the `groups`, the columns of `X` in which it stands out."""
+def _described(
+    X: Array | None, names: Sequence[str], top: NDArray[np.intp], chosen: NDArray[np.intp]
+) -> tuple[list[tuple[Reason, ...]], list[str]]:
+    """The columns of `X` in which the rows `top` stand out, and the values of the rows `chosen`."""
     if X is None:
-        return [[()] * len(rows) for rows in groups]
+        return [()] * len(top), [""] * len(chosen)
     usual = usual_values(X, names or numbered_names(X.shape[1]))
-    return [usual.reasons(X[rows]) for rows in groups]
+    return usual.reasons(X[top]), usual.described(X[chosen])
 
 
 def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
