@@ -13,8 +13,8 @@ import pytest
 
 from gammagmm import GammaGMM
 from gammagmm.estimator.reasons import COMBINATION
-from tests.estimator.test_kept_fit import members, npy, packed
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here
+from tests.support.saved_fits import members, npy, packed
 
 COUNTRIES = np.array(["DE", "FR", "US", "BR"])
 

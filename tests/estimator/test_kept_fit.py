@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import warnings
-import zipfile
 from collections import Counter
 
 import numpy as np
@@ -18,9 +17,9 @@ import pytest
 from pyod.models.knn import KNN
 
 from gammagmm import GammaGMM, MixturePrior
-from gammagmm._support.archives import digest_of
 from gammagmm.errors import DetectorError, SavedFileError, SavedFitWarning
 from tests.support.mutated_files import JSON_VALUES, mutate
+from tests.support.saved_fits import members, npy, packed
 
 SETTINGS = {"n_components": 10, "n_runs": 2, "n_draws": 100}
 N_CHANGED = 2000
@@ -226,28 +225,6 @@ def test_own_detectors_are_missing_and_everything_else_is_there(folder):
             method(new_rows())
     with pytest.warns(SavedFitWarning, match="The detectors mine are"):
         loaded.save(folder / "own.fit", overwrite=True)
-
-
-def members(path):
-    with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def packed(files, *, is_forged=True):
-    """The file with these members, and with the right digest if it `is_forged`."""
-    parts = {name: part for name, part in files.items() if name != "sha256"}
-    digest = digest_of(parts.items()) if is_forged else files["sha256"]
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, part in (parts | {"sha256": digest}).items():
-            archive.writestr(name, part)
-    return file.getvalue()
-
-
-def npy(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
 
 
 def test_a_detector_that_has_changed_is_named(classic, folder):

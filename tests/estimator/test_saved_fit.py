@@ -36,6 +36,7 @@ from gammagmm.report.origin import Origin
 from gammagmm.report.page import render
 from tests.support.flat_detector import Flat
 from tests.support.mutated_files import JSON_VALUES, mutate
+from tests.support.saved_fits import members, npy, packed
 
 SETTINGS = {"n_components": 10, "n_runs": 2, "n_draws": 100, "random_state": 0}
 KEY = "rows 5d41, parameters 402a"
@@ -299,37 +300,11 @@ def test_no_file_is_the_usual_error(plain, tmp_path):
         plain.load(tmp_path / "nothing")
 
 
-def members(content):
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def packed(parts, method=zipfile.ZIP_STORED):
-    """The file with these members and their digest."""
-    parts = {name: part for name, part in parts.items() if name != "sha256"}
-    contents = [(name, p.encode() if isinstance(p, str) else p) for name, p in parts.items()]
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", method) as archive:
-        for name, content in [*contents, ("sha256", archives.digest_of(contents))]:
-            archive.writestr(name, content)
-    return file.getvalue()
-
-
 def changed_member(files):
     """The file with a changed number and right checksums, but the digest of before."""
     scores = np.load(io.BytesIO(files["scores.npy"]))
     scores[0, 0] += 1.0
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, part in (files | {"scores.npy": npy(scores)}).items():
-            archive.writestr(name, part)
-    return file.getvalue()
-
-
-def npy(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
+    return packed(files | {"scores.npy": npy(scores)}, is_forged=False)
 
 
 DROP = object()
@@ -394,7 +369,7 @@ DROP = object()
     ],
 )
 def test_a_document_that_does_not_fit_is_refused(place, value, words, plain, tmp_path):
-    files = members(plain.path.read_bytes())
+    files = members(plain.path)
     data = json.loads(files["document.json"])
     inside = data
     for name in place[:-1]:
@@ -463,7 +438,7 @@ def test_a_document_that_does_not_fit_is_refused(place, value, words, plain, tmp
     ],
 )
 def test_an_array_that_does_not_fit_is_refused(name, change, words, plain, tmp_path):
-    files = members(plain.path.read_bytes())
+    files = members(plain.path)
     array = np.load(io.BytesIO(files[f"{name}.npy"]))
     path = tmp_path / "rows.fit"
     path.write_bytes(packed(files | {f"{name}.npy": npy(change(array))}))
@@ -473,7 +448,7 @@ def test_an_array_that_does_not_fit_is_refused(name, change, words, plain, tmp_p
 
 
 def test_a_header_that_declares_too_much_is_refused_before_memory_is_taken(plain, tmp_path):
-    files = members(plain.path.read_bytes())
+    files = members(plain.path)
     # As long as it was, and 800 times as many bytes.
     files["scores.npy"] = files["scores.npy"].replace(b"(100, 3), } ", b"(100, 2400)}", 1)
     path = tmp_path / "rows.fit"
@@ -484,7 +459,7 @@ def test_a_header_that_declares_too_much_is_refused_before_memory_is_taken(plain
 
 def test_compressed_members_and_large_files_are_refused(plain, tmp_path, monkeypatch):
     path = tmp_path / "rows.fit"
-    bomb = members(plain.path.read_bytes()) | {"zeros.npy": npy(np.zeros(10_000_000))}
+    bomb = members(plain.path) | {"zeros.npy": npy(np.zeros(10_000_000))}
     path.write_bytes(packed(bomb, zipfile.ZIP_DEFLATED))
     with pytest.raises(SavedFileError, match="its table of contents is damaged, or its members ar"):
         plain.load(path)
@@ -498,7 +473,7 @@ def test_other_files_are_refused_and_nothing_is_run(plain, tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "sprung"),)
 
-    files = members(plain.path.read_bytes())
+    files = members(plain.path)
     trap = np.array([[Trap()]], dtype=object)
     file = io.BytesIO()
     np.save(file, trap, allow_pickle=True)
@@ -547,7 +522,7 @@ def test_damaged_files_are_refused_or_give_the_same_fit(small, tmp_path):
 
 def change_member(content, rng):
     """The file with one member changed; its sizes and checksums are right."""
-    files = members(content)
+    files = members(io.BytesIO(content))
     if rng.random() < 0.5:
         name = str(rng.choice(list(files)))
         return packed(files | {name: mutate(files[name], "npy", rng)})
