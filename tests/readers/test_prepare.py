@@ -344,7 +344,7 @@ def test_new_rows_get_the_figures_of_the_training_rows():
     assert prepared.values.tolist() == [[4.0, 0.0, 0.0, 0.0], [100.0, 0.0, 0.0, 1.0]]
     assert (prepared.ids, prepared.rows.tolist(), prepared.truth) == (("p", "q"), [0, 1], None)
     assert [note.message for note in prepared.notes] == [
-        "columns that the training rows do not have are ignored: 'extra'",
+        "columns that the training rows do not have are not used for the scores: 'extra'",
         "1 missing value filled with the median 4 of the training rows",
         "1 row has a text that the training rows do not have ('grey'), so all its columns of 0 "
         "and 1 are 0",
