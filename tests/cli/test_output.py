@@ -21,6 +21,7 @@ from gammagmm.cli.output import (
     labels_csv,
     labels_words,
 )
+from gammagmm.estimator.reasons import COMBINATION
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
 from gammagmm.posterior.sentences import ranking_sentence
@@ -45,7 +46,8 @@ def test_the_labels_are_those_of_the_data_frame_and_need_no_pandas(fitted, monke
     assert heads == ["id", *frame.columns[:3], "reason", *frame.columns[3:]]
     assert [line[0] for line in lines] == [str(i) for i in range(1, 301)]
     words = zip(fitted.reasons(), fitted.labels_, strict=True)
-    assert [line[4] for line in lines] == [reason if label else "" for reason, label in words]
+    expected = [(reason or COMBINATION) if label else "" for reason, label in words]
+    assert [line[4] for line in lines] == expected
     written = np.array([[*line[1:4], *line[5:]] for line in lines], dtype=float)
     frame["probability"] = frame["probability"].round(4)
     np.testing.assert_array_equal(written, frame.to_numpy(dtype=float))

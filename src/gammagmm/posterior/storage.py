@@ -128,8 +128,9 @@ def _betas_of(data: dict[str, Any], reader: Reader) -> BetaMixture:
         reader.refuse(f"the range must have 0 <= low < high <= 1, got {low!r} to {high!r}")
     betas = BetaMixture(*_parts_of(data, reader), low, high)
     with np.errstate(all="ignore"):
-        mean = betas.moment(1)
-    if not np.isfinite(mean):
+        # Both divide by the probability of each part, which may underflow.
+        found = betas.moment(1), float(betas.cdf(np.array(high)))
+    if not np.isfinite(found).all():
         reader.refuse(f"some part has no probability between {low!r} and {high!r}")
     return betas
 

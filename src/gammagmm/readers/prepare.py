@@ -157,7 +157,8 @@ class Preparation:
         known = {self.id, self.truth, *self.left_out, *self.encoder.names}
         notes = []
         if added := [name for name in raw.columns if name not in known]:
-            message = f"columns that the training rows do not have are not used for the scores: {listed(added)}"
+            what = "columns that the training rows do not have are not used for the scores"
+            message = f"{what}: {listed(added)}"
             notes.append(Note("tables", raw.source, message))
         if self.id is not None and self.id not in raw.columns:
             message = "the file does not have this id column, so its rows are numbered"
