@@ -240,6 +240,45 @@ def test_text_is_refused():
     assert refusal('"a\nb",c\nx,1\ny,2\n').endswith("Use --categories encode or --drop NAME.")
 
 
+def test_the_wrong_cell_among_numbers_is_named():
+    german = "".join(f"{i},37;{i}\n" for i in range(1, 40))
+    assert refusal(f"preis;n\n{german}abc;1\n") == (
+        "t.csv, column 'preis': 1 cell is not a number: 'abc' in line 41. Correct it, or use "
+        "--drop preis."
+    )
+
+
+def test_few_different_numbers_are_no_categories():
+    counts = "".join(f"{i % 5},{i / 7}\n" for i in range(39))
+    text = f"n,x\n{counts}Total,1\n"
+    assert refusal(text) == (
+        "t.csv, column 'n': 1 cell is not a number: 'Total' in line 41. Correct it, or use --drop "
+        "n."
+    )
+    with pytest.raises(TableError) as caught:
+        prepared_of(text)
+    assert caught.value.options == ("--drop", "n")
+    encoded = prepared_of(text, categories="encode").columns  # what the user asks for is done
+    assert encoded == ("n=0", "n=1", "n=2", "n=3", "n=4", "n=Total", "x")
+
+
+@pytest.mark.parametrize(
+    ("cells", "first", "second"),
+    [
+        (["1,234", "1.5", "2,5"], "'1.5' in line 3", "'2,5' in line 4"),
+        (["5 %", "7 %", "0.5"], "'5 %' in line 2", "'0.5' in line 4"),
+        (["inf", "1,5", "2,5"], "'inf' in line 2", "'1,5' in line 3"),
+        (["1,234", "1'234", "1.5"], "'1,234' in line 2", "'1.5' in line 4"),
+    ],
+)
+def test_numbers_in_different_forms(cells, first, second):
+    rows = "".join(f"{cell};{i}\n" for i, cell in enumerate(cells))
+    assert refusal(f"a;b\n{rows}") == (
+        f"t.csv, column 'a': its 3 cells are numbers in different forms: {first} and {second}. "
+        "Write all of them in one form, or use --drop a."
+    )
+
+
 def test_long_text_is_cut():
     message = refusal(f"a,b\n1,{'y' * 5000}\n2,z\n")
     assert f"2 cells are not numbers, the first is '{'y' * 40}...' in line 2" in message

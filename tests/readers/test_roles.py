@@ -118,6 +118,55 @@ def test_use_keeps_a_column_without_a_note(name, cells):
     assert (prepared.columns, prepared.notes) == (("value", name), ())
 
 
+PRICES = [f"{1.37 * i:.2f}" for i in range(1, N)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([*PRICES, "abc"], "1 cell is not a number: 'abc' in row 12. Correct it, or use --drop c."),
+        (
+            [*(price.replace(".", ",") for price in PRICES), "Summe"],
+            "1 cell is not a number: 'Summe' in row 12. Correct it, or use --drop c.",
+        ),
+        (
+            [*(price.replace(".", ",") for price in PRICES), "1.25"],
+            "its 12 cells are numbers in different forms: '1,37' in row 1 and '1.25' in row 12. "
+            "Write all of them in one form, or use --drop c.",
+        ),
+        (
+            [*(f"${price}" for price in PRICES), "€2.50"],
+            "its 12 cells are numbers in different forms: '$1.37' in row 1 and '€2.50' in row 12. "
+            "Write all of them in one form, or use --drop c.",
+        ),
+        (
+            [f"{i},10,234" for i in range(1, N + 1)],
+            "12 cells are not numbers, the first is '1,10,234' in row 1. Correct them, or use "
+            "--drop c.",
+        ),
+    ],
+)
+def test_a_column_of_numbers_with_a_wrong_cell_is_no_id(cells, message):
+    with pytest.raises(TableError) as caught:
+        prepared_of({"c": cells})
+    assert str(caught.value) == f"t.csv, column 'c': {message}"
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("part", [f"{i:05}" for i in UNIQUE]),  # a file that stores digits as text
+        ("part", [f"{i}{'' if i % 2 else 'A'}" for i in UNIQUE]),
+        ("part no", [*map(str, UNIQUE[:-1]), "1000A"]),
+        ("address", [f"192.168.0.{i}" for i in UNIQUE]),
+    ],
+)
+def test_codes_of_digits_are_still_ids(name, cells):
+    prepared = prepared_of({name: cells})
+    assert prepared.columns == ("value",)
+    assert prepared.notes[0].message.startswith("left out: it looks like an id because its texts")
+
+
 def test_few_rows_say_nothing_about_ids():
     data = (np.arange(9.0), text_column(list("abcdefghi")))
     raw = RawTable("t.csv", ("n", "c"), data, None, lambda j: [])

@@ -13,15 +13,18 @@ from gammagmm._support.dates import date_form
 from gammagmm._support.table_encoder import n_texts
 from gammagmm._support.text import MAX_SHOWN_CHARACTERS, counted, listed, shown
 from gammagmm.errors import Note
+from gammagmm.readers.numbers import looks_like_number
 from gammagmm.readers.raw_table import RawTable, written
 from gammagmm.readers.truth import looks_like_labels
 
-__all__ = ["Guess", "column_option", "guess", "guess_notes"]
+__all__ = ["Guess", "are_mostly_numbers", "column_option", "guess", "guess_notes"]
 
 Kind: TypeAlias = Literal["empty", "constant", "id", "labels", "date", "whole numbers"]
 
 MIN_ROWS = 10
 """With fewer rows, values say nothing about ids: two measurements are often different numbers."""
+N_EXAMPLES = 1_000
+"""About as many cells of a column are examined to find out whether most of them are numbers."""
 MAX_NOTES = 3
 """Above this number of columns of one kind there is one note about all of them."""
 
@@ -39,6 +42,8 @@ LABEL_WORDS = frozenset(
 )
 LABEL_ENDINGS = frozenset({"label", "labels", "target", "class", "truth"})
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+# Numbers with Indian groups of digits, which are not read: 1,10,234 is 110234.
+INDIAN = re.compile(r"[+-]?\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d*)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -80,9 +85,23 @@ def _guess_text(raw: RawTable, j: int, words: list[str]) -> Guess | None:
         return Guess(name, "constant", f"left out: its only text is {shown(only)}")
     if ID_WORDS.intersection(words):
         return _id(name, "by its name")
-    if raw.n_rows >= MIN_ROWS and n == raw.n_rows:
+    is_unique = raw.n_rows >= MIN_ROWS and n == raw.n_rows
+    if is_unique and (_are_codes(cells.tolist(), words) or not are_mostly_numbers(cells.tolist())):
         return _id(name, "because its texts are all different")
     return None
+
+
+def _are_codes(cells: list[str], words: list[str]) -> bool:
+    """Whether different texts are codes of digits, such as "007", though they look like numbers."""
+    n_codes = sum(cell.isdigit() for cell in cells)
+    return n_codes == len(cells) or (2 * n_codes > len(cells) and _is_named_like_numbers(words))
+
+
+def are_mostly_numbers(cells: list[str]) -> bool:
+    """Whether more than half of the cells are numbers in some way of writing."""
+    examples = cells[:: -(-len(cells) // N_EXAMPLES)]
+    found = [cell for cell in examples if looks_like_number(cell) or INDIAN.fullmatch(cell)]
+    return 2 * len(found) > len(examples)
 
 
 def _guess_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | None:
@@ -102,7 +121,7 @@ def _guess_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | None:
         return None
     if high - low == raw.n_rows - 1:
         return _id(name, "because its values are consecutive whole numbers")
-    if NUMBER_WORDS.intersection(words) or any(word.endswith(NUMBER_ENDINGS) for word in words):
+    if _is_named_like_numbers(words):
         return _id(name, "by its name and because its values are all different")
     row_id, drop = column_option("--id", name), column_option("--drop", name)
     message = "used, and its values are different whole numbers; if they name the rows, give "
@@ -113,6 +132,10 @@ def _id(name: str, why: str) -> Guess:
     row_id, use = column_option("--id", name), column_option("--use", name)
     helps = f"{row_id} names the rows by it, {use} keeps it as data"
     return Guess(name, "id", f"left out: it looks like an id {why}; {helps}")
+
+
+def _is_named_like_numbers(words: list[str]) -> bool:
+    return bool(NUMBER_WORDS.intersection(words)) or any(w.endswith(NUMBER_ENDINGS) for w in words)
 
 
 def _is_named_like_labels(name: str, words: list[str]) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +14,9 @@ from numpy.typing import NDArray
 from gammagmm._support.table_encoder import MAX_CATEGORIES, n_texts
 from gammagmm._support.text import counted, shown
 from gammagmm.errors import Problem, TableError
-from gammagmm.readers.guesses import column_option
-from gammagmm.readers.raw_table import RawTable, is_number
+from gammagmm.readers.guesses import are_mostly_numbers, column_option
+from gammagmm.readers.numbers import looks_like_number, read_column
+from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.roles import Choices, Roles
 
 __all__ = [
@@ -23,6 +26,9 @@ __all__ = [
     "missing_values",
     "table_error",
 ]
+
+Cell: TypeAlias = tuple[int, str]
+"""The row of a cell, from 0, and its text."""
 
 MAX_MESSAGE = 1_000
 """Characters of a message after which further problems are only counted."""
@@ -75,20 +81,40 @@ def _texts(raw: RawTable, j: int, categories: str) -> list[Problem]:
     if n <= MAX_CATEGORIES and categories == "encode":
         return []
     present = [(row, cell) for row, cell in enumerate(raw.data[j].tolist()) if cell is not None]
-    # A column of a binary file may be text though all its cells look like numbers.
-    texts = [pair for pair in present if not is_number(pair[1])] or present
+    is_number = {cell: looks_like_number(cell) for cell in {cell for _, cell in present}}
+    texts = [pair for pair in present if not is_number[pair[1]]]
+    drop, options = column_option("--drop", name), ("--drop", name)
+    if not texts and (forms := _different_forms(present)):
+        examples = " and ".join(f"{shown(cell)} in {raw.place(row)}" for row, cell in forms)
+        found = f"its {len(present):,} cells are numbers in different forms: {examples}"
+        todo = f"Write all of them in one form, or use {drop}."
+        return [Problem(name, f"column {shown(name)}: {found}", todo, options)]
+    are_numbers = bool(texts) and are_mostly_numbers([cell for _, cell in present])
+    # A file with typed columns may store numbers as text.
+    texts = texts or present
     row, cell = texts[0]
     verb = "is not a number:" if len(texts) == 1 else "are not numbers, the first is"
     found = f"{counted(len(texts), 'cell')} {verb} {shown(cell)} in {raw.place(row)}"
-    drop, options = column_option("--drop", name), ("--drop", name)
-    if n <= MAX_CATEGORIES:
-        todo, options = f"Use --categories encode or {drop}.", ("--categories", "encode")
-    elif 2 * len(texts) < len(present):
+    if are_numbers:
         todo = f"Correct {'it' if len(texts) == 1 else 'them'}, or use {drop}."
+    elif n <= MAX_CATEGORIES:
+        todo, options = f"Use --categories encode or {drop}.", ("--categories", "encode")
     else:
         found += f"; {n:,} different texts, and at most {MAX_CATEGORIES} can be encoded"
         todo = f"Use {drop}, or {column_option('--id', name)} if it names the rows."
     return [Problem(name, f"column {shown(name)}: {found}", todo, options)]
+
+
+def _different_forms(numbers: list[Cell]) -> list[Cell]:
+    """Two of the numbers that cannot be read as one column; none if all of them can."""
+    cells = [cell for _, cell in numbers]
+    if read_column(cells) is not None:
+        return []
+    end = bisect_left(range(len(cells)), True, key=lambda i: read_column(cells[: i + 1]) is None)
+    last = numbers[end]
+    others = [pair for pair in numbers if pair[1] != last[1]]
+    unlike = (pair for pair in others if read_column([pair[1], last[1]]) is None)
+    return sorted([last, next(unlike, numbers[0])])
 
 
 def _first_place(raw: RawTable, rows: NDArray[np.intp]) -> str:
