@@ -51,6 +51,16 @@ def test_a_first_line_of_numbers_is_data(write):
     raw = read_raw(write("1,2\n3,4\n"))
     assert raw.columns == ("x1", "x2")
     assert rows_of(raw) == [[1.0, 2.0], [3.0, 4.0]]
+    said = "the first line has only numbers, so it is a row of data; "
+    assert [note.message for note in raw.notes] == [f"{said}the columns are called x1, x2, ..."]
+    [note] = read_raw(write("1.5\n2\n")).notes
+    assert note.message == f"{said}the column is called x1"
+
+
+def test_percentages_in_the_first_line_are_names(write):
+    raw = read_raw(write("25%,50%,75%\n1.5,1.2,1.1\n"))
+    assert columns_of(raw) == {"25%": [1.5], "50%": [1.2], "75%": [1.1]}
+    assert raw.notes == ()
 
 
 def test_a_gap_in_the_first_row_does_not_make_it_a_header(write):
@@ -155,7 +165,6 @@ def test_duplicate_column_names(write):
     [
         (",a\n0,1.5\n1,2.5\n", {"index": [0.0, 1.0], "a": [1.5, 2.5]}),  # pandas
         ('"","a"\n"u",1.5\n"v",2.5\n', {"index": ["u", "v"], "a": [1.5, 2.5]}),  # R
-        ("a\tb\nu\t1\t2\nv\t3\t4\n", {"index": ["u", "v"], "a": [1.0, 3.0], "b": [2.0, 4.0]}),
         ("a;;index\n1;2;3\n", {"a": [1.0], "x2": [2.0], "index": [3.0]}),
         (";index\n1;2\n", {"x1": [1.0], "index": [2.0]}),
     ],
@@ -167,6 +176,34 @@ def test_a_column_without_a_name_gets_one(write, text, columns):
     position = list(columns).index(name) + 1
     message = f"column {position} has no name in the file and is called {name!r}"
     assert raw.notes == (Note("tables", name, message),)
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "index"),
+    [
+        ("a\tb", ["u", "v"], {"index": ["u", "v"]}),
+        ("a\tb", ["1", "2"], {"index": [1.0, 2.0]}),
+        ("a\tb", ["0", "1"], {"index": [0.0, 1.0]}),
+        ("index\tb", ["u", "v"], {"x1": ["u", "v"]}),
+    ],
+)
+def test_a_header_without_a_cell_for_the_row_names(write, header, cells, index):
+    raw = read_raw(write(f"{header}\n{cells[0]}\t1\t2\n{cells[1]}\t3\t4\n"))
+    first, second = header.split("\t")
+    assert columns_of(raw) == {**index, first: [1.0, 3.0], second: [2.0, 4.0]}
+    [note] = raw.notes
+    assert note.subject == next(iter(index))
+    assert note.message == (
+        "the header has one cell less than the rows; the first column is taken as the names of "
+        f"the rows and is called {note.subject!r}"
+    )
+
+
+@pytest.mark.parametrize("names", ["11", "23", "aa", "a2", "a ", "1"])
+def test_decimal_commas_without_quotes_do_not_shift_the_columns(write, names):
+    rows = "\n".join(f"{name},3,1" for name in names)
+    with pytest.raises(TableError, match=r"line 2: found 3 cells separated by ',' where the first"):
+        read_raw(write(f"menge,preis\n{rows}\n"))
 
 
 @pytest.mark.parametrize("header", ["a;b", "a;b;"])

@@ -83,6 +83,10 @@ def test_titles_empty_rows_and_columns_are_skipped(write, kind):
 def test_a_first_row_of_numbers_is_data(write, kind):
     raw = read(write, kind, {"s": [[1, 2.5], [3, 4]]})
     assert columns_of(raw) == {"x1": [1.0, 3.0], "x2": [2.5, 4.0]}
+    [note] = raw.notes
+    assert note.message.startswith("the first row has only numbers, so it is a row of data; ")
+    raw = read(write, kind, {"s": [["25%", "50%"], [3, 4]]})
+    assert (columns_of(raw), raw.notes) == ({"25%": [3.0], "50%": [4.0]}, ())
     with pytest.raises(TableError, match=r"contains column names but no rows\. Add the rows"):
         read(write, kind, {"s": [["a", "b"]]})
     with pytest.raises(TableError, match=r"row 1: column name 'a' occurs 2 times"):

@@ -22,8 +22,10 @@ from gammagmm.readers.numbers import (
     assumed_mark,
     decimal_mark,
     has_open_point,
+    is_bare_number,
     looks_like_number,
     missing_words_note,
+    numbers_first_note,
     read_column,
     read_texts,
     unusual_words,
@@ -52,6 +54,9 @@ N_SHOWN_LINES = 3
 # The decimal mark where no column shows it, and the reason.
 COMMA_LOCALE = (",", "cells separated by semicolons usually have decimal commas")
 POINT_LOCALE = (".", NO_MARK)
+ROW_NAMES = (
+    "the header has one cell less than the rows; the first column is taken as the names of the rows"
+)
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # Below this size PyArrow saves less time than its import takes.
 MIN_QUICK_CHARACTERS = 1_000_000
@@ -190,22 +195,44 @@ def open_text(source: Source) -> DelimitedText:
         raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
     line, cells = sample[0]
     present = [cell for cell in cells if not is_missing(cell)]
-    if present and all(map(looks_like_number, present)):  # a row, possibly with missing values
+    if present and all(map(is_bare_number, present)):  # a row, possibly with missing values
         columns = numbered_names(len(cells))
+        notes = (*notes, numbers_first_note(source.name, "line", columns))
         return DelimitedText(source.name, text, delimiter, columns, False, notes)
     names = [cell.strip() for cell in cells]
-    if _is_header_short(sample):
-        # R writes no name for the column of row names; other programs end each row by a delimiter.
-        ends = {row[-1].strip() for _, row in sample[1:]}
-        names = [*names, ""] if ends == {""} else ["", *names]
+    if _is_header_short(sample) and _has_empty_ends(sample):
+        names = [*names, ""]
+    elif _is_header_short(sample):
+        names = ["x1" if "index" in names else "index", *names]
+        message = f"{ROW_NAMES} and is called {names[0]!r}"
+        notes = (*notes, Note("tables", names[0], message))
     check_names(f"{source.name}, line {line}", tuple(name for name in names if name))
     return DelimitedText(source.name, text, delimiter, tuple(names), True, notes)
 
 
 def _is_header_short(sample: list[Record]) -> bool:
-    """Whether the first record has one cell less, but at least two, than each of the others."""
+    """Whether the first record has one cell less, for a known reason, than each of the others.
+
+    R writes no name for the column of row names; other programs end each row by a delimiter. A
+    third reason is an error: decimal commas without quotation marks in a file with commas.
+    """
     width = len(sample[0][1])
-    return width > 1 and {len(cells) for _, cells in sample[1:]} == {width + 1}
+    if width < 2 or {len(cells) for _, cells in sample[1:]} != {width + 1}:
+        return False
+    return _has_empty_ends(sample) or _are_row_names([row[0].strip() for _, row in sample[1:]])
+
+
+def _has_empty_ends(sample: list[Record]) -> bool:
+    return {row[-1].strip() for _, row in sample[1:]} == {""}
+
+
+def _are_row_names(cells: list[str]) -> bool:
+    """Whether cells are different texts, or count the rows from 0 or 1."""
+    n = len(cells)
+    if cells in ([str(i) for i in range(n)], [str(i) for i in range(1, n + 1)]):
+        return n > 1
+    is_text = not any(is_missing(cell) or looks_like_number(cell) for cell in cells)
+    return is_text and len(set(cells)) == n
 
 
 def _sniff_delimiter(text: str) -> str:

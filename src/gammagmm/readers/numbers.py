@@ -22,8 +22,10 @@ __all__ = [
     "assumed_mark",
     "decimal_mark",
     "has_open_point",
+    "is_bare_number",
     "looks_like_number",
     "missing_words_note",
+    "numbers_first_note",
     "read_column",
     "read_texts",
     "unusual_words",
@@ -168,6 +170,13 @@ def looks_like_number(cell: str) -> bool:
     return is_number(cell) or (amount is not None and bool(_styles([amount.core])))
 
 
+def is_bare_number(cell: str) -> bool:
+    """Whether a cell is a number without a unit; "25%" and "5 EUR" may also be names."""
+    amount = _amount(cell.strip())
+    has_unit = amount is not None and (amount.is_percent or bool(amount.currency))
+    return not has_unit and looks_like_number(cell)
+
+
 def has_open_point(cells: Iterable[str | None]) -> bool:
     """Whether points in plain numbers may all separate thousands: "1.185" and "950"."""
     pattern, n_points = _pattern(",", "."), 0
@@ -192,6 +201,13 @@ def missing_words_note(column: str, words: Mapping[str, int]) -> Note:
     n_cells = sum(words.values())
     count = "1 missing value" if n_cells == 1 else f"{n_cells} missing values"
     return Note("tables", column, f"{listed(words)} read as {count}")
+
+
+def numbers_first_note(source: str, unit: str, columns: Sequence[str]) -> Note:
+    """A note that the first line, or row, of a table is read as data."""
+    named = "the columns are called x1, x2, ..." if len(columns) > 1 else "the column is called x1"
+    message = f"the first {unit} has only numbers, so it is a row of data; {named}"
+    return Note("tables", source, message)
 
 
 def unusual_words(cells: Iterable[str]) -> Counter[str]:

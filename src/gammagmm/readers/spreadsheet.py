@@ -14,7 +14,7 @@ from typing import Any
 from xml.parsers import expat
 
 from gammagmm.errors import MissingExtraError, Note, TableError
-from gammagmm.readers.numbers import looks_like_number
+from gammagmm.readers.numbers import is_bare_number, numbers_first_note
 from gammagmm.readers.raw_table import (
     RawTable,
     check_names,
@@ -227,11 +227,12 @@ def _table(name: str, rows: list[list[Any]], first: int, notes: list[Note]) -> R
         notes.append(Note("tables", name, message))
     number, header = filled[n_titles]
     present = [cell for cell in map(_header_cell, header) if not is_missing(cell)]
-    has_header = not all(map(looks_like_number, present))
+    has_header = not all(map(is_bare_number, present))
     body = filled[n_titles + has_header :]
     if not body:
         raise TableError(f"{name} contains column names but no rows", "Add the rows below them.")
     names = [_header_cell(c) for c in header] if has_header else [*numbered_names(len(header))]
+    notes += [] if has_header else [numbers_first_note(name, "row", names)]
     columns = [[_value(row[j]) for _, row in body] for j in range(len(names))]
     kept = [j for j, n in enumerate(names) if n or any(c is not None for c in columns[j])]
     unique, named = named_columns([names[j] for j in kept])
