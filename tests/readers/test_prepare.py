@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from gammagmm._support.documents import Form, Reader, record_to_data
 from gammagmm.errors import Note, SavedFileError, TableError
 from gammagmm.readers.csv import read_delimited
 from gammagmm.readers.prepare import Choices, Preparation, prepare
-from gammagmm.readers.raw_table import RawTable
+from gammagmm.readers.raw_table import NumberForm, RawTable
 from gammagmm.readers.source import Source
 
 TABLE = """name,size,weight,colour,label
@@ -489,3 +490,71 @@ def test_gaps_of_a_column_that_is_dropped_need_no_option():
         prepared_of("a,b\n1,\n2,inf\n3,2\n")
     assert [problem.options[0] for problem in caught.value.problems] == ["--drop", "--missing"]
     assert caught.value.options == ("--drop", "b")
+
+
+def three_rows(cell):
+    """CSV text with the cell in two rows, and another of its form in the third."""
+    return f"a,b\n{cell},1\n{cell},2\n{cell.replace('5', '6')},2\n"
+
+
+TRAINED = "rate;price;x\n12,3 %;4.567;5,12\n9,1 %;7.250;6,3\n"
+
+
+def test_new_rows_are_read_as_the_training_rows():
+    preparation = prepared_of(TRAINED).preparation
+    assert preparation.forms == (
+        NumberForm(",", is_percent=True),
+        NumberForm(",", is_certain=False),
+        NumberForm(","),
+    )
+    prepared = preparation.apply(raw_of("rate;price;x\n17 %;2.183;4\n8 %;3.000;4.25\n"))
+    assert prepared.values.tolist() == [[17.0, 2183.0, 4.0], [8.0, 3000.0, 4.25]]
+    assert [note.message for note in prepared.notes if note.subject == "price"] == [
+        "read with thousands separators: '2.183' is 2183; this is an assumption: the training "
+        "rows are read with decimal commas"
+    ]
+
+
+def test_new_rows_whose_points_are_decimals_as_in_the_training_rows():
+    preparation = prepared_of("a;b\n1.5;2\n2.25;3\n").preparation
+    prepared = preparation.apply(raw_of("a;b\n2.183;2,5\n3.104;3,5\n"))
+    assert prepared.values.tolist() == [[2.183, 2.5], [3.104, 3.5]]
+    [note] = [note for note in prepared.notes if note.subject == "a"]
+    assert note.message.endswith("assumption: the training rows are read with decimal points")
+
+
+def test_a_decimal_mark_far_below_decides():
+    preparation = prepared_of(TRAINED).preparation
+    rows = "".join(f"1 %;{n}.250;5\n" for n in range(1, 100))
+    prepared = preparation.apply(raw_of(f"rate;price;x\n{rows}1 %;7.5;5\n"))
+    assert prepared.values[[0, -1], 1].tolist() == [1.25, 7.5]
+    assert not [note for note in prepared.notes if note.subject == "price"]
+
+
+@pytest.mark.parametrize(
+    ("trained", "new", "message"),
+    [
+        ("5 %", "0.05", "numbers without a percent sign, but the training rows contain percents"),
+        ("0.05", "5 %", "percents, but the training rows contain numbers without a percent sign"),
+        ("5 €", "$5", "amounts in $, but the training rows contain amounts in EUR"),
+    ],
+)
+def test_new_rows_with_another_unit_are_refused(trained, new, message):
+    preparation = prepared_of(three_rows(trained)).preparation
+    with pytest.raises(TableError) as caught:
+        preparation.apply(raw_of(f"a,b\n{new},1\n"))
+    assert str(caught.value) == (
+        f"t.csv, column 'a' contains {message}. Write the column as in the training rows."
+    )
+
+
+@pytest.mark.parametrize(("trained", "new"), [("5 %", ""), ("5 €", "5"), ("5", "5 €")])
+def test_new_rows_without_another_unit(trained, new):
+    preparation = prepared_of(three_rows(trained), missing="impute").preparation
+    assert preparation.apply(raw_of(f"a,b\n{new},1\n")).values.tolist() == [[5.0, 1.0]]
+
+
+def test_forms_belong_to_the_columns_of_numbers():
+    preparation = prepared_of(TRAINED).preparation
+    with pytest.raises(ValueError, match="every column of numbers must have a form, or none"):
+        replace(preparation, forms=preparation.forms[1:])

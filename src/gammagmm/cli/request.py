@@ -28,8 +28,9 @@ from gammagmm.cli.sheet import Sheet
 from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.monitoring.periods import EVERY
 from gammagmm.readers.guesses import guess_notes
+from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.prepare import Choices, prepare
-from gammagmm.readers.raw_table import RawTable, join_raw
+from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.roles import assign_roles, named_columns
 from gammagmm.readers.source import STANDARD_INPUT

@@ -32,6 +32,7 @@ from gammagmm.readers.numbers import (
 )
 from gammagmm.readers.raw_table import (
     PLAIN_MISSING,
+    NumberForm,
     RawTable,
     check_names,
     is_missing,
@@ -102,9 +103,9 @@ def read_delimited(source: Source) -> RawTable:
         missing_words[j] = unusual_words(cell for cell in cells if is_missing(cell))
         texts[j] = _without_missing(cells)
         data[j] = text_column(texts[j])
-    notes = dict[int, str]()
+    notes, forms = dict[int, str](), _plain_forms(table, numbers)
     for j, column in _written_numbers(table, numbers, texts).items():
-        data[j], notes[j] = column.values, column.message
+        data[j], notes[j], forms[j] = column.values, column.message, column.form
     kept = [j for j, name in enumerate(table.columns) if name or not _is_empty(data[j])]
     columns, named = named_columns([table.columns[j] for j in kept])
     check_names(table.name, columns)
@@ -117,7 +118,15 @@ def read_delimited(source: Source) -> RawTable:
         found += [Note("tables", name, notes[j])] if j in notes else []
         found += [missing_words_note(name, missing_words[j])] if missing_words.get(j) else []
     kept_data = tuple(data[j] for j in kept)
-    return RawTable(table.name, columns, kept_data, numbers.lines, cells_of, notes=tuple(found))
+    return RawTable(
+        table.name,
+        columns,
+        kept_data,
+        numbers.lines,
+        cells_of,
+        notes=tuple(found),
+        forms={i: forms[j] for i, j in enumerate(kept) if j in forms},
+    )
 
 
 def _is_empty(values: NDArray[Any]) -> bool:
@@ -154,6 +163,19 @@ def _written_numbers(
         if column is not None:
             found[j] = column
     return found
+
+
+def _plain_forms(table: DelimitedText, numbers: Numbers) -> dict[int, NumberForm]:
+    """How columns of plain numbers are written, by position; only the first rows are looked at."""
+    plain = set(range(len(table.columns))) - numbers.text_columns
+    forms = {}
+    for j, cells in _texts(table, plain, N_SNIFFED_RECORDS).items():
+        values = numbers.values[j]
+        first = _without_missing(cells)
+        if _has_fractions(values) or any("." in cell for cell in first if cell is not None):
+            is_open = _has_three_decimals(values) or not _has_fractions(values)
+            forms[j] = NumberForm(".", is_certain=not is_open or bool(decimal_mark(first)))
+    return forms
 
 
 def _open_points(table: DelimitedText, numbers: Numbers) -> dict[int, list[str | None]]:

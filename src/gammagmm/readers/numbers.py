@@ -7,13 +7,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import Note
-from gammagmm.readers.raw_table import PLAIN_MISSING, is_number, listed, shown, written
+from gammagmm.readers.raw_table import (
+    PLAIN_MISSING,
+    NumberForm,
+    is_number,
+    listed,
+    shown,
+    written,
+)
 
 __all__ = [
     "NO_MARK",
@@ -52,7 +59,8 @@ AMOUNT = re.compile(
 )
 DIGITS = re.compile(r"([+-]?)([\d.,]+)", re.ASCII)  # most cells; this is quicker than AMOUNT
 MARKS = ".,' "
-GROUPS = {".": ",' ", ",": ".' "}  # marks between thousands, by the decimal mark
+Mark = Literal[".", ","]
+GROUPS: dict[Mark, str] = {".": ",' ", ",": ".' "}  # marks between thousands, by the decimal mark
 NO_MARK = "the other columns do not decide which mark is the decimal mark"
 N_EXAMPLES = 1000
 """Cells of which one is shown as an example."""
@@ -88,15 +96,20 @@ class Column:
     ----------
     values : ndarray of shape (n,)
         NaN where a cell is missing.
-    decimal : str
-        The decimal mark that the column shows: "." or ",", "" if it shows none.
+    form : NumberForm
+        How they are written.
     message : str
         How the column was read, with an example.
     """
 
     values: NDArray[np.float64]
-    decimal: str
+    form: NumberForm
     message: str
+
+    @property
+    def decimal(self) -> str:
+        """The decimal mark that the column shows: "." or ",", "" if it shows none."""
+        return self.form.decimal if self.form.is_certain else ""
 
 
 def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | None:
@@ -110,7 +123,7 @@ def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | N
     words = _booleans(distinct)
     if words is not None:
         listed_words = " and ".join(f"{shown(w)} is {v:g}" for w, v in list(words.items())[:2])
-        return Column(_spread(cells, words), "", f"read as numbers: {listed_words}")
+        return Column(_spread(cells, words), NumberForm(), f"read as numbers: {listed_words}")
     amounts = _amounts(distinct)
     if amounts is None:
         return None
@@ -121,14 +134,20 @@ def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | N
     has_marks = any("," in core or "." in core for core in cores)
     is_open = has_marks and len(styles) > 1
     if is_open and not assumed:
-        return Column(np.empty(0), "", "")
+        return Column(np.empty(0), NumberForm(is_certain=False), "")
     decimal, group = next((style for style in styles if style[0] == assumed), styles[0])
     values = {cell: _value(amount, decimal, group) for cell, amount in amounts.items()}
     example = max(distinct[:N_EXAMPLES], key=lambda cell: _n_marks(amounts[cell], cell))
     message = f"read {_manner(list(amounts.values()), cores, decimal, group)}: "
     message += f"{shown(example.translate(PLAIN_LETTERS))} is {written([values[example]])[0]}"
     message += f"; this is an assumption: {reason}" if is_open else ""
-    return Column(_spread(cells, values), decimal if has_marks and not is_open else "", message)
+    form = NumberForm(
+        decimal if has_marks else "",
+        any(amount.is_percent for amount in amounts.values()),
+        _currency(amounts.values()),
+        not is_open,
+    )
+    return Column(_spread(cells, values), form, message)
 
 
 def read_texts(
@@ -273,7 +292,7 @@ def _pattern(decimal: str, group: str) -> re.Pattern[str]:
     return re.compile(rf"(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
-def _styles(cores: list[str]) -> list[tuple[str, str]]:
+def _styles(cores: list[str]) -> list[tuple[Mark, str]]:
     """Pairs of a decimal mark and a mark between thousands that fit every number."""
     present = set("".join(cores)) & set(MARKS)
     found = []
@@ -298,10 +317,14 @@ def _n_marks(amount: Amount, cell: str) -> int:
     return sum(amount.core.count(mark) > 0 for mark in MARKS) * 10 + min(len(cell), 9)
 
 
+def _currency(amounts: Iterable[Amount]) -> str:
+    return next((amount.currency for amount in amounts if amount.currency), "")
+
+
 def _manner(amounts: list[Amount], cores: list[str], decimal: str, group: str) -> str:
     """How numbers are written: "with decimal commas, as amounts in EUR"."""
     forms = {amount.form for amount in amounts}
-    currency = next((amount.currency for amount in amounts if amount.currency), "")
+    currency = _currency(amounts)
     has_decimal_comma = decimal == "," and any("," in core for core in cores)
     marks = ["decimal commas"] if has_decimal_comma else []
     marks += ["thousands separators"] if group else []

@@ -19,6 +19,7 @@ from gammagmm._support.table_encoder import (
 )
 from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note, Problem, TableError
+from gammagmm.readers.number_forms import marks_word, other_units, reread
 from gammagmm.readers.problems import (
     find_problems,
     helping_options,
@@ -26,7 +27,7 @@ from gammagmm.readers.problems import (
     missing_values,
     table_error,
 )
-from gammagmm.readers.raw_table import RawTable, check_names
+from gammagmm.readers.raw_table import NumberForm, RawTable, check_names
 from gammagmm.readers.roles import Choices, Roles, assign_roles, check_choice, check_features
 from gammagmm.readers.truth import read_truth
 
@@ -95,6 +96,9 @@ class Preparation:
         What is done with rows that have missing values.
     encoder : TableEncoder
         The map from the used columns, ``encoder.names``, to the columns of numbers.
+    forms : tuple of NumberForm
+        How the columns ``encoder.numbers`` of the training file are written; empty if the rows
+        did not come from a file.
     """
 
     id: str | None
@@ -102,9 +106,12 @@ class Preparation:
     left_out: tuple[str, ...]
     missing: str
     encoder: TableEncoder
+    forms: tuple[NumberForm, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("missing", self.missing)
+        if len(self.forms) not in (0, len(self.encoder.numbers)):
+            raise ValueError("every column of numbers must have a form, or none")
 
     def apply(self, raw: RawTable) -> Prepared:
         """Finite numbers of new rows, with the columns and the figures of the training rows.
@@ -114,10 +121,11 @@ class Preparation:
         Raises
         ------
         TableError
-            A column is missing, contains infinite values or is of another kind, or, with
+            A column is missing, contains infinite values or is of another kind or unit, or, with
             ``missing="error"``, contains missing values. The message lists all of them.
         """
         self._check_columns(raw)
+        raw = self._with_trained_marks(raw)
         notes = self._notes(raw)
         places = [raw.columns.index(name) for name in self.encoder.names]
         columns = self.encoder.columns
@@ -127,6 +135,7 @@ class Preparation:
             for j, column, own in zip(places, columns, cells, strict=True)
             for problem in _new_problems(raw, j, column, own, self.missing)
         ]
+        problems += self._other_units(raw)
         if problems:
             raise table_error(raw.source, problems)
         truth = _labels(raw, self.truth if self.truth in raw.columns else None)
@@ -151,6 +160,33 @@ class Preparation:
                 f"{raw.source} lacks {columns} of the training rows: {listed(lacking)}",
                 "Give a file with the columns of the training rows.",
             )
+
+    def _trained_forms(self, raw: RawTable) -> list[tuple[int, NumberForm]]:
+        """Places of the columns of numbers, and their forms in the training rows."""
+        numbers = self.encoder.numbers if self.forms else ()
+        places = [raw.columns.index(column.name) for column in numbers]
+        pairs = zip(places, self.forms, strict=True)
+        return [(j, form) for j, form in pairs if not raw.is_text(j)]
+
+    def _with_trained_marks(self, raw: RawTable) -> RawTable:
+        """The table with the decimal marks of the training rows where its cells do not decide."""
+        for j, form in self._trained_forms(raw):
+            own = raw.form(j)
+            if form.decimal and own.decimal != form.decimal and not own.is_certain:
+                reason = f"the training rows are read with {marks_word(form.decimal)}"
+                raw = reread(raw, j, form.decimal, reason)
+        return raw
+
+    def _other_units(self, raw: RawTable) -> list[Problem]:
+        """The problems of columns with other units than in the training rows."""
+        problems = []
+        for j, form in self._trained_forms(raw):
+            if units := other_units(raw, j, form):
+                name = raw.columns[j]
+                what = f"column {shown(name)} contains {units[0]}, but the training rows contain"
+                todo = "Write the column as in the training rows."
+                problems.append(Problem(name, f"{what} {units[1]}", todo))
+        return problems
 
     def _notes(self, raw: RawTable) -> list[Note]:
         """What is said about columns that the training rows had or did not have."""
@@ -221,6 +257,7 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
     ids = _ids(raw, choices.id)
     used = {choices.id, choices.truth, *names}
     left_out = tuple(name for name in raw.columns if name not in used)
+    forms = tuple(raw.form(raw.columns.index(column.name)) for column in encoder.numbers)
     return Prepared(
         encoded.values,
         encoded.names,
@@ -228,7 +265,7 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
         rows,
         None if truth is None else truth[rows],
         (*raw.notes, *roles.notes(raw.source), *dropped, *encoded.notes),
-        Preparation(choices.id, choices.truth, left_out, choices.missing, encoder),
+        Preparation(choices.id, choices.truth, left_out, choices.missing, encoder, forms),
     )
 
 

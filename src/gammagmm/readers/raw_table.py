@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,11 @@ from gammagmm.errors import Note, TableError
 __all__ = [
     "MAX_SHOWN_CHARACTERS",
     "PLAIN_MISSING",
+    "NumberForm",
     "RawTable",
     "check_names",
     "is_missing",
     "is_number",
-    "join_raw",
     "listed",
     "named_columns",
     "number_or_none",
@@ -41,6 +41,29 @@ MISSING_MARKERS = PLAIN_MISSING | {
 }
 # Up to this number float64 represents every whole number, so it may be written without a point.
 MAX_EXACT = 2.0**53
+
+
+@dataclass(frozen=True)
+class NumberForm:
+    """How the numbers of a column are written.
+
+    Attributes
+    ----------
+    decimal : {"", ".", ","}
+        The decimal mark with which they are read; empty if no cell has a point or a comma.
+    is_percent : bool
+        Whether they have a percent sign.
+    currency : str
+        The currency; empty without one.
+    is_certain : bool
+        Whether the cells show the decimal mark. It is false where it is assumed, and for plain
+        numbers of which the first rows do not show it.
+    """
+
+    decimal: Literal["", ".", ","] = ""
+    is_percent: bool = False
+    currency: str = ""
+    is_certain: bool = True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +91,8 @@ class RawTable:
         commas, currency signs and the like.
     unit : str
         What `lines` counts: "line" of a text file, "row" of a sheet.
+    forms : mapping of int to NumberForm
+        How columns of numbers, by position, are written as text; others hold numbers only.
     """
 
     source: str
@@ -78,6 +103,7 @@ class RawTable:
     digest: str = ""
     notes: tuple[Note, ...] = ()
     unit: str = "line"
+    forms: Mapping[int, NumberForm] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -99,72 +125,12 @@ class RawTable:
             return np.array([cell is None for cell in cells], dtype=bool)
         return np.isnan(cells)
 
+    def form(self, column: int) -> NumberForm:
+        """How the numbers of a column (counted from 0) are written."""
+        return self.forms.get(column, NumberForm())
+
     def __repr__(self) -> str:
         return f"RawTable({self.source!r}, {self.n_rows} rows, {len(self.columns)} columns)"
-
-
-def join_raw(tables: Sequence[RawTable]) -> RawTable:
-    """The rows of all `tables`, in their order.
-
-    A column that is text in one table is text in the result. Tables whose columns differ are a
-    `TableError`.
-    """
-    first = tables[0]
-    if len(tables) == 1:
-        return first
-    for table in tables[1:]:
-        _check_same_columns(first, table)
-
-    def cells(j: int) -> list[str | None]:
-        return [cell for table in tables for cell in table.cells(j)]
-
-    data = tuple(
-        text_column(cells(j))
-        if any(table.is_text(j) for table in tables)
-        else np.concatenate([table.data[j] for table in tables])
-        for j in range(len(first.columns))
-    )
-    source = ", ".join(table.source for table in tables)
-    digest = ", ".join(table.digest for table in tables)
-    # Files of one origin are read in the same way: what all of them say is said once.
-    notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
-    parts = tuple(tables)
-    return JoinedTable(source, first.columns, data, None, cells, digest, notes, parts=parts)
-
-
-def _check_same_columns(first: RawTable, other: RawTable) -> None:
-    """Refuse a table with other columns than the first, or with the same in another order."""
-    if other.columns == first.columns:
-        return
-    ours, theirs = set(first.columns), set(other.columns)
-    lacking = [name for name in first.columns if name not in theirs]
-    added = [name for name in other.columns if name not in ours]
-    if not lacking and not added:
-        raise TableError(
-            f"{other.source} has the columns of {first.source} in another order",
-            "Give files with the same columns in the same order.",
-        )
-    differences = [f"lacks the columns {listed(lacking)}"] if lacking else []
-    differences += [f"has the additional columns {listed(added)}"] if added else []
-    raise TableError(
-        f"{other.source} {' and '.join(differences)}, unlike {first.source}",
-        "Give files with the same columns.",
-    )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class JoinedTable(RawTable):
-    """A raw table that knows the file of each row."""
-
-    parts: tuple[RawTable, ...] = ()
-
-    def place(self, row: int) -> str:
-        """Place and file of a row, counted from 0 through all files: "line 7 of b.csv"."""
-        for part in self.parts:
-            if row < part.n_rows:
-                return f"{part.place(row)} of {part.source}"
-            row -= part.n_rows
-        raise IndexError(row)
 
 
 def check_names(where: str, names: tuple[str, ...]) -> None:

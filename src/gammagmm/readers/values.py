@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,14 @@ def table_of_values(
         else _numbers(cells, numbers.get(j))
         for j, cells in enumerate(values)
     )
-    return RawTable(name, names, data, lines, cells_of, notes=tuple(found), unit=unit)
+    # Cells that are numbers already do not depend on the decimal mark of the texts.
+    forms = {
+        j: column.form
+        if all(cell is None or isinstance(cell, str) for cell in values[j])
+        else replace(column.form, is_certain=True)
+        for j, column in numbers.items()
+    }
+    return RawTable(name, names, data, lines, cells_of, notes=tuple(found), unit=unit, forms=forms)
 
 
 def _is_gap(value: Value) -> bool:

@@ -1,0 +1,161 @@
+"""Several files as one table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gammagmm.errors import Note, TableError
+from gammagmm.readers.number_forms import (
+    has_numbers,
+    marks_word,
+    other_units,
+    reread,
+    settled,
+)
+from gammagmm.readers.raw_table import NumberForm, RawTable, listed, shown, text_column
+
+__all__ = ["JoinedTable", "join_raw"]
+
+SAME_WAY = "Write the column in the same way in all files."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JoinedTable(RawTable):
+    """A raw table that knows the file of each row."""
+
+    parts: tuple[RawTable, ...] = ()
+
+    def place(self, row: int) -> str:
+        """Place and file of a row, counted from 0 through all files: "line 7 of b.csv"."""
+        for part in self.parts:
+            if row < part.n_rows:
+                return f"{part.place(row)} of {part.source}"
+            row -= part.n_rows
+        raise IndexError(row)
+
+
+def join_raw(tables: Sequence[RawTable]) -> RawTable:
+    """The rows of all `tables`, in their order.
+
+    A column that is text in one table is text in the result. If a table does not show the decimal
+    mark of a column, the mark that the others show is used. Tables whose columns, or the units of
+    their columns, differ are a `TableError`.
+    """
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    for table in tables[1:]:
+        _check_same_columns(first, table)
+    places = range(len(first.columns))
+    text_places = {j for j in places if any(table.is_text(j) for table in tables)}
+    parts, forms = tuple(tables), dict[int, NumberForm]()
+    for j in places:
+        if j not in text_places:
+            parts = _with_one_mark(parts, j)
+            forms[j] = _common_form(parts, j)
+
+    def cells(j: int) -> list[str | None]:
+        return [cell for part in parts for cell in part.cells(j)]
+
+    data = tuple(
+        text_column(cells(j)) if j in text_places else np.concatenate([p.data[j] for p in parts])
+        for j in places
+    )
+    source = ", ".join(part.source for part in parts)
+    digest = ", ".join(part.digest for part in parts)
+    notes = _joined_notes(parts)
+    return JoinedTable(
+        source, first.columns, data, None, cells, digest, notes, forms=forms, parts=parts
+    )
+
+
+def _joined_notes(tables: Sequence[RawTable]) -> tuple[Note, ...]:
+    """What all files say, once; what only some of them say, with their names."""
+    sources = defaultdict[Note, list[str]](list)
+    for table in tables:
+        for note in dict.fromkeys(table.notes):
+            sources[note].append(table.source)
+    return tuple(
+        note
+        if len(names) == len(tables) or note.subject in names
+        else replace(note, message=f"in {listed(names)}: {note.message}")
+        for note, names in sources.items()
+    )
+
+
+def _with_one_mark(tables: tuple[RawTable, ...], j: int) -> tuple[RawTable, ...]:
+    """The tables, in which a column that does not show its decimal mark has that of the others."""
+    if len({table.form(j).decimal for table in tables} - {""}) < 2:
+        return tables
+    tables = tuple(settled(table, j) for table in tables)
+    marks = {table.form(j).decimal for table in tables if table.form(j).is_certain} - {""}
+    is_open = [table for table in tables if not table.form(j).is_certain]
+    if not is_open:
+        return tables
+    if len(marks) != 1:
+        raise _no_common_mark(is_open[0], tables, j)
+    [mark] = marks
+    reason = f"other files have {marks_word(mark)}"
+    return tuple(
+        reread(table, j, mark, reason)
+        if table in is_open and table.form(j).decimal != mark
+        else table
+        for table in tables
+    )
+
+
+def _no_common_mark(open_one: RawTable, tables: Sequence[RawTable], j: int) -> TableError:
+    mark = open_one.form(j).decimal
+    other = next(table for table in tables if table.form(j).decimal not in ("", mark))
+    return TableError(
+        f"column {shown(open_one.columns[j])} is read with {marks_word(mark)} in "
+        f"{open_one.source}, which is an assumption, but with "
+        f"{marks_word(other.form(j).decimal)} in {other.source}",
+        SAME_WAY,
+    )
+
+
+def _common_form(tables: Sequence[RawTable], j: int) -> NumberForm:
+    """How the numbers of a column are written in all tables; two units are a `TableError`."""
+    known = [table for table in tables if has_numbers(table, j)]
+    if not known:
+        return NumberForm()
+    base = next((table for table in known if table.form(j).currency), known[0])
+    for table in known:
+        if units := other_units(table, j, base.form(j)):
+            raise TableError(
+                f"column {shown(table.columns[j])} contains {units[1]} in {base.source}, but "
+                f"{units[0]} in {table.source}",
+                SAME_WAY,
+            )
+    marked = [table.form(j) for table in known if table.form(j).decimal]
+    has_one_mark = len({form.decimal for form in marked}) == 1
+    return replace(
+        base.form(j),
+        decimal=marked[0].decimal if has_one_mark else "",
+        is_certain=not has_one_mark or any(form.is_certain for form in marked),
+    )
+
+
+def _check_same_columns(first: RawTable, other: RawTable) -> None:
+    """Refuse a table with other columns than the first, or with the same in another order."""
+    if other.columns == first.columns:
+        return
+    ours, theirs = set(first.columns), set(other.columns)
+    lacking = [name for name in first.columns if name not in theirs]
+    added = [name for name in other.columns if name not in ours]
+    if not lacking and not added:
+        raise TableError(
+            f"{other.source} has the columns of {first.source} in another order",
+            "Give files with the same columns in the same order.",
+        )
+    differences = [f"lacks the columns {listed(lacking)}"] if lacking else []
+    differences += [f"has the additional columns {listed(added)}"] if added else []
+    raise TableError(
+        f"{other.source} {' and '.join(differences)}, unlike {first.source}",
+        "Give files with the same columns.",
+    )
