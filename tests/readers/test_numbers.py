@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -142,11 +140,54 @@ def test_points_in_a_file_with_decimal_commas_are_thousands(write):
 def test_points_that_may_be_thousands_are_told(write):
     raw = read_raw(write("sales;n\n1.185;3\n950;4\n"))
     assert columns_of(raw)["sales"] == [1.185, 950.0]
-    assert re.match(
-        "read as numbers: '1.185' is 1.185; .* the other columns do not", notes_of(raw)["sales"]
+    message = (
+        "read with decimal points: '1.185' is 1.185; this is an assumption: the other columns do "
+        "not decide which mark is the decimal mark"
     )
+    assert notes_of(raw) == {"sales": message}
+    for told in ("sales\tn\n1.185\t3\n950\tx\n", "sales|n\n1.185|3\n950|\n"):
+        assert notes_of(read_raw(write(told))) == {"sales": message}
+    assert notes_of(read_raw(write("sales;n\n1.000;3\n2.000;4\n"))).keys() == {"sales"}
     for plain in ("sales;n\n1.185;3.5\n950;4\n", "sales,n\n1.185,3\n950,4\n"):
         assert read_raw(write(plain)).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("last", "n_notes"), [("", 2), ("5.25;1", 0), ("0.000;1", 0), ("1234.567;1", 0), ("950;1", 2)]
+)
+@pytest.mark.parametrize("gap", ["", "1.185;-\n"])
+def test_a_cell_far_below_shows_the_decimal_mark(write, last, n_notes, gap):
+    text = "a.b;c\n" + gap + "1.185;7.250\n" * 100_000 + last
+    assert len(text) > 1_000_000
+    raw = read_raw(write(text))
+    assert len([note for note in raw.notes if "assumption" in note.message]) == n_notes
+    assert raw.data[0][1] == 1.185
+
+
+def test_decimal_points_beside_decimal_commas_are_told(write):
+    rows = "\n".join(f"{i}.107;{i},5;{i}.5;{i}" for i in range(1, 12))
+    raw = read_raw(write(f"a;b;c;d\n{rows}\n1.25;3,5;0.5;7\n"))
+    assert columns_of(raw)["a"][:2] == [1.107, 2.107]
+    manner = "read with decimal points, unlike columns with decimal commas: "
+    notes = notes_of(raw)
+    assert notes["a"] == f"{manner}'1.25' is 1.25; 11 cells such as '1.107' could also be thousands"
+    assert notes["c"] == f"{manner}'1.5' is 1.5"
+    assert notes.keys() == {"a", "b", "c"}
+    raw = read_raw(write("a;b\n1,5;1.107\n2,5;inf\n"))
+    assert notes_of(raw)["b"].startswith(f"{manner}'1.107' is 1.107; 1 cell such as '1.107' could")
+
+
+@pytest.mark.parametrize("comma", ["1,107", "2.107 €"])
+def test_one_assumption_holds_for_the_whole_file(write, comma):
+    raw = read_raw(write(f"a;b\n{comma};1.103\n{comma};950\n"))
+    assert columns_of(raw) == {"a": [1.107 if "," in comma else 2107.0] * 2, "b": [1103.0, 950.0]}
+    reason = "this is an assumption: cells separated by semicolons usually have decimal commas"
+    assert all(message.endswith(reason) for message in notes_of(raw).values())
+    assert notes_of(raw).keys() == {"a", "b"}
+    raw = read_raw(write(f"a\tb\n{comma}\t1.103\n{comma}\t950\n"))
+    assert columns_of(raw) == {"a": [1107.0 if "," in comma else 2.107] * 2, "b": [1.103, 950.0]}
+    assert all("the other columns do not decide" in note for note in notes_of(raw).values())
+    assert notes_of(raw).keys() == {"a", "b"}
 
 
 def test_semicolons_suggest_decimal_commas(write):

@@ -9,6 +9,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -20,6 +21,8 @@ from gammagmm.readers.numbers import (
     NO_MARK,
     Column,
     assumed_mark,
+    assumed_points,
+    certain_points,
     decimal_mark,
     has_open_point,
     is_bare_number,
@@ -58,6 +61,8 @@ POINT_LOCALE = (".", NO_MARK)
 ROW_NAMES = (
     "the header has one cell less than the rows; the first column is taken as the names of the rows"
 )
+# A point after 0 or not before three digits does not separate thousands.
+CERTAIN_POINT = re.compile(r"\.(?:(?!\d{3}\b)|(?<=\b0\.))")
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # Below this size PyArrow saves less time than its import takes.
 MIN_QUICK_CHARACTERS = 1_000_000
@@ -138,30 +143,29 @@ def _written_numbers(
 ) -> dict[int, Column]:
     """Columns of numbers in other than plain form, by position.
 
-    In a file with decimal commas, the points of plain numbers such as "1.185" are thousands.
+    If numbers have commas, and these are decimal marks, the points of plain numbers such as
+    "1.185" are thousands. All columns that do not show their decimal mark have the same one.
     """
 
-    def marks_of_plain_columns() -> set[str]:
-        return {decimal_mark(_without_missing(cells)) for cells in plain().values()}
+    @cache
+    def plain() -> dict[int, list[str | None]]:
+        columns = set(range(len(table.columns))) - numbers.text_columns
+        return {j: _without_missing(cells) for j, cells in _texts(table, columns).items()}
 
-    def plain() -> dict[int, list[str]]:
-        return _texts(table, set(range(len(table.columns))) - numbers.text_columns)
+    def marks_of_plain_columns() -> set[str]:
+        return set(map(decimal_mark, plain().values()))
 
     usual = COMMA_LOCALE if table.delimiter == ";" else POINT_LOCALE
     found = read_texts(texts, marks_of_plain_columns, usual)
     marks = {column.decimal for column in found.values()}
-    is_open = dict[int, list[str | None]]()
-    if "," in marks:
-        cells_of = {j: _without_missing(cells) for j, cells in plain().items()}
-        marks |= set(map(decimal_mark, cells_of.values()))
-        is_open = {j: cells for j, cells in cells_of.items() if has_open_point(cells)}
-    elif table.delimiter == ";" and not marks - {""}:
-        is_open = _open_points(table, numbers)
-    mark, reason = assumed_mark(marks, POINT_LOCALE)
-    for j, cells in is_open.items():
-        column = read_column(cells, mark, reason)
-        if column is not None:
-            found[j] = column
+    assumed = {column.assumed for column in found.values()}
+    if "," in marks | assumed:
+        marks |= marks_of_plain_columns()
+        mark, reason = assumed_mark(marks, usual if "," in assumed else POINT_LOCALE)
+        return found | _points_beside_commas(plain(), numbers, mark, reason)
+    if not marks - {""} and (table.delimiter != "," or "." in assumed):
+        examples = _open_points(table, numbers)
+        found |= {j: assumed_points(numbers.values[j], examples[j], NO_MARK) for j in examples}
     return found
 
 
@@ -170,38 +174,67 @@ def _plain_forms(table: DelimitedText, numbers: Numbers) -> dict[int, NumberForm
     plain = set(range(len(table.columns))) - numbers.text_columns
     forms = {}
     for j, cells in _texts(table, plain, N_SNIFFED_RECORDS).items():
-        values = numbers.values[j]
+        fractions = _fractions(numbers.values[j])
         first = _without_missing(cells)
-        if _has_fractions(values) or any("." in cell for cell in first if cell is not None):
-            is_open = _has_three_decimals(values) or not _has_fractions(values)
+        if len(fractions) or any("." in cell for cell in first if cell is not None):
+            is_open = _may_be_thousands(fractions)
             forms[j] = NumberForm(".", is_certain=not is_open or bool(decimal_mark(first)))
     return forms
 
 
-def _open_points(table: DelimitedText, numbers: Numbers) -> dict[int, list[str | None]]:
-    """Cells of columns whose points may separate thousands; none if a column shows decimals."""
-    asked = {j for j, values in enumerate(numbers.values) if _has_three_decimals(values)}
-    if len(asked) < sum(map(_has_fractions, numbers.values)):
+def _points_beside_commas(
+    cells_of: Mapping[int, list[str | None]], numbers: Numbers, mark: str, reason: str
+) -> dict[int, Column]:
+    """Plain columns with points in a file with decimal commas; `mark` is for open ones."""
+    found = dict[int, Column]()
+    for j, cells in cells_of.items():
+        example = next((cell for cell in cells if cell is not None and "." in cell), None)
+        if example is None:
+            continue
+        if not has_open_point(cells):
+            found[j] = certain_points(numbers.values[j], cells)
+            continue
+        column = read_column(cells, mark, reason) if mark == "," else None
+        found[j] = column or assumed_points(numbers.values[j], example, reason)
+    return found
+
+
+def _open_points(table: DelimitedText, numbers: Numbers) -> dict[int, str]:
+    """A cell of each column whose points may separate thousands; none if a point cannot."""
+    fractions = {j: _fractions(values) for j, values in enumerate(numbers.values)}
+    if not all(map(_may_be_thousands, fractions.values())):
         return {}
-    first = _texts(table, asked, N_SNIFFED_RECORDS)  # which usually show decimals
-    if any(decimal_mark(_without_missing(cells)) for cells in first.values()):
+    plain = set(range(len(table.columns))) - numbers.text_columns
+    first = {
+        j: [cell for cell in cells if "." in cell and not is_missing(cell)]
+        for j, cells in _texts(table, plain, N_SNIFFED_RECORDS).items()
+    }
+    if any(map(decimal_mark, first.values())):  # which most files show at once
         return {}
-    found = {j: _without_missing(cells) for j, cells in _texts(table, asked).items()}
-    return found if all(map(has_open_point, found.values())) else {}
+    examples = {j: f"{values[0]:.3f}" for j, values in fractions.items() if len(values)}
+    examples |= {j: cells[0] for j, cells in first.items() if cells}
+    return {} if not examples or _has_certain_point(table, numbers, plain) else examples
 
 
-def _has_fractions(values: NDArray[np.float64]) -> bool:
-    return bool((values[np.isfinite(values)] % 1.0 != 0.0).any())
-
-
-def _has_three_decimals(values: NDArray[np.float64]) -> bool:
-    """Whether numbers have fractions, and at most three decimals."""
+def _fractions(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The numbers that are finite and not whole."""
     finite = values[np.isfinite(values)]
-    return (
-        _has_fractions(values)
-        and bool((np.abs(finite) < 1e9).all())
-        and np.array_equal(finite, np.round(finite, 3))
-    )
+    return finite[finite % 1.0 != 0.0]
+
+
+def _may_be_thousands(fractions: NDArray[np.float64]) -> bool:
+    """Whether numbers have at most three digits before the point, not only 0, and after it."""
+    size = np.abs(fractions)
+    is_in_range = bool(((size > 1.0) & (size < 1000.0)).all())
+    return is_in_range and np.array_equal(fractions, np.round(fractions, 3))
+
+
+def _has_certain_point(table: DelimitedText, numbers: Numbers, plain: Collection[int]) -> bool:
+    """Whether a point of a plain column is a decimal mark."""
+    if isinstance(numbers.lines, range):  # the quick way: all that follows are plain numbers
+        start = table.text.index("\n") if table.has_header else 0
+        return CERTAIN_POINT.search(table.text, start) is not None
+    return any(decimal_mark(_without_missing(cells)) for cells in _texts(table, plain).values())
 
 
 def open_text(source: Source) -> DelimitedText:

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.text import counted
 from gammagmm.errors import Note
 from gammagmm.readers.raw_table import (
     PLAIN_MISSING,
@@ -27,6 +28,8 @@ __all__ = [
     "Cells",
     "Column",
     "assumed_mark",
+    "assumed_points",
+    "certain_points",
     "decimal_mark",
     "has_open_point",
     "is_bare_number",
@@ -98,18 +101,35 @@ class Column:
         NaN where a cell is missing.
     form : NumberForm
         How they are written.
-    message : str
-        How the column was read, with an example.
+    manner : str
+        How the column was read: "with decimal commas". Empty if it could not be decided.
+    example : str
+        A cell and its value.
+    reason : str
+        Why the decimal mark is assumed if the column does not show it.
     """
 
     values: NDArray[np.float64]
     form: NumberForm
-    message: str
+    manner: str = ""
+    example: str = ""
+    reason: str = ""
+
+    @property
+    def message(self) -> str:
+        """How the column was read, with an example."""
+        why = f"; this is an assumption: {self.reason}" if self.assumed else ""
+        return f"read {self.manner}: {self.example}{why}" if self.manner else ""
 
     @property
     def decimal(self) -> str:
         """The decimal mark that the column shows: "." or ",", "" if it shows none."""
         return self.form.decimal if self.form.is_certain else ""
+
+    @property
+    def assumed(self) -> str:
+        """The decimal mark that was assumed, "" if the column shows it."""
+        return "" if self.form.is_certain else self.form.decimal
 
 
 def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | None:
@@ -123,7 +143,7 @@ def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | N
     words = _booleans(distinct)
     if words is not None:
         listed_words = " and ".join(f"{shown(w)} is {v:g}" for w, v in list(words.items())[:2])
-        return Column(_spread(cells, words), NumberForm(), f"read as numbers: {listed_words}")
+        return Column(_spread(cells, words), NumberForm(), "as numbers", listed_words)
     amounts = _amounts(distinct)
     if amounts is None:
         return None
@@ -134,20 +154,44 @@ def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | N
     has_marks = any("," in core or "." in core for core in cores)
     is_open = has_marks and len(styles) > 1
     if is_open and not assumed:
-        return Column(np.empty(0), NumberForm(is_certain=False), "")
+        return Column(np.empty(0), NumberForm(is_certain=False))
     decimal, group = next((style for style in styles if style[0] == assumed), styles[0])
     values = {cell: _value(amount, decimal, group) for cell, amount in amounts.items()}
     example = max(distinct[:N_EXAMPLES], key=lambda cell: _n_marks(amounts[cell], cell))
-    message = f"read {_manner(list(amounts.values()), cores, decimal, group)}: "
-    message += f"{shown(example.translate(PLAIN_LETTERS))} is {written([values[example]])[0]}"
-    message += f"; this is an assumption: {reason}" if is_open else ""
     form = NumberForm(
         decimal if has_marks else "",
         any(amount.is_percent for amount in amounts.values()),
         _currency(amounts.values()),
         not is_open,
     )
-    return Column(_spread(cells, values), form, message)
+    return Column(
+        _spread(cells, values),
+        form,
+        _manner(list(amounts.values()), cores, decimal, group),
+        _example(example.translate(PLAIN_LETTERS), values[example]),
+        reason if is_open else "",
+    )
+
+
+def assumed_points(values: NDArray[np.float64], cell: str, reason: str) -> Column:
+    """Plain numbers whose points are assumed to be decimal marks; `cell` is one of them."""
+    form = NumberForm(".", is_certain=False)
+    return Column(values, form, "with decimal points", _example(cell, float(cell)), reason)
+
+
+def certain_points(values: NDArray[np.float64], cells: Iterable[str | None]) -> Column:
+    """Plain numbers with decimal points in a file with decimal commas."""
+    pattern = _pattern(",", ".")
+    with_points = [cell for cell in cells if cell is not None and "." in cell]
+    is_open = [pattern.fullmatch(cell.lstrip("+-")) is not None for cell in with_points]
+    # Infinite values decide too, but they have no point.
+    cell = with_points[is_open.index(False) if False in is_open else 0]
+    example = _example(cell, float(cell))
+    if True in is_open:
+        other = shown(with_points[is_open.index(True)])
+        example += f"; {counted(sum(is_open), 'cell')} such as {other} could also be thousands"
+    manner = "with decimal points, unlike columns with decimal commas"
+    return Column(values, NumberForm("."), manner, example)
 
 
 def read_texts(
@@ -310,6 +354,10 @@ def _value(amount: Amount, decimal: str, group: str) -> float:
     digits = amount.core.replace(group, "") if group else amount.core
     value = float(digits.replace(decimal, "."))
     return -value if amount.is_negative else value
+
+
+def _example(cell: str, value: float) -> str:
+    return f"{shown(cell)} is {written([value])[0]}"
 
 
 def _n_marks(amount: Amount, cell: str) -> int:
