@@ -123,3 +123,59 @@ def test_many_names_of_rows_and_columns(write, monkeypatch):
     monkeypatch.setattr(sources, "MAX_EXPANSION", 100)
     with pytest.raises(TableError, match=r"t\.json expands to more than 100 times its size"):
         read_raw(write(text, "t.json"))
+
+
+CUSTOMERS = {"u": {"age": 30, "spent": 2.5}, "v": {"age": 40}, "w": {"age": 50, "spent": 7}}
+SAID = "the {} keys, such as 'u', are the names of the rows, in the column 'index'"
+
+
+@pytest.mark.parametrize("are_rows_inside", [False, True])
+def test_rows_that_have_names(write, are_rows_inside):
+    columns = {n: {k: row[n] for k, row in CUSTOMERS.items() if n in row} for n in ("age", "spent")}
+    raw = read_raw(write(json.dumps(columns if are_rows_inside else CUSTOMERS), "t.json"))
+    assert columns_of(raw) == {
+        "index": ["u", "v", "w"],
+        "age": [30.0, 40.0, 50.0],
+        "spent": [2.5, None, 7.0],
+    }
+    [note] = raw.notes
+    assert note.message == SAID.format("inner" if are_rows_inside else "outer")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_rows_that_have_numbers(write, first):
+    rows = {str(i + first): {"index": i, "a": 2.5 * i, "b": 7, "c": i % 2} for i in range(3)}
+    raw = read_raw(write(json.dumps(rows), "t.json"))
+    assert raw.columns == ("index", "a", "b", "c")
+    assert raw.data[1].tolist() == [0.0, 2.5, 5.0]
+    [note] = raw.notes
+    assert note.message == f"the outer keys, such as '{first}', are the numbers of the rows"
+    columns = {name: {key: row[name] for key, row in rows.items()} for name in ("a", "b")}
+    raw = read_raw(write(json.dumps(columns), "u.json"))
+    assert (raw.columns, raw.n_rows, raw.notes) == (("a", "b"), 3, ())
+
+
+def test_the_column_of_row_names_does_not_replace_another(write):
+    raw = read_raw(write('{"u": {"index": 1}, "v": {"index": 2}}', "t.json"))
+    assert columns_of(raw) == {"index_": ["u", "v"], "index": [1.0, 2.0]}
+
+
+def test_named_rows_with_nested_values(write):
+    with pytest.raises(TableError, match=r"t\.json, row 'v', column 'a': found a nested value"):
+        read_raw(write('{"u": {"a": 1}, "v": {"a": []}}', "t.json"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        ([0.05, 0.1, "3 %"], ["0.05", "0.1", "3 %"]),
+        ([5.5, "True", 16.5], ["5.5", "True", "16.5"]),
+        ([1, "True", 0, None], [1.0, 1.0, 0.0, None]),
+        ([True, "false"], [1.0, 0.0]),
+        (["4 %", None, "3 %"], [4.0, None, 3.0]),
+        ([2.5, "1,5 €"], [2.5, 1.5]),
+    ],
+)
+def test_texts_beside_numbers(write, cells, values):
+    raw = read_raw(write(json.dumps({"a": cells}), "t.json"))
+    assert columns_of(raw) == {"a": values}

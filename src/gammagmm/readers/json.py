@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from gammagmm._support.documents import unique_keys
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 from gammagmm.readers.raw_table import RawTable, check_names, shown
 from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, decode
 from gammagmm.readers.values import table_of_values
@@ -26,6 +26,7 @@ def read_json(source: Source) -> RawTable:
     """Raw table of a list of flat objects, of columns by their names, or of an object a line.
 
     The values of a column are a list, or an object with the names of the rows, as pandas writes it.
+    An object of rows by their names is read too.
     """
     text = decode(source)
     try:
@@ -38,7 +39,7 @@ def read_json(source: Source) -> RawTable:
     if isinstance(document, dict) and _are_all(document.values(), list):
         return _table_of_lists(source, document)
     if isinstance(document, dict) and _are_all(document.values(), dict):
-        return _table_of_rows(source, _transposed(source, document), None)
+        return _table_of_objects(source, document)
     if isinstance(document, dict):
         document = [document]
     if not isinstance(document, list) or not _are_all(document, dict):
@@ -68,14 +69,17 @@ def _table_of_lines(source: Source, text: str) -> RawTable:
 
 
 def _table_of_rows(
-    source: Source, rows: Sequence[dict[str, Any]], lines: list[int] | None
+    source: Source,
+    rows: Sequence[dict[str, Any]],
+    lines: list[int] | None,
+    notes: Sequence[Note] = (),
 ) -> RawTable:
     names = tuple(dict.fromkeys(key for row in rows for key in row))
     # If every row has its own key, the table is as wide as it is long.
     check_expansion(source.name, len(rows) * len(names) * CELL_BYTES, len(source.content))
     check_names(source.name, names)
     columns = {name: [row.get(name) for row in rows] for name in names}
-    return table_of_values(source.name, columns, lines, write=json.dumps)
+    return table_of_values(source.name, columns, lines, write=json.dumps, notes=notes)
 
 
 def _table_of_lists(source: Source, columns: dict[str, list[Any]]) -> RawTable:
@@ -96,6 +100,40 @@ def _table_of_lists(source: Source, columns: dict[str, list[Any]]) -> RawTable:
 
 def _two(lengths: dict[str, int]) -> list[int]:
     return list(dict.fromkeys(lengths.values()))[:2]
+
+
+def _table_of_objects(source: Source, document: dict[str, dict[str, Any]]) -> RawTable:
+    """Raw table of objects in an object, whose outer or inner keys are the names of the rows.
+
+    Numbers from 0 or 1 are those of rows. If neither keys are such numbers, there are more rows
+    than columns.
+    """
+    inner = list(dict.fromkeys(key for values in document.values() for key in values))
+    are_rows_inside = _are_row_numbers(inner) or (
+        len(inner) > len(document) and not _are_row_numbers(document)
+    )
+    if are_rows_inside:
+        names, rows = inner, _transposed(source, document)
+    else:
+        names, rows = list(document), list(document.values())
+        for name, row in document.items():
+            _check_flat(f"{source.name}, row {shown(name)}", row)
+    keys = f"the {'inner' if are_rows_inside else 'outer'} keys, such as {shown(names[0])}, are"
+    if all(map(str.isdecimal, names)):
+        notes = [] if are_rows_inside else [f"{keys} the numbers of the rows"]
+    else:
+        kept = "index"
+        while any(kept in row for row in rows):
+            kept += "_"
+        rows = [{kept: name, **row} for name, row in zip(names, rows, strict=True)]
+        notes = [f"{keys} the names of the rows, in the column {kept!r}"]
+    said = [Note("tables", source.name, message) for message in notes]
+    return _table_of_rows(source, rows, None, said)
+
+
+def _are_row_numbers(keys: Collection[str]) -> bool:
+    """Whether keys are the numbers from 0, or from 1, in any order."""
+    return any(set(keys) == {str(i + first) for i in range(len(keys))} for first in (0, 1))
 
 
 def _transposed(source: Source, columns: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:

@@ -107,6 +107,8 @@ class Column:
         A cell and its value.
     reason : str
         Why the decimal mark is assumed if the column does not show it.
+    is_boolean : bool
+        Whether the cells are words for true and false.
     """
 
     values: NDArray[np.float64]
@@ -114,6 +116,7 @@ class Column:
     manner: str = ""
     example: str = ""
     reason: str = ""
+    is_boolean: bool = False
 
     @property
     def message(self) -> str:
@@ -143,7 +146,8 @@ def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | N
     words = _booleans(distinct)
     if words is not None:
         listed_words = " and ".join(f"{shown(w)} is {v:g}" for w, v in list(words.items())[:2])
-        return Column(_spread(cells, words), NumberForm(), "as numbers", listed_words)
+        flags = _spread(cells, words)
+        return Column(flags, NumberForm(), "as numbers", listed_words, is_boolean=True)
     amounts = _amounts(distinct)
     if amounts is None:
         return None

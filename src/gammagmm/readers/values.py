@@ -29,7 +29,8 @@ def table_of_values(
 ) -> RawTable:
     """Raw table of columns of numbers, text and None.
 
-    A column with text is a column of numbers if all its texts are numbers as people write them.
+    A column with text is a column of numbers if all its texts are numbers as people write them,
+    and if its numbers can have the meaning of its texts.
     `write` gives the text of a number; without it, whole numbers are written without a point.
     """
     names = tuple(columns)
@@ -40,7 +41,8 @@ def table_of_values(
         for j, cells in enumerate(values)
         if any(isinstance(cell, str) for cell in cells)
     }
-    numbers = read_texts(texts)
+    read = read_texts(texts)
+    numbers = {j: column for j, column in read.items() if not _is_mixed(values[j], column)}
     found = list(notes)
     for j, (column, cells) in enumerate(columns.items()):
         found += [Note("tables", column, numbers[j].message)] if j in numbers else []
@@ -64,6 +66,14 @@ def table_of_values(
         for j, column in numbers.items()
     }
     return RawTable(name, names, data, lines, cells_of, notes=tuple(found), unit=unit, forms=forms)
+
+
+def _is_mixed(cells: Sequence[Value], column: Column) -> bool:
+    """Whether numbers stand beside texts of another meaning: percents, or true and false."""
+    beside = {cell for cell in cells if cell is not None and not isinstance(cell, str)}
+    if column.form.is_percent:
+        return bool(beside)
+    return column.is_boolean and not beside <= {0, 1}
 
 
 def _is_gap(value: Value) -> bool:
