@@ -6,16 +6,19 @@ import csv
 import json
 import re
 import shlex
+import time
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from gammagmm.cli.columns import HEAD
+from gammagmm.cli.columns import HEAD, columns_text
 from gammagmm.cli.options import Reading
-from gammagmm.cli.request import read_blocks
+from gammagmm.cli.request import read_blocks, read_table
 from gammagmm.errors import TableError
+from gammagmm.readers.raw_table import RawTable
+from gammagmm.readers.roles import Choices
 from tests.support.command_line import gammagmm_here
 
 QUICK = ("--detectors", "KNN,LOF", "--runs", "2")
@@ -106,7 +109,10 @@ def test_the_table_of_columns(customers):
     assert found[3].endswith(" see the problems")
     assert found[4] == "region text 0 3 north see the problems"
     assert found[7] == "is_fraud labels 0 2 0 compared with the estimate (--truth)"
-    assert lines[11] == "4 problems:"
+    assert lines[10:12] == ["", "2 notes:"]
+    assert lines[12].startswith("  amount: read with decimal commas: '")
+    assert lines[13].startswith("  age: read with decimal commas: '")
+    assert lines[14:16] == ["", "4 problems:"]
     command = "gammagmm estimate dirty.csv --truth is_fraud --missing impute --categories encode"
     assert lines[-1] == f"This command works: {command} --drop 'my town,r'"
     options = ["--categories", "encode", "--drop", "age,r,my*", "--dates", "encode", "--id", "note"]
@@ -116,7 +122,8 @@ def test_the_table_of_columns(customers):
     assert found[5] == "region text 0 3 north used, encoded as columns of 0 and 1"
     assert found[7] == "note id 0 120 note 0 names the rows (--id)"
     assert found[9] == "r number 0 8 0 left out (--drop)"
-    assert len(found) == 10
+    assert found[10:12] == ["", "2 notes:"]
+    assert len(found) == 14
 
 
 @pytest.mark.parametrize("name", ["-x", "a,b", "c*", "it's", "d "])
@@ -156,6 +163,38 @@ def test_columns_of_a_file_without_a_usable_one(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,x\n1,x\n")
     done = gammagmm_here("estimate", "t.csv", "--columns", cwd=tmp_path)
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 3)
+
+
+def test_an_assumption_about_numbers_is_told_below_the_table(tmp_path):
+    rows = "".join(f'"1,{i}",{i % 7}\n' for i in range(100, 112))
+    (tmp_path / "t.csv").write_text(f"a,b\n{rows}")
+    raw = read_table(Reading(paths=[str(tmp_path / "t.csv")]))
+    lines = columns_text(raw, Choices()).splitlines()
+    assert lines[3:5] == ["", "1 note:"]
+    assert lines[5].startswith(
+        "  a: read with thousands separators: '1,100' is 1100; this is an as"
+    )
+    assert len(lines) == 6
+
+
+def test_the_column_of_the_groups(tmp_path):
+    rows = "".join(f"{i / 7},{'xyz'[i % 3]},{i % 3}\n" for i in range(12))
+    (tmp_path / "t.csv").write_text(f"value,shop,day\n{rows}")
+    done = gammagmm_here("estimate", "t.csv", "--columns", "--by", "shop", cwd=tmp_path)
+    found = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert found[2:] == ["shop text 0 3 x groups (--by)", "day number 0 3 0 used"]
+    done = gammagmm_here("estimate", "t.csv", "--columns", "--by", "day", cwd=tmp_path)
+    assert "day number 0 3 0 used; groups (--by)" in " ".join(done.stdout.split())
+
+
+def test_many_columns_take_a_time_that_is_proportional():
+    n = 20_000  # 15 s if each column looks through all columns, below 2 s otherwise
+    data = tuple(np.array([1.0 + j, 2.5]) for j in range(n))
+    names = tuple(f"c{j}" for j in range(n))
+    raw = RawTable("t.npy", names, data, None, lambda j: [])
+    start = time.perf_counter()
+    assert len(columns_text(raw, Choices()).splitlines()) == n + 1
+    assert time.perf_counter() - start < 6.0
 
 
 def test_columns_of_rows_on_dask_have_the_same_roles(tmp_path):

@@ -11,9 +11,10 @@ import numpy as np
 from gammagmm._support.table_encoder import n_texts
 from gammagmm._support.text import MAX_SHOWN_CHARACTERS, counted, one_line
 from gammagmm.errors import Problem
+from gammagmm.readers.guesses import Guess
 from gammagmm.readers.prepare import column_problems, working_options
 from gammagmm.readers.raw_table import RawTable, written
-from gammagmm.readers.roles import Choices, Roles, assign_roles
+from gammagmm.readers.roles import Choices, assign_roles
 
 __all__ = ["MAX_PROBLEMS", "columns_text", "problem_lines", "working_command"]
 
@@ -26,22 +27,34 @@ CHOSEN = {
     "--truth": ("labels", "compared with the estimate (--truth)"),
     "--drop": ("", "left out (--drop)"),
 }
+GROUPS = "groups (--by)"
 
 
-def columns_text(raw: RawTable, choices: Choices) -> str:
-    """A line for each column, the problems, and the command that works if there are any."""
+def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
+    """A line for each column, how the file was read, the problems, and the command that works.
+
+    `by` is the column that groups the rows.
+    """
     roles = assign_roles(raw, choices)
     problems = column_problems(raw, roles, choices)
-    uses = [
-        _use(raw, j, roles, {problem.column for problem in problems})
-        for j in range(len(raw.columns))
-    ]
+    with_problems = {problem.column for problem in problems}
+    chosen, dates = dict(roles.chosen), dict(roles.dates)
+    guesses = {guess.column: guess for guess in roles.guesses}
+    uses = []
+    for j, name in enumerate(raw.columns):
+        kind = "text" if raw.is_text(j) else "number"
+        own, use = _use(kind, chosen.get(name), guesses.get(name), name in dates)
+        is_wrong = name in with_problems and chosen.get(name) not in CHOSEN
+        uses.append((own, _with_groups("see the problems" if is_wrong else use, name == by)))
     lines = [HEAD, *(_line(raw, j, *use) for j, use in enumerate(uses))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     ]
+    if raw.notes:
+        said = [f"  {one_line(note.subject)}: {one_line(note.message)}" for note in raw.notes]
+        text += ["", f"{counted(len(said), 'note')}:", *said]
     if problems:
         text += ["", f"{counted(len(problems), 'problem')}:", *problem_lines(problems)]
         options = working_options(raw, choices, problems)
@@ -60,21 +73,25 @@ def _line(raw: RawTable, j: int, kind: str, use: str) -> tuple[str, ...]:
     return one_line(raw.columns[j]), kind, *numbers, one_line(first), one_line(use)
 
 
-def _use(raw: RawTable, j: int, roles: Roles, with_problems: set[str]) -> tuple[str, str]:
+def _use(kind: str, option: str | None, guess: Guess | None, is_date: bool) -> tuple[str, str]:
     """What a column is taken for, and what is done with it."""
-    name, kind = raw.columns[j], "text" if raw.is_text(j) else "number"
-    option = dict(roles.chosen).get(name)
     if option in CHOSEN:
         own, use = CHOSEN[option]
         return own or kind, use
-    found = next((guess for guess in roles.guesses if guess.column == name), None)
-    if found is not None and found.is_left_out:
-        return found.kind, found.message
-    is_date = name in dict(roles.dates)
-    use = "used" if found is None else found.message
-    if is_date or kind == "text":
-        use = f"used, encoded as {'numbers' if is_date else 'columns of 0 and 1'}"
-    return "date" if is_date else kind, "see the problems" if name in with_problems else use
+    if guess is not None and guess.is_left_out:
+        return guess.kind, guess.message
+    if is_date:
+        return "date", "used, encoded as numbers"
+    if kind == "text":
+        return kind, "used, encoded as columns of 0 and 1"
+    return kind, "used" if guess is None else guess.message
+
+
+def _with_groups(use: str, is_by: bool) -> str:
+    """What is done with a column, which may also group the rows."""
+    if not is_by:
+        return use
+    return GROUPS if use == CHOSEN["--drop"][1] else f"{use}; {GROUPS}"
 
 
 def problem_lines(problems: Sequence[Problem]) -> list[str]:

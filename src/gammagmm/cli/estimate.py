@@ -70,7 +70,8 @@ def run_estimate(request: Request, echo: Echo) -> int:
         return estimate_rows(loaded.fit.space.rows, origin, request, echo, loaded.fit)
     if request.answer.columns:
         raw = read_table(request.reading)
-        print_answer(columns_text(raw, choices_for(raw, request.reading, request.labelling.by)))
+        by = request.labelling.by
+        print_answer(columns_text(raw, choices_for(raw, request.reading, by), by))
         return 0
     if request.engine.name == "memory":
         X, origin = read_rows(request.reading, by=request.labelling.by)

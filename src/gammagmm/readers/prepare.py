@@ -127,7 +127,8 @@ class Preparation:
         self._check_columns(raw)
         raw = self._with_trained_marks(raw)
         notes = self._notes(raw)
-        places = [raw.columns.index(name) for name in self.encoder.names]
+        place_of = {name: j for j, name in enumerate(raw.columns)}
+        places = [place_of[name] for name in self.encoder.names]
         columns = self.encoder.columns
         cells = [_cells(raw, j, column) for j, column in zip(places, columns, strict=True)]
         problems = [
