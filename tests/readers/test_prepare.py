@@ -329,6 +329,19 @@ def test_an_encoded_name_that_already_exists():
     assert message.startswith("t.csv, with its texts encoded: column name 'b=y' occurs 2 times.")
 
 
+def test_encoding_is_not_offered_if_its_names_already_exist():
+    text = "kind,kind=b\nb,1.5\nc,2.5\na,3.5\nb,4\n"
+    with pytest.raises(TableError) as caught:
+        prepared_of(text)
+    assert str(caught.value) == (
+        "t.csv, column 'kind': 4 cells are not numbers, the first is 'b' in line 2. Use --drop "
+        "kind, or rename column 'kind=b', which --categories encode would make again."
+    )
+    assert caught.value.options == ("--drop", "kind")
+    assert prepared_of(text, drop=("kind",)).columns == ("kind=b",)
+    assert "Use --categories encode" in refusal(text, drop=("kind=b",))
+
+
 @pytest.mark.parametrize("n_rows", [0, 1])
 def test_two_rows_at_least(n_rows):
     raw = RawTable("t.npy", ("a",), (np.ones(n_rows),), None, lambda j: [])

@@ -56,9 +56,14 @@ LEFT_OUT = [
     ("is_fraud", [0, 1] * (N // 2), "it looks like known labels; --truth is_fraud compares the"),
     ("isOutlier", [1, -1] * (N // 2), "it looks like known labels; --truth isOutlier compares"),
     ("Class", [0, 0, 1] * (N // 3), "it looks like known labels; --truth Class compares"),
-    ("y", [1] * N, "it looks like known labels; --truth y compares the estimate with them, --use"),
+    ("y", [0] * N, "it looks like known labels; --truth y compares the estimate with them, --use"),
+    ("y", [1] * N, "it looks like known labels; --use y keeps the column"),
     ("label", ["yes", "No"] * (N // 2), "it looks like known labels; --truth label compares"),
-    ("fraud", [np.nan, 0, 1] * (N // 3), "it looks like known labels; --truth fraud compares"),
+    (
+        "fraud",
+        [np.nan, 0, 1] * (N // 3),
+        "it looks like known labels; --use fraud keeps the column",
+    ),
     (
         "when",
         ["2024-01-31", "2024-02-01"] * 6,
@@ -261,6 +266,15 @@ def test_many_columns_of_one_kind_have_one_note():
             "names the rows by one, --use keeps it",
         ),
     ]
+
+
+@pytest.mark.parametrize(("cells", "is_offered"), [([0, 1] * 6, True), ([1] * N, False)])
+def test_many_columns_of_labels_offer_a_comparison_that_works(cells, is_offered):
+    prepared = prepared_of({f"label {name} y target": cells for name in "abcd"})
+    [note] = prepared.notes
+    assert note.message.startswith("4 columns that look like known labels are left out: 'label a")
+    assert ("--truth NAME" in note.message) == is_offered
+    assert note.message.endswith("--use NAME keeps one")
 
 
 def test_choices_of_columns_are_tuples():

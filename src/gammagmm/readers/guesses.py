@@ -12,10 +12,10 @@ import numpy as np
 from gammagmm._support.dates import date_form
 from gammagmm._support.table_encoder import n_texts
 from gammagmm._support.text import MAX_SHOWN_CHARACTERS, counted, listed, shown
-from gammagmm.errors import Note
+from gammagmm.errors import Note, Problem
 from gammagmm.readers.numbers import looks_like_number
 from gammagmm.readers.raw_table import RawTable, written
-from gammagmm.readers.truth import looks_like_labels
+from gammagmm.readers.truth import looks_like_labels, read_truth
 
 __all__ = ["Guess", "are_mostly_numbers", "column_option", "guess", "guess_notes"]
 
@@ -68,8 +68,9 @@ def guess(raw: RawTable, j: int) -> Guess | None:
     if raw.is_gap(j).all():
         return Guess(name, "empty", "left out: all its values are missing")
     if _is_named_like_labels(name, words) and looks_like_labels(raw, j):
-        truth, use = column_option("--truth", name), column_option("--use", name)
-        helps = f"{truth} compares the estimate with them, {use} keeps the column"
+        helps = f"{column_option('--use', name)} keeps the column"
+        if not isinstance(read_truth(raw, name), Problem):
+            helps = f"{column_option('--truth', name)} compares the estimate with them, {helps}"
         return Guess(name, "labels", f"left out: it looks like known labels; {helps}")
     return find(raw, j, words)
 
@@ -150,7 +151,7 @@ TOGETHER: dict[Kind, tuple[str, str]] = {
     "id": ("that look like ids are left out", "; --id NAME names the rows by one, --use keeps it"),
     "labels": (
         "that look like known labels are left out",
-        "; --truth NAME compares the estimate with one, --use NAME keeps it",
+        "; --use NAME keeps one",
     ),
     "date": ("of dates are left out", "; --dates encode turns them into numbers"),
     "whole numbers": (
@@ -169,6 +170,8 @@ def guess_notes(source: str, guesses: list[Guess]) -> list[Note]:
         if len(found) <= MAX_NOTES:
             notes += [Note("tables", own.column, own.message) for own in found]
             continue
+        if kind == "labels" and any("; --truth " in own.message for own in found):
+            helps = "; --truth NAME compares the estimate with one, --use NAME keeps one"
         names = listed(own.column for own in found)
         message = f"{counted(len(found), 'column')} {said}: {names}{helps}"
         notes.append(Note("tables", source, message))

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.table_encoder import MAX_CATEGORIES, n_texts
+from gammagmm._support.table_encoder import MAX_CATEGORIES, fit_encoder, n_texts
 from gammagmm._support.text import counted, shown
 from gammagmm.errors import Problem, TableError
 from gammagmm.readers.guesses import are_mostly_numbers, column_option
@@ -41,13 +41,14 @@ PLAIN = re.compile(r"\w[^,*?\[]*\S|\w")
 def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem]:
     """The problems of the columns that are used, in their order."""
     problems, dates = [], dict(roles.dates)
+    used = {raw.columns[j] for j in roles.features}
     for j in roles.features:
         name = raw.columns[j]
         if not raw.is_text(j):
             drop = f", or leave the column out with {column_option('--drop', name)}"
             problems += infinite_values(raw, j, drop, ("--drop", name))
         elif name not in dates:
-            problems += _texts(raw, j, choices.categories)
+            problems += _texts(raw, j, choices.categories, used)
         if choices.missing == "error":
             todo = f"Use --missing drop, --missing impute or {column_option('--drop', name)}."
             problems += missing_values(raw, j, todo, ("--missing", "impute"))
@@ -75,7 +76,7 @@ def missing_values(raw: RawTable, j: int, todo: str, options: tuple[str, ...]) -
     return [Problem(name, f"column {shown(name)}: {found}", todo, options)]
 
 
-def _texts(raw: RawTable, j: int, categories: str) -> list[Problem]:
+def _texts(raw: RawTable, j: int, categories: str, used: set[str]) -> list[Problem]:
     """The problem of a column of text that has too many texts, or that must not be encoded."""
     name, n = raw.columns[j], n_texts(raw.data[j])
     if n <= MAX_CATEGORIES and categories == "encode":
@@ -97,12 +98,20 @@ def _texts(raw: RawTable, j: int, categories: str) -> list[Problem]:
     found = f"{counted(len(texts), 'cell')} {verb} {shown(cell)} in {raw.place(row)}"
     if are_numbers:
         todo = f"Correct {'it' if len(texts) == 1 else 'them'}, or use {drop}."
+    elif n <= MAX_CATEGORIES and (taken := used.intersection(_encoded_names(raw, j))):
+        again = f"column {shown(min(taken))}, which --categories encode would make again"
+        todo = f"Use {drop}, or rename {again}."
     elif n <= MAX_CATEGORIES:
         todo, options = f"Use --categories encode or {drop}.", ("--categories", "encode")
     else:
         found += f"; {n:,} different texts, and at most {MAX_CATEGORIES} can be encoded"
         todo = f"Use {drop}, or {column_option('--id', name)} if it names the rows."
     return [Problem(name, f"column {shown(name)}: {found}", todo, options)]
+
+
+def _encoded_names(raw: RawTable, j: int) -> tuple[str, ...]:
+    """The columns that a column of text becomes if it is encoded."""
+    return fit_encoder([raw.columns[j]], [raw.data[j]]).outputs
 
 
 def _different_forms(numbers: list[Cell]) -> list[Cell]:
