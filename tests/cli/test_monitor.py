@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +12,9 @@ import pytest
 from gammagmm import History
 from gammagmm.cli.monitor import ALARM
 from gammagmm.cli.output import NO_LABELS
+from gammagmm.monitoring.counts import Count, Period
 from tests.support.command_line import QUICK, gammagmm_here, write_csv
+from tests.support.saved_fits import members, npy, packed
 
 ABOVE_LIMIT = 3
 
@@ -64,7 +68,10 @@ def test_a_history_grows_beside_the_fit_and_does_not_count_rows_twice(kept):
     assert done.returncode == 0, done.stderr
     assert "In 2.csv, " in done.stdout
     assert "No alarm: the new rows do not show that the share has risen." in done.stdout
-    assert "the whole series is at most 5.0%." in done.stdout
+    assert (
+        "the whole series is at most 5.0% (measured for the comparison with the training"
+        in done.stdout
+    )
     done = monitor(kept, "16.csv", "--picture", "sales.svg", "--fail-above", "0.99")
     assert done.returncode == ALARM
     assert "Alarm in 16.csv: the share of rows beyond the cut is higher than before" in done.stdout
@@ -108,6 +115,121 @@ def test_days_and_groups_are_counted(kept):
     done = monitor(kept, "days.csv", *weeks)
     found = [(line["period"], line["n_rows"]) for line in json.loads(done.stdout)["periods"]]
     assert found == [("2026-W09", 100), ("2026-W10", 200)]
+
+
+def with_periods(kept, name, counts, group=None):
+    """Put a history of the kept fit with these counts at `name`."""
+    monitor(kept, "2.csv", "--history", "first.json")
+    history = History.load(kept / "first.json")
+    periods = tuple(
+        Period(f"2026-03-{1 + t:02}", count, {group: count} if group else {}, f"table {t}")
+        for t, count in enumerate(counts)
+    )
+    replace(history, periods=periods).save(kept / name, overwrite=True)
+    return replace(history, periods=periods)
+
+
+def test_the_history_the_answer_and_the_exit_code_agree_about_alarms_of_groups(kept):
+    # A day of "a" that does not ring, and then days of "b" alone, or without groups.
+    with_periods(kept, "agree.json", [Count(100, 2)] * 20 + [Count(100, 10)], "a")
+    options = ("--history", "agree.json", "--json")
+    write_rows(kept / "b.csv", 0.02, 100, 11, shop=["b"] * 100)
+    write_rows(kept / "plain.csv", 0.02, 100, 12)
+    write_rows(kept / "a.csv", 0.5, 100, 13, shop=["a"] * 100)
+    is_alarm = []
+    for name, by in (("b", ("--by", "shop")), ("plain", ()), ("a", ("--by", "shop"))):
+        done = monitor(kept, f"{name}.csv", *options, *by)
+        answer = json.loads(done.stdout)
+        history = History.load(kept / "agree.json")
+        lines = [line for line in history.to_records() if line["period"] == f"{name}.csv"]
+        rung = [line["group"] for line in lines if line["alarm"]]
+        assert [alarm["group"] for alarm in answer["alarms"]] == rung
+        assert answer["is_alarm"] == bool(rung) == (f"{name}.csv" in history.alarms)
+        assert done.returncode == (ALARM if rung else 0)
+        is_alarm.append(answer["is_alarm"])
+    assert is_alarm == [False, False, True]
+
+
+def test_an_alarm_that_a_replaced_period_causes_elsewhere_is_told(kept):
+    write_rows(kept / "low.csv", 0.0, 1000, 14, sold=["2026-03-01"] * 1000)
+    counts = [Count(20_000, 860), Count(1000, 56), Count(1000, 56), Count(1000, 20)]
+    assert with_periods(kept, "later.json", counts).alarms == ()
+    options = ("--time", "sold", "--history", "later.json", "--force")
+    done = monitor(kept, "low.csv", *options)
+    assert done.returncode == ALARM, done.stderr
+    alarm = (
+        "Alarm in 2026-03-03: the share of rows beyond the cut in the 2 periods up to this one is"
+    )
+    assert alarm in done.stdout
+    # It was told.
+    assert monitor(kept, "low.csv", *options).returncode == 0
+    assert History.load(kept / "later.json").alarms == ("2026-03-03",)
+
+
+def test_equal_rows_of_another_day_are_counted_and_no_day_is_lost(kept):
+    for day in (1, 2):
+        write_rows(kept / f"equal{day}.csv", 0.02, 100, 15, sold=[f"2026-03-0{day}"] * 100)
+        done = monitor(kept, f"equal{day}.csv", "--time", "sold", "--history", "equal.json")
+        assert done.returncode == 0, done.stderr
+    names = [period.name for period in History.load(kept / "equal.json").periods]
+    assert names == ["2026-03-01", "2026-03-02"]
+
+
+def test_what_is_replaced_or_dropped_is_told(kept):
+    write_rows(kept / "shops.csv", 0.02, 100, 16, shop=["a", "b"] * 50)
+    options = ("--history", "told.json")
+    monitor(kept, "shops.csv", *options, "--by", "shop")
+    (period,) = History.load(kept / "told.json").periods
+    had = f"It had {period.count.n_beyond} of 100 rows beyond the cut."
+    done = monitor(kept, "shops.csv", *options, "--force")
+    lost = "Its counts of groups were dropped, because --by is missing: 'a', 'b'."
+    assert f"Period shops.csv was replaced. {had} {lost}" in done.stdout
+    done = monitor(kept, "shops.csv", *options, "--force", "--period", "today", "--json")
+    (note,) = [n for n in json.loads(done.stdout)["notes"] if n["subject"] == "Period shops.csv"]
+    assert note["message"] == (
+        f"was dropped, because the same rows are now counted under another name. {had}"
+    )
+
+
+def test_a_name_that_repeats_is_to_be_changed_and_not_replaced(kept):
+    options = ("--history", "names.json", "--period", "yesterday.csv")
+    monitor(kept, "2.csv", *options)
+    done = monitor(kept, "8.csv", *options)
+    assert done.returncode == 2
+    assert "If these are rows of another period, name it with --period" in done.stderr
+
+
+def test_detectors_that_changed_are_told(kept):
+    files = members(kept / "sales.fit")
+    scores = np.load(io.BytesIO(files["scores.npy"]))
+    scores[5, 0] = np.nextafter(scores[5, 0], 9.0)
+    (kept / "changed.fit").write_bytes(packed(files | {"scores.npy": npy(scores)}))
+    changed = "was fitted again and scores"
+    done = gammagmm_here("monitor", "changed", "2.csv", "--json", "--quiet", cwd=kept)
+    messages = [note["message"] for note in json.loads(done.stdout)["notes"]]
+    assert any(message.startswith(changed) for message in messages)
+    done = gammagmm_here("monitor", "changed", "8.csv", "--quiet", cwd=kept)
+    assert changed in done.stdout
+    assert "Start a new history" in done.stdout
+
+
+def test_late_periods_and_periods_of_another_length_are_noted(kept):
+    with_periods(kept, "late.json", [Count(100, 2)] * 3)
+    write_rows(kept / "late.csv", 0.02, 100, 17, sold=["2026-02-27"] * 100)
+    options = ("late.csv", "--time", "sold", "--history", "late.json")
+    done = gammagmm_here("monitor", "sales", *options, cwd=kept)
+    assert "note: 2026-02-27: is before 2026-03-03, which is in the history" in done.stderr
+    done = monitor(kept, *options, "--every", "week", "--json")
+    messages = [note["message"] for note in json.loads(done.stdout)["notes"]]
+    assert any("has another length than 2026-02-27" in message for message in messages)
+
+
+def test_the_number_of_groups_is_told_and_empty_cells_are_missing(kept):
+    shops = [f"shop {i}" for i in range(39)] + [""] * 61
+    write_rows(kept / "many.csv", 0.02, 100, 18, shop=shops)
+    done = monitor(kept, "many.csv", "--by", "shop", "--history", "many.json")
+    assert "These are the 30 largest of 40 groups. --json prints all." in done.stdout
+    assert "\n(missing)" in done.stdout
 
 
 def test_compare_shows_the_posteriors_of_kept_fits(kept):

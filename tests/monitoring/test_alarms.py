@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom, fisher_exact, hypergeom
 
+from gammagmm.inspection.exact_interval import p_between
 from gammagmm.monitoring.alarms import (
     HALF_SPENT,
     WINDOW_WEIGHTS,
@@ -44,6 +45,14 @@ def test_the_p_value_is_that_of_fishers_exact_test_and_of_the_urn(x, n, k, m):
     # number of new scores above it has this distribution.
     urn = betabinom(n, k + 1, m - k).pmf(np.arange(x, n + 1)).sum()
     assert found == pytest.approx(urn, rel=1e-9)
+
+
+@pytest.mark.parametrize("x", [1_399_000, 1_400_000, 1_402_000, 1_430_000])
+def test_p_values_of_many_rows_are_those_of_the_whole_sum(x):
+    # The mean is 1,400,000 and the standard deviation is about 430.
+    count, base = Count(2_000_000, x), Count(3_000_000, 3_500_000 - x)
+    whole = p_between(x, 2_000_000, 3_500_000, 2_000_000, 5_000_000)
+    assert p_higher(count, base) == pytest.approx(whole, rel=1e-6)
 
 
 def test_levels_add_up_to_alpha():

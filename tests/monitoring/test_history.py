@@ -78,12 +78,14 @@ def test_a_period_that_is_replaced_keeps_its_place():
 
 
 def test_another_fit_and_another_alpha_are_refused():
-    EMPTY.check_fit("fit", None)
-    EMPTY.check_fit("fit", 0.05)
+    EMPTY.check_fit("fit", EMPTY.reference, None)
+    EMPTY.check_fit("fit", EMPTY.reference, 0.05)
     with pytest.raises(HistoryError, match="belongs to another fit"):
-        EMPTY.check_fit("other", None)
+        EMPTY.check_fit("other", EMPTY.reference, None)
+    with pytest.raises(HistoryError, match="belongs to another fit"):
+        EMPTY.check_fit("fit", Count(2000, 81), None)
     with pytest.raises(HistoryError, match=r"started with alpha 0\.05, not 0\.01"):
-        EMPTY.check_fit("fit", 0.01)
+        EMPTY.check_fit("fit", EMPTY.reference, 0.01)
     with pytest.raises(ValueError, match="alpha must lie strictly between 0 and 1"):
         History("", Count(10, 1), alpha=1.0)
     with pytest.raises(HistoryError, match="has no period yet"):
@@ -119,6 +121,39 @@ def test_groups_without_a_change_ring_at_most_as_often_as_stated():
     assert n_alarms <= 0.1 * 300  # half of alpha
 
 
+@pytest.mark.parametrize("n_between", [0, 1])
+def test_groups_that_come_and_go_ring_at_most_as_often_as_stated(n_between):
+    # 40 groups in every second period, and one or none of them between these.
+    rng, n_series, n_rows = np.random.default_rng(1), 100, 100
+    nothing = History("", Count(0, 0), alpha=0.2)
+    beyond = rng.binomial(n_rows, 0.1, size=(n_series, 40, 40))
+    n_alarms = 0
+    for series in beyond.tolist():
+        present = [own[: n_between if t % 2 else 40] for t, own in enumerate(series)]
+        periods = [{f"shop {group}": k for group, k in enumerate(own)} for own in present]
+        history = nothing.add(in_groups(periods, n_rows))
+        n_alarms += any(ring for rings in history.group_rings.values() for ring in rings)
+    assert n_alarms <= 0.1 * n_series  # half of alpha
+
+
+def test_a_group_is_not_tested_in_a_period_without_its_rows():
+    # The day of "b" rings neither alone nor, at a higher level, with the empty days after it.
+    beyond = [{"a": 2, "b": 2}] * 20 + [{"a": 2, "b": 10}]
+    history = EMPTY.add(in_groups([*beyond, {"a": 2}, {"a": 2}]))
+    assert not any(history.group_rings["b"])
+    without_groups = [Period(f"later {i}", Count(100, 2)) for i in range(2)]
+    history = EMPTY.add(in_groups(beyond)).add(without_groups)
+    assert not any(history.group_rings["b"])
+    assert history.alarms == ()
+
+
+def test_an_alarm_has_a_line_in_the_table():
+    beyond = [{"a": 2, "b": 2}] * 20 + [{"a": 30}, {"b": 2}, {"a": 30, "b": 30}, {}, {"b": 30}]
+    history = EMPTY.add(in_groups(beyond))
+    rung = {line["period"] for line in history.to_records() if line["alarm"]}
+    assert tuple(sorted(rung)) == history.alarms == ("day 020", "day 022", "day 024")
+
+
 def test_the_table_has_a_line_for_each_period_and_group():
     history = EMPTY.add(in_groups([{"a": 2, "b": 3}, {"a": 1}]))
     frame = history.to_frame()
@@ -149,6 +184,9 @@ def test_a_saved_history_is_the_same_and_is_replaced_only_on_request(tmp_path):
         (lambda d: d["reference"].update(n_beyond=2001), "cannot lie beyond the cut"),
         (lambda d: d["periods"][0]["count"].update(n_rows=1.5), "must be a whole number"),
         (lambda d: d["periods"][0]["count"].update(n_rows=-1), "cannot lie beyond the cut"),
+        (lambda d: d["periods"][0]["count"].update(n_rows=10**12), "at most 10,000,000,000 rows"),
+        (lambda d: d["reference"].update(n_rows=10**30), "at most 10,000,000,000 rows"),
+        (lambda d: [p["count"].update(n_rows=10**10) for p in d["periods"]], "at most 10,000"),
         (lambda d: d["periods"].append(d["periods"][0]), "two periods have the same name"),
         (lambda d: d["periods"][0].update(groups=[1]), "must be an object"),
         (lambda d: d.update(periods={}), "must be a list"),
@@ -169,3 +207,11 @@ def test_a_foreign_file_is_a_typed_error(tmp_path, content):
     (tmp_path / "h.json").write_bytes(content)
     with pytest.raises(SavedFileError):
         History.load(tmp_path / "h.json")
+
+
+def test_the_largest_counts_are_tested_without_much_memory():
+    history = History("", Count(4 * 10**9, 2 * 10**9))
+    counts = [Count(2 * 10**9, 10**9), Count(2 * 10**9, 2 * 10**9)]
+    history = history.add([Period(str(t), count) for t, count in enumerate(counts)])
+    assert history.alarms == ("1",)
+    assert history.rings[1].p_value == 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,11 +17,12 @@ from gammagmm.cli.output import MAX_GROUPS, aligned
 from gammagmm.cli.predict import prepare_new_rows
 from gammagmm.cli.request import check_monitor, read_table
 from gammagmm.errors import Note, TableError
-from gammagmm.monitoring.periods import period_names
+from gammagmm.monitoring.periods import order_notes, period_names
 from gammagmm.readers.raw_table import RawTable, listed
 
 if TYPE_CHECKING:
-    from gammagmm.monitoring.counts import Period
+    from gammagmm.monitoring.alarms import Ring
+    from gammagmm.monitoring.counts import Count, Period
     from gammagmm.monitoring.history import History
 
 __all__ = ["ALARM", "run_monitor"]
@@ -33,12 +34,93 @@ MAX_PERIODS = 14
 METHOD = (
     "Fisher's exact test of the newest 1, 2, 4 and 8 periods against all rows before them; the "
     "levels of all tests of the series add up to alpha; with groups, they share half of the level "
-    "of a period equally (Bonferroni)"
+    "of a period equally (Bonferroni); that the rate of false alarms is at most alpha holds for "
+    "independent rows: it is proved for the tests of groups, and measured for those of all rows, "
+    "which include the training rows"
 )
+START_AGAIN = "Start a new history: the periods before were counted by other scores."
 NOT_ANOMALIES = (
     "A row beyond the cut is unusual, which does not make it an anomaly. To know the share of "
     "anomalies, label rows with `gammagmm inspect`."
 )
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a call has counted.
+
+    Attributes
+    ----------
+    before : History or None
+        The history before the call; None if there was none.
+    history : History
+        The history with the counted periods.
+    names : set of str
+        Names of the counted periods.
+    """
+
+    before: History | None
+    history: History
+    names: set[str]
+
+    @property
+    def newest(self) -> Period:
+        """The last of the counted periods."""
+        return [period for period in self.history.periods if period.name in self.names][-1]
+
+    @property
+    def alarms(self) -> list[dict[str, Any]]:
+        """The tests that ring in the counted periods, and those that did not ring before the call.
+
+        The second kind occurs if a period was replaced. The group "" means all rows.
+        """
+        rung_before = set() if self.before is None else {place for place, _ in _rings(self.before)}
+        return [
+            {
+                "period": period,
+                "group": group,
+                "window": ring.window,
+                "p_value": ring.p_value,
+                "level": ring.level,
+            }
+            for (period, group), ring in _rings(self.history)
+            if period in self.names or (period, group) not in rung_before
+        ]
+
+    @property
+    def changes(self) -> list[Note]:
+        """The periods of the history before the call that were replaced or dropped."""
+        now = {period.name: period for period in self.history.periods}
+        notes = []
+        for was in () if self.before is None else self.before.periods:
+            message, own = "", now.get(was.name)
+            if own is None:
+                message = "was dropped, because the same rows are now counted under another name."
+            elif was.name in self.names:
+                message = "was replaced."
+            if message:
+                message += f" It had {_beyond(was.count)}."
+            if own is not None and (lost := sorted(was.groups.keys() - own.groups.keys())):
+                reason = "" if own.groups else ", because --by is missing"
+                message += f" Its counts of groups were dropped{reason}: {listed(lost)}."
+            if message:
+                notes.append(Note("tables", f"Period {was.name}", message))
+        return notes
+
+
+def _rings(history: History) -> list[tuple[tuple[str, str], Ring]]:
+    """The tests that ring, each with its period and its group, in the order of the periods."""
+    rung = {"": history.rings} | history.group_rings
+    return [
+        ((period.name, group), ring)
+        for t, period in enumerate(history.periods)
+        for group, rings in rung.items()
+        if (ring := rings[t]) is not None
+    ]
+
+
+def _beyond(count: Count) -> str:
+    return f"{count.n_beyond:,} of {count.n_rows:,} rows beyond the cut"
 
 
 def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
@@ -46,46 +128,45 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
     path = kept_path(cast("Path", request.kept))
     history_path = monitoring.history_path(path)
     check_monitor(monitoring, replace(request, kept=path), history_path)
-    history = _read_history(history_path)
+    before = _read_history(history_path)
     loaded, origin = open_kept(path)
-    if history is not None:
-        history.check_fit(loaded.fit.digest, monitoring.alpha)
+    if before is not None:
+        before.check_fit(loaded.fit.digest, loaded.fit.training_count, monitoring.alpha)
     raw = read_table(request.reading)
     prepared = prepare_new_rows(loaded.fit, origin.preparation, raw)
     rows = prepared.rows.tolist()
     name = monitoring.period or _file_names(request.reading.paths)
-    periods, groups = None, None
-    if monitoring.time is not None:
-        lines = None if raw.lines is None else [raw.lines[row] for row in rows]
-        cells = _cells(raw, monitoring.time, rows)
-        periods = period_names(cells, monitoring.every or "day", monitoring.time, lines)
-    if (by := request.labelling.by) is not None:
-        groups = [cell or "" for cell in _cells(raw, by, rows)]
-    notes = (*request.running.notes, *prepared.notes)
+    periods, groups = _labels(monitoring, request.labelling.by, raw, rows)
+    notes = [*request.running.notes, *prepared.notes]
+    if before is not None and periods is not None:
+        notes += order_notes([period.name for period in before.periods], periods)
     if not request.running.quiet:
         for note in notes:
             echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
     with warnings_as_lines(echo):
         from gammagmm.estimator.refit import refit_detectors
 
-        history = refit_detectors(loaded.fit, loaded.versions).monitor(
+        fit = refit_detectors(loaded.fit, loaded.versions)
+        history = fit.monitor(
             prepared.values,
             periods,
             groups,
-            history,
+            before,
             name=name,
             alpha=monitoring.alpha,
             replace=request.running.force,
         )
-    new = {name} if periods is None else set(periods)
-    text = _as_json(history, new, notes) if request.answer.as_json else _as_text(history, new)
-    print_answer(text)
+    counted = Counted(before, history, {name} if periods is None else set(periods))
+    if request.answer.as_json:
+        print_answer(_as_json(counted, [*notes, *fit.notes, *counted.changes]))
+    else:
+        print_answer(_as_text(counted, fit.notes))
     history.save(history_path, overwrite=True)
     if request.outputs.picture is not None:
         from gammagmm.report.plots import save_history_picture
 
         save_history_picture(history, request.outputs.picture, overwrite=True)
-    return _exit_code(history, new, request.answer.fail_above, echo)
+    return _exit_code(counted, request.answer.fail_above, echo)
 
 
 def _read_history(path: Path) -> History | None:
@@ -98,6 +179,20 @@ def _file_names(paths: Sequence[str]) -> str:
     return ", ".join("standard input" if path == "-" else Path(path).name for path in paths)
 
 
+def _labels(
+    monitoring: Monitoring, by: str | None, raw: RawTable, rows: Sequence[int]
+) -> tuple[list[str] | None, list[str] | None]:
+    """The period and the group of each of these rows; None without --time and --by."""
+    periods, groups = None, None
+    if monitoring.time is not None:
+        lines = None if raw.lines is None else [raw.lines[row] for row in rows]
+        cells = _cells(raw, monitoring.time, rows)
+        periods = period_names(cells, monitoring.every or "day", monitoring.time, lines)
+    if by is not None:
+        groups = [cell or "" for cell in _cells(raw, by, rows)]
+    return periods, groups
+
+
 def _cells(raw: RawTable, column: str, rows: Sequence[int]) -> list[str | None]:
     """The cells of a column of the file for these rows."""
     if column not in raw.columns:
@@ -108,25 +203,30 @@ def _cells(raw: RawTable, column: str, rows: Sequence[int]) -> list[str | None]:
     return [cells[row] for row in rows]
 
 
-def _newest(history: History, new: set[str]) -> Period:
-    """The last of the periods that this call has counted."""
-    return [period for period in history.periods if period.name in new][-1]
-
-
-def _as_text(history: History, new: set[str]) -> str:
-    """The new periods as a table, the groups of the newest one, and whether there is an alarm."""
+def _as_text(counted: Counted, fit_notes: Sequence[Note]) -> str:
+    """The new periods as a table, the groups of the newest one, what has changed, and alarms."""
+    history, new, newest = counted.history, counted.names, counted.newest
     records = history.to_records()
     of_all = [line for line in records if line["period"] in new and not line["group"]]
     tables = [aligned(_table("period", of_all[-MAX_PERIODS:]), n_words=1)]
     if len(of_all) > MAX_PERIODS:
         tables[0] += f"\nThese are the newest {MAX_PERIODS} of {len(of_all):,} periods."
-    newest = _newest(history, new)
     of_groups = [r for r in records if r["period"] == newest.name and r["group"] in newest.groups]
     if newest.groups:
         largest = sorted(of_groups, key=lambda line: -line["n_rows"])[:MAX_GROUPS]
         table = aligned(_table("group", largest), n_words=1)
         tables.append(f"Groups in {one_line(newest.name)}:\n{table}")
-    return "\n\n".join([*tables, "\n".join(_sentences(history, new))])
+        if len(of_groups) > MAX_GROUPS:
+            tables[-1] += f"\nThese are the {MAX_GROUPS} largest of {len(of_groups):,} groups."
+            tables[-1] += " --json prints all."
+    changes = [f"{one_line(note.subject)} {one_line(note.message)}" for note in counted.changes]
+    refitted = [
+        f"Detector {one_line(note.subject)} {one_line(note.message)}. {START_AGAIN}"
+        for note in fit_notes
+        if note.step == "load"
+    ]
+    lines = [*changes, *refitted]
+    return "\n\n".join([*tables, "\n".join([*lines, *_sentences(counted)])])
 
 
 def _table(first: str, records: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -140,8 +240,9 @@ def _table(first: str, records: Sequence[dict[str, Any]]) -> list[list[str]]:
     return table
 
 
-def _sentences(history: History, new: set[str]) -> list[str]:
-    reference, newest = history.reference, _newest(history, new)
+def _sentences(counted: Counted) -> list[str]:
+    history, newest = counted.history, counted.newest
+    reference = history.reference
     low, high = (percent(end) for end in newest.count.interval())
     n_beyond, n_rows = newest.count.n_beyond, newest.count.n_rows
     lines = [
@@ -150,11 +251,11 @@ def _sentences(history: History, new: set[str]) -> list[str]:
         f"training rows, {reference.n_beyond:,} of {reference.n_rows:,} do "
         f"({percent(reference.share)})."
     ]
-    alarms = _alarms(history, new)
+    alarms = counted.alarms
     for alarm in alarms:
         where = one_line(alarm["period"])
         where += f", group {one_line(alarm['group'])!r}" if alarm["group"] else ""
-        window = f"in the {alarm['window']} newest periods together " * (alarm["window"] > 1)
+        window = f"in the {alarm['window']} periods up to this one " * (alarm["window"] > 1)
         lines.append(
             f"Alarm in {where}: the share of rows beyond the cut {window}is higher than before "
             f"(p = {alarm['p_value']:.1g})."
@@ -163,32 +264,15 @@ def _sentences(history: History, new: set[str]) -> list[str]:
         lines.append("No alarm: the new rows do not show that the share has risen.")
     divided = " It covers all rows and every group (Bonferroni)." if newest.groups else ""
     lines.append(
-        "If nothing changes, the probability of an alarm in the whole series is at most "
-        f"{percent(history.alpha)}.{divided}"
+        "If the rows are independent and nothing changes, the probability of an alarm in the whole "
+        f"series is at most {percent(history.alpha)} (measured for the comparison with the "
+        f"training rows).{divided}"
     )
     return [*lines, NOT_ANOMALIES]
 
 
-def _alarms(history: History, new: set[str]) -> list[dict[str, Any]]:
-    """The tests that ring in the new periods; the group "" means all rows."""
-    rung = {"": history.rings} | history.group_rings
-    return [
-        {
-            "period": period.name,
-            "group": group,
-            "window": ring.window,
-            "p_value": ring.p_value,
-            "level": ring.level,
-        }
-        for t, period in enumerate(history.periods)
-        if period.name in new
-        for group, rings in rung.items()
-        if (ring := rings[t]) is not None
-    ]
-
-
-def _as_json(history: History, new: set[str], notes: Sequence[Note]) -> str:
-    alarms = _alarms(history, new)
+def _as_json(counted: Counted, notes: Sequence[Note]) -> str:
+    history, alarms = counted.history, counted.alarms
     reference = history.reference
     data = {
         "reference": {
@@ -197,7 +281,7 @@ def _as_json(history: History, new: set[str], notes: Sequence[Note]) -> str:
             "share": reference.share,
             "interval_90": list(reference.interval()),
         },
-        "periods": [line for line in history.to_records() if line["period"] in new],
+        "periods": [line for line in history.to_records() if line["period"] in counted.names],
         "n_periods": len(history.periods),
         "alpha": history.alpha,
         "method": METHOD,
@@ -208,11 +292,11 @@ def _as_json(history: History, new: set[str], notes: Sequence[Note]) -> str:
     return json.dumps(data, indent=2, allow_nan=False)
 
 
-def _exit_code(history: History, new: set[str], fail_above: float | None, echo: Echo) -> int:
+def _exit_code(counted: Counted, fail_above: float | None, echo: Echo) -> int:
     """Exit code by ``--fail-above`` and the alarms; messages say which."""
-    low, high = _newest(history, new).count.interval()
+    low, high = counted.newest.count.interval()
     if fail_above is not None and low > fail_above:
         interval = f"the 90% interval {percent(low)} to {percent(high)}"
         echo(f"gammagmm: {interval} lies above --fail-above {fail_above:g}.")
         return ABOVE_LIMIT
-    return ALARM if _alarms(history, new) else 0
+    return ALARM if counted.alarms else 0

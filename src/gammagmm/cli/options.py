@@ -383,7 +383,9 @@ class Running:
             help="File with defaults of options, instead of gammagmm.toml; none for no file.",
         ),
     ] = None
-    force: Annotated[bool, Option("--force", help="Replace existing files.")] = False
+    force: Annotated[
+        bool, Option("--force", help="Replace existing files or, with monitor, periods.")
+    ] = False
     quiet: Annotated[bool, Option("--quiet", help="Show no progress bars and no notes.")] = False
     debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False
 

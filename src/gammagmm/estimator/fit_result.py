@@ -340,7 +340,7 @@ class Fit:
         """The `history`, or a new one, with the new `rows` (n, d); see `GammaGMM.monitor`."""
         if history is None:
             history = History(self.digest, self.training_count, ALPHA if alpha is None else alpha)
-        history.check_fit(self.digest, alpha)
+        history.check_fit(self.digest, self.training_count, alpha)
         is_beyond = is_anomaly(self.score_new(rows), self.threshold)
         own_name = str(len(history.periods) + 1) if name is None else name
         counted = count_periods(is_beyond, rows, periods, groups, own_name)

@@ -29,6 +29,9 @@ WINDOW_WEIGHTS = (0.4, 0.3, 0.2, 0.1)
 HALF_SPENT = 30
 """Number of periods after which half of `alpha` is spent."""
 
+MANY = 10**6
+"""With more possible numbers of rows beyond the cut, a p-value is summed over the likely ones."""
+
 
 def period_levels(alpha: float, n_periods: int) -> Array:
     """Level (n_periods,) of each period: alpha . c / ((t + c - 1) (t + c)) for t = 1, 2, ...
@@ -52,7 +55,24 @@ def p_higher(count: Count, base: Count) -> float:
     0.0312
     """
     n_beyond, n_rows = count.n_beyond + base.n_beyond, count.n_rows + base.n_rows
+    if min(n_beyond, count.n_rows) > MANY:
+        return _p_higher_of_many(count, n_beyond, n_rows)
     return p_between(count.n_beyond, count.n_rows, n_beyond, count.n_rows, n_rows)
+
+
+def _p_higher_of_many(count: Count, n_beyond: int, total: int) -> float:
+    """The same, without the numbers whose probability is negligible.
+
+    They are more than 40 standard deviations below the mean, or above both the mean and the count.
+    """
+    n, share = count.n_rows, n_beyond / total
+    sd = np.sqrt(n * share * (1.0 - share) * (total - n) / (total - 1))
+    spread = int(40.0 * sd) + 1
+    mean = int(n * share)
+    first = max(0, n - (total - n_beyond), mean - spread, count.n_beyond)
+    last = min(n, n_beyond, max(first, mean + spread) + spread)
+    found = np.arange(first, last + 1.0)
+    return min(1.0, float(np.exp(_log_pmf(found, n, n_beyond, total)).sum()))
 
 
 def p_differs(first: Count, second: Count) -> float:
@@ -103,7 +123,8 @@ def find_rings(periods: Sequence[Count], base: Count, levels: Array) -> list[Rin
     A window of the newest 1, 2, 4 or 8 periods is compared with everything before it: the rows of
     `base` and the earlier periods. After a ring, windows begin with the next period, so that no row
     rings twice; and what came before the first window that rang stays the base, so that a share
-    that stays high rings again. `levels` (n_periods,) are divided among the windows.
+    that stays high rings again. `levels` (n_periods,) are divided among the windows. A period
+    without rows is not tested, so it spends no level.
     """
     series = _Series(periods, base, levels)
     rings: list[Ring | None] = [None] * len(periods)
@@ -134,14 +155,17 @@ class _Series:
         """
         ends = np.arange(start + 1, len(self.rows))[:, None]
         starts = ends - np.array(WINDOWS)
-        is_whole, starts = starts >= start, np.maximum(starts, start)
+        has_rows = self.rows[ends] > self.rows[ends - 1]
+        is_tested, starts = has_rows & (starts >= start), np.maximum(starts, start)
         n, x = self.rows[ends] - self.rows[starts], self.beyond[ends] - self.beyond[starts]
         last = np.minimum(starts, base_end)
         base_n, base_x = self.base.n_rows + self.rows[last], self.base.n_beyond + self.beyond[last]
         levels = self.levels[start:]
         # The p-value is at least the probability of the count itself, which is quick to compute.
         log_p = _log_pmf(x, n, x + base_x, n + base_n)
-        is_candidate = is_whole & (x * base_n > base_x * n) & (log_p <= np.log(levels))
+        is_candidate = (
+            is_tested & (x * (1.0 * base_n) > base_x * (1.0 * n)) & (log_p <= np.log(levels))
+        )
         for place, j in np.argwhere(is_candidate).tolist():
             before = Count(int(base_n[place, j]), int(base_x[place, j]))
             p_value = p_higher(Count(int(n[place, j]), int(x[place, j])), before)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from hashlib import sha256
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gammagmm.errors import HistoryError
 from gammagmm.inspection.exact_interval import binomial_interval
+from gammagmm.inspection.labelled_rows import MISSING_GROUP, NO_GROUP
 
-__all__ = ["Count", "Period", "count_periods"]
+__all__ = ["MAX_ROWS", "Count", "Period", "check_rows", "count_periods"]
 
-NO_NAME = "(empty)"
-"""Name of the period or group of rows whose own is an empty text."""
+MAX_ROWS = 10**10
+"""Most rows of a count, and of all periods of a history together."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Count:
     def __post_init__(self) -> None:
         if not 0 <= self.n_beyond <= self.n_rows:
             raise ValueError(f"{self.n_beyond} of {self.n_rows} rows cannot lie beyond the cut")
+        check_rows(self.n_rows)
 
     @property
     def share(self) -> float:
@@ -70,6 +74,14 @@ class Period:
     def __post_init__(self) -> None:
         if "" in self.groups:  # which means all rows
             raise ValueError("a group has no name")
+        if sum(count.n_rows for count in self.groups.values()) > self.count.n_rows:
+            raise ValueError("the groups have more rows than the period")
+
+
+def check_rows(n_rows: int) -> None:
+    """Refuse a number of rows above `MAX_ROWS`."""
+    if n_rows > MAX_ROWS:
+        raise HistoryError(f"A history has at most {MAX_ROWS:,} rows", "Start a new history.")
 
 
 def count_periods(
@@ -83,9 +95,11 @@ def count_periods(
 
     `is_beyond` (n,) is 1 for the rows beyond the cut. `periods` and `groups` (n,) are the period
     and the group of each row. Without `periods`, all rows are one period with this `name`.
+    Ordered categories and numbers keep their order, and all others are sorted as text. A missing
+    period is refused; rows without a group are the group "(missing)".
     """
-    digest = sha256(np.ascontiguousarray(rows).data).hexdigest()
     places, names = _sorted_labels("periods", periods, len(rows))
+    digest = _digest(rows, None if periods is None else [names[place] for place in places])
     group_places, group_names = _sorted_labels("groups", groups, len(rows))
     if periods is None:
         names = [name]
@@ -103,18 +117,58 @@ def count_periods(
     return found
 
 
-def _sorted_labels(
-    name: str, labels: ArrayLike | None, n_rows: int
-) -> tuple[NDArray[np.intp], list[str]]:
+def _digest(rows: NDArray[np.float64], periods: list[str] | None) -> str:
+    """Digest of the rows and, if they are given, of their periods.
+
+    Equal rows of another day are then other rows.
+    """
+    digest = sha256(np.ascontiguousarray(rows).data)
+    if periods is not None:
+        digest.update("\n".join(map(repr, periods)).encode())
+    return digest.hexdigest()
+
+
+def _sorted_labels(name: str, labels: Any, n_rows: int) -> tuple[NDArray[np.intp], list[str]]:
     """Place of each row's label among the sorted labels, and these as text."""
     if labels is None:
         return np.zeros(n_rows, dtype=np.intp), [""]
-    values: NDArray[Any] = np.asarray(labels)
+    # NumPy would turn a NaN in a list of texts into the text "nan".
+    kind = object if isinstance(labels, list | tuple) else None
+    values: NDArray[Any] = np.asarray(labels, dtype=kind)
     if values.shape != (n_rows,):
         raise ValueError(f"{name} must have one value for each of {n_rows} rows.")
-    if values.dtype == object:
+    is_missing = _is_missing(values)
+    if is_missing.any() and name == "periods":
+        raise ValueError(
+            f"periods must not have missing values; {is_missing.sum():,} of {n_rows:,} are missing."
+        )
+    distinct, inverse = _sorted_distinct(values[~is_missing], getattr(labels, "dtype", None))
+    names = [*[MISSING_GROUP] * bool(is_missing.any()), *map(str, distinct)]
+    # Values that are the same text are one label.
+    place_of = {text: place for place, text in enumerate(dict.fromkeys(names))}
+    places = np.zeros(n_rows, dtype=np.intp)
+    places[~is_missing] = np.array([place_of[str(value)] for value in distinct], dtype=np.intp)[
+        inverse
+    ]
+    return places, list(place_of)
+
+
+def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of the values are missing in Python, NumPy or pandas, or an empty text."""
+    if values.dtype.kind == "O":
+        texts = ((value, str(value)) for value in values.tolist())
+        found = [not t or (t in NO_GROUP and not isinstance(value, str)) for value, t in texts]
+        return np.array(found, dtype=bool)
+    return np.asarray(values == "" if values.dtype.kind == "U" else values != values)
+
+
+def _sorted_distinct(values: NDArray[Any], dtype: Any) -> tuple[list[Any], NDArray[np.intp]]:
+    """The distinct values in their order, and the place of each value among them."""
+    if getattr(dtype, "ordered", False):
+        ranks = {value: rank for rank, value in enumerate(dtype.categories.tolist())}
+        found, inverse = np.unique([ranks[value] for value in values.tolist()], return_inverse=True)
+        return [dtype.categories[rank] for rank in found.tolist()], inverse
+    if values.dtype.kind == "O" and not all(isinstance(value, Real) for value in values.tolist()):
         values = values.astype(str)
-    if values.dtype.kind == "U":
-        values = np.where(values == "", NO_NAME, values)
-    distinct, places = np.unique(values, return_inverse=True)
-    return places, [str(value) for value in distinct]
+    found, inverse = np.unique(values, return_inverse=True)
+    return list(found), inverse

@@ -15,7 +15,7 @@ from gammagmm._support.files import write_document
 from gammagmm._support.text import one_line, percent
 from gammagmm.errors import HistoryError, MissingExtraError
 from gammagmm.monitoring.alarms import Ring, find_rings, period_levels
-from gammagmm.monitoring.counts import Count, Period
+from gammagmm.monitoring.counts import Count, Period, check_rows
 
 __all__ = ["ALPHA", "History"]
 
@@ -35,8 +35,9 @@ class History:
     """The rows beyond the cut of one fit, period by period, with alarms.
 
     An alarm says that the share of rows beyond the cut has risen. If nothing has changed since the
-    fit, the whole series has an alarm with a probability of at most `alpha`, however long it is:
-    this is proved for independent new rows, and measured for their comparison with training rows.
+    fit, the whole series has an alarm with a probability of at most `alpha`, however long it is.
+    For the groups, this is proved if the rows are independent. Every test of all rows includes the
+    training rows; for these tests, the rate was measured and not proved.
     A history is a frozen value: `add` returns a new one.
 
     Attributes
@@ -72,6 +73,7 @@ class History:
         names = [period.name for period in self.periods]
         if len(set(names)) < len(names):
             raise ValueError("two periods have the same name")
+        check_rows(self.reference.n_rows + sum(period.count.n_rows for period in self.periods))
 
     @property
     def newest(self) -> Period:
@@ -93,7 +95,7 @@ class History:
         """The same for the rows of each group, by the name of the group.
 
         A group is compared with its own earlier periods, because the training rows have no groups.
-        The groups of a period share half of its level equally.
+        The groups with rows in a period share half of its level equally, and only they are tested.
         """
         names = sorted({name for period in self.periods for name in period.groups})
         levels = self._levels / [max(len(period.groups), 1) for period in self.periods]
@@ -135,20 +137,23 @@ class History:
         if again and not replace_periods:
             raise HistoryError(
                 f"These rows were counted already, as {_listed(again)}",
-                "Give other rows, or replace the period (--force, or replace=True).",
+                "Give other rows. With --force (replace=True), these periods are replaced, or "
+                "dropped if the rows have another period now.",
             )
         if clash and not replace_periods:
             raise HistoryError(
                 f"The history has rows of {_listed(clash)} already",
-                "Give all rows of a period together and replace it (--force, or replace=True).",
+                "If these are rows of another period, name it with --period (name=), or give "
+                "--time (periods=). To replace the period, give all of its rows together, with "
+                "--force (replace=True).",
             )
         kept = [p for p in self.periods if p.name in new or p.digest not in digests]
         placed = [new.pop(p.name, p) for p in kept]
         return replace(self, periods=(*placed, *new.values()))
 
-    def check_fit(self, fit: str, alpha: float | None) -> None:
-        """Refuse another fit, and another `alpha`, than that of the history."""
-        if fit != self.fit:
+    def check_fit(self, fit: str, reference: Count, alpha: float | None) -> None:
+        """Refuse another fit, its `reference`, and another `alpha` than that of the history."""
+        if fit != self.fit or reference != self.reference:
             raise HistoryError(
                 "The history belongs to another fit, or to the same fit before its labels changed",
                 "Start a new history for this fit.",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import numpy as np
 
 from gammagmm._support.dates import DATE_FORMS, seconds_of
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 
-__all__ = ["EVERY", "period_names"]
+__all__ = ["EVERY", "order_notes", "period_names"]
 
 EVERY: dict[str, Callable[[datetime], str]] = {
     "hour": lambda time: f"{time:%Y-%m-%dT%H}",
@@ -57,3 +58,40 @@ def period_names(
 def _unreadable(cells: Sequence[str | None], form: str) -> list[int]:
     """Places of the cells that are no dates in this form."""
     return np.flatnonzero(np.isnan(seconds_of(cells, form))).tolist()
+
+
+def order_notes(known: Iterable[str], names: Iterable[str]) -> list[Note]:
+    """Notes if periods with these `names` are earlier than `known` ones, or of another length.
+
+    >>> [note.subject for note in order_notes(["2026-03-05"], ["2026-03-01"])]
+    ['2026-03-01']
+    """
+    known = set(known)
+    new, notes = sorted(set(names) - known), []
+    if not new:
+        return []
+    of_length = {name: _length(name) for name in known}
+    same = [name for name in known if of_length[name] == _length(new[0])]
+    if same and new[0] < max(same):
+        message = (
+            f"is before {max(same)}, which is in the history already. The tests follow the order "
+            "in which periods are added, so that it is compared with the rows of later periods."
+        )
+        notes.append(Note("tables", new[0], message))
+    if others := sorted(known - set(same) - {name for name in known if of_length[name] is None}):
+        message = (
+            f"has another length than {others[0]}, which is in the history already. Make sure that "
+            "no row is counted in both."
+        )
+        notes.append(Note("tables", new[0], message))
+    return notes
+
+
+def _length(name: str) -> str | None:
+    """hour, day, week or month, if the name is that of such a period."""
+    return _LENGTHS.get(re.sub("[0-9]", "0", name))
+
+
+_LENGTHS = {
+    re.sub("[0-9]", "0", name(datetime(2000, 1, 1))): every for every, name in EVERY.items()
+}
