@@ -206,3 +206,24 @@ def test_histories_of_other_fits_and_other_files_are_not_compared(histories, lab
     (histories / "empty.json").write_text("", encoding="utf-8")
     done = gammagmm_here("compare", "2.json", "empty.json", cwd=histories)
     assert "cannot be read as a posterior, kept fit or history: it is not JSON" in done.stderr
+
+
+def test_a_kept_fit_needs_no_suffix(doubled, tmp_path):
+    folder, _ = doubled
+    options = (*OPTIONS, "--save", tmp_path / "kept", "--quiet")
+    done = gammagmm_here("fit", folder / "march.csv", *options)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "kept").mkdir()
+    done = gammagmm_here("compare", "kept", "kept.fit", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["mean_a"] == answer["mean_b"] == GammaPosterior.load(folder / "march.json").mean
+    # A file with the name itself goes first.
+    (tmp_path / "kept").rmdir()
+    (tmp_path / "kept").write_bytes((folder / "april.json").read_bytes())
+    done = gammagmm_here("compare", "kept", "kept.fit", "--json", cwd=tmp_path)
+    answer = json.loads(done.stdout)
+    assert answer["mean_a"] == GammaPosterior.load(folder / "april.json").mean != answer["mean_b"]
+    done = gammagmm_here("compare", "nothing", "kept.fit", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing: No such file" in done.stderr

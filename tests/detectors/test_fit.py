@@ -357,6 +357,19 @@ class TestSmallTables:
             fit(["KNN", "LOF"], make_X(), progress=lambda *event: events.append(event[:2]))
         assert events[:2] == [("KNN", "started"), ("LOF", "started")]
 
+    def test_there_are_no_more_workers_than_detectors(self):
+        X, n_threads = make_X(), []
+        before = threading.active_count()
+        with parallel_config(backend="threading"):
+            fitted = fit(
+                ["KNN", "LOF"],
+                X,
+                n_jobs=40,
+                progress=lambda *_: n_threads.append(threading.active_count()),
+            )
+        assert 2 <= max(n_threads) - before < 10  # the pool has a few threads of its own
+        np.testing.assert_array_equal(fitted.scores, fit(["KNN", "LOF"], X).scores)
+
 
 class TestMaxFitRows:
     def sample(self, n_rows, size, n_detectors, seed=0):

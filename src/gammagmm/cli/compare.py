@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gammagmm._support.documents import Form, Reader, read_document
 from gammagmm._support.text import one_line, percent, visible
-from gammagmm.cli.kept import open_kept
+from gammagmm.cli.kept import kept_path, open_kept
 from gammagmm.cli.options import Answer, Outputs, Pair, Running
 from gammagmm.cli.output import aligned, compare_posteriors, comparison_text, labels_words
 from gammagmm.cli.request import UsageError, check_outputs
@@ -33,7 +33,7 @@ OTHER_FITS = (
 def run_compare(pair: Pair, outputs: Outputs, answer: Answer, running: Running) -> str:
     """The comparison as text or as JSON; the picture is written if it was asked for."""
     check_outputs(outputs, running.force)
-    paths = (str(pair.first), str(pair.second))
+    paths = (_found(pair.first), _found(pair.second))
     are_histories = [_schema(path) == HISTORY for path in paths]
     if all(are_histories):
         return _compare_histories_at(paths, outputs, answer)
@@ -54,6 +54,12 @@ def run_compare(pair: Pair, outputs: Outputs, answer: Answer, running: Running) 
     if answer.as_json:
         return json.dumps(compare_posteriors(*posteriors), indent=2, allow_nan=False)
     return comparison_text(paths, posteriors)
+
+
+def _found(name: Path) -> str:
+    """The file with this name; without it, the file of the kept fit `name`."""
+    kept = kept_path(name)
+    return str(kept if kept.is_file() and not name.is_file() else name)
 
 
 def _schema(path: str) -> Any:

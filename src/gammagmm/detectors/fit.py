@@ -398,7 +398,8 @@ def _run_in_workers(
         prefer = "threads"  # enough to wait for a process
     if tasks:
         options = {"batch_size": 1, "pre_dispatch": "all", "return_as": "generator_unordered"}
-        parallel = Parallel(n_jobs, prefer=prefer, **options)
+        n_workers = min(effective_n_jobs(n_jobs), len(tasks))
+        parallel = Parallel(n_workers, prefer=prefer, **options)
         with closing(parallel(delayed(_fit_task)(task, X) for task in tasks)) as results:
             yield from (_fit_task(task, X) for task in here)
             yield from results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,6 +148,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         if getattr(estimator, name) is not None:
             check_positive(name, getattr(estimator, name))
     check_progress(estimator.progress)
+    _check_jobs(estimator.n_jobs)
     prior, seed = estimator.mixture_prior, estimator.random_state
     if not isinstance(prior, MixturePrior | None):
         raise TypeError(f"mixture_prior must be a MixturePrior or None, got {prior!r}.")
@@ -209,6 +211,16 @@ def _check_encoding(estimator: GammaGMM) -> bool:
     if is_encoded and isinstance(estimator.detectors, str) and estimator.detectors == "precomputed":
         raise ValueError('missing and categories must be "error" with detectors="precomputed".')
     return is_encoded
+
+
+def _check_jobs(n_jobs: Any) -> None:
+    """Refuse a number of workers that joblib does not take."""
+    if n_jobs is None:
+        return
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
+        raise TypeError(f"n_jobs must be a whole number or None, got {n_jobs!r}.")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0: give 1 for no workers, or -1 for all cores.")
 
 
 def _check_tol(tol: Any) -> float | None:
