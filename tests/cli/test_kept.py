@@ -121,6 +121,18 @@ def test_predict_gives_the_answers_of_python(folder, tmp_path):
     assert done.stdout.startswith(f"{n_flagged} of 40 new rows are flagged (")
 
 
+def test_python_says_that_it_takes_the_prepared_columns(folder):
+    estimator = GammaGMM.load(folder / "day1.fit")
+    original = pd.read_csv(folder / "new.csv")[["amount", "age", "country"]]
+    words = (
+        r"does not have the columns 'country=BR', 'country=DE', .*If `gammagmm fit` saved it, it"
+    )
+    with pytest.raises(ValueError, match=words):
+        estimator.predict(original)
+    with pytest.raises(ValueError, match="The feature names should match those that were passed"):
+        estimator.predict(original.rename(columns={"country": "land"}))
+
+
 def test_predict_shows_the_first_rows_with_reasons(folder, tmp_path):
     labels = tmp_path / "sorted.csv"
     gammagmm_here("predict", "day1", "new.csv", "--labels", labels, "--sort", cwd=folder)
@@ -164,6 +176,8 @@ def test_predict_takes_fits_of_python(tmp_path, data, fitted):
         rows = read_rows(out)
         assert [row["id"] for row in rows] == new["name"].tolist()
         np.testing.assert_array_equal([float(row["score"]) for row in rows], expected)
+        words = "so the columns of the file are used in their order: 'width', 'height', 'depth'"
+        assert (words in done.stderr) == (kept == "plain")
     done = gammagmm_here("predict", "plain", "new.csv", cwd=tmp_path)
     assert done.stderr.startswith("gammagmm: new.csv has 5 columns, and the training rows have 4.")
     done = gammagmm_here("estimate", "--from", "named", cwd=tmp_path)

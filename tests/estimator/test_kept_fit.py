@@ -221,7 +221,7 @@ def test_own_detectors_are_missing_and_everything_else_is_there(folder):
     assert repr(loaded.posterior_) == repr(estimator.posterior_)
     loaded.update([0, 40], [1, 0])
     for method in (loaded.predict, loaded.decision_function, loaded.predict_proba):
-        with pytest.raises(DetectorError, match=r"not have the detectors mine, LOF, so it cannot"):
+        with pytest.raises(DetectorError, match=r"not have the detectors mine, so it cannot"):
             method(new_rows())
     with pytest.warns(SavedFitWarning, match="The detectors mine are"):
         loaded.save(folder / "own.fit", overwrite=True)

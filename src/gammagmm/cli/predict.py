@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, cast
 
 from gammagmm._support.files import write_document
 from gammagmm._support.table_encoder import NumberColumn, TableEncoder
-from gammagmm._support.text import one_line, percent
+from gammagmm._support.text import listed, one_line, percent
 from gammagmm.cli.estimate import print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo
 from gammagmm.cli.kept import kept_path, open_kept
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import N_DECIMALS, aligned, rows_csv
 from gammagmm.cli.request import check_predict, read_table
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 from gammagmm.readers.prepare import Preparation, Prepared
 from gammagmm.readers.raw_table import RawTable
 
@@ -100,17 +100,30 @@ def prepare_new_rows(
     """The new rows as numbers, prepared as the training rows were.
 
     A fit that `GammaGMM.save` wrote has no preparation: its columns are found by their names, or by
-    their number if it has no names. `id_column` names the rows.
+    their order, with a note, if it has no names. `id_column` names the rows.
     """
     if id_column is not None and id_column not in raw.columns:
         raise TableError(f"{raw.source} has no column {id_column!r}", "Check --id.")
+    said: tuple[Note, ...] = ()
     if preparation is None:
         encoder = fit.encoder or _encoder_of_numbers(fit, raw, id_column)
         missing = str(fit.plan.parameters["missing"])
         preparation = Preparation(None, None, (), missing, encoder)
+        if not fit.number_names:
+            said = (_order_note(raw, encoder),)
     if id_column is not None:
         preparation = replace(preparation, id=id_column)
-    return preparation.apply(raw)
+    prepared = preparation.apply(raw)
+    return replace(prepared, notes=(*said, *prepared.notes))
+
+
+def _order_note(raw: RawTable, encoder: TableEncoder) -> Note:
+    """That the columns are found by their order."""
+    message = (
+        "the training rows have no names of columns, so the columns of the file are used in their "
+        f"order: {listed(encoder.names)}"
+    )
+    return Note("tables", raw.source, message)
 
 
 def _encoder_of_numbers(fit: Fit, raw: RawTable, id_column: str | None) -> TableEncoder:

@@ -15,6 +15,7 @@ from gammagmm._support.progress import Progress
 from gammagmm._support.table_encoder import TableEncoder
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
+from gammagmm.detectors.presets import named_detectors
 from gammagmm.errors import DetectorError, FitTimeoutError, NewRowsWarning, Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.protocols import Columns, Cut, Scores, Space
@@ -216,9 +217,11 @@ class Fit:
         """The function that gives new rows their scores by the ranking in use."""
         missing = [name for name, each in self.detectors.items() if each is None]
         if missing and not self.plan.is_precomputed:
+            named = named_detectors(self.plan.detectors)
+            own = [name for name, choice in named.items() if choice is None]
             raise DetectorError(
                 "This fit was loaded from a file, which does not have the detectors "
-                f"{', '.join(missing)}, so it cannot score new rows",
+                f"{', '.join(own or missing)}, so it cannot score new rows",
                 "Fit the training rows again.",
             )
         used = np.flatnonzero([info.status == "ok" for info in self.detector_info])

@@ -612,6 +612,11 @@ class GammaGMM(BaseEstimator):
         `SavedFitWarning` and ``notes_`` name the detector. Detectors that were your own objects are
         missing: scoring new rows then raises a `DetectorError`.
 
+        The columns of a fit of ``gammagmm fit`` are those that the command prepared: numbers
+        without gaps, with a column such as ``region=east`` for each text. New rows need these
+        columns, and `missing` and `categories` are "error". For files with the original columns,
+        use ``gammagmm predict``.
+
         A damaged or foreign file raises a `SavedFileError`. `random_state` is None if it was not a
         number, and `progress` is always None.
         """

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.checks import check_table, explain_rows
 from gammagmm._support.progress import Progress
+from gammagmm._support.text import listed
 from gammagmm.blocks.collection import is_blocks
 from gammagmm.detectors.fit import (
     FitSettings,
@@ -105,8 +106,23 @@ def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
                 estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
             )
     except (TypeError, ValueError) as error:
+        if not reset and (made := _prepared_names(estimator, X)):
+            raise ValueError(
+                f"X does not have the columns {listed(made)} of the fit. If `gammagmm fit` saved "
+                "it, it takes the columns of numbers that the command prepared: give X with these "
+                "columns, or use `gammagmm predict` for a file with the original ones."
+            ) from error
         raise explain_rows(X, error) from error
     return rows
+
+
+def _prepared_names(estimator: GammaGMM, X: Any) -> list[str]:
+    """The columns of the fit that the encoder of tables could have made from columns of `X`."""
+    columns = getattr(X, "columns" if hasattr(X, "dtypes") else "column_names", ())
+    given = set(map(str, columns))
+    starts = tuple(f"{name}{end}" for name in given for end in ("=", " "))
+    names = map(str, getattr(estimator, "feature_names_in_", ()))
+    return [name for name in names if name not in given and name.startswith(starts)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
