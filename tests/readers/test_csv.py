@@ -57,6 +57,14 @@ def test_a_first_line_of_numbers_is_data(write):
     assert note.message == f"{said}the column is called x1"
 
 
+def test_the_numbers_by_which_pandas_calls_columns_are_names(write):
+    raw = read_raw(write("0,1,2\n1.5,1.2,1.1\n"))
+    assert columns_of(raw) == {"0": [1.5], "1": [1.2], "2": [1.1]}
+    raw = read_raw(write(",0,1,2\n0,1.5,1.2,1.1\n1,1.5,1.2,1.1\n"))
+    assert raw.columns == ("index", "0", "1", "2")
+    assert read_raw(write("0,1\n1,0\n")).columns == ("x1", "x2")  # truth values, for example
+
+
 def test_percentages_in_the_first_line_are_names(write):
     raw = read_raw(write("25%,50%,75%\n1.5,1.2,1.1\n"))
     assert columns_of(raw) == {"25%": [1.5], "50%": [1.2], "75%": [1.1]}

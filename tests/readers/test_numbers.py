@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gammagmm.readers.numbers import is_bare_number, read_column, read_texts
+from gammagmm.readers.numbers import is_row, read_column, read_texts
 from gammagmm.readers.registry import read_raw
 from tests.support.raw_columns import columns_of
 
@@ -223,7 +223,7 @@ def test_cells_are_kept_as_they_are_written(write):
 def test_a_first_line_of_written_numbers_is_data(write):
     raw = read_raw(write("1,5;2,5\n3,5;-\n"))
     assert columns_of(raw) == {"x1": [1.5, 3.5], "x2": [2.5, None]}
-    found = {cell: is_bare_number(cell) for cell in ("a", "25%", "5 €", "1.185,4")}
+    found = {cell: is_row([cell]) for cell in ("a", "25%", "5 €", "1.185,4")}
     assert found == {"a": False, "25%": False, "5 €": False, "1.185,4": True}
 
 

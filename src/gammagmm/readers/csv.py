@@ -25,7 +25,7 @@ from gammagmm.readers.numbers import (
     certain_points,
     decimal_mark,
     has_open_point,
-    is_bare_number,
+    is_row,
     looks_like_number,
     missing_words_note,
     numbers_first_note,
@@ -249,8 +249,7 @@ def open_text(source: Source) -> DelimitedText:
     if not sample:
         raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
     line, cells = sample[0]
-    present = [cell for cell in cells if not is_missing(cell)]
-    if present and all(map(is_bare_number, present)):  # a row, possibly with missing values
+    if is_row(cells):
         columns = numbered_names(len(cells))
         notes = (*notes, numbers_first_note(source.name, "line", columns))
         return DelimitedText(source.name, text, delimiter, columns, False, notes)

@@ -17,6 +17,7 @@ from gammagmm.errors import Note
 from gammagmm.readers.raw_table import (
     PLAIN_MISSING,
     NumberForm,
+    is_missing,
     is_number,
     listed,
     shown,
@@ -32,7 +33,7 @@ __all__ = [
     "certain_points",
     "decimal_mark",
     "has_open_point",
-    "is_bare_number",
+    "is_row",
     "looks_like_number",
     "missing_words_note",
     "numbers_first_note",
@@ -237,7 +238,18 @@ def looks_like_number(cell: str) -> bool:
     return is_number(cell) or (amount is not None and bool(_styles([amount.core])))
 
 
-def is_bare_number(cell: str) -> bool:
+def is_row(cells: Iterable[str]) -> bool:
+    """Whether the first line of a table has numbers only, so that it is a row and has no names.
+
+    pandas calls columns without names 0, 1, 2, ...; at least three such cells are names.
+    """
+    present = [cell.strip() for cell in cells if not is_missing(cell)]
+    if len(present) > 2 and present == [*map(str, range(len(present)))]:
+        return False
+    return bool(present) and all(map(_is_bare_number, present))
+
+
+def _is_bare_number(cell: str) -> bool:
     """Whether a cell is a number without a unit; "25%" and "5 EUR" may also be names."""
     amount = _amount(cell.strip())
     has_unit = amount is not None and (amount.is_percent or bool(amount.currency))

@@ -14,11 +14,10 @@ from typing import Any
 from xml.parsers import expat
 
 from gammagmm.errors import MissingExtraError, Note, TableError
-from gammagmm.readers.numbers import is_bare_number, numbers_first_note
+from gammagmm.readers.numbers import is_row, numbers_first_note
 from gammagmm.readers.raw_table import (
     RawTable,
     check_names,
-    is_missing,
     listed,
     named_columns,
     numbered_names,
@@ -226,8 +225,7 @@ def _table(name: str, rows: list[list[Any]], first: int, notes: list[Note]) -> R
         message = f"skipped the text above the column names: {listed(map(str, titles))}"
         notes.append(Note("tables", name, message))
     number, header = filled[n_titles]
-    present = [cell for cell in map(_header_cell, header) if not is_missing(cell)]
-    has_header = not all(map(is_bare_number, present))
+    has_header = not is_row(map(_header_cell, header))
     body = filled[n_titles + has_header :]
     if not body:
         raise TableError(f"{name} contains column names but no rows", "Add the rows below them.")
