@@ -109,6 +109,8 @@ def _table_of_objects(source: Source, document: dict[str, dict[str, Any]]) -> Ra
     than columns.
     """
     inner = list(dict.fromkeys(key for values in document.values() for key in values))
+    if not inner:
+        raise TableError(f"{source.name} contains no values", ADVICE)
     are_rows_inside = _are_row_numbers(inner) or (
         len(inner) > len(document) and not _are_row_numbers(document)
     )
