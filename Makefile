@@ -25,12 +25,13 @@ $(VENV)/.core: $(INPUTS) | $(BIN)/python
 	$(PIP) install --editable . --constraint constraints.txt
 	touch $@
 
-# PyTorch first and by its exact version: pip then takes the CPU build. pip spends half of its time
-# on bytecode; compileall uses all cores and skips the libraries' own tests. Syntax errors in files
-# for newer versions of Python are ignored.
+# Dependency groups need pip 25.1 or newer. PyTorch first and by its exact version: pip then takes
+# the CPU build. pip spends half of its time on bytecode; compileall uses all cores and skips the
+# libraries' own tests. Syntax errors in files for newer versions of Python are ignored.
 $(VENV)/.installed: $(INPUTS) | $(BIN)/python
+	$(PIP) install pip --upgrade --constraint constraints.txt
 	$(PIP) install --no-compile torch --constraint constraints.txt
-	$(PIP) install --no-compile --editable '.[all,dev]' --constraint constraints.txt
+	$(PIP) install --no-compile --editable '.[all]' --group dev --constraint constraints.txt
 	$(BIN)/python -m compileall -qq -j 0 -x '/(tests|testing/_internal)/' $(VENV)/lib || true
 	touch $(VENV)/.core $@
 
@@ -53,8 +54,9 @@ $(OLDEST)/bin/python:
 
 $(OLDEST)/.installed: PIP := $(OLDEST)/bin/python -m pip --disable-pip-version-check --quiet
 $(OLDEST)/.installed: pyproject.toml constraints-oldest.txt | $(OLDEST)/bin/python
+	$(PIP) install pip --upgrade --constraint constraints-oldest.txt
 	$(PIP) install torch --constraint constraints-oldest.txt
-	$(PIP) install --editable '.[all,dev]' --constraint constraints-oldest.txt
+	$(PIP) install --editable '.[all]' --group test --group docs --constraint constraints-oldest.txt
 	touch $@
 
 test-slow: install

@@ -116,10 +116,12 @@ def test_what_the_package_imports_is_declared():
 
 def claimed_minima():
     """Lowest versions, by name, of the required libraries, the extras, pandas and polars."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = pyproject["project"]
     extras = project["optional-dependencies"]
     runtime = [extras[name] for name in ("deep", "data", "excel", "dask", "arviz", "experiments")]
-    frames = [line for line in extras["dev"] if line.startswith(("pandas", "polars"))]
+    tools = pyproject["dependency-groups"]["test"]
+    frames = [line for line in tools if line.startswith(("pandas", "polars"))]
     lines = [*project["dependencies"], *chain.from_iterable(runtime), *frames]
     found = {}
     for requirement in map(Requirement, lines):
