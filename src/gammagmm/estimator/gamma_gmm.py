@@ -79,7 +79,7 @@ class GammaGMM(BaseEstimator):
         Number of draws of each component's mean and covariance.
     max_restarts : int, default=100
         Total number of new starts for runs that cannot meet `p_high`.
-    mixture_prior : MixturePrior, default=None
+    mixture_prior : MixturePrior or None, default=None
         Prior of the mixture; None means ``MixturePrior()``.
     max_iter : int, default=1500
         A run stops after this number of iterations.
@@ -129,19 +129,25 @@ class GammaGMM(BaseEstimator):
     ----------
     fit_ : Fit
         Everything that was found, as one frozen value; the attributes below are parts of it.
-    posterior_, fitted_posterior_ : GammaPosterior
-        Posterior of the contamination factor, with the labels that `update` was given and without.
+    posterior_ : GammaPosterior
+        Posterior of the contamination factor, with the labels that `update` was given.
+    fitted_posterior_ : GammaPosterior
+        The same without these labels.
     evidence_ : Evidence
         What the estimate without labels rests on: a group of rows that stands apart, the estimate
         under other answers to the two questions, and the method's track record.
     contamination_ : Contamination
         Mean of the posterior, a float for PyOD's and scikit-learn's ``contamination``.
-    scores_, score_space_ : ndarray of shape (n_rows, n_detectors)
-        Raw scores of the training rows, and the same after logarithm and standardisation.
-    decision_scores_, labels_ : ndarray of shape (n_rows,)
-        Score of the ranking in use, and label 1 for the rows at its top, else 0. A known row has
-        its own label, and the other rows are cut at the share that is left for them. The learned
-        score of a known row knows its label: leave known rows out of an evaluation.
+    scores_ : ndarray of shape (n_rows, n_detectors)
+        Raw scores of the training rows.
+    score_space_ : ndarray of shape (n_rows, n_detectors)
+        The same after logarithm and standardisation.
+    decision_scores_ : ndarray of shape (n_rows,)
+        Score of each training row by the ranking in use. The learned score of a known row knows its
+        label: leave known rows out of an evaluation.
+    labels_ : ndarray of shape (n_rows,)
+        1 for the training rows at the top of the ranking, else 0. A known row has its own label,
+        and the other rows are cut at the share that is left for them.
     ranking_ : str
         The ranking in use: "consensus", the mean of the score space over detectors, or "learned",
         a blend of it with what the labels taught.
@@ -163,8 +169,14 @@ class GammaGMM(BaseEstimator):
     detectors_ : dict
         Fitted detectors by name; empty for precomputed scores. They take rows that are scaled:
         ``column_scaler_.transform(X)``.
-    column_scaler_ : ColumnScaler or None
+    column_scaler_ : object or None
         The map that scales the columns for the detectors; None where they are not scaled.
+    scaler_ : object
+        The map from raw scores to the score space: ``score_space_ = scaler_.transform(scores_)``.
+    n_features_in_ : int
+        Number of columns of the training rows.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of these columns, if all of them are texts.
     detector_names_ : list of str
         Names of the columns of `scores_`.
     detector_info_ : list of DetectorInfo
@@ -249,13 +261,30 @@ class GammaGMM(BaseEstimator):
         return tags
 
     def fit(self, X: ArrayLike, y: Any = None) -> GammaGMM:
-        """Score the rows of `X` (n_rows, n_features), fit the mixtures, derive the posterior.
-
-        With ``detectors="precomputed"`` the columns of `X` are the raw scores; `y` is ignored. `X`
-        may be a dask array or data frame: every detector then trains on a sample of `max_fit_rows`
-        rows, and the rows and their scores stay on the workers.
+        """Score the rows of `X`, fit the mixtures and derive the posterior.
 
         A fit that fails leaves the estimator as it was.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows without labels. With ``detectors="precomputed"``, the columns are the raw scores of
+            the detectors. For a dask array or data frame, every detector trains on a sample of
+            `max_fit_rows` rows, and the rows and their scores stay on the workers.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        GammaGMM
+            This estimator, fitted.
+
+        Raises
+        ------
+        DetectorError
+            Too few detectors gave usable scores.
+        FitTimeoutError
+            The fit took longer than `timeout`; the error has the partial results.
         """
         plan = check_parameters(self)
         rows = open_rows(X, self, plan)
@@ -297,11 +326,23 @@ class GammaGMM(BaseEstimator):
         return self
 
     def fit_predict(self, X: ArrayLike, y: Any = None) -> Labels:
-        """Labels of the training rows, which are `labels_`: 1 anomaly, 0 normal.
+        """Labels of the training rows, which are `labels_`.
 
         ``fit(X).predict(X)`` may differ, because `predict` scores the rows as new ones: KNN and
         LOF, for example, then count each row as its own nearest neighbour. Rows whose scores tie
         with `threshold_` may change sides by rounding alone. For training rows, use these labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows without labels, as in `fit`.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            1 for an anomaly, 0 for a normal row.
         """
         return self.fit(X).labels_
 
@@ -310,26 +351,45 @@ class GammaGMM(BaseEstimator):
 
         The consensus is the mean over detectors of a row's scores in score space. Scores are
         standardised with the training rows' minimum, mean and deviation. Scores outside the range
-        of the training rows' scores are clipped to it, so that no detector decides alone. A dask
-        collection gives a lazy dask array.
+        of the training rows' scores are clipped to it, so that no detector decides alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows, with the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Scores; a higher score is more anomalous. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
         return open_new_rows(X, self).map(self.fit_.score_new)
 
     def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Labels:
-        """Labels of new rows `X`: 1 anomaly, 0 normal.
+        """Labels of new rows.
 
         For the training rows, use `labels_` or `fit_predict`. This method scores every row as a new
         one, so it may label training rows differently, see `fit_predict`.
 
-        Without `costs`, rows above `threshold_` are anomalies: the cut at the posterior mean. With
-        `costs` = (false_alarm, miss), rows whose probability exceeds false_alarm / (false_alarm +
-        miss) are; equal costs cut at the posterior median.
-
         A `NewRowsWarning` says that the rows may have been prepared differently: it is raised if
         significantly more than three times `contamination_` of them are flagged, by a binomial
         test at the level 0.001. There is no warning with `costs`, which may ask for many flagged
-        rows, and none for a dask collection, which gives a lazy dask array.
+        rows, and none for a dask collection.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows, with the columns of the training rows.
+        costs : tuple of two floats, default=None
+            The costs (false_alarm, miss). Rows whose probability exceeds false_alarm / (false_alarm
+            + miss) are then anomalies; equal costs cut at the posterior median. None means rows
+            above `threshold_`, the cut at the posterior mean.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            1 for an anomaly, 0 for a normal row. A dask collection gives a lazy dask array.
         """
         if costs is None:
             scores = self.decision_function(X)
@@ -338,12 +398,21 @@ class GammaGMM(BaseEstimator):
         return is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
 
     def predict_proba(self, X: ArrayLike) -> Any:
-        """Probabilities of normal and anomaly, shape (n_rows, 2).
+        """Probabilities of normal and anomaly.
 
         The second column is P(gamma > share of training rows scored at least as high): the
         posterior probability that the row lies inside the anomalous share *if the ranking is
-        right*. After `update`, the row is ranked among the training rows that are not
-        known. A dask collection gives a lazy dask array.
+        right*. After `update`, the row is ranked among the training rows that are not known.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows, with the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            Probability of normal, and of anomaly. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
         return open_new_rows(X, self).map(self.fit_.probabilities_new, n_columns=2)
@@ -351,7 +420,16 @@ class GammaGMM(BaseEstimator):
     def labels_at(self, gamma: float) -> Any:
         """Labels of the training rows if the share of anomalies were `gamma`.
 
-        Known rows keep their labels; the others are cut at the share that is left for them.
+        Parameters
+        ----------
+        gamma : float
+            Share of anomalies, from 0 to 1.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            1 for an anomaly, 0 for a normal row. Known rows keep their labels; the others are cut
+            at the share that is left for them. A fit on Dask gives a lazy dask array.
         """
         check_is_fitted(self)
         self.fit_.space.check_rows_present("labels_at")
@@ -366,17 +444,35 @@ class GammaGMM(BaseEstimator):
         by: ArrayLike | None = None,
         random_state: Any = None,
     ) -> NDArray[np.int_]:
-        """Positions of `n` training rows to label, ordered so that you can stop after any row.
+        """Positions of training rows to label, ordered so that you can stop after any row.
 
-        With the `purpose` "share", the rows are spread evenly over the ranking from a random start,
-        which is better than a simple random sample if the detectors are good, and as good if they
-        are not. Rows that `update` was given are left out, except those with the purpose "find",
-        without which the sample would be biased: pass the labels of such rows again. `by` (n_rows,)
-        are groups of the rows, for example a column of the table: each group then has rows in
-        proportion to its size, and `n` must be large enough for one row of each.
+        Parameters
+        ----------
+        n : int, default=30
+            Number of rows.
+        purpose : {"share", "find"}, default="share"
+            "share" spreads the rows evenly over the ranking from a random start, which is better
+            than a simple random sample if the detectors are good, and as good if they are not. Rows
+            that `update` was given are left out, except those with the purpose "find", without
+            which the sample would be biased: pass the labels of such rows again. "find" gives the
+            first rows of the ranking. Label some rows with the purpose "share" before that: they
+            teach the ranking, and only they can show the share.
+        by : array-like of shape (n_rows,), default=None
+            Groups of the rows, for example a column of the table: each group then has rows in
+            proportion to its size, and `n` must be large enough for one row of each. Only for the
+            purpose "share".
+        random_state : int, Generator, RandomState or None, default=None
+            Chooses the random start of the purpose "share".
 
-        With the purpose "find", the rows are the first of the ranking. Label some rows with the
-        purpose "share" before that: they teach the ranking, and only they can show the share.
+        Returns
+        -------
+        ndarray of shape (n,)
+            Positions of training rows, from 0.
+
+        Raises
+        ------
+        ValueError
+            There are fewer than `n` rows to choose from, or `n` is too small for the groups.
         """
         return self._labelled_rows().suggest(n, purpose=purpose, by=by, random_state=random_state)
 
@@ -388,39 +484,81 @@ class GammaGMM(BaseEstimator):
         at_random: bool = True,
         purpose: Purpose = "share",
     ) -> GammaPosterior:
-        """Replace the posterior by one from the `labels` (1 anomaly, 0 normal) of `rows`.
+        """Replace the posterior by one from the labels of some training rows.
 
-        `rows` are positions of training rows, from 0. Labels accumulate: the order of the calls
-        does not matter, and one call with all labels gives the same result. `posterior_`,
-        `contamination_`, the thresholds, `labels_` and the probabilities change; known rows keep
-        their label, and the others are ranked and cut among themselves.
+        Labels accumulate: the order of the calls does not matter, and one call with all labels
+        gives the same result. `posterior_`, `contamination_`, the thresholds, `labels_` and the
+        probabilities change; known rows keep their label, and the others are ranked and cut among
+        themselves.
 
         The share among the other rows has the distribution of the share in labelled real tables
         (`GammaPosterior.reference`) as its prior, and the labels have a binomial likelihood. The
         mixtures are not used.
 
-        Pass ``at_random=False`` for rows that were not chosen blindly, such as known incidents and
-        flagged rows that were reviewed: they count as themselves and do not say anything about
-        other rows, because treating them as a sample would bias the estimate. Pass such a list
-        completely, with rows that `suggest` has chosen as well. Pass ``purpose="find"`` for rows
-        that ``suggest(purpose="find")`` has chosen; `at_random` does not matter then.
-
         With ``learn=True``, the ranking of the rows is learned from all labels as well, see
         `ranking_` and `learning_`. It moves scores, labels and probabilities, not the posterior.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n,)
+            Positions of training rows, from 0.
+        labels : array-like of shape (n,)
+            1 for an anomaly, 0 for a normal row.
+        at_random : bool, default=True
+            Pass False for rows that were not chosen blindly, such as known incidents and flagged
+            rows that were reviewed: they count as themselves and do not say anything about other
+            rows, because treating them as a sample would bias the estimate. Pass such a list
+            completely, with rows that `suggest` has chosen as well.
+        purpose : {"share", "find"}, default="share"
+            Pass "find" for rows that ``suggest(purpose="find")`` has chosen; `at_random` does not
+            matter then.
+
+        Returns
+        -------
+        GammaPosterior
+            The new `posterior_`.
+
+        Raises
+        ------
+        ValueError
+            A row has both labels, or does not exist.
         """
         check_is_fitted(self)
         fit = self.fit_.update(rows, labels, at_random=at_random, purpose=purpose)
         return self._keep(fit).posterior_
 
     def expected_width(self, n: int, *, mass: float = 0.9) -> float:
-        """Expected width of the interval of probability `mass` after `n` more labels.
+        """Expected width of the credible interval after more labels.
 
-        This is the mean over the possible labels, and about the present width for `n` = 0.
+        Parameters
+        ----------
+        n : int
+            Number of further labels; for 0, the width is about the present one.
+        mass : float, default=0.9
+            Probability of the interval.
+
+        Returns
+        -------
+        float
+            Mean of the width over the possible labels.
         """
         return self._labelled_rows().expected_width(n, mass=mass)
 
     def n_for_width(self, width: float, *, mass: float = 0.9) -> int:
-        """Number of further labels after which the interval is expected to be `width` wide."""
+        """Number of further labels after which the interval is expected to be `width` wide.
+
+        Parameters
+        ----------
+        width : float
+            Width of the interval, above 0 and at most 1.
+        mass : float, default=0.9
+            Probability of the interval.
+
+        Returns
+        -------
+        int
+            The smallest number of labels whose expected width is at most `width`.
+        """
         return self._labelled_rows().n_for_width(width, mass=mass)
 
     def exact_interval(self, mass: float = 0.9, *, side: Side = "both") -> tuple[float, float]:
@@ -430,17 +568,39 @@ class GammaGMM(BaseEstimator):
         outside lists (``at_random=False``), the interval contains the true share with at least the
         probability `mass`, whatever the share is (hypergeometric distribution). For rows from
         `suggest`, which are spread evenly, this was measured, not proved. Each end of a two-sided
-        interval holds by itself with the probability (1 + `mass`) / 2. `side` "upper" gives the
-        interval of "at most", "lower" that of "at least"; the other end is then certain.
+        interval holds by itself with the probability (1 + `mass`) / 2.
+
+        Parameters
+        ----------
+        mass : float, default=0.9
+            Probability with which the interval contains the true share.
+        side : {"both", "upper", "lower"}, default="both"
+            "upper" gives the interval of "at most", "lower" that of "at least"; the other end is
+            then certain.
+
+        Returns
+        -------
+        tuple of two floats
+            Both ends of the interval.
         """
         return self._labelled_rows().exact_interval(mass, side=side)
 
     def precision_at(self, n: int) -> Precision:
-        """Share of anomalies among the first `n` training rows without a label.
+        """Share of anomalies among the first training rows without a label.
 
         It comes from the labels of rows that were chosen at random and rank as high. If the ranking
         is learned, each of them is ranked by what the other labels teach. The 90 % interval is
         exact for the consensus and approximate for a learned ranking.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows from the top of the ranking.
+
+        Returns
+        -------
+        Precision
+            The share, its interval and the labels that they come from.
         """
         return self._labelled_rows().precision_at(n)
 
@@ -448,8 +608,22 @@ class GammaGMM(BaseEstimator):
         """The most rows from the top of the ranking of which a share `precision` are anomalies.
 
         The share is that of `precision_at`. It is chosen because it is large, so the true one is
-        smaller on average; `precision_at` gives its interval. A share that the rows at the top do
-        not reach is a ValueError.
+        smaller on average; `precision_at` gives its interval.
+
+        Parameters
+        ----------
+        precision : float
+            Share of anomalies among these rows, between 0 and 1.
+
+        Returns
+        -------
+        int
+            Number of rows.
+
+        Raises
+        ------
+        ValueError
+            The rows at the top do not reach this share, or no row chosen at random has a label.
         """
         return self._labelled_rows().n_for_precision(precision)
 
@@ -458,32 +632,58 @@ class GammaGMM(BaseEstimator):
 
         Use it to flag as many rows of as much new data: ``decision_function(X_new) >
         threshold_at(n)``.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows, from 0 to one less than the training rows.
+
+        Returns
+        -------
+        float
+            The score. Fewer than `n` rows exceed it if rows have the same score.
         """
         return self._labelled_rows().threshold_at(n)
 
     def by_group(self, groups: ArrayLike) -> Any:
-        """The flagged rows in each of the `groups`, and its share, as a pandas DataFrame.
+        """The flagged rows in each group of training rows, and its share of anomalies.
 
-        `groups` (n_rows,) has the group of each training row, for example a column of the table.
-        The largest group comes first; rows without a group are the group "(missing)".
+        Each interval holds for its own group, so that of many intervals, some miss. The flagged
+        share is no estimate of the share of anomalies in a group.
 
-        Columns: n_rows; n_flagged, share_flagged, low_flagged and high_flagged, the flagged rows
-        and the exact 90 % interval (Clopper-Pearson) of the probability that a row of the group is
-        flagged; n_labels and n_anomalies, the rows with labels and the anomalies among them; mean,
-        low and high, the posterior mean and the 90 % interval of the share of anomalies from the
-        labels of the group, with the same prior for each group. They are NaN without labels: the
-        flagged share is no estimate of the share of anomalies in a group. Each interval holds for
-        its own group, so that of many intervals, some miss.
+        Parameters
+        ----------
+        groups : array-like of shape (n_rows,)
+            The group of each training row, for example a column of the table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each group, the largest first; rows without a group are the group
+            "(missing)". Columns: n_rows; n_flagged, share_flagged, low_flagged and high_flagged,
+            the flagged rows and the exact 90 % interval (Clopper-Pearson) of the probability that a
+            row of the group is flagged; n_labels and n_anomalies, the rows with labels and the
+            anomalies among them; mean, low and high, the posterior mean and the 90 % interval of
+            the share of anomalies from the labels of the group, with the same prior for each group.
+            They are NaN without labels.
         """
         check_is_fitted(self)
         return group_frame(self.fit_.by_group(groups))
 
     def batch(self, X: ArrayLike) -> LabelledRows:
-        """New rows `X`, scored by the fitted detectors, whose own share labels can show.
+        """New rows, scored by the fitted detectors, whose own share labels can show.
 
-        The result has the same methods as the estimator (`suggest`, `expected_width`,
-        `exact_interval`, ...) for the rows of `X`; its `update` returns a new value. Labels of the
-        training rows are not used, because the share may have changed.
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows, with the columns of the training rows.
+
+        Returns
+        -------
+        LabelledRows
+            The rows of `X` with their scores. It has the same methods as the estimator (`suggest`,
+            `expected_width`, `exact_interval`, ...) for these rows, and its `update` returns a new
+            value. Labels of the training rows are not used, because the share may have changed.
         """
         return LabelledRows(np.asarray(self.decision_function(X)))
 
@@ -498,18 +698,39 @@ class GammaGMM(BaseEstimator):
         alpha: float | None = None,
         replace: bool = False,
     ) -> History:
-        """Count the new rows `X` beyond the cut, and say whether their share has risen.
+        """Count the new rows beyond the cut, and say whether their share has risen.
 
-        The result is the `history` with these rows added; without a `history`, a new one. It speaks
-        of rows beyond the cut `threshold_`, not of the share of anomalies, which only labels show.
+        The result speaks of rows beyond the cut `threshold_`, not of the share of anomalies, which
+        only labels show.
 
-        `periods` and `groups` (n_rows,) are the period and the group of each row. Periods are added
-        in sorted order, so name them in the order of time, for example 2026-03-01. Without
-        `periods`, all rows are one period with the `name`, by default its number.
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows, with the columns of the training rows.
+        periods : array-like of shape (n_rows,), default=None
+            The period of each row. Periods are added in sorted order, so name them in the order of
+            time, for example 2026-03-01. None means that all rows are one period.
+        groups : array-like of shape (n_rows,), default=None
+            The group of each row; each group has its own tests.
+        history : History, default=None
+            The earlier periods; None starts a new history.
+        name : str, default=None
+            Name of the period if `periods` is None; None means its number.
+        alpha : float, default=None
+            Probability of a false alarm in the whole series. None means that of the `history`, or
+            0.05 for a new one. It cannot change within a history.
+        replace : bool, default=False
+            Whether the new counts replace those of the same rows or periods.
 
-        `alpha` is the probability of a false alarm in the whole series, 0.05 by default; it cannot
-        change within a history. Rows that were counted already, and periods that exist, are a
-        `HistoryError`; with ``replace=True``, the new counts replace the old ones.
+        Returns
+        -------
+        History
+            The `history` with these rows added.
+
+        Raises
+        ------
+        HistoryError
+            The rows were counted already, a period exists, or the history belongs to another fit.
         """
         check_is_fitted(self)
         rows = validate_rows(self, X)
@@ -522,12 +743,34 @@ class GammaGMM(BaseEstimator):
         return self.fit_.labelled_rows
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the posterior; returns the axes."""
+        """Draw the posterior.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
         check_is_fitted(self)
         return self.posterior_.plot(ax)
 
     def plot_steps(self, axes: Any = None) -> Any:
-        """Draw the four steps of the paper's Figure 1; returns the four axes."""
+        """Draw the four steps of the paper's Figure 1.
+
+        Parameters
+        ----------
+        axes : array-like of four matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        ndarray of shape (4,)
+            The axes.
+        """
         from gammagmm.report.plots import plot_steps
 
         check_is_fitted(self)
@@ -542,11 +785,24 @@ class GammaGMM(BaseEstimator):
         by: ArrayLike | None = None,
         overwrite: bool = False,
     ) -> None:
-        """Write a report to `path`: a single HTML file for readers without Python.
+        """Write a report: a single HTML file for readers without Python.
 
-        With `X`, the training rows, it shows in which columns the most anomalous rows stand out.
-        With `by` (n_rows,), it shows the groups of `by_group`. An existing file raises a
-        FileExistsError unless `overwrite` is true.
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+        X : array-like of shape (n_rows, n_features), default=None
+            The training rows; with them, the report shows in which columns the most anomalous rows
+            stand out.
+        by : array-like of shape (n_rows,), default=None
+            The group of each training row; with it, the report shows the groups of `by_group`.
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        FileExistsError
+            The file exists and `overwrite` is False.
         """
         from gammagmm.report.origin import Origin
         from gammagmm.report.page import write_report
@@ -560,21 +816,33 @@ class GammaGMM(BaseEstimator):
         write_report(self.fit_, path, rows, origin, overwrite)
 
     def to_frame(self) -> Any:
-        """The training rows as a pandas DataFrame, with their original index.
+        """The training rows with their answers as a data frame, with their original index.
 
-        Columns: score (of the ranking in use), probability, label, and score_NAME for each
-        detector. A fit on Dask gives a lazy dask DataFrame.
+        Returns
+        -------
+        pandas.DataFrame
+            Columns: score (of the ranking in use), probability, label, and score_NAME for each
+            detector. A fit on Dask gives a lazy dask DataFrame.
         """
         check_is_fitted(self)
         return self.fit_.space.frame(self.fit_)
 
     def reasons(self, X: ArrayLike | None = None) -> list[str]:
-        """For each row of `X`, or each training row, in which columns it stands out, in words.
+        """In which columns each row stands out, in words.
 
         These are at most three columns whose value lies outside the usual range of the training
-        rows, the farthest first, such as "amount 5,400 is far above the usual 20 to 80". The text
-        is empty if there is none: the detectors also see unusual combinations of usual values. It
-        describes the row and not how the detectors work.
+        rows, the farthest first. They describe the row and not how the detectors work.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), default=None
+            New rows; None means the training rows.
+
+        Returns
+        -------
+        list of str
+            A text for each row, such as "amount 5,400 is far above the usual 20 to 80". It is empty
+            if there is no such column: the detectors also see unusual combinations of usual values.
         """
         check_is_fitted(self)
         usual = self.fit_.usual_values()
@@ -584,41 +852,77 @@ class GammaGMM(BaseEstimator):
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
         """Write the rows of `to_frame` to a folder of Parquet files, completely or not at all.
 
-        Only after a fit on Dask; `progress` is called for each block. An existing folder raises a
-        FileExistsError unless `overwrite` is true.
+        Only after a fit on Dask; `progress` is called for each block.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            Name of the folder.
+        overwrite : bool, default=False
+            Whether an existing folder is replaced.
+
+        Raises
+        ------
+        FileExistsError
+            The folder exists and `overwrite` is False.
         """
         check_is_fitted(self)
         with tell(self.progress, self.verbose, "blocks", self.fit_.space.n_blocks) as progress:
             self.fit_.to_parquet(folder, overwrite, progress)
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
-        """Write the fit to `path`: parameters, training rows, scores, posterior and labels.
+        """Write the fit to a file: parameters, training rows, scores, posterior and labels.
 
         The file has no pickles, and `load` executes nothing in it. It has the versions of the
-        packages. An existing file raises a FileExistsError unless `overwrite` is true. A fit that
-        cannot be saved, such as one on Dask, raises a `SaveError`. Detectors that are your own
-        objects are not saved; a `SavedFitWarning` says so.
+        packages. Detectors that are your own objects are not saved; a `SavedFitWarning` says so.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        FileExistsError
+            The file exists and `overwrite` is False.
+        SaveError
+            The fit cannot be saved, for example because its rows are on Dask.
         """
         check_is_fitted(self)
         save_fit(self.fit_, path, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: Any) -> GammaGMM:
-        """The estimator whose fit `save` or ``gammagmm fit --save`` wrote to `path`.
+        """The estimator whose fit `save` or ``gammagmm fit --save`` wrote.
 
         The answers for the training rows are those of the file. The detectors that were named are
         fitted again, with the seeds of the first time, so that new rows can be scored; if that
         gives other scores for the training rows, for example with other versions of the packages, a
         `SavedFitWarning` and ``notes_`` name the detector. Detectors that were your own objects are
-        missing: scoring new rows then raises a `DetectorError`.
+        missing: scoring new rows then raises a `DetectorError`. `random_state` is None if it was
+        not a number, and `progress` is always None.
 
         The columns of a fit of ``gammagmm fit`` are those that the command prepared: numbers
         without gaps, with a column such as ``region=east`` for each text. New rows need these
         columns, and `missing` and `categories` are "error". For files with the original columns,
         use ``gammagmm predict``.
 
-        A damaged or foreign file raises a `SavedFileError`. `random_state` is None if it was not a
-        number, and `progress` is always None.
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+
+        Returns
+        -------
+        GammaGMM
+            The fitted estimator.
+
+        Raises
+        ------
+        SavedFileError
+            The file is damaged, or `save` did not write it.
         """
         loaded = read_fit(path)
         if unknown := sorted(set(loaded.parameters) - set(cls._get_param_names())):
@@ -629,15 +933,24 @@ class GammaGMM(BaseEstimator):
         return cls(**loaded.parameters)._keep(refit_detectors(loaded.fit, loaded.versions))
 
     def row_counts(self) -> tuple[int, int]:
-        """Number of training rows, and number of those with the label 1."""
+        """Number of training rows, and number of those with the label 1.
+
+        Returns
+        -------
+        tuple of two ints
+            Both numbers.
+        """
         check_is_fitted(self)
         return self.fit_.n_rows, self.fit_.n_flagged
 
     def summary(self) -> FitSummary:
         """What the fit found and how, as plain values that can be saved as JSON.
 
-        Parameters, posterior, thresholds, detectors, runs, notes and versions; the rows, their
-        scores and the fitted detectors are not in it.
+        Returns
+        -------
+        FitSummary
+            Parameters, posterior, thresholds, detectors, runs, notes and versions; the rows, their
+            scores and the fitted detectors are not in it.
         """
         check_is_fitted(self)
         return summarise(self.fit_)
