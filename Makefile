@@ -87,7 +87,7 @@ lint: install
 type: install
 	$(BIN)/mypy
 
-# About ten minutes on two cores. Both write benchmarks/README.md and the figures of docs/scaling.md.
+# About ten minutes on two cores. Both write benchmarks/README.md and the figures of docs/guides/large-data.md.
 bench: install
 	$(BIN)/python benchmarks/mixture.py
 	$(BIN)/python benchmarks/fits.py
@@ -110,7 +110,7 @@ bench-large: install
 docs: install
 	$(BIN)/gammagmm demo --picture docs/images/posterior.png --force
 	$(BIN)/python docs/images/steps.py
-	$(BIN)/mkdocs build --strict
+	$(BIN)/zensical build --clean --strict
 
 # The report as docs/images/report-light.png and report-dark.png; needs Chromium.
 pictures: install
@@ -121,12 +121,12 @@ dist: install
 	$(BIN)/python -m hatchling build
 
 # Default fits on labelled and on made tables, about two hours on two cores; continues where it was stopped. Then the
-# package's track record and docs/meaning.md.
+# package's track record and docs/explanations/meaning.md.
 track-record: install
 	$(BIN)/python -m experiments.run --only record sceptic clean labels learning finding
 	$(BIN)/python -m experiments.track_record
 
-# Hours; continues where it was stopped. Then the tables, the figures and docs/reproduction.md.
+# Hours; continues where it was stopped. Then the tables, the figures and docs/explanations/reproduction.md.
 reproduce: install
 	$(BIN)/python -m experiments.run
 	$(BIN)/python -m experiments.publish
@@ -160,5 +160,5 @@ mutants: install
 	$(BIN)/python -m stress.mutants --sample 1200 --workers 2 --again --seconds 120
 
 clean:
-	rm -rf build dist site posterior.png report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist site .cache posterior.png report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)*/*' -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""Results -> benchmarks/README.md, the figures of docs/scaling.md, and seconds against rows.
+"""Results -> benchmarks/README.md, docs/guides/large-data.md, and seconds against rows.
 
     python benchmarks/page.py
 
@@ -18,7 +18,7 @@ from timing import RESULTS, ROOT, TRIAL
 
 HERE = Path(__file__).parent
 README = HERE / "README.md"
-SCALING = ROOT / "docs" / "scaling.md"
+SCALING = ROOT / "docs" / "guides" / "large-data.md"
 MARKS = ("<!-- measured by benchmarks/scale.py -->", "<!-- end -->")
 FIGURE = "time.svg"
 SECTION = re.compile(r"^<!-- section (\w+) -->\n", re.MULTILINE)
@@ -420,7 +420,7 @@ def readme(results):
 
 
 def scaling(text, results):
-    """The text of docs/scaling.md with the measured part between the marks."""
+    """The text of docs/guides/large-data.md with the measured part between the marks."""
     before, rest = text.split(MARKS[0])
     after = rest.split(MARKS[1])[1]
     return f"{before}{MARKS[0]}\n{filled('scaling.md', results)}{MARKS[1]}{after}"

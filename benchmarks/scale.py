@@ -5,7 +5,7 @@
 compare: the default fit of a million rows with `fast`, in memory and on two workers.
 dask: ten million rows from Parquet on two workers of 2 GiB each.
 
-Writes benchmarks/results/compare.json and dask.json; docs/scaling.md has the figures.
+Writes benchmarks/results/compare.json and dask.json; docs/guides/large-data.md has the figures.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results -> the tables, the figures and docs/reproduction.md.
+"""Results -> the tables, the figures and docs/explanations/reproduction.md.
 
     python -m experiments.publish [--small]
 
@@ -43,7 +43,7 @@ def publish(results: Results) -> None:
     """Write everything that is made from the results; a small run does not change the docs."""
     is_whole = results.plan == load_plan()
     pictures = DOCS / "images" / "reproduction" if is_whole else RESULTS / "figures"
-    page = DOCS / "reproduction.md" if is_whole else RESULTS / "reproduction.md"
+    page = DOCS / "explanations" / "reproduction.md" if is_whole else RESULTS / "reproduction.md"
     for folder in (RESULTS / "tables", pictures):
         folder.mkdir(parents=True, exist_ok=True)
     with only_writer() as is_alone:

@@ -1,10 +1,10 @@
-"""The track record of the default fit: figures, the file in the package, and docs/meaning.md.
+"""The track record of the default fit: figures, the file in the package, and a page.
 
     python -m experiments.track_record
 
 reads the results of the trials "record", "sceptic", "clean" and "labels". It writes all figures to
 results/track_record.json, the track record of the package, docs/images/track-record.svg and
-docs/meaning.md.
+docs/explanations/meaning.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gammagmm.posterior import track_record
 from gammagmm.posterior.betas import BetaMixture
 
 ROOT = HERE.parent
-PAGE, PAGE_TEMPLATE = ROOT / "docs" / "meaning.md", HERE / "meaning.md"
+PAGE, PAGE_TEMPLATE = ROOT / "docs" / "explanations" / "meaning.md", HERE / "meaning.md"
 FIGURE = ROOT / "docs" / "images" / "track-record.svg"
 PACKAGED = Path(track_record.__file__).with_name(track_record.FILE)
 FIGURES = RESULTS / "track_record.json"
@@ -333,7 +333,7 @@ def draw(figures: dict[str, Any], path: Path) -> None:
 
 
 def page(figures: dict[str, Any]) -> str:
-    """The text of docs/meaning.md."""
+    """The text of docs/explanations/meaning.md."""
     template = Template(PAGE_TEMPLATE.read_text(encoding="utf-8"))
     return template.substitute(page_values(figures))
 

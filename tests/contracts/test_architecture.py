@@ -264,7 +264,7 @@ def test_no_test_imports_another_test_or_a_long_run():
 
 
 def test_deviations_are_marked_in_the_code_and_explained_in_the_docs():
-    documented = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
+    documented = (ROOT / "docs" / "explanations" / "deviations.md").read_text(encoding="utf-8")
     code = "".join(path.read_text(encoding="utf-8") for path in MODULES)
     explained = set(re.findall(r"^\| (D\d+) \|", documented, re.MULTILINE))
     assert set(re.findall(r"# Deviation (D\d+):", code)) == explained

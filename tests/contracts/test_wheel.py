@@ -85,7 +85,7 @@ def test_the_source_archive_holds_what_the_tests_and_pages_need(built):
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
     for needed in (
-        *("LICENSE", "README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", "mkdocs.yml"),
+        *("LICENSE", "README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", "zensical.toml"),
         *("constraints.txt", "constraints-oldest.txt", "docs/index.md"),
         *("src/gammagmm/py.typed", "tests/contracts/test_wheel.py", "tests/support/good_files.py"),
         *("docs/images/steps.png", "examples/with_pyod.py", "experiments/run.py"),

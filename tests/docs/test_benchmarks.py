@@ -50,7 +50,7 @@ def test_the_page_on_benchmarks_is_made_from_the_results(page):
 
 
 def test_the_figures_on_scaling_are_made_from_the_results(page):
-    text = read(ROOT / "docs" / "scaling.md")
+    text = read(ROOT / "docs" / "guides" / "large-data.md")
     assert text == page.scaling(text, page.load())
 
 

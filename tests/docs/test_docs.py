@@ -9,9 +9,11 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -29,7 +31,7 @@ from tests.support.reliability_figures import figures, shown_figures
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # The page of examples shows scripts; test_examples runs them.
-PAGES = sorted(path for path in DOCS.glob("*.md") if path.stem != "examples")
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.stem != "examples")
 # A block of code and, if it follows directly, the block with its output.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n+```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
@@ -71,7 +73,7 @@ def _write_parquet(folder):
         part.rename(columns=str).to_parquet(folder / f"{i}.parquet")
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
 def test_every_block_runs_and_prints_what_the_page_shows(path, tmp_path, monkeypatch):
     import matplotlib.pyplot as plt
 
@@ -90,7 +92,9 @@ def test_the_figures_on_reliability_are_those_of_the_long_runs():
 
 
 def test_the_tests_named_in_the_page_on_reliability_exist():
-    cells = re.findall(r"\| (`[^|]*) \|$", read(DOCS / "reliability.md"), re.MULTILINE)
+    cells = re.findall(
+        r"\| (`[^|]*) \|$", read(DOCS / "explanations" / "reliability.md"), re.MULTILINE
+    )
     named = [re.findall(r"`((?:[\w/]+\.py::)?(?:\w+::)?)(\w+)`", cell) for cell in cells]
     assert sum(map(len, named)) > 30
     text = ""
@@ -103,7 +107,7 @@ def test_the_tests_named_in_the_page_on_reliability_exist():
 
 
 def test_the_page_names_each_tabular_detector_of_pyod_that_is_not_tested():
-    page = read(DOCS / "neighbours.md")
+    page = read(DOCS / "guides" / "pyod.md")
     table = re.search(r"\| detector \| why it is not tested \|\n(.*?)\n\n", page, re.DOTALL)[1]
     untested = {name for kind in ("labels", "combo", "suod") for name in SKIPPED[kind]}
     assert untested <= set(re.findall(r"`(\w+)`", table))
@@ -118,12 +122,14 @@ def test_the_first_page_needs_four_lines_to_a_fitted_detector():
 
 
 def test_the_questions_are_answered():
-    assert re.findall(r"^## (.*)$", read(DOCS / "faq.md"), re.MULTILINE) == list(QUESTIONS)
+    assert re.findall(r"^## (.*)$", read(DOCS / "explanations" / "faq.md"), re.MULTILINE) == list(
+        QUESTIONS
+    )
 
 
 def version_rows():
     """Rows of the table of versions: library and version."""
-    table = read(DOCS / "neighbours.md").split("## Tested versions")[1]
+    table = read(DOCS / "guides" / "libraries.md").split("## Tested versions")[1]
     return re.findall(r"^\| ([\w-]+) \| (\d[\w.]*) \|", table, re.MULTILINE)
 
 
@@ -171,13 +177,17 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Pages and folder of the built site; a dead proxy simulates a machine without a network."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    copy = tmp_path_factory.mktemp("copy")
+    shutil.copytree(DOCS, copy / "docs")
+    shutil.copy(ROOT / "zensical.toml", copy)
+    (copy / "src").symlink_to(ROOT / "src")
+    command = [sys.executable, "-m", "zensical", "build", "--strict"]
     nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
     done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True
+        command, cwd=copy, env=os.environ | nowhere, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = copy / "site"
     return {
         path.relative_to(folder).as_posix(): Page(path) for path in folder.rglob("*.html")
     }, folder
@@ -185,9 +195,22 @@ def site(tmp_path_factory):
 
 def test_every_page_is_built(site):
     pages, _ = site
-    sources = {f"{path.stem}.html" for path in DOCS.glob("*.md")}
-    assert set(pages) - {"404.html"} == sources
-    assert {"index.html", "method.html", "limits.html", "deviations.html"} <= sources
+    sources = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert {name.replace(".html", ".md") for name in pages} - {"404.md"} == sources
+
+
+def in_navigation(entries):
+    """Paths of the pages below these entries of the navigation."""
+    for entry in entries:
+        for target in entry.values():
+            yield from [target] if isinstance(target, str) else in_navigation(target)
+
+
+def test_every_page_is_in_the_navigation_once():
+    nav = tomllib.loads(read(ROOT / "zensical.toml"))["project"]["nav"]
+    assert sorted(in_navigation(nav)) == sorted(
+        path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")
+    )
 
 
 def test_every_internal_link_has_a_target(site):
@@ -220,7 +243,9 @@ def test_no_page_loads_anything_from_elsewhere(site):
 
 def test_the_reference_has_every_public_name(site):
     pages, _ = site
-    anchors = pages["api.html"].anchors
+    anchors = set().union(
+        *(p.anchors for name, p in pages.items() if name.startswith("reference/"))
+    )
     assert {f"gammagmm.{name}" for name in gammagmm.__all__} <= anchors
     assert {f"gammagmm.errors.{name}" for name in errors.__all__} <= anchors
     for method in ("fit", "predict", "predict_proba", "labels_at", "to_frame"):

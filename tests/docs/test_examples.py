@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "examples.md"
+PAGE = ROOT / "docs" / "guides" / "examples.md"
 TITLES = {
     "with_pyod": "Use with PyOD",
     "with_isolation_forest": "Use with IsolationForest",

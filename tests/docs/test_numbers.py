@@ -25,11 +25,11 @@ LISTED = tomllib.loads(read("tests/docs/numbers.toml"))
 ORDERS = LISTED["orders"]
 # Made as a whole by scripts, which other tests repeat; their templates are read instead.
 # experiments/page.md has a test beside that of its script.
-MADE = {f"docs/{name}.md" for name in ("reproduction", "meaning")}
+MADE = {f"docs/explanations/{name}.md" for name in ("reproduction", "meaning")}
 TEMPLATES = ("experiments/meaning.md", "benchmarks/templates/README.md")
 PAGES = [
     *("README.md", "CONTRIBUTING.md", *TEMPLATES, "benchmarks/templates/scaling.md"),
-    *sorted({f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")} - MADE),
+    *sorted({path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")} - MADE),
 ]
 
 NUMBER = r"[−+-]?\d+(?:[.,]\d+)*(?:e[−-]?\d+)?"
@@ -158,7 +158,7 @@ def test_a_changed_digit_is_found(page):
 
 
 def test_a_changed_figure_is_found_and_written(monkeypatch):
-    path, stored, text = "seed_methods/QMCD/mae", figure, read("docs/limits.md")
+    path, stored, text = "seed_methods/QMCD/mae", figure, read("docs/explanations/limits.md")
     doubled = 2.0 * stored(path)
     monkeypatch.setattr(
         sys.modules[__name__], "figure", lambda asked: doubled if asked == path else stored(asked)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_is_made_from_the_results():
-    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanations" / "reproduction.md").read_text(encoding="utf-8")
     assert page == render(Results(load_plan()))
 
 

@@ -154,7 +154,10 @@ def test_clean_tables_hardly_have_groups(figures):
     assert clean["n_assumptions"] >= 0.9 * clean["n_tables"]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/limits.md", "docs/faq.md"])
+@pytest.mark.parametrize(
+    "name",
+    ["README.md", "docs/index.md", "docs/explanations/limits.md", "docs/explanations/faq.md"],
+)
 def test_other_pages_agree_with_the_track_record(name, figures):
     words, values = without_breaks(track_record.ROOT / name), track_record.page_values(figures)
     (level,) = (one for one in figures["record"]["all"]["levels"] if one["mass"] == 0.9)
@@ -164,9 +167,9 @@ def test_other_pages_agree_with_the_track_record(name, figures):
     )
     if name == "README.md":
         assert f"(CRPS {values['reference_crps']}, gammaGMM {values['crps']})" in words
-    if name == "docs/limits.md":
+    if name == "docs/explanations/limits.md":
         assert f"the true share is {values['rank_correlation']}." in words
-    if name == "docs/faq.md":
+    if name == "docs/explanations/faq.md":
         assert f"it lies between {values['clean_low']} and {values['clean_high']}." in words
         assert f"None on all but {values['clean_groups']} of these tables" in words
         assert f"contains the share in {values['labelled_held']} of these tables" in words
