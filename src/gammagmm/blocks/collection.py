@@ -30,7 +30,7 @@ FAN_IN = 8
 
 def is_blocks(X: Any) -> bool:
     """Whether `X` is a Dask collection."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+    return type(X).__module__.partition(".")[0] == "dask"
 
 
 def open_blocks(X: Any) -> Blocks:
