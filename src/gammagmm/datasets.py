@@ -59,6 +59,12 @@ class Dataset:
         Name of the dataset.
     feature_names : tuple of str
         Names of the columns.
+
+    Examples
+    --------
+    >>> dataset = load_demo()
+    >>> dataset.X.shape, dataset.y.sum().item(), dataset.feature_names[0]
+    ((367, 30), 10, 'mean radius')
     """
 
     X: FloatArray
@@ -80,8 +86,13 @@ def load_demo() -> Dataset:
     """Breast-cancer data with all 357 benign rows and 10 of the malignant ones as anomalies.
 
     The data are made like the paper's WDBC, from the copy that scikit-learn bundles:
-    ``numpy.random.default_rng(DEMO_SEED)`` draws the malignant rows without replacement. The rows
+    ``numpy.random.default_rng(0)`` draws the malignant rows without replacement. The rows
     keep the order of the file.
+
+    Returns
+    -------
+    Dataset
+        The rows with their labels.
 
     Examples
     --------
@@ -122,7 +133,7 @@ def make_contaminated(n: int, d: int, gamma: float, kind: str, random_state: Any
         Share of anomalies, from 0 to 0.5.
     kind : {"global", "local", "clustered", "dependency"}
         Kind of the anomalies.
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+    random_state : int, Generator, RandomState or None, default=None
         The same whole number gives the same rows.
 
     Returns
@@ -221,9 +232,17 @@ _ANOMALIES: dict[str, _Draw] = {
 
 
 def data_folder() -> Path | None:
-    """Folder of the benchmark collections: the value of GAMMAGMM_DATA, or None if it is not set.
+    """Folder of the benchmark collections: the value of GAMMAGMM_DATA.
 
-    The environment variable ``GAMMAGMM_DATA`` counts as not set if it is empty.
+    Returns
+    -------
+    pathlib.Path or None
+        The folder; None if the environment variable ``GAMMAGMM_DATA`` is not set, or empty.
+
+    Raises
+    ------
+    FileNotFoundError
+        The value is not a folder.
 
     Examples
     --------
@@ -240,7 +259,24 @@ def data_folder() -> Path | None:
 
 
 def load_benchmark(name: str, collection: str = "paper") -> Dataset:
-    """Dataset `name` of a collection in the data folder.
+    """A dataset of a collection in the data folder.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset: that of its file without ``.npz`` or ``.arff``.
+    collection : str, default="paper"
+        Name of the collection: a folder in `data_folder`.
+
+    Returns
+    -------
+    Dataset
+        The rows with their labels.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such dataset, or no such collection.
 
     Examples
     --------
@@ -276,6 +312,21 @@ def _benchmark_files(collection: str) -> dict[str, Path]:
 def read_npz(path: str | os.PathLike[str]) -> Dataset:
     """Dataset in an .npz file with ``X`` (n, d) and ``y`` (n,), where 1 is an anomaly.
 
+    Parameters
+    ----------
+    path : str or path-like
+        Name of the file.
+
+    Returns
+    -------
+    Dataset
+        The rows with their labels.
+
+    Raises
+    ------
+    TableError
+        The file does not have these arrays, or a value is not a finite number.
+
     Examples
     --------
     >>> import tempfile
@@ -307,6 +358,21 @@ def read_dami_arff(path: str | os.PathLike[str]) -> Dataset:
 
     The attribute ``outlier`` is yes or no, an attribute ``id`` is left out, and every other
     attribute is numeric, without missing values.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Name of the file.
+
+    Returns
+    -------
+    Dataset
+        The rows with their labels.
+
+    Raises
+    ------
+    TableError
+        The file is not of this form.
 
     Examples
     --------

@@ -25,7 +25,9 @@ __all__ = [
     "NoSolutionWarning",
     "Note",
     "Problem",
+    "SaveError",
     "SavedFileError",
+    "SavedFitWarning",
     "TableError",
     "UnsolvedRunsWarning",
 ]
@@ -127,13 +129,9 @@ class HistoryError(GammaGMMError, ValueError):
 class MissingExtraError(GammaGMMError, ImportError):
     """An optional package that is needed here is not installed.
 
-    Parameters
+    Attributes
     ----------
-    needs : str
-        Who needs which package: "to_arviz needs ArviZ".
-    extra : str
-        What to install: the name of an extra of this package, or of a package that is in none.
-    name : str, default=None
+    name : str or None
         The module that could not be imported.
 
     Examples
@@ -143,6 +141,7 @@ class MissingExtraError(GammaGMMError, ImportError):
     """
 
     def __init__(self, needs: str, extra: str, *, name: str | None = None) -> None:
+        # `needs` says who needs which package; `extra` is an extra of this package, or a package.
         package = f"'gammagmm[{extra}]'" if extra in EXTRAS else extra
         super().__init__(f"{needs}, which is not installed", f"Run: pip install {package}")
         self.args = (needs, extra)
@@ -214,7 +213,7 @@ class Problem:
         What is wrong, how often and where first, as a sentence without its full stop.
     todo : str
         What to do about it, as a sentence.
-    options : tuple of str
+    options : tuple of str, default=()
         Options of the command line with which the column is read; empty where none helps.
 
     Examples

@@ -94,14 +94,30 @@ class Sample:
 
 @dataclass(frozen=True)
 class DetectorInfo:
-    """Status of one detector; only those with the status "ok" enter the result."""
+    """Status of one detector; only those with the status "ok" enter the result.
+
+    Attributes
+    ----------
+    name : str
+        Name of the detector.
+    status : {"ok", "failed", "timeout", "constant"}
+        How the fit ended; "constant" if all rows got the same score.
+    reason : str
+        Why it was skipped; empty if it was not.
+    seconds : float
+        Wall time of its fit and scores.
+    n_rows : int
+        Number of rows it was fitted on.
+    traceback : str, default=""
+        Traceback of its exception.
+    """
 
     name: str
     status: Status
-    reason: str  # why it was skipped; empty if it was not
-    seconds: float  # wall time of its fit and scores
-    n_rows: int  # rows it was fitted on
-    traceback: str = field(default="", repr=False)  # of its exception
+    reason: str
+    seconds: float
+    n_rows: int
+    traceback: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def estimate_contamination(
     at_least_one : bool, default=False
         Whether an estimate of 0 becomes 1 / n_rows, which flags the row with the highest score,
         instead of raising a `NoContaminationError`.
-    **parameters
+    **parameters : dict
         Parameters of `GammaGMM`.
 
     Returns

@@ -71,31 +71,34 @@ class Fit:
 
     Attributes
     ----------
-    plan : Plan
-        The checked parameters of the fit.
-    columns : Columns
-        The columns of the training rows.
-    column_scaler : ColumnScaler or None
+    plan : object
+        The checked parameters of the fit; an internal part.
+    columns : object
+        The columns of the training rows; an internal part.
+    column_scaler : object or None
         The map that scales the columns for the detectors; None where they are not scaled.
     detectors : dict
         Fitted detectors by name; None for each column of precomputed scores, and for every detector
         of a fit that was loaded from a file.
     detector_info : tuple of DetectorInfo
         Seconds, rows, status and reason of every detector, including those skipped.
-    space : Space
-        The training rows with their scores.
+    space : object
+        The training rows with their scores; an internal part.
     runs : tuple of Run
         The variational runs.
-    posterior, fitted_posterior : GammaPosterior
-        Posterior of the contamination factor, after the labels of known rows and before.
+    posterior : GammaPosterior
+        Posterior of the contamination factor, with the labels of known rows.
+    fitted_posterior : GammaPosterior
+        The same without these labels.
     known_rows : KnownRows
         The rows, with their labels, that `update` was given.
     learning : Learning or None
         What these labels taught about the ranking; None without labels, and with ``learn=False``.
     evidence : Evidence
         What the estimate without labels rests on.
-    cut : Cut
-        Labels and thresholds at the posterior mean.
+    cut : object
+        Labels and thresholds at the posterior mean; an internal part, see `labels` and
+        `thresholds`.
     notes : tuple of Note
         Everything that was changed, skipped or approximated.
 
@@ -365,7 +368,18 @@ class Fit:
         return LabelledRows(self.decision_scores, self.known_rows, honest_scores)
 
     def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
-        """The flagged rows in each of the `groups` (n_rows,), and its share by its own labels."""
+        """The flagged rows in each group of training rows, and its share by its own labels.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n_rows,)
+            The group of each training row.
+
+        Returns
+        -------
+        tuple of GroupShare
+            The groups, the largest first.
+        """
         self.check_in_memory("by_group")
         return self.labelled_rows.by_group(groups, self.labels)
 
@@ -389,7 +403,24 @@ class Fit:
         at_random: bool = True,
         purpose: Purpose = "share",
     ) -> Fit:
-        """The fit with the `labels` (1 anomaly, 0 normal) of `rows`."""
+        """The fit with the labels of some training rows; see `GammaGMM.update`.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n,)
+            Positions of training rows, from 0.
+        labels : array-like of shape (n,)
+            1 for an anomaly, 0 for a normal row.
+        at_random : bool, default=True
+            Whether the rows were chosen blindly.
+        purpose : {"share", "find"}, default="share"
+            "find" for rows that ``suggest(purpose="find")`` has chosen.
+
+        Returns
+        -------
+        Fit
+            The new fit.
+        """
         self.check_in_memory("update")
         labelled = self.labelled_rows.update(rows, labels, at_random=at_random, purpose=purpose)
         return self.with_labels(labelled)
@@ -586,9 +617,9 @@ class PartialFit:
     scores : ndarray of shape (n_rows, n_detectors)
         Raw scores of the training rows; a lazy dask array for rows on Dask, or an array without
         rows while only a sample of them has scores.
-    runs : tuple of Run
+    runs : tuple of Run, default=()
         The variational runs that were finished.
-    posterior : GammaPosterior or None
+    posterior : GammaPosterior or None, default=None
         Posterior from the finished runs that have a solution; None where there is no such run.
     """
 

@@ -34,13 +34,28 @@ class GammaThreshold(BaseEstimator):
 
     Parameters
     ----------
-    source : None, GammaGMM or GammaPosterior, default=None
+    source : GammaGMM, GammaPosterior or None, default=None
         Where the contamination factor comes from: the scores themselves, a fitted estimator, or a
         posterior. The scores of one detector often have no solution: then a `NoSolutionWarning` is
         raised and no row is an anomaly. An estimator fitted with several detectors is the better
         source. A clone shares the source.
-    p0, p_high, high_gamma, max_gamma, n_runs, max_restarts, n_jobs, random_state
-        As in `GammaGMM`, for ``source=None``.
+    p0 : float, default=0.01
+        Prior probability that there are no anomalies. This parameter and those below are as in
+        `GammaGMM`, for ``source=None``.
+    p_high : float, default=0.01
+        Prior probability that the share of anomalies is at least `high_gamma`.
+    high_gamma : float, default=0.15
+        The share of anomalies that counts as high; 0 < high_gamma < max_gamma.
+    max_gamma : float, default=0.25
+        Bound on the expected total weight of the components that may be anomalous; at most 0.5.
+    n_runs : int, default=10
+        Number of variational runs from different starts, whose posteriors are averaged.
+    max_restarts : int, default=100
+        Total number of new starts for runs that cannot meet `p_high`.
+    n_jobs : int or None, default=None
+        Number of threads of the mixtures, as in joblib.
+    random_state : int, Generator, RandomState or None, default=None
+        The only source of randomness.
 
     Attributes
     ----------
@@ -49,8 +64,10 @@ class GammaThreshold(BaseEstimator):
         which PyOD would replace by the share of anomalies.
     labels_ : ndarray of shape (n_rows,)
         1 for an anomaly, 0 for a normal row.
-    posterior_, contamination_ : GammaPosterior and Contamination
-        The posterior of the contamination factor, and its mean.
+    posterior_ : GammaPosterior
+        The posterior of the contamination factor.
+    contamination_ : Contamination
+        Mean of the posterior.
     confidence_interval_ : list of two floats
         The posterior's 90 % interval.
 
@@ -88,7 +105,20 @@ class GammaThreshold(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, scores: ArrayLike, y: Any = None) -> GammaThreshold:
-        """Find the threshold of the training `scores` (n_rows,); `y` is ignored."""
+        """Find the threshold of the training scores.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            Scores of one detector; a higher score is more anomalous.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        GammaThreshold
+            This object, fitted.
+        """
         column = _check_scores(scores)
         posterior = self._find_posterior(column)
         if self.source is not None and posterior.is_degenerate:
@@ -102,11 +132,33 @@ class GammaThreshold(BaseEstimator):
         return self
 
     def eval(self, scores: ArrayLike) -> Labels:
-        """Labels of the training `scores` (n_rows,), after `fit`."""
+        """Labels of the training scores, after `fit`.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            Scores of one detector; a higher score is more anomalous.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            1 for an anomaly, 0 for a normal row.
+        """
         return self.fit(scores).labels_
 
     def predict(self, scores: ArrayLike) -> Labels:
-        """Labels of new `scores` (n_rows,): 1 above the threshold of the last fit, 0 elsewhere."""
+        """Labels of new scores, by the threshold of the last fit.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            Scores of the same detector.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            1 for a score above the threshold, 0 elsewhere.
+        """
         check_is_fitted(self)
         column = _as_column(scores)
         if n_bad := int(np.isnan(column).sum()):
@@ -116,11 +168,33 @@ class GammaThreshold(BaseEstimator):
         return is_anomaly(column, self.thresh_)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name, without those of the source, which is only read."""
+        """Parameters by name, without those of the source, which is only read.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Ignored.
+
+        Returns
+        -------
+        dict
+            The parameters.
+        """
         return super().get_params(deep=False)
 
     def set_params(self, **params: Any) -> GammaThreshold:
-        """Set parameters by name; those of the source cannot be set from here."""
+        """Set parameters by name; those of the source cannot be set from here.
+
+        Parameters
+        ----------
+        **params : dict
+            The parameters.
+
+        Returns
+        -------
+        GammaThreshold
+            This object.
+        """
         if inner := sorted(name for name in params if name.startswith("source__")):
             raise ValueError(
                 f"Invalid parameter {inner[0]!r}: the parameters of source cannot be set through "

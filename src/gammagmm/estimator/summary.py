@@ -27,7 +27,23 @@ PACKAGES = ("gammagmm", "numpy", "scipy", "scikit-learn", "pyod", "joblib")
 
 @dataclass(frozen=True)
 class DetectorSummary:
-    """Status and threshold of one detector; `threshold` is NaN if the detector was skipped."""
+    """Status and threshold of one detector.
+
+    Attributes
+    ----------
+    name : str
+        Name of the detector.
+    status : {"ok", "failed", "timeout", "constant"}
+        How the fit ended; "constant" if all rows got the same score.
+    reason : str
+        Why it was skipped; empty if it was not.
+    seconds : float
+        Wall time of its fit and scores.
+    n_rows : int
+        Number of rows it was fitted on.
+    threshold : float
+        Its raw-scale threshold at the estimate; NaN if it was skipped.
+    """
 
     name: str
     status: Status
@@ -39,7 +55,36 @@ class DetectorSummary:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One variational run without its components; values that a run does not have are NaN."""
+    """One variational run without its components; values that a run does not have are NaN.
+
+    Attributes
+    ----------
+    status : {"solved", "slack", "unsolved"}
+        "slack" if `p_high` does not bind; "unsolved" if the run cannot meet it.
+    tau : float
+        Intercept of the sigmoid 1 / (1 + exp(tau + delta . r)) of the anomalousness r of a
+        component.
+    delta : float
+        Slope of the sigmoid.
+    reachable_low : float
+        The smallest P(gamma >= high_gamma) that this mixture allows.
+    reachable_high : float
+        The largest P(gamma >= high_gamma) that this mixture allows.
+    reached : float
+        P(gamma >= high_gamma) of this run's posterior, to compare with `p_high`.
+    mean : float
+        Mean of this run's posterior.
+    elbo : float
+        The bound.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        Whether the bound converged.
+    n_restarts : int
+        Number of earlier starts of this run that had no solution.
+    n_components : int
+        Number of active components.
+    """
 
     status: Literal["solved", "slack", "unsolved"]
     tau: float
@@ -68,8 +113,12 @@ class FitSummary:
         version saved the summary.
     lines : tuple of str
         The estimate and what it rests on, in words.
-    n_rows, n_features, n_anomalies : int
-        Shape of the table, and how many of its rows have the label 1.
+    n_rows : int
+        Number of rows of the table.
+    n_features : int
+        Number of columns of the table.
+    n_anomalies : int
+        Number of rows with the label 1.
     threshold : float
         The score of the ranking in use above which a new row is called an anomaly.
     feature_names : tuple of str
@@ -109,15 +158,41 @@ class FitSummary:
     versions: dict[str, str]
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
-        """Write the summary to `path` as JSON with exact floats, completely or not at all.
+        """Write the summary as JSON with exact floats, completely or not at all.
 
-        An existing file is replaced only with `overwrite`, and is a FileExistsError otherwise.
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        FileExistsError
+            The file exists and `overwrite` is False.
         """
         write_document(to_text(_to_data(self)), path, overwrite)
 
     @classmethod
     def load(cls, path: Any) -> FitSummary:
-        """The summary that `save` wrote to `path`; anything else is refused, nothing is run."""
+        """The summary that `save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+
+        Returns
+        -------
+        FitSummary
+            The summary.
+
+        Raises
+        ------
+        SavedFileError
+            The file is damaged, or `save` did not write it.
+        """
         reader = Reader(FORM, str(path))
         return _summary_of(reader.parse(read_document(path, reader)), reader)
 

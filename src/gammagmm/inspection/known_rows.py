@@ -25,8 +25,10 @@ class KnownRows:
 
     Attributes
     ----------
-    rows, labels : ndarray of shape (n,)
-        Row numbers from 0 on, and 1 for an anomaly, 0 for a normal row.
+    rows : ndarray of shape (n,)
+        Row numbers from 0 on.
+    labels : ndarray of shape (n,)
+        1 for an anomaly, 0 for a normal row.
     at_random : ndarray of shape (n,)
         Whether the row was chosen blindly, so that its label says something about other rows.
     picked : ndarray of shape (n,)
@@ -47,7 +49,13 @@ class KnownRows:
 
     @classmethod
     def none(cls) -> KnownRows:
-        """No row is known."""
+        """No row is known.
+
+        Returns
+        -------
+        KnownRows
+            A value of length 0.
+        """
         empty = np.empty(0, dtype=int)
         return cls(empty, empty, empty.astype(bool), empty.astype(bool))
 
@@ -74,12 +82,36 @@ class KnownRows:
         picked: bool = False,
         n_rows: int,
     ) -> KnownRows:
-        """These rows and the earlier ones; a row that is given twice must have one label.
+        """These rows and the earlier ones.
 
         A row that is given once with ``at_random=False`` belongs to a list and does not count as
         chosen at random: the other rows that were chosen at random are then a random sample of the
         rows outside the list, whether the list or the sample came first. A `picked` row that is
         given again with ``at_random=True`` counts as chosen at random.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n,)
+            Row numbers from 0 on.
+        labels : array-like of shape (n,)
+            1 for an anomaly, 0 for a normal row; a row that is given twice must have one label.
+        at_random : bool
+            Whether the rows were chosen blindly.
+        picked : bool, default=False
+            Whether the rows were picked from the top of the ranking; `at_random` does not matter
+            then.
+        n_rows : int
+            Number of rows of the table.
+
+        Returns
+        -------
+        KnownRows
+            The new value.
+
+        Raises
+        ------
+        ValueError
+            A row has both labels, or does not exist.
         """
         rows, labels = check_rows_known(rows, n_rows), check_labels(labels)
         if len(rows) != len(labels):
@@ -105,7 +137,18 @@ class KnownRows:
         )
 
     def unknown(self, n_rows: int) -> NDArray[np.int_]:
-        """Numbers of the other rows, of `n_rows` in all, in rising order."""
+        """Numbers of the rows that are not known.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of rows of the table.
+
+        Returns
+        -------
+        ndarray of ints
+            Row numbers, in rising order.
+        """
         is_unknown = np.ones(n_rows, dtype=bool)
         is_unknown[self.rows] = False
         return np.flatnonzero(is_unknown)

@@ -59,13 +59,19 @@ class GroupShare:
     ----------
     group : str, int, float or bool
         Value that the rows of the group have in common; "(missing)" for rows without one.
-    n_rows, n_flagged : int
-        Number of rows, and of those that are flagged.
-    low_flagged, high_flagged : float
-        Ends of the exact 90 % confidence interval (Clopper-Pearson) of the probability that a row
-        of this group is flagged. In a group of few rows it is wide.
-    n_labels, n_anomalies : int
-        Number of rows with a label, and of anomalies among them.
+    n_rows : int
+        Number of rows.
+    n_flagged : int
+        Number of rows that are flagged.
+    low_flagged : float
+        Lower end of the exact 90 % confidence interval (Clopper-Pearson) of the probability that a
+        row of this group is flagged. In a group of few rows, the interval is wide.
+    high_flagged : float
+        Upper end of this interval.
+    n_labels : int
+        Number of rows with a label.
+    n_anomalies : int
+        Number of anomalies among the rows with a label.
     posterior : GammaPosterior or None
         Posterior of the share of anomalies, from the labels of the group; None without labels.
     """
@@ -91,16 +97,21 @@ class Precision:
 
     Attributes
     ----------
-    n_flagged, n_labels, n_anomalies : int
-        Number of flagged rows, of rows with a label that the share comes from, and of anomalies
-        among the latter.
+    n_flagged : int
+        Number of flagged rows.
+    n_labels : int
+        Number of rows with a label that the share comes from.
+    n_anomalies : int
+        Number of anomalies among the rows with a label.
     share : float
         The share of anomalies among the flagged rows, as the labels estimate it; NaN without
         labels.
-    low, high : float
-        Ends of the exact 90 % confidence interval of the share of anomalies among the flagged rows.
-        It holds if the rows with labels are a random sample of the rows that would be flagged. It
-        is a single number if all of them have labels.
+    low : float
+        Lower end of the exact 90 % confidence interval of the share of anomalies among the flagged
+        rows. It holds if the rows with labels are a random sample of the rows that would be
+        flagged. It is a single number if all of them have labels.
+    high : float
+        Upper end of this interval.
     """
 
     n_flagged: int
@@ -119,9 +130,9 @@ class LabelledRows:
     ----------
     scores : ndarray of shape (n_rows,)
         Scores of the ranking in use; a higher score is more anomalous.
-    known_rows : KnownRows
+    known_rows : KnownRows, default=KnownRows.none()
         The rows that have labels.
-    honest_scores : ndarray of shape (n_rows,) or None
+    honest_scores : ndarray of shape (n_rows,) or None, default=None
         The same, with the scores of known rows by rankings that were not learned from their own
         labels; None stands for `scores`.
 
@@ -166,7 +177,18 @@ class LabelledRows:
         return probability
 
     def labels_at(self, gamma: float) -> NDArray[np.int_]:
-        """Labels if the share of anomalies were `gamma`; known rows keep their labels."""
+        """Labels if the share of anomalies were `gamma`.
+
+        Parameters
+        ----------
+        gamma : float
+            Share of anomalies, from 0 to 1.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            1 for an anomaly, 0 for a normal row; known rows keep their labels.
+        """
         check_share("gamma", gamma)
         left = self.known_rows.rows_left(self.n_rows)
         threshold = float(cut_off(self.scores[left.rows], left.share(gamma)))
@@ -182,11 +204,30 @@ class LabelledRows:
         at_random: bool = True,
         purpose: Purpose = "share",
     ) -> LabelledRows:
-        """The same rows with more `labels` (1 anomaly, 0 normal), of `rows`.
+        """The same rows with more labels.
 
-        Pass ``purpose="find"`` for rows that ``suggest(purpose="find")`` has chosen, and
-        ``at_random=False`` for other rows that were not chosen blindly: they count as themselves
-        only. Pass a list of such other rows completely, with those that `suggest` has chosen.
+        Parameters
+        ----------
+        rows : array-like of shape (n,)
+            Positions of rows, from 0.
+        labels : array-like of shape (n,)
+            1 for an anomaly, 0 for a normal row.
+        at_random : bool, default=True
+            Pass False for rows that were not chosen blindly: they count as themselves only. Pass a
+            list of such rows completely, with those that `suggest` has chosen.
+        purpose : {"share", "find"}, default="share"
+            Pass "find" for rows that ``suggest(purpose="find")`` has chosen; `at_random` does not
+            matter then.
+
+        Returns
+        -------
+        LabelledRows
+            The new value.
+
+        Raises
+        ------
+        ValueError
+            A row has both labels, or does not exist.
         """
         if not isinstance(at_random, bool):
             raise TypeError(f"at_random must be True or False, got {at_random!r}.")
@@ -247,15 +288,32 @@ class LabelledRows:
         by: Any = None,
         random_state: Any = None,
     ) -> NDArray[np.int_]:
-        """Positions of `n` rows to label, ordered so that you can stop after any row.
+        """Positions of rows to label, ordered so that you can stop after any row.
 
-        With the `purpose` "share", they are spread evenly over the ranking from a random start.
-        `by` (n_rows,) are groups of the rows: each group then has rows in proportion to its size.
-        `n` must be large enough for one row of each group without a label. Rows that were labelled
-        with the purpose "find" take part as well, because the sample would be biased without them.
-        Other rows with labels do not.
+        Parameters
+        ----------
+        n : int, default=30
+            Number of rows.
+        purpose : {"share", "find"}, default="share"
+            "share" spreads the rows evenly over the ranking from a random start. Rows that were
+            labelled with the purpose "find" take part as well, because the sample would be biased
+            without them; other rows with labels do not. "find" gives the first rows of the ranking
+            without labels.
+        by : array-like of shape (n_rows,), default=None
+            Groups of the rows: each group then has rows in proportion to its size, and `n` must be
+            large enough for one row of each group without a label. Only for the purpose "share".
+        random_state : int, Generator, RandomState or None, default=None
+            Chooses the random start of the purpose "share".
 
-        With the purpose "find", they are the first rows of the ranking without labels.
+        Returns
+        -------
+        ndarray of shape (n,)
+            Positions of rows, from 0.
+
+        Raises
+        ------
+        ValueError
+            There are fewer than `n` rows to choose from, or `n` is too small for the groups.
         """
         check_count("n", n, 1)
         is_find = _check_purpose(purpose) == "find"
@@ -293,7 +351,20 @@ class LabelledRows:
             )
 
     def expected_width(self, n: int, *, mass: float = 0.9) -> float:
-        """Expected width of the interval of probability `mass` after `n` more labels."""
+        """Expected width of the credible interval after more labels.
+
+        Parameters
+        ----------
+        n : int
+            Number of further labels.
+        mass : float, default=0.9
+            Probability of the interval.
+
+        Returns
+        -------
+        float
+            Mean of the width over the possible labels.
+        """
         check_count("n", n, 0)
         check_probability("mass", mass)
         n_outside = self._counts.n_outside
@@ -305,7 +376,20 @@ class LabelledRows:
         return expected_width(self._counts, load_reference(), n, mass)
 
     def n_for_width(self, width: float, *, mass: float = 0.9) -> int:
-        """Number of further labels after which the interval is expected to be `width` wide."""
+        """Number of further labels after which the interval is expected to be `width` wide.
+
+        Parameters
+        ----------
+        width : float
+            Width of the interval, above 0 and at most 1.
+        mass : float, default=0.9
+            Probability of the interval.
+
+        Returns
+        -------
+        int
+            The smallest number of labels whose expected width is at most `width`.
+        """
         check_number("width", width)
         check_probability("mass", mass)
         if not 0.0 < width <= 1.0:
@@ -318,8 +402,20 @@ class LabelledRows:
         If the rows with ``at_random=True`` were drawn at random from all rows outside lists
         (``at_random=False``), it contains the true share with at least the probability `mass`,
         whatever the share is. Each end of a two-sided interval holds by itself with the probability
-        (1 + `mass`) / 2. `side` "upper" gives "at most", "lower" gives "at least"; the other end is
-        then certain.
+        (1 + `mass`) / 2.
+
+        Parameters
+        ----------
+        mass : float, default=0.9
+            Probability with which the interval contains the true share.
+        side : {"both", "upper", "lower"}, default="both"
+            "upper" gives the interval of "at most", "lower" that of "at least"; the other end is
+            then certain.
+
+        Returns
+        -------
+        tuple of two floats
+            Both ends of the interval.
         """
         check_probability("mass", mass)
         if side not in get_args(Side):
@@ -335,10 +431,19 @@ class LabelledRows:
         return low, high
 
     def by_group(self, groups: Any, flagged: ArrayLike | None = None) -> tuple[GroupShare, ...]:
-        """The flagged rows in each of the `groups` (n_rows,), and its share by its own labels.
+        """The flagged rows in each group of rows, and its share by its own labels.
 
-        The largest group comes first. `flagged` (n_rows,) is 1 for a flagged row, else 0; None
-        stands for `labels`.
+        Parameters
+        ----------
+        groups : array-like of shape (n_rows,)
+            The group of each row.
+        flagged : array-like of shape (n_rows,), default=None
+            1 for a flagged row, else 0; None stands for `labels`.
+
+        Returns
+        -------
+        tuple of GroupShare
+            The groups, the largest first.
         """
         names, place = np.unique(_check_groups(groups, self.n_rows), return_inverse=True)
         is_flagged = np.asarray(self.labels if flagged is None else flagged) == 1
@@ -367,10 +472,20 @@ class LabelledRows:
         return tuple(found)
 
     def precision_of(self, flagged: NDArray[np.int_]) -> Precision | None:
-        """Share of anomalies among the rows `flagged`.
+        """Share of anomalies among flagged rows.
 
-        Rows that were picked to find anomalies are known, but no sample of them. The result is None
-        if no other flagged row has a label.
+        Rows that were picked to find anomalies are known, but no sample of them.
+
+        Parameters
+        ----------
+        flagged : ndarray of ints
+            Positions of the flagged rows.
+
+        Returns
+        -------
+        Precision or None
+            The share and its interval; None if no flagged row has a label, apart from the picked
+            rows.
         """
         inside = self.known_rows[np.isin(self.known_rows.rows, flagged)]
         labels = inside.labels[~inside.picked]
@@ -386,9 +501,19 @@ class LabelledRows:
         return Precision(n_flagged, n_labels, n_anomalies, *(possible / n_flagged).tolist())
 
     def threshold_at(self, n: int) -> float:
-        """The score that `n` of the rows exceed, or fewer if rows have the same score.
+        """The score that `n` of the rows exceed.
 
         Known rows count too, with scores that do not know their labels.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows, from 0 to one less than all rows.
+
+        Returns
+        -------
+        float
+            The score. Fewer than `n` rows exceed it if rows have the same score.
         """
         check_count("n", n, 0)
         if n >= self.n_rows:
@@ -397,11 +522,21 @@ class LabelledRows:
         return float(np.partition(scores, self.n_rows - n - 1)[self.n_rows - n - 1])
 
     def precision_at(self, n: int) -> Precision:
-        """Share of anomalies among the first `n` rows without a label.
+        """Share of anomalies among the first rows without a label.
 
         It comes from the labels of rows that were chosen at random and that rank as high, by a
         ranking that was not learned from their own labels. The interval is exact if the ranking is
         not learned, and approximate if it is.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows from the top of the ranking.
+
+        Returns
+        -------
+        Precision
+            The share, its interval and the labels that they come from.
         """
         check_count("n", n, 1)
         n_left = self.n_rows - len(self.known_rows)
@@ -421,8 +556,22 @@ class LabelledRows:
         """The most rows from the top of the ranking of which a share `precision` are anomalies.
 
         The share is that of `precision_at`. It is chosen because it is large, so the true one is
-        smaller on average; `precision_at` gives its interval. If no number of rows reaches it, this
-        is a ValueError.
+        smaller on average; `precision_at` gives its interval.
+
+        Parameters
+        ----------
+        precision : float
+            Share of anomalies among these rows, between 0 and 1.
+
+        Returns
+        -------
+        int
+            Number of rows.
+
+        Raises
+        ------
+        ValueError
+            The rows at the top do not reach this share, or no row chosen at random has a label.
         """
         check_probability("precision", precision)
         if not self.known_rows.at_random.any():

@@ -117,10 +117,15 @@ class RankingCheck:
 
     Attributes
     ----------
-    n_anomalies, n_normal : int
-        Number of these rows of each kind.
-    auc_consensus, auc_learned : float
-        Area under the ROC curve: the probability that an anomaly ranks above a normal row.
+    n_anomalies : int
+        Number of anomalies among these rows.
+    n_normal : int
+        Number of normal rows among these rows.
+    auc_consensus : float
+        Area under the ROC curve of the consensus: the probability that an anomaly ranks above a
+        normal row.
+    auc_learned : float
+        The same area for the learned ranking.
     standard_error : float
         Standard error of their difference (DeLong et al., 1988).
     """
@@ -148,7 +153,7 @@ class Learning:
 
     Attributes
     ----------
-    ranking : LearnedRanking or None
+    ranking : object or None
         The ranking to use; None if the consensus stays, because all labels are of one kind or
         because the learned ranking is worse on the known rows.
     check : RankingCheck or None

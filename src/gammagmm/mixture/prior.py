@@ -25,17 +25,18 @@ MAX_WHITENED = 1e6
 class MixturePrior:
     """Prior of the mixture; the defaults are those of the published script.
 
-    Attributes
+    Parameters
     ----------
-    covariance : "empirical", "identity" or array of shape (n_detectors, n_detectors)
-        Scale matrix of the Wishart prior; "empirical" is the covariance of the score space.
-    concentration : float
+    covariance : {"empirical", "identity"} or ndarray of shape (M, M), default="empirical"
+        Scale matrix of the Wishart prior for M detectors; "empirical" is the covariance of the
+        score space.
+    concentration : float, default=0.01
         Concentration of the Dirichlet process.
-    mean_precision : float
+    mean_precision : float, default=1.0
         Number of pseudo-observations of the prior mean, which is 0.
-    degrees_of_freedom : float or None
+    degrees_of_freedom : float or None, default=None
         Degrees of freedom of the Wishart prior; None is the number of detectors.
-    reg_covar : float
+    reg_covar : float, default=1e-06
         Added to the diagonal of every component's covariance.
 
     Examples
@@ -51,11 +52,38 @@ class MixturePrior:
     reg_covar: float = 1e-6
 
     def resolve(self, Z: Array) -> ResolvedPrior:
-        """The prior in numbers, for the score space `Z` of shape (n, n_detectors)."""
+        """The prior in numbers, for one score space.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, n_detectors)
+            The score space.
+
+        Returns
+        -------
+        ResolvedPrior
+            The scale matrix and the other numbers.
+        """
         return self.resolve_covariance(np.atleast_2d(np.cov(Z.T)))
 
     def resolve_covariance(self, empirical: Array) -> ResolvedPrior:
-        """The prior in numbers, from the score space's covariance (n_detectors, n_detectors)."""
+        """The prior in numbers, from the covariance of the score space.
+
+        Parameters
+        ----------
+        empirical : ndarray of shape (n_detectors, n_detectors)
+            Covariance of the score space.
+
+        Returns
+        -------
+        ResolvedPrior
+            The scale matrix and the other numbers.
+
+        Raises
+        ------
+        ValueError
+            A number of the prior is out of range, or `covariance` is no matrix of this shape.
+        """
         n_detectors = len(empirical)
         freedom = n_detectors if self.degrees_of_freedom is None else self.degrees_of_freedom
         for name in ("concentration", "mean_precision", "reg_covar"):

@@ -105,8 +105,10 @@ class Ring:
     ----------
     window : int
         Number of periods, up to this one, whose rows together show the rise.
-    p_value, level : float
-        P-value of the test and its level, which the p-value does not exceed.
+    p_value : float
+        P-value of the test.
+    level : float
+        Level of the test, which the p-value does not exceed.
     base : Count
         The rows before the window, with which it was compared.
     """

@@ -22,7 +22,14 @@ MAX_ROWS = 10**10
 
 @dataclass(frozen=True)
 class Count:
-    """How many of `n_rows` rows lie beyond the cut.
+    """How many rows lie beyond the cut.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    n_beyond : int
+        Number of rows beyond the cut.
 
     Examples
     --------
@@ -45,7 +52,18 @@ class Count:
         return self.n_beyond / self.n_rows if self.n_rows else np.nan
 
     def interval(self, mass: float = 0.9) -> tuple[float, float]:
-        """Exact confidence interval (Clopper-Pearson) of the probability to lie beyond the cut."""
+        """Exact confidence interval (Clopper-Pearson) of the probability to lie beyond the cut.
+
+        Parameters
+        ----------
+        mass : float, default=0.9
+            Probability with which the interval contains the true probability.
+
+        Returns
+        -------
+        tuple of two floats
+            Both ends of the interval.
+        """
         low, high = binomial_interval(self.n_rows, self.n_beyond, mass)
         return float(low), float(high)
 
@@ -60,9 +78,9 @@ class Period:
         Name of the period, for example a day.
     count : Count
         All of its rows.
-    groups : dict of Count
+    groups : dict of Count, default={}
         Its rows in each group, by the name of the group; empty without groups.
-    digest : str
+    digest : str, default=""
         Digest of the table that was counted, by which a second count is noticed.
     """
 

@@ -34,11 +34,11 @@ cut a little more or less often, even if nothing has changed.
 class History:
     """The rows beyond the cut of one fit, period by period, with alarms.
 
-    An alarm says that the share of rows beyond the cut has risen. If nothing has changed since the
-    fit, the whole series has an alarm with a probability of at most `alpha`, however long it is.
-    For the groups, this is proved if the rows are independent. Every test of all rows includes the
-    training rows; for these tests, the rate was measured and not proved.
-    A history is a frozen value: `add` returns a new one.
+    `GammaGMM.monitor` makes a history and adds rows to it. An alarm says that the share of rows
+    beyond the cut has risen. If nothing has changed since the fit, the whole series has an alarm
+    with a probability of at most `alpha`, however long it is. For the groups, this is proved if the
+    rows are independent. Every test of all rows includes the training rows; for these tests, the
+    rate was measured and not proved. A history is a frozen value: adding rows gives a new one.
 
     Attributes
     ----------
@@ -46,21 +46,20 @@ class History:
         Digest of the fit, whose cut all periods have in common.
     reference : Count
         The training rows beyond the cut.
-    alpha : float
+    alpha : float, default=0.05
         Probability of a false alarm in the whole series.
-    periods : tuple of Period
+    periods : tuple of Period, default=()
         The periods, in the order in which they were added.
 
     Examples
     --------
-    >>> from gammagmm.monitoring.counts import Count, Period
-    >>> days = [("monday", 21), ("tuesday", 18), ("wednesday", 58)]
-    >>> history = History("", Count(2000, 80))
-    >>> history = history.add([Period(day, Count(500, k)) for day, k in days])
-    >>> history
-    History(3 periods; wednesday: 58 of 500 rows beyond the cut, 11.6%; alarm)
-    >>> history.alarms
-    ('wednesday',)
+    >>> from gammagmm import GammaGMM
+    >>> from gammagmm.datasets import make_contaminated
+    >>> X = make_contaminated(800, 2, 0.05, "global", random_state=0).X
+    >>> estimator = GammaGMM(["HBOS", "KNN"], n_runs=1, random_state=0).fit(X[:400])
+    >>> history = estimator.monitor(X[400:600], name="monday")
+    >>> estimator.monitor(1.5 * X[600:], name="tuesday", history=history)
+    History(2 periods; tuesday: 117 of 200 rows beyond the cut, 58.5%; alarm)
     """
 
     fit: str
@@ -125,10 +124,24 @@ class History:
         )
 
     def add(self, periods: Iterable[Period], *, replace_periods: bool = False) -> History:
-        """The history with more `periods`.
+        """The history with more periods.
 
-        A table that was counted already, or a period that exists, is a `HistoryError`. With
-        `replace_periods`, the new periods take the place of those with the same name or table.
+        Parameters
+        ----------
+        periods : iterable of Period
+            The new periods.
+        replace_periods : bool, default=False
+            Whether the new periods take the place of those with the same name or table.
+
+        Returns
+        -------
+        History
+            The new history.
+
+        Raises
+        ------
+        HistoryError
+            A table was counted already, or a period exists, and `replace_periods` is False.
         """
         new = {period.name: period for period in periods}
         digests = {period.digest for period in new.values() if period.digest}
@@ -152,7 +165,22 @@ class History:
         return replace(self, periods=(*placed, *new.values()))
 
     def check_fit(self, fit: str, reference: Count, alpha: float | None) -> None:
-        """Refuse another fit, its `reference`, and another `alpha` than that of the history."""
+        """Refuse another fit, its `reference`, and another `alpha` than that of the history.
+
+        Parameters
+        ----------
+        fit : str
+            Digest of the fit.
+        reference : Count
+            The training rows beyond its cut.
+        alpha : float or None
+            Probability of a false alarm; None is that of the history.
+
+        Raises
+        ------
+        HistoryError
+            One of them differs.
+        """
         if fit != self.fit or reference != self.reference:
             raise HistoryError(
                 "The history belongs to another fit, or to the same fit before its labels changed",
@@ -165,10 +193,18 @@ class History:
             )
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a line for each period, and for each group of a period.
+        """The periods, and the groups of each period, as a data frame.
 
-        Columns: period, group ("" for all rows), n_rows, n_beyond, share, low and high (the exact
-        90 % interval), and alarm.
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each period, and for each group of a period. Columns: period, group ("" for
+            all rows), n_rows, n_beyond, share, low and high (the exact 90 % interval), and alarm.
+
+        Raises
+        ------
+        MissingExtraError
+            pandas is not installed.
         """
         try:
             import pandas as pd
@@ -177,7 +213,13 @@ class History:
         return pd.DataFrame(self.to_records())
 
     def to_records(self) -> list[dict[str, Any]]:
-        """The lines of `to_frame`, each as a dict."""
+        """The lines of `to_frame`.
+
+        Returns
+        -------
+        list of dict
+            The values of each line by the names of the columns.
+        """
         lines = []
         rung = {"": self.rings} | self.group_rings
         for t, period in enumerate(self.periods):
@@ -198,23 +240,57 @@ class History:
         return lines
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the shares with their intervals over time; returns the axes."""
+        """Draw the shares with their intervals over time.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
         from gammagmm.report.plots import plot_history
 
         return plot_history(self, ax)
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
-        """Write the history to `path` as JSON, completely or not at all.
+        """Write the history as JSON, completely or not at all.
 
-        An existing file raises a FileExistsError unless `overwrite` is true.
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        FileExistsError
+            The file exists and `overwrite` is False.
         """
         write_document(to_text(FORM.header | record_to_data(self)), path, overwrite)
 
     @classmethod
     def load(cls, path: Any) -> History:
-        """The history that `save` wrote to `path`.
+        """The history that `save` wrote.
 
-        Any other file raises a `SavedFileError`.
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+
+        Returns
+        -------
+        History
+            The history.
+
+        Raises
+        ------
+        SavedFileError
+            The file is damaged, or `save` did not write it.
         """
         reader = Reader(FORM, str(path))
         data = reader.parse(read_document(path, reader))

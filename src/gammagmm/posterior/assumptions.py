@@ -28,8 +28,14 @@ class Assumption:
     ----------
     changed : tuple of str
         The parameters that differ from those of the fit.
-    p0, p_high, high_gamma, max_gamma : float
-        The answers.
+    p0 : float
+        Prior probability that there are no anomalies.
+    p_high : float
+        Prior probability that the share of anomalies is at least `high_gamma`.
+    high_gamma : float
+        The share of anomalies that counts as high.
+    max_gamma : float
+        Bound on the expected total weight of the components that may be anomalous.
     mean : float
         Posterior mean of the same mixtures under these answers; NaN if no mixture agrees with them.
     """

@@ -19,14 +19,19 @@ class Contamination(float):
     ----------
     posterior : GammaPosterior
         The posterior that the number comes from.
-    value : float, default=None
-        The number; None is the posterior mean.
+    value : float or None, default=None
+        The number, from 0 to 1; None is the posterior mean.
+
+    Attributes
+    ----------
+    posterior : GammaPosterior
+        The posterior that the number comes from.
 
     Examples
     --------
-    >>> gamma = Contamination(GammaPosterior.degenerate())
-    >>> gamma, gamma.posterior.is_degenerate
-    (0.0, True)
+    >>> gamma = Contamination(GammaPosterior.reference())
+    >>> round(gamma, 3), gamma.posterior
+    (0.088, GammaPosterior(mean=0.088, 90% interval 0.002 to 0.263))
     >>> Contamination(GammaPosterior.degenerate(), 0.01)
     0.01
     """

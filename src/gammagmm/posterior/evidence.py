@@ -32,13 +32,13 @@ class Evidence:
         The rows that visibly stand apart from the others; None if there are none.
     assumptions : tuple of Assumption
         The estimate under other answers to the paper's two questions, from the same mixtures.
-    rests_on : "data" or "assumptions"
+    rests_on : {"data", "assumptions"}
         "assumptions" if one of these answers moves the mean, given that there are anomalies, by
         more than half a posterior standard deviation, or has no solution.
     track_record : TrackRecord
         How often intervals of this method contained the truth on labelled real tables.
     constraints : Constraints
-        The answers that the fit used.
+        The answers that the fit used: its `p0`, `p_high`, `high_gamma` and `max_gamma`.
 
     Examples
     --------
@@ -61,7 +61,13 @@ class Evidence:
         return (min(means), max(means)) if means else (np.nan, np.nan)
 
     def without_rows(self) -> Evidence:
-        """The evidence without the positions of the group's rows."""
+        """The evidence without the positions of the group's rows.
+
+        Returns
+        -------
+        Evidence
+            The same evidence, whose ``group.rows`` is None.
+        """
         return self if self.group is None else replace(self, group=self.group.without_rows())
 
     def __repr__(self) -> str:

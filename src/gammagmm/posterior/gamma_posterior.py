@@ -24,28 +24,31 @@ Array = NDArray[np.float64]
 class GammaPosterior:
     """Posterior of the contamination factor: an atom at 0 and a mixture of Beta distributions.
 
+    Fits, labels and `load` make posteriors; all of their methods return new values.
+
     Attributes
     ----------
     prob_zero : float
         Probability that there are no anomalies.
-    betas : BetaMixture or BetaBinomialMixture
-        The shares above 0; ``betas.weights`` and `prob_zero` sum to 1. With labels of single rows,
+    betas : object
+        The shares above 0; ``betas.weights`` and `prob_zero` sum to 1. They are a mixture of Beta
+        distributions with the parameters ``betas.a`` and ``betas.b``. With labels of single rows,
         these are shares of a finite number of rows, which have Beta-binomial distributions.
-    standard_error : float
+    standard_error : float, default=nan
         Monte Carlo error of the mean, from the finite number of draws; NaN after `given`.
-    between_runs : float
+    between_runs : float, default=nan
         Standard deviation of the mean over the variational runs; NaN for one run or after `given`.
-    n_labels : int
+    n_labels : int, default=0
         Number of labelled rows that the posterior uses, without those that were not chosen at
         random; 0 for the posterior of a fit alone. `given` keeps it.
 
     Examples
     --------
-    >>> posterior = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [5.0], [95.0]])))
+    >>> posterior = GammaPosterior.reference()
     >>> posterior
-    GammaPosterior(mean=0.050, 90% interval 0.019 to 0.090)
+    GammaPosterior(mean=0.088, 90% interval 0.002 to 0.263)
     >>> posterior.given(high=0.05)
-    GammaPosterior(mean=0.034, 90% interval 0.015 to 0.048)
+    GammaPosterior(mean=0.014, 90% interval 0.001 to 0.044)
     """
 
     prob_zero: float
@@ -56,7 +59,13 @@ class GammaPosterior:
 
     @classmethod
     def degenerate(cls) -> GammaPosterior:
-        """The point mass at 0, which the paper prescribes if there is no solution."""
+        """The point mass at 0, which the paper prescribes if there is no solution.
+
+        Returns
+        -------
+        GammaPosterior
+            A posterior whose `is_degenerate` is True.
+        """
         empty = np.empty(0)
         return cls(1.0, BetaMixture(empty, empty, empty))
 
@@ -67,6 +76,13 @@ class GammaPosterior:
         It is the prior for a table of which nothing is known; it does not use any of its rows. A
         mixture of Beta distributions, fitted to the shares of the tables of the track record.
 
+        Returns
+        -------
+        GammaPosterior
+            The distribution.
+
+        Examples
+        --------
         >>> GammaPosterior.reference()
         GammaPosterior(mean=0.088, 90% interval 0.002 to 0.263)
         """
@@ -104,27 +120,86 @@ class GammaPosterior:
         return self._quantile(0.5)
 
     def pdf(self, x: ArrayLike) -> Array:
-        """Density of the shares above 0 at `x`; it integrates to 1 - `prob_zero`.
+        """Density of the shares above 0.
 
-        With labels of single rows, the shares are multiples of 1 / n_rows, and the probability of
-        each is spread evenly over an interval of this length.
+        It integrates to 1 - `prob_zero`. With labels of single rows, the shares are multiples of
+        1 / n_rows, and the probability of each is spread evenly over an interval of this length.
+
+        Parameters
+        ----------
+        x : array-like
+            Shares.
+
+        Returns
+        -------
+        ndarray
+            The density at each share.
         """
         return _evaluate(self.betas.pdf, x)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """P(gamma <= x), the atom at 0 included."""
+        """P(gamma <= x), the atom at 0 included.
+
+        Parameters
+        ----------
+        x : array-like
+            Shares.
+
+        Returns
+        -------
+        ndarray
+            The probability for each share.
+        """
         return _evaluate(lambda x: np.where(x >= 0.0, self.prob_zero + self.betas.cdf(x), 0.0), x)
 
     def sf(self, x: ArrayLike) -> Array:
-        """P(gamma > x), precise in the upper tail."""
+        """P(gamma > x), precise in the upper tail.
+
+        Parameters
+        ----------
+        x : array-like
+            Shares.
+
+        Returns
+        -------
+        ndarray
+            The probability for each share.
+        """
         return _evaluate(lambda x: np.where(x >= 0.0, self.betas.sf(x), 1.0), x)
 
     def prob_above(self, x: float) -> float:
-        """P(gamma > x)."""
+        """P(gamma > x) for one share.
+
+        Parameters
+        ----------
+        x : float
+            A share.
+
+        Returns
+        -------
+        float
+            The probability.
+        """
         return float(self.sf(x))
 
     def ppf(self, q: ArrayLike) -> Array:
-        """Quantiles: the smallest x with P(gamma <= x) >= q."""
+        """Quantiles: the smallest x with P(gamma <= x) >= q.
+
+        Parameters
+        ----------
+        q : array-like
+            Probabilities from 0 to 1.
+
+        Returns
+        -------
+        ndarray
+            The share for each probability.
+
+        Raises
+        ------
+        ValueError
+            A probability lies outside 0 to 1.
+        """
         q = np.asarray(q, dtype=np.float64)
         if np.any((q < 0.0) | (q > 1.0)):
             raise ValueError(f"q must lie between 0 and 1, got {q!r}.")
@@ -133,10 +208,20 @@ class GammaPosterior:
     def interval(
         self, mass: float = 0.9, kind: Literal["equal-tailed", "hdi"] = "equal-tailed"
     ) -> tuple[float, float]:
-        """Credible interval of probability `mass`.
+        """Credible interval.
 
-        "equal-tailed" leaves the same probability below and above; "hdi" is the shortest single
-        interval (`modes` shows whether the posterior has several humps).
+        Parameters
+        ----------
+        mass : float, default=0.9
+            Probability of the interval.
+        kind : {"equal-tailed", "hdi"}, default="equal-tailed"
+            "equal-tailed" leaves the same probability below and above; "hdi" is the shortest single
+            interval (`modes` shows whether the posterior has several humps).
+
+        Returns
+        -------
+        tuple of two floats
+            Both ends of the interval.
         """
         check_probability("mass", mass)
         equal_tailed = self._interval_from(0.5 * (1.0 - mass), mass)
@@ -150,12 +235,26 @@ class GammaPosterior:
         return min(candidates, key=lambda ends: ends[1] - ends[0])
 
     def contains(self, share: float, mass: float = 0.9) -> bool:
-        """Whether `share` lies in the equal-tailed credible interval of probability `mass`.
+        """Whether a share lies in the equal-tailed credible interval.
 
         Both ends of the interval count as inside.
 
-        >>> posterior = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [5.0], [95.0]])))
-        >>> posterior.contains(0.05), posterior.contains(0.1), posterior.contains(0.1, mass=0.99)
+        Parameters
+        ----------
+        share : float
+            The share.
+        mass : float, default=0.9
+            Probability of the interval.
+
+        Returns
+        -------
+        bool
+            Whether it lies inside.
+
+        Examples
+        --------
+        >>> posterior = GammaPosterior.reference()
+        >>> posterior.contains(0.05), posterior.contains(0.3), posterior.contains(0.3, mass=0.99)
         (True, False, True)
         """
         check_number("share", share)
@@ -165,7 +264,16 @@ class GammaPosterior:
     def modes(self, prominence: float = 0.1) -> Array:
         """Local maxima of the density, lowest first: more than one means several humps.
 
-        A hump counts if it rises above its surroundings by `prominence` times the highest density.
+        Parameters
+        ----------
+        prominence : float, default=0.1
+            A hump counts if it rises above its surroundings by `prominence` times the highest
+            density.
+
+        Returns
+        -------
+        ndarray
+            The shares at the maxima.
         """
         if self.is_degenerate:
             return np.empty(0)
@@ -174,7 +282,20 @@ class GammaPosterior:
         return grid[_peaks(np.pad(density, 1), prominence * density.max()) - 1]
 
     def sample(self, n: int, random_state: Any = None) -> Array:
-        """`n` independent draws, zeros from the atom included."""
+        """Independent draws, zeros from the atom included.
+
+        Parameters
+        ----------
+        n : int
+            Number of draws.
+        random_state : int, Generator, RandomState or None, default=None
+            The only source of randomness; the same seed gives the same draws.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The draws.
+        """
         check_count("n", n, 1)
         rng = as_generator(random_state)
         draws = np.zeros(n)
@@ -184,7 +305,25 @@ class GammaPosterior:
         return draws
 
     def given(self, low: float = 0.0, high: float = 1.0) -> GammaPosterior:
-        """Posterior given that low <= gamma <= high, for example "certainly below 5 %"."""
+        """Posterior given that low <= gamma <= high, for example "certainly below 5 %".
+
+        Parameters
+        ----------
+        low : float, default=0.0
+            Smallest share that is possible.
+        high : float, default=1.0
+            Largest share that is possible.
+
+        Returns
+        -------
+        GammaPosterior
+            The new posterior.
+
+        Raises
+        ------
+        ValueError
+            The posterior gives no probability to these shares.
+        """
         if not 0.0 <= low < high <= 1.0:
             raise ValueError(f"given needs 0 <= low < high <= 1, got low={low!r}, high={high!r}.")
         prob_zero = self.prob_zero if low == 0.0 else 0.0
@@ -196,7 +335,13 @@ class GammaPosterior:
         return GammaPosterior(prob_zero / total, scaled, n_labels=self.n_labels)
 
     def summary(self) -> dict[str, Any]:
-        """The posterior as a dictionary of plain numbers."""
+        """The posterior as a dictionary of plain numbers.
+
+        Returns
+        -------
+        dict
+            Mean, standard deviation, median, 90 % interval and other figures, by name.
+        """
         return {
             "mean": self.mean,
             "std": self.std,
@@ -212,7 +357,18 @@ class GammaPosterior:
         }
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the density with the atom, the 90 % interval and the mean; returns the axes."""
+        """Draw the density with the atom, the 90 % interval and the mean.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
         from gammagmm.report.plots import plot_posterior
 
         return plot_posterior(self, ax)
@@ -220,17 +376,43 @@ class GammaPosterior:
     def to_arviz(self, n_draws: int = 4000, random_state: Any = None) -> Any:
         """One chain of independent draws of ``gamma`` for ArviZ, zeros from the atom included.
 
-        An ``arviz.InferenceData`` with ArviZ 0.x, an ``xarray.DataTree`` with ArviZ 1.x.
+        Parameters
+        ----------
+        n_draws : int, default=4000
+            Number of draws.
+        random_state : int, Generator, RandomState or None, default=None
+            The only source of randomness; the same seed gives the same draws.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            The former with ArviZ 0.x, the latter with ArviZ 1.x.
+
+        Raises
+        ------
+        MissingExtraError
+            ArviZ is not installed.
         """
         from gammagmm.posterior.arviz import to_arviz
 
         return to_arviz(self, n_draws, random_state)
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
-        """Write the posterior to `path` as versioned JSON with exact floats.
+        """Write the posterior as versioned JSON with exact floats.
 
-        The file is written completely or not at all. An existing file raises FileExistsError
-        unless `overwrite` is True.
+        The file is written completely or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        FileExistsError
+            The file exists and `overwrite` is False.
         """
         from gammagmm.posterior.storage import save_posterior
 
@@ -238,9 +420,22 @@ class GammaPosterior:
 
     @classmethod
     def load(cls, path: Any) -> GammaPosterior:
-        """The posterior that `save` wrote to `path`; nothing in the file is executed.
+        """The posterior that `save` wrote; nothing in the file is executed.
 
-        A file that `save` did not write raises `SavedFileError`.
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+
+        Returns
+        -------
+        GammaPosterior
+            The posterior.
+
+        Raises
+        ------
+        SavedFileError
+            The file is damaged, or `save` did not write it.
         """
         from gammagmm.posterior.storage import load_posterior
 

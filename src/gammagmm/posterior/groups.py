@@ -54,7 +54,13 @@ class Group:
     detectors: tuple[str, ...]
 
     def without_rows(self) -> Group:
-        """The group without the positions of its rows."""
+        """The group without the positions of its rows.
+
+        Returns
+        -------
+        Group
+            The same group, whose `rows` is None.
+        """
         return replace(self, rows=None)
 
 

@@ -77,21 +77,29 @@ class Run:
     ----------
     components : Components
         Active components, most anomalous first.
-    tau, delta : float
-        Parameters of the sigmoid; NaN if the run is unsolved.
-    status : "solved", "slack" or "unsolved"
-        As in ``gammagmm.posterior.link.Link``.
+    tau : float
+        Intercept of the sigmoid 1 / (1 + exp(tau + delta . r)) of the anomalousness r of a
+        component; NaN if the run is unsolved.
+    delta : float
+        Slope of the sigmoid; NaN if the run is unsolved.
+    status : {"solved", "slack", "unsolved"}
+        "slack" if `p_high` is above the `reachable` range, so that it does not bind; "unsolved" if
+        it is below that range, or if no component can be anomalous.
     reachable : tuple of two floats
         The smallest and the largest P(gamma >= high_gamma) that this mixture allows.
     reached : float
         P(gamma >= high_gamma) of this run's posterior, to compare with `p_high`.
     weights : ndarray of shape (n_candidates,)
         P(exactly the k most anomalous components are anomalous), given at least one.
-    elbo, n_iter, converged
-        The bound, the number of iterations, and whether the bound converged.
-    n_restarts : int
+    elbo : float
+        The bound.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        Whether the bound converged.
+    n_restarts : int, default=0
         Number of earlier starts of this run that had no solution.
-    posterior : GammaPosterior or None
+    posterior : GammaPosterior or None, default=None
         This run's own posterior; None if the run is unsolved.
     """
 

@@ -23,11 +23,21 @@ FILE = "track_record.json"
 
 @dataclass(frozen=True)
 class Level:
-    """How often the intervals of one nominal probability contained the true share."""
+    """How often the intervals of one nominal probability contained the true share.
 
-    mass: float  # the nominal probability
-    held: float  # the share of the tables whose interval contained the truth
-    standard_error: float  # of `held`
+    Attributes
+    ----------
+    mass : float
+        The nominal probability.
+    held : float
+        The share of the tables whose interval contained the truth.
+    standard_error : float
+        Standard error of `held`.
+    """
+
+    mass: float
+    held: float
+    standard_error: float
 
 
 @dataclass(frozen=True)
@@ -39,10 +49,12 @@ class TrackRecord:
     n_tables : int
         Number of tables.
     levels : tuple of Level
-        How often the intervals contained the true share, by their nominal probability.
-    width_30_labels, held_30_labels : float
-        Mean width of the 90 % interval after 30 rows of each table were labelled, and the share of
-        the tables in which it contained the truth.
+        How often the intervals contained the true share, by their nominal probability: each level
+        has the attributes ``mass``, ``held`` and ``standard_error``.
+    width_30_labels : float
+        Mean width of the 90 % interval after 30 rows of each table were labelled.
+    held_30_labels : float
+        The share of the tables in which this interval contained the truth.
     """
 
     n_tables: int
@@ -51,7 +63,23 @@ class TrackRecord:
     held_30_labels: float
 
     def held(self, mass: float = 0.9) -> float:
-        """The share of the tables whose interval of probability `mass` contained the truth."""
+        """The share of the tables whose interval contained the truth.
+
+        Parameters
+        ----------
+        mass : float, default=0.9
+            Nominal probability of the interval, one of those in `levels`.
+
+        Returns
+        -------
+        float
+            The share of the tables.
+
+        Raises
+        ------
+        ValueError
+            There is no level of this probability.
+        """
         for level in self.levels:
             if np.isclose(level.mass, mass):
                 return level.held
