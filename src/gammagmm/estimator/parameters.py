@@ -152,14 +152,15 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     prior, seed = estimator.mixture_prior, estimator.random_state
     if not isinstance(prior, MixturePrior | None):
         raise TypeError(f"mixture_prior must be a MixturePrior or None, got {prior!r}.")
-    parameters = sorted(estimator.get_params(deep=False).items())
+    parameters = estimator.get_params(deep=False)
+    parameters.pop("trust", None)  # deprecated
     constraints = Constraints(
         estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma
     )
     rng = as_generator(seed)
     detector_rng, run_rng, learning_rng = rng.spawn(3)
     return Plan(
-        given=tuple((name, _plain(value)) for name, value in parameters),
+        given=tuple((name, _plain(value)) for name, value in sorted(parameters.items())),
         detectors=estimator.detectors,
         # Deviation D17: the paper does not scale the columns.
         scale=estimator.scale,

@@ -92,6 +92,11 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
     reader = Reader(FORM, where)
     reader.check_header(data)
     reader.check_fields(data, _FIELDS | ({_LABELS_FIELD} & data.keys()), "the file")
+    if isinstance(data["betas"], dict) and "origin" in data["betas"]:
+        reader.refuse(
+            "gammagmm 0.1 wrote it, with labels",
+            "Use the labels again: `gammagmm estimate --inspected`, or GammaGMM.update.",
+        )
     has_counts = isinstance(data["betas"], dict) and bool(set(_COUNTS) & data["betas"].keys())
     fields = _BETA_FIELDS
     if has_counts:
