@@ -301,7 +301,7 @@ class Fit:
 
         Scores on Dask give lazy labels, without a warning.
         """
-        labels = is_anomaly(scores, self.threshold)
+        labels: Any = is_anomaly(scores, self.threshold)
         # Where the estimate is 0, one of the training rows might have been flagged as well.
         share = max(self.posterior.mean, 1.0 / self.n_rows)
         if isinstance(labels, np.ndarray) and is_far_above(labels.sum(), len(labels), share):

@@ -135,8 +135,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum)
     tol = _check_tol(estimator.tol)
-    if not isinstance(estimator.scale, str | None) or estimator.scale not in SCALES:
-        raise ValueError(f'scale must be "standard", "robust" or None, got {estimator.scale!r}.')
+    _check_scale(estimator.scale)
     if not isinstance(estimator.learn, bool | np.bool_):
         raise TypeError(f"learn must be True or False, got {estimator.learn!r}.")
     check_backend(estimator.backend, estimator.device)
@@ -222,6 +221,11 @@ def _check_jobs(n_jobs: Any) -> None:
         raise TypeError(f"n_jobs must be a whole number or None, got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0: give 1 for no workers, or -1 for all cores.")
+
+
+def _check_scale(scale: object) -> None:
+    if not isinstance(scale, str | None) or scale not in SCALES:
+        raise ValueError(f'scale must be "standard", "robust" or None, got {scale!r}.')
 
 
 def _check_tol(tol: Any) -> float | None:

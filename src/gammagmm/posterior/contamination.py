@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from gammagmm._support.checks import check_number
 from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -38,7 +38,7 @@ class Contamination(float):
 
     posterior: GammaPosterior
 
-    def __new__(cls, posterior: GammaPosterior, value: float | None = None) -> Contamination:
+    def __new__(cls, posterior: GammaPosterior, value: float | None = None) -> Self:
         """Make the number from `value` or, if it is None, the posterior mean."""
         _check_posterior(posterior)
         if value is not None:
