@@ -1,9 +1,10 @@
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
 OLDEST := .venv-oldest
+METADATA := .venv-metadata
 QUICK := not slow and not browser and not long
 BROWSER := tests/browser
 AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
@@ -13,22 +14,22 @@ export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 # Processes that tests and benchmarks start take less time with the bytecode of those before them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
+.PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist metadata track-record reproduce reproduce-small fuzz soak coverage mutants clean
 
 install: $(VENV)/.installed
 
-$(BIN)/python:
+$(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
 # The demo needs the core alone; a full environment that is already there serves as well.
-$(VENV)/.core: $(INPUTS) | $(BIN)/python
+$(VENV)/.core: $(INPUTS) | $(VENV)/pyvenv.cfg
 	$(PIP) install --editable . --constraint constraints.txt
 	touch $@
 
 # Dependency groups need pip 25.1 or newer. PyTorch first and by its exact version: pip then takes
 # the CPU build. pip spends half of its time on bytecode; compileall uses all cores and skips the
 # libraries' own tests. Syntax errors in files for newer versions of Python are ignored.
-$(VENV)/.installed: $(INPUTS) | $(BIN)/python
+$(VENV)/.installed: $(INPUTS) | $(VENV)/pyvenv.cfg
 	$(PIP) install pip --upgrade --constraint constraints.txt
 	$(PIP) install --no-compile torch --constraint constraints.txt
 	$(PIP) install --no-compile --editable '.[all]' --group dev --constraint constraints.txt
@@ -80,9 +81,15 @@ $(AXE): $(BROWSER)/package.json $(BROWSER)/package-lock.json
 	npm ci --prefix $(BROWSER) --no-audit --no-fund
 	touch $@
 
+# The hooks of pre-commit call the same tools.
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/sp-repo-review --show err .
+	$(BIN)/validate-pyproject pyproject.toml
+	$(BIN)/zizmor --offline --quiet --persona pedantic .github
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 type: install
 	$(BIN)/mypy
@@ -119,6 +126,18 @@ pictures: install
 # Source archive and wheel, into dist/.
 dist: install
 	$(BIN)/python -m hatchling build
+
+# CITATION.cff and the conda recipe, by the tools that read them.
+metadata: $(METADATA)/.installed
+	$(METADATA)/bin/cffconvert --validate
+	$(METADATA)/bin/python -c 'from rattler_build import Stage0Recipe as R; \
+	  (v,) = R.from_file("recipe/recipe.yaml").render(); print(v.recipe.package, v.recipe.requirements.run)'
+
+$(METADATA)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(METADATA)
+	$(METADATA)/bin/python -m pip --quiet install 'pip>=25.1'
+	$(METADATA)/bin/python -m pip --quiet install --group metadata
+	touch $@
 
 # Default fits on labelled and on made tables, about two hours on two cores; continues where it was stopped. Then the
 # package's track record and docs/explanations/meaning.md.
