@@ -1,8 +1,9 @@
-"""Results -> the tables, the figures and docs/explanations/reproduction.md.
+"""Results -> the tables, the figures and docs/explanations/reproduction*.md.
 
     python -m experiments.publish [--small]
 
-Every number of the page comes from the result files, through the placeholders of page.md.
+Every number of the pages comes from the result files, through the placeholders of the templates in
+pages/.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ from gammagmm._support.files import write_document
 from gammagmm.estimator.parameters import AUTO_MIXTURE_ROWS
 
 DOCS = HERE.parent / "docs"
+TEMPLATES = HERE / "pages"
 
 
 def publish(results: Results) -> None:
     """Write everything that is made from the results; a small run does not change the docs."""
     is_whole = results.plan == load_plan()
     pictures = DOCS / "images" / "reproduction" if is_whole else RESULTS / "figures"
-    page = DOCS / "explanations" / "reproduction.md" if is_whole else RESULTS / "reproduction.md"
-    for folder in (RESULTS / "tables", pictures):
+    pages = DOCS / "explanations" if is_whole else RESULTS / "pages"
+    for folder in (RESULTS / "tables", pictures, pages):
         folder.mkdir(parents=True, exist_ok=True)
     with only_writer() as is_alone:
         if is_alone:  # otherwise a run is appending to the files
@@ -55,17 +57,21 @@ def publish(results: Results) -> None:
     with mpl.rc_context({"svg.hashsalt": "gammagmm"}):
         for name, draw in FIGURES.items():
             draw(results).savefig(pictures / f"{name}.svg", metadata={"Date": None})
-    write_document(render(results), page, overwrite=True)
+    for name, text in render(results).items():
+        write_document(text, pages / name, overwrite=True)
 
 
-def render(results: Results) -> str:
-    """The page, with its placeholders replaced by numbers and tables."""
-    text = (HERE / "page.md").read_text(encoding="utf-8")
-    return Template(text).substitute(values(results))
+def render(results: Results) -> dict[str, str]:
+    """The pages by their file names, with the placeholders replaced by numbers and tables."""
+    found = values(results)
+    return {
+        path.name: Template(path.read_text(encoding="utf-8")).substitute(found)
+        for path in sorted(TEMPLATES.glob("*.md"))
+    }
 
 
 def values(results: Results) -> dict[str, str]:
-    """Every number and table of the page, by the name of its placeholder."""
+    """Every number and table of the pages, by the name of its placeholder."""
     made = {name: table(results) for name, table in TABLES.items()}
     paper = {f"paper_{k}": str(v) for k, v in results.paper.items() if k != "tables"}
     return {

@@ -1,4 +1,4 @@
-"""Write the results of the long runs into docs/explanations/reliability.md.
+"""Write the results of the long runs into docs/explanations/reliability-inputs.md.
 
 python -m stress.page
 """

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
-import shutil
-import subprocess
-import sys
 import tempfile
 import tomllib
 from html.parser import HTMLParser
@@ -27,9 +23,8 @@ from gammagmm import errors
 from gammagmm.datasets import make_contaminated
 from tests.support.pyod_zoo import DEEP, SKIPPED, TABULAR
 from tests.support.reliability_figures import figures, shown_figures
+from tests.support.site import DOCS, ROOT, build_site
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
 # The page of examples shows scripts; test_examples runs them.
 PAGES = sorted(path for path in DOCS.rglob("*.md") if path.stem != "examples")
 # A block of code and, if it follows directly, the block with its output.
@@ -92,9 +87,8 @@ def test_the_figures_on_reliability_are_those_of_the_long_runs():
 
 
 def test_the_tests_named_in_the_page_on_reliability_exist():
-    cells = re.findall(
-        r"\| (`[^|]*) \|$", read(DOCS / "explanations" / "reliability.md"), re.MULTILINE
-    )
+    pages = "".join(read(path) for path in sorted((DOCS / "explanations").glob("reliability*.md")))
+    cells = re.findall(r"\| (`[^|]*) \|$", pages, re.MULTILINE)
     named = [re.findall(r"`((?:[\w/]+\.py::)?(?:\w+::)?)(\w+)`", cell) for cell in cells]
     assert sum(map(len, named)) > 30
     text = ""
@@ -125,6 +119,18 @@ def test_the_questions_are_answered():
     assert re.findall(r"^## (.*)$", read(DOCS / "explanations" / "faq.md"), re.MULTILINE) == list(
         QUESTIONS
     )
+
+
+def test_the_table_of_extras_is_that_of_the_package():
+    table = re.findall(r"^\| `(\w+)` \| (`.*?`) \|", read(DOCS / "start" / "install.md"), re.M)
+    shown = {extra: re.findall(r"`([\w-]+)`", packages) for extra, packages in table}
+    extras = tomllib.loads(read(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
+    (every,) = extras.pop("all")
+    assert set(re.findall(r"\w+", every)[1:]) == shown.keys() - {"peers"}
+    assert shown == {
+        extra: [re.match(r"[\w-]+", one)[0] for one in packages]
+        for extra, packages in extras.items()
+    }
 
 
 def version_rows():
@@ -176,18 +182,8 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Pages and folder of the built site; a dead proxy simulates a machine without a network."""
-    copy = tmp_path_factory.mktemp("copy")
-    shutil.copytree(DOCS, copy / "docs")
-    shutil.copy(ROOT / "zensical.toml", copy)
-    (copy / "src").symlink_to(ROOT / "src")
-    command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
-    done = subprocess.run(
-        command, cwd=copy, env=os.environ | nowhere, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    folder = copy / "site"
+    """Pages and folder of the built site."""
+    folder = build_site(tmp_path_factory.mktemp("site"))
     return {
         path.relative_to(folder).as_posix(): Page(path) for path in folder.rglob("*.html")
     }, folder
@@ -206,11 +202,24 @@ def in_navigation(entries):
             yield from [target] if isinstance(target, str) else in_navigation(target)
 
 
+NAVIGATION = list(in_navigation(tomllib.loads(read(ROOT / "zensical.toml"))["project"]["nav"]))
+
+
 def test_every_page_is_in_the_navigation_once():
-    nav = tomllib.loads(read(ROOT / "zensical.toml"))["project"]["nav"]
-    assert sorted(in_navigation(nav)) == sorted(
-        path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")
-    )
+    pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
+    assert sorted(NAVIGATION) == sorted(pages)
+
+
+def test_every_page_is_in_llms_txt_and_exists_as_markdown(site):
+    _, folder = site
+    line = re.compile(r"^- \[[^]]+\]\(<https://[^/]+/en/latest/(.*?)>\)", re.MULTILINE)
+    listed = line.findall(read(folder / "llms.txt"))
+    assert sorted(listed) == sorted(NAVIGATION)
+    whole = read(folder / "llms-full.txt")
+    for name in NAVIGATION:
+        title = re.search(r"^# (.*)$", read(DOCS / name), re.M)[1]
+        assert read(folder / name).startswith(f"# {title}")
+        assert f"# {title}\n" in whole
 
 
 def test_every_internal_link_has_a_target(site):

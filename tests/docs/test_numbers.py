@@ -24,8 +24,11 @@ from tests.docs.figures import ROOT, figure, read
 LISTED = tomllib.loads(read("tests/docs/numbers.toml"))
 ORDERS = LISTED["orders"]
 # Made as a whole by scripts, which other tests repeat; their templates are read instead.
-# experiments/page.md has a test beside that of its script.
-MADE = {f"docs/explanations/{name}.md" for name in ("reproduction", "meaning")}
+# The templates in experiments/pages have a test beside that of their script.
+MADE = {
+    "docs/explanations/meaning.md",
+    *(f"docs/explanations/{path.name}" for path in (ROOT / "experiments" / "pages").glob("*.md")),
+}
 TEMPLATES = ("experiments/meaning.md", "benchmarks/templates/README.md")
 PAGES = [
     *("README.md", "CONTRIBUTING.md", *TEMPLATES, "benchmarks/templates/scaling.md"),

@@ -1,4 +1,4 @@
-"""The committed page, made from the committed results."""
+"""The committed pages, made from the committed results."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from pathlib import Path
 
 import numpy as np
 from experiments.metrics import calibrated_by_chance
-from experiments.plan import HERE, load_plan
-from experiments.publish import markdown, render
+from experiments.plan import load_plan
+from experiments.publish import TEMPLATES, markdown, render
 from experiments.results import RESULTS, Results, read_file, write_file
 from experiments.seed_tables import differences, p_high_met, row_order, seed_methods
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_is_made_from_the_results():
-    page = (ROOT / "docs" / "explanations" / "reproduction.md").read_text(encoding="utf-8")
-    assert page == render(Results(load_plan()))
+def test_the_pages_are_made_from_the_results():
+    pages = (ROOT / "docs" / "explanations").glob("reproduction*.md")
+    written = {path.name: path.read_text(encoding="utf-8") for path in pages}
+    assert written == render(Results(load_plan()))
 
 
 def test_the_committed_results_are_in_order(tmp_path):
@@ -29,8 +30,8 @@ def test_the_committed_results_are_in_order(tmp_path):
 
 
 def test_no_measured_number_is_typed_by_hand():
-    """The digits of the template itself: names, the paper's settings, the plan's."""
-    text = (HERE / "page.md").read_text(encoding="utf-8")
+    """The digits of the templates themselves: names, the paper's settings, the plan's."""
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(TEMPLATES.glob("*.md")))
     text = re.sub(r"`[^`]*`|\]\([^)]*\)|\$\{\w+\}|^\|.*$|^#.*$", "", text, flags=re.MULTILINE)
     known = {"T15", "T21", "F1", "Table 2", "Table 3", "Table 4", "1e-9", "p0"}
     known |= {"D2", "D6", "D13", "D14", "D15", "D16", "Questions 4 and 5", "seed 0"}

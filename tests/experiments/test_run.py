@@ -140,9 +140,10 @@ def check_published(env, found):
     run_module("publish", "--small", env=env)
     folder = Path(env["GAMMAGMM_RESULTS"])
     assert {path.stem for path in (folder / "tables").iterdir()} == set(TABLES)
-    page = (folder / "reproduction.md").read_text(encoding="utf-8")
-    assert "On the 4 available\ndatasets" in page
-    assert "$" not in page
+    pages = [path.read_text(encoding="utf-8") for path in sorted((folder / "pages").iterdir())]
+    assert len(pages) == 8
+    assert any("On the 4 available\ndatasets" in page for page in pages)
+    assert not any("$" in page for page in pages)
     assert results_of(env) == found
     n_lines = sum(path.read_bytes().count(b"\n") for path in result_files(env))
     assert n_lines == len(found)

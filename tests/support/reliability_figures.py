@@ -1,4 +1,4 @@
-"""The figures of docs/explanations/reliability.md, from the long runs in stress/results.
+"""The figures of docs/explanations/reliability-inputs.md, from the long runs in stress/results.
 
 ``python -m stress.page`` writes them into the page.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "stress" / "results"
-PAGE = ROOT / "docs" / "explanations" / "reliability.md"
+PAGE = ROOT / "docs" / "explanations" / "reliability-inputs.md"
 MARKS = ("<!-- figures of stress/results, by python -m stress.page -->", "<!-- end -->")
 KINDS = {
     "scores": "scores; 1 run, 1 to 10 components, 1 restart",
