@@ -145,7 +145,7 @@ track-record: install
 	$(BIN)/python -m experiments.run --only record sceptic clean labels learning finding
 	$(BIN)/python -m experiments.track_record
 
-# Hours; continues where it was stopped. Then the tables, the figures and docs/explanations/reproduction.md.
+# Hours; continues where it was stopped. Then the tables, the figures and docs/explanations/reproduction*.md.
 reproduce: install
 	$(BIN)/python -m experiments.run
 	$(BIN)/python -m experiments.publish
