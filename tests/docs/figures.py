@@ -292,12 +292,6 @@ def compiling() -> float:
     return found["first_time_seconds"] - found["default_seconds"]
 
 
-def fit_rows(how: str) -> float:
-    """Smallest or largest number of rows of the whole fits among the benchmarks."""
-    files = sorted((ROOT / "benchmarks" / "results").glob("fits*.json"))
-    return over((c["n_rows"] for p in files for c in figure(f"benchmarks/{p.stem}/cases")), how)
-
-
 def formula(name: str) -> float:
     """What follows from constants of the code."""
     fit_rows = figure("code/gammagmm.estimator.parameters/AUTO_FIT_ROWS")
