@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
+TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").iterdir())
 CONDA_NAMES = {"matplotlib": "matplotlib-base"}
 """Libraries that conda-forge has under another name."""
 
@@ -161,6 +162,19 @@ def test_each_ignored_check_has_its_reason_in_contributing():
     rows = re.findall(r"^\| (`(?:PY|PC|SEC)\d+`.*?) \| .+ \|$", read("CONTRIBUTING.md"), re.M)
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert sorted(listed) == sorted(ignored)
+
+
+def pages():
+    """Markdown files and issue forms that GitHub shows."""
+    return sorted([*ROOT.glob("*.md"), *(ROOT / ".github").rglob("*.md"), *TEMPLATES])
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
+def test_files_that_github_shows_link_to_existing_files(path):
+    blob = f"{PROJECT['urls']['Homepage']}/blob/main/"
+    for link in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
+        if "://" not in link or link.startswith(blob):
+            assert (ROOT / link.removeprefix(blob)).exists(), link
 
 
 def replaced(name, pattern, text):
