@@ -131,9 +131,9 @@ def make_contaminated(n: int, d: int, gamma: float, kind: str, random_state: Any
         Number of features; at least 2 for dependency anomalies.
     gamma : float
         Share of anomalies, from 0 to 0.5.
-    kind : {"global", "local", "clustered", "dependency"}
+    kind : "global" or "local" or "clustered" or "dependency"
         Kind of the anomalies.
-    random_state : int, Generator, RandomState or None, default=None
+    random_state : int or Generator or RandomState or None, default=None
         The same whole number gives the same rows.
 
     Returns
@@ -282,10 +282,11 @@ def load_benchmark(name: str, collection: str = "paper") -> Dataset:
     --------
     >>> import tempfile
     >>> from unittest.mock import patch
-    >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, GAMMAGMM_DATA=folder):
+    >>> with tempfile.TemporaryDirectory() as folder:
     ...     Path(folder, "paper").mkdir()
     ...     np.savez(Path(folder, "paper", "small.npz"), X=[[0.5], [9.0]], y=[0, 1])
-    ...     load_benchmark("small")
+    ...     with patch.dict(os.environ, GAMMAGMM_DATA=folder):
+    ...         load_benchmark("small")
     Dataset('small', 2 rows, 1 features, gamma=0.5000)
     """
     files = _benchmark_files(collection)
@@ -378,8 +379,8 @@ def read_dami_arff(path: str | os.PathLike[str]) -> Dataset:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     lines = "@ATTRIBUTE a REAL", "@ATTRIBUTE outlier {yes,no}", "@DATA", "1,no", "9,yes"
-    ...     _ = Path(folder, "small.arff").write_text("\n".join(lines))
+    ...     lines = ["@ATTRIBUTE a REAL", "@ATTRIBUTE outlier {yes,no}", "@DATA"]
+    ...     _ = Path(folder, "small.arff").write_text("\n".join([*lines, "1,no", "9,yes"]))
     ...     read_dami_arff(Path(folder, "small.arff"))
     Dataset('small', 2 rows, 1 features, gamma=0.5000)
     """

@@ -50,8 +50,10 @@ class GammaGMMError(Exception):
     Examples
     --------
     >>> error = GammaGMMError("rows.csv is empty", "Give a file with at least one row.")
-    >>> str(error), error.todo
-    ('rows.csv is empty. Give a file with at least one row.', 'Give a file with at least one row.')
+    >>> print(error)
+    rows.csv is empty. Give a file with at least one row.
+    >>> error.todo
+    'Give a file with at least one row.'
     """
 
     def __init__(self, what: str, todo: str = "") -> None:
@@ -84,7 +86,7 @@ class DetectorError(GammaGMMError, ValueError):
     ...     GammaGMM("precomputed").fit([[1.0], [1.0], [1.0]])
     ... except DetectorError as error:
     ...     print(error.what)  # doctest: +ELLIPSIS
-    Only 0 of 1 detectors gave usable scores, but 1 is needed. Skipped: score_1: every row has...
+    Only 0 of 1 detectors gave usable scores, but 1 is needed. Skipped: score_1...
     """
 
 
@@ -271,7 +273,7 @@ class GammaGMMWarning(UserWarning):
     --------
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", GammaGMMWarning)  # turn every warning into an error
+    ...     warnings.simplefilter("error", GammaGMMWarning)  # warnings become errors
     """
 
 

@@ -10,6 +10,7 @@ import io
 import re
 import tempfile
 import tomllib
+from html import unescape
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -259,6 +260,22 @@ def test_the_reference_has_every_public_name(site):
     assert {f"gammagmm.errors.{name}" for name in errors.__all__} <= anchors
     for method in ("fit", "predict", "predict_proba", "labels_at", "to_frame"):
         assert f"gammagmm.GammaGMM.{method}" in anchors
+
+
+def test_the_reference_shows_no_private_name(site):
+    _, folder = site
+    # Names with underscores in front, paths of private modules, and bases outside the package.
+    private = re.compile(
+        r"__\w+__|(?<!\w)_[a-z]\w*|BaseEstimator|gammagmm\.(?!datasets|errors|toml|posterior/)\w+"
+    )
+    written = {path.stem for path in (DOCS / "reference").glob("*.md") if "\n::: " in read(path)}
+    assert len(written) > 15
+    for page in written:
+        article = re.search(
+            r"<article.*?</article>", read(folder / "reference" / f"{page}.html"), re.DOTALL
+        )
+        text = unescape(re.sub(r"<[^>]*>", "", article[0]))
+        assert private.findall(text) == [], page
 
 
 def rewrite(path):

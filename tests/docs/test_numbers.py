@@ -27,6 +27,8 @@ ORDERS = LISTED["orders"]
 # The templates in experiments/pages have a test beside that of their script.
 MADE = {
     "docs/explanations/meaning.md",
+    "docs/reference/command-line.md",
+    "docs/reference/command-line-more.md",
     *(f"docs/explanations/{path.name}" for path in (ROOT / "experiments" / "pages").glob("*.md")),
 }
 TEMPLATES = ("experiments/meaning.md", "benchmarks/templates/README.md")
@@ -38,10 +40,10 @@ PAGES = [
 NUMBER = r"[−+-]?\d+(?:[.,]\d+)*(?:e[−-]?\d+)?"
 TOKEN = re.compile(rf"(?<![\w.]){NUMBER}")  # a digit after a letter belongs to a name, such as F1
 # Code, whose output other tests compare; sections that are made from results; links; numbers of
-# list items and headings; indices; placeholders of templates.
+# list items and headings; indices; placeholders of templates; options of the reference.
 NOT_PROSE = re.compile(
     r"^```.*?^```|<!-- (?:measured|figures).*?<!-- end -->|<!--.*?-->|`[^`]+`|\]\([^)]*\)"
-    r"|^(?:## )?\d\. |<sub>.*?</sub>|\$\{?\w+\}?",
+    r"|^::: \S+\n(?:    [^\n]*\n)*|^(?:## )?\d\. |<sub>.*?</sub>|\$\{?\w+\}?",
     re.DOTALL | re.MULTILINE,
 )
 FIELD = re.compile(r"\{([^{}|]+)(?:\|([^{}]*))?\}")

@@ -100,7 +100,7 @@ class DetectorInfo:
     ----------
     name : str
         Name of the detector.
-    status : {"ok", "failed", "timeout", "constant"}
+    status : "ok" or "failed" or "timeout" or "constant"
         How the fit ended; "constant" if all rows got the same score.
     reason : str
         Why it was skipped; empty if it was not.

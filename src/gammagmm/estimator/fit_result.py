@@ -106,9 +106,10 @@ class Fit:
     --------
     >>> from gammagmm import GammaGMM
     >>> from gammagmm.datasets import load_demo
-    >>> fit = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X).fit_
-    >>> print(fit.lines[0])
-    About 10.3% of the rows are anomalies (90% interval 7.7% to 13.0%). 38 of 367 rows are flagged.
+    >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
+    >>> fit = estimator.fit(load_demo().X).fit_
+    >>> fit.n_rows, fit.n_flagged, fit.posterior
+    (367, 38, GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130))
     >>> fit.update([0, 1, 2], [0, 0, 0]).known_rows.rows.tolist(), len(fit.known_rows)
     ([0, 1, 2], 0)
     """
@@ -413,7 +414,7 @@ class Fit:
             1 for an anomaly, 0 for a normal row.
         at_random : bool, default=True
             Whether the rows were chosen blindly.
-        purpose : {"share", "find"}, default="share"
+        purpose : "share" or "find", default="share"
             "find" for rows that ``suggest(purpose="find")`` has chosen.
 
         Returns

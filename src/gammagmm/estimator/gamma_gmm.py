@@ -47,12 +47,12 @@ class GammaGMM(BaseEstimator):
 
     Parameters
     ----------
-    detectors : str, list or dict, default="classic"
+    detectors : str or list or dict, default="classic"
         A preset ("classic", "paper" or "fast"), a list of names, PyOD or scikit-learn detectors, a
         dict from name to detector, or "precomputed": `X` is then the raw score matrix, with one
         column for each detector and higher scores for more anomalous rows. "paper" needs the extra
         ``deep``.
-    scale : {"standard", "robust"} or None, default="standard"
+    scale : "standard" or "robust" or None, default="standard"
         How the columns are scaled for the detectors, which makes the result independent of their
         units. "standard" gives each column mean 0 and standard deviation 1. "robust" uses the
         median and the interquartile range / 1.349, or the standard deviation where that range is
@@ -88,11 +88,11 @@ class GammaGMM(BaseEstimator):
         A run stops when its bound changes by less than this. "auto" makes accelerated steps and
         stops after two changes below 0.1 in a row. A number makes plain steps, as scikit-learn
         does, and stops at the first change below it.
-    max_fit_rows : "auto", int or None, default="auto"
+    max_fit_rows : "auto" or int or None, default="auto"
         Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
         a random sample and scores the other rows as new ones. "auto" means 20,000, and for LSCP
         down to 5,000 (400 million divided by the number of rows); None means any number.
-    max_mixture_rows : "auto", int or None, default="auto"
+    max_mixture_rows : "auto" or int or None, default="auto"
         Most rows that one variational run is fitted to, each run to its own random rows. "auto"
         means 20,000, None any number. Scores, thresholds and labels always use all rows.
     detector_timeout : float, default=None
@@ -101,11 +101,11 @@ class GammaGMM(BaseEstimator):
         Seconds for the whole fit. A fit that takes longer raises a `FitTimeoutError`, whose
         ``so_far`` holds the partial results. Detectors then run in their own processes, which are
         killed; a k-means and a pass over rows on Dask are not interrupted.
-    backend : {"numpy", "torch"}, default="numpy"
+    backend : "numpy" or "torch", default="numpy"
         What fits the mixtures: NumPy on the processor's cores, or PyTorch on `device`.
     device : str or torch.device, default=None
         Device of the backend "torch"; None means CUDA where it is available.
-    random_state : int, Generator, RandomState or None, default=None
+    random_state : int or Generator or RandomState or None, default=None
         The only source of randomness. The same seed gives the same answer for any `n_jobs`.
     n_jobs : int, default=None
         Number of detectors that work at the same time, as in joblib. On small tables, the
@@ -117,11 +117,11 @@ class GammaGMM(BaseEstimator):
         is reported as "started" again.
     verbose : int, default=0
         1 shows progress bars on standard error.
-    missing : {"error", "impute"}, default="error"
+    missing : "error" or "impute", default="error"
         "impute" fills missing values (NaN, None, ``pandas.NA``) with the median of the column, or
         with its most frequent text. New rows get the figures of the training rows. Rows are never
         dropped: call ``X.dropna()`` before the fit for that.
-    categories : {"error", "encode"}, default="error"
+    categories : "error" or "encode", default="error"
         "encode" turns a column of text into a column of 0 and 1 for each text of the training
         rows; two texts need one column. For another text in new rows, all of them are 0, with a
         `NewRowsWarning`. At most 20 texts are encoded.
@@ -195,7 +195,8 @@ class GammaGMM(BaseEstimator):
     Examples
     --------
     >>> from gammagmm.datasets import load_demo
-    >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X)
+    >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
+    >>> estimator = estimator.fit(load_demo().X)
     >>> estimator.posterior_
     GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130)
     """
@@ -461,7 +462,7 @@ class GammaGMM(BaseEstimator):
         strategy : object, default="deprecated"
             Has no effect: the rows are those of the former strategy "random". It will be removed in
             version 0.3.
-        purpose : {"share", "find"}, default="share"
+        purpose : "share" or "find", default="share"
             "share" spreads the rows evenly over the ranking from a random start, which is better
             than a simple random sample if the detectors are good, and as good if they are not. Rows
             that `update` was given are left out, except those with the purpose "find", without
@@ -472,7 +473,7 @@ class GammaGMM(BaseEstimator):
             Groups of the rows, for example a column of the table: each group then has rows in
             proportion to its size, and `n` must be large enough for one row of each. Only for the
             purpose "share".
-        random_state : int, Generator, RandomState or None, default=None
+        random_state : int or Generator or RandomState or None, default=None
             Chooses the random start of the purpose "share".
 
         Returns
@@ -521,7 +522,7 @@ class GammaGMM(BaseEstimator):
             rows that were reviewed: they count as themselves and do not say anything about other
             rows, because treating them as a sample would bias the estimate. Pass such a list
             completely, with rows that `suggest` has chosen as well.
-        purpose : {"share", "find"}, default="share"
+        purpose : "share" or "find", default="share"
             Pass "find" for rows that ``suggest(purpose="find")`` has chosen; `at_random` does not
             matter then.
 
@@ -599,7 +600,7 @@ class GammaGMM(BaseEstimator):
         ----------
         mass : float, default=0.9
             Probability with which the interval contains the true share.
-        side : {"both", "upper", "lower"}, default="both"
+        side : "both" or "upper" or "lower", default="both"
             "upper" gives the interval of "at most", "lower" that of "at least"; the other end is
             then certain.
 

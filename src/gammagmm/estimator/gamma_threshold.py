@@ -34,7 +34,7 @@ class GammaThreshold(BaseEstimator):
 
     Parameters
     ----------
-    source : GammaGMM, GammaPosterior or None, default=None
+    source : GammaGMM or GammaPosterior or None, default=None
         Where the contamination factor comes from: the scores themselves, a fitted estimator, or a
         posterior. The scores of one detector often have no solution: then a `NoSolutionWarning` is
         raised and no row is an anomaly. An estimator fitted with several detectors is the better
@@ -54,7 +54,7 @@ class GammaThreshold(BaseEstimator):
         Total number of new starts for runs that cannot meet `p_high`.
     n_jobs : int or None, default=None
         Number of threads of the mixtures, as in joblib.
-    random_state : int, Generator, RandomState or None, default=None
+    random_state : int or Generator or RandomState or None, default=None
         The only source of randomness.
 
     Attributes

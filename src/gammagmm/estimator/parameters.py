@@ -42,9 +42,9 @@ class Plan:
     given : tuple of pairs
         Name and value of every parameter of the estimator. A value that is not a string, a number,
         a boolean or None is replaced by its `repr`.
-    detectors : str, list or dict
+    detectors : str or list or dict
         As the user gave them.
-    scale : {"standard", "robust"} or None
+    scale : "standard" or "robust" or None
         How the columns are scaled for the detectors.
     learn : bool
         Whether labels change the ranking of the rows.

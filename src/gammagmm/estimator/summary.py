@@ -33,7 +33,7 @@ class DetectorSummary:
     ----------
     name : str
         Name of the detector.
-    status : {"ok", "failed", "timeout", "constant"}
+    status : "ok" or "failed" or "timeout" or "constant"
         How the fit ended; "constant" if all rows got the same score.
     reason : str
         Why it was skipped; empty if it was not.
@@ -59,7 +59,7 @@ class RunSummary:
 
     Attributes
     ----------
-    status : {"solved", "slack", "unsolved"}
+    status : "solved" or "slack" or "unsolved"
         "slack" if `p_high` does not bind; "unsolved" if the run cannot meet it.
     tau : float
         Intercept of the sigmoid 1 / (1 + exp(tau + delta . r)) of the anomalousness r of a
@@ -138,9 +138,11 @@ class FitSummary:
     --------
     >>> from gammagmm import GammaGMM
     >>> from gammagmm.datasets import load_demo
-    >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X)
-    >>> print(repr(estimator.summary()).splitlines()[0])
-    FitSummary(367 rows, 38 anomalies, 3 detectors, mean=0.103, 90% interval 0.077 to 0.130)
+    >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
+    >>> estimator = estimator.fit(load_demo().X)
+    >>> summary = estimator.summary()
+    >>> summary.n_rows, summary.n_anomalies, summary.posterior
+    (367, 38, GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130))
     """
 
     posterior: GammaPosterior

@@ -57,7 +57,7 @@ class GroupShare:
 
     Attributes
     ----------
-    group : str, int, float or bool
+    group : str or int or float or bool
         Value that the rows of the group have in common; "(missing)" for rows without one.
     n_rows : int
         Number of rows.
@@ -215,7 +215,7 @@ class LabelledRows:
         at_random : bool, default=True
             Pass False for rows that were not chosen blindly: they count as themselves only. Pass a
             list of such rows completely, with those that `suggest` has chosen.
-        purpose : {"share", "find"}, default="share"
+        purpose : "share" or "find", default="share"
             Pass "find" for rows that ``suggest(purpose="find")`` has chosen; `at_random` does not
             matter then.
 
@@ -294,7 +294,7 @@ class LabelledRows:
         ----------
         n : int, default=30
             Number of rows.
-        purpose : {"share", "find"}, default="share"
+        purpose : "share" or "find", default="share"
             "share" spreads the rows evenly over the ranking from a random start. Rows that were
             labelled with the purpose "find" take part as well, because the sample would be biased
             without them; other rows with labels do not. "find" gives the first rows of the ranking
@@ -302,7 +302,7 @@ class LabelledRows:
         by : array-like of shape (n_rows,), default=None
             Groups of the rows: each group then has rows in proportion to its size, and `n` must be
             large enough for one row of each group without a label. Only for the purpose "share".
-        random_state : int, Generator, RandomState or None, default=None
+        random_state : int or Generator or RandomState or None, default=None
             Chooses the random start of the purpose "share".
 
         Returns
@@ -408,7 +408,7 @@ class LabelledRows:
         ----------
         mass : float, default=0.9
             Probability with which the interval contains the true share.
-        side : {"both", "upper", "lower"}, default="both"
+        side : "both" or "upper" or "lower", default="both"
             "upper" gives the interval of "at most", "lower" that of "at least"; the other end is
             then certain.
 

@@ -79,7 +79,7 @@ def fit_mixture(
         Prior; None is ``MixturePrior()``.
     max_iter, tol : int and float, default=1500 and 1e-3
         The ascent stops when the bound changes by less than `tol`, or after `max_iter` iterations.
-    random_state : int, Generator, RandomState or None
+    random_state : int or Generator or RandomState or None
         Seed or generator of the k-means start.
     backend : "numpy" or "torch", default="numpy"
         What computes the E-step: compiled code on the CPU, or PyTorch on `device`.

@@ -27,7 +27,7 @@ class MixturePrior:
 
     Parameters
     ----------
-    covariance : {"empirical", "identity"} or ndarray of shape (M, M), default="empirical"
+    covariance : "empirical" or "identity" or ndarray of shape (M, M), default="empirical"
         Scale matrix of the Wishart prior for M detectors; "empirical" is the covariance of the
         score space.
     concentration : float, default=0.01
@@ -41,8 +41,9 @@ class MixturePrior:
 
     Examples
     --------
-    >>> MixturePrior("identity", concentration=0.1).resolve(np.zeros((5, 2))).degrees_of_freedom
-    2.0
+    >>> prior = MixturePrior("identity", concentration=0.1)
+    >>> prior.concentration, prior.reg_covar
+    (0.1, 1e-06)
     """
 
     covariance: Any = "empirical"  # Deviation D2: the paper uses the identity

@@ -32,7 +32,7 @@ class Evidence:
         The rows that visibly stand apart from the others; None if there are none.
     assumptions : tuple of Assumption
         The estimate under other answers to the paper's two questions, from the same mixtures.
-    rests_on : {"data", "assumptions"}
+    rests_on : "data" or "assumptions"
         "assumptions" if one of these answers moves the mean, given that there are anomalies, by
         more than half a posterior standard deviation, or has no solution.
     track_record : TrackRecord
@@ -44,7 +44,8 @@ class Evidence:
     --------
     >>> from gammagmm import GammaGMM
     >>> from gammagmm.datasets import load_demo
-    >>> GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0).fit(load_demo().X).evidence_
+    >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
+    >>> estimator.fit(load_demo().X).evidence_
     Evidence(rests on assumptions, other answers give 0.093 to 0.176, no group)
     """
 

@@ -214,7 +214,7 @@ class GammaPosterior:
         ----------
         mass : float, default=0.9
             Probability of the interval.
-        kind : {"equal-tailed", "hdi"}, default="equal-tailed"
+        kind : "equal-tailed" or "hdi", default="equal-tailed"
             "equal-tailed" leaves the same probability below and above; "hdi" is the shortest single
             interval (`modes` shows whether the posterior has several humps).
 
@@ -254,8 +254,10 @@ class GammaPosterior:
         Examples
         --------
         >>> posterior = GammaPosterior.reference()
-        >>> posterior.contains(0.05), posterior.contains(0.3), posterior.contains(0.3, mass=0.99)
-        (True, False, True)
+        >>> posterior.contains(0.05), posterior.contains(0.3)
+        (True, False)
+        >>> posterior.contains(0.3, mass=0.99)
+        True
         """
         check_number("share", share)
         low, high = self.interval(mass)
@@ -288,7 +290,7 @@ class GammaPosterior:
         ----------
         n : int
             Number of draws.
-        random_state : int, Generator, RandomState or None, default=None
+        random_state : int or Generator or RandomState or None, default=None
             The only source of randomness; the same seed gives the same draws.
 
         Returns
@@ -380,7 +382,7 @@ class GammaPosterior:
         ----------
         n_draws : int, default=4000
             Number of draws.
-        random_state : int, Generator, RandomState or None, default=None
+        random_state : int or Generator or RandomState or None, default=None
             The only source of randomness; the same seed gives the same draws.
 
         Returns

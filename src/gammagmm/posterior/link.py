@@ -36,13 +36,13 @@ class Constraints:
 
     Attributes
     ----------
-    p0 : float
+    p0 : float, default=0.01
         Probability that there are no anomalies.
-    p_high : float
+    p_high : float, default=0.01
         Probability that the share of anomalies is at least `high_gamma`.
-    high_gamma : float
+    high_gamma : float, default=0.15
         The share that counts as large, the paper's t.
-    max_gamma : float
+    max_gamma : float, default=0.25
         Components can be anomalous only while their expected total weight is below this.
     """
 
@@ -69,7 +69,7 @@ class Link:
     ----------
     tau, delta : float
         Parameters of the sigmoid; NaN if there is no solution.
-    status : "solved", "slack" or "unsolved"
+    status : "solved" or "slack" or "unsolved"
         "slack": `p_high` is above the `reachable` range, so that the constraint does not bind and
         delta is 0. "unsolved": `p_high` is below the range, or no component is a candidate.
     n_candidates : int

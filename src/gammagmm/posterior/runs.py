@@ -82,7 +82,7 @@ class Run:
         component; NaN if the run is unsolved.
     delta : float
         Slope of the sigmoid; NaN if the run is unsolved.
-    status : {"solved", "slack", "unsolved"}
+    status : "solved" or "slack" or "unsolved"
         "slack" if `p_high` is above the `reachable` range, so that it does not bind; "unsolved" if
         it is below that range, or if no component can be anomalous.
     reachable : tuple of two floats
