@@ -696,7 +696,8 @@ def _detectors(results: Results, made: dict[str, list[Row]]) -> dict[str, str]:
 
 def markdown(rows: list[Row], columns: dict[str, str]) -> str:
     """A Markdown table with these columns and their formats; a missing value is a dash."""
-    lines = [list(columns), ["---"] * len(columns)]
+    heads = [name.replace("_", "_<wbr>") for name in columns]  # long names may wrap
+    lines = [heads, ["---"] * len(columns)]
     lines += [[formatted(row.get(name), form) for name, form in columns.items()] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

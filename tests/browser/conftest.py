@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
 from gammagmm.estimator.reasons import usual_values
 from gammagmm.report.origin import Origin
 from gammagmm.report.page import write_report
-from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
-
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, chromium, emulate
 
 
 @dataclass(frozen=True)
@@ -56,14 +51,8 @@ def most_outstanding(X, row):
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    driver = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture

@@ -116,6 +116,14 @@ def test_the_first_page_needs_four_lines_to_a_fitted_detector():
     assert "KNN(contamination=estimate_contamination(" in first[-1]
 
 
+def test_pages_begin_with_a_sentence_that_says_what_they_are_for():
+    for path in PAGES:
+        title, begin = read(path).split("\n\n")[:2]
+        assert re.fullmatch(r"# \S.*", title), path
+        if path.parent.name != "reference":  # there, docstrings say it
+            assert re.match(r"(\*\*)?[A-Z`]\S* ", begin), path
+
+
 def test_the_questions_are_answered():
     assert re.findall(r"^## (.*)$", read(DOCS / "explanations" / "faq.md"), re.MULTILINE) == list(
         QUESTIONS
