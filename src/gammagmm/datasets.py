@@ -315,7 +315,7 @@ def read_npz(path: str | os.PathLike[str]) -> Dataset:
 
     Parameters
     ----------
-    path : str or path-like
+    path : str or os.PathLike
         Name of the file.
 
     Returns
@@ -362,7 +362,7 @@ def read_dami_arff(path: str | os.PathLike[str]) -> Dataset:
 
     Parameters
     ----------
-    path : str or path-like
+    path : str or os.PathLike
         Name of the file.
 
     Returns

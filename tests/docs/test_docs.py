@@ -284,6 +284,7 @@ def test_the_reference_shows_no_private_name(site):
         )
         text = unescape(re.sub(r"<[^>]*>", "", article[0]))
         assert private.findall(text) == [], page
+        assert " - like" not in text, "array-like alone is read as a difference"
 
 
 def rewrite(path):

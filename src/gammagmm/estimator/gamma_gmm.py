@@ -815,7 +815,7 @@ class GammaGMM(BaseEstimator):
 
         Parameters
         ----------
-        path : str or path-like
+        path : str or os.PathLike
             Name of the file.
         X : array-like of shape (n_rows, n_features), default=None
             The training rows; with them, the report shows in which columns the most anomalous rows
@@ -882,7 +882,7 @@ class GammaGMM(BaseEstimator):
 
         Parameters
         ----------
-        folder : str or path-like
+        folder : str or os.PathLike
             Name of the folder.
         overwrite : bool, default=False
             Whether an existing folder is replaced.
@@ -904,7 +904,7 @@ class GammaGMM(BaseEstimator):
 
         Parameters
         ----------
-        path : str or path-like
+        path : str or os.PathLike
             Name of the file.
         overwrite : bool, default=False
             Whether an existing file is replaced.
@@ -937,7 +937,7 @@ class GammaGMM(BaseEstimator):
 
         Parameters
         ----------
-        path : str or path-like
+        path : str or os.PathLike
             Name of the file.
 
         Returns

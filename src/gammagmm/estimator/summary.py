@@ -164,7 +164,7 @@ class FitSummary:
 
         Parameters
         ----------
-        path : str or path-like
+        path : str or os.PathLike
             Name of the file.
         overwrite : bool, default=False
             Whether an existing file is replaced.
@@ -182,7 +182,7 @@ class FitSummary:
 
         Parameters
         ----------
-        path : str or path-like
+        path : str or os.PathLike
             Name of the file.
 
         Returns

@@ -261,7 +261,7 @@ class History:
 
         Parameters
         ----------
-        path : str or path-like
+        path : str or os.PathLike
             Name of the file.
         overwrite : bool, default=False
             Whether an existing file is replaced.
@@ -279,7 +279,7 @@ class History:
 
         Parameters
         ----------
-        path : str or path-like
+        path : str or os.PathLike
             Name of the file.
 
         Returns

@@ -127,7 +127,7 @@ class GammaPosterior:
 
         Parameters
         ----------
-        x : array-like
+        x : array-like of floats
             Shares.
 
         Returns
@@ -142,7 +142,7 @@ class GammaPosterior:
 
         Parameters
         ----------
-        x : array-like
+        x : array-like of floats
             Shares.
 
         Returns
@@ -157,7 +157,7 @@ class GammaPosterior:
 
         Parameters
         ----------
-        x : array-like
+        x : array-like of floats
             Shares.
 
         Returns
@@ -187,7 +187,7 @@ class GammaPosterior:
 
         Parameters
         ----------
-        q : array-like
+        q : array-like of floats
             Probabilities from 0 to 1.
 
         Returns
@@ -406,7 +406,7 @@ class GammaPosterior:
 
         Parameters
         ----------
-        path : str or path-like
+        path : str or os.PathLike
             Name of the file.
         overwrite : bool, default=False
             Whether an existing file is replaced.
@@ -426,7 +426,7 @@ class GammaPosterior:
 
         Parameters
         ----------
-        path : str or path-like
+        path : str or os.PathLike
             Name of the file.
 
         Returns

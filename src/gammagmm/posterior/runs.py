@@ -75,8 +75,8 @@ class Run:
 
     Attributes
     ----------
-    components : Components
-        Active components, most anomalous first.
+    components : object
+        Active components, most anomalous first; an internal part.
     tau : float
         Intercept of the sigmoid 1 / (1 + exp(tau + delta . r)) of the anomalousness r of a
         component; NaN if the run is unsolved.
