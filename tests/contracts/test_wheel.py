@@ -23,6 +23,8 @@ from packaging.version import Version
 import gammagmm
 
 ROOT = Path(__file__).parents[2]
+MAX_WHEEL = 1_000_000
+"""Bytes that the wheel may have; it had 395,750 in version 0.2."""
 
 
 def run(*command, cwd):
@@ -78,6 +80,26 @@ def test_the_wheel_holds_only_the_package(built):
         *("METADATA", "WHEEL", "RECORD", "entry_points.txt"),
         "licenses/LICENSE",
     }
+
+
+def test_the_wheel_is_small(built):
+    (wheel,) = built.glob("*.whl")
+    assert wheel.stat().st_size < MAX_WHEEL
+
+
+def test_the_readme_on_pypi_has_whole_addresses_of_files_that_exist(built):
+    (wheel,) = built.glob("*.whl")
+    version = gammagmm.__version__
+    metadata_file = f"gammagmm-{version}.dist-info/METADATA"
+    text = zipfile.ZipFile(wheel).read(metadata_file).decode("utf-8")
+    assert "\nDescription-Content-Type: text/markdown\n" in text
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    addresses = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(addresses) == len(re.findall(r"\]\(([^)]+)\)", readme)) > 10
+    for address in addresses:
+        assert address.startswith("https://"), address
+        if place := re.match(rf"https://[\w./]+?/v{re.escape(version)}/([^#]+)", address):
+            assert (ROOT / place[1]).exists(), address
 
 
 def test_the_source_archive_holds_what_the_tests_and_pages_need(built):
@@ -204,3 +226,19 @@ def test_an_empty_environment_gets_every_library(built, tmp_path):
     pip = (python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
     run(*pip, next(built.glob("*.whl")), "--constraint", ROOT / "constraints.txt", cwd=tmp_path)
     check_installed(python, tmp_path)
+
+
+# Slow: every library is installed again.
+@pytest.mark.slow
+def test_the_source_archive_installs_and_its_tests_start(built, tmp_path):
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    folder = tmp_path / archive.name.removesuffix(".tar.gz")
+    venv.create(tmp_path / "environment", with_pip=True)
+    paths = {"base": str(tmp_path / "environment"), "platbase": str(tmp_path / "environment")}
+    python = Path(sysconfig.get_path("scripts", "venv", paths)) / Path(sys.executable).name
+    pip = (python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
+    run(*pip, archive, "pytest", "pandas", "--constraint", ROOT / "constraints.txt", cwd=tmp_path)
+    started = run(python, "-m", "pytest", "-q", "tests/contracts/test_upgrade.py", cwd=folder)
+    assert re.search(r"^\d+ passed", started, re.MULTILINE)
