@@ -14,7 +14,7 @@ export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 # Processes that tests and benchmarks start take less time with the bytecode of those before them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist metadata track-record reproduce reproduce-small fuzz soak coverage mutants clean
+.PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist metadata check-dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
 
 install: $(VENV)/.installed
 
@@ -125,13 +125,21 @@ pictures: install
 
 # Source archive and wheel, into dist/.
 dist: install
-	$(BIN)/python -m hatchling build
+	$(BIN)/python -m hatchling build --clean
 
 # CITATION.cff and the conda recipe, by the tools that read them.
 metadata: $(METADATA)/.installed
 	$(METADATA)/bin/cffconvert --validate
 	$(METADATA)/bin/python -c 'from rattler_build import Stage0Recipe as R; \
 	  (v,) = R.from_file("recipe/recipe.yaml").render(); print(v.recipe.package, v.recipe.requirements.run)'
+
+# What users get: the metadata and the README as PyPI takes them, and the wheel and the sdist in new
+# environments.
+check-dist: dist metadata
+	$(METADATA)/bin/validate-pyproject pyproject.toml
+	$(METADATA)/bin/twine check --strict dist/*
+	$(METADATA)/bin/check-wheel-contents dist/*.whl
+	$(BIN)/python -m pytest -m slow tests/contracts/test_wheel.py
 
 $(METADATA)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(METADATA)
