@@ -1,9 +1,14 @@
 PYTHON ?= python3
 VENV := .venv
+# An extra can be left out, for example deep where PyTorch has no wheel:
+# make quick VENV=.venv-3.14 PYTHON=python3.14 EXTRAS=data,excel,dask,arviz,experiments
+EXTRAS := all
+TORCH := $(if $(findstring all,$(EXTRAS))$(findstring deep,$(EXTRAS)),torch)
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
 OLDEST := .venv-oldest
+NEWEST := .venv-newest
 METADATA := .venv-metadata
 QUICK := not slow and not browser and not long
 BROWSER := tests/browser
@@ -14,7 +19,7 @@ export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 # Processes that tests and benchmarks start take less time with the bytecode of those before them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test quick test-oldest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist metadata check-dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
+.PHONY: install demo test quick test-oldest test-newest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist metadata check-dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
 
 install: $(VENV)/.installed
 
@@ -31,8 +36,8 @@ $(VENV)/.core: $(INPUTS) | $(VENV)/pyvenv.cfg
 # libraries' own tests. Syntax errors in files for newer versions of Python are ignored.
 $(VENV)/.installed: $(INPUTS) | $(VENV)/pyvenv.cfg
 	$(PIP) install pip --upgrade --constraint constraints.txt
-	$(PIP) install --no-compile torch --constraint constraints.txt
-	$(PIP) install --no-compile --editable '.[all]' --group dev --constraint constraints.txt
+	$(if $(TORCH),$(PIP) install --no-compile torch --constraint constraints.txt)
+	$(PIP) install --no-compile --editable '.[$(EXTRAS)]' --group dev --constraint constraints.txt
 	$(BIN)/python -m compileall -qq -j 0 -x '/(tests|testing/_internal)/' $(VENV)/lib || true
 	touch $(VENV)/.core $@
 
@@ -56,8 +61,22 @@ $(OLDEST)/bin/python:
 $(OLDEST)/.installed: PIP := $(OLDEST)/bin/python -m pip --disable-pip-version-check --quiet
 $(OLDEST)/.installed: pyproject.toml constraints-oldest.txt | $(OLDEST)/bin/python
 	$(PIP) install pip --upgrade --constraint constraints-oldest.txt
-	$(PIP) install torch --constraint constraints-oldest.txt
-	$(PIP) install --editable '.[all]' --group test --group docs --constraint constraints-oldest.txt
+	$(if $(TORCH),$(PIP) install torch --constraint constraints-oldest.txt)
+	$(PIP) install --editable '.[$(EXTRAS)]' --group test --group docs --constraint constraints-oldest.txt
+	touch $@
+
+# And on the newest versions, pre-releases included; only PyTorch has the version of constraints.txt.
+test-newest: $(NEWEST)/.installed
+	$(NEWEST)/bin/python -m pytest -n auto --dist worksteal -m '$(QUICK)'
+
+$(NEWEST)/bin/python:
+	$(PYTHON) -m venv $(NEWEST)
+
+$(NEWEST)/.installed: PIP := $(NEWEST)/bin/python -m pip --disable-pip-version-check --quiet
+$(NEWEST)/.installed: pyproject.toml | $(NEWEST)/bin/python
+	$(PIP) install pip --upgrade
+	$(if $(TORCH),$(PIP) install torch --constraint constraints.txt)
+	$(PIP) install --pre --editable '.[$(EXTRAS)]' --group test --group docs
 	touch $@
 
 test-slow: install

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from gammagmm.datasets import data_folder
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.posterior.components import Components, expected_anomalousness
 from tests.support.demo_scores import demo_scores
+from tests.support.needs import KILL
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 """Where the benchmark datasets of a development machine are, beside the checkout."""
@@ -66,7 +66,7 @@ def killed_pid(tmp_path):
     def kill():
         while not (path.exists() and path.read_text()):
             time.sleep(0.01)
-        os.kill(int(path.read_text()), signal.SIGKILL)
+        os.kill(int(path.read_text()), KILL)
 
     killer = threading.Thread(target=kill)
     killer.start()

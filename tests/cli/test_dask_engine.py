@@ -118,7 +118,7 @@ def test_a_lost_scheduler_is_two_lines_and_leaves_no_files(folder, tmp_path, sch
         assert running.stderr.readline().startswith("dashboard:")
         time.sleep(3.0)
         assert running.poll() is None
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         out, err = running.communicate(timeout=120)
     assert (running.returncode, out) == (4, ""), err
     what, todo = err.splitlines()[-2:]

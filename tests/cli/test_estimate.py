@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import pty
 import re
 import subprocess
 
@@ -15,6 +14,7 @@ import pytest
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm._support.text import percent
 from tests.support.command_line import COMMAND, QUICK, gammagmm, gammagmm_here, write_csv
+from tests.support.needs import needs_posix
 
 
 def test_the_estimate_and_the_detectors_are_printed(table, fitted):
@@ -214,7 +214,10 @@ def test_no_solution_in_words_and_in_json(tmp_path):
     assert answer["posterior"]["standard_error"] is None
 
 
+@needs_posix
 def test_a_terminal_shows_progress_bars(table):
+    import pty
+
     ours, theirs = pty.openpty()
     command = [COMMAND, "estimate", str(table), *QUICK]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs)

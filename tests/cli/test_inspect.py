@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import os
-import pty
 import re
 import select
 import signal
@@ -25,6 +24,7 @@ from gammagmm.cli.sheet import Sheet, read_sheet
 from gammagmm.datasets import load_demo
 from gammagmm.report.origin import Origin
 from tests.support.command_line import COMMAND, gammagmm, gammagmm_here
+from tests.support.needs import needs_posix
 
 DETECTORS = ("--detectors", "KNN,LOF", "--scale", "none", "--runs", "2", "--quiet")
 REGIONS = ["north", "south", "east"]
@@ -774,6 +774,8 @@ class Terminal:
     """A command in a terminal of its own."""
 
     def __init__(self, *arguments, cwd):
+        import pty
+
         ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
             [COMMAND, *map(str, arguments)],
@@ -806,6 +808,7 @@ class Terminal:
 
 
 @pytest.mark.long
+@needs_posix
 def test_the_dialogue_in_a_terminal(folder, options, data):
     arguments = ("inspect", *options, "--ask", "--out", "terminal.csv", "--n", 6)
 

@@ -217,10 +217,13 @@ def is_alive(pid):
         return False
 
 
-def as_a_terminal_starts_it():
-    """Ctrl-C is neither ignored nor blocked, whatever it is where the tests run."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+AS_A_TERMINAL_STARTS_IT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Ctrl-C is neither ignored nor blocked, whatever it is where the tests run."""
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
@@ -230,8 +233,8 @@ def test_ctrl_c_ends_the_work_and_leaves_no_file(tmp_path):
     np.save(tmp_path / "rows.npy", rows)
     outputs = ("--labels", "labels.csv", "--report", "report.html")
     command = [COMMAND, "estimate", "rows.npy", "--detectors", "LSCP,KNN", "--jobs", "1", *outputs]
-    options = {"cwd": tmp_path, "stderr": subprocess.PIPE, "preexec_fn": as_a_terminal_starts_it}
-    process = subprocess.Popen(command, **options)
+    start = [sys.executable, "-c", AS_A_TERMINAL_STARTS_IT]
+    process = subprocess.Popen([*start, *command], cwd=tmp_path, stderr=subprocess.PIPE)
     while not (workers := children_of(process.pid)):
         time.sleep(0.01)
     time.sleep(5.0)  # into the loop

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from gammagmm._support.files import write_document
 from gammagmm.datasets import make_contaminated
 from tests.support.command_line import gammagmm_here
+from tests.support.needs import needs_posix
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("--detectors", "KNN,LOF", "--runs", "1", "--jobs", "1", "--quiet")
@@ -28,8 +28,16 @@ def table(tmp_path_factory):
     return path
 
 
-def estimate(*arguments, **options):
-    command = [sys.executable, "-m", "gammagmm.cli.main", "estimate", *map(str, arguments), *QUICK]
+ON_A_FULL_DISK = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+def estimate(*arguments, code=(), **options):
+    module = ("-m", "gammagmm.cli.main", "estimate", *map(str, arguments), *QUICK)
+    command = [sys.executable, *code, *module]
     return subprocess.run(command, text=True, stderr=subprocess.PIPE, check=False, **options)
 
 
@@ -50,14 +58,12 @@ def test_kills_and_failing_writes(tmp_path):
     assert found["faults"] == 5 * 8  # files times ways to fail
 
 
+@needs_posix
 def test_a_full_disk_keeps_the_answer_the_old_file_and_what_fits(table, tmp_path):
     (tmp_path / "labels.csv").write_text("mine")
     outputs = ("--labels", "labels.csv", "--posterior", "posterior.json", "--force")
-
-    def fill_disk():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))
-
-    done = estimate(table, *outputs, cwd=tmp_path, stdout=subprocess.PIPE, preexec_fn=fill_disk)
+    code = ("-c", ON_A_FULL_DISK)
+    done = estimate(table, *outputs, code=code, cwd=tmp_path, stdout=subprocess.PIPE)
     assert done.returncode == 2
     assert done.stdout.startswith("About ")
     assert done.stderr.splitlines() == [

@@ -140,7 +140,11 @@ class TestSharedSearch:
     @staticmethod
     def check(found, expected):
         assert_array_equal(found[0], expected[0])
-        assert_array_equal(np.sort(found[1], axis=1), np.sort(expected[1], axis=1))
+        # A row with more than k duplicates has k of them, and which ones depends on the version of
+        # scikit-learn: it leaves out the first if the row itself is not among them.
+        is_certain = expected[0][:, -1] > 0.0
+        assert is_certain.mean() > 0.9
+        assert_array_equal(*(np.sort(rows[is_certain], axis=1) for rows in (found[1], expected[1])))
 
     def test_each_thread_finds_the_neighbours_of_its_own_rows(self):
         fitted = LSCP(lofs(LOF), n_bins=4, random_state=0).fit(make_X(1100))

@@ -24,6 +24,7 @@ from gammagmm.detectors.presets import (
     resolve_detectors,
 )
 from gammagmm.errors import MissingExtraError, Note
+from tests.support.needs import needs_torch
 
 
 class TestInputForms:
@@ -51,6 +52,7 @@ class TestInputForms:
     def test_sequences(self, form):
         assert list(resolve_detectors(form(["HBOS", "LODA"]), 100)[0]) == ["HBOS", "LODA"]
 
+    @needs_torch
     def test_every_name_is_known(self):
         assert list(resolve_detectors(list(NAMES), 100)[0]) == list(NAMES)
 
@@ -142,6 +144,7 @@ class TestSizes:
 
 
 @pytest.mark.parametrize("missing", [("torch",), ("tqdm",), ("torch", "tqdm")])
+@needs_torch
 def test_missing_extra(missing, monkeypatch):
     find = presets.find_spec
     monkeypatch.setattr(presets, "find_spec", lambda n: None if n in missing else find(n))

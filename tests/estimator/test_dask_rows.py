@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +19,7 @@ from gammagmm.detectors.usable import score_range
 from gammagmm.errors import ClusterError, DetectorWarning, MissingExtraError
 from gammagmm.mixture.score_space import fit_scaler, log_moments
 from gammagmm.posterior.gamma_posterior import GammaPosterior
+from tests.support.needs import KILL, needs_torch
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
 dask = pytest.importorskip("dask")
@@ -331,6 +331,7 @@ def test_what_blocks_cannot_do_is_said_at_once(parameters, data):
         estimator(["HBOS", "PCA"], **parameters).fit(da.from_array(data))
 
 
+@needs_torch
 def test_the_runs_of_blocks_can_be_fitted_by_torch(scores, in_memory):
     there = estimator(backend="torch", device="cpu").fit(da.from_array(scores, chunks=(100, 3)))
     assert there.posterior_.mean == pytest.approx(in_memory.posterior_.mean, rel=1e-6)
@@ -383,7 +384,7 @@ def kill_once(marker, function, rows, *shared):
     with suppress(FileExistsError), open(marker, "x", encoding="ascii") as file:
         file.write(str(os.getpid()))
         file.flush()
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), KILL)
     return function(rows, *shared)
 
 

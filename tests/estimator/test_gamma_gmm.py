@@ -9,7 +9,6 @@ from html import escape
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy import sparse, stats
 from sklearn import config_context
 from sklearn.base import clone
@@ -191,6 +190,7 @@ def test_fits_in_two_threads_at_once_give_each_its_own_answer(data):
 
 @pytest.mark.usefixtures("in_workers", "two_threads")
 def test_fit_leaves_global_state_alone(data):
+    torch = pytest.importorskip("torch")
     before = np.random.get_state(), random.getstate(), torch.random.get_rng_state()
     threads, environment = blas_threads(), dict(os.environ)
     GammaGMM("classic", **SMALL, random_state=0, n_jobs=2).fit(data)

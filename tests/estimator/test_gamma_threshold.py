@@ -15,6 +15,7 @@ from gammagmm.datasets import load_demo
 from gammagmm.errors import NoSolutionWarning
 from gammagmm.estimator.gamma_threshold import GammaThreshold
 from gammagmm.posterior.betas import BetaMixture
+from tests.support.needs import needs_torch
 from tests.support.pyod_zoo import DEEP, TABULAR, make_detector, one_by_one, rows_for
 from tests.support.solved_scores import has_content
 
@@ -197,6 +198,7 @@ def test_a_pyod_detector_labels_as_with_the_float(name, posterior):
 # Deep isolation forests pin memory whether or not there is a GPU to pin it for.
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
 @pytest.mark.usefixtures("keep_global_random_state")
+@needs_torch
 @pytest.mark.parametrize("name", one_by_one(DEEP))
 def test_a_network_labels_by_the_object(name, posterior):
     detector = make_detector(name, GammaThreshold(posterior)).fit(rows_for(name, 60, 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -140,7 +139,7 @@ def test_a_killed_writer_loses_no_line_that_it_had_appended(folder):
             assert process.poll() is None
             time.sleep(0.001)
         time.sleep(clock.uniform(0.0, 0.05))
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
         found = read_file(path)
         assert sorted(int(trial.variant) for trial in found) == list(range(len(found)))

@@ -1,6 +1,7 @@
 import json
 import re
 
+import matplotlib
 import numpy as np
 import pytest
 from experiments.plan import load_plan, record_tables, trials
@@ -47,7 +48,7 @@ def test_every_trial_is_done():
     assert len(record_tables(load_plan())) == 305
 
 
-def test_file_figures_and_page_are_made_from_the_results(figures, tmp_path):
+def test_file_figures_and_page_are_made_from_the_results(figures):
     written = json.loads(read(track_record.FIGURES))
     # The parts of the reference are compared by their likelihood, see below.
     found, expected = numbers(written), numbers(figures)
@@ -61,7 +62,14 @@ def test_file_figures_and_page_are_made_from_the_results(figures, tmp_path):
         assert value == close, name
     assert json.loads(read(track_record.PACKAGED)) == track_record.packaged(written)
     assert read(track_record.PAGE) == track_record.page(written)
-    track_record.draw(written, tmp_path / "figure.svg")
+
+
+@pytest.mark.skipif(
+    matplotlib.__version_info__ < (3, 11),
+    reason="drawn by Matplotlib 3.11, whose text differs in size from older versions",
+)
+def test_the_figure_is_drawn_from_the_figures(tmp_path):
+    track_record.draw(json.loads(read(track_record.FIGURES)), tmp_path / "figure.svg")
     assert read(tmp_path / "figure.svg") == read(track_record.FIGURE)
 
 

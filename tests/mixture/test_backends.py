@@ -18,13 +18,15 @@ from gammagmm.mixture.m_step import MStep
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.statistics import start_moments
 from tests.support.mixture_steps import iterate
+from tests.support.needs import needs_torch
 from tests.support.sklearn_mixture import (
     assert_same_parameters,
     sklearn_iteration,
     sklearn_start,
 )
 
-BACKENDS = [(NumpyRows, 1e-9), (TorchRows, 1e-7)]
+BACKENDS = [(NumpyRows, 1e-9), pytest.param(TorchRows, 1e-7, marks=needs_torch)]
+ROWS = [NumpyRows, pytest.param(TorchRows, marks=needs_torch)]
 
 
 def with_ties_and_near_duplicates(Z):
@@ -52,6 +54,7 @@ def test_iterates_equal_scikit_learns_on_ties_and_near_duplicates(
         assert abs(elbo[0] - bound) <= rtol * abs(bound)
 
 
+@needs_torch
 @pytest.mark.parametrize("accelerated", [False, True])
 def test_torch_stops_at_the_same_iteration_as_numpy(accelerated, benchmark_space):
     Z = benchmark_space("Glass")
@@ -109,6 +112,7 @@ def test_runs_fitted_together_equal_runs_fitted_alone(rows_of, rtol, accelerated
     assert [shared[0].elbo, shared[1].elbo] == pytest.approx([together[0].elbo] * 2, rel=1e-12)
 
 
+@needs_torch
 @pytest.mark.parametrize("log_norm", [-4000.0, -700.0, -561.0, -550.0, 0.0, 99.0, 140.0, 4000.0])
 def test_torch_measures_any_log_norm(log_norm, rng):
     # A reference component can measure log norms from -560 to 100.
@@ -120,6 +124,7 @@ def test_torch_measures_any_log_norm(log_norm, rng):
     np.testing.assert_allclose(torch.entropy, numpy.entropy, atol=1e-7)
 
 
+@needs_torch
 def test_torch_adds_up_blocks(rng, monkeypatch):
     Z, coefficients = rng.normal(size=(2, 300, 2)), rng.normal(size=(2, 9, 6))
     monkeypatch.setattr(TorchRows, "BLOCK_ROWS", {"cpu": 130})
@@ -132,7 +137,7 @@ def test_torch_adds_up_blocks(rng, monkeypatch):
     np.testing.assert_allclose(torch.entropy, numpy.entropy, atol=1e-7)
 
 
-@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+@pytest.mark.parametrize("rows_of", ROWS)
 class TestInverses:
     def test_they_are_numpys(self, rows_of, rng):
         rows = rows_of(rng.normal(size=(1, 5, 2)))
@@ -211,6 +216,7 @@ def test_degenerate_tables_are_fitted_soundly_or_refused(table, n_components, ac
         assert_sound(np.array(table), n_components, accelerated=accelerated)
 
 
+@needs_torch
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     repeated_columns(),
@@ -233,12 +239,13 @@ def test_tables_with_repeated_columns_are_fitted_soundly(Z, n_components, rows_o
     ],
     ids=["two rows", "identical rows", "identical detectors", "a row at 1e6", "few rows"],
 )
-@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+@pytest.mark.parametrize("rows_of", ROWS)
 @pytest.mark.parametrize("accelerated", [False, True])
 def test_named_degenerate_cases_are_fitted_soundly(Z, rows_of, accelerated):
     assert_sound(Z, 10, rows_of, accelerated)
 
 
+@needs_torch
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_far_outliers_give_the_same_mixture_on_both_backends(n_components, rng):
     Z = rng.normal(size=(2000, 10))
@@ -262,6 +269,7 @@ def test_rows_of_a_wrong_shape_or_not_finite_are_refused(Z, message):
         fit_mixture(Z, 2)
 
 
+@needs_torch
 def test_an_unknown_backend_is_refused_and_a_missing_torch_gives_the_command(monkeypatch):
     with pytest.raises(ValueError, match="backend must be one of numpy, torch, got 'cuda'"):
         check_backend("cuda")
@@ -276,7 +284,7 @@ def test_an_unknown_backend_is_refused_and_a_missing_torch_gives_the_command(mon
         check_backend("torch")
 
 
-@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+@pytest.mark.parametrize("rows_of", ROWS)
 @pytest.mark.parametrize("diagonal", [(-1.0, 1.0), (1.0, -1.0)])
 def test_a_matrix_that_fails_at_any_row_gives_nan(rows_of, diagonal):
     rows = rows_of(np.zeros((1, 3, 2)))

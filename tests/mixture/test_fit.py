@@ -13,11 +13,14 @@ from gammagmm.mixture.m_step import MStep
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.statistics import Statistics, features, start_moments
 from tests.support.mixture_steps import iterate
+from tests.support.needs import needs_torch
 from tests.support.sklearn_mixture import (
     assert_same_parameters,
     sklearn_iteration,
     sklearn_start,
 )
+
+ROWS = [NumpyRows, pytest.param(TorchRows, marks=needs_torch)]
 
 
 def whitened_start(Z, prior, n_components, rng):
@@ -78,7 +81,7 @@ def test_a_fit_stops_at_scikit_learns_iteration(name, benchmark_space):
     assert_same_parameters(mixture, oracle, rtol=1e-8)
 
 
-@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+@pytest.mark.parametrize("rows_of", ROWS)
 @pytest.mark.parametrize("name", ["demo", "Glass", "Cardiotocography"])
 def test_the_bound_never_falls_by_an_accelerated_step(rows_of, name, benchmark_space):
     Z = benchmark_space(name)
@@ -141,7 +144,7 @@ def divergence_from_prior(parameters, prior):
     return total
 
 
-@pytest.mark.parametrize("rows_of", [NumpyRows, TorchRows])
+@pytest.mark.parametrize("rows_of", ROWS)
 def test_the_bound_of_an_accelerated_step_is_that_of_any_parameters(rows_of, rng):
     Z = rng.normal(size=(200, 3)) * [1.0, 2.0, 0.5]
     prior = MixturePrior(reg_covar=1e-2).resolve(Z)

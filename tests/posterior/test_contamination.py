@@ -16,6 +16,7 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from gammagmm import Contamination, GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
+from tests.support.needs import needs_torch
 from tests.support.pyod_zoo import (
     DEEP,
     FOUND,
@@ -153,6 +154,7 @@ def test_a_pyod_detector_labels_as_with_the_plain_float(name, posterior):
 # Deep isolation forests pin memory whether or not there is a GPU to pin it for.
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
 @pytest.mark.usefixtures("keep_global_random_state")
+@needs_torch
 @pytest.mark.parametrize("name", one_by_one(DEEP))
 def test_a_network_labels_by_the_number(name, posterior):
     gamma = Contamination(posterior)

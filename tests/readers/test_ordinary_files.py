@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,18 +144,15 @@ def text_sheet():
 
 
 def database(n_tables=1):
-    connection = sqlite3.connect(":memory:")
-    for k in range(n_tables):
-        name = ["sales", "other"][k]
-        columns = (
-            "Code TEXT, Name TEXT, Betrag REAL, Umsatz INTEGER, Anteil REAL, Aktiv BOOL, Tag DATE"
-        )
-        connection.execute(f"CREATE TABLE {name} ({columns})")
-        days = [day.isoformat() for day in DAYS]
-        rows = zip(CODES, NAMES, AMOUNTS, SALES, SHARES, ACTIVE, days, strict=True)
-        connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-    connection.commit()
-    return connection.serialize()
+    columns = "Code TEXT, Name TEXT, Betrag REAL, Umsatz INTEGER, Anteil REAL, Aktiv BOOL, Tag DATE"
+    days = [day.isoformat() for day in DAYS]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for name in ["sales", "other"][:n_tables]:
+            connection.execute(f"CREATE TABLE {name} ({columns})")
+            rows = zip(CODES, NAMES, AMOUNTS, SALES, SHARES, ACTIVE, days, strict=True)
+            connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        connection.commit()
+        return connection.serialize()
 
 
 def records():

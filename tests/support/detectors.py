@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.base import BaseEstimator
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.detectors.usable import keep_usable
+from tests.support.needs import KILL
 
 
 def make_X(n_rows=120, n_features=4, seed=0):
@@ -40,7 +40,7 @@ class Broken(BaseEstimator):
         if self.how == "raise":
             raise RuntimeError("the disk is full")
         if self.how == "die":
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), KILL)
         if self.how == "sleep":
             time.sleep(60)
         self.decision_scores_ = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
-import resource
 import sys
 import tempfile
 import time
@@ -43,6 +42,7 @@ MAX_PEAK_BYTES = 1_000_000_000
 MAX_MESSAGE = 2_000
 MEMORY_FOLDER = Path("/dev/shm")  # each file is short-lived and needs no disk
 FORBIDDEN = re.compile(r"pickle\.find_class|os\.(system|exec|spawn|posix_spawn)|subprocess|socket")
+SOURCE_OF_TEXT = "<string>"  # Python's tokenizer looks there for the line of a syntax error
 OWN_FOLDERS = (sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parents[2]))
 SUFFIXES = {"posterior": "json", "summary": "json", "sheet": "csv"}
 
@@ -118,6 +118,8 @@ def read_files(connection: Connection, folder: str) -> None:
     watch = Watch()
     for kind, make_files in KINDS.items():  # readers import their libraries before memory counts
         examine(kind, make_files()[0], watch)
+    import resource
+
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (held + 3 * MAX_PEAK_BYTES,) * 2)
     connection.send("ready")
@@ -145,7 +147,8 @@ class Watch:
 
     def _is_foreign(self, arguments: tuple[Any, ...]) -> bool:
         name = arguments[0]
-        return isinstance(name, str) and name != self.path and not name.startswith(OWN_FOLDERS)
+        is_ours = name == self.path or str(name).startswith(OWN_FOLDERS)
+        return isinstance(name, str) and not is_ours and name != SOURCE_OF_TEXT
 
 
 def suffix_of(kind: str) -> str:
@@ -196,6 +199,8 @@ def _signature(error: Exception) -> str:
 
 
 def _peak_memory() -> int:
+    import resource
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

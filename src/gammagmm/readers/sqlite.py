@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 from gammagmm.errors import Note, TableError
@@ -31,18 +32,16 @@ def read_sqlite(source: Source, table: str | None) -> RawTable:
     """Raw table of the table `table`, or of the only one."""
     if not source.content.startswith(MAGIC):
         raise TableError(f"{source.name} is not an SQLite database", "Give an SQLite 3 file.")
-    with refusing(source.name, (Exception,), "Write the database again: it may be damaged."):
-        connection = _open(source)
-        try:
-            chosen = _chosen(source, connection, table)
-            return _read(source, connection, chosen)
-        finally:
-            connection.close()
+    with (
+        refusing(source.name, (Exception,), "Write the database again: it may be damaged."),
+        closing(sqlite3.connect(":memory:")) as connection,
+    ):
+        _load(source, connection)
+        return _read(source, connection, _chosen(source, connection, table))
 
 
-def _open(source: Source) -> sqlite3.Connection:
-    """The database in memory: no other file is opened, and nothing but tables can be read."""
-    connection = sqlite3.connect(":memory:")
+def _load(source: Source, connection: sqlite3.Connection) -> None:
+    """Copy the database into memory: no other file is opened, and reading it has limits."""
     content = bytearray(source.content)
     content[VERSIONS] = b"\1\1"  # what is only in the log is not read
     connection.deserialize(bytes(content))
@@ -51,7 +50,6 @@ def _open(source: Source) -> sqlite3.Connection:
     n_calls = (MIN_STEPS + STEPS_PER_BYTE * len(content)) // STEPS_PER_CALL
     calls = iter(range(n_calls))
     connection.set_progress_handler(lambda: next(calls, None) is None, STEPS_PER_CALL)
-    return connection
 
 
 def _chosen(source: Source, connection: sqlite3.Connection, table: str | None) -> str:
