@@ -18,6 +18,8 @@ def estimate_contamination(
 ) -> Contamination:
     """The share of anomalies among the rows of `X`, for PyOD's and scikit-learn's contamination.
 
+    The page "PyOD and PyThresh" of the documentation shows it in use.
+
     Parameters
     ----------
     X : array-like of shape (n_rows, n_features)

@@ -69,6 +69,8 @@ class Fit:
 
     Scores and labels are arrays, or lazy dask arrays for rows on Dask.
 
+    The page "The method" of the documentation explains its parts.
+
     Attributes
     ----------
     plan : object

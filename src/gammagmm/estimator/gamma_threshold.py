@@ -32,6 +32,8 @@ class GammaThreshold(BaseEstimator):
     Each detector needs its own object. PyOD passes scores without naming the detector, and the
     object holds the threshold of the scores it was fitted to last.
 
+    The page "PyOD and PyThresh" of the documentation shows it in use.
+
     Parameters
     ----------
     source : GammaGMM or GammaPosterior or None, default=None

@@ -104,6 +104,8 @@ class RunSummary:
 class FitSummary:
     """What a fitted `GammaGMM` found, without its rows, scores and detectors.
 
+    The page "Saving a fit" of the documentation shows it in use.
+
     Attributes
     ----------
     posterior : GammaPosterior

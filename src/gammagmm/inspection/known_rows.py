@@ -23,6 +23,8 @@ _PICKED, _AT_RANDOM, _LISTED = range(3)
 class KnownRows:
     """Rows whose labels are known, by rising row number.
 
+    The page "More about labels" of the documentation explains it.
+
     Attributes
     ----------
     rows : ndarray of shape (n,)

@@ -126,6 +126,8 @@ class Precision:
 class LabelledRows:
     """Rows with scores, of which some have labels.
 
+    The page "More about labels" of the documentation shows it in use.
+
     Attributes
     ----------
     scores : ndarray of shape (n_rows,)

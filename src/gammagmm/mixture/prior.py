@@ -25,6 +25,8 @@ MAX_WHITENED = 1e6
 class MixturePrior:
     """Prior of the mixture; the defaults are those of the published script.
 
+    The page "The method" of the documentation explains it.
+
     Parameters
     ----------
     covariance : "empirical" or "identity" or ndarray of shape (M, M), default="empirical"

@@ -40,6 +40,8 @@ class History:
     rows are independent. Every test of all rows includes the training rows; for these tests, the
     rate was measured and not proved. A history is a frozen value: adding rows gives a new one.
 
+    The page "Monitoring new rows" of the documentation shows it in use.
+
     Attributes
     ----------
     fit : str

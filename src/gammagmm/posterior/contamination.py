@@ -15,6 +15,8 @@ class Contamination(float):
 
     Copies in the same process share the posterior. JSON stores it as a plain number.
 
+    The page "PyOD and PyThresh" of the documentation shows it in use.
+
     Parameters
     ----------
     posterior : GammaPosterior

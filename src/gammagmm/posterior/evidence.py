@@ -26,6 +26,8 @@ MAX_MOVE = 0.5
 class Evidence:
     """What an estimate without labels rests on.
 
+    The page "What the number means" of the documentation explains it.
+
     Attributes
     ----------
     group : Group or None

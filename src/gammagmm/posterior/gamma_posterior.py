@@ -26,6 +26,8 @@ class GammaPosterior:
 
     Fits, labels and `load` make posteriors; all of their methods return new values.
 
+    The page "Assumptions and posterior" of the documentation shows it in use.
+
     Attributes
     ----------
     prob_zero : float
