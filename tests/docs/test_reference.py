@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import tomllib
 from html import unescape
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +25,10 @@ from gammagmm import GammaGMM, GammaThreshold, datasets, errors
 from gammagmm.cli.main import app
 from gammagmm.datasets import load_demo
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+GUIDE = re.compile(r"The pages? (.*) of the documentation")
+QUOTED = re.compile(r'"([^"]+)"')
 DIRECTIVE = re.compile(r"^::: gammagmm\.(\S+)\n((?:    .*\n)*)", re.MULTILINE)
 COMMANDS = ("command-line.md", "command-line-more.md")
 INTERNAL = {
@@ -33,10 +37,8 @@ INTERNAL = {
         "answers_new",
         "check_in_memory",
         "digest",
-        "encoder",
         "labels_new",
         "monitor",
-        "number_names",
         "probabilities_new",
         "score_new",
         "to_parquet",
@@ -186,6 +188,24 @@ def test_every_public_name_is_described_once():
     public += [f"errors.{name}" for name in errors.__all__]
     assert set(public) <= set(PATHS)
     assert len(set(PATHS)) == len(PATHS)
+
+
+def nav_titles(entries):
+    """Titles of the pages in the navigation."""
+    for entry in entries:
+        for title, target in entry.items():
+            yield from [title] if isinstance(target, str) else nav_titles(target)
+
+
+def test_docstrings_point_to_pages_that_exist():
+    config = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    titles = set(nav_titles(config["project"]["nav"]))
+    pointers = {path: GUIDE.findall(inspect.getdoc(resolve(path))) for path in PATHS}
+    assert [name for name in gammagmm.__all__ if not pointers[name]] == []
+    named = {
+        title for found in pointers.values() for text in found for title in QUOTED.findall(text)
+    }
+    assert named <= titles
 
 
 @pytest.mark.parametrize("name", [n for n in gammagmm.__all__ if inspect.isclass(resolve(n))])

@@ -69,7 +69,7 @@ class Fit:
 
     Scores and labels are arrays, or lazy dask arrays for rows on Dask.
 
-    The page "The method" of the documentation explains its parts.
+    The page "Assumptions and posterior" of the documentation shows it in use.
 
     Attributes
     ----------

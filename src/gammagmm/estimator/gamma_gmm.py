@@ -45,6 +45,8 @@ class GammaGMM(BaseEstimator):
     Implements gammaGMM (Perini, Bürkner, Klami: "Estimating the Contamination Factor's
     Distribution in Unsupervised Anomaly Detection", ICML 2023).
 
+    The pages "Five minutes" and "The method" of the documentation introduce it.
+
     Parameters
     ----------
     detectors : str or list or dict, default="classic"
@@ -272,6 +274,8 @@ class GammaGMM(BaseEstimator):
 
         A fit that fails leaves the estimator as it was.
 
+        The page "Detectors" of the documentation shows it in use.
+
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
@@ -385,6 +389,8 @@ class GammaGMM(BaseEstimator):
         test at the level 0.001. There is no warning with `costs`, which may ask for many flagged
         rows, and none for a dask collection.
 
+        The page "New rows, costs and reasons" of the documentation shows it in use.
+
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
@@ -411,6 +417,8 @@ class GammaGMM(BaseEstimator):
         The second column is P(gamma > share of training rows scored at least as high): the
         posterior probability that the row lies inside the anomalous share *if the ranking is
         right*. After `update`, the row is ranked among the training rows that are not known.
+
+        The page "New rows, costs and reasons" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -454,6 +462,8 @@ class GammaGMM(BaseEstimator):
         random_state: Any = None,
     ) -> NDArray[np.int_]:
         """Positions of training rows to label, ordered so that you can stop after any row.
+
+        The page "Labels of a few rows" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -510,6 +520,8 @@ class GammaGMM(BaseEstimator):
 
         With ``learn=True``, the ranking of the rows is learned from all labels as well, see
         `ranking_` and `learning_`. It moves scores, labels and probabilities, not the posterior.
+
+        The page "Labels of a few rows" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -596,6 +608,8 @@ class GammaGMM(BaseEstimator):
         `suggest`, which are spread evenly, this was measured, not proved. Each end of a two-sided
         interval holds by itself with the probability (1 + `mass`) / 2.
 
+        The page "More about labels" of the documentation shows it in use.
+
         Parameters
         ----------
         mass : float, default=0.9
@@ -617,6 +631,8 @@ class GammaGMM(BaseEstimator):
         It comes from the labels of rows that were chosen at random and rank as high. If the ranking
         is learned, each of them is ranked by what the other labels teach. The 90 % interval is
         exact for the consensus and approximate for a learned ranking.
+
+        The page "More about labels" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -677,6 +693,8 @@ class GammaGMM(BaseEstimator):
         Each interval holds for its own group, so that of many intervals, some miss. The flagged
         share is no estimate of the share of anomalies in a group.
 
+        The page "More about labels" of the documentation shows it in use.
+
         Parameters
         ----------
         groups : array-like of shape (n_rows,)
@@ -698,6 +716,8 @@ class GammaGMM(BaseEstimator):
 
     def batch(self, X: ArrayLike) -> LabelledRows:
         """New rows, scored by the fitted detectors, whose own share labels can show.
+
+        The page "More about labels" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -728,6 +748,8 @@ class GammaGMM(BaseEstimator):
 
         The result speaks of rows beyond the cut `threshold_`, not of the share of anomalies, which
         only labels show.
+
+        The page "Monitoring new rows" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -813,6 +835,8 @@ class GammaGMM(BaseEstimator):
     ) -> None:
         """Write a report: a single HTML file for readers without Python.
 
+        The page "Reports" of the documentation shows it in use.
+
         Parameters
         ----------
         path : str or os.PathLike
@@ -844,6 +868,8 @@ class GammaGMM(BaseEstimator):
     def to_frame(self) -> Any:
         """The training rows with their answers as a data frame, with their original index.
 
+        The page "pandas, polars and pyarrow" of the documentation shows it in use.
+
         Returns
         -------
         pandas.DataFrame
@@ -858,6 +884,8 @@ class GammaGMM(BaseEstimator):
 
         These are at most three columns whose value lies outside the usual range of the training
         rows, the farthest first. They describe the row and not how the detectors work.
+
+        The page "New rows, costs and reasons" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -880,6 +908,8 @@ class GammaGMM(BaseEstimator):
 
         Only after a fit on Dask; `progress` is called for each block.
 
+        The page "Large data" of the documentation shows it in use.
+
         Parameters
         ----------
         folder : str or os.PathLike
@@ -901,6 +931,8 @@ class GammaGMM(BaseEstimator):
 
         The file has no pickles, and `load` executes nothing in it. It has the versions of the
         packages. Detectors that are your own objects are not saved; a `SavedFitWarning` says so.
+
+        The page "Saving a fit" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -934,6 +966,8 @@ class GammaGMM(BaseEstimator):
         without gaps, with a column such as ``region=east`` for each text. New rows need these
         columns, and `missing` and `categories` are "error". For files with the original columns,
         use ``gammagmm predict``.
+
+        The page "Saving a fit" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -971,6 +1005,8 @@ class GammaGMM(BaseEstimator):
 
     def summary(self) -> FitSummary:
         """What the fit found and how, as plain values that can be saved as JSON.
+
+        The page "Saving a fit" of the documentation shows it in use.
 
         Returns
         -------

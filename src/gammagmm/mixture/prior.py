@@ -25,7 +25,7 @@ MAX_WHITENED = 1e6
 class MixturePrior:
     """Prior of the mixture; the defaults are those of the published script.
 
-    The page "The method" of the documentation explains it.
+    The page "Deviations from the paper" of the documentation explains the defaults.
 
     Parameters
     ----------
