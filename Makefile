@@ -120,6 +120,7 @@ bench: install
 	$(BIN)/python benchmarks/command.py
 	$(BIN)/python benchmarks/detectors.py
 	$(BIN)/python benchmarks/imports.py
+	$(BIN)/python benchmarks/install_size.py
 	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/page.py
 

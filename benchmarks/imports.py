@@ -1,32 +1,36 @@
-"""Time that `from gammagmm import GammaGMM` adds to `import sklearn.mixture`, in new processes.
+"""Time of `import gammagmm`, and of its public names after `import sklearn.mixture`.
 
     python benchmarks/imports.py
 
-Writes benchmarks/results/imports.json.
+Each time is measured in new processes, for this version and for an earlier commit in turn. Writes
+benchmarks/results/imports.json.
 """
 
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
 
+from fits import checked_out
 from timing import SOURCE, measure
 
+EARLIER = "06da2fb"
 CODE = """
 import time
 start = time.perf_counter()
+import gammagmm
+alone = time.perf_counter()
 import sklearn.mixture
-middle = time.perf_counter()
+theirs = time.perf_counter()
 from gammagmm import GammaGMM, GammaPosterior, GammaThreshold, estimate_contamination
-print(middle - start, time.perf_counter() - middle)
+print(alone - start, theirs - alone, time.perf_counter() - theirs)
 """
 
 
-def seconds():
-    """Seconds for scikit-learn's mixtures, and for this package on top of them."""
-    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+def seconds(source):
+    """Seconds for the package, for scikit-learn's mixtures, and for the names on top of them."""
+    environment = os.environ | {"PYTHONPATH": str(source)}
     done = subprocess.run(
         [sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True
     )
@@ -34,14 +38,22 @@ def seconds():
 
 
 def imports(quick):
-    """Medians over several processes."""
-    n_times = 1 if quick else 7
-    theirs, ours = zip(*(seconds() for _ in range(n_times)), strict=True)
+    """The shortest times over several processes."""
+    n_times = 1 if quick else 15
+    with checked_out(EARLIER) as earlier:
+        seconds(earlier)  # which compiles its bytecode
+        pairs = [(seconds(SOURCE), seconds(earlier)) for _ in range(n_times)]
+    ours, before = (
+        [min(column) for column in zip(*one, strict=True)] for one in zip(*pairs, strict=True)
+    )
     return {
         "processes": n_times,
-        "sklearn_mixture_seconds": statistics.median(theirs),
-        "gammagmm_on_top_seconds": statistics.median(ours),
-        "gammagmm_on_top_longest_seconds": max(ours),
+        "earlier": EARLIER,
+        "gammagmm_seconds": ours[0],
+        "earlier_gammagmm_seconds": before[0],
+        "sklearn_mixture_seconds": ours[1],
+        "gammagmm_on_top_seconds": ours[2],
+        "earlier_on_top_seconds": before[2],
     }
 
 

@@ -29,6 +29,7 @@ COMMANDS = (
     ("command", "make bench", "command.py"),
     ("detectors", "make bench", "detectors.py"),
     ("imports", "make bench", "imports.py"),
+    ("install_size", "make bench", "install_size.py"),
     ("labels", "make bench", "labels.py"),
     ("ten_runs", "make bench-large", "mixture.py --large"),
     ("fits_\\w+", "make bench-large", "fits.py --large"),
@@ -45,6 +46,8 @@ STEPS = {
     "mixtures": "the ten runs",
     "cut": "thresholds, and number of flagged rows",
 }
+MIN_MEGABYTES = 5.0
+"""Smaller libraries have no line of their own in the table of sizes."""
 NOT_BY_ROWS = ("detectors", "mixtures")
 EXACT = "exact_ms_per_iteration_and_run"
 GPU = (
@@ -221,9 +224,47 @@ def command_large(results):
 def imports(results):
     found = results.get("imports")
     return found and {
-        "seconds": f"{found['gammagmm_on_top_seconds']:.2f}",
         "processes": found["processes"],
+        "earlier": found["earlier"],
+        "alone": f"{1000 * found['gammagmm_seconds']:.1f}",
+        "alone_before": f"{1000 * found['earlier_gammagmm_seconds']:.1f}",
+        "on_top": f"{1000 * found['gammagmm_on_top_seconds']:.0f}",
+        "on_top_before": f"{1000 * found['earlier_on_top_seconds']:.0f}",
     }
+
+
+def install_size(results):
+    found = results.get("install_size")
+    if found is None:
+        return None
+    (own,) = (one for one in found["libraries"] if one["name"] == "gammagmm")
+    others = [one for one in found["libraries"] if one is not own]
+    lines = [size_line("gammagmm", [own], "")]
+    shown = [one for one in others if one["megabytes"] >= MIN_MEGABYTES]
+    for one in shown:
+        lines.append(size_line(one["name"], [one], "PyOD" if one["by_pyod"] else "gammagmm"))
+    rest = [one for one in others if one not in shown]
+    lines.append(size_line(f"{len(rest)} others", rest, "both"))
+    lines.append(size_line("**in all**", found["libraries"], ""))
+    by_us = [one for one in others if not one["by_pyod"]]
+    return {
+        "wheel": f"{found['wheel_megabytes']:.2f}",
+        "in_all": f"{megabytes(found['libraries']):.0f}",
+        "by_pyod": f"{megabytes([one for one in others if one['by_pyod']]):.0f}",
+        "own": f"{megabytes([own]):.1f}",
+        "by_us": f"{megabytes(by_us):.0f}",
+        "bytecode": f"{megabytes(found['libraries'], 'bytecode_megabytes'):.0f}",
+        "table": table("library | MB | of it bytecode | needed by", lines),
+    }
+
+
+def megabytes(libraries, key="megabytes"):
+    return sum(one[key] for one in libraries)
+
+
+def size_line(name, libraries, needed_by):
+    own = megabytes(libraries), megabytes(libraries, "bytecode_megabytes")
+    return [name, *map(short, own), needed_by]
 
 
 def labels(results):
@@ -391,6 +432,7 @@ VALUES = {
     "command": command,
     "command_large": command_large,
     "imports": imports,
+    "install_size": install_size,
     "labels": labels,
     "detectors": detectors,
     "detectors_large": detectors_large,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -142,3 +143,32 @@ def test_a_function_in_a_new_process_can_exceed_its_limit(page, mixture, tmp_pat
     path = tmp_path / "scores.npy"
     np.save(path, np.ones((2, 1)))
     assert timing.in_new_process(mixture.gamgmm, scores=str(path), limit=0.05) is None
+
+
+def test_the_sizes_of_an_installation_add_up(page):
+    libraries = [
+        {"name": "gammagmm", "megabytes": 3.0, "bytecode_megabytes": 1.8, "by_pyod": False},
+        {"name": "pyod", "megabytes": 40.0, "bytecode_megabytes": 8.0, "by_pyod": True},
+        {"name": "rich", "megabytes": 6.0, "bytecode_megabytes": 0.5, "by_pyod": False},
+        {"name": "typer", "megabytes": 1.0, "bytecode_megabytes": 0.2, "by_pyod": False},
+    ]
+    found = page.install_size({"install_size": {"wheel_megabytes": 0.4, "libraries": libraries}})
+    figures = [found[name] for name in ("wheel", "in_all", "own", "by_pyod", "by_us", "bytecode")]
+    assert figures == ["0.40", "50", "3.0", "40", "7", "10"]
+    assert found["table"].splitlines()[2:] == [
+        "| gammagmm | 3.0 | 1.8 |  |",
+        "| pyod | 40 | 8.0 | PyOD |",
+        "| rich | 6.0 | 0.50 | gammagmm |",
+        "| 1 others | 1.0 | 0.20 | both |",
+        "| **in all** | 50 | 10 |  |",
+    ]
+
+
+def test_what_a_library_needs_is_followed_to_the_end(page):
+    install_size = importlib.import_module("install_size")
+    folder = sysconfig.get_path("purelib")
+    sizes = {one["name"]: one for one in install_size.sizes(folder)}
+    # matplotlib needs Pillow, and PyOD needs matplotlib; Rich needs Pygments.
+    assert [sizes[name]["by_pyod"] for name in ("pillow", "llvmlite", "pygments")] == [1, 1, 0]
+    assert not {"pytest", "pip", "dask"} & set(sizes)
+    assert sizes["llvmlite"]["megabytes"] > 50
