@@ -140,7 +140,7 @@ def field_entries(cls):
 
 
 def is_error(thing):
-    return inspect.isclass(thing) and issubclass(thing, BaseException | Warning)
+    return inspect.isclass(thing) and issubclass(thing, BaseException)
 
 
 def is_callable(path):
