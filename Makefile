@@ -10,6 +10,7 @@ INPUTS := pyproject.toml constraints.txt
 OLDEST := .venv-oldest
 NEWEST := .venv-newest
 METADATA := .venv-metadata
+NEIGHBOURS := .venv-neighbours
 QUICK := not slow and not browser and not long
 BROWSER := tests/browser
 AXE := $(BROWSER)/node_modules/axe-core/axe.min.js
@@ -19,7 +20,7 @@ export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 # Processes that tests and benchmarks start take less time with the bytecode of those before them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test quick test-oldest test-newest test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist metadata check-dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
+.PHONY: install demo test quick test-oldest test-newest test-neighbours test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist metadata check-dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
 
 install: $(VENV)/.installed
 
@@ -77,6 +78,22 @@ $(NEWEST)/.installed: pyproject.toml | $(NEWEST)/bin/python
 	$(PIP) install pip --upgrade
 	$(if $(TORCH),$(PIP) install torch --constraint constraints.txt)
 	$(PIP) install --pre --editable '.[$(EXTRAS)]' --group test --group docs
+	touch $@
+
+# The examples with aeon, nonconform, MLflow, MCP and Modin, which need older versions than those in
+# constraints.txt. nonconform needs Python 3.12: the first interpreter that starts is taken.
+NEIGHBOURS_PYTHON ?= $(firstword $(foreach each,python3.13 python3.12 $(PYTHON),$(shell $(each) -c '' 2> /dev/null && echo $(each))))
+
+test-neighbours: $(NEIGHBOURS)/.installed
+	$(NEIGHBOURS)/bin/python -m pytest tests/neighbours
+
+$(NEIGHBOURS)/bin/python:
+	$(NEIGHBOURS_PYTHON) -m venv $(NEIGHBOURS)
+
+$(NEIGHBOURS)/.installed: PIP := $(NEIGHBOURS)/bin/python -m pip --disable-pip-version-check --quiet
+$(NEIGHBOURS)/.installed: pyproject.toml constraints-neighbours.txt | $(NEIGHBOURS)/bin/python
+	$(PIP) install pip --upgrade --constraint constraints-neighbours.txt
+	$(PIP) install --no-compile --editable . --group neighbours --constraint constraints-neighbours.txt
 	touch $@
 
 test-slow: install

@@ -6,7 +6,8 @@ A figure has a path, which begins with its source:
 - ``track_record/record/all/n_tables``: a number in experiments/results/track_record.json;
 - ``benchmarks/command/default_seconds``: a number in benchmarks/results; ``stress/kills/kills``;
 - ``default/p0``: a default of `GammaGMM`; ``code/gammagmm.mixture.fit/START_ROWS``: a constant;
-- ``version/pyod``: a pin in constraints.txt; ``plan/sceptic/rows/0``: in experiments/plan.toml;
+- ``version/pyod``: a pin in constraints.txt, or otherwise in constraints-neighbours.txt;
+- ``plan/sceptic/rows/0``: in experiments/plan.toml;
 - ``made/dose/10``: what a function below computes, with its arguments.
 """
 
@@ -82,7 +83,8 @@ def source(name: str) -> Mapping[str, Any]:
     if name == "plan":
         return tomllib.loads(read("experiments/plan.toml"))
     if name == "version":
-        pins = re.findall(r"^([\w.-]+)==(\S+)$", read("constraints.txt"), re.MULTILINE)
+        text = read("constraints-neighbours.txt") + read("constraints.txt")  # the last one counts
+        pins = re.findall(r"^([\w.-]+)==(\S+)$", text, re.MULTILINE)
         return {library.lower(): number for library, number in pins}
     return json.loads(read(f"experiments/results/{name}.json"))
 

@@ -22,12 +22,14 @@ import pytest
 import gammagmm
 from gammagmm import errors
 from gammagmm.datasets import make_contaminated
+from tests.support.example_scripts import NEIGHBOURS
 from tests.support.pyod_zoo import DEEP, SKIPPED, TABULAR
 from tests.support.reliability_figures import figures, shown_figures
 from tests.support.site import DOCS, ROOT, build_site
 
-# The page of examples shows scripts; test_examples runs them.
-PAGES = sorted(path for path in DOCS.rglob("*.md") if path.stem != "examples")
+# These pages show scripts; test_examples and the tests of the neighbours run them.
+SCRIPTS = {"examples", *NEIGHBOURS.values()}
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.stem not in SCRIPTS)
 # A block of code and, if it follows directly, the block with its output.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n+```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 

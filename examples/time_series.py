@@ -1,0 +1,47 @@
+"""The share of unusual days in a time series, from aeon's detectors."""
+
+import numpy as np
+from aeon.anomaly_detection.series.distance_based import CBLOF, LOF, KMeansAD
+from aeon.anomaly_detection.series.distribution_based import COPOD
+from aeon.anomaly_detection.series.outlier_detection import IsolationForest
+
+from gammagmm import GammaGMM
+
+# 500 days of hourly values; on 15 of them (3 %), ten hours are too high or too low.
+rng = np.random.default_rng(0)
+n_days, day = 500, 24
+load = 10 + 3 * np.sin(2 * np.pi * np.arange(n_days * day) / day)
+load += rng.normal(0, 0.5, size=load.size)
+for start in rng.choice(n_days, size=15, replace=False) * day:
+    load[start + 8 : start + 18] += rng.choice([-4, 4])
+
+
+def window_scores(series, window, stride):
+    """One row for each window, one column for each detector."""
+    shape = {"window_size": window, "stride": stride}
+    detectors = [
+        IsolationForest(**shape, random_state=0),
+        COPOD(**shape),
+        LOF(**shape),
+        CBLOF(**shape, random_state=0),
+        KMeansAD(**shape, n_clusters=5, random_state=0),
+    ]
+    # aeon returns one score for each point: take one point from each window.
+    return np.column_stack([each.fit_predict(series)[::stride] for each in detectors])
+
+
+# Windows that do not overlap: one row for each day.
+scores = window_scores(load, window=day, stride=day)
+estimator = GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores)
+print(f"{len(scores)} days: {estimator.posterior_}")
+print(estimator.evidence_)
+print(f"{estimator.labels_.sum()} days flagged, the first three: ", end="")
+print(np.flatnonzero(estimator.labels_)[:3])
+hours = np.repeat(estimator.labels_, day)  # a label for each point of the series
+print(f"{hours.sum()} of {len(load)} hours lie in these days")
+
+# Windows that overlap by half: each unusual day raises the scores of four half days.
+scores = window_scores(load, window=day, stride=day // 2)
+estimator = GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores)
+print(f"{len(scores)} half days: {estimator.posterior_}")
+print(estimator.evidence_)

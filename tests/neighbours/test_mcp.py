@@ -1,0 +1,137 @@
+"""The MCP server answers its SDK's own client over standard input and output."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import anyio
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from gammagmm.datasets import load_demo
+from tests.support.example_scripts import script
+
+COMMAND = [sys.executable, "-m", "gammagmm.cli.main"]
+
+
+def run_command(*arguments, folder):
+    done = subprocess.run([*COMMAND, *arguments], cwd=folder, capture_output=True, check=True)
+    return done.stdout.decode()
+
+
+def near(values):
+    """Equal up to rounding: variables that the client does not pass on can change that of BLAS."""
+    return pytest.approx(values, rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table, a table with a column of text, a kept fit and a link out of it."""
+    folder = tmp_path_factory.mktemp("tables") / "inside"
+    folder.mkdir()
+    data = load_demo()
+    for name, kinds in (("rows.csv", None), ("text.csv", "ab")):
+        with (folder / name).open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([*data.feature_names, *(["kind"] if kinds else [])])
+            for i, row in enumerate(data.X):
+                writer.writerow([*row.tolist(), *([kinds[i % 2]] if kinds else [])])
+    run_command("fit", "rows.csv", "--save", "rows", "--detectors", "fast", folder=folder)
+    (folder.parent / "secret.csv").write_text((folder / "rows.csv").read_text())
+    (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ask(folder):
+    """Function that calls tools in one session: their results, and what the server said."""
+
+    def ask(*calls):
+        async def session():
+            server = StdioServerParameters(
+                command=sys.executable, args=[str(script("mcp_server")), str(folder)]
+            )
+            async with Client(stdio_client(server)) as client:
+                tools = (await client.list_tools()).tools
+                results = [await client.call_tool(name, arguments) for name, arguments in calls]
+                return client.instructions, tools, results
+
+        return anyio.run(session)
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def answers(ask):
+    return ask(
+        ("columns", {"path": "rows.csv"}),
+        ("estimate", {"path": "rows.csv"}),
+        ("predict", {"fit": "rows.fit", "path": "rows.csv"}),
+    )
+
+
+def test_the_tools_only_read_and_the_instructions_ask_for_the_evidence(answers):
+    instructions, tools, _ = answers
+    assert [tool.name for tool in tools] == ["columns", "estimate", "rows_to_label", "predict"]
+    assert all(tool.annotations.read_only_hint for tool in tools)
+    assert "evidence.lines" in instructions
+
+
+def test_the_answers_are_those_of_the_command_line(answers, folder):
+    columns, estimate, predict = answers[2]
+    text = run_command("estimate", "rows.csv", "--columns", folder=folder)
+    assert columns.content[0].text == text
+    found = estimate.structured_content
+    expected = json.loads(run_command("estimate", "rows.csv", "--json", folder=folder))
+    assert found.keys() == expected.keys()
+    assert found["flagged_rows"] == expected["flagged_rows"]
+    assert found["evidence"]["lines"] == expected["evidence"]["lines"]
+    assert found["posterior"]["interval_90"] == near(expected["posterior"]["interval_90"])
+    found = predict.structured_content["flagged"]
+    text = run_command("predict", "rows", "rows.csv", "--json", folder=folder)
+    expected = json.loads(text)["flagged"]
+    assert [row["reason"] for row in found] == [row["reason"] for row in expected]
+    assert [row["score"] for row in found] == near([row["score"] for row in expected])
+
+
+def test_labels_of_the_chosen_rows_change_the_estimate(ask, folder):
+    before = sorted(folder.iterdir())
+    _, _, [sheet] = ask(("rows_to_label", {"path": "text.csv", "n": 20, "drop": ["kind"]}))
+    assert sorted(folder.iterdir()) == before  # nothing is written
+    rows = list(csv.DictReader(sheet.content[0].text.splitlines()))
+    assert len(rows) == 20
+    assert {row["anomaly"] for row in rows} == {""}
+    truth = load_demo().y
+    with (folder / "labelled.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(row | {"anomaly": truth[int(row["row"]) - 1]} for row in rows)
+    arguments = {"path": "text.csv", "drop": ["kind"], "inspected": "labelled.csv"}
+    _, _, [estimate] = ask(("estimate", arguments))
+    assert estimate.structured_content["inspected"]["n_rows"] == 20
+    assert estimate.structured_content["posterior"]["n_labels"] == 20
+
+
+def test_errors_are_messages_of_the_tools(ask):
+    _, _, results = ask(
+        ("estimate", {"path": "text.csv"}),
+        ("estimate", {"path": "no.csv"}),
+        ("estimate", {"path": "../secret.csv"}),
+        ("estimate", {"path": "link.csv"}),
+        ("estimate", {"path": "*.csv"}),
+        ("estimate", {"path": "--help"}),
+        ("rows_to_label", {"path": "rows.csv", "n": 0}),
+        ("predict", {"fit": "rows.csv", "path": "rows.csv"}),
+    )
+    assert all(result.is_error for result in results)
+    text, *outside, none, fit = (result.content[0].text for result in results)
+    assert "Use --categories encode or --drop kind." in text
+    for message in outside:
+        assert "There is no file " in message
+        assert "in the folder of this server" in message
+    assert "--n must be at least 1, got 0." in none
+    assert "rows.csv" in fit
