@@ -213,7 +213,8 @@ def in_navigation(entries):
             yield from [target] if isinstance(target, str) else in_navigation(target)
 
 
-NAVIGATION = list(in_navigation(tomllib.loads(read(ROOT / "zensical.toml"))["project"]["nav"]))
+SITE = tomllib.loads(read(ROOT / "zensical.toml"))["project"]
+NAVIGATION = list(in_navigation(SITE["nav"]))
 
 
 def test_every_page_is_in_the_navigation_once():
@@ -226,6 +227,12 @@ def test_every_page_is_in_llms_txt_and_exists_as_markdown(site):
     line = re.compile(r"^- \[[^]]+\]\(<https://[^/]+/en/latest/(.*?)>\)", re.MULTILINE)
     listed = line.findall(read(folder / "llms.txt"))
     assert sorted(listed) == sorted(NAVIGATION)
+    sections = SITE["plugins"]["llmstxt"]["sections"].values()
+    for described in (
+        entry for entries in sections for entry in entries if isinstance(entry, dict)
+    ):
+        ((name, words),) = described.items()
+        assert f"/{name}>): {words}\n" in read(folder / "llms.txt")
     whole = read(folder / "llms-full.txt")
     for name in NAVIGATION:
         title = re.search(r"^# (.*)$", read(DOCS / name), re.M)[1]
