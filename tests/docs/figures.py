@@ -7,6 +7,7 @@ A figure has a path, which begins with its source:
 - ``benchmarks/command/default_seconds``: a number in benchmarks/results; ``stress/kills/kills``;
 - ``default/p0``: a default of `GammaGMM`; ``code/gammagmm.mixture.fit/START_ROWS``: a constant;
 - ``version/pyod``: a pin in constraints.txt, or otherwise in constraints-neighbours.txt;
+- ``minimum/pyod``: the lowest version that pyproject.toml allows;
 - ``plan/sceptic/rows/0``: in experiments/plan.toml;
 - ``made/dose/10``: what a function below computes, with its arguments.
 """
@@ -86,6 +87,9 @@ def source(name: str) -> Mapping[str, Any]:
         text = read("constraints-neighbours.txt") + read("constraints.txt")  # the last one counts
         pins = re.findall(r"^([\w.-]+)==(\S+)$", text, re.MULTILINE)
         return {library.lower(): number for library, number in pins}
+    if name == "minimum":
+        minima = re.findall(r'"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)"', read("pyproject.toml"))
+        return {library.lower(): number for library, number in minima}
     return json.loads(read(f"experiments/results/{name}.json"))
 
 
