@@ -14,7 +14,7 @@ from scipy import sparse
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
-from gammagmm.errors import MissingExtraError
+from gammagmm.errors import MissingExtraError, Note
 
 SMALL = {"n_components": 15, "n_runs": 2, "n_draws": 100, "p_high": 0.3, "random_state": 0}
 NAMES = ["width", "height", "depth", "mass"]
@@ -95,18 +95,22 @@ def test_the_index_comes_back_with_the_answers(data):
     assert make_estimator().fit(pd.DataFrame(data, index=dates)).to_frame().index.equals(dates)
 
 
-@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
-def test_rows_without_an_index_are_numbered(kind, data):
-    estimator = make_estimator().fit(FRAMES[kind](data, NAMES))
-    assert estimator.index_ is None
-    assert estimator.to_frame().index.tolist() == list(range(200))
+@pytest.mark.parametrize("kind", FRAMES)
+def test_the_answers_come_in_the_kind_of_the_rows(kind, data):
+    frame = FRAMES[kind](data, NAMES)
+    estimator = make_estimator().fit(frame)
+    answers = estimator.to_frame()
+    assert type(answers) is type(frame)
+    assert (estimator.index_ is None) == (kind in ("polars", "pyarrow"))
+    np.testing.assert_array_equal(answers["label"], estimator.labels_)
+    np.testing.assert_array_equal(answers["score_LOF"], estimator.scores_[:, 1])
 
 
 def test_precomputed_scores_in_a_frame_are_named_by_its_columns(fitted):
     scores = pl.DataFrame(fitted.scores_, schema=["near", "local"])
     estimator = GammaGMM("precomputed", **SMALL).fit(scores)
     assert estimator.detector_names_ == ["near", "local"]
-    assert estimator.to_frame().columns.tolist()[-2:] == ["score_near", "score_local"]
+    assert estimator.to_frame().columns[-2:] == ["score_near", "score_local"]
 
 
 KINDS = ["f2", "f4", "f8", "g", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">f4", "O"]
@@ -196,14 +200,17 @@ def test_masked_values_are_missing(data):
         make_estimator().fit(np.ma.masked_array(data, mask))
 
 
-def test_a_lazy_frame_is_to_be_collected(data):
-    with pytest.raises(TypeError, match=r"X is a lazy frame, .*: call X\.collect\(\) first"):
-        make_estimator().fit(pl.DataFrame(data, schema=NAMES).lazy())
+def test_a_lazy_frame_is_collected_with_a_note(data, fitted):
+    estimator = make_estimator().fit(pl.DataFrame(data, schema=NAMES).lazy())
+    np.testing.assert_array_equal(estimator.scores_, fitted.scores_)
+    assert isinstance(estimator.to_frame(), pl.DataFrame)
+    notes = [note for note in estimator.notes_ if note.step == "tables"]
+    assert notes == [Note("tables", "X", "is a lazy frame, whose rows were collected into memory")]
 
 
 def test_a_name_that_comes_twice_is_said(data):
     names = ["a", "b", "a", "c"][: data.shape[1]]
-    with pytest.raises(ValueError, match="X has 2 columns named 'a': rename them"):
+    with pytest.raises(ValueError, match=r"X has 2 columns named 'a'\. Rename them"):
         make_estimator().fit(pd.DataFrame(data, columns=names))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import re
 import sys
 import warnings
 from typing import Any
@@ -11,20 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.data_frames import text_message
+
 __all__ = [
     "as_generator",
+    "check_array_kind",
     "check_count",
     "check_number",
     "check_positive",
     "check_probability",
     "check_rows",
     "check_share",
-    "check_table",
     "explain_rows",
     "warn_user",
 ]
-
-_TIMES = re.compile(r"date|time|duration|interval|period", re.IGNORECASE)
 
 
 def check_probability(name: str, value: Any) -> None:
@@ -89,31 +88,12 @@ def check_rows(name: str, value: Any) -> NDArray[np.float64]:
     return rows
 
 
-def check_table(X: Any) -> None:
-    """Refuse tables that scikit-learn would misread, or refuse without saying what to do."""
-    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
-        raise TypeError("X is a lazy frame, which holds no rows yet: call X.collect() first.")
+def check_array_kind(X: Any) -> None:
+    """Refuse arrays that scikit-learn would misread."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError("X has masked values, which are missing: fill them, or drop their rows.")
-    if isinstance(X, np.ndarray) and _TIMES.match(str(X.dtype)):
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
         raise TypeError(f"X must hold numbers, got the type {X.dtype}.")
-    columns = _column_kinds(X)
-    times = [f"{name!r} ({kind})" for name, kind in columns if _TIMES.match(kind)]
-    if times:
-        raise TypeError(f"X must hold numbers: drop or encode the columns {', '.join(times)}.")
-    names = [name for name, _ in columns]
-    for name in names:
-        if isinstance(name, str) and names.count(name) > 1:
-            raise ValueError(f"X has {names.count(name)} columns named {name!r}: rename them.")
-
-
-def _column_kinds(X: Any) -> list[tuple[Any, str]]:
-    """Name and type of each column of a pandas, polars or pyarrow table; none for an array."""
-    if hasattr(X, "schema") and hasattr(X, "column_names"):  # pyarrow
-        return [(field.name, str(field.type)) for field in X.schema]
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        return [(name, str(kind)) for name, kind in zip(X.columns, X.dtypes, strict=True)]
-    return []
 
 
 def explain_rows(X: Any, error: Exception) -> Exception:
@@ -133,16 +113,10 @@ def explain_rows(X: Any, error: Exception) -> Exception:
 
 def _describe_text(X: Any) -> str:
     """Message that names the first column of `X` that holds text, and the text."""
-    names = [name for name, _ in _column_kinds(X)]
-    for j, column in enumerate(np.asarray(X, dtype=object).T):
-        for i, value in enumerate(column):
-            if isinstance(value, str | bytes) and not _is_number(value):
-                name = f"column {names[j]!r}" if j < len(names) > 1 else f"column {j}"
-                return (
-                    f"X must hold numbers, but {name} holds text ({value[:40]!r} in row {i}): "
-                    'drop the column, encode it as numbers, or pass categories="encode".'
-                )
-    return "X must hold numbers, but it holds text: drop or encode the columns with text."
+    columns = enumerate(np.asarray(X, dtype=object).T)
+    found = (text_message(f"column {j}", column) for j, column in columns)
+    any_text = "X must hold numbers, but it holds text: drop or encode the columns with text."
+    return next(filter(None, found), any_text)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -151,11 +125,3 @@ def warn_user(message: str, category: type[Warning]) -> None:
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "gammagmm":
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.checks import check_table
+from gammagmm._support.data_frames import as_frame
 from gammagmm.blocks.cluster import (
     compute,
     current_client,
@@ -62,8 +62,8 @@ def check_collection(X: Any) -> None:
     if not (is_frame or isinstance(X, dask.array.Array)) or X.ndim != 2:
         kind = type(X).__name__
         raise ValueError(f"X must be a table of rows and columns, got a dask {kind}.")
-    check_table(X)
     if is_frame:
+        as_frame(X)  # refuses repeated names, dates and times
         others = [str(name) for name, kind in X.dtypes.items() if not _is_real(kind)]
         if others:
             what = f"X must hold numbers, but these columns do not: {', '.join(others)}"

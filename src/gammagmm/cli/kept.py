@@ -110,7 +110,7 @@ def open_kept(path: Path) -> tuple[LoadedFit, Origin]:
     loaded = read_fit(path, KeptSource)
     fit, source = loaded.fit, loaded.source
     if source is None:  # GammaGMM.save wrote it
-        index = fit.space.index
+        index = fit.space.container.index
         ids = None if index is None else tuple(map(str, index))
         return loaded, Origin(path.name, columns=fit.number_names or None, ids=ids)
     if not source.fits(fit.n_rows, fit.columns.n_features):

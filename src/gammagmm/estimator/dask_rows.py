@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.detectors.usable import ScoreRange, left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit, check_runs, check_time
-from gammagmm.estimator.frames import block_frame
+from gammagmm.estimator.frames import Container, block_frame
 from gammagmm.estimator.parameters import AUTO_FIT_ROWS, AUTO_MIXTURE_ROWS, Plan
 from gammagmm.estimator.protocols import Columns, Cut
 from gammagmm.estimator.scaling import (
@@ -197,7 +197,7 @@ class DaskSpace:
     blocks: Blocks | None
     columns: None = None
     rows: None = None
-    index: None = None
+    container: Container = field(default_factory=Container)
     is_in_memory: bool = False
 
     @property

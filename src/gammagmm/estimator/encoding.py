@@ -5,14 +5,13 @@ The columns become numbers by the same `TableEncoder` that the command line uses
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.checks import check_table, explain_rows, warn_user
+from gammagmm._support.checks import check_array_kind, explain_rows, warn_user
+from gammagmm._support.data_frames import as_objects, column_cells, frame_columns, open_frame
 from gammagmm._support.table_encoder import (
     MAX_CATEGORIES,
     Encoded,
@@ -86,55 +85,25 @@ def _columns(estimator: GammaGMM, X: Any, *, reset: bool) -> tuple[list[str], li
     """
     from sklearn.utils.validation import check_array, validate_data
 
-    check_table(X)
     n_least = 2 if reset else 1
-    if hasattr(X, "columns") or hasattr(X, "column_names"):
-        parts = _frame_columns(X)
-        if X.shape[0] < n_least:
-            raise ValueError(f"X has {X.shape[0]} row(s), and at least {n_least} are needed.")
+    frame = open_frame(X)
+    if frame is not None:
+        parts, X = frame_columns(frame), frame.to_native()
+        if len(frame) < n_least:
+            raise ValueError(f"X has {len(frame)} row(s), and at least {n_least} are needed.")
     else:
+        check_array_kind(X)
         try:
             array = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
             X = check_array(array, dtype=None, ensure_all_finite=False, ensure_min_samples=n_least)
         except (TypeError, ValueError) as error:
             raise explain_rows(X, error) from error
-        parts = list(X.T)
+        parts = iter(X.T)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     found = getattr(estimator, "feature_names_in_", None)
-    names = [f"x{j}" for j in range(len(parts))] if found is None else list(map(str, found))
-    return names, [_cells(part, name) for part, name in zip(parts, names, strict=True)]
-
-
-def _frame_columns(X: Any) -> list[Any]:
-    """The columns of a table of pandas, polars or pyarrow."""
-    if hasattr(X, "iloc"):
-        return [X.iloc[:, j] for j in range(X.shape[1])]
-    names = X.column_names if hasattr(X, "column_names") else X.columns
-    return [X.column(j) if hasattr(X, "column") else X[name] for j, name in enumerate(names)]
-
-
-def _cells(column: Any, name: str) -> Cells:
-    """The cells of a column: float64 with NaN, or objects that are str or None."""
-    if isinstance(getattr(column, "dtype", None), np.dtype) and column.dtype.kind in "biuf":
-        return np.asarray(column, dtype=np.float64)
-    values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
-    cells = [None if _is_missing(value) else value for value in values]
-    present = [cell for cell in cells if cell is not None]
-    if all(isinstance(cell, Real | np.bool_) for cell in present):
-        return np.array([np.nan if cell is None else float(cell) for cell in cells])
-    if not all(isinstance(cell, str) for cell in present):
-        kinds = dict.fromkeys(type(cell).__name__ for cell in present)
-        raise TypeError(
-            f"The column {shown(name)} of X must hold numbers or text alone, got {listed(kinds)}."
-        )
-    return _objects(None if cell is None else str(cell) for cell in cells)
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether a cell is None, NaN, or the missing value of pandas."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+    numbered = [f"x{j}" for j in range(estimator.n_features_in_)]
+    names = numbered if found is None else list(map(str, found))
+    return names, [column_cells(part, name) for part, name in zip(parts, names, strict=True)]
 
 
 def _as_trained(cells: Cells, is_number: bool, name: str) -> Cells:
@@ -142,16 +111,9 @@ def _as_trained(cells: Cells, is_number: bool, name: str) -> Cells:
     if is_number == (cells.dtype != object):
         return cells
     if not is_number and np.isnan(cells).all():
-        return _objects([None] * len(cells))
+        return as_objects([None] * len(cells))
     had, has = ("numbers", "text") if is_number else ("text", "numbers")
     raise ValueError(f"The column {shown(name)} of X has {has}, but had {had} in the fit.")
-
-
-def _objects(cells: Iterable[str | None]) -> Cells:
-    kept = list(cells)
-    made = np.empty(len(kept), dtype=object)
-    made[:] = kept
-    return made
 
 
 def _gaps(cells: Cells) -> NDArray[np.bool_]:

@@ -1,21 +1,27 @@
-"""Answers for the training rows -> a data frame with a line for each row."""
+"""Answers -> a data frame of the kind that the rows came in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.data_frames import as_frame
 from gammagmm.errors import MissingExtraError
 from gammagmm.inspection.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import is_anomaly, probability_at
 
-__all__ = ["block_frame", "group_frame", "index_of", "row_columns", "row_frame"]
+__all__ = ["OUTPUTS", "Container", "as_output", "block_frame", "group_frame", "row_columns"]
 
 Array = NDArray[np.float64]
 
+OUTPUTS = ("default", "native", "pandas", "polars", "pyarrow")
+"""What `predict` can return: an array, the kind of the rows, or the kind of a package."""
+INDEXED = ("pandas", "modin", "cudf")
+"""Kinds of data frames that have an index."""
 GROUP_COLUMNS = (
     *("n_rows", "n_flagged", "share_flagged", "low_flagged", "high_flagged"),
     *("n_labels", "n_anomalies"),
@@ -23,9 +29,58 @@ GROUP_COLUMNS = (
 """Attributes of a `GroupShare` that are columns of a data frame."""
 
 
-def index_of(X: Any) -> Any:
-    """The index of a pandas DataFrame, and None for what has none."""
-    return X.index.copy() if hasattr(X, "iloc") and hasattr(X, "index") else None
+@dataclass(frozen=True, eq=False)
+class Container:
+    """The kind of data frame that rows came in, by its name in Narwhals, and its index.
+
+    Rows that came in an array have pandas data frames.
+    """
+
+    kind: str = "pandas"
+    index: Any = None  # of pandas, Modin or cuDF
+
+    @classmethod
+    def of(cls, X: Any) -> Container:
+        """That of the rows `X`; a lazy frame has the kind that `collect` gives."""
+        frame = as_frame(X)
+        if frame is None:
+            return cls()
+        native, kind = frame.to_native(), frame.implementation.value
+        index = native.index.copy() if kind in INDEXED else None
+        return cls(kind if kind in (*INDEXED, "polars") else "pyarrow", index)
+
+    def frame(self, columns: dict[str, Any], question: str) -> Any:
+        """Columns by name as a data frame of this kind; `question` asks for it."""
+        return self._native(lambda nw: nw.from_dict(columns, backend=self.kind), question)
+
+    def series(self, name: str, values: Any, question: str) -> Any:
+        """Values as a series of this kind."""
+        return self._native(lambda nw: nw.new_series(name, values, backend=self.kind), question)
+
+    def _native(self, make: Callable[[Any], Any], question: str) -> Any:
+        import narwhals.stable.v2 as nw
+
+        try:
+            made = make(nw).to_native()
+        except ModuleNotFoundError as error:
+            if error.name != self.kind:
+                raise
+            needs = f"{question} needs {self.kind}"
+            raise MissingExtraError(needs, self.kind, name=self.kind) from None
+        if self.index is not None:
+            made.index = self.index
+        return made
+
+
+def as_output(labels: Any, X: Any, output: str) -> Any:
+    """The labels of the rows `X` as one of `OUTPUTS`; lazy dask arrays stay what they are."""
+    is_array = output == "native" and as_frame(X) is None
+    if output == "default" or is_array or not isinstance(labels, np.ndarray):
+        return labels
+    container = Container.of(X)
+    if output not in ("native", container.kind):
+        container = Container(output)
+    return container.series("label", labels, f"set_output(predict={output!r})")
 
 
 def row_columns(
@@ -37,13 +92,8 @@ def row_columns(
     return columns | raw
 
 
-def row_frame(answers: tuple[Any, Any, Any], scores: Array, names: list[str], index: Any) -> Any:
-    """The columns of `row_columns` as a pandas DataFrame."""
-    return _pandas("to_frame").DataFrame(row_columns(answers, scores, names), index=index)
-
-
-def group_frame(shares: Sequence[GroupShare]) -> Any:
-    """A line for each group, by its name, as a pandas DataFrame."""
+def group_frame(shares: Sequence[GroupShare], container: Container) -> Any:
+    """A line for each group; its name is the index, or a column where there is none."""
     own = [share.posterior for share in shares]
     ends = [(np.nan, np.nan) if each is None else each.interval() for each in own]
     columns: dict[str, list[Any]] = {
@@ -54,25 +104,21 @@ def group_frame(shares: Sequence[GroupShare]) -> Any:
         "low": [low for low, _ in ends],
         "high": [high for _, high in ends],
     }
-    pd = _pandas("by_group")
-    return pd.DataFrame(columns, index=pd.Index([share.group for share in shares], name="group"))
-
-
-def _pandas(question: str) -> Any:
-    try:
-        import pandas as pd
-    except ModuleNotFoundError as error:
-        if error.name != "pandas":
-            raise
-        raise MissingExtraError(f"{question} needs pandas", "pandas", name="pandas") from None
-    return pd
+    names = [share.group for share in shares]
+    if container.kind in INDEXED:
+        frame = Container(container.kind).frame(columns, "by_group")
+        frame.index = names
+        return frame.rename_axis(index="group")
+    is_mixed = len({type(name) for name in names}) > 1
+    named = {"group": list(map(str, names)) if is_mixed else names}
+    return container.frame(named | columns, "by_group")
 
 
 def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:
-    """The same for a block of rows with raw `scores` (n, M); `first` is its first row's number.
+    """The columns of `row_columns` for a block of rows with raw `scores` (n, M), in pandas.
 
-    `answers` are the fit's scaler, ranks, posterior, threshold and names; `source` has the index,
-    or is None: rows are numbered then.
+    `first` is the number of its first row. `answers` are the fit's scaler, ranks, posterior,
+    threshold and names; `source` has the index, or is None: rows are numbered then.
     """
     import pandas as pd
 
@@ -80,7 +126,6 @@ def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:
     consensus = scaler.consensus(scores)
     probability = probability_at(posterior, ranks.shares_at_least(consensus))
     labels = is_anomaly(consensus, threshold)
-    index = index_of(source)
-    if index is None:
-        index = pd.RangeIndex(first, first + len(scores))
-    return row_frame((consensus, probability, labels), scores, names, index)
+    index = getattr(source, "index", pd.RangeIndex(first, first + len(scores)))
+    columns = row_columns((consensus, probability, labels), scores, names)
+    return Container(index=index).frame(columns, "to_frame")

@@ -10,11 +10,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import check_share
+from gammagmm._support.data_frames import as_column
 from gammagmm._support.deprecation import DEPRECATED, warn_if_given
 from gammagmm._support.progress import tell
 from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
-from gammagmm.estimator.frames import group_frame
+from gammagmm.estimator.frames import OUTPUTS, as_output, group_frame
 from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.reasons import reason_words
 from gammagmm.estimator.refit import refit_detectors
@@ -188,9 +189,13 @@ class GammaGMM(BaseEstimator):
     detector_info_ : list of DetectorInfo
         Seconds, rows, status and reason of every detector, including those skipped.
     index_ : pandas.Index or None
-        Index of the DataFrame it was fitted on.
+        Index of the pandas, Modin or cuDF DataFrame it was fitted on.
     runs_ : tuple of Run
         The variational runs.
+    n_iter_ : int
+        Number of iterations of the longest run.
+    classes_ : ndarray of shape (2,)
+        The labels, 0 and 1, in the order of the columns of `predict_proba`.
     notes_ : list of Note
         Everything that was changed, skipped or approximated.
 
@@ -263,8 +268,9 @@ class GammaGMM(BaseEstimator):
         self.trust = trust
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn may pass to `fit`, which depends on `missing` and `categories`."""
+        """What scikit-learn may pass to `fit`, and that its scorers may use the scores."""
         tags = super().__sklearn_tags__()
+        tags.estimator_type = "outlier_detector"
         tags.input_tags.allow_nan = self.missing == "impute"
         tags.input_tags.string = self.categories == "encode"
         return tags
@@ -313,6 +319,7 @@ class GammaGMM(BaseEstimator):
             self.feature_names_in_ = fit.columns.names
         else:  # those of an earlier fit
             self.__dict__.pop("feature_names_in_", None)
+        self.classes_ = np.array([0, 1])
         self.column_scaler_ = fit.column_scaler
         self.detectors_ = {} if fit.plan.is_precomputed else fit.detectors
         self.detector_names_ = fit.detector_names
@@ -321,8 +328,9 @@ class GammaGMM(BaseEstimator):
         self.scaler_ = fit.space.scaler
         self.score_space_ = fit.score_space
         self.decision_scores_ = fit.decision_scores
-        self.index_ = fit.space.index
+        self.index_ = fit.space.container.index
         self.runs_ = fit.runs
+        self.n_iter_ = max(run.n_iter for run in fit.runs)
         self.posterior_ = fit.posterior
         self.fitted_posterior_ = fit.fitted_posterior
         self.known_rows_ = fit.known_rows
@@ -337,7 +345,7 @@ class GammaGMM(BaseEstimator):
         self.notes_ = list(fit.notes)
         return self
 
-    def fit_predict(self, X: ArrayLike, y: Any = None) -> Labels:
+    def fit_predict(self, X: ArrayLike, y: Any = None) -> Any:
         """Labels of the training rows, which are `labels_`.
 
         ``fit(X).predict(X)`` may differ, because `predict` scores the rows as new ones: KNN and
@@ -356,7 +364,30 @@ class GammaGMM(BaseEstimator):
         ndarray of shape (n_rows,)
             1 for an anomaly, 0 for a normal row.
         """
-        return self.fit(X).labels_
+        return as_output(self.fit(X).labels_, X, self._output)
+
+    def set_output(self, *, predict: str | None = None) -> GammaGMM:
+        """Choose what `predict` and `fit_predict` return, as scikit-learn does for `transform`.
+
+        Parameters
+        ----------
+        predict : {"default", "native", "pandas", "polars", "pyarrow"}, default=None
+            "default" is an array. "native" is a series of the package that `X` is of, or an array
+            if `X` is one. The others are a series of this package. The series has the name
+            "label" and, in pandas, the index of `X`. None changes nothing. For rows on Dask, the
+            labels are always a lazy dask array.
+        """
+        if predict is None:
+            return self
+        if predict not in OUTPUTS:
+            raise ValueError(f"predict must be one of {OUTPUTS}, got {predict!r}.")
+        self._sklearn_output_config = {"predict": predict}
+        return self
+
+    @property
+    def _output(self) -> str:
+        """What `predict` returns; scikit-learn copies the attribute to clones."""
+        return getattr(self, "_sklearn_output_config", {}).get("predict", "default")
 
     def decision_function(self, X: ArrayLike) -> Any:
         """Score of each row by the ranking in use, see `ranking_`.
@@ -378,7 +409,7 @@ class GammaGMM(BaseEstimator):
         check_is_fitted(self)
         return open_new_rows(X, self).map(self.fit_.score_new)
 
-    def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Labels:
+    def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Any:
         """Labels of new rows.
 
         For the training rows, use `labels_` or `fit_predict`. This method scores every row as a new
@@ -407,9 +438,10 @@ class GammaGMM(BaseEstimator):
         """
         if costs is None:
             scores = self.decision_function(X)
-            labels: Labels = self.fit_.labels_new(scores)
-            return labels
-        return is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
+            labels = self.fit_.labels_new(scores)
+        else:
+            labels = is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
+        return as_output(labels, X, self._output)
 
     def predict_proba(self, X: ArrayLike) -> Any:
         """Probabilities of normal and anomaly.
@@ -712,7 +744,7 @@ class GammaGMM(BaseEstimator):
             They are NaN without labels.
         """
         check_is_fitted(self)
-        return group_frame(self.fit_.by_group(groups))
+        return group_frame(self.fit_.by_group(groups), self.fit_.space.container)
 
     def batch(self, X: ArrayLike) -> LabelledRows:
         """New rows, scored by the fitted detectors, whose own share labels can show.
@@ -862,7 +894,7 @@ class GammaGMM(BaseEstimator):
         rows = None if X is None else validate_rows(self, X)
         if rows is not None and len(rows) != self.fit_.n_rows:
             raise ValueError(f"X must hold the {self.fit_.n_rows} training rows, got {len(rows)}.")
-        origin = Origin() if by is None else Origin(groups=np.asarray(by))
+        origin = Origin() if by is None else Origin(groups=as_column(by))
         write_report(self.fit_, path, rows, origin, overwrite)
 
     def to_frame(self) -> Any:

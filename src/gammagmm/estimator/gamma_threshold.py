@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import check_rows, warn_user
+from gammagmm._support.data_frames import as_column, column_cells
 from gammagmm.errors import NoSolutionWarning
 from gammagmm.estimator.gamma_gmm import GammaGMM
 from gammagmm.posterior.contamination import Contamination
@@ -239,7 +240,10 @@ def _as_column(scores: ArrayLike) -> Array:
         raise TypeError("scores must be dense: pass scores.toarray().")
     if isinstance(scores, np.ma.MaskedArray) and np.ma.is_masked(scores):
         raise ValueError("scores has masked values, which are missing: leave their rows out.")
-    column = np.asarray(scores, dtype=np.float64)
+    values = as_column(scores)
+    if values.dtype == object and values.ndim == 1:
+        values = column_cells(values, "scores")
+    column = np.asarray(values, dtype=np.float64)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:

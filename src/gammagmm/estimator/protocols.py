@@ -16,6 +16,7 @@ from gammagmm._support.progress import Progress
 from gammagmm._support.table_encoder import TableEncoder
 from gammagmm.detectors.fit import FittedDetectors
 from gammagmm.errors import Note
+from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.scaling import ColumnScaler
 from gammagmm.inspection.known_rows import KnownRows
@@ -131,8 +132,8 @@ class Space(Protocol):
         """The map from raw scores to the score space."""
 
     @property
-    def index(self) -> Any:
-        """Index of the data frame that the rows came in, or None."""
+    def container(self) -> Container:
+        """The kind of data frame that the rows came in."""
 
     @property
     def is_in_memory(self) -> bool:

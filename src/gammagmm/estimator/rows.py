@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.checks import check_table, explain_rows
+from gammagmm._support.checks import check_array_kind, explain_rows
+from gammagmm._support.data_frames import as_frame, frame_numbers, open_frame
 from gammagmm._support.progress import Progress
 from gammagmm._support.text import listed
 from gammagmm.blocks.collection import is_blocks
@@ -29,7 +30,7 @@ from gammagmm.errors import Note
 from gammagmm.estimator.dask_rows import open_dask_rows, open_new_dask_rows
 from gammagmm.estimator.encoding import encode_new_rows, encode_rows
 from gammagmm.estimator.fit_result import Fit, check_runs, check_time
-from gammagmm.estimator.frames import index_of, row_frame
+from gammagmm.estimator.frames import Container, row_columns
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.protocols import Columns, Cut, NewRows, Rows
 from gammagmm.estimator.scaling import (
@@ -63,6 +64,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+_COLLECTED = Note("tables", "X", "is a lazy frame, whose rows were collected into memory")
+
 
 def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
     """The rows of `X`, checked, wherever they are."""
@@ -73,17 +76,21 @@ def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
                 "collection: fill and encode it before the fit."
             )
         return open_dask_rows(X, plan)
+    given = as_frame(X)
+    frame = open_frame(given)
+    notes = () if frame is given else (_COLLECTED,)
+    container, table = Container.of(frame), X if frame is None else frame
     # scikit-learn sets the columns on the estimator that it is given. It is given a copy, because a
     # fit that fails must leave the estimator as it was.
     probe = copy(estimator)
     if plan.is_encoded:
-        encoded, encoder = encode_rows(probe, X)
+        encoded, encoder = encode_rows(probe, table)
         names = getattr(probe, "feature_names_in_", None)
         columns = Columns(probe.n_features_in_, names, encoder)
-        return MemoryRows(encoded.values, columns, index_of(X), encoded.notes)
-    values = _validate(probe, X, reset=True)
+        return MemoryRows(encoded.values, columns, container, (*notes, *encoded.notes), True)
+    values = _validate(probe, table, reset=True)
     columns = Columns(values.shape[1], getattr(probe, "feature_names_in_", None))
-    return MemoryRows(values, columns, index_of(X))
+    return MemoryRows(values, columns, container, notes, frame is not None)
 
 
 def validate_rows(estimator: GammaGMM, X: Any) -> Array:
@@ -96,15 +103,19 @@ def validate_rows(estimator: GammaGMM, X: Any) -> Array:
 
 def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
     """Finite rows (n, d) of `X` by scikit-learn, which sets the columns on `estimator`."""
-    from sklearn.utils.validation import validate_data
+    from sklearn.utils.validation import check_array, validate_data
 
-    check_table(X)
+    frame = open_frame(X)
+    check_array_kind(X)
+    options = {"dtype": np.float64, "ensure_min_samples": 2 if reset else 1}
     try:
         # scikit-learn adds all cells up to see whether one is infinite.
         with np.errstate(invalid="ignore"):
-            rows: Array = validate_data(
-                estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
-            )
+            if frame is None:
+                return validate_data(estimator, X, reset=reset, **options)
+            validate_data(estimator, frame.to_native(), reset=reset, skip_check_array=True)
+            rows = frame_numbers(frame)
+            return check_array(rows, estimator=estimator, input_name="X", **options)
     except (TypeError, ValueError) as error:
         if not reset and (made := _prepared_names(estimator, X)):
             raise ValueError(
@@ -113,13 +124,12 @@ def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
                 "columns, or use `gammagmm predict` for a file with the original ones."
             ) from error
         raise explain_rows(X, error) from error
-    return rows
 
 
 def _prepared_names(estimator: GammaGMM, X: Any) -> list[str]:
     """The columns of the fit that the encoder of tables could have made from columns of `X`."""
-    columns = getattr(X, "columns" if hasattr(X, "dtypes") else "column_names", ())
-    given = set(map(str, columns))
+    frame = as_frame(X)
+    given = set() if frame is None else set(map(str, frame.columns))
     starts = tuple(f"{name}{end}" for name in given for end in ("=", " "))
     names = map(str, getattr(estimator, "feature_names_in_", ()))
     return [name for name in names if name not in given and name.startswith(starts)]
@@ -131,8 +141,9 @@ class MemoryRows:
 
     values: Array
     columns: Columns
-    index: Any  # of the data frame they came in, or None
-    notes: tuple[Note, ...] = ()  # what was filled or encoded
+    container: Container  # the kind of data frame that they came in
+    notes: tuple[Note, ...] = ()  # what was collected, filled or encoded
+    is_copy: bool = False  # whether the values are not those of the user's own table
 
     def scale_columns(self, plan: Plan) -> tuple[ColumnScaler | None, list[Note]]:
         """The map that scales the columns for the detectors, and what was changed for it."""
@@ -171,9 +182,10 @@ class MemoryRows:
         notes = [*self.notes, *notes]
         usable = keep_usable(fitted)
         notes += left_out_notes(usable.info)
-        rows = self.values.copy()  # because the user may change the table
+        # The user may change the table.
+        rows = self.values if self.is_copy else self.values.copy()
         is_scored = plan.is_precomputed
-        return MemoryScores(usable, notes, column_scaler, rows, self.index, is_scored)
+        return MemoryScores(usable, notes, column_scaler, rows, self.container, is_scored)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,7 +196,7 @@ class MemoryScores:
     notes: list[Note]
     column_scaler: ColumnScaler | None
     rows: Array  # as they were given
-    index: Any
+    container: Container
     is_precomputed: bool = False  # whether the rows are scores themselves
 
     def score_space(self) -> MemorySpace:
@@ -203,7 +215,7 @@ class MemoryScores:
             scaler=scaler,
             column_scaler=self.column_scaler,
             rows=self.rows,
-            index=self.index,
+            container=self.container,
             is_precomputed=self.is_precomputed,
         )
 
@@ -221,7 +233,7 @@ class MemorySpace:
     scaler: ScoreScaler
     column_scaler: ColumnScaler | None
     rows: Array  # as they were given
-    index: Any
+    container: Container
     is_precomputed: bool  # whether the rows are scores themselves
     is_in_memory: bool = True
     n_blocks: int = 1
@@ -293,9 +305,10 @@ class MemorySpace:
         return LabelledRows(self.decision_scores, known).labels_at(gamma)
 
     def frame(self, fit: Fit) -> Any:
-        """The answer for each row as a pandas DataFrame, with the index the rows came with."""
+        """The answer for each row as a data frame of the kind that the rows came in."""
         answers = (self.decision_scores, fit.probability, fit.cut.labels)
-        return row_frame(answers, self.scores, fit.detector_names, self.index)
+        columns = row_columns(answers, self.scores, fit.detector_names)
+        return self.container.frame(columns, "to_frame")
 
     def check_rows_present(self, question: str) -> None:
         """Nothing to refuse: a copy of the estimator has the rows too."""

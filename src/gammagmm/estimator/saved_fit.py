@@ -29,6 +29,7 @@ from gammagmm.detectors.presets import MIN_ROWS, NAMES, PRESETS, named_detectors
 from gammagmm.detectors.usable import judge_scores, score_range
 from gammagmm.errors import Note, SavedFileError, SavedFitWarning, SaveError
 from gammagmm.estimator.fit_result import Fit
+from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plain, Plan, check_parameters
 from gammagmm.estimator.protocols import Columns
 from gammagmm.estimator.refit import version_words
@@ -236,7 +237,7 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         n_features=fit.columns.n_features,
         feature_names=None if names is None else tuple(names.tolist()),
         encoder=fit.encoder,
-        index=SavedIndex.of(fit.space.index),
+        index=SavedIndex.of(fit.space.container.index),
         column_scaler=fit.column_scaler,
         detectors=fit.detector_info,
         choices=() if plan.is_precomputed else tuple(named_detectors(plan.detectors).values()),
@@ -403,8 +404,9 @@ def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
     """The fit, with everything that follows from what was saved."""
     detectors: dict[str, Any] = dict.fromkeys(saved.detector_names)
     fitted = FittedDetectors(detectors, saved.scores, list(saved.detectors))
-    index = None if saved.index is None else saved.index.index()
-    scores = MemoryScores(fitted, [], saved.column_scaler, saved.rows, index, plan.is_precomputed)
+    container = Container(index=None if saved.index is None else saved.index.index())
+    rows = saved.column_scaler, saved.rows, container
+    scores = MemoryScores(fitted, [], *rows, plan.is_precomputed)
     space = scores.score_space()
     posterior, known = combine_runs(solved_posteriors(saved.runs)), KnownRows.none()
     if not 0.0 <= posterior.mean <= 1.0:

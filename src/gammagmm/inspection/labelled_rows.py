@@ -17,6 +17,7 @@ from gammagmm._support.checks import (
     check_share,
     warn_user,
 )
+from gammagmm._support.data_frames import as_column
 from gammagmm.errors import LabelsWarning
 from gammagmm.inspection.exact_interval import (
     Side,
@@ -634,7 +635,7 @@ def _check_purpose(purpose: Any) -> Purpose:
 
 def _check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
     """`groups` as an array with one value a row."""
-    values = np.asarray(groups)
+    values = as_column(groups)
     if values.shape != (n_rows,):
         raise ValueError(
             f"The groups must have one value for each of the {n_rows} rows, got the shape "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gammagmm._support.data_frames import as_column
 from gammagmm.errors import HistoryError
 from gammagmm.inspection.exact_interval import binomial_interval
 from gammagmm.inspection.labelled_rows import MISSING_GROUP, NO_GROUP
@@ -151,8 +152,8 @@ def _sorted_labels(name: str, labels: Any, n_rows: int) -> tuple[NDArray[np.intp
     if labels is None:
         return np.zeros(n_rows, dtype=np.intp), [""]
     # NumPy would turn a NaN in a list of texts into the text "nan".
-    kind = object if isinstance(labels, list | tuple) else None
-    values: NDArray[Any] = np.asarray(labels, dtype=kind)
+    is_list = isinstance(labels, list | tuple)
+    values: NDArray[Any] = np.asarray(labels, dtype=object) if is_list else as_column(labels)
     if values.shape != (n_rows,):
         raise ValueError(f"{name} must have one value for each of {n_rows} rows.")
     is_missing = _is_missing(values)
@@ -182,8 +183,8 @@ def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _sorted_distinct(values: NDArray[Any], dtype: Any) -> tuple[list[Any], NDArray[np.intp]]:
     """The distinct values in their order, and the place of each value among them."""
-    if getattr(dtype, "ordered", False):
-        ranks = {value: rank for rank, value in enumerate(dtype.categories.tolist())}
+    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":  # pandas, polars
+        ranks = {value: rank for rank, value in enumerate(dtype.categories.to_list())}
         found, inverse = np.unique([ranks[value] for value in values.tolist()], return_inverse=True)
         return [dtype.categories[rank] for rank in found.tolist()], inverse
     if values.dtype.kind == "O" and not all(isinstance(value, Real) for value in values.tolist()):

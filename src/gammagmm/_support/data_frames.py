@@ -1,0 +1,189 @@
+"""Data frames of every kind that Narwhals knows -> columns of numbers or text.
+
+Among them are pandas, polars, pyarrow, Modin, cuDF and relations of DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.text import listed, shown
+from gammagmm.errors import MissingExtraError, TableError
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2 import DataFrame, LazyFrame
+
+__all__ = [
+    "as_column",
+    "as_frame",
+    "as_objects",
+    "column_cells",
+    "frame_columns",
+    "frame_numbers",
+    "open_frame",
+    "text_message",
+]
+
+Cells = NDArray[Any]
+
+
+def as_frame(X: Any) -> DataFrame[Any] | LazyFrame[Any] | None:
+    """The data frame `X` as one of Narwhals; None for everything else.
+
+    Columns with the same name and columns of dates or times are refused.
+    """
+    import narwhals.stable.v2 as nw
+
+    if isinstance(X, np.ndarray | list | tuple):
+        return None
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        _check_names(X.column_names if hasattr(X, "column_names") else X.columns)
+        raise
+    if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        return None
+    _check_names(frame.columns)
+    times = [
+        f"{name!r} ({type(kind).__name__})"
+        for name, kind in frame.collect_schema().items()
+        if kind.is_temporal()
+    ]
+    if times:
+        raise TypeError(f"X must hold numbers: drop or encode the columns {', '.join(times)}.")
+    return frame
+
+
+def open_frame(X: Any) -> DataFrame[Any] | None:
+    """The same with its rows in memory: a lazy frame is collected."""
+    import narwhals.stable.v2 as nw
+
+    frame = as_frame(X)
+    if not isinstance(frame, nw.LazyFrame):
+        return frame
+    try:
+        return frame.collect()
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise MissingExtraError(
+            f"A {frame.implementation} frame needs pyarrow", "data", name="pyarrow"
+        ) from None
+
+
+def frame_columns(frame: DataFrame[Any]) -> Iterator[Cells]:
+    """The cells of each column: numbers with NaN where missing, or objects of any type."""
+    for column in frame.iter_columns():
+        yield _values(column)
+
+
+def frame_numbers(frame: DataFrame[Any]) -> NDArray[np.float64]:
+    """The frame as one array of float64, with NaN where a cell is missing; text is refused."""
+    rows = np.empty(frame.shape)
+    for j, (name, values) in enumerate(zip(frame.columns, frame_columns(frame), strict=True)):
+        cells = column_cells(values, name)
+        try:
+            rows[:, j] = cells
+        except ValueError:  # text that is no number
+            raise ValueError(text_message(f"column {name!r}", cells)) from None
+    return rows
+
+
+def column_cells(values: Cells, name: Any) -> Cells:
+    """The cells of a column: float64 with NaN, or objects that are str or None."""
+    if values.dtype.kind in "biuf":
+        return np.asarray(values, dtype=np.float64)
+    cells = [None if _is_missing(value) else value for value in values.tolist()]
+    present = [cell for cell in cells if cell is not None]
+    if all(isinstance(cell, Real | Decimal | np.bool_) for cell in present):
+        return np.array([np.nan if cell is None else float(cell) for cell in cells])
+    if not all(isinstance(cell, str) for cell in present):
+        kinds = dict.fromkeys(type(cell).__name__ for cell in present)
+        raise TypeError(
+            f"The column {shown(str(name))} of X must hold numbers or text alone, got "
+            f"{listed(kinds)}."
+        )
+    return as_objects(None if cell is None else str(cell) for cell in cells)
+
+
+def as_column(values: Any) -> Cells:
+    """The values of a series of any kind, of a frame with one column, or of a list, as an array."""
+    import narwhals.stable.v2 as nw
+
+    if isinstance(values, np.ndarray | list | tuple):
+        return np.asarray(values)
+    column = nw.from_native(values, pass_through=True, allow_series=True)
+    if isinstance(column, nw.LazyFrame):
+        column = column.collect()
+    if isinstance(column, nw.DataFrame) and column.shape[1] == 1:
+        column = column.get_column(column.columns[0])
+    if not isinstance(column, nw.Series):
+        return np.asarray(values)
+    is_whole = column.dtype.is_integer() or column.dtype == nw.Boolean
+    if (is_whole and not column.null_count()) or column.implementation.is_cudf():
+        return column.to_numpy()
+    if is_whole or (column.implementation.is_pyarrow() and column.dtype == nw.Categorical):
+        return as_objects(column.to_list())
+    return np.asarray(column.to_native())
+
+
+def as_objects(cells: Iterable[Any]) -> Cells:
+    """The cells as an array of objects."""
+    kept = list(cells)
+    made = np.empty(len(kept), dtype=object)
+    made[:] = kept
+    return made
+
+
+def text_message(where: str, cells: Cells) -> str:
+    """Message that gives the first of the `cells` that is a text but no number."""
+    for i, value in enumerate(cells):
+        if isinstance(value, str | bytes) and not _is_number(value):
+            return (
+                f"X must hold numbers, but {where} holds text ({value[:40]!r} in row {i}): drop "
+                'the column, encode it as numbers, or pass categories="encode".'
+            )
+    return ""
+
+
+def _check_names(names: Iterable[Any]) -> None:
+    """Refuse two columns with the same name."""
+    for name, n in Counter(names).items():
+        if n > 1:
+            raise TableError(f"X has {n} columns named {name!r}", "Rename them.")
+
+
+def _values(column: Any) -> Cells:
+    """The values of a column: numbers with NaN where missing, or objects of any type."""
+    import narwhals.stable.v2 as nw
+
+    kind = column.dtype
+    is_number = kind.is_float() or kind.is_integer() or kind == nw.Boolean
+    if is_number and kind not in (nw.Int128, nw.UInt128):  # which NumPy does not have
+        values = column.to_numpy()
+        if values.dtype.kind in "biuf":
+            return values
+    # Not to_numpy(), which fills the gaps of a dictionary of pyarrow with one of its texts.
+    return as_objects(column.to_list())
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a cell is None, NaN, or the missing value of pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating | Decimal) and value != value
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
