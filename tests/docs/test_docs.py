@@ -158,7 +158,7 @@ def pinned_versions(path):
 
 def test_the_table_of_versions_is_that_of_the_constraints():
     rows = version_rows()
-    assert len(rows) == 11
+    assert len(rows) == 12
     pinned = pinned_versions(ROOT / "constraints.txt")
     assert dict(rows) == {name: pinned[name.lower()] for name, _ in rows}
 

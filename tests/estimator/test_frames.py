@@ -1,20 +1,26 @@
-"""Tables of every kind, with the real libraries: pandas, polars, pyarrow, NumPy and SciPy."""
+"""Tables of every kind, with the real libraries: pandas, polars, pyarrow, DuckDB, NumPy, SciPy."""
 
 from __future__ import annotations
 
 import datetime
+import subprocess
 import sys
+from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
-from gammagmm import GammaGMM
+from gammagmm import GammaGMM, GammaThreshold, estimate_contamination
 from gammagmm.datasets import make_contaminated
-from gammagmm.errors import MissingExtraError, Note
+from gammagmm.errors import Note, TableError
+from gammagmm.estimator.encoding import encode_rows
+from gammagmm.estimator.rows import validate_rows
 
 SMALL = {"n_components": 15, "n_runs": 2, "n_draws": 100, "p_high": 0.3, "random_state": 0}
 NAMES = ["width", "height", "depth", "mass"]
@@ -42,19 +48,26 @@ FRAMES = {
         dtype_backend="pyarrow"
     ),
     "polars": lambda X, names: pl.DataFrame(X, schema=names),
+    "polars, lazy": lambda X, names: pl.LazyFrame(X, schema=names),
     "pyarrow": lambda X, names: pa.table(dict(zip(names, X.T, strict=True))),
+    "DuckDB": lambda X, names: relation(pa.table(dict(zip(names, X.T, strict=True)))),
 }
+COLLECTED = {"polars, lazy": pl.DataFrame, "DuckDB": pa.Table}
+
+
+def relation(table):
+    """A relation of DuckDB with the rows of a table of pyarrow."""
+    return duckdb.from_arrow(table)
 
 
 def with_column(kind, X, name, values):
     """The table with one column more, or another in the place of its own."""
-    table = FRAMES[kind](X, NAMES)
-    if kind == "polars":
-        return table.with_columns(pl.Series(name, values))
-    if kind == "pyarrow":
-        columns = dict(zip(table.column_names, table.columns, strict=True))
-        return pa.table(columns | {name: pa.array(values)})
-    return table.assign(**{name: values})
+    if kind.startswith("polars"):
+        return FRAMES[kind](X, NAMES).with_columns(pl.Series(name, values))
+    if kind in ("pyarrow", "DuckDB"):
+        table = pa.table(dict(zip(NAMES, X.T, strict=True)) | {name: pa.array(values)})
+        return table if kind == "pyarrow" else relation(table)
+    return FRAMES[kind](X, NAMES).assign(**{name: values})
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -62,10 +75,15 @@ def test_a_frame_gives_the_answer_of_its_values_and_keeps_its_names(kind, data, 
     frame = FRAMES[kind](data, NAMES)
     estimator = make_estimator().fit(frame)
     assert estimator.feature_names_in_.tolist() == NAMES
-    assert estimator.posterior_.mean == fitted.posterior_.mean > 0.03
+    assert estimator.posterior_.summary() == fitted.posterior_.summary()
+    assert fitted.posterior_.mean > 0.03
     np.testing.assert_array_equal(estimator.scores_, fitted.scores_)
+    np.testing.assert_array_equal(estimator.labels_, fitted.labels_)
+    new, rows = data[:20] + 0.1, slice(0, 20)
+    part = FRAMES[kind](data[rows] + 0.1, NAMES) if kind != "pandas" else frame.iloc[rows] + 0.1
+    np.testing.assert_array_equal(estimator.decision_function(part), fitted.decision_function(new))
     np.testing.assert_array_equal(estimator.predict(frame), fitted.predict(data))
-    np.testing.assert_array_equal(estimator.predict_proba(frame), fitted.predict_proba(data))
+    np.testing.assert_array_equal(estimator.predict_proba(part), fitted.predict_proba(new))
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -100,8 +118,8 @@ def test_the_answers_come_in_the_kind_of_the_rows(kind, data):
     frame = FRAMES[kind](data, NAMES)
     estimator = make_estimator().fit(frame)
     answers = estimator.to_frame()
-    assert type(answers) is type(frame)
-    assert (estimator.index_ is None) == (kind in ("polars", "pyarrow"))
+    assert type(answers) is COLLECTED.get(kind, type(frame))
+    assert (estimator.index_ is not None) == kind.startswith("pandas")
     np.testing.assert_array_equal(answers["label"], estimator.labels_)
     np.testing.assert_array_equal(answers["score_LOF"], estimator.scores_[:, 1])
 
@@ -174,7 +192,7 @@ TIMES = {
 
 
 @pytest.mark.parametrize("value", TIMES.values(), ids=TIMES)
-@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "polars, lazy", "DuckDB"])
 def test_times_are_refused_by_the_name_of_their_column(kind, value, data, fitted):
     table = with_column(kind, data, "when", [value] * len(data))
     for ask in (make_estimator().fit, fitted.predict):
@@ -200,18 +218,25 @@ def test_masked_values_are_missing(data):
         make_estimator().fit(np.ma.masked_array(data, mask))
 
 
-def test_a_lazy_frame_is_collected_with_a_note(data, fitted):
-    estimator = make_estimator().fit(pl.DataFrame(data, schema=NAMES).lazy())
-    np.testing.assert_array_equal(estimator.scores_, fitted.scores_)
-    assert isinstance(estimator.to_frame(), pl.DataFrame)
+@pytest.mark.parametrize("kind", COLLECTED)
+def test_a_lazy_frame_is_collected_with_a_note(kind, data):
+    estimator = make_estimator().fit(FRAMES[kind](data, NAMES))
     notes = [note for note in estimator.notes_ if note.step == "tables"]
     assert notes == [Note("tables", "X", "is a lazy frame, whose rows were collected into memory")]
 
 
 def test_a_name_that_comes_twice_is_said(data):
-    names = ["a", "b", "a", "c"][: data.shape[1]]
-    with pytest.raises(ValueError, match=r"X has 2 columns named 'a'\. Rename them"):
-        make_estimator().fit(pd.DataFrame(data, columns=names))
+    names = ["a", "b", "a", "c"]
+    tables = [
+        pd.DataFrame(data, columns=names),
+        pa.Table.from_arrays([pa.array(column) for column in data.T], names=names),
+        duckdb.sql("select i as a, i as b, i as a from range(20) t(i)"),
+    ]
+    for table in tables:
+        with pytest.raises(TableError, match=r"X has 2 columns named 'a'\. Rename them"):
+            make_estimator().fit(table)
+    with pytest.raises(TableError, match=r"X has 4 columns named 0\. Rename them"):
+        make_estimator().fit(pd.DataFrame(data, columns=[0] * 4))
 
 
 def test_names_that_are_no_text_are_not_kept(data):
@@ -233,14 +258,233 @@ def test_a_fit_that_fails_leaves_the_rows_their_names(data):
     assert fitted.to_frame().index[:3].tolist() == [0, 1, 2]
 
 
-def test_without_pandas_the_frame_says_what_is_missing(fitted, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"to_frame needs pandas, .*pip install pandas"):
-        fitted.to_frame()
-
-
 def test_an_index_with_repeats_keeps_its_rows(data):
     fitted = make_estimator().fit(pd.DataFrame(data, columns=NAMES, index=[0, 1] * 100))
     frame = fitted.to_frame()
     assert frame.index.tolist() == [0, 1] * 100
     np.testing.assert_array_equal(frame["score_KNN"], fitted.scores_[:, 0])
+
+
+CELLS = {
+    "whole": pa.array([2**53 + 1, -3, 2**62 + 1, 7, 8]),
+    "gaps": pa.array([1, None, 2**53 + 1, 4, 5]),
+    "real": pa.array([0.1, float("nan"), None, 1e300, -0.0]),
+    "truth": pa.array([True, False, True, False, True]),
+    "doubt": pa.array([True, None, False, True, None]),
+    "money": pa.array([Decimal("0.1"), Decimal("2.25"), None, Decimal("1e3"), Decimal("-7.3")]),
+    "small": pa.array([1, 2, 3, 250, 5], pa.uint8()),
+    "single": pa.array([0.1, 2.0, 3.5, 4.0, 5.0], pa.float32()),
+    "town": pa.array(["Turku", None, "Oulu", "Turku", "Oulu"]),
+    "kind": pa.array(["a", "b", "a", None, "b"]).dictionary_encode(),
+}
+NUMBERS = {
+    "whole": [2.0**53, -3.0, 2.0**62, 7.0, 8.0],
+    "gaps": [1.0, 4.5, 2.0**53, 4.0, 5.0],
+    "real": [0.1, 0.1, 0.1, 1e300, -0.0],
+    "truth": [1.0, 0.0, 1.0, 0.0, 1.0],
+    "doubt": [1.0, 1.0, 0.0, 1.0, 1.0],
+    "money": [0.1, 2.25, 1.175, 1000.0, -7.3],
+    "small": [1.0, 2.0, 3.0, 250.0, 5.0],
+    "single": [float(np.float32(0.1)), 2.0, 3.5, 4.0, 5.0],
+    "town=Turku": [1.0, 0.0, 0.0, 1.0, 0.0],
+    "kind=b": [0.0, 1.0, 0.0, 0.0, 1.0],
+}
+TYPED = {
+    "pyarrow": lambda table: table,
+    "pandas": lambda table: table.to_pandas(),
+    "pandas, nullable": lambda table: table.to_pandas(
+        types_mapper={
+            pa.int64(): pd.Int64Dtype(),
+            pa.bool_(): pd.BooleanDtype(),
+            pa.float64(): pd.Float64Dtype(),
+        }.get
+    ),
+    "pandas, arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": pl.from_arrow,
+    "polars, enum": lambda table: pl.from_arrow(table).with_columns(
+        pl.col("kind").cast(pl.String).cast(pl.Enum(["b", "a"]))
+    ),
+    "DuckDB": relation,
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_cells_of_every_type_are_the_same_numbers_in_every_kind_of_frame(kind):
+    table = TYPED[kind](pa.table(CELLS))
+    estimator = GammaGMM(missing="impute", categories="encode")
+    encoded, encoder = encode_rows(estimator, table)
+    assert encoder.outputs == tuple(NUMBERS)
+    for values, (name, expected) in zip(encoded.values.T, NUMBERS.items(), strict=True):
+        np.testing.assert_array_equal(values, expected, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_objects_that_are_neither_numbers_nor_text_are_refused(kind):
+    table = TYPED[kind](pa.table(CELLS | {"list": pa.array([[1], [2], [3], [4], [5]])}))
+    with pytest.raises(TypeError, match="column 'list' of X must hold numbers or text alone, got"):
+        GammaGMM(missing="impute", categories="encode").fit(table)
+
+
+@pytest.fixture(scope="module")
+def mixed(data):
+    """A table with gaps and categories."""
+    numbers = [pa.array(np.where(np.arange(200) % 17 == 3, np.nan, column)) for column in data.T]
+    texts = np.where(data[:, 0] > 0.3, "high", "low")
+    return pa.table([*numbers, pa.array(texts).dictionary_encode()], names=[*NAMES, "level"])
+
+
+def test_the_answer_to_gaps_and_categories_is_the_same_in_every_kind_of_frame(mixed):
+    options = {"missing": "impute", "categories": "encode"}
+    found = {}
+    for kind in ("pyarrow", "pandas", "polars", "DuckDB"):
+        estimator = make_estimator().set_params(**options).fit(TYPED[kind](mixed))
+        new = TYPED[kind](mixed.slice(0, 40))
+        answers = estimator.scores_, estimator.labels_, estimator.predict_proba(new)
+        found[kind] = [estimator.posterior_.summary(), *(each.tobytes() for each in answers)]
+    assert all(answers == found["pyarrow"] for answers in found.values())
+
+
+SERIES = {
+    "NumPy": np.array,
+    "pandas": pd.Series,
+    "pandas, nullable": lambda values: pd.Series(values).convert_dtypes(),
+    "pandas, arrow": lambda values: pd.Series(values).convert_dtypes(dtype_backend="pyarrow"),
+    "polars": pl.Series,
+    "pyarrow": lambda values: pa.chunked_array([values]),
+    "pyarrow array": pa.array,
+    "polars frame": lambda values: pl.DataFrame({"only": values}),
+    "DuckDB": lambda values: relation(pa.table({"only": values})),
+}
+
+
+@pytest.mark.parametrize("kind", SERIES)
+def test_columns_of_every_kind_serve_as_labels_groups_periods_and_scores(kind, data, fitted):
+    make = SERIES[kind]
+    rows, labels = [3, 50, 120], [1, 0, 0]
+    towns, days = ["Turku", "Oulu"] * 100, ["2026-01-01", "2026-01-02"] * 100
+    expected = make_estimator().fit(data)
+    expected.update(rows, labels)
+    estimator = make_estimator().fit(data)
+    estimator.update(make(rows), make(labels))
+    assert estimator.posterior_.summary() == expected.posterior_.summary()
+    assert estimator.by_group(make(towns)).equals(expected.by_group(towns))
+    history = estimator.monitor(data, make(days), make(towns))
+    assert history.periods == expected.monitor(data, days, towns).periods
+    scores = fitted.scores_[:, 0].tolist()
+    thresholds = [GammaThreshold(fitted).fit(each).thresh_ for each in (make(scores), scores)]
+    assert thresholds[0] == thresholds[1]
+    assert estimator.suggest(20, by=make(towns), random_state=0).tolist() == (
+        expected.suggest(20, by=towns, random_state=0).tolist()
+    )
+
+
+def test_missing_cells_of_a_column_are_missing_in_every_kind(data, fitted):
+    numbers, texts = [1, None, 2, 2] * 50, ["a", None, "b", "b"] * 50
+    for values in (numbers, texts):
+        columns = [
+            pd.Series(values, dtype="Int64" if values is numbers else object),
+            pl.Series(values),
+            pa.chunked_array([values]),
+            pa.chunked_array([pa.array(values).dictionary_encode()]),
+            relation(pa.table({"only": values})),
+        ]
+        found = [fitted.by_group(column) for column in columns]
+        assert found[0].index.tolist() == [str(values[2]), "(missing)", str(values[0])]
+        assert all(each.equals(found[0]) for each in found)
+    with pytest.raises(ValueError, match=r"scores must be finite, got 50 values that are NaN"):
+        GammaThreshold(fitted).fit(pl.Series(numbers))
+
+
+def test_groups_are_the_first_column_where_there_is_no_index(data):
+    towns = [1, None, 2, 2] * 50
+    expected = make_estimator().fit(data).by_group(pl.Series(towns))
+    for kind in ("polars", "pyarrow"):
+        found = make_estimator().fit(FRAMES[kind](data, NAMES)).by_group(pl.Series(towns))
+        assert isinstance(found, pl.DataFrame if kind == "polars" else pa.Table)
+        assert list(map(str, found["group"])) == ["2", "(missing)", "1"]
+        np.testing.assert_array_equal(found["n_rows"], expected["n_rows"])
+        np.testing.assert_array_equal(found["high_flagged"], expected["high_flagged"])
+
+
+def test_periods_of_an_enum_keep_its_order(data, fitted):
+    names = ["spring", "autumn"]
+    days = pl.Series(names * 100, dtype=pl.Enum(names))
+    assert [period.name for period in fitted.monitor(data, days).periods] == names
+    assert [period.name for period in fitted.monitor(data, days.cast(pl.String)).periods] == (
+        names[::-1]
+    )
+
+
+def test_the_shortcut_takes_frames(data, fitted):
+    options = {"detectors": ["KNN", "LOF"], **SMALL}
+    for kind in ("polars", "DuckDB"):
+        share = estimate_contamination(FRAMES[kind](data, NAMES), **options)
+        assert share == fitted.contamination_
+
+
+OUTPUTS = {
+    "default": np.ndarray,
+    "pandas": pd.Series,
+    "polars": pl.Series,
+    "pyarrow": pa.ChunkedArray,
+}
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_predict_returns_what_set_output_says(output, data, fitted):
+    estimator = clone(fitted).set_output(predict=output)
+    frame = FRAMES["pandas"](data, NAMES)
+    found = {
+        "fit_predict": estimator.fit_predict(frame),
+        "predict": estimator.predict(frame),
+        "costs": estimator.predict(frame, costs=(1, 9)),
+    }
+    assert {type(each) for each in found.values()} == {OUTPUTS[output]}
+    np.testing.assert_array_equal(found["fit_predict"], fitted.labels_)
+    np.testing.assert_array_equal(found["predict"], fitted.predict(data))
+    np.testing.assert_array_equal(found["costs"], fitted.predict(data, costs=(1, 9)))
+    if output == "pandas":
+        assert found["predict"].index.tolist() == INDEX
+        assert found["predict"].name == "label"
+    assert type(clone(estimator).fit(data).predict(data)) is OUTPUTS[output]
+    assert isinstance(estimator.predict_proba(frame), np.ndarray)
+
+
+def test_the_native_output_is_of_the_kind_of_the_rows(data):
+    kinds = {
+        "pandas": pd.Series,
+        "polars": pl.Series,
+        "polars, lazy": pl.Series,
+        "pyarrow": pa.ChunkedArray,
+        "DuckDB": pa.ChunkedArray,
+    }
+    estimator = make_estimator().set_output(predict="native")
+    estimator.fit(FRAMES["pandas"](data, NAMES))
+    for kind, series in kinds.items():
+        assert type(estimator.predict(FRAMES[kind](data, NAMES))) is series
+    assert isinstance(estimator.fit_predict(data), np.ndarray)
+    assert estimator.set_output().set_output(predict="default") is estimator
+    with pytest.raises(ValueError, match=r"predict must be one of .*'pyarrow'\), got 'frame'"):
+        estimator.set_output(predict="frame")
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_without_the_package_the_frame_says_what_is_missing(package):
+    code = [
+        f"import sys; sys.modules[{package!r}] = None",
+        "from gammagmm.estimator.frames import Container",
+        f"Container({package!r}).frame({{'label': [0, 1]}}, 'to_frame')",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(code)], capture_output=True, text=True, check=False
+    )
+    words = f"MissingExtraError: to_frame needs {package}, which is not installed. Run: pip install"
+    assert words in done.stderr
+
+
+def test_rows_of_a_frame_are_copied_once_and_not_shared(data):
+    frame = pl.DataFrame(data, schema=NAMES)
+    estimator = make_estimator().fit(frame)
+    assert estimator.fit_.space.rows.flags.c_contiguous
+    own = validate_rows(estimator, frame)
+    assert not np.shares_memory(own, frame["mass"].to_numpy())

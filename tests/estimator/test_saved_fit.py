@@ -27,6 +27,7 @@ from gammagmm.errors import (
     SavedFitWarning,
     SaveError,
 )
+from gammagmm.estimator.frames import Container
 from gammagmm.estimator.saved_fit import load_fit, save_fit
 from gammagmm.estimator.saved_parts import SavedIndex
 from gammagmm.estimator.summary import summarise
@@ -155,13 +156,13 @@ def plain_data(value):
 
 
 def saved_index(fit):
-    return SavedIndex.of(fit.space.index)
+    return SavedIndex.of(fit.space.container.index)
 
 
 def parts(fit):
     """Everything in a fit but its plan, its detectors and the default index."""
-    index = None if saved_index(fit) is None else fit.space.index.tolist()
-    space = replace(fit.space, fitted=None, index=index)
+    index = None if saved_index(fit) is None else fit.space.container.index.tolist()
+    space = replace(fit.space, fitted=None, container=index)
     names = [each.name for each in fields(fit) if each.name not in ("plan", "detectors", "space")]
     return plain_data([space, *(getattr(fit, name) for name in names)])
 
@@ -283,7 +284,12 @@ def test_fits_that_cannot_be_saved_are_refused(plain, tmp_path):
         save_fit(replace(fit, space=replace(fit.space, is_in_memory=False)), path, KEY, False)
     for index in (pd.Index(np.arange(100) / 2), pd.RangeIndex(100, name=7)):
         with pytest.raises(SaveError, match=r"must consist of .* or texts\. Call reset_index\(\)"):
-            save_fit(replace(fit, space=replace(fit.space, index=index)), path, KEY, False)
+            save_fit(
+                replace(fit, space=replace(fit.space, container=Container(index=index))),
+                path,
+                KEY,
+                False,
+            )
     other = replace(fit.space, consensus=fit.space.consensus + 1e-15)
     with pytest.raises(SaveError, match="its parts do not follow from scores and runs"):
         save_fit(replace(fit, space=other), path, KEY, False)

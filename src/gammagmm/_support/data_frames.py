@@ -50,12 +50,10 @@ def as_frame(X: Any) -> DataFrame[Any] | LazyFrame[Any] | None:
         raise
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         return None
-    _check_names(frame.columns)
-    times = [
-        f"{name!r} ({type(kind).__name__})"
-        for name, kind in frame.collect_schema().items()
-        if kind.is_temporal()
-    ]
+    if not frame.implementation.is_polars():  # whose names differ; lazy ones are slow to ask
+        _check_names(frame.columns)
+    schema = frame.collect_schema()
+    times = [f"{name!r} ({type(of).__name__})" for name, of in schema.items() if of.is_temporal()]
     if times:
         raise TypeError(f"X must hold numbers: drop or encode the columns {', '.join(times)}.")
     return frame

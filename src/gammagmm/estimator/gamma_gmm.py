@@ -34,7 +34,6 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior
 __all__ = ["GammaGMM"]
 
 Array = NDArray[np.float64]
-Labels = NDArray[np.int_]
 
 ON_CLUSTER = ("scores_", "score_space_", "decision_scores_", "labels_")
 """Attributes that stay on the cluster after a fit on Dask; a copy does not have them."""
@@ -285,9 +284,11 @@ class GammaGMM(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Rows without labels. With ``detectors="precomputed"``, the columns are the raw scores of
-            the detectors. For a dask array or data frame, every detector trains on a sample of
-            `max_fit_rows` rows, and the rows and their scores stay on the workers.
+            Rows without labels: an array, or a data frame of any kind that Narwhals knows, among
+            them pandas, polars, pyarrow, Modin and cuDF. Lazy frames of polars and relations of
+            DuckDB are collected into memory. With ``detectors="precomputed"``, the columns are the
+            raw scores of the detectors. For a dask array or data frame, every detector trains on a
+            sample of `max_fit_rows` rows, and the rows and their scores stay on the workers.
         y : object, default=None
             Ignored.
 
@@ -362,7 +363,7 @@ class GammaGMM(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            1 for an anomaly, 0 for a normal row.
+            1 for an anomaly, 0 for a normal row; a series after `set_output`.
         """
         return as_output(self.fit(X).labels_, X, self._output)
 
@@ -372,10 +373,15 @@ class GammaGMM(BaseEstimator):
         Parameters
         ----------
         predict : {"default", "native", "pandas", "polars", "pyarrow"}, default=None
-            "default" is an array. "native" is a series of the package that `X` is of, or an array
-            if `X` is one. The others are a series of this package. The series has the name
-            "label" and, in pandas, the index of `X`. None changes nothing. For rows on Dask, the
-            labels are always a lazy dask array.
+            "default" is an array. "native" is a series of the package of `X`, or an array if `X`
+            is one. The others are a series of this package. A series has the name "label" and, if
+            `X` has an index, this index. None changes nothing. For rows on Dask, the labels are
+            always a lazy dask array.
+
+        Returns
+        -------
+        GammaGMM
+            This estimator.
         """
         if predict is None:
             return self
@@ -434,7 +440,8 @@ class GammaGMM(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            1 for an anomaly, 0 for a normal row. A dask collection gives a lazy dask array.
+            1 for an anomaly, 0 for a normal row; a series after `set_output`. A dask collection
+            gives a lazy dask array.
         """
         if costs is None:
             scores = self.decision_function(X)
@@ -734,14 +741,15 @@ class GammaGMM(BaseEstimator):
 
         Returns
         -------
-        pandas.DataFrame
+        DataFrame
             A line for each group, the largest first; rows without a group are the group
-            "(missing)". Columns: n_rows; n_flagged, share_flagged, low_flagged and high_flagged,
-            the flagged rows and the exact 90 % interval (Clopper-Pearson) of the probability that a
-            row of the group is flagged; n_labels and n_anomalies, the rows with labels and the
-            anomalies among them; mean, low and high, the posterior mean and the 90 % interval of
-            the share of anomalies from the labels of the group, with the same prior for each group.
-            They are NaN without labels.
+            "(missing)". The data frame is of the kind that `to_frame` gives. In pandas, the group
+            is the index, elsewhere the first column. Columns: n_rows; n_flagged, share_flagged,
+            low_flagged and high_flagged, the flagged rows and the exact 90 % interval
+            (Clopper-Pearson) of the probability that a row of the group is flagged; n_labels and
+            n_anomalies, the rows with labels and the anomalies among them; mean, low and high, the
+            posterior mean and the 90 % interval of the share of anomalies from the labels of the
+            group, with the same prior for each group. They are NaN without labels.
         """
         check_is_fitted(self)
         return group_frame(self.fit_.by_group(groups), self.fit_.space.container)
@@ -898,15 +906,17 @@ class GammaGMM(BaseEstimator):
         write_report(self.fit_, path, rows, origin, overwrite)
 
     def to_frame(self) -> Any:
-        """The training rows with their answers as a data frame, with their original index.
+        """The answers for the training rows as a data frame of the kind that the rows came in.
 
         The page "pandas, polars and pyarrow" of the documentation shows it in use.
 
         Returns
         -------
-        pandas.DataFrame
+        DataFrame
             Columns: score (of the ranking in use), probability, label, and score_NAME for each
-            detector. A fit on Dask gives a lazy dask DataFrame.
+            detector. It is of the package of the rows and has their index, if they have one.
+            Arrays and loaded fits give a pandas DataFrame, relations of DuckDB a pyarrow table, and
+            a fit on Dask a lazy dask DataFrame.
         """
         check_is_fitted(self)
         return self.fit_.space.frame(self.fit_)

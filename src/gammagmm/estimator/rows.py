@@ -129,7 +129,7 @@ def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
 def _prepared_names(estimator: GammaGMM, X: Any) -> list[str]:
     """The columns of the fit that the encoder of tables could have made from columns of `X`."""
     frame = as_frame(X)
-    given = set() if frame is None else set(map(str, frame.columns))
+    given = set() if frame is None else set(map(str, frame.collect_schema().names()))
     starts = tuple(f"{name}{end}" for name in given for end in ("=", " "))
     names = map(str, getattr(estimator, "feature_names_in_", ()))
     return [name for name in names if name not in given and name.startswith(starts)]
