@@ -372,11 +372,11 @@ class GammaGMM(BaseEstimator):
 
         Parameters
         ----------
-        predict : {"default", "native", "pandas", "polars", "pyarrow"}, default=None
+        predict : str, default=None
             "default" is an array. "native" is a series of the package of `X`, or an array if `X`
-            is one. The others are a series of this package. A series has the name "label" and, if
-            `X` has an index, this index. None changes nothing. For rows on Dask, the labels are
-            always a lazy dask array.
+            is one. "pandas", "polars" and "pyarrow" are a series of this package. A series has the
+            name "label" and, if it is of the package of `X`, the index of `X`. None changes
+            nothing. For rows on Dask, the labels are always a lazy dask array.
 
         Returns
         -------
