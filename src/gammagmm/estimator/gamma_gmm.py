@@ -908,7 +908,7 @@ class GammaGMM(BaseEstimator):
     def to_frame(self) -> Any:
         """The answers for the training rows as a data frame of the kind that the rows came in.
 
-        The page "pandas, polars and pyarrow" of the documentation shows it in use.
+        The page "Data frames" of the documentation shows it in use.
 
         Returns
         -------
