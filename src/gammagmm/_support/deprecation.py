@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["DEPRECATED", "moved_name", "no_effect", "warn_if_given"]
 
 DEPRECATED = "deprecated"
-"""Default of a parameter that will be removed, as in scikit-learn."""
+"""Default of a parameter that will be removed, as in scikit-learn; signatures write it out."""
 
 
 def no_effect(name: str, todo: str) -> str:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import check_share
 from gammagmm._support.data_frames import as_column
-from gammagmm._support.deprecation import DEPRECATED, warn_if_given
+from gammagmm._support.deprecation import warn_if_given
 from gammagmm._support.progress import tell
 from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
@@ -236,7 +236,7 @@ class GammaGMM(BaseEstimator):
         verbose: int = 0,
         missing: str = "error",
         categories: str = "error",
-        trust: Any = DEPRECATED,
+        trust: Any = "deprecated",
     ) -> None:
         self.detectors = detectors
         self.scale = scale
@@ -494,7 +494,7 @@ class GammaGMM(BaseEstimator):
     def suggest(
         self,
         n: int = 30,
-        strategy: Any = DEPRECATED,
+        strategy: Any = "deprecated",
         *,
         purpose: Purpose = "share",
         by: ArrayLike | None = None,
@@ -596,8 +596,8 @@ class GammaGMM(BaseEstimator):
         n: int,
         *,
         mass: float = 0.9,
-        strategy: Any = DEPRECATED,
-        random_state: Any = DEPRECATED,
+        strategy: Any = "deprecated",
+        random_state: Any = "deprecated",
     ) -> float:
         """Expected width of the credible interval after more labels.
 
