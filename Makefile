@@ -104,7 +104,7 @@ test-slow: install
 test-long: install
 	$(BIN)/python -m pytest -n auto --dist worksteal -m long tests
 
-# The report in headless Chromium, with axe-core from npm.
+# The report and the site in headless Chromium, with axe-core from npm.
 test-browser: browser-tools install $(AXE)
 	$(BIN)/python -m pytest -m browser $(BROWSER)
 

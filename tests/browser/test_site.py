@@ -20,6 +20,7 @@ from tests.support.site import build_site
 
 pytestmark = pytest.mark.browser
 
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 DESKTOP, PHONE = 1280, 390
 MAX_HEIGHT = 6000
 # What is wider than its box: the page, blocks of code and of output, and tables.
@@ -63,6 +64,12 @@ def those_with(found, name):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     return build_site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _with_scripts(driver):
+    """A test of the report has turned scripts off."""
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +145,17 @@ def test_the_site_follows_the_colours_of_the_system(driver, site):
     red = {scheme: int(colour.split("(")[1].split(",")[0]) for scheme, colour in shown.items()}
     assert red["light"] > 200
     assert red["dark"] < 60
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["index.html", "guides/detectors.html", "reference/fit.html"])
+def test_all_text_can_be_read(name, scheme, driver, site):
+    emulate(driver, scheme=scheme)
+    driver.get((site / name).as_uri())
+    driver.execute_script(AXE.read_text(encoding="utf-8"))
+    code = "axe.run({runOnly: ['color-contrast']}).then((found) => arguments[0](found.violations))"
+    found = driver.execute_async_script(code)
+    assert [node["html"] for one in found for node in one["nodes"]] == []
 
 
 if __name__ == "__main__":
