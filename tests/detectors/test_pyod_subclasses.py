@@ -10,7 +10,9 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy
 from numpy.testing import assert_allclose, assert_array_equal
+from packaging.version import Version
 from pyod.models.copod import COPOD as PyodCOPOD
 from pyod.models.ecod import ECOD as PyodECOD
 from pyod.models.hbos import HBOS as PyodHBOS
@@ -459,7 +461,8 @@ class TestTails:
     def test_training_scores_are_pyods_for_difficult_columns(self, ours, pyods, n_features):
         X = make_X(100, n_features)
         self.check(ours, pyods, X)
-        self.check(ours, pyods, np.vstack([X, -X]))  # rounding decides on the skewness
+        if Version(scipy.__version__) < Version("1.18"):  # since then, SciPy rounds differently
+            self.check(ours, pyods, np.vstack([X, -X]))  # rounding decides on the skewness
         self.check(ours, pyods, np.asfortranarray(X))
         self.check(ours, pyods, X.round().astype(int))
         self.check(ours, pyods, X.astype(np.float32))

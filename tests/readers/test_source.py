@@ -206,6 +206,7 @@ def test_a_zip_with_one_table(write, name):
         (zipped({"t.csv": "a"})[:-5], r"t\.zip cannot be read: .*\. Compress it again"),
         (b"a,b\n1,2\n", r"t\.zip cannot be read: File is not a zip file\. Compress it again"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "zip",  # a zip contains the time
 )
 def test_a_zip_that_is_refused(write, content, message):
     with pytest.raises(TableError, match=message):

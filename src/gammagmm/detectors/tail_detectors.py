@@ -64,7 +64,7 @@ class TailDetector(Frozen, BaseDetector):
 
 
 def _skewness(X: NDArray[Any]) -> NDArray[Any]:
-    """Skewness (d,) of each column by SciPy's arithmetic, 0 for a constant one.
+    """Skewness (d,) of each column by the arithmetic of SciPy 1.17, 0 for a constant one.
 
     SciPy warns about constant columns. The scores depend only on the sign, which is a matter of
     rounding for a symmetric column.

@@ -283,8 +283,8 @@ class FitReader(Reader):
             return self.number(name, value)
         if kind == Plain:
             return self._plain_value(name, value)
-        if get_origin(kind) is np.ndarray:
-            return self._array(name, value, np.dtype(get_args(get_args(kind)[1])[0]))
+        if (dtype := _dtype_of(kind)) is not None:
+            return self._array(name, value, dtype)
         return super().value(name, value, kind)
 
     def _posterior(self, name: str, value: Any) -> GammaPosterior:
@@ -306,6 +306,14 @@ class FitReader(Reader):
         if array.dtype != kind or not np.isfinite(array).all():
             self.refuse(f"{name} must be an array of finite numbers of the type {kind}")
         return array
+
+
+def _dtype_of(kind: Any) -> np.dtype[Any] | None:
+    """The type of the numbers of ``NDArray[...]``; None for other types."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is NDArray:  # an alias of its own since NumPy 2.5
+        return np.dtype(args[0])
+    return np.dtype(get_args(args[1])[0]) if origin is np.ndarray else None
 
 
 def _is_same(fit: Fit, loaded: Fit) -> bool:
