@@ -1,6 +1,6 @@
 """An MCP server: assistants ask for the share of anomalies in the files of one folder.
 
-Start it with ``python mcp_server.py FOLDER``. It reads files in FOLDER and writes none.
+Start it with ``python mcp_server.py FOLDER``. It reads files in FOLDER and changes none.
 """
 
 import json
