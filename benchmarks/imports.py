@@ -1,4 +1,4 @@
-"""Time of `import gammagmm`, and of its public names after `import sklearn.mixture`.
+"""Processor time of `import gammagmm`, and of its public names after `import sklearn.mixture`.
 
     python benchmarks/imports.py
 
@@ -18,13 +18,13 @@ from timing import SOURCE, measure
 EARLIER = "06da2fb"
 CODE = """
 import time
-start = time.perf_counter()
+start = time.process_time()
 import gammagmm
-alone = time.perf_counter()
+alone = time.process_time()
 import sklearn.mixture
-theirs = time.perf_counter()
+theirs = time.process_time()
 from gammagmm import GammaGMM, GammaPosterior, GammaThreshold, estimate_contamination
-print(alone - start, theirs - alone, time.perf_counter() - theirs)
+print(alone - start, theirs - alone, time.process_time() - theirs)
 """
 
 
