@@ -137,6 +137,7 @@ bench: install
 	$(BIN)/python benchmarks/fits.py
 	$(BIN)/python benchmarks/command.py
 	$(BIN)/python benchmarks/detectors.py
+	$(BIN)/python benchmarks/frames.py
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/install_size.py
 	$(BIN)/python benchmarks/labels.py

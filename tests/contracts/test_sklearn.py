@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import joblib
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.model_selection import GridSearchCV
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.metrics import average_precision_score, f1_score, log_loss, roc_auc_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    RandomizedSearchCV,
+    StratifiedKFold,
+    cross_val_predict,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -101,6 +110,104 @@ def test_the_answers_do_not_depend_on_metadata_routing(data, is_on):
         estimator = GammaGMM(["KNN", "LOF", "IForest"], **SMALL, p_high=0.6)
         search = GridSearchCV(estimator, {"p0": [0.01]}, scoring=posterior_mean, cv=2)
         assert search.set_params(error_score="raise").fit(data).best_score_ > 0.0
+
+
+# Half of few rows leaves some runs without a solution.
+QUICK = SMALL | {"p_high": 0.6, "max_restarts": 1}
+few_rows = pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    """Rows with known labels, of which two folds have the same share of anomalies."""
+    table = make_contaminated(200, 4, 0.1, "global", random_state=1)
+    return table.X, table.y, StratifiedKFold(2, shuffle=True, random_state=0)
+
+
+METRICS = {
+    "roc_auc": lambda y, own, X: roc_auc_score(y, own.decision_function(X)),
+    "average_precision": lambda y, own, X: average_precision_score(y, own.decision_function(X)),
+    "f1": lambda y, own, X: f1_score(y, own.predict(X), pos_label=1),
+    "neg_log_loss": lambda y, own, X: -log_loss(y, own.predict_proba(X)),
+}
+
+
+@few_rows
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_a_search_with_known_labels_uses_the_scores_and_the_labels(kind, labelled):
+    X, y, cv = labelled
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), GammaGMM(["KNN", "LOF"], **QUICK)),
+        {"gammagmm__detectors": [["KNN", "LOF"], ["COPOD", "HBOS"]]},
+        scoring=list(METRICS),
+        refit="average_precision",
+        cv=cv,
+        error_score="raise",
+    ).fit(kind(X), y)
+    for i, parameters in enumerate(search.cv_results_["params"]):
+        for j, (train, test) in enumerate(cv.split(X, y)):
+            own = clone(search.estimator).set_params(**parameters).fit(X[train])
+            for name, metric in METRICS.items():
+                expected = metric(y[test], own, X[test])
+                assert search.cv_results_[f"split{j}_test_{name}"][i] == pytest.approx(expected)
+    assert search.best_score_ > 2 * y.mean()  # that of a random ranking
+    assert search.classes_.tolist() == [0, 1]
+    assert len(search.predict(kind(X))) == len(X)
+
+
+@pytest.mark.long
+@few_rows
+def test_a_random_search_in_processes_gives_the_same(labelled):
+    X, y, cv = labelled
+    options = {"n_iter": 2, "random_state": 0, "scoring": "roc_auc", "cv": cv}
+    found = [
+        RandomizedSearchCV(
+            GammaGMM(["KNN", "LOF"], **QUICK),
+            {"scale": ["standard", "robust", None]},
+            **options,
+            n_jobs=n_jobs,
+            error_score="raise",
+        ).fit(X, y)
+        for n_jobs in (None, 2)
+    ]
+    for name in ("params", "mean_test_score"):
+        assert list(found[0].cv_results_[name]) == list(found[1].cv_results_[name])
+
+
+@few_rows
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_predictions_of_folds_are_those_of_each_fold(method, labelled):
+    X, y, cv = labelled
+    estimator = GammaGMM(["KNN", "LOF"], **QUICK)
+    found = cross_val_predict(estimator.set_output(predict="polars"), X, y, cv=cv, method=method)
+    for train, test in cv.split(X, y):
+        own = clone(estimator).set_output(predict="default").fit(X[train])
+        np.testing.assert_array_equal(found[test], getattr(own, method)(X[test]))
+
+
+def test_a_search_needs_a_score_because_there_are_no_labels(data):
+    search = GridSearchCV(GammaGMM(["KNN", "LOF"], **QUICK), {"p0": [0.01]})
+    with pytest.raises(
+        TypeError, match=r"no scoring is specified, .* should have a 'score' method"
+    ):
+        search.fit(data)
+
+
+@few_rows
+def test_metadata_reaches_predict_and_what_fit_does_not_take_is_refused(labelled):
+    X, y, _ = labelled
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), GammaGMM(["KNN", "LOF"], **QUICK)).fit(X, y)
+        with pytest.raises(UnsetMetadataPassedError, match=r"\[costs\] are passed but are not"):
+            pipeline.predict(X, costs=(1, 9))
+        pipeline[-1].set_predict_request(costs=True)
+        assert clone(pipeline)[-1].get_metadata_routing().predict.requests == {"costs": True}
+        scaled = StandardScaler().fit_transform(X)
+        expected = pipeline[-1].predict(scaled, costs=(1, 9))
+        np.testing.assert_array_equal(pipeline.predict(X, costs=(1, 9)), expected)
+        assert pipeline[-1].get_metadata_routing().fit.requests == {}
+        with pytest.raises(TypeError, match="sample_weight"):
+            make_pipeline(GammaGMM(["KNN", "LOF"], **QUICK)).fit(X, y, sample_weight=y)
 
 
 def same_answer(estimator, other):

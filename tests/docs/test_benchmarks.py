@@ -55,6 +55,12 @@ def test_the_figures_on_scaling_are_made_from_the_results(page):
     assert text == page.scaling(text, page.load())
 
 
+def test_frames_need_little_more_memory_than_arrays():
+    found = json.loads(read(BENCHMARKS / "results" / "frames.json"))
+    assert found["rows"] * found["columns"] == 20_000_000
+    assert max(found["times_numpy"].values()) < 1.2
+
+
 def test_a_figure_edited_by_hand_is_found(page):
     results = page.load()
     before = page.readme(results)
