@@ -40,15 +40,21 @@ def inside(name: str) -> str:
 async def gammagmm(command: str, *arguments: str) -> str:
     """The output of the command; its message is the error of the tool."""
     # A process of its own: what libraries print does not disturb the protocol.
-    done = await anyio.run_process(
-        [*COMMAND, command, *arguments, "--config", "none", "--quiet"],
-        cwd=FOLDER,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise ToolError(done.stderr.decode().strip())
-    return done.stdout.decode()
+    command_line = [*COMMAND, command, *arguments, "--config", "none", "--quiet"]
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": errors}
+        process = await anyio.open_process(command_line, cwd=FOLDER, **streams)
+        try:
+            code = await process.wait()
+        finally:
+            if process.returncode is None:  # the call was cancelled
+                process.terminate()
+        stream = output if code == 0 else errors
+        stream.seek(0)
+        text = stream.read().decode()
+    if code != 0:
+        raise ToolError(text.strip())
+    return text
 
 
 def prepared(missing: str, categories: str, drop: list[str]) -> list[str]:

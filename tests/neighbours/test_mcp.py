@@ -8,6 +8,8 @@ import subprocess
 import sys
 
 import anyio
+import numpy as np
+import psutil
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -46,16 +48,18 @@ def folder(tmp_path_factory):
     return folder
 
 
+def server_of(folder):
+    arguments = [str(script("mcp_server")), str(folder)]
+    return StdioServerParameters(command=sys.executable, args=arguments)
+
+
 @pytest.fixture(scope="module")
 def ask(folder):
     """Function that calls tools in one session: their results, and what the server said."""
 
     def ask(*calls):
         async def session():
-            server = StdioServerParameters(
-                command=sys.executable, args=[str(script("mcp_server")), str(folder)]
-            )
-            async with Client(stdio_client(server)) as client:
+            async with Client(stdio_client(server_of(folder))) as client:
                 tools = (await client.list_tools()).tools
                 results = [await client.call_tool(name, arguments) for name, arguments in calls]
                 return client.instructions, tools, results
@@ -135,3 +139,30 @@ def test_errors_are_messages_of_the_tools(ask):
         assert "in the folder of this server" in message
     assert "--n must be at least 1, got 0." in none
     assert "rows.csv" in fit
+
+
+def test_a_call_that_is_cancelled_ends_its_processes(folder):
+    name = "cancelled.npy"
+    np.save(folder / name, np.random.default_rng(0).normal(size=(50_000, 20)))
+
+    def running():
+        """Processes with the file among their arguments."""
+        infos = (process.info for process in psutil.process_iter(["cmdline"]))
+        return [info for info in infos if name in (info["cmdline"] or ())]
+
+    async def wait_until(is_met):
+        with anyio.fail_after(60):
+            while not is_met():
+                await anyio.sleep(0.1)
+
+    async def session():
+        async with (
+            Client(stdio_client(server_of(folder))) as client,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(client.call_tool, "estimate", {"path": name})
+            await wait_until(lambda: len(running()) >= 2)  # the command and its child
+            group.cancel_scope.cancel()
+        await wait_until(lambda: not running())
+
+    anyio.run(session)
