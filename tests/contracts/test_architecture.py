@@ -44,7 +44,10 @@ DOWNWARD = {
 }
 """The exceptions: imports inside a method that calls a lower room."""
 
-HEAVY = {"sklearn", "scipy", "pyod", "numba", "matplotlib", "torch", "dask", "pythresh"}
+HEAVY = {
+    *("sklearn", "scipy", "pyod", "numba", "matplotlib", "torch", "dask", "pythresh"),
+    *("narwhals", "pandas", "polars", "pyarrow"),
+}
 """Libraries that take long to import."""
 
 
