@@ -39,10 +39,10 @@ def as_frame(X: Any) -> DataFrame[Any] | LazyFrame[Any] | None:
 
     Columns with the same name and columns of dates or times are refused.
     """
+    if X is None or isinstance(X, np.ndarray | list | tuple):
+        return None
     import narwhals.stable.v2 as nw
 
-    if isinstance(X, np.ndarray | list | tuple):
-        return None
     try:
         frame = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -50,7 +50,7 @@ def as_frame(X: Any) -> DataFrame[Any] | LazyFrame[Any] | None:
         raise
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         return None
-    if not frame.implementation.is_polars():  # whose names differ; lazy ones are slow to ask
+    if not frame.implementation.is_polars():  # which has no equal names
         _check_names(frame.columns)
     schema = frame.collect_schema()
     times = [f"{name!r} ({type(of).__name__})" for name, of in schema.items() if of.is_temporal()]
@@ -61,10 +61,12 @@ def as_frame(X: Any) -> DataFrame[Any] | LazyFrame[Any] | None:
 
 def open_frame(X: Any) -> DataFrame[Any] | None:
     """The same with its rows in memory: a lazy frame is collected."""
+    frame = as_frame(X)
+    if frame is None:
+        return None
     import narwhals.stable.v2 as nw
 
-    frame = as_frame(X)
-    if not isinstance(frame, nw.LazyFrame):
+    if isinstance(frame, nw.DataFrame):
         return frame
     try:
         return frame.collect()
@@ -113,10 +115,10 @@ def column_cells(values: Cells, name: Any) -> Cells:
 
 def as_column(values: Any) -> Cells:
     """The values of a series of any kind, of a frame with one column, or of a list, as an array."""
-    import narwhals.stable.v2 as nw
-
     if isinstance(values, np.ndarray | list | tuple):
         return np.asarray(values)
+    import narwhals.stable.v2 as nw
+
     column = nw.from_native(values, pass_through=True, allow_series=True)
     if isinstance(column, nw.LazyFrame):
         column = column.collect()
