@@ -16,7 +16,7 @@ def build_site(folder: Path) -> Path:
     """Folder of the site, built from a copy of the pages in `folder`; a warning is an error."""
     shutil.copytree(DOCS, folder / "docs")
     shutil.copy(ROOT / "zensical.toml", folder)
-    (folder / "src").symlink_to(ROOT / "src")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
     # A dead proxy simulates a machine without a network.
     nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
     done = subprocess.run(
