@@ -182,8 +182,10 @@ def test_no_parameter_reaches_through_to_the_source(data):
     assert source.p0 == 0.01
 
 
-# PyOD's COF calls a function that SciPy 1.18 deprecates.
-@pytest.mark.filterwarnings("ignore:`distance_matrix` is deprecated:DeprecationWarning")
+# PyOD's COF calls functions that SciPy 1.18 deprecates.
+@pytest.mark.filterwarnings(
+    "ignore:`(distance_matrix|minkowski_distance(_p)?)` is deprecated:DeprecationWarning"
+)
 # HDBSCAN of scikit-learn 1.9 announces a new default of `copy`, which PyOD does not set.
 @pytest.mark.filterwarnings("ignore:The default value of `copy` will change:FutureWarning")
 @pytest.mark.parametrize("name", one_by_one(n for n in TABULAR if n not in NUMBERS_ONLY + OWN_RULE))
