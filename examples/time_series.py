@@ -7,13 +7,17 @@ from aeon.anomaly_detection.series.outlier_detection import IsolationForest
 
 from gammagmm import GammaGMM
 
-# 500 days of hourly values; on 15 of them (3 %), ten hours are too high or too low.
-rng = np.random.default_rng(0)
 n_days, day = 500, 24
-load = 10 + 3 * np.sin(2 * np.pi * np.arange(n_days * day) / day)
-load += rng.normal(0, 0.5, size=load.size)
-for start in rng.choice(n_days, size=15, replace=False) * day:
-    load[start + 8 : start + 18] += rng.choice([-4, 4])
+
+
+def make_series(seed):
+    """Hourly values; on 15 of 500 days (3 %), ten hours are too high or too low."""
+    rng = np.random.default_rng(seed)
+    load = 10 + 3 * np.sin(2 * np.pi * np.arange(n_days * day) / day)
+    load += rng.normal(0, 0.5, size=load.size)
+    for start in rng.choice(n_days, size=15, replace=False) * day:
+        load[start + 8 : start + 18] += rng.choice([-4, 4])
+    return load
 
 
 def window_scores(series, window, stride):
@@ -31,6 +35,7 @@ def window_scores(series, window, stride):
 
 
 # Windows that do not overlap: one row for each day.
+load = make_series(seed=0)
 scores = window_scores(load, window=day, stride=day)
 estimator = GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores)
 print(f"{len(scores)} days: {estimator.posterior_}")
@@ -39,6 +44,13 @@ print(f"{estimator.labels_.sum()} days flagged, the first three: ", end="")
 print(np.flatnonzero(estimator.labels_)[:3])
 hours = np.repeat(estimator.labels_, day)  # a label for each point of the series
 print(f"{hours.sum()} of {len(load)} hours lie in these days")
+
+# Other series of the same kind: the interval may miss the 3 %, the group does not.
+for seed in (1, 2, 3):
+    scores = window_scores(make_series(seed), window=day, stride=day)
+    other = GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores)
+    low, high = other.posterior_.interval()
+    print(f"series {seed}: {low:.3f} to {high:.3f}, a group of {other.evidence_.group.n_rows} days")
 
 # Windows that overlap by half: each unusual day raises the scores of four half days.
 scores = window_scores(load, window=day, stride=day // 2)

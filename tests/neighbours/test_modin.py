@@ -22,7 +22,9 @@ pytestmark = pytest.mark.filterwarnings(
 def mpd():
     """Modin in this process, without workers."""
     modin.config.Engine.put("Python")
-    return pytest.importorskip("modin.pandas")
+    from modin import pandas
+
+    return pandas
 
 
 @pytest.fixture(scope="module")
