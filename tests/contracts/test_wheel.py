@@ -108,7 +108,7 @@ def test_the_source_archive_holds_what_the_tests_and_pages_need(built):
         names = {name.partition("/")[2] for name in opened.getnames()}
     for needed in (
         *("LICENSE", "README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", "zensical.toml"),
-        *("constraints.txt", "constraints-oldest.txt", "docs/index.md"),
+        *("constraints.txt", "constraints-oldest.txt", "conftest.py", "docs/index.md"),
         *("CITATION.cff", "codemeta.json", "recipe/recipe.yaml", ".github/workflows/tests.yml"),
         *("src/gammagmm/py.typed", "tests/contracts/test_wheel.py", "tests/support/good_files.py"),
         *("docs/images/steps.png", "examples/with_pyod.py", "experiments/run.py"),
