@@ -87,7 +87,7 @@ def test_the_wheel_is_small(built):
     assert wheel.stat().st_size < MAX_WHEEL
 
 
-def test_the_readme_on_pypi_has_whole_addresses_of_files_that_exist(built):
+def test_the_readme_on_pypi_has_whole_addresses_of_files_and_pages_that_exist(built):
     (wheel,) = built.glob("*.whl")
     version = gammagmm.__version__
     metadata_file = f"gammagmm-{version}.dist-info/METADATA"
@@ -96,10 +96,14 @@ def test_the_readme_on_pypi_has_whole_addresses_of_files_that_exist(built):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     addresses = re.findall(r"\]\(([^)]+)\)", text)
     assert len(addresses) == len(re.findall(r"\]\(([^)]+)\)", readme)) > 10
+    site = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]["site_url"]
     for address in addresses:
         assert address.startswith("https://"), address
         if place := re.match(rf"https://[\w./]+?/v{re.escape(version)}/([^#]+)", address):
             assert (ROOT / place[1]).exists(), address
+            assert not re.match(r"docs/.*\.md", place[1]), address
+        if page := re.match(rf"{re.escape(site)}([^#]+)\.html", address):
+            assert (ROOT / "docs" / f"{page[1]}.md").exists(), address
 
 
 def test_the_source_archive_holds_what_the_tests_and_pages_need(built):
