@@ -720,7 +720,7 @@ class TestKeptFit:
                 *("estimate", *options, "--inspected", sheet, "--report", path), cwd=folder
             )
             assert done.returncode == 0, done.stderr
-            pages.append(path.read_text())
+            pages.append(path.read_text("utf-8"))
             sheet.with_suffix(".fit").unlink(missing_ok=True)
         # The times of the detectors are those of their own fit.
         texts = [

@@ -142,7 +142,7 @@ def test_copies_pickles_and_files(fitted, tmp_path):
 def test_the_report_has_the_columns_of_numbers(fitted, tmp_path):
     assert fitted.fit_.number_names == ("u", "v", "kind=a", "kind=b", "kind=c")
     fitted.report(tmp_path / "r.html", frame(0))
-    assert "filled with the median" in (tmp_path / "r.html").read_text()
+    assert "filled with the median" in (tmp_path / "r.html").read_text("utf-8")
 
 
 def test_tags():
