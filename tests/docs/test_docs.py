@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 import tempfile
 import tomllib
 from html import unescape
@@ -22,10 +23,12 @@ import pytest
 import gammagmm
 from gammagmm import errors
 from gammagmm.datasets import make_contaminated
+from tests.support.command_line import gammagmm_here, write_csv
 from tests.support.example_scripts import NEIGHBOURS
 from tests.support.pyod_zoo import DEEP, SKIPPED, TABULAR
 from tests.support.reliability_figures import figures, shown_figures
 from tests.support.site import DOCS, ROOT, build_site
+from tests.support.workbooks import xlsx
 
 # These pages show scripts; test_examples and the tests of the neighbours run them.
 SCRIPTS = {"examples", *NEIGHBOURS.values()}
@@ -124,6 +127,35 @@ def test_pages_begin_with_a_sentence_that_says_what_they_are_for():
         assert re.fullmatch(r"# \S.*", title), path
         if path.parent.name != "reference":  # there, docstrings say it
             assert re.match(r"(\*\*)?[A-Z`]\S* ", begin), path
+
+
+def test_pages_whose_code_needs_pandas_say_so():
+    """pandas is neither a requirement nor an extra."""
+    needs = re.compile(r"pandas|\.to_frame\(|\.by_group\(")
+    pages = [
+        path for path in PAGES if needs.search("".join(b[1] for b in BLOCK.finditer(read(path))))
+    ]
+    assert len(pages) >= 5
+    for path in [*pages, DOCS / "start" / "install.md"]:
+        assert "pandas" in BLOCK.sub("", read(path)), path
+
+
+def test_the_commands_of_the_first_pages_run_from_top_to_bottom(tmp_path):
+    data = make_contaminated(200, 3, 0.05, "clustered", random_state=2).X.tolist()
+    columns = dict(zip("abc", zip(*data, strict=True), strict=True))
+    write_csv(tmp_path / "rows.csv", columns)
+    write_csv(tmp_path / "tomorrow.csv", {name: values[:60] for name, values in columns.items()})
+    rows = [[f"C{i}", "east" if i % 2 else "west", *row] for i, row in enumerate(data)]
+    sheet = [["customer", "region", *columns], *rows]
+    (tmp_path / "rows.xlsx").write_bytes(xlsx({"Sheet1": sheet}))
+    (tmp_path / "gammagmm.toml").write_text('detectors = "KNN,LOF"\nruns = 1\n')
+    page = read(DOCS / "start" / "five-minutes.md")
+    (block,) = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    for line in block.splitlines():
+        program, *arguments = shlex.split(line, comments=True)
+        assert program == "gammagmm"
+        done = gammagmm_here(*arguments, cwd=tmp_path, stdin="n\n" * 30 + "q\n")
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 
 def test_the_questions_are_answered():
