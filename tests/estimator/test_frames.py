@@ -50,9 +50,11 @@ FRAMES = {
     "polars": lambda X, names: pl.DataFrame(X, schema=names),
     "polars, lazy": lambda X, names: pl.LazyFrame(X, schema=names),
     "pyarrow": lambda X, names: pa.table(dict(zip(names, X.T, strict=True))),
+    "pyarrow, batch": lambda X, names: batch(pa.table(dict(zip(names, X.T, strict=True)))),
     "DuckDB": lambda X, names: relation(pa.table(dict(zip(names, X.T, strict=True)))),
 }
 COLLECTED = {"polars, lazy": pl.DataFrame, "DuckDB": pa.Table}
+RETURNED = COLLECTED | {"pyarrow, batch": pa.Table}
 
 
 def relation(table):
@@ -60,13 +62,19 @@ def relation(table):
     return duckdb.from_arrow(table)
 
 
+def batch(table):
+    """The only record batch of a table of pyarrow."""
+    [found] = table.to_batches()
+    return found
+
+
 def with_column(kind, X, name, values):
     """The table with one column more, or another in the place of its own."""
     if kind.startswith("polars"):
         return FRAMES[kind](X, NAMES).with_columns(pl.Series(name, values))
-    if kind in ("pyarrow", "DuckDB"):
+    if kind in ("pyarrow", "pyarrow, batch", "DuckDB"):
         table = pa.table(dict(zip(NAMES, X.T, strict=True)) | {name: pa.array(values)})
-        return table if kind == "pyarrow" else relation(table)
+        return TYPED[kind](table)
     return FRAMES[kind](X, NAMES).assign(**{name: values})
 
 
@@ -118,7 +126,7 @@ def test_the_answers_come_in_the_kind_of_the_rows(kind, data):
     frame = FRAMES[kind](data, NAMES)
     estimator = make_estimator().fit(frame)
     answers = estimator.to_frame()
-    assert type(answers) is COLLECTED.get(kind, type(frame))
+    assert type(answers) is RETURNED.get(kind, type(frame))
     assert (estimator.index_ is not None) == kind.startswith("pandas")
     np.testing.assert_array_equal(answers["label"], estimator.labels_)
     np.testing.assert_array_equal(answers["score_LOF"], estimator.scores_[:, 1])
@@ -168,6 +176,45 @@ def test_sparse_rows_are_refused_with_what_to_do(make, data, fitted):
             ask(make(data))
 
 
+def test_sparse_columns_of_pandas_are_refused_with_what_to_do(data, fitted):
+    """scikit-learn refuses a frame of them, but only warns of a frame with some of them."""
+    frame = pd.DataFrame(data, columns=NAMES)
+    some = frame.assign(mass=frame["mass"].astype("Sparse[float]"))
+    words = (
+        r"these of X are sparse: ('width', .*)?'mass'\. Call \.sparse\.to_dense\(\) on them first"
+    )
+    for table in (frame.astype("Sparse[float]"), some):
+        for ask in (make_estimator().fit, fitted.predict):
+            with pytest.raises(TypeError, match=words):
+                ask(table)
+    dense = some.assign(mass=some["mass"].sparse.to_dense())
+    assert make_estimator().fit(dense).posterior_.summary() == fitted.posterior_.summary()
+
+
+class OtherTable:
+    """A table of a library that Narwhals does not know; NumPy reads its dates as numbers."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.table, dtype=dtype)
+
+
+def test_tables_that_narwhals_does_not_know_and_series_are_refused(data, fitted):
+    when = pa.array([datetime.date(2026, 1, 1 + i % 28) for i in range(len(data))])
+    table = pa.table([*data.T[:3], when], names=NAMES)
+    others = [OtherTable(table), table.to_reader(), table["depth"], when, pl.Series(when)]
+    for X in others:
+        words = f"X must be an array or a data frame of rows and columns, got {type(X).__name__}"
+        for ask in (make_estimator().fit, fitted.predict):
+            with pytest.raises(TableError, match=rf"{words}\. Convert it to a data frame of"):
+                ask(X)
+
+
 @pytest.mark.parametrize("kind", FRAMES)
 def test_missing_values_are_refused(kind, data):
     holes = data.copy()
@@ -192,7 +239,7 @@ TIMES = {
 
 
 @pytest.mark.parametrize("value", TIMES.values(), ids=TIMES)
-@pytest.mark.parametrize("kind", ["polars", "pyarrow", "polars, lazy", "DuckDB"])
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "pyarrow, batch", "polars, lazy", "DuckDB"])
 def test_times_are_refused_by_the_name_of_their_column(kind, value, data, fitted):
     table = with_column(kind, data, "when", [value] * len(data))
     for ask in (make_estimator().fit, fitted.predict):
@@ -227,9 +274,11 @@ def test_a_lazy_frame_is_collected_with_a_note(kind, data):
 
 def test_a_name_that_comes_twice_is_said(data):
     names = ["a", "b", "a", "c"]
+    arrays = [pa.array(column) for column in data.T]
     tables = [
         pd.DataFrame(data, columns=names),
-        pa.Table.from_arrays([pa.array(column) for column in data.T], names=names),
+        pa.Table.from_arrays(arrays, names=names),
+        pa.RecordBatch.from_arrays(arrays, names=names),
         duckdb.sql("select i as a, i as b, i as a from range(20) t(i)"),
     ]
     for table in tables:
@@ -304,6 +353,7 @@ TYPED = {
     "polars, enum": lambda table: pl.from_arrow(table).with_columns(
         pl.col("kind").cast(pl.String).cast(pl.Enum(["b", "a"]))
     ),
+    "pyarrow, batch": batch,
     "DuckDB": relation,
 }
 
@@ -353,6 +403,7 @@ SERIES = {
     "pyarrow": lambda values: pa.chunked_array([values]),
     "pyarrow array": pa.array,
     "polars frame": lambda values: pl.DataFrame({"only": values}),
+    "pyarrow batch": lambda values: batch(pa.table({"only": values})),
     "DuckDB": lambda values: relation(pa.table({"only": values})),
 }
 
@@ -456,6 +507,7 @@ def test_the_native_output_is_of_the_kind_of_the_rows(data):
         "polars": pl.Series,
         "polars, lazy": pl.Series,
         "pyarrow": pa.ChunkedArray,
+        "pyarrow, batch": pa.ChunkedArray,
         "DuckDB": pa.ChunkedArray,
     }
     estimator = make_estimator().set_output(predict="native")
@@ -480,6 +532,24 @@ def test_without_the_package_the_frame_says_what_is_missing(package):
     )
     words = f"MissingExtraError: to_frame needs {package}, which is not installed. Run: pip install"
     assert words in done.stderr
+
+
+def test_without_pyarrow_a_relation_says_what_is_missing():
+    code = [
+        "import sys; sys.modules['pyarrow'] = None",
+        "import duckdb",
+        "from gammagmm._support.data_frames import as_column, open_frame",
+        "for take in (as_column, open_frame):",
+        "    try:",
+        "        take(duckdb.sql('select 1 as label'))",
+        "    except ImportError as error:",
+        "        print(type(error).__name__, error)",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(code)], capture_output=True, text=True, check=False
+    )
+    words = "MissingExtraError A duckdb frame needs pyarrow, which is not installed. Run: pip "
+    assert done.stdout.splitlines() == [f"{words}install 'gammagmm[data]'"] * 2, done.stderr
 
 
 def test_rows_of_a_frame_are_copied_once_and_not_shared(data):

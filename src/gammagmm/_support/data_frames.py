@@ -5,6 +5,7 @@ Among them are pandas, polars, pyarrow, Modin, cuDF and relations of DuckDB.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -33,29 +34,32 @@ __all__ = [
 
 Cells = NDArray[Any]
 
+EXCHANGES = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
+"""Methods by which tables and series give their columns to other libraries."""
+
 
 def as_frame(X: Any) -> DataFrame[Any] | LazyFrame[Any] | None:
     """The data frame `X` as one of Narwhals; None for everything else.
 
-    Columns with the same name and columns of dates or times are refused.
+    Columns with the same name, sparse columns and columns of dates or times are refused. So are
+    tables that Narwhals does not know: NumPy would read their dates as numbers.
     """
     if X is None or isinstance(X, np.ndarray | list | tuple):
         return None
     import narwhals.stable.v2 as nw
 
+    X = _whole_table(X)
     try:
         frame = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError:
         _check_names(X.column_names if hasattr(X, "column_names") else X.columns)
         raise
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        _check_is_array(X)
         return None
     if not frame.implementation.is_polars():  # which has no equal names
         _check_names(frame.columns)
-    schema = frame.collect_schema()
-    times = [f"{name!r} ({type(of).__name__})" for name, of in schema.items() if of.is_temporal()]
-    if times:
-        raise TypeError(f"X must hold numbers: drop or encode the columns {', '.join(times)}.")
+    _check_types(frame)
     return frame
 
 
@@ -66,16 +70,7 @@ def open_frame(X: Any) -> DataFrame[Any] | None:
         return None
     import narwhals.stable.v2 as nw
 
-    if isinstance(frame, nw.DataFrame):
-        return frame
-    try:
-        return frame.collect()
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise MissingExtraError(
-            f"A {frame.implementation} frame needs pyarrow", "data", name="pyarrow"
-        ) from None
+    return frame if isinstance(frame, nw.DataFrame) else _collected(frame)
 
 
 def frame_columns(frame: DataFrame[Any]) -> Iterator[Cells]:
@@ -119,9 +114,9 @@ def as_column(values: Any) -> Cells:
         return np.asarray(values)
     import narwhals.stable.v2 as nw
 
-    column = nw.from_native(values, pass_through=True, allow_series=True)
+    column = nw.from_native(_whole_table(values), pass_through=True, allow_series=True)
     if isinstance(column, nw.LazyFrame):
-        column = column.collect()
+        column = _collected(column)
     if isinstance(column, nw.DataFrame) and column.shape[1] == 1:
         column = column.get_column(column.columns[0])
     if not isinstance(column, nw.Series):
@@ -151,6 +146,50 @@ def text_message(where: str, cells: Cells) -> str:
                 'the column, encode it as numbers, or pass categories="encode".'
             )
     return ""
+
+
+def _whole_table(X: Any) -> Any:
+    """A record batch of pyarrow as a table, because Narwhals does not know it; `X` otherwise."""
+    pyarrow: Any = sys.modules.get("pyarrow")
+    is_batch = pyarrow is not None and isinstance(X, pyarrow.RecordBatch)
+    return pyarrow.Table.from_batches([X]) if is_batch else X
+
+
+def _collected(frame: LazyFrame[Any]) -> DataFrame[Any]:
+    """The lazy frame with its rows in memory."""
+    try:
+        return frame.collect()
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise MissingExtraError(
+            f"A {frame.implementation} frame needs pyarrow", "data", name="pyarrow"
+        ) from None
+
+
+def _check_is_array(X: Any) -> None:
+    """Refuse a series, and a table that gives its columns to other libraries."""
+    if any(hasattr(X, name) for name in EXCHANGES):
+        raise TableError(
+            f"X must be an array or a data frame of rows and columns, got {type(X).__name__}",
+            "Convert it to a data frame of pandas, polars or pyarrow.",
+        )
+
+
+def _check_types(frame: DataFrame[Any] | LazyFrame[Any]) -> None:
+    """Refuse columns of dates or times, and sparse columns of pandas."""
+    schema = frame.collect_schema()
+    times = [f"{name!r} ({type(of).__name__})" for name, of in schema.items() if of.is_temporal()]
+    if times:
+        raise TypeError(f"X must hold numbers: drop or encode the columns {', '.join(times)}.")
+    if not frame.implementation.is_pandas_like():
+        return
+    types = zip(schema, frame.to_native().dtypes, strict=True)
+    if sparse := [str(name) for name, of in types if type(of).__name__ == "SparseDtype"]:
+        raise TypeError(
+            f"The detectors need dense columns, but these of X are sparse: {listed(sparse)}. Call "
+            ".sparse.to_dense() on them first."
+        )
 
 
 def _check_names(names: Iterable[Any]) -> None:
