@@ -9,6 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
 OLDEST := .venv-oldest
 NEWEST := .venv-newest
+BUILD := .venv-build
 METADATA := .venv-metadata
 NEIGHBOURS := .venv-neighbours
 QUICK := not slow and not browser and not long
@@ -162,9 +163,17 @@ docs: install
 pictures: install
 	$(BIN)/python docs/images/report_pictures.py
 
-# Source archive and wheel, into dist/.
-dist: install
-	$(BIN)/python -m hatchling build --clean
+# Source archive and wheel, into dist/, in an environment with nothing else. A tag on GitHub must name
+# the version.
+dist: $(BUILD)/.installed
+	$(BUILD)/bin/python -m hatchling build --clean
+	@test "$$GITHUB_REF_TYPE" != tag || test "dist/gammagmm-$${GITHUB_REF_NAME#v}.tar.gz" = dist/*.tar.gz || { \
+	  echo "The tag $$GITHUB_REF_NAME does not name the version in pyproject.toml." >&2; exit 1; }
+
+$(BUILD)/.installed: $(INPUTS)
+	$(PYTHON) -m venv $(BUILD)
+	$(BUILD)/bin/python -m pip --quiet install hatchling hatch-fancy-pypi-readme --constraint constraints.txt
+	touch $@
 
 # CITATION.cff and the conda recipe, by the tools that read them.
 metadata: $(METADATA)/.installed
@@ -173,12 +182,14 @@ metadata: $(METADATA)/.installed
 	  (v,) = R.from_file("recipe/recipe.yaml").render(); print(v.recipe.package, v.recipe.requirements.run)'
 
 # What users get: the metadata and the README as PyPI takes them, and the wheel and the sdist in new
-# environments.
-check-dist: dist metadata
+# environments. build/readme.html is the README as PyPI shows it.
+check-dist: dist metadata install
 	$(METADATA)/bin/validate-pyproject pyproject.toml
 	$(METADATA)/bin/twine check --strict dist/*
 	$(METADATA)/bin/check-wheel-contents dist/*.whl
 	$(BIN)/python -m pytest -m slow tests/contracts/test_wheel.py
+	mkdir -p build
+	PYTHONPATH=$$(echo dist/*.whl) $(METADATA)/bin/python -m readme_renderer --package gammagmm -o build/readme.html
 
 $(METADATA)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(METADATA)

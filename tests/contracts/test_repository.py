@@ -139,6 +139,16 @@ def test_workflows_only_call_make_targets(path):
         assert {word for word in words if "=" not in word} <= set(targets)
 
 
+def test_a_release_is_built_without_other_tools_and_published_after_the_tests():
+    workflow = yaml.safe_load(read(".github/workflows/release.yml"))
+    jobs = workflow["jobs"]
+    steps = [step.get("run", step.get("uses", "").split("@")[0]) for step in jobs["build"]["steps"]]
+    upload = "actions/upload-artifact"
+    assert steps[2:] == ["make dist", upload, "make check-dist", "make quick"]
+    assert jobs["publish"]["needs"] == "build"
+    assert "PIP_EXTRA_INDEX_URL" not in workflow.get("env", {})
+
+
 def test_every_action_is_pinned_to_one_commit():
     used = re.findall(r"uses: (.*)", "\n".join(path.read_text("utf-8") for path in WORKFLOWS))
     pins = [re.fullmatch(r"([\w-]+/[\w-]+)@([0-9a-f]{40}) # v\d+\.\d+\.\d+", u) for u in used]
