@@ -16,6 +16,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from gammagmm.cli.output import EXTRA_OF
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
 TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").iterdir())
@@ -108,6 +110,12 @@ def test_the_conda_recipe_has_the_same_requirements():
     assert about["summary"] == PROJECT["description"]
     assert about["license"] == PROJECT["license"]
     assert about["repository"] == PROJECT["urls"]["Homepage"]
+
+
+def test_the_command_info_knows_the_packages_of_each_extra():
+    extras = PROJECT["optional-dependencies"]
+    pairs = [(Requirement(line).name, extra) for extra in extras for line in extras[extra]]
+    assert {pair for pair in pairs if pair[1] != "all"} == {*EXTRA_OF.items(), ("pyarrow", "dask")}
 
 
 def test_each_version_of_python_that_is_claimed_is_tested_on_three_systems():

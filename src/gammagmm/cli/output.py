@@ -52,7 +52,16 @@ NO_LABELS = (
 )
 N_DECIMALS = 4
 """Decimals of a probability in the labels."""
-EXTRA_OF = {"torch": "deep", "tqdm": "deep", "pyarrow": "data", "dask": "dask", "arviz": "arviz"}
+EXTRA_OF = {
+    **dict.fromkeys(("torch", "tqdm"), "deep"),
+    "pyarrow": "data",
+    "python-calamine": "excel",
+    **dict.fromkeys(("dask", "distributed"), "dask"),
+    "arviz": "arviz",
+    **dict.fromkeys(("pythresh", "ppi-python"), "experiments"),
+    **dict.fromkeys(("xgboost-cpu", "coniferest"), "peers"),
+}
+"""The extra that installs a package."""
 
 
 def answer_text(fit: Fit, origin: Origin) -> str:
@@ -353,12 +362,13 @@ def environment() -> dict[str, str]:
     from gammagmm.mixture.backends import count_threads
 
     found = {"python": platform.python_version(), "platform": platform.platform()}
-    for package in (*PACKAGES, *EXTRA_OF):
+    for package in (*PACKAGES, "numba", "narwhals", "pandas", "polars", *EXTRA_OF):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             extra = EXTRA_OF.get(package)
-            found[package] = f"not installed (pip install 'gammagmm[{extra}]')" if extra else "–"
+            command = f" (pip install 'gammagmm[{extra}]')" if extra else ""
+            found[package] = f"not installed{command}"
     found["cores"] = str(os.cpu_count())
     found["threads"] = str(count_threads())
     found["GPU"] = _gpu()
