@@ -187,12 +187,21 @@ def pages():
     return sorted([*ROOT.glob("*.md"), *(ROOT / ".github").rglob("*.md"), *TEMPLATES])
 
 
+def anchors(path):
+    """Anchors of the headings of a Markdown file, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
-def test_files_that_github_shows_link_to_existing_files(path):
+def test_files_that_github_shows_link_to_existing_files_and_headings(path):
     blob = f"{PROJECT['urls']['Homepage']}/blob/main/"
-    for link in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
+    for link in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
         if "://" not in link or link.startswith(blob):
-            assert (ROOT / link.removeprefix(blob)).exists(), link
+            name, _, anchor = link.removeprefix(blob).partition("#")
+            target = ROOT / name if name else path
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
 
 
 def replaced(name, pattern, text):
