@@ -31,10 +31,14 @@ server = MCPServer(
 
 def inside(name: str) -> str:
     """The path of a file in the folder, seen from there; links must not lead out of it."""
-    path = (FOLDER / name).resolve()
-    if not (path.is_relative_to(FOLDER) and path.is_file()):
-        raise ToolError(f"There is no file {name} in the folder of this server.")
-    return str(Path(".", path.relative_to(FOLDER)))
+    try:
+        path = (FOLDER / name).resolve()
+        is_inside = path.is_relative_to(FOLDER) and path.is_file()
+    except (OSError, ValueError):  # no file can have this name
+        is_inside = False
+    if not is_inside:
+        raise ToolError(f"There is no file {name[:100]} in the folder of this server.")
+    return f"./{path.relative_to(FOLDER).as_posix()}"  # a name that starts with - is no option
 
 
 async def gammagmm(command: str, *arguments: str) -> str:

@@ -32,7 +32,10 @@ def near(values):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a table, a table with a column of text, a kept fit and a link out of it."""
+    """A folder with a table, one with a column of text, a kept fit and a link out of the folder.
+
+    Two copies of the table have names that look like options.
+    """
     folder = tmp_path_factory.mktemp("tables") / "inside"
     folder.mkdir()
     data = load_demo()
@@ -43,6 +46,8 @@ def folder(tmp_path_factory):
             for i, row in enumerate(data.X):
                 writer.writerow([*row.tolist(), *([kinds[i % 2]] if kinds else [])])
     run_command("fit", "rows.csv", "--save", "rows", "--detectors", "fast", folder=folder)
+    for name in ("-rows.csv", "--help"):
+        (folder / name).write_text((folder / "rows.csv").read_text())
     (folder.parent / "secret.csv").write_text((folder / "rows.csv").read_text())
     (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
     return folder
@@ -102,6 +107,14 @@ def test_the_answers_are_those_of_the_command_line(answers, folder):
     assert [row["score"] for row in found] == near([row["score"] for row in expected])
 
 
+def test_a_name_that_looks_like_an_option_is_that_of_a_file(ask, answers):
+    _, _, [dashed, bare] = ask(("columns", {"path": "-rows.csv"}), ("columns", {"path": "--help"}))
+    expected = answers[2][0].content[0].text
+    assert dashed.content[0].text == expected.replace("rows.csv", "-rows.csv")
+    assert "usage:" not in bare.content[0].text
+    assert "--help" in bare.content[0].text
+
+
 def test_labels_of_the_chosen_rows_change_the_estimate(ask, folder):
     before = sorted(folder.iterdir())
     _, _, [sheet] = ask(("rows_to_label", {"path": "text.csv", "n": 20, "drop": ["kind"]}))
@@ -127,7 +140,9 @@ def test_errors_are_messages_of_the_tools(ask):
         ("estimate", {"path": "../secret.csv"}),
         ("estimate", {"path": "link.csv"}),
         ("estimate", {"path": "*.csv"}),
-        ("estimate", {"path": "--help"}),
+        ("estimate", {"path": "--version"}),
+        ("columns", {"path": "a\0b"}),
+        ("columns", {"path": "x" * 5000}),
         ("rows_to_label", {"path": "rows.csv", "n": 0}),
         ("predict", {"fit": "rows.csv", "path": "rows.csv"}),
     )
@@ -148,7 +163,7 @@ def test_a_call_that_is_cancelled_ends_its_processes(folder):
     def running():
         """Processes with the file among their arguments."""
         infos = (process.info for process in psutil.process_iter(["cmdline"]))
-        return [info for info in infos if name in (info["cmdline"] or ())]
+        return [info for info in infos if f"./{name}" in (info["cmdline"] or ())]
 
     async def wait_until(is_met):
         with anyio.fail_after(60):
