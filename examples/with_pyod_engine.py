@@ -3,7 +3,7 @@
 import numpy as np
 from pyod.utils.ad_engine import ADEngine
 
-from gammagmm import GammaGMM
+from gammagmm import GammaGMM, estimate_contamination
 from gammagmm.datasets import load_demo
 
 X = load_demo().X
@@ -11,9 +11,8 @@ engine = ADEngine(random_state=0)
 state = engine.investigate(X)
 print(state.analysis["summary"])
 
-# Estimate the contamination from the rows and give it back to the engine.
-estimator = GammaGMM(n_runs=3, random_state=0).fit(X)
-gamma = estimator.contamination_
+# Estimate the contamination from the rows for the engine, whose detectors do not accept 0.
+gamma = estimate_contamination(X, n_runs=3, random_state=0)
 state = engine.iterate(state, {"action": "adjust_contamination", "value": gamma})
 state = engine.analyze(engine.run(state))
 print(state.analysis["summary"])
@@ -25,9 +24,10 @@ low, high = gamma.posterior.interval()
 print(f"estimate {gamma:.3f}, 90 % interval {low:.3f} to {high:.3f}")
 for cut in engine.contamination_diagnostics(state, [low, high])["threshold_sweep"]:
     print(f"contamination {cut['contamination']:.3f}: {cut['flagged_rate'] * len(X):.0f} rows")
-print(estimator.evidence_)
 
 # For texts or images, use the scores of the engine's detectors instead of the rows.
 fitted = [result for result in state.results if result["status"] == "success"]
 scores = np.column_stack([result["scores_train"] for result in fitted])
-print(GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores).posterior_)
+estimator = GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores)
+print(estimator.posterior_)
+print(estimator.evidence_)
