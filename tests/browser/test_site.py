@@ -41,7 +41,12 @@ return {
 SEARCHES = {
     "Excel": {"guides/files.html", "guides/command-line.html", "start/install.html"},
     "labels": {"start/labels.html", "guides/labels.html"},
-    "contamination": {"guides/pyod.html", "explanations/faq.html"},
+    "labelling": {"start/labels.html"},
+    "contamination": {"guides/pyod.html"},
+    "GridSearchCV": {"guides/scikit-learn.html"},
+    "threshold": {"guides/new-rows.html"},
+    "polars": {"guides/frames.html"},
+    "alarm": {"guides/monitoring.html"},
 }
 N_SEEN = 5  # results that a reader looks at
 

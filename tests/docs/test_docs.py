@@ -259,6 +259,7 @@ def test_every_page_is_in_llms_txt_and_exists_as_markdown(site):
     line = re.compile(r"^- \[[^]]+\]\(<https://[^/]+/en/latest/(.*?)>\)", re.MULTILINE)
     listed = line.findall(read(folder / "llms.txt"))
     assert sorted(listed) == sorted(NAVIGATION)
+    assert not re.findall(r"^- .*>\)$", read(folder / "llms.txt"), re.MULTILINE), "no description"
     sections = SITE["plugins"]["llmstxt"]["sections"].values()
     for described in (
         entry for entries in sections for entry in entries if isinstance(entry, dict)
@@ -289,6 +290,13 @@ def test_every_internal_link_has_a_target(site):
                 assert unquote(parts.fragment) in pages[place].anchors, f"{name} refers to {link}"
             n_links += 1
     assert n_links > 100
+
+
+def test_files_of_the_repository_that_pages_link_to_exist():
+    home = re.escape(tomllib.loads(read(ROOT / "pyproject.toml"))["project"]["urls"]["Homepage"])
+    linked = re.findall(rf"\]\({home}/blob/main/([^)#]+)", "".join(map(read, PAGES)))
+    assert {"CHANGELOG.md", "CITATION.cff", "LICENSE", "SECURITY.md"} <= set(linked)
+    assert all((ROOT / name).is_file() for name in linked)
 
 
 def test_no_page_loads_anything_from_elsewhere(site):

@@ -502,7 +502,7 @@ class GammaGMM(BaseEstimator):
     ) -> NDArray[np.int_]:
         """Positions of training rows to label, ordered so that you can stop after any row.
 
-        The page "Labels of a few rows" of the documentation shows it in use.
+        The page "Labelling a few rows" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -560,7 +560,7 @@ class GammaGMM(BaseEstimator):
         With ``learn=True``, the ranking of the rows is learned from all labels as well, see
         `ranking_` and `learning_`. It moves scores, labels and probabilities, not the posterior.
 
-        The page "Labels of a few rows" of the documentation shows it in use.
+        The page "Labelling a few rows" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -647,7 +647,7 @@ class GammaGMM(BaseEstimator):
         `suggest`, which are spread evenly, this was measured, not proved. Each end of a two-sided
         interval holds by itself with the probability (1 + `mass`) / 2.
 
-        The page "More about labels" of the documentation shows it in use.
+        The page "Labels for the ranking, groups and batches" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -671,7 +671,7 @@ class GammaGMM(BaseEstimator):
         is learned, each of them is ranked by what the other labels teach. The 90 % interval is
         exact for the consensus and approximate for a learned ranking.
 
-        The page "More about labels" of the documentation shows it in use.
+        The page "Labels for the ranking, groups and batches" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -732,7 +732,7 @@ class GammaGMM(BaseEstimator):
         Each interval holds for its own group, so that of many intervals, some miss. The flagged
         share is no estimate of the share of anomalies in a group.
 
-        The page "More about labels" of the documentation shows it in use.
+        The page "Labels for the ranking, groups and batches" of the documentation shows it in use.
 
         Parameters
         ----------
@@ -757,7 +757,7 @@ class GammaGMM(BaseEstimator):
     def batch(self, X: ArrayLike) -> LabelledRows:
         """New rows, scored by the fitted detectors, whose own share labels can show.
 
-        The page "More about labels" of the documentation shows it in use.
+        The page "Labels for the ranking, groups and batches" of the documentation shows it in use.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ _PICKED, _AT_RANDOM, _LISTED = range(3)
 class KnownRows:
     """Rows whose labels are known, by rising row number.
 
-    The page "More about labels" of the documentation explains it.
+    The page "Labels for the ranking, groups and batches" of the documentation explains it.
 
     Attributes
     ----------

@@ -127,7 +127,7 @@ class Precision:
 class LabelledRows:
     """Rows with scores, of which some have labels.
 
-    The page "More about labels" of the documentation shows it in use.
+    The page "Labels for the ranking, groups and batches" of the documentation shows it in use.
 
     Attributes
     ----------
