@@ -375,6 +375,42 @@ def test_objects_that_are_neither_numbers_nor_text_are_refused(kind):
         GammaGMM(missing="impute", categories="encode").fit(table)
 
 
+@pytest.mark.parametrize(
+    "values", [pd.period_range("2026-01-01", periods=200), pd.interval_range(0, 200)]
+)
+def test_periods_and_intervals_are_refused_with_what_to_do(values, data):
+    frame = pd.DataFrame(data, columns=NAMES).assign(when=values)
+    words = r"column 'when' of X must hold numbers or text alone, got '(Period|Interval)'\. Drop or"
+    for options in ({}, {"categories": "encode"}):
+        with pytest.raises(TypeError, match=words):
+            make_estimator().set_params(**options).fit(frame)
+
+
+def test_numbers_beside_texts_of_numbers_are_numbers(data, fitted):
+    """As pandas reads a column of a long file in parts."""
+    mass = [str(value) if i % 3 else value for i, value in enumerate(data[:, 3].tolist())]
+    frame = pd.DataFrame(data, columns=NAMES).assign(mass=pd.Series(mass, dtype=object))
+    np.testing.assert_array_equal(make_estimator().fit(frame).scores_, fitted.scores_)
+    with pytest.raises(ValueError, match=r"column 'mass' holds text \('heavy' in row 7\)"):
+        make_estimator().fit(frame.assign(mass=[*mass[:7], "heavy", *mass[8:]]))
+    with pytest.raises(TypeError, match="'mass' of X must hold numbers or text alone, got 'float'"):
+        make_estimator().set_params(categories="encode").fit(frame)
+
+
+def test_a_signalling_nan_is_missing_and_a_number_above_every_float_is_infinite(data):
+    for sign in (1, -1):
+        large = pd.DataFrame(data, columns=NAMES).astype({"mass": object})
+        large.loc[3, "mass"] = sign * 10**400
+        with pytest.raises(ValueError, match="Input X contains infinity or a value too large for"):
+            make_estimator().fit(large)
+        with pytest.raises(ValueError, match="X contains infinity in the columns 'mass'"):
+            make_estimator().set_params(missing="impute").fit(large)
+    gap = pd.DataFrame(data, columns=NAMES).astype({"mass": object})
+    gap.loc[3, "mass"] = Decimal("sNaN")
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        make_estimator().fit(gap)
+
+
 @pytest.fixture(scope="module")
 def mixed(data):
     """A table with gaps and categories."""
@@ -427,6 +463,39 @@ def test_columns_of_every_kind_serve_as_labels_groups_periods_and_scores(kind, d
     assert estimator.suggest(20, by=make(towns), random_state=0).tolist() == (
         expected.suggest(20, by=towns, random_state=0).tolist()
     )
+
+
+WIDE = {
+    "Int128": lambda labels: pl.Series(labels, dtype=pl.Int128),
+    "Decimal": lambda labels: pl.Series(list(map(Decimal, labels))),
+    "dictionary": lambda labels: pa.chunked_array([pa.array(labels).dictionary_encode()]),
+    "hugeint": lambda labels: relation(pa.table({"only": labels})).select(
+        duckdb.ColumnExpression("only").cast("hugeint")
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_labels_may_be_whole_numbers_of_types_that_numpy_does_not_have(kind, data, fitted):
+    expected = clone(fitted).fit(data).update([3, 50], [1, 0])
+    found = clone(fitted).fit(data).update([3, 50], WIDE[kind]([1, 0]))
+    assert found.summary() == expected.summary()
+    with pytest.raises(ValueError, match=r"labels must be 0 \(normal\) or 1 \(anomaly\), got 2"):
+        clone(fitted).fit(data).update([3, 50], WIDE[kind]([1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("scores", "error", "words"),
+    [
+        (["a"] * 200, ValueError, "scores must be numbers: .* 'a'"),
+        (pd.date_range("2026-01-01", periods=200), TypeError, "numbers, got the type datetime64"),
+        ([{}] * 200, TypeError, "scores must be numbers: .* 'dict'"),
+        ([10**400] * 200, ValueError, "scores must be finite, got 200 values"),
+    ],
+)
+def test_scores_that_are_no_numbers_are_refused(scores, error, words):
+    with pytest.raises(error, match=words):
+        GammaThreshold().fit(pd.Series(scores))
 
 
 def test_missing_cells_of_a_column_are_missing_in_every_kind(data, fitted):

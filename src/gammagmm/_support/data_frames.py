@@ -5,6 +5,7 @@ Among them are pandas, polars, pyarrow, Modin, cuDF and relations of DuckDB.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2 import DataFrame, LazyFrame
 
 __all__ = [
+    "as_cells",
     "as_column",
     "as_frame",
     "as_objects",
@@ -83,7 +85,7 @@ def frame_numbers(frame: DataFrame[Any]) -> NDArray[np.float64]:
     """The frame as one array of float64, with NaN where a cell is missing; text is refused."""
     rows = np.empty(frame.shape)
     for j, (name, values) in enumerate(zip(frame.columns, frame_columns(frame), strict=True)):
-        cells = column_cells(values, name)
+        cells = column_cells(values, name, may_mix=True)
         try:
             rows[:, j] = cells
         except ValueError:  # text that is no number
@@ -91,21 +93,35 @@ def frame_numbers(frame: DataFrame[Any]) -> NDArray[np.float64]:
     return rows
 
 
-def column_cells(values: Cells, name: Any) -> Cells:
-    """The cells of a column: float64 with NaN, or objects that are str or None."""
+def column_cells(values: Cells, name: Any, *, may_mix: bool = False) -> Cells:
+    """The cells of a column: float64 with NaN, or objects that are str or None.
+
+    With `may_mix`, the objects may be numbers too.
+    """
+    cells = as_cells(values)
+    if cells.dtype != object:
+        return cells
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds == {str} or (may_mix and kinds == {str, float}):
+        return cells
+    found = dict.fromkeys(type(value).__name__ for value in values if not _is_missing(value))
+    raise TypeError(
+        f"The column {shown(str(name))} of X must hold numbers or text alone, got "
+        f"{listed(found)}. Drop or encode it."
+    )
+
+
+def as_cells(values: Cells) -> Cells:
+    """The values as float64 with NaN where missing, or as objects if not all are numbers.
+
+    Numbers among these objects are of the type float, and missing values are None.
+    """
     if values.dtype.kind in "biuf":
         return np.asarray(values, dtype=np.float64)
-    cells = [None if _is_missing(value) else value for value in values.tolist()]
-    present = [cell for cell in cells if cell is not None]
-    if all(isinstance(cell, Real | Decimal | np.bool_) for cell in present):
-        return np.array([np.nan if cell is None else float(cell) for cell in cells])
-    if not all(isinstance(cell, str) for cell in present):
-        kinds = dict.fromkeys(type(cell).__name__ for cell in present)
-        raise TypeError(
-            f"The column {shown(str(name))} of X must hold numbers or text alone, got "
-            f"{listed(kinds)}."
-        )
-    return as_objects(None if cell is None else str(cell) for cell in cells)
+    cells = [_cell(value) for value in values.tolist()]
+    if all(cell is None or isinstance(cell, float) for cell in cells):
+        return np.array(cells, dtype=np.float64)
+    return as_objects(cells)
 
 
 def as_column(values: Any) -> Cells:
@@ -122,7 +138,8 @@ def as_column(values: Any) -> Cells:
     if not isinstance(column, nw.Series):
         return np.asarray(values)
     is_whole = column.dtype.is_integer() or column.dtype == nw.Boolean
-    if (is_whole and not column.null_count()) or column.implementation.is_cudf():
+    is_wide = column.dtype in (nw.Int128, nw.UInt128)  # which NumPy does not have
+    if (is_whole and not (is_wide or column.null_count())) or column.implementation.is_cudf():
         return column.to_numpy()
     if is_whole or (column.implementation.is_pyarrow() and column.dtype == nw.Categorical):
         return as_objects(column.to_list())
@@ -213,11 +230,28 @@ def _values(column: Any) -> Cells:
     return as_objects(column.to_list())
 
 
+def _cell(value: Any) -> Any:
+    """The value as a float or a str, None if it is missing, or itself if it is something else."""
+    if _is_missing(value):
+        return None
+    if isinstance(value, str):
+        return str(value)
+    is_number = isinstance(value, Real | Decimal | np.bool_)
+    if not is_number:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def _is_missing(value: Any) -> bool:
     """Whether a cell is None, NaN, or the missing value of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, float | np.floating | Decimal) and value != value
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, float | np.floating) and value != value
 
 
 def _is_number(value: Any) -> bool:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import check_rows, warn_user
-from gammagmm._support.data_frames import as_column, column_cells
+from gammagmm._support.data_frames import as_cells, as_column
 from gammagmm.errors import NoSolutionWarning
 from gammagmm.estimator.gamma_gmm import GammaGMM
 from gammagmm.posterior.contamination import Contamination
@@ -240,10 +240,7 @@ def _as_column(scores: ArrayLike) -> Array:
         raise TypeError("scores must be dense: pass scores.toarray().")
     if isinstance(scores, np.ma.MaskedArray) and np.ma.is_masked(scores):
         raise ValueError("scores has masked values, which are missing: leave their rows out.")
-    values = as_column(scores)
-    if values.dtype == object and values.ndim == 1:
-        values = column_cells(values, "scores")
-    column = np.asarray(values, dtype=np.float64)
+    column = _as_floats(as_column(scores))
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:
@@ -252,6 +249,18 @@ def _as_column(scores: ArrayLike) -> Array:
             'detectors, use GammaGMM("precomputed").'
         )
     return column
+
+
+def _as_floats(values: NDArray[Any]) -> Array:
+    """The values as float64; dates, and texts that are no numbers, are refused."""
+    if values.dtype == object and values.ndim == 1:
+        values = as_cells(values)
+    if values.dtype.kind in "mM":
+        raise TypeError(f"scores must be numbers, got the type {values.dtype}.")
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"scores must be numbers: {error}.") from None
 
 
 def _off_zero(threshold: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gammagmm._support.data_frames import as_column
+from gammagmm._support.data_frames import as_cells, as_column
 from gammagmm.posterior.decisions import RankTable, ranks_left
 
 __all__ = ["KnownRows", "Purpose", "RowsLeft"]
@@ -211,6 +211,8 @@ def check_rows_known(rows: Any, n_rows: int) -> NDArray[np.int_]:
 def check_labels(labels: ArrayLike) -> NDArray[np.int_]:
     """`labels` as 0 and 1."""
     values = np.atleast_1d(as_column(labels))
+    if values.dtype == object and values.ndim == 1:
+        values = as_cells(values)
     if values.ndim != 1 or not (values.size == 0 or values.dtype.kind in "biuf"):
         raise TypeError(f"labels must be 0 (normal) or 1 (anomaly), got {labels!r}.")
     other = values[~np.isin(values, (0, 1))]
