@@ -38,7 +38,7 @@ EXTRAS = ("deep", "data", "excel", "dask", "arviz", "experiments", "all")
 
 
 class GammaGMMError(Exception):
-    """Base of every error of this package.
+    """Base of the errors of this module.
 
     Attributes
     ----------
@@ -145,7 +145,8 @@ class MissingExtraError(GammaGMMError, ImportError):
     def __init__(self, needs: str, extra: str, *, name: str | None = None) -> None:
         # `needs` says who needs which package; `extra` is an extra of this package, or a package.
         package = f"'gammagmm[{extra}]'" if extra in EXTRAS else extra
-        super().__init__(f"{needs}, which is not installed", f"Run: pip install {package}")
+        verb = "are" if " and " in needs.rpartition(" needs ")[2] else "is"
+        super().__init__(f"{needs}, which {verb} not installed", f"Run: pip install {package}")
         self.args = (needs, extra)
         self.msg, self.name = str(self), name
 

@@ -148,7 +148,9 @@ class TestSizes:
 def test_missing_extra(missing, monkeypatch):
     find = presets.find_spec
     monkeypatch.setattr(presets, "find_spec", lambda n: None if n in missing else find(n))
-    match = rf"The detector AE needs {' and '.join(missing)}, .*pip install 'gammagmm\[deep\]'"
+    packages, verb = " and ".join(missing), "are" if len(missing) > 1 else "is"
+    needs = f"The detector AE needs {packages}, which {verb} not installed"
+    match = rf"{needs}\. Run: pip install 'gammagmm\[deep\]'"
     with pytest.raises(MissingExtraError, match=match):
         resolve_detectors("paper", 100)
     resolve_detectors("classic", 100)
