@@ -232,7 +232,7 @@ class Problem:
 
 
 class TableError(GammaGMMError, ValueError):
-    """A file cannot be read as a numeric table; the message says where and what to do.
+    """A file or `X` cannot be read as a numeric table; the message says where and what to do.
 
     Attributes
     ----------

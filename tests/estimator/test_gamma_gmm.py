@@ -352,7 +352,7 @@ def test_a_bad_parameter_is_refused_by_name(parameters, error, message):
         (
             pd.DataFrame({"size": [1.0] * 20, "town": ["Turku"] * 20}),
             ValueError,
-            r"X must hold numbers, but column 'town' holds text \('Turku' in row 0\): drop the",
+            r"X must hold numbers, but column 'town' holds text \('Turku' in row 0\)\. Drop the",
         ),
         (
             pd.DataFrame({"size": [1.0] * 20, "day": pd.to_datetime(["2024-02-29"] * 20)}),

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.data_frames import text_message
+from gammagmm._support.data_frames import missing_error, text_error
+from gammagmm.errors import GammaGMMError, TableError
 
 __all__ = [
     "as_generator",
@@ -99,24 +100,23 @@ def check_array_kind(X: Any) -> None:
 def explain_rows(X: Any, error: Exception) -> Exception:
     """The error to raise where scikit-learn refused `X`: a clearer one, or its own `error`."""
     words = str(error)
+    if isinstance(error, GammaGMMError):
+        return error
     if "could not convert string to float" in words:
-        return ValueError(_describe_text(X))
+        return _describe_text(X)
     if "contains NaN" in words:
-        return ValueError(
-            "Input X contains NaN, which is a missing value. Fill the missing values, drop their "
-            'rows, or pass missing="impute".'
-        )
+        return missing_error()
     if words.startswith(("Expected 2D array", "Found array with")):
         return ValueError(f"X must be a table of rows and columns. {words}")
     return error
 
 
-def _describe_text(X: Any) -> str:
-    """Message that names the first column of `X` that holds text, and the text."""
+def _describe_text(X: Any) -> TableError:
+    """Error that names the first column of `X` that holds text, and the text."""
     columns = enumerate(np.asarray(X, dtype=object).T)
-    found = (text_message(f"column {j}", column) for j, column in columns)
-    any_text = "X must hold numbers, but it holds text: drop or encode the columns with text."
-    return next(filter(None, found), any_text)
+    found = (text_error(f"column {j}", column) for j, column in columns)
+    any_text = "X must hold numbers, but it holds text", "Drop or encode the columns with text."
+    return next(filter(None, found), TableError(*any_text))
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

@@ -30,8 +30,9 @@ __all__ = [
     "column_cells",
     "frame_columns",
     "frame_numbers",
+    "missing_error",
     "open_frame",
-    "text_message",
+    "text_error",
 ]
 
 Cells = NDArray[Any]
@@ -82,14 +83,16 @@ def frame_columns(frame: DataFrame[Any]) -> Iterator[Cells]:
 
 
 def frame_numbers(frame: DataFrame[Any]) -> NDArray[np.float64]:
-    """The frame as one array of float64, with NaN where a cell is missing; text is refused."""
+    """The frame as one array of float64; text, missing values and infinity are refused."""
     rows = np.empty(frame.shape)
     for j, (name, values) in enumerate(zip(frame.columns, frame_columns(frame), strict=True)):
         cells = column_cells(values, name, may_mix=True)
         try:
             rows[:, j] = cells
-        except ValueError:  # text that is no number
-            raise ValueError(text_message(f"column {name!r}", cells)) from None
+        except ValueError as error:  # text that is no number
+            raise text_error(f"column {name!r}", cells) or error from None
+        if not np.isfinite(rows[:, j]).all():
+            raise _not_finite(rows[:, j], f"in the column {shown(str(name))}")
     return rows
 
 
@@ -154,15 +157,23 @@ def as_objects(cells: Iterable[Any]) -> Cells:
     return made
 
 
-def text_message(where: str, cells: Cells) -> str:
-    """Message that gives the first of the `cells` that is a text but no number."""
+def text_error(where: str, cells: Cells) -> TableError | None:
+    """The error for the first of the `cells` that is a text but no number."""
     for i, value in enumerate(cells):
         if isinstance(value, str | bytes) and not _is_number(value):
-            return (
-                f"X must hold numbers, but {where} holds text ({value[:40]!r} in row {i}): drop "
-                'the column, encode it as numbers, or pass categories="encode".'
+            return TableError(
+                f"X must hold numbers, but {where} holds text ({value[:40]!r} in row {i})",
+                'Drop the column, encode it as numbers, or pass categories="encode".',
             )
-    return ""
+    return None
+
+
+def missing_error(where: str = "") -> TableError:
+    """The error for missing values; `where` is the end of the sentence that says where they are."""
+    return TableError(
+        f"Input X contains NaN, which is a missing value{where}",
+        'Fill the missing values, drop their rows, or pass missing="impute".',
+    )
 
 
 def _whole_table(X: Any) -> Any:
@@ -207,6 +218,16 @@ def _check_types(frame: DataFrame[Any] | LazyFrame[Any]) -> None:
             f"The detectors need dense columns, but these of X are sparse: {listed(sparse)}. Call "
             ".sparse.to_dense() on them first."
         )
+
+
+def _not_finite(values: NDArray[np.float64], where: str) -> TableError:
+    """The error for a column with missing or infinite values."""
+    if np.isnan(values).any():
+        return missing_error(f", {where}")
+    return TableError(
+        f"Input X contains infinity or a value too large for dtype('float64') {where}",
+        "Correct it.",
+    )
 
 
 def _check_names(names: Iterable[Any]) -> None:
