@@ -20,7 +20,8 @@ from gammagmm import GammaGMM, GammaThreshold, estimate_contamination
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import Note, TableError
 from gammagmm.estimator.encoding import encode_rows
-from gammagmm.estimator.rows import validate_rows
+from gammagmm.estimator.parameters import check_parameters
+from gammagmm.estimator.rows import open_rows
 
 SMALL = {"n_components": 15, "n_runs": 2, "n_draws": 100, "p_high": 0.3, "random_state": 0}
 NAMES = ["width", "height", "depth", "mass"]
@@ -593,8 +594,11 @@ def test_the_native_output_is_of_the_kind_of_the_rows(data):
         estimator.set_output(predict="frame")
 
 
-@pytest.mark.parametrize("package", ["pandas", "polars"])
-def test_without_the_package_the_frame_says_what_is_missing(package):
+@pytest.mark.parametrize(
+    ("package", "installed"),
+    [("pandas", "pandas"), ("polars", "polars"), ("pyarrow", "'gammagmm[data]'")],
+)
+def test_without_the_package_the_frame_says_what_is_missing(package, installed):
     code = [
         f"import sys; sys.modules[{package!r}] = None",
         "from gammagmm.estimator.frames import Container",
@@ -604,7 +608,7 @@ def test_without_the_package_the_frame_says_what_is_missing(package):
         [sys.executable, "-c", "\n".join(code)], capture_output=True, text=True, check=False
     )
     words = f"MissingExtraError: to_frame needs {package}, which is not installed. Run: pip install"
-    assert words in done.stderr
+    assert f"{words} {installed}\n" in done.stderr
 
 
 def test_without_pyarrow_a_relation_says_what_is_missing():
@@ -627,7 +631,12 @@ def test_without_pyarrow_a_relation_says_what_is_missing():
 
 def test_rows_of_a_frame_are_copied_once_and_not_shared(data):
     frame = pl.DataFrame(data, schema=NAMES)
-    estimator = make_estimator().fit(frame)
-    assert estimator.fit_.space.rows.flags.c_contiguous
-    own = validate_rows(estimator, frame)
-    assert not np.shares_memory(own, frame["mass"].to_numpy())
+    estimator = make_estimator()
+    plan = check_parameters(estimator)
+    for table in (frame, frame.to_numpy()):
+        opened = open_rows(table, estimator, plan)
+        kept = opened.fit_detectors(plan).rows
+        # An array is copied when it is kept, because the user may change it.
+        assert np.shares_memory(kept, opened.values) == (table is frame)
+        assert kept.flags.c_contiguous
+        assert not any(np.shares_memory(kept, column.to_numpy()) for column in frame.iter_columns())

@@ -66,7 +66,8 @@ class Container:
             if error.name != self.kind:
                 raise
             needs = f"{question} needs {self.kind}"
-            raise MissingExtraError(needs, self.kind, name=self.kind) from None
+            extra = "data" if self.kind == "pyarrow" else self.kind
+            raise MissingExtraError(needs, extra, name=self.kind) from None
         if self.index is not None:
             made.index = self.index
         return made
