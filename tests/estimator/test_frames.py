@@ -261,6 +261,19 @@ def test_times_of_pandas_are_refused_beside_numbers_and_alone(value, data):
         make_estimator().fit(frame[["when"]].to_numpy())
 
 
+@pytest.mark.parametrize("value", [np.datetime64("2026-01-01"), np.timedelta64(5, "ns")])
+def test_times_of_numpy_are_refused_among_objects(value, data):
+    """NumPy turns them into numbers without a word."""
+    when = np.empty(len(data), dtype=object)
+    when[:] = [value + i for i in range(len(data))]
+    rows = np.column_stack([data.astype(object), when])
+    for X in (rows, list(map(list, rows))):
+        with pytest.raises(TypeError, match=r"X must hold numbers, got the type (date|timed)"):
+            make_estimator().fit(X)
+    with pytest.raises(TypeError, match="The column 'when' of X must hold numbers or text alone"):
+        make_estimator().fit(pd.DataFrame(rows, columns=[*NAMES, "when"], dtype=object))
+
+
 def test_masked_values_are_missing(data):
     mask = np.zeros(data.shape, dtype=bool)
     assert make_estimator().fit(np.ma.masked_array(data, mask)).posterior_.mean > 0.0
@@ -494,6 +507,11 @@ def test_labels_may_be_whole_numbers_of_types_that_numpy_does_not_have(kind, dat
     [
         (["a"] * 200, ValueError, "scores must be numbers: .* 'a'"),
         (pd.date_range("2026-01-01", periods=200), TypeError, "numbers, got the type datetime64"),
+        (
+            np.array([np.datetime64("2026-01-01"), 1.0] * 100, dtype=object),
+            TypeError,
+            "numbers, got",
+        ),
         ([{}] * 200, TypeError, "scores must be numbers: .* 'dict'"),
         ([10**400] * 200, ValueError, "scores must be finite, got 200 values"),
     ],

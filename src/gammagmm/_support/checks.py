@@ -23,6 +23,7 @@ __all__ = [
     "check_rows",
     "check_share",
     "explain_rows",
+    "time_type",
     "warn_user",
 ]
 
@@ -93,8 +94,22 @@ def check_array_kind(X: Any) -> None:
     """Refuse arrays that scikit-learn would misread."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError("X has masked values, which are missing: fill them, or drop their rows.")
-    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
-        raise TypeError(f"X must hold numbers, got the type {X.dtype}.")
+    if isinstance(X, list | tuple):
+        try:
+            X = np.asarray(X)
+        except ValueError:  # rows of several lengths, which scikit-learn refuses
+            return
+    if isinstance(X, np.ndarray) and (kind := time_type(X)):
+        raise TypeError(f"X must hold numbers, got the type {kind}.")
+
+
+def time_type(array: NDArray[Any]) -> str:
+    """The type of the dates or times of NumPy in the array; empty if there are none."""
+    if array.dtype.kind in "mM":
+        return str(array.dtype)
+    cells = array.flat if array.dtype == object else ()
+    times = (cell.dtype for cell in cells if isinstance(cell, np.datetime64 | np.timedelta64))
+    return str(next(times, ""))
 
 
 def explain_rows(X: Any, error: Exception) -> Exception:

@@ -258,7 +258,7 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str):
         return str(value)
     is_number = isinstance(value, Real | Decimal | np.bool_)
-    if not is_number:
+    if not is_number or isinstance(value, np.timedelta64):  # which NumPy registers as a number
         return value
     try:
         return float(value)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from gammagmm._support.checks import check_rows, warn_user
+from gammagmm._support.checks import check_rows, time_type, warn_user
 from gammagmm._support.data_frames import as_cells, as_column
 from gammagmm.errors import NoSolutionWarning
 from gammagmm.estimator.gamma_gmm import GammaGMM
@@ -255,8 +255,8 @@ def _as_floats(values: NDArray[Any]) -> Array:
     """The values as float64; dates, and texts that are no numbers, are refused."""
     if values.dtype == object and values.ndim == 1:
         values = as_cells(values)
-    if values.dtype.kind in "mM":
-        raise TypeError(f"scores must be numbers, got the type {values.dtype}.")
+    if kind := time_type(values):
+        raise TypeError(f"scores must be numbers, got the type {kind}.")
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
