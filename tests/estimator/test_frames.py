@@ -495,6 +495,8 @@ WIDE = {
 
 @pytest.mark.parametrize("kind", WIDE)
 def test_labels_may_be_whole_numbers_of_types_that_numpy_does_not_have(kind, data, fitted):
+    if kind == "Int128" and not hasattr(pl, "Int128"):
+        pytest.skip("this version of polars has no Int128")
     expected = clone(fitted).fit(data).update([3, 50], [1, 0])
     found = clone(fitted).fit(data).update([3, 50], WIDE[kind]([1, 0]))
     assert found.summary() == expected.summary()
@@ -505,8 +507,12 @@ def test_labels_may_be_whole_numbers_of_types_that_numpy_does_not_have(kind, dat
 @pytest.mark.parametrize(
     ("scores", "error", "words"),
     [
-        (["a"] * 200, ValueError, "scores must be numbers: .* 'a'"),
-        (pd.date_range("2026-01-01", periods=200), TypeError, "numbers, got the type datetime64"),
+        (pd.Series(["a"] * 200), ValueError, "scores must be numbers: .* 'a'"),
+        (
+            pd.Series(pd.date_range("2026-01-01", periods=200)),
+            TypeError,
+            "numbers, got the type datetime64",
+        ),
         (
             np.array([np.datetime64("2026-01-01"), 1.0] * 100, dtype=object),
             TypeError,
@@ -518,7 +524,7 @@ def test_labels_may_be_whole_numbers_of_types_that_numpy_does_not_have(kind, dat
 )
 def test_scores_that_are_no_numbers_are_refused(scores, error, words):
     with pytest.raises(error, match=words):
-        GammaThreshold().fit(pd.Series(scores))
+        GammaThreshold().fit(scores)
 
 
 def test_missing_cells_of_a_column_are_missing_in_every_kind(data, fitted):
