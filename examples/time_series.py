@@ -49,8 +49,8 @@ print(f"{hours.sum()} of {len(load)} hours lie in these days")
 for seed in (1, 2, 3):
     scores = window_scores(make_series(seed), window=day, stride=day)
     other = GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores)
-    low, high = other.posterior_.interval()
-    print(f"series {seed}: {low:.3f} to {high:.3f}, a group of {other.evidence_.group.n_rows} days")
+    verb = "contains" if other.posterior_.contains(0.03) else "misses"
+    print(f"series {seed}: the interval {verb} 3 %, a group of {other.evidence_.group.n_rows} days")
 
 # Windows that overlap by half: each unusual day raises the scores of four half days.
 scores = window_scores(load, window=day, stride=day // 2)
