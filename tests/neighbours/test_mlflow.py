@@ -51,7 +51,6 @@ def log(example):
     return log
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 class TestLoggedFit:
     def test_numbers_and_words_are_those_of_the_fit(self, fitted, log):
         run, _ = log(fitted)
