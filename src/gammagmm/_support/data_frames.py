@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ __all__ = [
     "as_column",
     "as_frame",
     "as_objects",
+    "check_same_columns",
     "column_cells",
     "frame_columns",
     "frame_numbers",
@@ -155,6 +156,24 @@ def as_objects(cells: Iterable[Any]) -> Cells:
     made = np.empty(len(kept), dtype=object)
     made[:] = kept
     return made
+
+
+def check_same_columns(first: str, ours: Sequence[Any], other: str, theirs: Sequence[Any]) -> None:
+    """Refuse the table `other` if its columns are not those of `first`, in their order."""
+    if ours == theirs:
+        return
+    lacking = [str(name) for name in ours if name not in set(theirs)]
+    added = [str(name) for name in theirs if name not in set(ours)]
+    if not lacking and not added:
+        raise TableError(
+            f"{other} has the columns of {first} in another order",
+            "Give tables with the same columns in the same order.",
+        )
+    differences = [f"lacks the columns {listed(lacking)}"] if lacking else []
+    differences += [f"has the additional columns {listed(added)}"] if added else []
+    raise TableError(
+        f"{other} {' and '.join(differences)}, unlike {first}", "Give tables with the same columns."
+    )
 
 
 def text_error(where: str, cells: Cells) -> TableError | None:

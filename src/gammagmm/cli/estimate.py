@@ -6,7 +6,6 @@ file is refused at once.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import warnings
@@ -16,14 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gammagmm._support.files import write_document
 from gammagmm._support.platform import is_closed_pipe
 from gammagmm._support.progress import block_bar, quiet, working
 from gammagmm._support.text import one_line, percent
-from gammagmm.blocks.cluster import open_cluster
 from gammagmm.cli.columns import columns_text
 from gammagmm.cli.fitting import Echo, kept_fit
 from gammagmm.cli.kept import check_kept, keep_fit, kept_path, open_kept
+from gammagmm.cli.large import cluster_of, holding, read_sample, sample_raw
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv
 from gammagmm.cli.request import (
@@ -31,15 +32,16 @@ from gammagmm.cli.request import (
     check_sample,
     choices_for,
     label_sheets,
-    read_blocks,
     read_rows,
     read_table,
 )
 from gammagmm.cli.sheet import Sheet, read_answers
+from gammagmm.distributed.parquet import write_parquet
 from gammagmm.errors import TableError
 from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
+    from gammagmm.distributed.collection import Collection
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
@@ -51,6 +53,7 @@ __all__ = [
     "print_answer",
     "run_estimate",
     "warnings_as_lines",
+    "write_folder",
 ]
 
 ABOVE_LIMIT = 3
@@ -67,29 +70,25 @@ def run_estimate(request: Request, echo: Echo) -> int:
     check_estimate(request)
     if request.kept is not None:
         loaded, origin = open_kept(request.kept)
-        return estimate_rows(loaded.fit.space.rows, origin, request, echo, loaded.fit)
-    if request.answer.columns:
-        raw = read_table(request.reading)
-        by = request.labelling.by
-        print_answer(columns_text(raw, choices_for(raw, request.reading, by), by))
-        return 0
-    if request.engine.name == "memory":
-        X, origin = read_rows(request.reading, by=request.labelling.by)
-        return estimate_rows(X, origin, request, echo)
-    # When a connection is lost, Dask and asyncio log tracebacks that would hide our two lines.
-    logging.disable(logging.CRITICAL)
-    jobs = request.method.jobs
-    with open_cluster(request.engine.scheduler, jobs if jobs > 0 else None) as client:
-        if not request.running.quiet:
-            echo(f"dashboard: {client.dashboard_link}")
-        X, origin = read_blocks(request.reading, client)
+        return estimate_rows(loaded.fit.rows, origin, request, echo, loaded.fit)
+    reading, by, is_large = request.reading, request.labelling.by, request.engine.name == "dask"
+    with cluster_of(request, echo):
+        if request.answer.columns:
+            raw = sample_raw(reading, by, 0)[-1] if is_large else read_table(reading)
+            print_answer(columns_text(raw, choices_for(raw, reading, by), by))
+            return 0
+        if is_large:
+            sheets = [path for path, _ in label_sheets(request.labelling)]
+            X, origin = read_sample(reading, by, request.method.seed, sheets)
+        else:
+            X, origin = read_rows(reading, by=by)
         return estimate_rows(X, origin, request, echo)
 
 
 def estimate_rows(
     X: Any, origin: Origin, request: Request, echo: Echo, fit: Fit | None = None
 ) -> int:
-    """Exit code after the rows `X`, in memory or on Dask, are estimated and the outputs written.
+    """Exit code after the rows `X` are estimated and the outputs written.
 
     They are fitted unless their `fit` is given.
     """
@@ -108,7 +107,7 @@ def estimate_rows(
             for _, sheet, at_random in sheets:
                 labelled = sheet.label(labelled, at_random=at_random)
             fit = fit.with_labels(labelled)
-    text = (answer_json if request.answer.as_json else answer_text)(fit, origin)
+    text = (answer_json if request.answer.as_json else answer_text)(fit, origin.first(fit.n_rows))
     _write_each([lambda: print_answer(text), *file_writers(X, origin, request, fit)], echo)
     return _exit_code(request.answer.fail_above, fit.posterior, echo)
 
@@ -156,13 +155,12 @@ def file_writers(
     X: Any, origin: Origin, request: Request, fit: Fit
 ) -> Iterator[Callable[[], None]]:
     """A function for each file that was asked for, which writes it completely or not at all."""
-    outputs, force = request.outputs, request.running.force
-    labels, is_in_memory = outputs.labels, fit.space.is_in_memory
+    outputs, force, is_sorted = request.outputs, request.running.force, request.answer.is_sorted
+    labels, own = outputs.labels, origin.first(fit.n_rows)
     if save := request.save:
         yield lambda: keep_fit(fit, origin, save, force)
-    if labels and is_in_memory:
-        is_sorted = request.answer.is_sorted
-        yield lambda: write_document(labels_csv(fit, origin, is_sorted=is_sorted), labels, force)
+    if labels and origin.large is None:
+        yield lambda: write_document(labels_csv(fit, own, is_sorted=is_sorted), labels, force)
     if posterior := outputs.posterior:
         yield lambda: fit.posterior.save(posterior, overwrite=force)
     if report := outputs.report:
@@ -172,21 +170,35 @@ def file_writers(
 
         yield lambda: save_picture(fit.posterior, picture, force)
     # Last, because this takes longest and the cluster can be lost.
-    if labels and not is_in_memory:
-        yield lambda: _write_folder(labels, request, fit)
+    if labels and origin.large is not None:
+        yield lambda: write_folder(
+            labels, request, fit, origin.large.collection, fit.held_by_number
+        )
 
 
 def _write_report(X: Any, origin: Origin, request: Request, fit: Fit, path: Path) -> None:
+    from gammagmm.report.findings import MAX_SHOWN
     from gammagmm.report.page import write_report
 
     with working("report", request.running.quiet):
-        write_report(fit, path, X, origin, request.running.force)
+        if origin.large is not None:
+            _, origin, fit = holding(X, origin, fit, np.sort(fit.first_rows(MAX_SHOWN)))
+        write_report(fit, path, origin, request.running.force)
 
 
-def _write_folder(folder: Path, request: Request, fit: Fit) -> None:
-    """Write a line for each row on Dask to a folder of Parquet files."""
-    with block_bar(fit.space.n_blocks, request.running.quiet) as progress:
-        fit.to_parquet(folder, request.running.force, progress or quiet)
+def write_folder(
+    folder: Path, request: Request, fit: Fit, collection: Collection, held: Any = None
+) -> None:
+    """Write a line for each row on Dask to a folder of Parquet files; see `part_frame`."""
+    from gammagmm.cli.file_columns import part_frame
+
+    names, usual = fit.detector_names, fit.usual_values()
+    frame = collection.frame(part_frame, fit.columns, fit.answering, names, usual, held)
+    if request.answer.is_sorted:
+        frame = frame.sort_values(["probability", "score"], ascending=[False, False])
+    with block_bar(frame.npartitions, request.running.quiet) as progress:
+        force, client = request.running.force, collection.client
+        write_parquet(frame, folder, force, progress or quiet, client)
 
 
 def _write_each(steps: Sequence[Callable[[], None]], echo: Echo) -> None:

@@ -45,6 +45,17 @@ def kept_fit(
     if not request.running.quiet:
         for note in origin.notes:
             echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
+    return _with_table(X, origin, _kept_or_new(X, origin, request, sheets, echo, keep))
+
+
+def _with_table(X: Any, origin: Origin, fit: Fit) -> Fit:
+    """The fit with all rows of a sample of large files, and with these files."""
+    return fit if origin.large is None else origin.large.complete(fit, X)
+
+
+def _kept_or_new(
+    X: Any, origin: Origin, request: Request, sheets: Sequence[Path], echo: Echo, keep: Path | None
+) -> Fit:
     if not sheets:
         return fit_rows(X, origin, request)
     key = _fit_key(X, origin, request)
@@ -73,6 +84,10 @@ def _load(path: Path, key: str, is_strict: bool, echo: Echo) -> Fit | None:
             raise
         echo(f"note: {one_line(error.what)}. The rows are fitted again.")
         return None
+    if found is not None and found.detectors and not found.sample.is_whole:
+        from gammagmm.estimator.refit import refit_detectors
+
+        return refit_detectors(found, {})  # to score other rows of the table
     if found is None:
         name = one_line(str(path))
         echo(f"note: {name} has a fit of other rows or options. The rows are fitted again.")
@@ -87,10 +102,11 @@ def _fit_key(X: NDArray[np.float64], origin: Origin, request: Request) -> str:
         "jobs": None,
         "timeout": None,
         "columns": origin.columns,
-        "shape": X.shape,
+        "shape": X.shape if origin.large is None else origin.large.collection.n_rows,
     }
     options |= installed_versions()
-    digest = sha256(np.ascontiguousarray(X).data)
+    sampled = X if origin.large is None else X[: origin.large.sample.n_sampled]
+    digest = sha256(np.ascontiguousarray(sampled).data)
     digest.update(json.dumps(options, sort_keys=True).encode())
     return digest.hexdigest()
 
@@ -105,7 +121,8 @@ def fit_rows(X: Any, origin: Origin, request: Request) -> Fit:
     n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
     with progress_bars(n_detectors, request.method.runs, request.running.quiet) as progress:
         estimator = _estimator(request, progress)
-        return _with_names(estimator.fit(X).fit_, origin)
+        rows = X if origin.large is None else origin.large.to_fit(X)
+        return _with_names(estimator.fit(rows).fit_, origin)
 
 
 def _detectors(method: Method) -> str | list[str]:

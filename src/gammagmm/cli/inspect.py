@@ -17,6 +17,7 @@ from gammagmm._support.files import write_document
 from gammagmm._support.text import one_line
 from gammagmm.cli.estimate import check_agreement, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo, kept_fit
+from gammagmm.cli.large import cluster_of, holding, read_sample
 from gammagmm.cli.options import Inspecting, Request
 from gammagmm.cli.output import answer_text
 from gammagmm.cli.request import UsageError, check_inspect, read_rows
@@ -44,8 +45,19 @@ END = "There are no more rows to ask about: u undo, q quit."
 def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm inspect``: write the rows to a sheet, or ask for their labels."""
     check_inspect(inspecting, request)
+    with cluster_of(request, echo):
+        return _inspect_rows(inspecting, request, echo)
+
+
+def _inspect_rows(inspecting: Inspecting, request: Request, echo: Echo) -> int:
+    """The same while the cluster of the rows, if they are on Dask, is there."""
     force, path = request.running.force, inspecting.sheet
-    X, origin = read_rows(request.reading, by=request.labelling.by, keep_table=True)
+    by, inspected = request.labelling.by, request.labelling.inspected or ()
+    if request.engine.name == "dask":
+        given_sheets = [*inspected, *([path] if path.exists() else [])]
+        X, origin = read_sample(request.reading, by, request.method.seed, given_sheets)
+    else:
+        X, origin = read_rows(request.reading, by=by, keep_table=True)
     origin = replace(origin, notes=(*request.running.notes, *origin.notes))
     is_continued = inspecting.ask and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
@@ -71,7 +83,7 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
         earlier=tuple(each for _, each in earlier),
         is_find=is_find,
         n=inspecting.n,
-        groups=origin.groups,
+        groups=None if origin.groups is None else origin.groups[: fit.n_rows],
         shows_rank=inspecting.show_rank,
         rng=as_generator(request.method.seed),
     )
@@ -79,17 +91,18 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     with warnings_as_lines(echo):
         _ = inspection.labelled_before
         if sheet is None:
-            sheet = inspection.extend(Sheet((), ()), n_at_once)
+            inspection, sheet = inspection.extend(Sheet((), ()), n_at_once)
             inspection.save(sheet, overwrite=force)
         elif not (inspection.is_find and None in sheet.answers):
             # Rows to find anomalies are added once those of before have been asked for.
-            sheet = inspection.extend(sheet, N_AT_ONCE)
+            inspection, sheet = inspection.extend(sheet, N_AT_ONCE)
     if not inspecting.ask:
         print_answer(_what_to_do(inspection, sheet))
         return 0
-    sheet = ask_rows(inspection, sheet, echo)
+    inspection, sheet = ask_rows(inspection, sheet, echo)
     with warnings_as_lines(echo):
-        print_answer(answer_text(inspection.labelled(sheet), origin))
+        fit = inspection.labelled(sheet)
+        print_answer(answer_text(fit, inspection.origin.first(fit.n_rows)))
     return 0
 
 
@@ -128,9 +141,10 @@ class Inspection:
         """The fit with all answers."""
         return self.fit.with_labels(self.labelled_rows(sheet))
 
-    def extend(self, sheet: Sheet, n_at_once: int) -> Sheet:
-        """The sheet with more suggested rows, `n` for the same purpose or as many as there are.
+    def extend(self, sheet: Sheet, n_at_once: int) -> tuple[Inspection, Sheet]:
+        """The inspection and the sheet with more suggested rows.
 
+        There are `n` rows for the same purpose, or as many as the table has.
         Rows to find anomalies are the first of the ranking that was learned from the answers so
         far; at most `n_at_once` of them are added.
         """
@@ -138,29 +152,38 @@ class Inspection:
             fit = self.labelled(sheet)
             waiting = [row for row, a in zip(sheet.rows, sheet.answers, strict=True) if a is None]
             n_more = min(self.n - len(sheet.picked), n_at_once)
-            n_ranked = min(n_more + len(waiting), fit.n_rows - len(fit.known_rows))
+            n_ranked = min(n_more + len(waiting), fit.sample.n_rows - len(fit.known))
             if n_more < 1 or n_ranked < 1:
-                return sheet
-            ranked = fit.labelled_rows.suggest(n_ranked, purpose="find").tolist()
+                return self, sheet
+            numbers = fit.first_rows(n_ranked)
+            holding = self.holding(numbers)
+            ranked = holding.fit.sample.places(numbers).tolist()
             found = [row for row in ranked if row not in waiting][:n_more]
-            return sheet.extend(found, picked=True)
+            return holding, sheet.extend(found, picked=True)
         # Rows that were picked can be chosen again: without them, this would be no random sample.
         sheets = (*self.earlier, sheet)
         before = [row for each in sheets for row in each.rows if row not in each.picked]
         n_more = min(self.n - len(sheet.rows), self.fit.n_rows - len(set(before)))
         if n_more < 1:
-            return sheet
+            return self, sheet
         # Known with any label, these rows are not suggested again.
-        rows = self.fit.labelled_rows.update(before, [0] * len(before), at_random=False)
-        found = rows.suggest(n_more, by=self.groups, random_state=self.rng).tolist()
-        return sheet.extend(found, picked=False)
+        sample, rows = self.fit.sample, self.fit.labelled_rows
+        numbers = sample.number(np.array(before, dtype=np.intp))
+        rows = rows.update(numbers, [0] * len(before), at_random=False)
+        suggested = rows.suggest(n_more, by=self.groups, random_state=self.rng)
+        return self, sheet.extend(sample.places(suggested).tolist(), picked=False)
+
+    def holding(self, numbers: NDArray[np.intp]) -> Inspection:
+        """The same with the rows of a large table that have these numbers."""
+        X, origin, fit = holding(self.X, self.origin, self.fit, np.sort(numbers))
+        return self if fit is self.fit else replace(self, X=X, origin=origin, fit=fit)
 
     def describe(self, row: int) -> list[str]:
         """Lines with the number of a row and all its columns."""
         name = f"row {self.origin.row_number(row)}"
         if self.shows_rank:
             scores = self.fit.decision_scores
-            rank = int((scores > scores[row]).sum()) + 1
+            rank = int((scores > self.fit.space.decision_scores[row]).sum()) + 1
             name += f", rank {rank} of {len(scores)} by the consensus"
         cells = self.origin.cells(row, self.X)
         pairs = [f"{one_line(column)}: {one_line(cell)}" for column, cell in cells.items()]
@@ -201,7 +224,7 @@ def _what_to_do(inspection: Inspection, sheet: Sheet) -> str:
     )
 
 
-def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
+def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> tuple[Inspection, Sheet]:
     """Ask for the labels of the rows without one, and save each answer before the next question."""
     # Rows with an answer come first: those before `at` can be undone.
     places = sorted(range(len(sheet.rows)), key=lambda place: sheet.answers[place] is None)
@@ -212,12 +235,12 @@ def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
         echo(QUESTION)
     while True:
         if at == n_rows:
-            sheet = _learn(inspection, sheet, echo)
+            inspection, sheet = _learn(inspection, sheet, echo)
             places += range(n_rows, len(sheet.rows))
             n_rows = len(places)
         key = _ask_place(inspection, sheet, places, at, echo)
         if key == "q":
-            return sheet
+            return inspection, sheet
         if key == "s":
             at += 1
         elif key == "u":
@@ -227,17 +250,17 @@ def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
             at += 1
 
 
-def _learn(inspection: Inspection, sheet: Sheet, echo: Echo) -> Sheet:
+def _learn(inspection: Inspection, sheet: Sheet, echo: Echo) -> tuple[Inspection, Sheet]:
     """The sheet with the next rows of the ranking, if it is learned from the answers."""
     if not inspection.is_find:
-        return sheet
+        return inspection, sheet
     with warnings_as_lines(echo):
-        longer = inspection.extend(sheet, N_AT_ONCE)
+        inspection, longer = inspection.extend(sheet, N_AT_ONCE)
     if n_more := len(longer.rows) - len(sheet.rows):
         inspection.save(longer)
         rows = "row is the first" if n_more == 1 else f"{n_more} rows are the first"
         echo(f"  The next {rows} of the ranking after your answers so far.")
-    return longer
+    return inspection, longer
 
 
 def _undo(inspection: Inspection, sheet: Sheet, before: list[int], echo: Echo) -> tuple[int, Sheet]:

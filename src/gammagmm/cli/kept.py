@@ -43,11 +43,12 @@ class KeptSource:
     @classmethod
     def of(cls, origin: Origin, preparation: Preparation) -> KeptSource:
         """The record of rows that were read from a file."""
+        places = origin.rows if origin.numbers is None else origin.numbers
         return cls(
             name=origin.name,
             columns=origin.columns or (),
             ids=None if origin.ids is None else SavedTexts.of(origin.ids),
-            places=None if origin.rows is None else np.array(origin.rows, dtype=np.int64),
+            places=None if places is None else np.array(places, dtype=np.int64),
             digest=origin.digest,
             truth=None if origin.truth is None else origin.truth.astype(np.int64),
             notes=origin.notes,
@@ -62,8 +63,8 @@ class KeptSource:
         is_right = is_right and len(self.columns) == n_columns
         is_right = is_right and (self.ids is None or len(self.ids) == n_rows)
         if self.places is not None:
-            rises = bool((np.diff(self.places, prepend=-1) > 0).all())
-            is_right = is_right and self.places.shape == (n_rows,) and rises
+            differ = len(np.unique(self.places)) == n_rows and bool((self.places >= 0).all())
+            is_right = is_right and self.places.shape == (n_rows,) and differ
         if self.truth is not None:
             is_label = bool(np.isin(self.truth, (0, 1)).all())
             is_right = is_right and self.truth.shape == (n_rows,) and is_label
@@ -92,7 +93,7 @@ def kept_path(name: Path) -> Path:
 
 def keep_fit(fit: Fit, origin: Origin, path: Path, overwrite: bool) -> None:
     """Write the fit of rows from a file to `path`, completely or not at all."""
-    from gammagmm.estimator.protocols import Columns
+    from gammagmm.estimator.rows import Columns
     from gammagmm.estimator.saved_fit import save_fit
 
     preparation = origin.preparation
@@ -110,10 +111,10 @@ def open_kept(path: Path) -> tuple[LoadedFit, Origin]:
     loaded = read_fit(path, KeptSource)
     fit, source = loaded.fit, loaded.source
     if source is None:  # GammaGMM.save wrote it
-        index = fit.space.container.index
+        index = fit.container.index
         ids = None if index is None else tuple(map(str, index))
         return loaded, Origin(path.name, columns=fit.number_names or None, ids=ids)
-    if not source.fits(fit.n_rows, fit.columns.n_features):
+    if not source.fits(fit.sample.n_held, fit.columns.n_features):
         raise SavedFileError(
             f"{path} cannot be read as a saved fit: its source does not fit to its rows",
             "Fit the rows again.",
@@ -140,7 +141,7 @@ def check_kept(request: Request) -> None:
             "--by needs a column of the file, which a kept fit does not have", NEW_FILE
         )
     if request.engine.name != "memory":
-        raise UsageError("--from needs the engine memory", "Leave out --engine dask.")
+        raise UsageError("--from reads no files, so it needs no engine", "Leave out --engine.")
 
 
 def _changed(given: Method | Reading, ignored: set[str]) -> list[str]:

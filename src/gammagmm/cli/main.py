@@ -86,6 +86,7 @@ def fit(
     labelling: Annotated[opt.Labelling, "inspected", "known"],
     outputs: opt.Outputs,
     answer: Annotated[opt.Answer, "as_json", "is_sorted"],
+    engine: opt.Engine,
     method: opt.Method,
     running: opt.Running,
 ) -> None:
@@ -95,7 +96,7 @@ def fit(
         from gammagmm.cli.estimate import run_estimate
 
         request = opt.Request(
-            reading, method, labelling, outputs, answer, running=running, save=saving.save
+            reading, method, labelling, outputs, answer, engine, running, save=saving.save
         )
         return run_estimate(request, _echo)
 
@@ -110,6 +111,7 @@ def predict(
     reading: Annotated[opt.Reading, "paths", "table", "id"],
     outputs: Annotated[opt.Outputs, "labels"],
     answer: Annotated[opt.Answer, "as_json", "is_sorted"],
+    engine: opt.Engine,
     running: opt.Running,
 ) -> None:
     """Flag new rows with a kept fit, and give the reasons."""
@@ -118,7 +120,12 @@ def predict(
         from gammagmm.cli.predict import run_predict
 
         request = opt.Request(
-            reading, outputs=outputs, answer=answer, running=running, kept=kept.fit_name
+            reading,
+            outputs=outputs,
+            answer=answer,
+            engine=engine,
+            running=running,
+            kept=kept.fit_name,
         )
         return run_predict(request, _echo)
 
@@ -134,6 +141,7 @@ def monitor(
     labelling: Annotated[opt.Labelling, "by"],
     outputs: Annotated[opt.Outputs, "picture"],
     answer: Annotated[opt.Answer, "as_json", "fail_above"],
+    engine: opt.Engine,
     running: opt.Running,
 ) -> None:
     """Count new rows beyond the cut of a kept fit, over time; exit code 6 means an alarm."""
@@ -146,6 +154,7 @@ def monitor(
             labelling=labelling,
             outputs=outputs,
             answer=answer,
+            engine=engine,
             running=running,
             kept=kept.fit_name,
         )
@@ -160,6 +169,7 @@ def inspect(
     reading: opt.Reading,
     inspecting: opt.Inspecting,
     labelling: Annotated[opt.Labelling, "by", "inspected"],
+    engine: opt.Engine,
     method: opt.Method,
     running: opt.Running,
     former: opt.Former,
@@ -169,7 +179,7 @@ def inspect(
     def work() -> int:
         from gammagmm.cli.inspect import run_inspect
 
-        request = opt.Request(reading, method, labelling, running=running)
+        request = opt.Request(reading, method, labelling, engine=engine, running=running)
         return run_inspect(inspecting, request, _echo)
 
     sheet = inspecting.sheet

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gammagmm._support.text import one_line, percent
 from gammagmm.cli.estimate import ABOVE_LIMIT, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo
 from gammagmm.cli.kept import kept_path, open_kept
+from gammagmm.cli.large import cluster_of, open_files
 from gammagmm.cli.options import Monitoring, Request
 from gammagmm.cli.output import MAX_GROUPS, aligned
 from gammagmm.cli.predict import prepare_new_rows
 from gammagmm.cli.request import check_monitor, read_table
 from gammagmm.errors import Note, TableError
 from gammagmm.monitoring.periods import order_notes, period_names
+from gammagmm.readers.arrow import frame_table
 from gammagmm.readers.raw_table import RawTable, listed
 
 if TYPE_CHECKING:
+    from gammagmm.estimator.fit_result import Fit
     from gammagmm.monitoring.alarms import Ring
     from gammagmm.monitoring.counts import Count, Period
     from gammagmm.monitoring.history import History
+    from gammagmm.report.origin import Origin
 
 __all__ = ["ALARM", "run_monitor"]
 
@@ -132,23 +139,31 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
     loaded, origin = open_kept(path)
     if before is not None:
         before.check_fit(loaded.fit.digest, loaded.fit.training_count, monitoring.alpha)
-    raw = read_table(request.reading)
-    prepared = prepare_new_rows(loaded.fit, origin.preparation, raw)
-    rows = prepared.rows.tolist()
+    with cluster_of(request, echo):
+        read = _large_rows if request.engine.name == "dask" else _rows
+        wanted = [name for name in (monitoring.time, request.labelling.by) if name is not None]
+        new = read(loaded.fit, origin, wanted, request)
+        with warnings_as_lines(echo):
+            from gammagmm.estimator.refit import refit_detectors
+
+            fit = refit_detectors(loaded.fit, loaded.versions)
+            found, cells = new.score(fit)
     name = monitoring.period or _file_names(request.reading.paths)
-    periods, groups = _labels(monitoring, request.labelling.by, raw, rows)
-    notes = [*request.running.notes, *prepared.notes]
+    periods = None
+    if monitoring.time is not None:
+        every = monitoring.every or "day"
+        periods = period_names(cells[monitoring.time], every, monitoring.time, new.lines)
+    by = request.labelling.by
+    groups = None if by is None else [cell or "" for cell in cells[by]]
+    notes = [*request.running.notes, *new.notes]
     if before is not None and periods is not None:
         notes += order_notes([period.name for period in before.periods], periods)
     if not request.running.quiet:
         for note in notes:
             echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
     with warnings_as_lines(echo):
-        from gammagmm.estimator.refit import refit_detectors
-
-        fit = refit_detectors(loaded.fit, loaded.versions)
         history = fit.monitor(
-            prepared.values,
+            found,
             periods,
             groups,
             before,
@@ -179,18 +194,49 @@ def _file_names(paths: Sequence[str]) -> str:
     return ", ".join("standard input" if path == "-" else Path(path).name for path in paths)
 
 
-def _labels(
-    monitoring: Monitoring, by: str | None, raw: RawTable, rows: Sequence[int]
-) -> tuple[list[str] | None, list[str] | None]:
-    """The period and the group of each of these rows; None without --time and --by."""
-    periods, groups = None, None
-    if monitoring.time is not None:
-        lines = None if raw.lines is None else [raw.lines[row] for row in rows]
-        cells = _cells(raw, monitoring.time, rows)
-        periods = period_names(cells, monitoring.every or "day", monitoring.time, lines)
-    if by is not None:
-        groups = [cell or "" for cell in _cells(raw, by, rows)]
-    return periods, groups
+@dataclass(frozen=True, eq=False)
+class _NewRows:
+    """New rows, which a fit with its detectors has still to score.
+
+    `score` gives scores and digests (n, 2), and the cells of the columns of periods and groups.
+    """
+
+    score: Callable[[Fit], tuple[NDArray[np.float64], dict[str, list[str | None]]]]
+    lines: list[int] | None
+    notes: Sequence[Note]
+
+
+def _rows(fit: Fit, origin: Origin, wanted: list[str], request: Request) -> _NewRows:
+    """The rows of files in memory."""
+    raw = read_table(request.reading)
+    prepared = prepare_new_rows(fit, origin.preparation, raw)
+    rows = prepared.rows.tolist()
+    lines = None if raw.lines is None else [raw.lines[row] for row in rows]
+    cells = {name: _cells(raw, name, rows) for name in wanted}
+    return _NewRows(
+        lambda fit: (fit.scores_and_digests(prepared.values), cells), lines, prepared.notes
+    )
+
+
+def _large_rows(fit: Fit, origin: Origin, wanted: list[str], request: Request) -> _NewRows:
+    """The rows of Parquet files on Dask."""
+    name, collection = open_files(request.reading)
+    head = frame_table(name, collection.take(np.arange(1)))
+    for column in wanted:
+        _cells(head, column, [0])
+    first = prepare_new_rows(fit, origin.preparation, head)
+
+    def score(fit: Fit) -> tuple[NDArray[np.float64], dict[str, list[str | None]]]:
+        from gammagmm.cli.file_columns import FileColumns, monitor_part
+
+        columns = FileColumns.of(first.preparation, name)
+        parts = collection.gather(monitor_part, columns, fit.scores_and_digests, wanted)
+        cells = {
+            column: [cell for _, own in parts for cell in own[j]] for j, column in enumerate(wanted)
+        }
+        return np.concatenate([own for own, _ in parts]), cells
+
+    return _NewRows(score, None, first.notes)
 
 
 def _cells(raw: RawTable, column: str, rows: Sequence[int]) -> list[str | None]:

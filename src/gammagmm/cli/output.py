@@ -9,7 +9,7 @@ import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +138,7 @@ def answer_json(fit: Fit, origin: Origin) -> str:
     posterior = {
         name: None if value != value else value for name, value in fit.posterior.summary().items()
     }
-    flagged = fit.labels.nonzero()[0].tolist() if fit.space.is_in_memory else None
+    flagged = fit.labels.nonzero()[0].tolist()
     data = {
         "source": origin.name,
         "posterior": posterior,
@@ -147,10 +147,11 @@ def answer_json(fit: Fit, origin: Origin) -> str:
         "ranking": _ranking(fit),
         "groups": None if origin.groups is None else _group_records(fit.by_group(origin.groups)),
         "n_rows": fit.n_rows,
+        "n_table_rows": fit.sample.n_rows,
         "n_flagged": fit.n_flagged,
         "threshold": fit.threshold,
-        "flagged_rows": None if flagged is None else [origin.row_number(i) for i in flagged],
-        "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged or ()],
+        "flagged_rows": [origin.row_number(i) for i in flagged],
+        "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged],
         "truth": _truth(fit, origin),
         "detectors": [
             {
@@ -235,7 +236,7 @@ def _truth(fit: Fit, origin: Origin) -> dict[str, Any] | None:
 
 def labels_csv(fit: Fit, origin: Origin, *, is_sorted: bool = False) -> str:
     """A line for each training row; see `rows_csv`."""
-    usual, rows = fit.usual_values(origin.columns or ()), cast("Array", fit.space.rows)
+    usual, rows = fit.usual_values(origin.columns or ()), fit.rows[: fit.n_rows]
     ids = origin.ids or [str(i) for i in range(1, fit.n_rows + 1)]
     return rows_csv(ids, rows, fit.answers, usual, fit.detector_names, is_sorted=is_sorted)
 

@@ -8,25 +8,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from gammagmm._support.files import write_document
 from gammagmm._support.table_encoder import NumberColumn, TableEncoder
 from gammagmm._support.text import listed, one_line, percent
-from gammagmm.cli.estimate import print_answer, warnings_as_lines
+from gammagmm.cli.estimate import print_answer, warnings_as_lines, write_folder
 from gammagmm.cli.fitting import Echo
 from gammagmm.cli.kept import kept_path, open_kept
+from gammagmm.cli.large import cluster_of, open_files
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import N_DECIMALS, aligned, rows_csv
 from gammagmm.cli.request import check_predict, read_table
 from gammagmm.errors import Note, TableError
+from gammagmm.readers.arrow import frame_table
 from gammagmm.readers.prepare import Preparation, Prepared
 from gammagmm.readers.raw_table import RawTable
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit, RowAnswers
     from gammagmm.estimator.reasons import UsualValues
+    from gammagmm.estimator.saved_fit import LoadedFit
+    from gammagmm.report.origin import Origin
 
 __all__ = ["Predicted", "answer_new_rows", "prepare_new_rows", "run_predict"]
 
+MAX_LISTED = 10_000
+"""Most flagged rows of files on Dask that are listed as JSON."""
 N_SHOWN = 10
 """Most rows that are shown without --labels."""
 
@@ -39,6 +47,7 @@ class Predicted:
     prepared: Prepared
     answers: RowAnswers
     usual: UsualValues
+    counts: tuple[int, int] | None = None  # of all rows and the flagged ones, if these are a part
 
     def reasons(self, places: Sequence[int]) -> list[str]:
         """In which columns the rows at these places stand out, in words."""
@@ -54,26 +63,28 @@ class Predicted:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return len(self.answers.labels)
+        return len(self.answers.labels) if self.counts is None else self.counts[0]
 
     @property
     def n_flagged(self) -> int:
         """Number of rows with the label 1."""
-        return int(self.answers.labels.sum())
+        return int(self.answers.labels.sum()) if self.counts is None else self.counts[1]
 
 
 def run_predict(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm predict``."""
     path = kept_path(cast("Path", request.kept))
-    check_predict(replace(request, kept=path))
+    request = replace(request, kept=path)
+    check_predict(request)
     loaded, origin = open_kept(path)
+    if request.engine.name == "dask":
+        with cluster_of(request, echo):
+            return _predict_large(loaded, origin, request, echo)
     reading = request.reading
     raw = read_table(reading)
     prepared = prepare_new_rows(loaded.fit, origin.preparation, raw, reading.id)
     prepared = replace(prepared, notes=(*request.running.notes, *prepared.notes))
-    if not request.running.quiet:
-        for note in prepared.notes:
-            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
+    _tell_notes(prepared.notes, request, echo)
     with warnings_as_lines(echo):
         from gammagmm.estimator.refit import refit_detectors
 
@@ -91,6 +102,44 @@ def run_predict(request: Request, echo: Echo) -> int:
             is_sorted=answer.is_sorted,
         )
         write_document(content, labels, request.running.force)
+    return 0
+
+
+def _tell_notes(notes: Sequence[Note], request: Request, echo: Echo) -> None:
+    if not request.running.quiet:
+        for note in notes:
+            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
+
+
+def _predict_large(loaded: LoadedFit, origin: Origin, request: Request, echo: Echo) -> int:
+    """The same for Parquet files on Dask: all rows are counted, and the first ones are shown."""
+    name, collection = open_files(request.reading)
+    head = frame_table(name, collection.take(np.arange(1)))
+    first = prepare_new_rows(loaded.fit, origin.preparation, head, request.reading.id)
+    _tell_notes((*request.running.notes, *first.notes), request, echo)
+    with warnings_as_lines(echo):
+        from gammagmm.cli.file_columns import FileColumns, first_of_part
+        from gammagmm.estimator.refit import refit_detectors
+
+        columns = FileColumns.of(first.preparation, name)
+        fit = replace(refit_detectors(loaded.fit, loaded.versions), columns=columns)
+        as_json = request.answer.as_json
+        n_listed = MAX_LISTED if as_json else N_SHOWN
+        found = collection.gather(first_of_part, columns, fit.answering, n_listed, as_json)
+        n_rows, n_flagged = (sum(each) for each in list(zip(*found, strict=True))[:2])
+        numbers = np.concatenate([each[2] for each in found])
+        keys = np.concatenate([each[3] for each in found])
+        fit.check_flagged(n_flagged, n_rows)
+        order = np.lexsort((-keys[:, 1], -keys[:, 0]))[:n_listed]
+        shown = np.sort(numbers[order])
+        prepared = columns.prepare(collection.take(shown), shown)
+        prepared = replace(prepared, notes=first.notes)
+        answers = fit.answering(prepared.values)
+        predicted = Predicted(fit, prepared, answers, fit.usual_values(), (n_rows, n_flagged))
+    labels, answer = request.outputs.labels, request.answer
+    print_answer(_as_json(predicted) if answer.as_json else _as_text(predicted, labels is None))
+    if labels is not None:
+        write_folder(labels, request, fit, collection)
     return 0
 
 

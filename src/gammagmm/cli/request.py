@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import counted, one_line
-from gammagmm.blocks.parquet import check_folder, first_rows, matching_files, read_parquet
 from gammagmm.cli.options import (
     Inspecting,
     Labelling,
@@ -25,9 +22,9 @@ from gammagmm.cli.options import (
     Request,
 )
 from gammagmm.cli.sheet import Sheet
-from gammagmm.errors import GammaGMMError, Note, TableError
+from gammagmm.distributed.parquet import check_folder, matching_files
+from gammagmm.errors import GammaGMMError, Note
 from gammagmm.monitoring.periods import EVERY
-from gammagmm.readers.guesses import guess_notes
 from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import RawTable
@@ -47,7 +44,7 @@ __all__ = [
     "check_suffix",
     "choices_for",
     "label_sheets",
-    "read_blocks",
+    "origin_of",
     "read_rows",
     "read_table",
 ]
@@ -63,7 +60,6 @@ SUFFIXES = {
     "--labels with --engine dask": (".parquet",),  # a folder
 }
 """Suffixes of the files that an option writes."""
-GUESSED_BY_FIRST_ROWS = ("id", "labels", "date")
 ENGINES = ("memory", "dask")
 SCALES = ("standard", "robust", "none")
 PURPOSES = ("share", "find")
@@ -90,11 +86,8 @@ def check_estimate(request: Request) -> None:
     if request.answer.is_sorted and outputs.labels is None:
         raise UsageError("--sort needs --labels", "Add --labels OUT.csv.")
     _check_scale(request.method)
-    _check_engine(request)
+    folder = _check_engine(request)
     given = [path for path, _ in label_sheets(request.labelling)]
-    folder = outputs.labels if request.engine.name == "dask" else None
-    if folder is not None:
-        _check_labels_folder(folder, reading, request.running.force)
     kept = [] if request.kept is None else [request.kept]
     inputs = [*reading.paths, *map(str, [*given, *kept])]
     check_outputs(outputs, request.running.force, inputs, folder)
@@ -113,7 +106,8 @@ def check_predict(request: Request) -> None:
     _check_reading(reading)
     kept = [] if request.kept is None else [request.kept]
     _check_files_exist(kept)
-    check_outputs(outputs, request.running.force, [*reading.paths, *map(str, kept)])
+    folder = _check_engine(request)
+    check_outputs(outputs, request.running.force, [*reading.paths, *map(str, kept)], folder)
     if request.answer.is_sorted and outputs.labels is None:
         raise UsageError("--sort needs --labels", "Add --labels OUT.csv.")
 
@@ -122,6 +116,7 @@ def check_monitor(monitoring: Monitoring, request: Request, history: Path) -> No
     """Check, before the work starts, the options of `monitor`; `history` is the file that grows."""
     paths, kept = request.reading.paths, [] if request.kept is None else [request.kept]
     _check_reading(request.reading)
+    _check_engine(request)
     _check_files_exist(kept)
     # Both are replaced in each call after the first, because the history grows.
     force = request.running.force or history.exists()
@@ -183,6 +178,7 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
     """Check, before the work starts, that the input can be read and the sheet can be written."""
     paths, sheet = request.reading.paths, inspecting.sheet
     _check_reading(request.reading)
+    _check_engine(request)
     _check_scale(request.method)
     check_suffix("--out", sheet)
     # --ask continues a sheet that exists.
@@ -268,33 +264,19 @@ def choices_of(reading: Reading) -> Choices:
     )
 
 
-def _check_engine(request: Request) -> None:
-    """Refuse an unknown engine, and options that the engine dask does not have."""
-    engine, reading, labelling = request.engine, request.reading, request.labelling
+def _check_engine(request: Request) -> Path | None:
+    """The folder that --labels writes for rows on Dask; an unknown engine is refused."""
+    engine = request.engine
     if engine.name not in ENGINES:
         raise UsageError(f"--engine must be memory or dask, got {engine.name!r}")
     if engine.name == "memory":
         if engine.scheduler is not None:
             raise UsageError("--scheduler needs --engine dask", "Add --engine dask.")
-        return
-    needs_memory = {
-        "--report": request.outputs.report is not None,
-        "--inspected": bool(labelling.inspected),
-        "--known": labelling.known is not None,
-        "--by": labelling.by is not None,
-        "--fail-above": request.answer.fail_above is not None,  # because it needs --inspected
-        "--sort": request.answer.is_sorted,
-        "--truth": reading.truth is not None,
-        "--missing impute": reading.missing == "impute",
-        "--categories encode": reading.categories == "encode",
-        "--dates encode": reading.dates == "encode",
-        "--columns": request.answer.columns,
-    }
-    for option, is_given in needs_memory.items():
-        if is_given:
-            raise UsageError(
-                f"{option} needs the rows in memory", f"Leave out --engine dask or {option}."
-            )
+        return None
+    folder = request.outputs.labels
+    if folder is not None:
+        _check_labels_folder(folder, request.reading, request.running.force)
+    return folder
 
 
 def _check_labels_folder(folder: Path, reading: Reading, force: bool) -> None:
@@ -343,12 +325,18 @@ def read_table(reading: Reading) -> RawTable:
 def read_rows(
     reading: Reading, *, by: str | None = None, keep_table: bool = False
 ) -> tuple[NDArray[np.float64], Origin]:
-    """The rows (n, d) of the files, and where they came from.
+    """The rows (n, d) of the files, and where they came from; see `origin_of`."""
+    return origin_of(read_table(reading), reading, by, keep_table=keep_table)
+
+
+def origin_of(
+    raw: RawTable, reading: Reading, by: str | None, *, keep_table: bool
+) -> tuple[NDArray[np.float64], Origin]:
+    """The rows (n, d) of a table that was read, and where they came from.
 
     With `keep_table`, the origin has the columns that are no features as well. With `by`, it has
     the groups by this column.
     """
-    raw = read_table(reading)
     choices = choices_for(raw, reading, by)
     prepared = prepare(raw, choices)
     names = [Path(path).name if path != "-" else STANDARD_INPUT for path in reading.paths]
@@ -400,36 +388,3 @@ def choices_for(raw: RawTable, reading: Reading, by: str | None) -> Choices:
     if is_named or not is_text or choices.categories != "error":
         return choices
     return replace(choices, drop=(*choices.drop, by))
-
-
-def read_blocks(reading: Reading, client: Any = None) -> tuple[Any, Origin]:
-    """The rows of Parquet files as a lazy dask data frame, and where they came from.
-
-    What looks like an id, known labels or dates in the first rows is left out, as in memory. The
-    estimator finds constant columns, which takes all rows.
-    """
-    frame = read_parquet(reading.paths)
-    name = one_line(", ".join(reading.paths))
-    head = first_rows(frame, name, client)
-    roles = assign_roles(head, choices_of(reading))
-    guesses = [own for own in roles.guesses if own.kind in GUESSED_BY_FIRST_ROWS]
-    left_out = {own.column for own in guesses} | {
-        column for column, flag in roles.chosen if flag != "--use"
-    }
-    features = [column for column in frame.columns if str(column) not in left_out]
-    if not features:
-        raise TableError(f"{name} has no column left", "Keep at least one column with --use.")
-    said = guess_notes(name, guesses)
-    how = f" (decided by the first {counted(head.n_rows, 'row')})"
-    notes = [replace(note, message=note.message + how) for note in said]
-    if reading.missing == "drop":
-        frame = frame.dropna(subset=features if reading.id is None else [*features, reading.id])
-        notes.append(Note("tables", "missing", "rows with missing values are left out"))
-    if reading.id is not None:
-        frame = frame.map_partitions(_set_index, reading.id)
-    frame = frame[features]
-    return frame, Origin(name, columns=tuple(map(str, features)), notes=tuple(notes))
-
-
-def _set_index(part: Any, column: str) -> Any:
-    return part.set_index(column)

@@ -22,7 +22,7 @@ from gammagmm.report.origin import Origin
 if TYPE_CHECKING:
     from gammagmm.inspection.labelled_rows import LabelledRows
 
-__all__ = ["Sheet", "fill_sheet", "read_answers", "read_sheet"]
+__all__ = ["Sheet", "fill_sheet", "read_answers", "read_sheet", "sheet_numbers"]
 
 ROW, PURPOSE, ANSWER = "row", "chosen for", "anomaly"
 NAME = "name of the row"
@@ -62,9 +62,14 @@ class Sheet:
 
     def label(self, rows: LabelledRows, *, at_random: bool = True) -> LabelledRows:
         """The `rows` with the answers; without `at_random`, all are a list of the user's own."""
-        (drawn, their_labels), (picked, labels) = (self.answered(picked=p) for p in (False, True))
+        answered = (self.answered(picked=p) for p in (False, True))
+        (drawn, their_labels), (picked, labels) = (
+            (rows.sample.number(np.array(places, dtype=np.intp)), given)
+            for places, given in answered
+        )
         if not at_random:
-            return rows.update([*drawn, *picked], [*their_labels, *labels], at_random=False)
+            both = np.append(drawn, picked)
+            return rows.update(both, [*their_labels, *labels], at_random=False)
         return rows.update(drawn, their_labels).update(picked, labels, purpose="find")
 
     def extend(self, rows: Sequence[int], *, picked: bool) -> Sheet:
@@ -91,6 +96,17 @@ def fill_sheet(sheet: Sheet, X: NDArray[np.float64], origin: Origin) -> str:
         purpose = ["find" if row in sheet.picked else "share"] * has_purpose
         writer.writerow([origin.row_number(row), *purpose, *safe, label])
     return text.getvalue()
+
+
+def sheet_numbers(path: Path) -> list[int]:
+    """Numbers, from 0, of the rows of the sheet at `path`; what is no number is left out."""
+    (_, heads), *lines = _read_lines(path) or [(1, [])]
+    if ROW not in heads:
+        return []
+    place = heads.index(ROW)
+    cells = (cells[place] for _, cells in lines if len(cells) > place)
+    values = (number_or_none(cell) for cell in cells)
+    return [int(value) - 1 for value in values if value is not None and value.is_integer()]
 
 
 def read_answers(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:

@@ -1,41 +1,52 @@
-"""The result of a fit as one frozen value, and the partial result of a fit that timed out."""
+"""The result of a fit as one frozen value."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._support.checks import warn_user
-from gammagmm._support.progress import Progress
 from gammagmm._support.table_encoder import TableEncoder
 from gammagmm._support.text import percent
-from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
+from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.detectors.presets import named_detectors
-from gammagmm.errors import DetectorError, FitTimeoutError, NewRowsWarning, Note
+from gammagmm.distributed.collection import (
+    Collection,
+    check_collection,
+    is_collection,
+    open_collection,
+)
+from gammagmm.errors import DetectorError, NewRowsWarning, Note, TableError
+from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plan
-from gammagmm.estimator.protocols import Columns, Cut, Scores, Space
-from gammagmm.estimator.reasons import UsualValues, usual_values
+from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
+from gammagmm.estimator.rows import Columns, Rows
 from gammagmm.estimator.scaling import ColumnScaler
-from gammagmm.inspection.known_rows import KnownRows, Purpose
+from gammagmm.estimator.space import Scores, Scoring, Space, score_space
+from gammagmm.inspection.known_rows import KnownRows, Purpose, check_rows_known
 from gammagmm.inspection.labelled_rows import GroupShare, LabelledRows, Precision
-from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking, Learning
+from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
+from gammagmm.inspection.sample import Sample
 from gammagmm.mixture.score_space import ScoreScaler
-from gammagmm.monitoring.counts import Count, count_periods
+from gammagmm.monitoring.counts import Count, count_periods, row_digests
 from gammagmm.monitoring.history import ALPHA, History
 from gammagmm.posterior.decisions import (
     RankTable,
     cut_off,
+    exact_ranks,
     is_anomaly,
     is_far_above,
     probability_at,
 )
 from gammagmm.posterior.evidence import Evidence, find_evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
+from gammagmm.posterior.groups import find_group
 from gammagmm.posterior.runs import Run, describe_runs, solved_posteriors
 from gammagmm.posterior.sentences import (
     evidence_lines,
@@ -49,16 +60,7 @@ from gammagmm.posterior.sentences import (
     sentence,
 )
 
-__all__ = [
-    "Fit",
-    "PartialFit",
-    "Probabilities",
-    "RowAnswers",
-    "Scoring",
-    "check_runs",
-    "check_time",
-    "complete_fit",
-]
+__all__ = ["Answering", "Cut", "Fit", "Probabilities", "RowAnswers", "complete_fit", "cut_rows"]
 
 Array = NDArray[np.float64]
 
@@ -67,7 +69,7 @@ Array = NDArray[np.float64]
 class Fit:
     """Everything that a fit found.
 
-    Scores and labels are arrays, or lazy dask arrays for rows on Dask.
+    Of a large table on Dask, the training rows are a random sample.
 
     The page "Assumptions and posterior" of the documentation shows it in use.
 
@@ -84,16 +86,24 @@ class Fit:
         of a fit that was loaded from a file.
     detector_info : tuple of DetectorInfo
         Seconds, rows, status and reason of every detector, including those skipped.
+    scaler : object
+        The map from raw scores to the score space.
+    rows : ndarray of shape (n_held, n_numbers)
+        The training rows as numbers and, of a large table, other rows that were asked for.
     space : object
-        The training rows with their scores; an internal part.
+        Their scores; an internal part.
+    sample : Sample
+        Which rows of the table they are.
+    container : object
+        The kind of data frame that they came in; an internal part.
     runs : tuple of Run
         The variational runs.
     posterior : GammaPosterior
         Posterior of the contamination factor, with the labels of known rows.
     fitted_posterior : GammaPosterior
         The same without these labels.
-    known_rows : KnownRows
-        The rows, with their labels, that `update` was given.
+    known : KnownRows
+        The rows, with their labels, that `update` was given, by their places among `rows`.
     learning : Learning or None
         What these labels taught about the ranking; None without labels, and with ``learn=False``.
     evidence : Evidence
@@ -103,6 +113,9 @@ class Fit:
         `thresholds`.
     notes : tuple of Note
         Everything that was changed, skipped or approximated.
+    collection : object or None, default=None
+        The table on Dask that the training rows are a sample of. A copy and a saved fit do not have
+        it.
 
     Examples
     --------
@@ -121,15 +134,20 @@ class Fit:
     column_scaler: ColumnScaler | None
     detectors: dict[str, Any]
     detector_info: tuple[DetectorInfo, ...]
+    scaler: ScoreScaler
+    rows: Array
     space: Space
+    sample: Sample
+    container: Container
     runs: tuple[Run, ...]
     posterior: GammaPosterior
     fitted_posterior: GammaPosterior
-    known_rows: KnownRows
+    known: KnownRows
     learning: Learning | None
     evidence: Evidence
     cut: Cut
     notes: tuple[Note, ...]
+    collection: Collection | None = None
 
     @property
     def encoder(self) -> TableEncoder | None:
@@ -139,7 +157,12 @@ class Fit:
     @property
     def n_rows(self) -> int:
         """Number of training rows."""
-        return self.space.n_rows
+        return self.sample.n_sampled
+
+    @property
+    def known_rows(self) -> KnownRows:
+        """The rows, with their labels, that `update` was given, by their numbers in the table."""
+        return self.known.numbered(self.sample)
 
     @property
     def n_flagged(self) -> int:
@@ -163,26 +186,23 @@ class Fit:
         return () if names is None else tuple(map(str, names))
 
     @property
-    def scores(self) -> Any:
+    def scores(self) -> Array:
         """Raw scores (n_rows, n_detectors) of the training rows."""
-        self.space.check_rows_present("scores")
-        return self.space.scores
+        return self.space.scores[: self.n_rows]
 
     @property
-    def score_space(self) -> Any:
+    def score_space(self) -> Array:
         """The scores after logarithm and standardisation."""
-        self.space.check_rows_present("score_space")
-        return self.space.values
+        return self.space.values[: self.n_rows]
 
     @property
-    def decision_scores(self) -> Any:
+    def decision_scores(self) -> Array:
         """Score (n_rows,) of the ranking in use.
 
         The consensus is the mean of the score space over the detectors. A learned ranking blends it
         with what the labels of known rows taught.
         """
-        self.space.check_rows_present("decision_scores")
-        return self.space.decision_scores
+        return self.space.decision_scores[: self.n_rows]
 
     @property
     def ranking(self) -> str:
@@ -194,9 +214,8 @@ class Fit:
         return None if self.learning is None else self.learning.ranking
 
     @property
-    def labels(self) -> Any:
+    def labels(self) -> NDArray[np.int_]:
         """1 for a training row above the threshold, else 0; a known row has its own label."""
-        self.space.check_rows_present("labels")
         return self.cut.labels
 
     @property
@@ -212,11 +231,14 @@ class Fit:
     @property
     def probability(self) -> Array:
         """Probability (n_rows,) that a training row is an anomaly; 0 or 1 for a known row."""
-        self.check_in_memory("probability")
-        if len(self.known_rows):
-            return self.labelled_rows.probability
-        ranks = self.space.ranks(self.known_rows)
-        return probability_at(self.posterior, ranks.shares_at_least(self.decision_scores))
+        return self.held.probability[: self.n_rows]
+
+    @property
+    def _ranks(self) -> RankTable:
+        """How many of the rows outside lists score at least as high as any score of a new row."""
+        if not len(self.known):
+            return exact_ranks(self.decision_scores)
+        return self.known.rows_outside_lists(self.sample).ranks(self.space.honest_scores)
 
     @property
     def score_new(self) -> Scoring:
@@ -232,48 +254,91 @@ class Fit:
             )
         used = np.flatnonzero([info.status == "ok" for info in self.detector_info])
         detectors = None if self.plan.is_precomputed else self.detectors
-        return Scoring(detectors, used, self.column_scaler, self.space.scaler, self._learned)
+        return Scoring(detectors, used, self.column_scaler, self.scaler, self._learned)
 
     @property
     def probabilities_new(self) -> Probabilities:
         """The function that gives new rows their probabilities of normal and anomaly."""
-        return Probabilities(self.score_new, self.space.ranks(self.known_rows), self.posterior)
+        return Probabilities(self.score_new, self._ranks, self.posterior)
 
     @property
     def answers(self) -> RowAnswers:
         """The answers for the training rows."""
-        return RowAnswers(self.decision_scores, self.probability, self.labels, self.scores)
+        return self.held[: self.n_rows]
 
     def answers_new(self, rows: Array) -> RowAnswers:
         """The answers for new `rows` (n, d) in memory; warns as `labels_new` does."""
+        answers = self.answering(rows)
+        self.check_flagged(int(answers.labels.sum()), len(answers.labels))
+        return answers
+
+    @property
+    def answering(self) -> Answering:
+        """The function that gives the answers for new rows, without a warning."""
+        return Answering(self.score_new, self._ranks, self.posterior, self.threshold)
+
+    def hold(self, numbers: NDArray[np.intp], rows: Array) -> Fit:
+        """The fit that holds more `rows` (n, d) of its table, which have these `numbers`."""
+        if not len(numbers):
+            return self
         scoring = self.score_new
         own, columns = scoring.raw(rows)
+        more, _ = score_space(own, self.scaler)
         scores = scoring.combine(own, columns)
-        shares = self.space.ranks(self.known_rows).shares_at_least(scores)
-        probability = probability_at(self.posterior, shares)
-        return RowAnswers(scores, probability, self.labels_new(scores), own)
+        more = replace(more, decision_scores=scores, honest_scores=scores)
+        return replace(
+            self,
+            rows=np.concatenate([self.rows, rows]),
+            space=self.space + more,
+            sample=self.sample.with_more(numbers),
+        )
+
+    def holding(self, numbers: NDArray[np.intp]) -> Fit:
+        """The fit that holds the rows of its table with these numbers as well."""
+        lacking = self.sample.not_held(numbers)
+        if not len(lacking):
+            return self
+        if self.collection is None:
+            raise TableError(
+                f"The fit has a sample of {self.n_rows:,} of {self.sample.n_rows:,} rows, and "
+                f"{len(lacking):,} of these rows are not among them; a copied or loaded fit cannot "
+                "read them from the table",
+                "Use the estimator that was fitted, or fit again.",
+            )
+        return self.hold(lacking, self.columns.numbers(self.collection.take(lacking)))
+
+    def holding_first_rows(self, n: int) -> Fit:
+        """The fit that holds the `n` first rows without a label of the whole table as well."""
+        if self.sample.is_whole or self.collection is None:
+            return self
+        return self.holding(np.sort(self.first_rows(n)))
+
+    def first_rows(self, n: int) -> NDArray[np.intp]:
+        """Numbers of the `n` first rows without a label in the ranking of the whole table."""
+        if self.sample.is_whole or self.collection is None:
+            return self.labelled_rows.suggest(n, purpose="find")
+        known = self.known_rows.rows
+        score = partial(_scores_of_part, columns=self.columns, scoring=self.score_new)
+        first = self.collection.first(score, n + len(known))
+        return first[~np.isin(first, known)][:n]
 
     def usual_values(self, names: Sequence[str] = ()) -> UsualValues:
         """The usual values of the columns, by the training rows; `names` are those of the columns.
 
         Without `names`, they are the names of the training table, or x1, x2, ...
         """
-        self.check_in_memory("reasons")
-        rows = cast("Array", self.space.rows)
+        rows = self.rows[: self.n_rows]
         numbered = tuple(f"x{j}" for j in range(1, rows.shape[1] + 1))
         return usual_values(rows, names or self.number_names or numbered)
 
     @property
     def lines(self) -> list[str]:
         """The estimate and what it rests on, in at most five lines."""
-        answer = f"{sentence(self.posterior)} {rows_sentence(self.n_flagged, self.n_rows)}"
-        known, n_detectors = self.known_rows, len(self.detectors)
+        flagged = rows_sentence(self.n_flagged, self.n_rows, self.sample.n_rows)
+        answer = f"{sentence(self.posterior)} {flagged}"
+        known, n_detectors, n_rows = self.known, len(self.detectors), self.sample.n_rows
         if not len(known):
-            in_memory = self.space.is_in_memory
-            evidence = evidence_lines(
-                self.posterior, self.evidence, n_detectors, in_memory=in_memory
-            )
-            return [answer, *evidence]
+            return [answer, *evidence_lines(self.posterior, self.evidence, n_detectors)]
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
         precision = self.precision
         ranking = [] if self.learning is None else [ranking_sentence(self.learning)]
@@ -284,9 +349,9 @@ class Fit:
             )
             if precision is not None:
                 labels = f"{labels} {precision_sentence(precision)}"
-            if len(known) == self.n_rows:
+            if len(known) == n_rows:
                 return [answer, labels, more_sentence(0, 0)]  # no row is left to rank
-            n_next = min(30, self.n_rows - len(known))
+            n_next = min(30, n_rows - len(known))
             following = f"Next: label {n_next} rows that suggest or gammagmm inspect chooses."
             return [answer, labels, chosen, *ranking, following]
         rows = self.labelled_rows
@@ -296,7 +361,7 @@ class Fit:
         found = group_sentence(self.posterior, self.evidence, n_detectors)
         if precision is not None and known.listed.any():
             found = precision_sentence(precision)
-        following = more_sentence(n_more, self.n_rows - len(known))
+        following = more_sentence(n_more, n_rows - len(known))
         return [answer, f"{labels} {exact}", *ranking, found, following]
 
     def labels_new(self, scores: Any) -> Any:
@@ -305,10 +370,15 @@ class Fit:
         Scores on Dask give lazy labels, without a warning.
         """
         labels: Any = is_anomaly(scores, self.threshold)
+        if isinstance(labels, np.ndarray):
+            self.check_flagged(int(labels.sum()), len(labels))
+        return labels
+
+    def check_flagged(self, n_flagged: int, n_rows: int) -> None:
+        """Warn if `n_flagged` of `n_rows` new rows are far too many."""
         # Where the estimate is 0, one of the training rows might have been flagged as well.
         share = max(self.posterior.mean, 1.0 / self.n_rows)
-        if isinstance(labels, np.ndarray) and is_far_above(labels.sum(), len(labels), share):
-            n_flagged, n_rows = int(labels.sum()), len(labels)
+        if is_far_above(n_flagged, n_rows, share):
             warn_user(
                 f"predict flags {n_flagged} of {n_rows} rows ({percent(n_flagged / n_rows)}), "
                 f"although the fit estimated {percent(self.posterior.mean)} anomalies. The new "
@@ -316,16 +386,15 @@ class Fit:
                 "them.",
                 NewRowsWarning,
             )
-        return labels
 
     @property
     def training_count(self) -> Count:
         """The training rows beyond the cut of new rows; rows in lists do not count."""
-        if not len(self.known_rows):
+        if not len(self.known):
             return Count(self.n_rows, self.n_flagged)
-        rows = self.known_rows.rows_outside_lists(self.n_rows).rows
-        scores = self.decision_scores if self.learning is None else self.learning.honest_scores
-        return Count(len(rows), int(is_anomaly(scores[rows], self.threshold).sum()))
+        rows = self.known.rows_outside_lists(self.sample).rows
+        scores = self.space.honest_scores[rows]
+        return Count(len(rows), int(is_anomaly(scores, self.threshold).sum()))
 
     @property
     def digest(self) -> str:
@@ -335,9 +404,24 @@ class Fit:
         words = [str(self.training_count), f"{self.threshold:.9g}", *cuts]
         return sha256("\n".join(words).encode()).hexdigest()
 
+    def reasons(self, X: Any = None) -> Any:
+        """In which columns each row stands out, in words; see `GammaGMM.reasons`."""
+        usual = self.usual_values()
+        if X is None:
+            return [reason_words(each) for each in usual.reasons(self.rows[: self.n_rows])]
+        if not is_collection(X):
+            return [reason_words(each) for each in usual.reasons(self.columns.numbers(X))]
+        self.columns.check_collection(check_collection(X))
+        return open_collection(X).frame(_reasons_of_part, self.columns, usual)["reason"]
+
+    @property
+    def scores_and_digests(self) -> ScoresAndDigests:
+        """The function that gives new rows what `monitor` takes."""
+        return ScoresAndDigests(self.score_new)
+
     def monitor(
         self,
-        rows: Array,
+        found: Array,
         periods: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         history: History | None = None,
@@ -346,29 +430,26 @@ class Fit:
         alpha: float | None = None,
         replace: bool = False,
     ) -> History:
-        """The `history`, or a new one, with the new `rows` (n, d); see `GammaGMM.monitor`."""
+        """The `history`, or a new one, with new rows, of which `scores_and_digests` gave `found`.
+
+        See `GammaGMM.monitor`.
+        """
         if history is None:
             history = History(self.digest, self.training_count, ALPHA if alpha is None else alpha)
         history.check_fit(self.digest, self.training_count, alpha)
-        is_beyond = is_anomaly(self.score_new(rows), self.threshold)
+        scores, digests = np.asarray(found, dtype=np.float64).T
+        is_beyond = is_anomaly(scores, self.threshold)
         own_name = str(len(history.periods) + 1) if name is None else name
-        counted = count_periods(is_beyond, rows, periods, groups, own_name)
+        counted = count_periods(is_beyond, digests, periods, groups, own_name)
         return history.add(counted, replace_periods=replace)
-
-    def check_in_memory(self, question: str) -> None:
-        """Refuse a `question` that needs the training rows in memory if they are on Dask."""
-        if not self.space.is_in_memory:
-            raise NotImplementedError(
-                f"{question} needs the training rows in memory, and they are on Dask: fit on a "
-                "sample of them instead."
-            )
 
     @property
     def labelled_rows(self) -> LabelledRows:
         """The training rows with their scores and the labels of the known rows."""
-        self.check_in_memory("the labels of rows")
-        honest_scores = None if self.learning is None else self.learning.honest_scores
-        return LabelledRows(self.decision_scores, self.known_rows, honest_scores)
+        space = self.space
+        honest_scores = None if self.learning is None else space.honest_scores
+        part = None if self.sample.is_whole else self.sample
+        return LabelledRows(space.decision_scores, self.known, honest_scores, part)
 
     def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
         """The flagged rows in each group of training rows, and its share by its own labels.
@@ -383,7 +464,6 @@ class Fit:
         tuple of GroupShare
             The groups, the largest first.
         """
-        self.check_in_memory("by_group")
         return self.labelled_rows.by_group(groups, self.labels)
 
     @property
@@ -392,9 +472,9 @@ class Fit:
 
         It comes from those of them that are known, and is None if none is.
         """
-        if not len(self.known_rows):
+        if not len(self.known):
             return None
-        consensus = self.space.consensus
+        consensus = self.space.consensus[: self.n_rows]
         without = is_anomaly(consensus, float(cut_off(consensus, self.fitted_posterior.mean)))
         return self.labelled_rows.precision_of(np.flatnonzero(without))
 
@@ -411,7 +491,7 @@ class Fit:
         Parameters
         ----------
         rows : array-like of shape (n,)
-            Positions of training rows, from 0.
+            Numbers of rows of the table, from 0.
         labels : array-like of shape (n,)
             1 for an anomaly, 0 for a normal row.
         at_random : bool, default=True
@@ -424,9 +504,9 @@ class Fit:
         Fit
             The new fit.
         """
-        self.check_in_memory("update")
-        labelled = self.labelled_rows.update(rows, labels, at_random=at_random, purpose=purpose)
-        return self.with_labels(labelled)
+        fit = self.holding(check_rows_known(rows, self.sample.n_rows))
+        labelled = fit.labelled_rows.update(rows, labels, at_random=at_random, purpose=purpose)
+        return fit.with_labels(labelled)
 
     def with_labels(self, labelled: LabelledRows) -> Fit:
         """The fit with the labels of `labelled`, which `labelled_rows` was updated to.
@@ -439,35 +519,90 @@ class Fit:
             return self
         space, learning = self.space, None
         if self.plan.learn:
-            space, learning = self.space.learn(known, self.plan.learning_seed)
+            columns = self._as_detectors_have(self.rows)
+            inputs = Inputs(space.values, space.consensus, columns)
+            learning = learn_ranking(inputs, known, self.plan.learning_seed, self.n_rows)
+            scores, honest_scores = learning.scores, learning.honest_scores
+            space = replace(space, decision_scores=scores, honest_scores=honest_scores)
+            sampled = slice(self.n_rows)
+            learning = replace(
+                learning, scores=scores[sampled], honest_scores=honest_scores[sampled]
+            )
         notes = [note for note in self.notes if note.step != "labels"]
         notes += _label_notes(known, learning)
         posterior = labelled.posterior
         return replace(
             self,
-            known_rows=known,
+            known=known,
             learning=learning,
             space=space,
             posterior=posterior,
-            cut=space.cut(self.detector_names, posterior.mean, known),
+            cut=cut_rows(space, self.sample, known, posterior.mean, self.detector_names),
             notes=tuple(notes),
         )
 
-    def to_parquet(self, folder: Any, overwrite: bool, progress: Progress) -> None:
-        """Write the answers for rows on Dask to Parquet files, completely or not at all.
+    @property
+    def detector_columns(self) -> Array | None:
+        """The training rows as the detectors have them; None for precomputed scores."""
+        return self._as_detectors_have(self.rows[: self.n_rows])
 
-        `progress` is called for each block.
+    def _as_detectors_have(self, rows: Array) -> Array | None:
+        if self.plan.is_precomputed:
+            return None
+        return rows if self.column_scaler is None else self.column_scaler.transform(rows)
+
+    def labels_at(self, gamma: float) -> NDArray[np.int_]:
+        """Labels of the training rows if the share were `gamma`; known rows keep theirs."""
+        return self.labelled_rows.labels_at(gamma)[: self.n_rows]
+
+    def frame(self) -> Any:
+        """The answer for each training row as a data frame of the kind that the rows came in."""
+        columns = self.answers.columns(self.detector_names)
+        return self.container.frame(columns, "to_frame")
+
+    def frame_of(self, X: Any) -> Any:
+        """The same for new rows `X`; a lazy dask data frame for a collection on Dask.
+
+        The training rows of a collection have the answers of the fit.
         """
-        self.space.write(self, folder, overwrite, progress)
+        if not is_collection(X):
+            columns = self.answers_new(self.columns.numbers(X)).columns(self.detector_names)
+            return Container.of(X).frame(columns, "to_frame")
+        self.columns.check_collection(check_collection(X))
+        collection = open_collection(X)
+        shared: tuple[Any, ...] = (self.columns, self.answering, self.detector_names)
+        if self.collection is not None and self.collection.is_of(collection.X):
+            return collection.frame(answers_of_part, *shared, self.held_by_number)
+        return collection.frame(answers_of_part, *shared)
+
+    @property
+    def held(self) -> RowAnswers:
+        """The answers for all rows that are held."""
+        space, labelled = self.space, self.labelled_rows
+        if len(self.known):
+            probability = labelled.probability
+        else:
+            shares = self._ranks.shares_at_least(space.decision_scores)
+            probability = probability_at(self.posterior, shares)
+        labels = labelled.labels_at(self.posterior.mean)
+        return RowAnswers(space.decision_scores, probability, labels, space.scores)
+
+    @property
+    def held_by_number(self) -> tuple[NDArray[np.intp], RowAnswers]:
+        """Numbers of the rows that are held, in rising order, and the answers for them."""
+        numbers = self.sample.number(self.sample.all_places)
+        order = np.argsort(numbers)
+        return numbers[order], self.held[order]
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without the rows on a cluster."""
-        is_here = self.space.is_in_memory
-        return vars(self) | {"cut": self.cut if is_here else replace(self.cut, labels=None)}
+        """The state without the table on Dask."""
+        return vars(self) | {"collection": None}
 
     def __repr__(self) -> str:
         answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
-        counts = f"{self.n_rows} rows, {self.n_flagged} flagged, {len(self.detectors)} detectors"
+        of_table = "" if self.sample.is_whole else f" sampled of {self.sample.n_rows}"
+        counts = f"{self.n_rows} rows{of_table}, {self.n_flagged} flagged"
+        counts += f", {len(self.detectors)} detectors"
         return "\n  ".join([f"Fit({counts}, {answer})", *self.lines[1:]])
 
     def _repr_html_(self) -> str:
@@ -478,14 +613,15 @@ class Fit:
 
 def complete_fit(
     plan: Plan,
-    columns: Columns,
+    rows: Rows,
     scores: Scores,
     space: Space,
+    scaler: ScoreScaler,
     runs: tuple[Run, ...],
     notes: list[Note],
 ) -> Fit:
     """The fit whose runs are done: posterior, labels, and warnings about its runs."""
-    fitted, notes = scores.fitted, [*scores.notes, *notes, *space.notes]
+    fitted, notes = scores.fitted, [*scores.notes, *notes]
     for note, category in describe_runs(
         runs, plan.constraints, plan.max_iter, accelerated=plan.accelerated
     ):
@@ -494,25 +630,57 @@ def complete_fit(
             warn_user(note.message, category)
     posterior, known = combine_runs(solved_posteriors(runs)), KnownRows.none()
     names = list(fitted.detectors)
-    evidence = find_evidence(
-        runs, plan.constraints, posterior, space.find_group(names), plan.run_rng.spawn(1)[0]
-    )
+    group = find_group(space.values, names)
+    evidence = find_evidence(runs, plan.constraints, posterior, group, plan.run_rng.spawn(1)[0])
     return Fit(
         plan=plan.without_progress(),
-        columns=columns,
+        columns=rows.columns,
         column_scaler=scores.column_scaler,
         detectors=fitted.detectors,
         detector_info=tuple(fitted.info),
+        scaler=scaler,
+        rows=rows.values,
         space=space,
+        sample=rows.sample,
+        container=rows.container,
         runs=runs,
         posterior=posterior,
         fitted_posterior=posterior,
-        known_rows=known,
+        known=known,
         learning=None,
         evidence=evidence,
-        cut=space.cut(names, posterior.mean, known),
+        cut=cut_rows(space, rows.sample, known, posterior.mean, names),
         notes=tuple(notes),
+        collection=rows.collection,
     )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cut:
+    """The training rows, cut at a share of anomalies."""
+
+    threshold: float  # of new rows, by the ranking in use
+    thresholds: dict[str, float]  # of new rows, each detector's own, on its raw scale
+    labels: NDArray[np.int_]  # (n_rows,)
+    n_flagged: int
+
+
+def cut_rows(
+    space: Space, sample: Sample, known: KnownRows, gamma: float, names: Sequence[str]
+) -> Cut:
+    """The rows cut at the share `gamma`.
+
+    A known row keeps its label; the other rows are cut at the share that is left for them. New
+    rows are like the rows outside lists, labelled or not, and are cut as these would be.
+    """
+    labels = LabelledRows(space.decision_scores, known, None, sample).labels_at(gamma)
+    labels = labels[: sample.n_sampled]
+    outside = known.rows_outside_lists(sample)
+    share = outside.share(gamma)
+    threshold = float(cut_off(space.honest_scores[outside.rows], share))
+    own = cut_off(space.scores[outside.rows], share).tolist()
+    thresholds = dict(zip(names, own, strict=True))
+    return Cut(threshold, thresholds, labels, int(labels.sum()))
 
 
 def _label_notes(known: KnownRows, learning: Learning | None) -> list[Note]:
@@ -555,39 +723,28 @@ class RowAnswers:
         """Positions of the rows, most anomalous first; known anomalies first, known others last."""
         return np.lexsort((-self.scores, -self.probability))
 
+    def __getitem__(self, rows: Any) -> RowAnswers:
+        """The answers for these rows."""
+        return RowAnswers(*(own[rows] for own in vars(self).values()))
 
-@dataclass(frozen=True)
-class Scoring:
-    """Score (n,) of new rows (n, d), from each row and the fit alone.
+    def replaced(self, first: int, numbers: NDArray[np.intp], answers: RowAnswers) -> RowAnswers:
+        """The same with the `answers` for the rows with these `numbers`, which rise.
 
-    `detectors` are None where the rows are raw scores, of which the columns `used` count.
-    `column_scaler` scales the columns for the detectors, and `scaler` the scores. The score is that
-    of the `ranking`, or the consensus if it is None.
-    """
+        These are the rows with the numbers `first`, `first` + 1, ...
+        """
+        inside = slice(*np.searchsorted(numbers, [first, first + len(self.scores)]))
+        places = numbers[inside] - first
+        changed = []
+        for mine, given in zip(vars(self).values(), vars(answers).values(), strict=True):
+            copied = mine.copy()
+            copied[places] = given[inside]
+            changed.append(copied)
+        return RowAnswers(*changed)
 
-    detectors: dict[str, Any] | None
-    used: NDArray[np.intp]
-    column_scaler: ColumnScaler | None
-    scaler: ScoreScaler
-    ranking: LearnedRanking | None = None
-
-    def __call__(self, rows: Array) -> Array:
-        """Score of each of `rows`."""
-        return self.combine(*self.raw(rows))
-
-    def raw(self, rows: Array) -> tuple[Array, Array | None]:
-        """Raw scores (n, M) of `rows`, and the rows as the detectors have them."""
-        if self.detectors is None:
-            return rows[:, self.used], None
-        columns = rows if self.column_scaler is None else self.column_scaler.transform(rows)
-        return score_rows(self.detectors, columns), columns
-
-    def combine(self, scores: Array, columns: Array | None) -> Array:
-        """Score (n,) of rows with these raw scores."""
-        if self.ranking is None:
-            return self.scaler.consensus(scores)
-        space = self.scaler.transform(scores)
-        return self.ranking.scores(Inputs(space, space.mean(axis=1), columns))
+    def columns(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Columns by name: score, probability and label, then the raw score of each detector."""
+        first = {"score": self.scores, "probability": self.probability, "label": self.labels}
+        return first | {f"score_{name}": x for name, x in zip(names, self.own.T, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -605,63 +762,77 @@ class Probabilities:
         return np.column_stack([1.0 - p_anomaly, p_anomaly])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PartialFit:
-    """The steps of a fit that were finished when it timed out.
+@dataclass(frozen=True)
+class Answering:
+    """The answers for new rows (n, d), from each row and the fit alone."""
 
-    Attributes
-    ----------
-    detector_names : list of str
-        Names of the detectors that were finished: the columns of `scores`.
-    detectors : dict
-        These detectors, fitted, by name; None for each column of precomputed scores.
-    detector_info : list of DetectorInfo
-        Seconds, rows, status and reason of every detector, including the others.
-    scores : ndarray of shape (n_rows, n_detectors)
-        Raw scores of the training rows; a lazy dask array for rows on Dask, or an array without
-        rows while only a sample of them has scores.
-    runs : tuple of Run, default=()
-        The variational runs that were finished.
-    posterior : GammaPosterior or None, default=None
-        Posterior from the finished runs that have a solution; None where there is no such run.
+    scoring: Scoring
+    ranks: RankTable
+    posterior: GammaPosterior
+    threshold: float
+
+    def __call__(self, rows: Array) -> RowAnswers:
+        """The answers for `rows`."""
+        own, columns = self.scoring.raw(rows)
+        scores = self.scoring.combine(own, columns)
+        probability = probability_at(self.posterior, self.ranks.shares_at_least(scores))
+        return RowAnswers(scores, probability, is_anomaly(scores, self.threshold), own)
+
+
+def answers_of_part(
+    part: Any,
+    first: int,
+    columns: Columns,
+    answering: Answering,
+    names: Sequence[str],
+    held: tuple[NDArray[np.intp], RowAnswers] | None = None,
+) -> Any:
+    """The answers for a part of a table as a pandas frame; `first` is the number of its first row.
+
+    The rows in `held` have the answers that are given there.
     """
+    import pandas as pd
 
-    detector_names: list[str]
-    detectors: dict[str, Any]
-    detector_info: list[DetectorInfo]
-    scores: Any
-    runs: tuple[Run, ...] = ()
-    posterior: GammaPosterior | None = None
-
-
-def check_time(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...] = ()) -> None:
-    """Raise `FitTimeoutError` with the partial results if the deadline of the plan has passed.
-
-    The detectors in `fitted` and the `runs` are finished.
-    """
-    if not plan.deadline.is_over:
-        return
-    solved = solved_posteriors(runs)
-    posterior = combine_runs(solved) if solved else None
-    names = list(fitted.detectors)
-    estimate = (
-        f". The finished runs estimate {percent(posterior.mean)} anomalies" if posterior else ""
-    )
-    n_unsolved = len(runs) - len(solved)
-    unsolved = f" ({n_unsolved} without a solution)" if n_unsolved else ""
-    error = FitTimeoutError(
-        f"The fit exceeded timeout={plan.deadline.timeout} s. Finished: {len(names)} of "
-        f"{len(fitted.info)} detectors and {len(runs)} of {plan.n_runs} runs{unsolved}{estimate}",
-        "Raise timeout, or give fewer rows, detectors or runs.",
-        PartialFit(names, fitted.detectors, fitted.info, fitted.scores, runs, posterior),
-    )
-    error.add_note("The partial results are in this error's so_far.")
-    raise error
+    if not len(part):
+        empty = np.empty(0)
+        made = RowAnswers(empty, empty, empty.astype(int), np.empty((0, len(names))))
+    else:
+        made = answering(columns.numbers(part))
+    if held is not None:
+        made = made.replaced(first, *held)
+    return pd.DataFrame(made.columns(names), index=_index_of_part(part, first))
 
 
-def check_runs(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...]) -> None:
-    """Check the time after the last run; a fit that finishes late is not an error."""
-    n_restarts = sum(run.n_restarts for run in runs)
-    is_unsolved = any(run.status == "unsolved" for run in runs)
-    if len(runs) < plan.n_runs or (is_unsolved and n_restarts < plan.max_restarts):
-        check_time(plan, fitted, runs)
+def _scores_of_part(part: Any, columns: Columns, scoring: Scoring) -> Array:
+    return scoring(columns.numbers(part))
+
+
+def _reasons_of_part(part: Any, first: int, columns: Columns, usual: UsualValues) -> Any:
+    """The reasons of a part of a table as a pandas frame."""
+    import pandas as pd
+
+    rows = columns.numbers(part) if len(part) else np.empty((0, columns.n_numbers))
+    words = [reason_words(each) for each in usual.reasons(rows)]
+    index = _index_of_part(part, first)
+    return pd.DataFrame({"reason": pd.Series(words, index=index, dtype=object)}, index=index)
+
+
+def _index_of_part(part: Any, first: int) -> Any:
+    """The names of the rows of a part, or their numbers if they have none."""
+    import pandas as pd
+
+    index = getattr(part, "index", None)
+    if index is None or (isinstance(index, pd.RangeIndex) and index.name is None):
+        return pd.RangeIndex(first, first + len(part))
+    return index
+
+
+@dataclass(frozen=True)
+class ScoresAndDigests:
+    """Score and digest (n, 2) of new rows (n, d)."""
+
+    score: Scoring
+
+    def __call__(self, rows: Array) -> Array:
+        """Score of each of `rows`, and the number by which it is recognised."""
+        return np.column_stack([self.score(rows), row_digests(rows)])

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from gammagmm._support.data_frames import as_frame
 from gammagmm.errors import MissingExtraError
 from gammagmm.inspection.labelled_rows import GroupShare
-from gammagmm.posterior.decisions import is_anomaly, probability_at
 
-__all__ = ["OUTPUTS", "Container", "as_output", "block_frame", "group_frame", "row_columns"]
+__all__ = ["OUTPUTS", "Container", "as_output", "group_frame"]
 
 Array = NDArray[np.float64]
 
@@ -84,15 +83,6 @@ def as_output(labels: Any, X: Any, output: str) -> Any:
     return container.series("label", labels, f"set_output(predict={output!r})")
 
 
-def row_columns(
-    answers: tuple[Any, Any, Any], scores: Array, names: list[str]
-) -> dict[str, NDArray[Any]]:
-    """Columns by name: scores, probabilities and labels, then raw scores (n, M)."""
-    columns = dict(zip(("score", "probability", "label"), answers, strict=True))
-    raw = {f"score_{name}": own for name, own in zip(names, scores.T, strict=True)}
-    return columns | raw
-
-
 def group_frame(shares: Sequence[GroupShare], container: Container) -> Any:
     """A line for each group; its name is the index, or a column where there is none."""
     own = [share.posterior for share in shares]
@@ -113,20 +103,3 @@ def group_frame(shares: Sequence[GroupShare], container: Container) -> Any:
     is_mixed = len({type(name) for name in names}) > 1
     named = {"group": list(map(str, names)) if is_mixed else names}
     return container.frame(named | columns, "by_group")
-
-
-def block_frame(source: Any, first: int, scores: Array, *answers: Any) -> Any:
-    """The columns of `row_columns` for a block of rows with raw `scores` (n, M), in pandas.
-
-    `first` is the number of its first row. `answers` are the fit's scaler, ranks, posterior,
-    threshold and names; `source` has the index, or is None: rows are numbered then.
-    """
-    import pandas as pd
-
-    scaler, ranks, posterior, threshold, names = answers
-    consensus = scaler.consensus(scores)
-    probability = probability_at(posterior, ranks.shares_at_least(consensus))
-    labels = is_anomaly(consensus, threshold)
-    index = getattr(source, "index", pd.RangeIndex(first, first + len(scores)))
-    columns = row_columns((consensus, probability, labels), scores, names)
-    return Container(index=index).frame(columns, "to_frame")

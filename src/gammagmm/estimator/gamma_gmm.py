@@ -9,18 +9,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gammagmm._support.checks import check_share
+from gammagmm._support.checks import check_count, check_share
 from gammagmm._support.data_frames import as_column
 from gammagmm._support.deprecation import warn_if_given
-from gammagmm._support.progress import tell
 from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.frames import OUTPUTS, as_output, group_frame
 from gammagmm.estimator.parameters import check_parameters
-from gammagmm.estimator.reasons import reason_words
 from gammagmm.estimator.refit import refit_detectors
-from gammagmm.estimator.rows import open_new_rows, open_rows, validate_rows
+from gammagmm.estimator.rows import map_new_rows, open_rows
 from gammagmm.estimator.saved_fit import read_fit, save_fit
+from gammagmm.estimator.space import fit_space_runs, score_space, score_training_rows
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.inspection.exact_interval import Side
 from gammagmm.inspection.known_rows import Purpose
@@ -34,9 +33,6 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior
 __all__ = ["GammaGMM"]
 
 Array = NDArray[np.float64]
-
-ON_CLUSTER = ("scores_", "score_space_", "decision_scores_", "labels_")
-"""Attributes that stay on the cluster after a fit on Dask; a copy does not have them."""
 
 
 class GammaGMM(BaseEstimator):
@@ -90,6 +86,10 @@ class GammaGMM(BaseEstimator):
         A run stops when its bound changes by less than this. "auto" makes accelerated steps and
         stops after two changes below 0.1 in a row. A number makes plain steps, as scikit-learn
         does, and stops at the first change below it.
+    max_rows : int or None, default=200_000
+        Most rows of a Dask collection that are loaded into memory: a larger one is sampled
+        uniformly, and the sample is fitted as a table in memory is. None means any number. Tables
+        in memory are never sampled as a whole.
     max_fit_rows : "auto" or int or None, default="auto"
         Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
         a random sample and scores the other rows as new ones. "auto" means 20,000, and for LSCP
@@ -102,7 +102,7 @@ class GammaGMM(BaseEstimator):
     timeout : float, default=None
         Seconds for the whole fit. A fit that takes longer raises a `FitTimeoutError`, whose
         ``so_far`` holds the partial results. Detectors then run in their own processes, which are
-        killed; a k-means and a pass over rows on Dask are not interrupted.
+        killed; a k-means and the sampling of a Dask collection are not interrupted.
     backend : "numpy" or "torch", default="numpy"
         What fits the mixtures: NumPy on the processor's cores, or PyTorch on `device`.
     device : str or torch.device, default=None
@@ -224,6 +224,7 @@ class GammaGMM(BaseEstimator):
         mixture_prior: MixturePrior | None = None,
         max_iter: int = 1500,
         tol: float | str = "auto",
+        max_rows: int | None = 200_000,
         max_fit_rows: int | str | None = "auto",
         max_mixture_rows: int | str | None = "auto",
         detector_timeout: float | None = None,
@@ -252,6 +253,7 @@ class GammaGMM(BaseEstimator):
         self.mixture_prior = mixture_prior
         self.max_iter = max_iter
         self.tol = tol
+        self.max_rows = max_rows
         self.max_fit_rows = max_fit_rows
         self.max_mixture_rows = max_mixture_rows
         self.detector_timeout = detector_timeout
@@ -287,8 +289,10 @@ class GammaGMM(BaseEstimator):
             Rows without labels: an array, or a data frame of any kind that Narwhals knows, among
             them pandas, polars, pyarrow, Modin and cuDF. Lazy frames of polars and relations of
             DuckDB are collected into memory. With ``detectors="precomputed"``, the columns are the
-            raw scores of the detectors. For a dask array or data frame, every detector trains on a
-            sample of `max_fit_rows` rows, and the rows and their scores stay on the workers.
+            raw scores of the detectors. Of a dask array or data frame with more than `max_rows`
+            rows, a uniform sample is fitted. Attributes such as `labels_` and `scores_` are then
+            those of the sample; `predict`, `to_frame` and the other methods that take `X` map the
+            fit over all parts of the collection.
         y : object, default=None
             Ignored.
 
@@ -307,10 +311,10 @@ class GammaGMM(BaseEstimator):
         warn_if_given("trust", self.trust, "The labels alone give the posterior: leave it out.")
         plan = check_parameters(self)
         rows = open_rows(X, self, plan)
-        scores = rows.fit_detectors(plan)
-        space = scores.score_space()
-        runs, notes = space.fit_runs(plan)
-        return self._keep(complete_fit(plan, rows.columns, scores, space, runs, notes))
+        scores = score_training_rows(rows, plan)
+        space, scaler = score_space(scores.fitted.scores)
+        runs, notes = fit_space_runs(space, scores.fitted, plan)
+        return self._keep(complete_fit(plan, rows, scores, space, scaler, runs, notes))
 
     def _keep(self, fit: Fit) -> GammaGMM:
         """Set all fitted attributes; no other method sets one."""
@@ -326,10 +330,10 @@ class GammaGMM(BaseEstimator):
         self.detector_names_ = fit.detector_names
         self.detector_info_ = list(fit.detector_info)
         self.scores_ = fit.scores
-        self.scaler_ = fit.space.scaler
+        self.scaler_ = fit.scaler
         self.score_space_ = fit.score_space
         self.decision_scores_ = fit.decision_scores
-        self.index_ = fit.space.container.index
+        self.index_ = fit.container.index
         self.runs_ = fit.runs
         self.n_iter_ = max(run.n_iter for run in fit.runs)
         self.posterior_ = fit.posterior
@@ -413,7 +417,7 @@ class GammaGMM(BaseEstimator):
             Scores; a higher score is more anomalous. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
-        return open_new_rows(X, self).map(self.fit_.score_new)
+        return map_new_rows(X, self.fit_.columns, self.fit_.score_new)
 
     def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Any:
         """Labels of new rows.
@@ -470,7 +474,7 @@ class GammaGMM(BaseEstimator):
             Probability of normal, and of anomaly. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
-        return open_new_rows(X, self).map(self.fit_.probabilities_new, n_columns=2)
+        return map_new_rows(X, self.fit_.columns, self.fit_.probabilities_new, n_columns=2)
 
     def labels_at(self, gamma: float) -> Any:
         """Labels of the training rows if the share of anomalies were `gamma`.
@@ -484,12 +488,11 @@ class GammaGMM(BaseEstimator):
         -------
         ndarray of shape (n_rows,)
             1 for an anomaly, 0 for a normal row. Known rows keep their labels; the others are cut
-            at the share that is left for them. A fit on Dask gives a lazy dask array.
+            at the share that is left for them.
         """
         check_is_fitted(self)
-        self.fit_.space.check_rows_present("labels_at")
         check_share("gamma", gamma)
-        return self.fit_.space.labels_at(gamma, self.fit_.known_rows)
+        return self.fit_.labels_at(gamma)
 
     def suggest(
         self,
@@ -528,7 +531,7 @@ class GammaGMM(BaseEstimator):
         Returns
         -------
         ndarray of shape (n,)
-            Positions of training rows, from 0.
+            Positions of rows, from 0; those of a large table on Dask are positions in the table.
 
         Raises
         ------
@@ -536,7 +539,11 @@ class GammaGMM(BaseEstimator):
             There are fewer than `n` rows to choose from, or `n` is too small for the groups.
         """
         warn_if_given("strategy", strategy, "The rows are spread over the ranking: leave it out.")
-        return self._labelled_rows().suggest(n, purpose=purpose, by=by, random_state=random_state)
+        rows = self._labelled_rows()
+        if purpose == "find" and by is None:
+            check_count("n", n, 1)
+            return self.fit_.first_rows(n)
+        return rows.suggest(n, purpose=purpose, by=by, random_state=random_state)
 
     def update(
         self,
@@ -586,6 +593,8 @@ class GammaGMM(BaseEstimator):
         ------
         ValueError
             A row has both labels, or does not exist.
+        TableError
+            A row of a large table is neither in the sample nor can it be read from the table.
         """
         check_is_fitted(self)
         fit = self.fit_.update(rows, labels, at_random=at_random, purpose=purpose)
@@ -752,7 +761,7 @@ class GammaGMM(BaseEstimator):
             group, with the same prior for each group. They are NaN without labels.
         """
         check_is_fitted(self)
-        return group_frame(self.fit_.by_group(groups), self.fit_.space.container)
+        return group_frame(self.fit_.by_group(groups), self.fit_.container)
 
     def batch(self, X: ArrayLike) -> LabelledRows:
         """New rows, scored by the fitted detectors, whose own share labels can show.
@@ -821,9 +830,10 @@ class GammaGMM(BaseEstimator):
             The rows were counted already, a period exists, or the history belongs to another fit.
         """
         check_is_fitted(self)
-        rows = validate_rows(self, X)
-        return self.fit_.monitor(
-            rows, periods, groups, history, name=name, alpha=alpha, replace=replace
+        fit = self.fit_
+        found = map_new_rows(X, fit.columns, fit.scores_and_digests, n_columns=2)
+        return fit.monitor(
+            np.asarray(found), periods, groups, history, name=name, alpha=alpha, replace=replace
         )
 
     def _labelled_rows(self) -> LabelledRows:
@@ -862,13 +872,11 @@ class GammaGMM(BaseEstimator):
         from gammagmm.report.plots import plot_steps
 
         check_is_fitted(self)
-        self.fit_.check_in_memory("plot_steps")
         return plot_steps(self.fit_, axes)
 
     def report(
         self,
         path: Any,
-        X: ArrayLike | None = None,
         *,
         by: ArrayLike | None = None,
         overwrite: bool = False,
@@ -881,9 +889,6 @@ class GammaGMM(BaseEstimator):
         ----------
         path : str or os.PathLike
             Name of the file.
-        X : array-like of shape (n_rows, n_features), default=None
-            The training rows; with them, the report shows in which columns the most anomalous rows
-            stand out.
         by : array-like of shape (n_rows,), default=None
             The group of each training row; with it, the report shows the groups of `by_group`.
         overwrite : bool, default=False
@@ -894,21 +899,25 @@ class GammaGMM(BaseEstimator):
         FileExistsError
             The file exists and `overwrite` is False.
         """
+        from gammagmm.report.findings import MAX_SHOWN
         from gammagmm.report.origin import Origin
         from gammagmm.report.page import write_report
 
         check_is_fitted(self)
-        self.fit_.check_in_memory("report")
-        rows = None if X is None else validate_rows(self, X)
-        if rows is not None and len(rows) != self.fit_.n_rows:
-            raise ValueError(f"X must hold the {self.fit_.n_rows} training rows, got {len(rows)}.")
         origin = Origin() if by is None else Origin(groups=as_column(by))
-        write_report(self.fit_, path, rows, origin, overwrite)
+        write_report(self.fit_.holding_first_rows(MAX_SHOWN), path, origin, overwrite)
 
-    def to_frame(self) -> Any:
-        """The answers for the training rows as a data frame of the kind that the rows came in.
+    def to_frame(self, X: Any = None) -> Any:
+        """The answers for rows as a data frame of the kind that the rows came in.
 
         The page "Data frames" of the documentation shows it in use.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), default=None
+            New rows; None means the training rows. For a Dask collection, the answers are lazy;
+            `to_frame` of the collection that was fitted has the answers of the fit for the training
+            rows, and scores the others as new rows.
 
         Returns
         -------
@@ -916,12 +925,12 @@ class GammaGMM(BaseEstimator):
             Columns: score (of the ranking in use), probability, label, and score_NAME for each
             detector. It is of the package of the rows and has their index, if they have one.
             Arrays and loaded fits give a pandas DataFrame, relations of DuckDB a pyarrow table, and
-            a fit on Dask a lazy dask DataFrame.
+            Dask collections a lazy dask DataFrame.
         """
         check_is_fitted(self)
-        return self.fit_.space.frame(self.fit_)
+        return self.fit_.frame() if X is None else self.fit_.frame_of(X)
 
-    def reasons(self, X: ArrayLike | None = None) -> list[str]:
+    def reasons(self, X: ArrayLike | None = None) -> Any:
         """In which columns each row stands out, in words.
 
         These are at most three columns whose value lies outside the usual range of the training
@@ -939,34 +948,10 @@ class GammaGMM(BaseEstimator):
         list of str
             A text for each row, such as "amount 5,400 is far above the usual 20 to 80". It is empty
             if there is no such column: the detectors also see unusual combinations of usual values.
+            A Dask collection gives a lazy dask Series.
         """
         check_is_fitted(self)
-        usual = self.fit_.usual_values()
-        rows = self.fit_.space.rows if X is None else validate_rows(self, X)
-        return [reason_words(each) for each in usual.reasons(rows)]
-
-    def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
-        """Write the rows of `to_frame` to a folder of Parquet files, completely or not at all.
-
-        Only after a fit on Dask; `progress` is called for each block.
-
-        The page "Large data" of the documentation shows it in use.
-
-        Parameters
-        ----------
-        folder : str or os.PathLike
-            Name of the folder.
-        overwrite : bool, default=False
-            Whether an existing folder is replaced.
-
-        Raises
-        ------
-        FileExistsError
-            The folder exists and `overwrite` is False.
-        """
-        check_is_fitted(self)
-        with tell(self.progress, self.verbose, "blocks", self.fit_.space.n_blocks) as progress:
-            self.fit_.to_parquet(folder, overwrite, progress)
+        return self.fit_.reasons(X)
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
         """Write the fit to a file: parameters, training rows, scores, posterior and labels.
@@ -988,7 +973,7 @@ class GammaGMM(BaseEstimator):
         FileExistsError
             The file exists and `overwrite` is False.
         SaveError
-            The fit cannot be saved, for example because its rows are on Dask.
+            The fit cannot be saved.
         """
         check_is_fitted(self)
         save_fit(self.fit_, path, overwrite=overwrite)
@@ -1069,10 +1054,3 @@ class GammaGMM(BaseEstimator):
         """What a notebook shows; no HTML if scikit-learn is set to show text."""
         shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
         return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The state without the rows on a cluster: a copy can score new rows only."""
-        state: dict[str, Any] = super().__getstate__()
-        if "fit_" not in state or state["fit_"].space.is_in_memory:
-            return state
-        return {name: value for name, value in state.items() if name not in ON_CLUSTER}

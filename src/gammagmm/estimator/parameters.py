@@ -56,6 +56,8 @@ class Plan:
         Change of the bound at which a run has settled.
     accelerated : bool
         Whether the runs make accelerated steps.
+    max_rows : int or None
+        Most rows of a collection that are sampled; None for any number.
     max_fit_rows : int or None
         Most rows that a slow detector trains on; None for any number.
     is_fit_by_cost : bool
@@ -87,6 +89,7 @@ class Plan:
     max_iter: int
     tol: float
     accelerated: bool
+    max_rows: int | None
     max_fit_rows: int | None
     is_fit_by_cost: bool
     max_mixture_rows: int | None
@@ -139,6 +142,8 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     if not isinstance(estimator.learn, bool | np.bool_):
         raise TypeError(f"learn must be True or False, got {estimator.learn!r}.")
     check_backend(estimator.backend, estimator.device)
+    if estimator.max_rows is not None:
+        check_count("max_rows", estimator.max_rows, MIN_ROWS)
     max_fit_rows = _check_rows("max_fit_rows", estimator.max_fit_rows, AUTO_FIT_ROWS)
     max_mixture_rows = _check_rows(
         "max_mixture_rows", estimator.max_mixture_rows, AUTO_MIXTURE_ROWS
@@ -174,6 +179,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         # Deviation D16: the published script makes plain steps with a tolerance of 1e-3.
         tol=AUTO_TOL if tol is None else tol,
         accelerated=tol is None,
+        max_rows=estimator.max_rows,
         max_fit_rows=max_fit_rows,
         is_fit_by_cost=estimator.max_fit_rows == "auto",
         max_mixture_rows=max_mixture_rows,

@@ -25,7 +25,7 @@ def refit_detectors(fit: Fit, versions: Mapping[str, str]) -> Fit:
     they were saved. Detectors that are a user's own objects are not fitted again: the fit then
     cannot score new rows.
     """
-    plan, columns = fit.plan, fit.space.columns
+    plan, columns = fit.plan, fit.detector_columns
     if columns is None or None in named_detectors(plan.detectors).values():
         return fit
     made, _ = resolve_detectors(plan.detectors, fit.n_rows, plan.max_fit_rows, plan.is_fit_by_cost)

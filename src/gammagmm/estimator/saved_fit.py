@@ -24,21 +24,21 @@ from gammagmm._support.checks import warn_user
 from gammagmm._support.documents import Form, Reader, Writer, to_text
 from gammagmm._support.files import write_document
 from gammagmm._support.table_encoder import TableEncoder
-from gammagmm.detectors.fit import DetectorInfo, FittedDetectors
+from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.detectors.presets import MIN_ROWS, NAMES, PRESETS, named_detectors
 from gammagmm.detectors.usable import judge_scores, score_range
 from gammagmm.errors import Note, SavedFileError, SavedFitWarning, SaveError
-from gammagmm.estimator.fit_result import Fit
+from gammagmm.estimator.fit_result import Fit, cut_rows
 from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plain, Plan, check_parameters
-from gammagmm.estimator.protocols import Columns
 from gammagmm.estimator.refit import version_words
-from gammagmm.estimator.rows import MemoryScores
+from gammagmm.estimator.rows import Columns
 from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior, SavedSeed
 from gammagmm.estimator.scaling import ColumnScaler
+from gammagmm.estimator.space import score_space
 from gammagmm.estimator.summary import installed_versions
 from gammagmm.inspection.known_rows import KnownRows
-from gammagmm.inspection.labelled_rows import LabelledRows
+from gammagmm.inspection.sample import Sample
 from gammagmm.posterior.components import Components
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
@@ -88,18 +88,22 @@ class SavedFit:
         Where the random numbers of the detectors come from.
     learning_seed : int
         Seed of what is learned from labels.
-    scores : ndarray of shape (n_rows, n_detectors)
-        Raw scores of the training rows.
-    rows : ndarray of shape (n_rows, n_numbers)
-        The training rows as numbers, which are scores themselves if they were precomputed.
+    scores : ndarray of shape (n_held, n_detectors)
+        Raw scores of the training rows and, of a sampled table, of other rows that are held.
+    rows : ndarray of shape (n_held, n_numbers)
+        These rows as numbers, which are scores themselves if they were precomputed.
+    n_table, n_sampled : int
+        Number of rows of the table, and of the training rows.
+    numbers : ndarray of shape (n_held,) or None
+        Their numbers in the table; None if all rows are held.
     runs : tuple of Run
         The variational runs, with their components and posteriors.
     evidence : Evidence
         What the estimate rests on.
     known_rows : KnownRows
         The rows, with their labels, that `update` was given.
-    learned_scores : ndarray of shape (n_rows,) or None
-        Scores of the training rows by a ranking that was learned from labels.
+    learned_scores : ndarray of shape (n_held,) or None
+        Scores of these rows by a ranking that was learned from labels.
     notes : tuple of Note
         Everything that was changed, skipped or approximated, but for what the labels changed.
     """
@@ -119,6 +123,9 @@ class SavedFit:
     learning_seed: int
     scores: Array
     rows: Array
+    n_table: int
+    n_sampled: int
+    numbers: NDArray[np.int64] | None
     runs: tuple[Run, ...]
     evidence: Evidence
     known_rows: KnownRows
@@ -130,7 +137,14 @@ class SavedFit:
         """The columns, with their names as scikit-learn has them."""
         names = self.feature_names
         named = None if names is None else np.array(names, dtype=object)
-        return Columns(self.n_features, named, self.encoder)
+        missing = str(self.parameters.get("missing", "error"))
+        return Columns(self.n_features, named, self.encoder, missing)
+
+    @property
+    def sample(self) -> Sample:
+        """Which rows of the table are held."""
+        numbers = None if self.numbers is None else self.numbers.astype(np.intp)
+        return Sample(self.n_table, self.n_sampled, numbers)
 
     @property
     def detector_names(self) -> list[str]:
@@ -222,10 +236,6 @@ def read_fit(path: Any, source: type | None = None) -> LoadedFit:
 
 def _saved(fit: Fit, key: str) -> SavedFit:
     """What the file of a fit has."""
-    if not fit.space.is_in_memory:
-        raise SaveError(
-            "The fit cannot be saved: its rows are on Dask", "Fit a sample of the rows in memory."
-        )
     plan, names = fit.plan, fit.columns.names
     has_prior = plan.parameters["mixture_prior"] is not None
     is_learned = fit.ranking == "learned"
@@ -237,18 +247,21 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         n_features=fit.columns.n_features,
         feature_names=None if names is None else tuple(names.tolist()),
         encoder=fit.encoder,
-        index=SavedIndex.of(fit.space.container.index),
+        index=SavedIndex.of(fit.container.index),
         column_scaler=fit.column_scaler,
         detectors=fit.detector_info,
         choices=() if plan.is_precomputed else tuple(named_detectors(plan.detectors).values()),
         detector_seed=SavedSeed.of(plan.detector_rng),
         learning_seed=plan.learning_seed,
-        scores=fit.scores,
-        rows=cast("Array", fit.space.rows),
+        scores=fit.space.scores,
+        rows=fit.rows,
+        n_table=fit.sample.n_rows,
+        n_sampled=fit.sample.n_sampled,
+        numbers=None if fit.sample.is_whole else fit.sample.number(fit.sample.all_places),
         runs=fit.runs,
         evidence=fit.evidence,
-        known_rows=fit.known_rows,
-        learned_scores=fit.decision_scores if is_learned else None,
+        known_rows=fit.known,
+        learned_scores=fit.space.decision_scores if is_learned else None,
         notes=tuple(note for note in fit.notes if note.step != "labels"),
     )
 
@@ -411,11 +424,9 @@ def _detectors_of(saved: SavedFit) -> Any:
 def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
     """The fit, with everything that follows from what was saved."""
     detectors: dict[str, Any] = dict.fromkeys(saved.detector_names)
-    fitted = FittedDetectors(detectors, saved.scores, list(saved.detectors))
     container = Container(index=None if saved.index is None else saved.index.index())
-    rows = saved.column_scaler, saved.rows, container
-    scores = MemoryScores(fitted, [], *rows, plan.is_precomputed)
-    space = scores.score_space()
+    _, scaler = score_space(saved.scores[: saved.n_sampled])
+    space, _ = score_space(saved.scores, scaler)
     posterior, known = combine_runs(solved_posteriors(saved.runs)), KnownRows.none()
     if not 0.0 <= posterior.mean <= 1.0:
         reader.refuse(f"the mean of the posterior must lie between 0 and 1, got {posterior.mean!r}")
@@ -425,14 +436,18 @@ def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
         column_scaler=saved.column_scaler,
         detectors=detectors,
         detector_info=saved.detectors,
+        scaler=scaler,
+        rows=saved.rows,
         space=space,
+        sample=saved.sample,
+        container=container,
         runs=saved.runs,
         posterior=posterior,
         fitted_posterior=posterior,
-        known_rows=known,
+        known=known,
         learning=None,
         evidence=saved.evidence,
-        cut=space.cut(list(detectors), posterior.mean, known),
+        cut=cut_rows(space, saved.sample, known, posterior.mean, list(detectors)),
         notes=saved.notes,
     )
     return _with_labels(fit, saved)
@@ -442,9 +457,11 @@ def _with_labels(fit: Fit, saved: SavedFit) -> Fit:
     """The fit with the labels of the known rows; the ranking is learned from them again."""
     if not len(saved.known_rows):
         return fit
-    fit = fit.with_labels(LabelledRows(fit.decision_scores, saved.known_rows))
+    labelled = replace(fit.labelled_rows, known_rows=saved.known_rows)
+    fit = fit.with_labels(labelled)
     is_learned, before = fit.ranking == "learned", saved.learned_scores
-    is_same = not is_learned if before is None else np.array_equal(fit.decision_scores, before)
+    scores = fit.space.decision_scores
+    is_same = not is_learned if before is None else np.array_equal(scores, before)
     if is_same:
         return fit
     message = (
@@ -502,8 +519,18 @@ def _check_rows(saved: SavedFit, plan: Plan, reader: Reader) -> None:
     n_rows = len(saved.scores)
     if saved.rows.shape != (n_rows, saved.column_record.n_numbers):
         reader.refuse("its training rows do not fit to its scores and columns")
-    if saved.index is not None and len(saved.index) != n_rows:
-        reader.refuse(f"its index does not fit to {n_rows} rows")
+    if saved.index is not None and len(saved.index) != saved.n_sampled:
+        reader.refuse(f"its index does not fit to {saved.n_sampled} rows")
+    sampled = saved.n_sampled
+    if saved.numbers is None:
+        is_right = n_rows == sampled == saved.n_table
+    else:
+        numbers = saved.numbers
+        is_right = numbers.shape == (n_rows,) and 2 <= sampled <= n_rows <= saved.n_table
+        is_right = is_right and _are_places(numbers[:sampled], saved.n_table)
+        is_right = is_right and _are_places(np.sort(numbers), saved.n_table)
+    if not is_right:
+        reader.refuse("its sample does not fit to its rows")
 
 
 def _check_known(saved: SavedFit, plan: Plan, reader: Reader) -> None:
@@ -572,7 +599,7 @@ def _check_evidence(saved: SavedFit, plan: Plan, reader: Reader) -> None:
     group = saved.evidence.group
     if group is None:
         return
-    rows, n_rows = group.rows, len(saved.scores)
+    rows, n_rows = group.rows, saved.n_sampled
     is_right = rows is not None and _are_places(rows, n_rows) and len(rows) == group.n_rows
     if not is_right or not set(group.detectors) <= set(saved.detector_names):
         reader.refuse("the group in its evidence has rows or detectors that are not in the fit")

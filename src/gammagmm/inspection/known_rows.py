@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._support.data_frames import as_cells, as_column
+from gammagmm.inspection.sample import Sample
 from gammagmm.posterior.decisions import RankTable, ranks_left
 
 __all__ = ["KnownRows", "Purpose", "RowsLeft"]
@@ -70,8 +71,8 @@ class KnownRows:
         """Whether each row belongs to a list of the user's own."""
         return ~(self.at_random | self.picked)
 
-    def __getitem__(self, chosen: NDArray[np.bool_]) -> KnownRows:
-        """The rows for which `chosen` (n,) is true."""
+    def __getitem__(self, chosen: NDArray[Any]) -> KnownRows:
+        """The rows for which `chosen` (n,) is true, or the rows at these places."""
         return KnownRows(
             self.rows[chosen], self.labels[chosen], self.at_random[chosen], self.picked[chosen]
         )
@@ -153,44 +154,50 @@ class KnownRows:
             Row numbers, in rising order.
         """
         is_unknown = np.ones(n_rows, dtype=bool)
-        is_unknown[self.rows] = False
+        is_unknown[self.rows[self.rows < n_rows]] = False
         return np.flatnonzero(is_unknown)
 
-    def rows_outside_lists(self, n_rows: int) -> RowsLeft:
+    def rows_outside_lists(self, sample: Sample) -> RowsLeft:
         """The rows that are as new rows are: those outside lists, or all where all are in one."""
-        listed = self[self.listed]
-        if len(listed) in (0, n_rows):
-            return RowsLeft(np.arange(n_rows), n_rows)
-        return RowsLeft(listed.unknown(n_rows), n_rows, int(listed.labels.sum()))
+        return self[self.listed].rows_left(sample)
 
-    def rows_left(self, n_rows: int) -> RowsLeft:
+    def rows_left(self, sample: Sample) -> RowsLeft:
         """The rows to rank and to cut: those without a label, or all where none or all have one."""
-        if len(self) in (0, n_rows):
-            return RowsLeft(np.arange(n_rows), n_rows)
-        return RowsLeft(self.unknown(n_rows), n_rows, int(self.labels.sum()))
+        rows, n_rows = self.unknown(sample.n_sampled), sample.n_rows
+        if not len(self) or not len(rows):
+            return RowsLeft(np.arange(sample.n_sampled), n_rows, n_rows)
+        return RowsLeft(rows, n_rows, n_rows - len(self), int(self.labels.sum()))
+
+    def numbered(self, sample: Sample) -> KnownRows:
+        """The same rows with their numbers in the table in place of their places."""
+        numbers = sample.number(self.rows)
+        order = np.argsort(numbers)
+        return replace(self, rows=numbers)[order]
 
 
 @dataclass(frozen=True)
 class RowsLeft:
     """Rows that are ranked and cut, of a table of `n_rows` rows.
 
-    `n_anomalies` of the other rows are anomalies; it is None where there are no other rows.
+    They are all `n_left` such rows of the table, or a random sample of them. `n_anomalies` of the
+    other rows are anomalies; it is None where there are no other rows.
     """
 
     rows: NDArray[np.int_]
     n_rows: int
+    n_left: int
     n_anomalies: int | None = None
 
     def share(self, gamma: float) -> float:
         """The share of anomalies among these rows if it is `gamma` in the whole table."""
         if self.n_anomalies is None:
             return gamma
-        share = (gamma * self.n_rows - self.n_anomalies) / len(self.rows)
+        share = (gamma * self.n_rows - self.n_anomalies) / self.n_left
         return float(np.clip(share, 0.0, 1.0))
 
     def ranks(self, scores: NDArray[np.float64]) -> RankTable:
         """Rank table of these rows, for the `scores` (n_rows,) of the table."""
-        return ranks_left(scores[self.rows], self.n_anomalies or 0, self.n_rows)
+        return ranks_left(scores[self.rows], self.n_anomalies or 0, self.n_rows, self.n_left)
 
 
 def check_rows_known(rows: Any, n_rows: int) -> NDArray[np.int_]:

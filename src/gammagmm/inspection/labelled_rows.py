@@ -25,7 +25,7 @@ from gammagmm.inspection.exact_interval import (
     exact_interval,
     p_between,
 )
-from gammagmm.inspection.known_rows import KnownRows, Purpose
+from gammagmm.inspection.known_rows import KnownRows, Purpose, check_rows_known
 from gammagmm.inspection.labelled_share import (
     LabelCounts,
     count_labels,
@@ -33,6 +33,7 @@ from gammagmm.inspection.labelled_share import (
     labelled_posterior,
     n_for_width,
 )
+from gammagmm.inspection.sample import Sample
 from gammagmm.inspection.suggestions import spread_evenly, spread_over_groups
 from gammagmm.posterior.decisions import cut_off, is_anomaly, probability_at
 from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -138,6 +139,8 @@ class LabelledRows:
     honest_scores : ndarray of shape (n_rows,) or None, default=None
         The same, with the scores of known rows by rankings that were not learned from their own
         labels; None stands for `scores`.
+    part : Sample or None, default=None
+        Which rows of a larger table these are; None for a table of their own.
 
     Examples
     --------
@@ -151,11 +154,17 @@ class LabelledRows:
     scores: Array
     known_rows: KnownRows = field(default_factory=KnownRows.none)
     honest_scores: Array | None = None
+    part: Sample | None = None
+
+    @cached_property
+    def sample(self) -> Sample:
+        """Which rows of the table these are."""
+        return Sample.whole(len(self.scores)) if self.part is None else self.part
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.scores)
+        """Number of rows of the table, of which these may be a sample."""
+        return self.sample.n_rows
 
     @cached_property
     def posterior(self) -> GammaPosterior:
@@ -174,7 +183,7 @@ class LabelledRows:
     @property
     def probability(self) -> Array:
         """Probability (n_rows,) that a row is an anomaly, if the ranking is right."""
-        ranks = self.known_rows.rows_left(self.n_rows).ranks(self.scores)
+        ranks = self.known_rows.rows_left(self.sample).ranks(self.scores)
         probability = probability_at(self.posterior, ranks.shares_at_least(self.scores))
         probability[self.known_rows.rows] = self.known_rows.labels
         return probability
@@ -193,7 +202,7 @@ class LabelledRows:
             1 for an anomaly, 0 for a normal row; known rows keep their labels.
         """
         check_share("gamma", gamma)
-        left = self.known_rows.rows_left(self.n_rows)
+        left = self.known_rows.rows_left(self.sample)
         threshold = float(cut_off(self.scores[left.rows], left.share(gamma)))
         labels = is_anomaly(self.scores, threshold)
         labels[self.known_rows.rows] = self.known_rows.labels
@@ -235,8 +244,12 @@ class LabelledRows:
         if not isinstance(at_random, bool):
             raise TypeError(f"at_random must be True or False, got {at_random!r}.")
         picked = _check_purpose(purpose) == "find"
+        numbers = check_rows_known(rows, self.n_rows)
+        if len(lacking := self.sample.not_held(numbers)):
+            raise ValueError(f"The row {lacking[0]} of the table is not among the rows held.")
+        places = self.sample.places(numbers)
         known = self.known_rows.add(
-            rows, labels, at_random=at_random, picked=picked, n_rows=self.n_rows
+            places, labels, at_random=at_random, picked=picked, n_rows=self.sample.n_held
         )
         if not at_random and not picked:
             self._check_list(len(known) - len(self.known_rows), len(np.unique(rows)))
@@ -269,7 +282,7 @@ class LabelledRows:
         new = np.setdiff1d(drawn, before.rows[before.at_random])
         if not len(new):
             return
-        scores = self.scores[before[~before.picked].unknown(self.n_rows)]
+        scores = self.scores[before[~before.picked].unknown(self.sample.n_sampled)]
         n_new, n_rows = len(new), len(scores)
         n_top = int((scores >= self.scores[new].min()).sum())
         # P(all of them are among the first `n_top`) if they are chosen at random.
@@ -322,8 +335,8 @@ class LabelledRows:
         is_find = _check_purpose(purpose) == "find"
         if is_find and by is not None:
             raise ValueError("by needs purpose='share': the first rows have no groups.")
-        known = self.known_rows
-        unknown = (known if is_find else known[~known.picked]).unknown(self.n_rows)
+        known, n_held = self.known_rows, self.sample.n_sampled
+        unknown = (known if is_find else known[~known.picked]).unknown(n_held)
         if n > len(unknown):
             which = "without a label" if is_find else "outside the sample and the lists so far"
             raise ValueError(
@@ -331,19 +344,20 @@ class LabelledRows:
             )
         ranked = unknown[np.argsort(-self.scores[unknown], kind="stable")]
         if is_find:
-            return ranked[:n]
+            return self.sample.number(ranked[:n])
         rng = as_generator(random_state)
         if by is None:
-            return spread_evenly(ranked, rng)[:n]
-        groups = _check_groups(by, self.n_rows)
+            return self.sample.number(spread_evenly(ranked, rng)[:n])
+        groups = _check_groups(by, self.sample.n_sampled)
         self._check_group_sizes(groups, unknown, n)
-        return spread_over_groups(ranked, groups[ranked], n, rng)
+        return self.sample.number(spread_over_groups(ranked, groups[ranked], n, rng))
 
     def _check_group_sizes(self, groups: NDArray[Any], unknown: NDArray[np.int_], n: int) -> None:
         """Refuse an `n` that leaves groups without a label, since the sample is proportional."""
         names, counts = np.unique(groups[unknown], return_counts=True)
         known = self.known_rows
-        is_new = ~np.isin(names, groups[known.rows[~known.picked]])
+        drawn = known.rows[~known.picked]
+        is_new = ~np.isin(names, groups[drawn[drawn < len(groups)]])
         n_needed = int(np.ceil(len(unknown) / counts[is_new].min())) if is_new.any() else 0
         if n < n_needed:
             smallest = names[is_new][np.argmin(counts[is_new])]
@@ -448,12 +462,14 @@ class LabelledRows:
         tuple of GroupShare
             The groups, the largest first.
         """
-        names, place = np.unique(_check_groups(groups, self.n_rows), return_inverse=True)
-        is_flagged = np.asarray(self.labels if flagged is None else flagged) == 1
+        n_sampled = self.sample.n_sampled
+        names, place = np.unique(_check_groups(groups, n_sampled), return_inverse=True)
+        labels = self.labels[:n_sampled] if flagged is None else flagged
+        is_flagged = np.asarray(labels) == 1
         n_rows = np.bincount(place, minlength=len(names))
         n_flagged = np.bincount(place[is_flagged], minlength=len(names))
         low, high = binomial_interval(n_rows, n_flagged)
-        known, found = self.known_rows, []
+        known, found = self.known_rows[self.known_rows.rows < n_sampled], []
         of_known = place[known.rows]
         for group in np.argsort(-n_rows, kind="stable").tolist():
             inside, size = known[of_known == group], int(n_rows[group])
@@ -519,10 +535,11 @@ class LabelledRows:
             The score. Fewer than `n` rows exceed it if rows have the same score.
         """
         check_count("n", n, 0)
-        if n >= self.n_rows:
-            raise ValueError(f"n must be below {self.n_rows}, the number of rows, got {n}.")
-        scores = self.scores if self.honest_scores is None else self.honest_scores
-        return float(np.partition(scores, self.n_rows - n - 1)[self.n_rows - n - 1])
+        n_rows = self.sample.n_sampled
+        if n >= n_rows:
+            raise ValueError(f"n must be below {n_rows}, the number of rows, got {n}.")
+        scores = (self.scores if self.honest_scores is None else self.honest_scores)[:n_rows]
+        return float(np.partition(scores, n_rows - n - 1)[n_rows - n - 1])
 
     def precision_at(self, n: int) -> Precision:
         """Share of anomalies among the first rows without a label.
@@ -542,7 +559,7 @@ class LabelledRows:
             The share, its interval and the labels that they come from.
         """
         check_count("n", n, 1)
-        n_left = self.n_rows - len(self.known_rows)
+        n_left = len(self.known_rows.unknown(self.sample.n_sampled))
         if n > n_left:
             raise ValueError(
                 f"n must be at most {n_left}, the number of rows without a label, got {n}."
@@ -596,12 +613,13 @@ class LabelledRows:
         them, and the same for these and the rows that were picked.
         """
         known = self.known_rows[~self.known_rows.listed]
+        known = known[known.rows < self.sample.n_sampled]
         scores = (self.scores if self.honest_scores is None else self.honest_scores)[known.rows]
         order = np.argsort(-scores, kind="stable")
         drawn, labels = known.at_random[order], known.labels[order]
         columns = np.column_stack([drawn, drawn & (labels == 1), np.ones(len(order)), labels])
         counts = np.vstack([np.zeros((1, 4)), np.cumsum(columns, axis=0)]).astype(int)
-        left = np.sort(self.scores[self.known_rows.unknown(self.n_rows)])[::-1]
+        left = np.sort(self.scores[self.known_rows.unknown(self.sample.n_sampled)])[::-1]
         return counts[np.searchsorted(-scores[order], -left, side="right")]
 
     @property

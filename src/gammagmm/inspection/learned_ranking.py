@@ -49,6 +49,13 @@ class Inputs:
         columns = None if self.columns is None else self.columns[rows]
         return Inputs(self.space[rows], self.consensus[rows], columns)
 
+    def __add__(self, other: Inputs) -> Inputs:
+        space = np.concatenate([self.space, other.space])
+        consensus = np.concatenate([self.consensus, other.consensus])
+        if self.columns is None or other.columns is None:
+            return Inputs(space, consensus, None)
+        return Inputs(space, consensus, np.concatenate([self.columns, other.columns]))
+
     def blocks(self) -> Iterator[Inputs]:
         """These rows, `BLOCK_ROWS` at a time."""
         for first in range(0, len(self), BLOCK_ROWS):
@@ -172,20 +179,26 @@ class Learning:
     honest_scores: Array
 
 
-def learn_ranking(inputs: Inputs, known: KnownRows, seed: int) -> Learning:
-    """What the labels of the rows `known` teach; `inputs` are those of all training rows."""
+def learn_ranking(
+    inputs: Inputs, known: KnownRows, seed: int, n_sampled: int | None = None
+) -> Learning:
+    """What the labels of the rows `known` teach; `inputs` are those of all rows that are held.
+
+    The first `n_sampled` of them, or all, are the training rows.
+    """
     consensus, labels = inputs.consensus, known.labels
     if len(np.unique(labels)) < 2:
         return Learning(None, None, consensus, consensus)
     n_rarer = int(min(np.bincount(labels)))
     trees = _grow(inputs[known.rows], labels, seed)
     votes = _votes(trees, inputs)
-    unknown = known.unknown(len(inputs))
+    n_sampled = len(inputs) if n_sampled is None else n_sampled
+    unknown = known.unknown(n_sampled)
     ranking = LearnedRanking(
         trees,
         weight=n_rarer / (n_rarer + 1),
-        of_trees=Standard.of(votes[unknown] if len(unknown) else votes),
-        of_consensus=Standard.of(consensus),
+        of_trees=Standard.of(votes[unknown] if len(unknown) else votes[:n_sampled]),
+        of_consensus=Standard.of(consensus[:n_sampled]),
     )
     scores = ranking.blend(votes, consensus)
     honest_scores = scores.copy()

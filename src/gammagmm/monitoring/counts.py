@@ -15,8 +15,10 @@ from gammagmm.errors import HistoryError
 from gammagmm.inspection.exact_interval import binomial_interval
 from gammagmm.inspection.labelled_rows import MISSING_GROUP, NO_GROUP
 
-__all__ = ["MAX_ROWS", "Count", "Period", "check_rows", "count_periods"]
+__all__ = ["MAX_ROWS", "Count", "Period", "check_rows", "count_periods", "row_digests"]
 
+ODD, SHIFT, DIGITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(29), np.uint64(11)
+"""Multiplier and shift that mix the bits of a row, and the bits that a float cannot hold."""
 MAX_ROWS = 10**10
 """Most rows of a count, and of all periods of a history together."""
 
@@ -105,21 +107,21 @@ def check_rows(n_rows: int) -> None:
 
 def count_periods(
     is_beyond: NDArray[np.int_],
-    rows: NDArray[np.float64],
+    digests: NDArray[np.float64],
     periods: ArrayLike | None,
     groups: ArrayLike | None,
     name: str,
 ) -> list[Period]:
-    """The periods, in sorted order, that the `rows` (n, d) belong to.
+    """The periods, in sorted order, that some rows belong to.
 
-    `is_beyond` (n,) is 1 for the rows beyond the cut. `periods` and `groups` (n,) are the period
-    and the group of each row. Without `periods`, all rows are one period with this `name`.
-    Ordered categories and numbers keep their order, and all others are sorted as text. A missing
-    period is refused; rows without a group are the group "(missing)".
+    `is_beyond` (n,) is 1 for the rows beyond the cut, and `digests` (n,) recognise them. `periods`
+    and `groups` (n,) are the period and the group of each row. Without `periods`, all rows are one
+    period with this `name`. Ordered categories and numbers keep their order, and all others are
+    sorted as text. A missing period is refused; rows without a group are the group "(missing)".
     """
-    places, names = _sorted_labels("periods", periods, len(rows))
-    digest = _digest(rows, None if periods is None else [names[place] for place in places])
-    group_places, group_names = _sorted_labels("groups", groups, len(rows))
+    places, names = _sorted_labels("periods", periods, len(digests))
+    digest = _digest(digests, None if periods is None else [names[place] for place in places])
+    group_places, group_names = _sorted_labels("groups", groups, len(digests))
     if periods is None:
         names = [name]
     cells = np.zeros((2, len(names), len(group_names)), dtype=int)
@@ -136,12 +138,28 @@ def count_periods(
     return found
 
 
-def _digest(rows: NDArray[np.float64], periods: list[str] | None) -> str:
+def row_digests(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A number (n,) for each of the `rows` (n, d), which is the same for equal rows.
+
+    >>> digests = row_digests(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
+    >>> bool(digests[0] == digests[2]), bool(digests[0] == digests[1])
+    (True, False)
+    """
+    found = np.zeros(len(rows), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for column in (np.asarray(rows) + 0.0).T:  # -0.0 is 0.0
+            found ^= np.ascontiguousarray(column).view(np.uint64)
+            found *= ODD
+            found ^= found >> SHIFT
+    return (found >> DIGITS).astype(np.float64)
+
+
+def _digest(digests: NDArray[np.float64], periods: list[str] | None) -> str:
     """Digest of the rows and, if they are given, of their periods.
 
     Equal rows of another day are then other rows.
     """
-    digest = sha256(np.ascontiguousarray(rows).data)
+    digest = sha256(np.ascontiguousarray(digests).data)
     if periods is not None:
         digest.update("\n".join(map(repr, periods)).encode())
     return digest.hexdigest()

@@ -93,18 +93,22 @@ def exact_ranks(scores: Array) -> RankTable:
     return RankTable(edges, np.cumsum(counts[::-1])[::-1], len(scores), 0.0)
 
 
-def ranks_left(scores: Array, n_anomalies: int, n_rows: int) -> RankTable:
+def ranks_left(
+    scores: Array, n_anomalies: int, n_rows: int, n_left: int | None = None
+) -> RankTable:
     """Rank table of the rows that are not known, whose scores are `scores` (n,).
 
     `n_anomalies` of the known rows are anomalies, which come before all of these. The number of
     anomalies is a whole one, and a row is one of them if there are at least as many as its rank:
-    more than half a row less. A score above all of these rows has the rank of the first.
+    more than half a row less. A score above all of these rows has the rank of the first. If these
+    rows are a random sample of more rows that are not known, `n_left` is the number of those.
 
     >>> ranks_left(np.array([0.1, 0.7, 0.9]), 2, 10).shares_at_least(np.array([0.8, 0.9, 1.0]))
     array([0.25, 0.25, 0.25])
     """
     edges, counts = np.unique(scores, return_counts=True)
-    n_at_least = np.cumsum(counts[::-1])[::-1] + (n_anomalies - 0.5)
+    each = 1.0 if n_left is None else n_left / len(scores)  # rows that a row of a sample stands for
+    n_at_least = each * np.cumsum(counts[::-1])[::-1] + (n_anomalies - 0.5)
     return RankTable(edges, n_at_least, n_rows, 0.0, n_anomalies + 0.5)
 
 

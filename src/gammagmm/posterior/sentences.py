@@ -44,11 +44,14 @@ def sentence(posterior: GammaPosterior) -> str:
     )
 
 
-def rows_sentence(n_flagged: int, n_rows: int) -> str:
-    """How many rows are flagged, as a sentence."""
+def rows_sentence(n_flagged: int, n_rows: int, n_table: int | None = None) -> str:
+    """How many rows are flagged, as a sentence; the rows may be a sample of `n_table` rows."""
+    rows = f"{n_rows:,} rows"
+    if n_table not in (None, n_rows):
+        rows = f"{n_rows:,} sampled rows (of {n_table:,})"
     if n_flagged == 0:
-        return f"None of {n_rows:,} rows is flagged."
-    return f"{n_flagged:,} of {n_rows:,} rows {'is' if n_flagged == 1 else 'are'} flagged."
+        return f"None of {rows} is flagged."
+    return f"{n_flagged:,} of {rows} {'is' if n_flagged == 1 else 'are'} flagged."
 
 
 def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> str:
@@ -128,15 +131,13 @@ def more_sentence(n_more: int, n_left: int) -> str:
     return f"Next: about {more} would make this interval half as wide."
 
 
-def evidence_lines(
-    posterior: GammaPosterior, evidence: Evidence, n_detectors: int, *, in_memory: bool = True
-) -> list[str]:
+def evidence_lines(posterior: GammaPosterior, evidence: Evidence, n_detectors: int) -> list[str]:
     """What an estimate without labels rests on, in three lines that end with what to do next."""
     basis = basis_sentence(posterior, evidence)
     if posterior.has_estimate:
         basis = f"{basis} {record_sentence(evidence.track_record)}"
     group = group_sentence(posterior, evidence, n_detectors)
-    return [group, basis, next_sentence(evidence, in_memory=in_memory)]
+    return [group, basis, next_sentence(evidence)]
 
 
 def group_sentence(posterior: GammaPosterior, evidence: Evidence, n_detectors: int) -> str:
@@ -190,12 +191,10 @@ def record_sentence(record: TrackRecord) -> str:
     )
 
 
-def next_sentence(evidence: Evidence, *, in_memory: bool = True) -> str:
+def next_sentence(evidence: Evidence) -> str:
     """What to do next."""
     record, first = evidence.track_record, ""
-    if not in_memory:
-        first = "fit a sample of the rows in memory, and "
-    elif evidence.group is not None:
+    if evidence.group is not None:
         first = f"look at these {evidence.group.n_rows:,} rows, and "
     elif evidence.rests_on == "assumptions":
         first = "set p0, p_high and high_gamma to what you know, and "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gammagmm._support.data_frames import check_same_columns
 from gammagmm.errors import Note, TableError
 from gammagmm.readers.number_forms import (
     has_numbers,
@@ -49,7 +50,7 @@ def join_raw(tables: Sequence[RawTable]) -> RawTable:
     if len(tables) == 1:
         return first
     for table in tables[1:]:
-        _check_same_columns(first, table)
+        check_same_columns(first.source, list(first.columns), table.source, list(table.columns))
     places = range(len(first.columns))
     text_places = {j for j in places if any(table.is_text(j) for table in tables)}
     parts, forms = tuple(tables), dict[int, NumberForm]()
@@ -138,24 +139,4 @@ def _common_form(tables: Sequence[RawTable], j: int) -> NumberForm:
         base.form(j),
         decimal=marked[0].decimal if has_one_mark else "",
         is_certain=not has_one_mark or any(form.is_certain for form in marked),
-    )
-
-
-def _check_same_columns(first: RawTable, other: RawTable) -> None:
-    """Refuse a table with other columns than the first, or with the same in another order."""
-    if other.columns == first.columns:
-        return
-    ours, theirs = set(first.columns), set(other.columns)
-    lacking = [name for name in first.columns if name not in theirs]
-    added = [name for name in other.columns if name not in ours]
-    if not lacking and not added:
-        raise TableError(
-            f"{other.source} has the columns of {first.source} in another order",
-            "Give files with the same columns in the same order.",
-        )
-    differences = [f"lacks the columns {listed(lacking)}"] if lacking else []
-    differences += [f"has the additional columns {listed(added)}"] if added else []
-    raise TableError(
-        f"{other.source} {' and '.join(differences)}, unlike {first.source}",
-        "Give files with the same columns.",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from gammagmm._support.checks import as_generator
 from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
-from gammagmm.estimator.reasons import Reason, usual_values
+from gammagmm.estimator.reasons import Reason
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.inspection.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import cost_cut, cut_off
@@ -21,10 +21,10 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import Run, first_solved, solved_posteriors
 from gammagmm.posterior.sensitivity import leave_one_out
-from gammagmm.readers.raw_table import numbered_names
 from gammagmm.report.origin import Origin
 
 __all__ = [
+    "MAX_SHOWN",
     "Findings",
     "ShareCut",
     "find",
@@ -190,14 +190,16 @@ class Findings:
     groups: tuple[GroupShare, ...]  # the largest first; empty if the origin has none
 
 
-def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Findings:
-    """What a report shows of a fit; without `X`, its training rows, no features are shown."""
+def find(fit: Fit, origin: Origin | None = None) -> Findings:
+    """What a report shows of a fit."""
     origin = origin or Origin()
-    scores, probability = fit.decision_scores, fit.probability
-    names = _shown_names(origin, fit.n_rows)
+    if origin.numbers is None and not fit.sample.is_whole:
+        origin = replace(origin, numbers=tuple(fit.sample.number(fit.sample.all_places).tolist()))
+    scores, probability = fit.held.scores, fit.held.probability
+    names = _shown_names(origin, fit.sample.n_held)
     order = _order(fit)
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
-    why_top, values_chosen = _described(X, origin.columns or fit.number_names, top, chosen)
+    why_top, values_chosen = _described(fit, origin.columns or fit.number_names, top, chosen)
     sensitivity, apart = tuple(_sensitivity(fit)), _rows_apart(fit)
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
@@ -208,13 +210,13 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
         evidence=fit.evidence,
         rows_apart=tuple(names[row] for row in apart[:MAX_SHOWN]),
         humps=_humps(fit),
-        truth=_truth(fit.posterior, origin),
+        truth=_truth(fit.posterior, origin.first(fit.n_rows)),
         labelled=_labelled(fit),
         mean=mean,
         lower_end=ends[0],
         upper_end=ends[1],
         steps=_steps(fit),
-        costs=_costs(fit, probability),
+        costs=_costs(fit, probability[: fit.n_rows]),
         is_learned=fit.ranking == "learned",
         found=_found(fit),
         ranking=tuple(names[row] for row in order[:MAX_RANKED]),
@@ -222,7 +224,7 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
         components=_components(first_solved(fit.runs)),
         sensitivity=sensitivity,
         strongest=_strongest(sensitivity),
-        has_picked=bool(fit.known_rows.picked.any()),
+        has_picked=bool(fit.known.picked.any()),
         top_rows=tuple(
             RankedRow(names[row], float(scores[row]), float(probability[row]), is_apart, reasons)
             for row, is_apart, reasons in zip(
@@ -233,57 +235,63 @@ def find(fit: Fit, X: Array | None = None, origin: Origin | None = None) -> Find
             RowToLabel(origin.row_number(int(row)), names[row], values)
             for row, values in zip(chosen, values_chosen, strict=True)
         ),
-        groups=() if origin.groups is None else fit.by_group(origin.groups),
+        groups=() if origin.groups is None else fit.by_group(origin.groups[: fit.n_rows]),
     )
 
 
 def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
     """The cut at each of `shares`, by the rule of `GammaGMM.labels_at`."""
-    left = fit.known_rows.rows_left(fit.n_rows)
+    left = fit.known.rows_left(fit.sample)
     scores, shares_left = fit.decision_scores[left.rows], np.array([*map(left.share, shares)])
     thresholds = cut_off(scores, shares_left)
-    outside = fit.known_rows.rows_outside_lists(fit.n_rows)
+    outside = fit.known.rows_outside_lists(fit.sample)
     own = cut_off(fit.scores[outside.rows], np.array([*map(outside.share, shares)]))
     # A flagged row lies strictly above the threshold, so equal scores are searched from the right.
     n_flagged = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
-    n_flagged += left.n_anomalies or 0
-    if len(fit.known_rows) == fit.n_rows:
+    sampled = fit.known.rows < fit.n_rows
+    if left.n_anomalies is not None:
+        n_flagged += int(fit.known.labels[sampled].sum())
+    if sampled.sum() == fit.n_rows:
         n_flagged = np.full(len(shares), fit.n_flagged)
     rows = zip(shares.tolist(), n_flagged.tolist(), thresholds.tolist(), own.tolist(), strict=True)
     return tuple(ShareCut(gamma, n, threshold, tuple(each)) for gamma, n, threshold, each in rows)
 
 
 def _described(
-    X: Array | None, names: Sequence[str], top: NDArray[np.intp], chosen: NDArray[np.intp]
+    fit: Fit, names: Sequence[str], top: NDArray[np.intp], chosen: NDArray[np.intp]
 ) -> tuple[list[tuple[Reason, ...]], list[str]]:
-    """The columns of `X` in which the rows `top` stand out, and the values of the rows `chosen`."""
-    if X is None:
+    """The columns in which the rows `top` stand out, and the values of the rows `chosen`.
+
+    Rows that are scores themselves have no columns.
+    """
+    if fit.plan.is_precomputed:
         return [()] * len(top), [""] * len(chosen)
-    usual = usual_values(X, names or numbered_names(X.shape[1]))
-    return usual.reasons(X[top]), usual.described(X[chosen])
+    usual = fit.usual_values(names)
+    return usual.reasons(fit.rows[top]), usual.described(fit.rows[chosen])
 
 
 def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
     """Names of the rows: long ones are cut, control characters are written out."""
     if origin.ids is None:
-        return tuple(str(number) for number in range(1, n_rows + 1))
+        return tuple(str(origin.row_number(row)) for row in range(n_rows))
     cut = (name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…" for name in origin.ids)
     return tuple(visible(name) for name in cut)
 
 
 def _rows_to_label(fit: Fit) -> NDArray[np.intp]:
-    n = min(MAX_TO_LABEL, fit.n_rows - len(fit.known_rows))
+    n = min(MAX_TO_LABEL, fit.n_rows - len(fit.known))
     if n < 1:
         return np.empty(0, dtype=np.intp)
-    return fit.labelled_rows.suggest(n, random_state=fit.plan.seed)
+    numbers = fit.labelled_rows.suggest(n, random_state=fit.plan.seed)
+    return fit.sample.places(numbers)
 
 
 def _order(fit: Fit) -> NDArray[np.intp]:
     """Positions of the rows, most anomalous first; those known to be normal come last."""
-    known = fit.known_rows
-    group = np.ones(fit.n_rows)
+    known = fit.known
+    group = np.ones(fit.sample.n_held)
     group[known.rows] = np.where(known.labels == 1, 0, 2)
-    return np.lexsort((-fit.decision_scores, group))
+    return np.lexsort((-fit.space.decision_scores, group))
 
 
 def _rows_apart(fit: Fit) -> NDArray[np.intp]:
@@ -310,19 +318,19 @@ def _truth(posterior: GammaPosterior, origin: Origin) -> Truth | None:
 
 
 def _labelled(fit: Fit) -> Labelled | None:
-    labels = fit.known_rows.labels
+    labels = fit.known.labels
     return Labelled(len(labels), int(labels.sum()), fit.fitted_posterior) if len(labels) else None
 
 
 def _found(fit: Fit) -> Found | None:
-    known, learning = fit.known_rows, fit.learning
+    known, learning = fit.known, fit.learning
     if learning is None or learning.ranking is None or learning.check is None:
         return None
     labels = known.labels[known.at_random]
     if not labels.any():
         return None
     rows = known.rows[known.at_random]
-    rankings = (fit.space.consensus[rows], learning.honest_scores[rows])
+    rankings = (fit.space.consensus[rows], fit.space.honest_scores[rows])
     orders = (np.argsort(-scores, kind="stable") for scores in rankings)
     return Found(*(tuple(np.cumsum(labels[order]).tolist()) for order in orders))
 
@@ -343,7 +351,7 @@ def _costs(fit: Fit, probability: Array) -> tuple[CostCut, ...]:
 
 def _agreement(fit: Fit) -> dict[str, float]:
     """Spearman's correlation of each detector's scores with the consensus."""
-    consensus = rankdata(fit.space.consensus)
+    consensus = rankdata(fit.space.consensus[: fit.n_rows])
     ranks = rankdata(fit.scores, axis=0)
     correlations = [float(np.corrcoef(column, consensus)[0, 1]) for column in ranks.T]
     return dict(zip(fit.detector_names, correlations, strict=True))

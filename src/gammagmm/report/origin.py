@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,10 +33,27 @@ class Origin:
     preparation: Preparation | None = None  # what made the rows of the file numbers
     groups: NDArray[Any] | None = None  # the group of each row, by a column that the user named
     group_column: str | None = None  # that column
+    numbers: tuple[int, ...] | None = None  # of sampled rows in their file, from 0
+    large: Any = None  # the files on Dask that these rows are a part of
 
     def row_number(self, row: int) -> int:
         """Number in the file, from 1, of a training row, from 0."""
-        return 1 + self._place(row)
+        return 1 + (self._place(row) if self.numbers is None else self.numbers[row])
+
+    def places(self, n_rows: int) -> Sequence[int]:
+        """Place of each of `n_rows` rows in the table, from 0."""
+        return range(n_rows) if self.rows is None else self.rows
+
+    def first(self, n_rows: int) -> Origin:
+        """The origin of the first `n_rows` rows."""
+        return replace(
+            self,
+            ids=None if self.ids is None else self.ids[:n_rows],
+            rows=None if self.rows is None else self.rows[:n_rows],
+            truth=None if self.truth is None else self.truth[:n_rows],
+            groups=None if self.groups is None else self.groups[:n_rows],
+            numbers=None if self.numbers is None else self.numbers[:n_rows],
+        )
 
     def cells(self, row: int, X: NDArray[np.float64]) -> dict[str, str]:
         """The columns of the file, with those that are no features, and the cells of a row.

@@ -17,7 +17,7 @@ from gammagmm.estimator.reasons import reason_words
 from gammagmm.inspection.labelled_rows import GroupShare
 from gammagmm.posterior.sensitivity import N_STARTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import record_sentence
-from gammagmm.report.findings import N_STEPS, Array, Findings, ShareCut, find
+from gammagmm.report.findings import N_STEPS, Findings, ShareCut, find
 from gammagmm.report.origin import Origin
 from gammagmm.report.svg import ShareLine, found_svg, posterior_numbers, posterior_svg, share_scale
 
@@ -39,12 +39,11 @@ MAX_GROUPS = 30
 def write_report(
     fit: Fit,
     path: Any,
-    X: Array | None = None,
     origin: Origin | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write the report of a fit to `path`, completely or not at all."""
-    write_document(render(find(fit, X, origin)), path, overwrite)
+    write_document(render(find(fit, origin)), path, overwrite)
 
 
 def render(findings: Findings) -> str:

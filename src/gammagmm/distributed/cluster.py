@@ -16,14 +16,13 @@ __all__ = [
     "compute",
     "current_client",
     "import_dask",
-    "keep",
     "open_cluster",
     "send",
 ]
 
 CONNECT_SECONDS = 10
 
-# Fitted detectors are part of the graph, so that blocks lost with a worker can be scored again.
+# Fitted detectors are part of the graph, so that a part lost with a worker can be scored again.
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1TB"}
 
 
@@ -84,18 +83,12 @@ def send(arguments: Sequence[Any]) -> list[Any]:
     return [delayed(argument, traverse=False) for argument in arguments]
 
 
-def keep(parts: Sequence[Any], client: Any) -> tuple[Any, ...]:
-    """The delayed `parts`, computed in the background and kept on the workers."""
-    dask = import_dask()
-    with clear_errors(client), dask.config.set(LARGE_GRAPHS):
-        return tuple(dask.persist(*parts) if client is None else client.persist(list(parts)))
-
-
 def compute(values: Sequence[Any], client: Any) -> tuple[Any, ...]:
     """The delayed `values`, computed by the cluster of `client` or by threads."""
-    with clear_errors(client):
+    dask = import_dask()
+    with clear_errors(client), dask.config.set(LARGE_GRAPHS):
         if client is None:
-            return tuple(import_dask().compute(*values))
+            return tuple(dask.compute(*values))
         return tuple(client.gather(client.compute(list(values))))
 
 

@@ -1,8 +1,9 @@
-"""Folders of Parquet files that the workers of a cluster read and write."""
+"""Parquet files as a dask data frame, and a dask data frame as a folder of Parquet files."""
 
 from __future__ import annotations
 
 import glob
+import importlib
 import os
 import re
 import shutil
@@ -12,25 +13,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gammagmm._support.data_frames import check_same_columns
 from gammagmm._support.progress import Progress
-from gammagmm.blocks.cluster import clear_errors, compute, import_dask
+from gammagmm._support.text import shown
+from gammagmm.distributed.cluster import LARGE_GRAPHS, clear_errors, compute, import_dask
 from gammagmm.errors import ClusterError, GammaGMMError, TableError
-from gammagmm.readers.raw_table import RawTable, text_column, written
 
-__all__ = [
-    "FolderError",
-    "check_folder",
-    "first_rows",
-    "matching_files",
-    "read_parquet",
-    "write_parquet",
-]
+__all__ = ["FolderError", "check_folder", "matching_files", "read_parquet", "write_parquet"]
 
-N_FIRST_ROWS = 1_000
-"""Rows by which the roles of columns are decided."""
 PART = re.compile(r"part-\d{5,}\.parquet")
 
 
@@ -39,41 +29,48 @@ class FolderError(GammaGMMError, FileExistsError):
 
 
 def read_parquet(paths: Sequence[str]) -> Any:
-    """Lazy dask data frame of Parquet files, folders or patterns, one partition a row group."""
+    """Lazy dask data frame of Parquet files, folders or patterns, one partition a row group.
+
+    A file with other columns than the first, or with other types, is a `TableError`.
+    """
     read = import_dask().dataframe.read_parquet
     found = [name for path in paths for name in matching_files(path)]
     try:
+        _check_schemas([name for name in found if "://" not in name])
         return read(found, split_row_groups=True)
+    except TableError:
+        raise
     except (OSError, ValueError, TypeError) as error:  # pyarrow's errors are of these kinds
         reason = " ".join(str(error).split())[:300]
         what = f"{paths[0]} cannot be read as Parquet ({reason})"
         raise TableError(what, "Check the file.") from error
 
 
-def first_rows(frame: Any, source: str, client: Any) -> RawTable:
-    """The first rows of a dask data frame, from its first partition alone."""
-    part = frame.get_partition(0).map_partitions(_head, meta=frame._meta)
-    (head,) = compute(part.to_delayed(), client)
-    data = tuple(_cells(head.iloc[:, j]) for j in range(head.shape[1]))
+def _check_schemas(paths: Sequence[str]) -> None:
+    """Refuse files whose columns are not those of the first file, in their order and of their type.
 
-    def cells(j: int) -> list[str | None]:
-        return written(data[j]) if data[j].dtype != object else data[j].tolist()
+    The parts of a table are read one by one, so a difference would be noticed late or not at all.
+    """
+    parquet: Any = importlib.import_module("pyarrow.parquet")
 
-    return RawTable(source, tuple(map(str, head.columns)), data, None, cells)
+    files = [file for path in paths for file in _files_in(path)]
+    schemas = [parquet.read_schema(file).remove_metadata() for file in files]
+    for file, schema in zip(files[1:], schemas[1:], strict=True):
+        check_same_columns(files[0], schemas[0].names, file, schema.names)
+        for own, other in zip(schemas[0], schema, strict=True):
+            if own.type != other.type:
+                raise TableError(
+                    f"{file}: column {shown(own.name)} has the type {other.type}, and {own.type} "
+                    f"in {files[0]}",
+                    "Write the column with the same type in all files.",
+                )
 
 
-def _head(part: Any) -> Any:
-    return part.head(N_FIRST_ROWS)
-
-
-def _cells(column: Any) -> NDArray[Any]:
-    """Numbers with NaN where they are missing, or texts with None; dates are texts."""
-    if column.dtype.kind in "biuf":
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    is_missing = column.isna()
-    return text_column(
-        None if gap else str(cell) for cell, gap in zip(column, is_missing, strict=True)
-    )
+def _files_in(path: str) -> list[str]:
+    """The file at `path`, or the Parquet files of a folder."""
+    if not os.path.isdir(path):
+        return [path]
+    return sorted(map(str, Path(path).rglob("*.parquet")))
 
 
 def matching_files(path: str) -> list[str]:
@@ -151,7 +148,7 @@ def _as_completed(tasks: list[Any], client: Any) -> Iterator[Any]:
             yield compute([task], None)[0]
         return
     as_completed = import_dask().distributed.as_completed
-    with clear_errors(client):
+    with clear_errors(client), import_dask().config.set(LARGE_GRAPHS):
         for _, answer in as_completed(client.compute(tasks), with_results=True):
             yield answer
 
