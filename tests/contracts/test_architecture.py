@@ -32,7 +32,6 @@ ORDER = [
     {"estimator"},
     {"report"},
     {"cli"},
-    {"prior", "summary"},  # the modules of two public names in version 0.1, until 0.3
 ]
 """The rooms, from the top: a room imports only from itself and from the rooms above it."""
 
