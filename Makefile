@@ -123,6 +123,7 @@ $(AXE): $(BROWSER)/package.json $(BROWSER)/package-lock.json
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/codespell
 	$(BIN)/sp-repo-review --show err .
 	$(BIN)/validate-pyproject pyproject.toml
