@@ -123,6 +123,8 @@ $(AXE): $(BROWSER)/package.json $(BROWSER)/package-lock.json
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/numpydoc lint src/gammagmm/*.py src/gammagmm/*/*.py
 	$(BIN)/codespell
 	$(BIN)/sp-repo-review --show err .
 	$(BIN)/validate-pyproject pyproject.toml

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gammagmm import GammaGMM
 from tests.support.fixed_starts import CASES, STORED_RESULTS, rank_labels, result_of
 
 TOLERANCE = 1e-6
@@ -43,6 +44,27 @@ def test_the_order_of_the_rows_changes_far_less_than_the_tolerance(name):
     found, stored = result_of(scores[order], CASES[name]), STORED[name]
     for key, value in stored.items():
         np.testing.assert_allclose(found[key], value, rtol=0.01 * TOLERANCE, err_msg=key)
+
+
+def test_plain_steps_on_all_rows_give_the_stored_answer():
+    """The settings of the paper, from random starts: no scaling, acceleration or sample of rows."""
+    scores = np.exp(np.random.default_rng(3).normal(size=(60, 3)))
+    scores[:4] *= np.exp(4)
+    estimator = GammaGMM(
+        "precomputed",
+        n_runs=1,
+        n_components=6,
+        n_draws=4,
+        max_restarts=20,
+        tol=1e-3,
+        max_mixture_rows=None,
+        scale=None,
+        random_state=1,
+    )
+    posterior = estimator.fit(scores).posterior_
+    assert posterior.mean == pytest.approx(0.04610653446970793, rel=1e-9)
+    expected = (0.012203286992681786, 0.09512461937283617)
+    assert posterior.interval() == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_stored_results_are_declared():

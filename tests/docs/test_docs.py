@@ -323,7 +323,7 @@ def test_the_reference_shows_no_private_name(site):
     _, folder = site
     # Names with underscores in front, names of constants and bases, and paths of private modules.
     private = re.compile(
-        r"__\w+__|(?<!\w)_[a-z]\w*|BaseEstimator|DEPRECATED|gammagmm\.(?!datasets|errors|toml)\w+"
+        r"__\w+__|(?<!\w)_[a-z]\w*|BaseEstimator|gammagmm\.(?!datasets|errors|toml)\w+"
     )
     written = {path.stem for path in (DOCS / "reference").glob("*.md") if "\n::: " in read(path)}
     assert len(written) > 15

@@ -208,6 +208,17 @@ def test_fit_leaves_global_state_alone(data):
     assert torch.equal(before[2], after[2])
 
 
+def test_a_fit_or_an_update_that_fails_leaves_the_fitted_estimator_as_it_was(fitted, scores):
+    estimator = copy.copy(fitted)
+    before = dict(vars(estimator))
+    with pytest.raises(DetectorError):
+        estimator.fit(np.ones((30, 4)))
+    with pytest.raises(ValueError, match="row positions"):
+        estimator.update([0, 10**6], [0, 1])
+    assert vars(estimator).keys() == before.keys()
+    assert all(vars(estimator)[name] is value for name, value in before.items())
+
+
 def test_random_state_may_be_a_generator_or_a_legacy_state(scores):
     from_int = GammaGMM("precomputed", **SMALL, random_state=3).fit(scores)
     rng = np.random.default_rng(3)

@@ -325,7 +325,7 @@ DROP = object()
             "gammagmm/posterior",
             "its schema must be 'gammagmm/saved-fit', got 'gammagmm/po",
         ),
-        (["version"], 4, "version 4, this gammagmm reads versions up to 3. Upgrade gammagmm"),
+        (["version"], 4, "version 4, this gammagmm reads version 3. Upgrade gammagmm"),
         (["version"], 2, "an earlier version of gammagmm saved it. Fit the rows again"),
         (["rows"], None, "fit.rows must be text, got NoneType"),
         (["parameters", "detectors"], "precomputed", "its choices do not fit to its detectors"),

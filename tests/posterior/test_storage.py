@@ -19,9 +19,9 @@ from gammagmm.posterior.track_record import load_reference
 from tests.support.needs import needs_posix
 
 WEIGHTS, A, B = [0.1 + 0.2, 0.69], [1 / 3, 1e-7], [95.0, 12345.678901234567]
-# Written by hand, in the form that version 1 promises.
+# Written by hand, in the promised form.
 TEXT = """{"schema": "gammagmm/posterior", "version": 1, "prob_zero": 0.01,
-"standard_error": null, "between_runs": 0.002,
+"standard_error": null, "between_runs": 0.002, "n_labels": 0,
 "betas": {"low": 0, "high": 1.0, "weights": [0.5, 0.49], "a": [3, 30.0], "b": [90, 70]}}"""
 
 
@@ -76,6 +76,7 @@ def test_the_text_is_the_promised_one(posterior):
         "prob_zero": 0.01,
         "standard_error": 0.1 + 0.7,
         "between_runs": None,
+        "n_labels": 0,
         "betas": {"low": 0.0, "high": 1.0, "weights": WEIGHTS, "a": A, "b": B},
     }
     read = posterior_from_text(TEXT)
@@ -83,24 +84,14 @@ def test_the_text_is_the_promised_one(posterior):
     assert_same(read, GammaPosterior(0.01, expected, np.nan, 0.002))
 
 
-def test_the_number_of_labels_comes_back_and_is_written_only_if_there_are_labels(posterior):
+def test_the_number_of_labels_comes_back(posterior):
     labelled = replace(posterior, n_labels=30)
     text = posterior_to_text(labelled)
     read = posterior_from_text(text)
     assert_same(read, labelled)
     assert (read.n_labels, type(read.n_labels)) == (30, int)
-    # The other fields are those of a posterior without labels, which is written as before.
-    data = json.loads(text)
-    assert data.pop("n_labels") == 30
-    assert data == json.loads(posterior_to_text(posterior))
-    assert posterior_from_text(TEXT).n_labels == 0  # written before there was the field
+    assert json.loads(text) == json.loads(posterior_to_text(posterior)) | {"n_labels": 30}
     assert pickle.loads(pickle.dumps(labelled)).n_labels == 30
-
-
-def test_a_pickle_from_before_the_number_of_labels_has_none(posterior):
-    old = object.__new__(GammaPosterior)
-    vars(old).update({k: v for k, v in vars(posterior).items() if k != "n_labels"})
-    assert pickle.loads(pickle.dumps(old)).n_labels == 0
 
 
 @pytest.mark.parametrize(
@@ -191,7 +182,7 @@ def test_a_posterior_that_could_not_be_read_back_is_not_written(tmp_path):
         (
             '"version": 1',
             '"version": 2',
-            "version 2, this gammagmm reads versions up to 1. Upgrade",
+            "version 2, this gammagmm reads version 1. Upgrade",
         ),
         ('"version": 1', '"version": true', "its version must be a whole number above 0, got True"),
         ('"version": 1', '"version": 0', "its version must be a whole number above 0, got 0"),
@@ -199,11 +190,11 @@ def test_a_posterior_that_could_not_be_read_back_is_not_written(tmp_path):
         ('"prob_zero": 0.01,', "", "the file has missing or unexpected fields: prob_zero"),
         ('"a":', '"more": 1, "a":', "betas has missing or unexpected fields: more"),
         ('"a":', '"n_labels": 1, "a":', "betas has missing or unexpected fields: n_labels"),
-        ('"betas":', '"n_labels": -3, "betas":', "n_labels must be at least 0, got -3"),
-        ('"betas":', '"n_labels": 3.0, "betas":', r"n_labels must be a whole number, got 3\.0"),
-        ('"betas":', '"n_labels": true, "betas":', "n_labels must be a whole number, got True"),
-        ('"betas":', '"n_labels": "9", "betas":', "n_labels must be a whole number, got '9'"),
-        ('"betas":', '"n_labels": null, "betas":', "n_labels must be a whole number, got NoneType"),
+        ('"n_labels": 0', '"n_labels": -3', "n_labels must be at least 0, got -3"),
+        ('"n_labels": 0', '"n_labels": 3.0', r"n_labels must be a whole number, got 3\.0"),
+        ('"n_labels": 0', '"n_labels": true', "n_labels must be a whole number, got True"),
+        ('"n_labels": 0', '"n_labels": "9"', "n_labels must be a whole number, got '9'"),
+        ('"n_labels": 0', '"n_labels": null', "n_labels must be a whole number, got NoneType"),
         ('"a":', '"low": 0, "a":', "it is not JSON .a key occurs twice in one object"),
         ("0.01", '"0.01"', "prob_zero must hold finite numbers, got '0.01'"),
         ("0.01", "true", "prob_zero must hold finite numbers, got True"),
@@ -246,7 +237,6 @@ def test_a_file_that_is_not_a_posterior_is_refused(old, new, words, tmp_path):
         ("[0.5, 0.49]", "[0.99, 0.0]"),
         ("[0.5, 0.49]", "[0.5, 0.4900000005]"),  # within rounding of 1 in all
         ("0.002", "0.0"),
-        ('"betas":', '"n_labels": 0, "betas":'),
         ('"low": 0,', '"low": 0.01,'),
         ('"high": 1.0', '"high": 0.9'),
     ],

@@ -20,11 +20,17 @@ import pyarrow.feather
 import pyarrow.parquet
 import scipy.io
 
+from gammagmm._support.documents import record_to_data
 from gammagmm.cli.sheet import Sheet, fill_sheet
+from gammagmm.posterior.assumptions import Assumption
 from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.groups import Group
+from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.storage import posterior_to_data, posterior_to_text
+from gammagmm.posterior.track_record import load_track_record
 from gammagmm.report.origin import Origin
 from tests.support.workbooks import ods, xlsx, zipped
 
@@ -181,10 +187,16 @@ def summary_texts() -> list[bytes]:
     run = dict.fromkeys(("tau", "delta", "reachable_low", "reachable_high"), 0.5)
     run |= {"status": "solved", "reached": None, "mean": 0.05, "elbo": -3.5, "n_iter": 9}
     run |= {"converged": True, "n_restarts": 0, "n_components": 3}
+    constraints = Constraints(0.01, 0.01, 0.15, 0.25)
+    other = Assumption(("p0",), 0.1, 0.01, 0.15, 0.25, 0.06)
+    group = Group(None, 2, 0.5, 0.9, ("KNN",))
+    evidence = Evidence(group, (other,), "data", load_track_record(), constraints)
     summary = {
         "schema": "gammagmm/fit",
-        "version": 1,
+        "version": 2,
         "posterior": posterior_to_data(posteriors()[0]),
+        "evidence": record_to_data(evidence),
+        "lines": ["About 5 % of the rows are anomalies."],
         "n_rows": 4,
         "n_features": 2,
         "n_anomalies": 1,

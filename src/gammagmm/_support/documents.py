@@ -39,7 +39,7 @@ _JSON_NAMES = {str: "text", int: "a whole number", bool: "true or false"}
 
 @dataclass(frozen=True)
 class Form:
-    """A kind of document: its schema, its newest version, and its name in messages."""
+    """A kind of document: its schema, its version, and its name in messages."""
 
     schema: str
     version: int
@@ -91,15 +91,17 @@ class Reader:
             self.refuse(f"it is not JSON ({error})", SAVED)
 
     def check_header(self, data: Any) -> None:
-        """Refuse another schema, and a version that is invalid or too new."""
+        """Refuse another schema, and another version."""
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != self.form.schema:
             self.refuse(f"its schema must be {self.form.schema!r}, got {_brief(schema)}", SAVED)
         version = data.get("version")
         if type(version) is not int or version < 1:
             self.refuse(f"its version must be a whole number above 0, got {_brief(version)}")
+        if version < self.form.version:
+            self.refuse("an earlier version of gammagmm saved it")
         if version > self.form.version:
-            known = f"this gammagmm reads versions up to {self.form.version}"
+            known = f"this gammagmm reads version {self.form.version}"
             self.refuse(f"it has version {_brief(version)}, {known}", "Upgrade gammagmm.")
 
     def check_fields(self, data: Any, names: set[str], name: str) -> None:

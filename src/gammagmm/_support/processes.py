@@ -88,8 +88,10 @@ def run_alone(
 
     Parameters
     ----------
-    function, *args
-        What to call. They are pickled with cloudpickle.
+    function : callable
+        What to call; it is pickled with cloudpickle.
+    *args : object
+        What it is called with.
     timeout : float, default=None
         Seconds that the call may take.
     deadline : Deadline, default=NEVER
@@ -97,6 +99,11 @@ def run_alone(
     preload : object, default=None
         Sent to the process first. Importing what it needs does not count towards `timeout`,
         unless it takes more than STARTING_SECONDS.
+
+    Returns
+    -------
+    object
+        What the function returned.
 
     Raises
     ------

@@ -63,7 +63,6 @@ def estimate(
     engine: opt.Engine,
     method: opt.Method,
     running: opt.Running,
-    former: Annotated[opt.Former, "trust"],
 ) -> None:
     """Estimate the share of anomalies among the rows of one file, or of several together."""
 
@@ -75,7 +74,7 @@ def estimate(
         )
         return run_estimate(request, _echo)
 
-    _run(work, outputs.paths, running.debug, former.warnings)
+    _run(work, outputs.paths, running.debug)
 
 
 @app.command(cls=opt.Command)
@@ -172,7 +171,6 @@ def inspect(
     engine: opt.Engine,
     method: opt.Method,
     running: opt.Running,
-    former: opt.Former,
 ) -> None:
     """Choose rows for a person to label: 30 labels give an estimate that can be relied on."""
 
@@ -183,7 +181,7 @@ def inspect(
         return run_inspect(inspecting, request, _echo)
 
     sheet = inspecting.sheet
-    _run(work, [sheet, sheet.with_suffix(opt.FIT_SUFFIX)], running.debug, former.warnings)
+    _run(work, [sheet, sheet.with_suffix(opt.FIT_SUFFIX)], running.debug)
 
 
 @app.command(cls=opt.Command)
@@ -251,10 +249,8 @@ def info(answer: Annotated[opt.Answer, "as_json"]) -> None:
         typer.echo(f"{name.ljust(width)}  {value}")
 
 
-def _run(
-    work: Callable[[], int], outputs: list[Path], debug: bool, warnings: Sequence[str] = ()
-) -> None:
-    """Exit with the code of `work`, which runs in a process of its own, after the `warnings`.
+def _run(work: Callable[[], int], outputs: list[Path], debug: bool) -> None:
+    """Exit with the code of `work`, which runs in a process of its own.
 
     The parent process has parsed the same options; it only waits, and removes unfinished parts of
     the `outputs` if the work is interrupted.
@@ -263,8 +259,6 @@ def _run(
         # The search for garbage among modules, which are never garbage, would take a fifth of the
         # time of a short command. `fit_rows` turns it on again.
         gc.disable()
-        for line in warnings:
-            _echo(line)
         with _short_errors(debug):
             code = work()
         gc.freeze()  # no search when the process ends

@@ -19,7 +19,6 @@ from typer import Argument, Context, Option
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
-from gammagmm._support.deprecation import no_effect
 from gammagmm.errors import Note
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "Command",
     "Commands",
     "Engine",
-    "Former",
     "Inspecting",
     "Kept",
     "KeptFit",
@@ -319,22 +317,6 @@ class Inspecting:
         bool,
         Option("--show-rank", help="With --ask, show the rank of each row, which may sway you."),
     ] = False
-
-
-@dataclass(frozen=True)
-class Former:
-    """Options of version 0.1 that have no effect."""
-
-    panel: ClassVar[str] = RUNNING
-
-    trust: Annotated[str | None, Option(hidden=True, help="Has no effect.")] = None
-    strategy: Annotated[str | None, Option(hidden=True, help="Has no effect.")] = None
-
-    @property
-    def warnings(self) -> list[str]:
-        """A line for each of them that was given."""
-        given = [field.name for field in fields(self) if getattr(self, field.name) is not None]
-        return [f"warning: {no_effect(f'--{name}', 'Leave it out.')}" for name in given]
 
 
 @dataclass(frozen=True)

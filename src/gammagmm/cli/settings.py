@@ -143,7 +143,6 @@ def _settings_of(name: str, command: Any) -> dict[str, Setting]:
     for option in command.params:
         key = option.opts[0].removeprefix("--")
         is_allowed = not {key, f"{name}.{key}"} & NOT_IN_FILES
-        is_allowed = is_allowed and not getattr(option, "hidden", False)  # of an earlier version
         if option.param_type_name == "option" and is_allowed:
             choices = tuple((option.metavar or "").split("|"))
             kind = _kind(get_args(hints[option.name].annotation)[0])

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import check_count, check_share
 from gammagmm._support.data_frames import as_column
-from gammagmm._support.deprecation import warn_if_given
 from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.frames import OUTPUTS, as_output, group_frame
@@ -127,9 +126,6 @@ class GammaGMM(BaseEstimator):
         "encode" turns a column of text into a column of 0 and 1 for each text of the training
         rows; two texts need one column. For another text in new rows, all of them are 0, with a
         `NewRowsWarning`. At most 20 texts are encoded.
-    trust : object, default="deprecated"
-        Has no effect, because the labels alone give the posterior. It will be removed in version
-        0.3.
 
     Attributes
     ----------
@@ -237,7 +233,6 @@ class GammaGMM(BaseEstimator):
         verbose: int = 0,
         missing: str = "error",
         categories: str = "error",
-        trust: Any = "deprecated",
     ) -> None:
         self.detectors = detectors
         self.scale = scale
@@ -266,7 +261,6 @@ class GammaGMM(BaseEstimator):
         self.verbose = verbose
         self.missing = missing
         self.categories = categories
-        self.trust = trust
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn may pass to `fit`, and that its scorers may use the scores."""
@@ -308,7 +302,6 @@ class GammaGMM(BaseEstimator):
         FitTimeoutError
             The fit took longer than `timeout`; the error has the partial results.
         """
-        warn_if_given("trust", self.trust, "The labels alone give the posterior: leave it out.")
         plan = check_parameters(self)
         rows = open_rows(X, self, plan)
         scores = score_training_rows(rows, plan)
@@ -497,7 +490,6 @@ class GammaGMM(BaseEstimator):
     def suggest(
         self,
         n: int = 30,
-        strategy: Any = "deprecated",
         *,
         purpose: Purpose = "share",
         by: ArrayLike | None = None,
@@ -511,9 +503,6 @@ class GammaGMM(BaseEstimator):
         ----------
         n : int, default=30
             Number of rows.
-        strategy : object, default="deprecated"
-            Has no effect: the rows are those of the former strategy "random". It will be removed in
-            version 0.3.
         purpose : "share" or "find", default="share"
             "share" spreads the rows evenly over the ranking from a random start, which is better
             than a simple random sample if the detectors are good, and as good if they are not. Rows
@@ -538,7 +527,6 @@ class GammaGMM(BaseEstimator):
         ValueError
             There are fewer than `n` rows to choose from, or `n` is too small for the groups.
         """
-        warn_if_given("strategy", strategy, "The rows are spread over the ranking: leave it out.")
         rows = self._labelled_rows()
         if purpose == "find" and by is None:
             check_count("n", n, 1)
@@ -600,14 +588,7 @@ class GammaGMM(BaseEstimator):
         fit = self.fit_.update(rows, labels, at_random=at_random, purpose=purpose)
         return self._keep(fit).posterior_
 
-    def expected_width(
-        self,
-        n: int,
-        *,
-        mass: float = 0.9,
-        strategy: Any = "deprecated",
-        random_state: Any = "deprecated",
-    ) -> float:
+    def expected_width(self, n: int, *, mass: float = 0.9) -> float:
         """Expected width of the credible interval after more labels.
 
         Parameters
@@ -616,18 +597,12 @@ class GammaGMM(BaseEstimator):
             Number of further labels; for 0, the width is about the present one.
         mass : float, default=0.9
             Probability of the interval.
-        strategy : object, default="deprecated"
-            Has no effect. It will be removed in version 0.3.
-        random_state : object, default="deprecated"
-            Has no effect, because nothing is simulated. It will be removed in version 0.3.
 
         Returns
         -------
         float
             Mean of the width over the possible labels.
         """
-        warn_if_given("strategy", strategy, "The rows are spread over the ranking: leave it out.")
-        warn_if_given("random_state", random_state, "Nothing is simulated: leave it out.")
         return self._labelled_rows().expected_width(n, mass=mass)
 
     def n_for_width(self, width: float, *, mass: float = 0.9) -> int:

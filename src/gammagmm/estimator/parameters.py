@@ -157,7 +157,6 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     if not isinstance(prior, MixturePrior | None):
         raise TypeError(f"mixture_prior must be a MixturePrior or None, got {prior!r}.")
     parameters = estimator.get_params(deep=False)
-    parameters.pop("trust", None)  # deprecated
     constraints = Constraints(
         estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma
     )

@@ -353,8 +353,6 @@ def _read(
     with open_archive(file, reader) as archive:
         data = archive.document()
         reader.check_header(data)
-        if data["version"] < FORM.version:
-            reader.refuse("an earlier version of gammagmm saved it")
         if key is not None and reader.plain("key", data.get("key"), str) != key:
             return None
         inside = FitReader(FORM, where, archive)

@@ -110,9 +110,8 @@ class FitSummary:
     ----------
     posterior : GammaPosterior
         Posterior of the contamination factor.
-    evidence : Evidence or None
-        What the estimate without labels rests on, without the positions of rows; None if an earlier
-        version saved the summary.
+    evidence : Evidence
+        What the estimate without labels rests on, without the positions of rows.
     lines : tuple of str
         The estimate and what it rests on, in words.
     n_rows : int
@@ -148,7 +147,7 @@ class FitSummary:
     """
 
     posterior: GammaPosterior
-    evidence: Evidence | None
+    evidence: Evidence
     lines: tuple[str, ...]
     n_rows: int
     n_features: int
@@ -268,8 +267,7 @@ def _to_data(summary: FitSummary) -> dict[str, Any]:
     data = {field.name: getattr(summary, field.name) for field in fields(summary)}
     for name in ("detectors", "runs", "notes"):
         data[name] = [record_to_data(record) for record in data[name]]
-    if summary.evidence is not None:
-        data["evidence"] = record_to_data(summary.evidence)
+    data["evidence"] = record_to_data(summary.evidence)
     for name in ("lines", "feature_names"):
         data[name] = list(data[name])
     return FORM.header | data | {"posterior": posterior_to_data(summary.posterior)}
@@ -278,15 +276,13 @@ def _to_data(summary: FitSummary) -> dict[str, Any]:
 def _summary_of(data: Any, reader: Reader) -> FitSummary:
     """The summary that `data`, as JSON gives it, describes."""
     reader.check_header(data)
-    if data["version"] == 1:
-        data = {"evidence": None, "lines": []} | data
     names = {field.name for field in fields(FitSummary)}
     reader.check_fields(data, names | FORM.header.keys(), "the file")
     counts = {name: _count(name, data[name], reader) for name in names if name.startswith("n_")}
     return FitSummary(
         posterior=posterior_of(data["posterior"], f"The posterior in {reader.where}"),
         threshold=reader.number("threshold", data["threshold"]),
-        evidence=data["evidence"] and reader.record(Evidence, "evidence", data["evidence"]),
+        evidence=reader.record(Evidence, "evidence", data["evidence"]),
         lines=_texts("lines", data, reader),
         feature_names=_texts("feature_names", data, reader),
         parameters=_plain_values("parameters", data["parameters"], reader),

@@ -86,6 +86,11 @@ def fit_mixture(
     device : str or torch.device, default=None
         Device of the torch backend; None is CUDA if it is available, else the CPU.
 
+    Returns
+    -------
+    Mixture
+        The parameters, the bound and the number of iterations.
+
     Examples
     --------
     >>> Z = np.random.default_rng(0).normal(size=(200, 2))

@@ -26,9 +26,7 @@ Array = NDArray[np.float64]
 
 FORM = Form("gammagmm/posterior", 1, "posterior")
 
-_FIELDS = {"schema", "version", "prob_zero", "standard_error", "between_runs", "betas"}
-# Written only if it is not 0, so that the files of posteriors without labels do not change.
-_LABELS_FIELD = "n_labels"
+_FIELDS = {*FORM.header, "prob_zero", "standard_error", "between_runs", "n_labels", "betas"}
 _BETA_FIELDS = {"low", "high", "weights", "a", "b"}
 _COUNTS = ("n_rows", "n_anomalies", "n_left", "first", "last")
 _BETA_BINOMIAL_FIELDS = {"weights", "a", "b", *_COUNTS}
@@ -73,6 +71,7 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
         "prob_zero": float(posterior.prob_zero),
         "standard_error": or_null(posterior.standard_error),
         "between_runs": or_null(posterior.between_runs),
+        "n_labels": posterior.n_labels,
         "betas": {
             **place,
             "weights": betas.weights.tolist(),
@@ -80,8 +79,6 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
             "b": betas.b.tolist(),
         },
     }
-    if posterior.n_labels != 0:
-        data[_LABELS_FIELD] = posterior.n_labels
     # Nothing is written that could not be read back.
     posterior_of(data, "The data to write")
     return data
@@ -91,12 +88,7 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
     """The posterior that `data`, parsed from JSON, describes."""
     reader = Reader(FORM, where)
     reader.check_header(data)
-    reader.check_fields(data, _FIELDS | ({_LABELS_FIELD} & data.keys()), "the file")
-    if isinstance(data["betas"], dict) and "origin" in data["betas"]:
-        reader.refuse(
-            "gammagmm 0.1 wrote it, with labels",
-            "Use the labels again: `gammagmm estimate --inspected`, or GammaGMM.update.",
-        )
+    reader.check_fields(data, _FIELDS, "the file")
     has_counts = isinstance(data["betas"], dict) and bool(set(_COUNTS) & data["betas"].keys())
     fields = _BETA_FIELDS
     if has_counts:
@@ -115,15 +107,14 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
         betas,
         standard_error=_error("standard_error", data["standard_error"], reader),
         between_runs=_error("between_runs", data["between_runs"], reader),
-        n_labels=_n_labels(data, reader),
+        n_labels=_n_labels(data["n_labels"], reader),
     )
 
 
-def _n_labels(data: dict[str, Any], reader: Reader) -> int:
-    """The number of labels; files from before this field have none."""
-    n_labels = int(reader.plain(_LABELS_FIELD, data.get(_LABELS_FIELD, 0), int))
+def _n_labels(value: Any, reader: Reader) -> int:
+    n_labels = int(reader.plain("n_labels", value, int))
     if n_labels < 0:
-        reader.refuse(f"{_LABELS_FIELD} must be at least 0, got {n_labels!r}")
+        reader.refuse(f"n_labels must be at least 0, got {n_labels!r}")
     return n_labels
 
 
