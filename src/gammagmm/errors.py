@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClusterError",
+    "ColumnsWarning",
     "DetectorError",
     "DetectorWarning",
     "FitTimeoutError",
@@ -206,29 +207,31 @@ class SavedFileError(GammaGMMError, ValueError):
 
 @dataclass(frozen=True)
 class Problem:
-    """One reason why a column of a file cannot be used as it is.
+    """One reason why a column of a table cannot be used as it is.
 
     Attributes
     ----------
     column : str
         Name of the column.
+    code : str
+        What is wrong: "missing", "infinite", "text", "many texts", "taken name", "forms", "kind",
+        "unit" or "truth".
     what : str
-        What is wrong, how often and where first, as a sentence without its full stop.
-    todo : str
-        What to do about it, as a sentence.
-    options : tuple of str, default=()
-        Options of the command line with which the column is read; empty where none helps.
+        The same in words: what is wrong, how often and where first, without a full stop.
+    remedies : tuple of str, default=()
+        What helps, the simplest first: "fill", "encode", "drop", "drop rows", "id", "correct",
+        "same form", "fill by hand", "fill and fit", "as trained", "rename" or "words".
 
     Examples
     --------
-    >>> Problem("a", "column 'a' contains 1 missing value", "Use --missing drop.").column
-    'a'
+    >>> Problem("a", "missing", "column 'a': 1 missing value", ("fill", "drop")).remedies
+    ('fill', 'drop')
     """
 
     column: str
+    code: str
     what: str
-    todo: str
-    options: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
 
 
 class TableError(GammaGMMError, ValueError):
@@ -238,8 +241,6 @@ class TableError(GammaGMMError, ValueError):
     ----------
     problems : tuple of Problem
         Everything that is wrong with the columns; empty where the error is another one.
-    options : tuple of str
-        Options that make the command work if they are added to it; empty where none do.
     source : str
         Name of the file that has the problems.
 
@@ -258,13 +259,11 @@ class TableError(GammaGMMError, ValueError):
         what: str,
         todo: str = "",
         problems: tuple[Problem, ...] = (),
-        options: tuple[str, ...] = (),
         source: str = "",
     ) -> None:
         super().__init__(what, todo)
         self.source = source
         self.problems = problems
-        self.options = options
 
 
 class GammaGMMWarning(UserWarning):
@@ -275,6 +274,16 @@ class GammaGMMWarning(UserWarning):
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error", GammaGMMWarning)  # warnings become errors
+    """
+
+
+class ColumnsWarning(GammaGMMWarning):
+    """Columns of a data frame are not used, because they look like ids, known labels or dates.
+
+    Examples
+    --------
+    >>> issubclass(ColumnsWarning, UserWarning)
+    True
     """
 
 

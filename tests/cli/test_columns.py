@@ -18,7 +18,7 @@ from gammagmm.cli.options import Reading
 from gammagmm.cli.request import read_blocks, read_table
 from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import RawTable
-from gammagmm.readers.roles import Choices
+from gammagmm.table.roles import Choices
 from tests.support.command_line import gammagmm_here
 
 QUICK = ("--detectors", "KNN,LOF", "--runs", "2")

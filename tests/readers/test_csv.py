@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gammagmm.errors import Note, TableError
 from gammagmm.readers.csv import open_text, parse, parse_quickly, read_delimited
-from gammagmm.readers.prepare import Choices, prepare
+from gammagmm.table.preparation import Choices, prepare
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Source
 from tests.support.raw_columns import columns_of

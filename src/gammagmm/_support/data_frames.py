@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,6 @@ __all__ = [
     "as_objects",
     "check_same_columns",
     "column_cells",
-    "frame_columns",
-    "frame_numbers",
     "missing_error",
     "open_frame",
     "text_error",
@@ -45,7 +43,7 @@ EXCHANGES = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 def as_frame(X: Any) -> DataFrame[Any] | LazyFrame[Any] | None:
     """The data frame `X` as one of Narwhals; None for everything else.
 
-    Columns with the same name, sparse columns and columns of dates or times are refused. So are
+    Columns with the same name, sparse columns, times of day and durations are refused. So are
     tables that Narwhals does not know: NumPy would read their dates as numbers.
     """
     if X is None or isinstance(X, np.ndarray | list | tuple):
@@ -75,26 +73,6 @@ def open_frame(X: Any) -> DataFrame[Any] | None:
     import narwhals.stable.v2 as nw
 
     return frame if isinstance(frame, nw.DataFrame) else _collected(frame)
-
-
-def frame_columns(frame: DataFrame[Any]) -> Iterator[Cells]:
-    """The cells of each column: numbers with NaN where missing, or objects of any type."""
-    for column in frame.iter_columns():
-        yield _values(column)
-
-
-def frame_numbers(frame: DataFrame[Any]) -> NDArray[np.float64]:
-    """The frame as one array of float64; text, missing values and infinity are refused."""
-    rows = np.empty(frame.shape)
-    for j, (name, values) in enumerate(zip(frame.columns, frame_columns(frame), strict=True)):
-        cells = column_cells(values, name, may_mix=True)
-        try:
-            rows[:, j] = cells
-        except ValueError as error:  # text that is no number
-            raise text_error(f"column {name!r}", cells) or error from None
-        if not np.isfinite(rows[:, j]).all():
-            raise _not_finite(rows[:, j], f"in the column {shown(str(name))}")
-    return rows
 
 
 def column_cells(values: Cells, name: Any, *, may_mix: bool = False) -> Cells:
@@ -182,7 +160,7 @@ def text_error(where: str, cells: Cells) -> TableError | None:
         if isinstance(value, str | bytes) and not _is_number(value):
             return TableError(
                 f"X must hold numbers, but {where} holds text ({value[:40]!r} in row {i})",
-                'Drop the column, encode it as numbers, or pass categories="encode".',
+                "Drop the column, encode it as numbers, or pass strict=False.",
             )
     return None
 
@@ -191,7 +169,7 @@ def missing_error(where: str = "") -> TableError:
     """The error for missing values; `where` is the end of the sentence that says where they are."""
     return TableError(
         f"Input X contains NaN, which is a missing value{where}",
-        'Fill the missing values, drop their rows, or pass missing="impute".',
+        "Fill the missing values, drop their rows, or pass strict=False.",
     )
 
 
@@ -224,9 +202,15 @@ def _check_is_array(X: Any) -> None:
 
 
 def _check_types(frame: DataFrame[Any] | LazyFrame[Any]) -> None:
-    """Refuse columns of dates or times, and sparse columns of pandas."""
+    """Refuse columns of times of day or durations, and sparse columns of pandas."""
+    import narwhals.stable.v2 as nw
+
     schema = frame.collect_schema()
-    times = [f"{name!r} ({type(of).__name__})" for name, of in schema.items() if of.is_temporal()]
+    times = [
+        f"{name!r} ({type(of).__name__})"
+        for name, of in schema.items()
+        if of.is_temporal() and of not in (nw.Date, nw.Datetime)
+    ]
     if times:
         raise TypeError(f"X must hold numbers: drop or encode the columns {', '.join(times)}.")
     if not frame.implementation.is_pandas_like():
@@ -239,35 +223,11 @@ def _check_types(frame: DataFrame[Any] | LazyFrame[Any]) -> None:
         )
 
 
-def _not_finite(values: NDArray[np.float64], where: str) -> TableError:
-    """The error for a column with missing or infinite values."""
-    if np.isnan(values).any():
-        return missing_error(f", {where}")
-    return TableError(
-        f"Input X contains infinity or a value too large for dtype('float64') {where}",
-        "Correct it.",
-    )
-
-
 def _check_names(names: Iterable[Any]) -> None:
     """Refuse two columns with the same name."""
     for name, n in Counter(names).items():
         if n > 1:
             raise TableError(f"X has {n} columns named {name!r}", "Rename them.")
-
-
-def _values(column: Any) -> Cells:
-    """The values of a column: numbers with NaN where missing, or objects of any type."""
-    import narwhals.stable.v2 as nw
-
-    kind = column.dtype
-    is_number = kind.is_float() or kind.is_integer() or kind == nw.Boolean
-    if is_number and kind not in (nw.Int128, nw.UInt128):  # which NumPy does not have
-        values = column.to_numpy()
-        if values.dtype.kind in "biuf":
-            return values
-    # Not to_numpy(), which fills the gaps of a dictionary of pyarrow with one of its texts.
-    return as_objects(column.to_list())
 
 
 def _cell(value: Any) -> Any:

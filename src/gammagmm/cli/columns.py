@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from gammagmm._support.table_encoder import n_texts
 from gammagmm._support.text import MAX_SHOWN_CHARACTERS, counted, one_line
-from gammagmm.errors import Problem
-from gammagmm.readers.guesses import Guess
-from gammagmm.readers.prepare import column_problems, working_options
+from gammagmm.cli.words import COMMAND
+from gammagmm.errors import Problem, TableError
 from gammagmm.readers.raw_table import RawTable, written
-from gammagmm.readers.roles import Choices, assign_roles
+from gammagmm.table.encoder import n_texts
+from gammagmm.table.guesses import Guess
+from gammagmm.table.preparation import column_problems, prepare
+from gammagmm.table.roles import Choices, assign_roles
+from gammagmm.table.words import problem_todo
 
-__all__ = ["MAX_PROBLEMS", "columns_text", "problem_lines", "working_command"]
+__all__ = ["MAX_PROBLEMS", "columns_text", "problem_lines", "working_command", "working_options"]
 
 MAX_PROBLEMS = 20
 """Further problems of a file are only counted."""
 FLAG = "--columns"
 HEAD = ("column", "taken for", "missing", "different", "first value", "what is done")
 CHOSEN = {
-    "--id": ("id", "names the rows (--id)"),
-    "--truth": ("labels", "compared with the estimate (--truth)"),
-    "--drop": ("", "left out (--drop)"),
+    "id": ("id", "names the rows (--id)"),
+    "truth": ("labels", "compared with the estimate (--truth)"),
+    "drop": ("", "left out (--drop)"),
 }
 GROUPS = "groups (--by)"
+MAX_OPTIONS = 600
+"""Characters of options above which no command is suggested."""
+PLAIN = re.compile(r"\w[^,*?\[]*\S|\w")
+"""Names that can be part of a list."""
 
 
 def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
@@ -79,24 +88,25 @@ def _use(kind: str, option: str | None, guess: Guess | None, is_date: bool) -> t
         own, use = CHOSEN[option]
         return own or kind, use
     if guess is not None and guess.is_left_out:
-        return guess.kind, guess.message
+        return guess.kind, guess.message(COMMAND)
     if is_date:
         return "date", "used, encoded as numbers"
     if kind == "text":
         return kind, "used, encoded as columns of 0 and 1"
-    return kind, "used" if guess is None else guess.message
+    return kind, "used" if guess is None else guess.message(COMMAND)
 
 
 def _with_groups(use: str, is_by: bool) -> str:
     """What is done with a column, which may also group the rows."""
     if not is_by:
         return use
-    return GROUPS if use == CHOSEN["--drop"][1] else f"{use}; {GROUPS}"
+    return GROUPS if use == CHOSEN["drop"][1] else f"{use}; {GROUPS}"
 
 
 def problem_lines(problems: Sequence[Problem]) -> list[str]:
     """A line for each problem; if there are many, the first ones and a count."""
-    lines = [f"  {one_line(own.what)}. {one_line(own.todo)}" for own in problems[:MAX_PROBLEMS]]
+    first = problems[:MAX_PROBLEMS]
+    lines = [f"  {one_line(own.what)}. {one_line(problem_todo(own, COMMAND))}" for own in first]
     n_more = len(problems) - MAX_PROBLEMS
     return [*lines, f"  {n_more:,} more"] if n_more > 0 else lines
 
@@ -106,3 +116,54 @@ def working_command(options: Sequence[str]) -> str:
     words = [word for word in sys.argv[1:] if word != FLAG]
     end = words.index("--") if "--" in words else len(words)
     return one_line(shlex.join(["gammagmm", *words[:end], *options, *words[end:]]))
+
+
+def working_options(
+    raw: RawTable, choices: Choices, problems: Sequence[Problem]
+) -> tuple[str, ...]:
+    """Options that were tried and with which the table is prepared; empty where there are none."""
+    options = _helping_options(problems)
+    if not options:
+        return ()
+    pairs = list(zip(options[::2], options[1::2], strict=True))
+    single = {flag.removeprefix("--"): value for flag, value in pairs if flag != "--drop"}
+    dropped = tuple(value for flag, value in pairs if flag == "--drop")
+    changed: dict[str, Any] = {**single, "drop": (*choices.drop, *dropped)}
+    try:
+        prepare(raw, replace(choices, **changed), COMMAND)
+    except TableError:
+        return ()
+    return options
+
+
+def _helping_options(problems: Sequence[Problem]) -> tuple[str, ...]:
+    """The options that solve all problems; empty where there are none, or too many to type."""
+    found = [_options(problem) for problem in problems]
+    if not all(found):
+        return ()
+    dropped = {name for flag, name in found if flag == "--drop"}
+    kept = [
+        own
+        for own, problem in zip(found, problems, strict=True)
+        if problem.column not in dropped or own[0] == "--drop"
+    ]
+    options = tuple(word for pair in _together(dict.fromkeys(kept)) for word in pair)
+    is_short = len(shlex.join(options)) <= MAX_OPTIONS
+    return options if is_short and all(word.isprintable() for word in options) else ()
+
+
+def _options(problem: Problem) -> tuple[str, ...]:
+    """The option that solves a problem, with its value; empty where none does."""
+    if "fill" in problem.remedies:
+        return "--missing", "impute"
+    if "encode" in problem.remedies:
+        return "--categories", "encode"
+    is_data = problem.code != "truth" and "drop" in problem.remedies
+    return ("--drop", problem.column) if is_data else ()
+
+
+def _together(pairs: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The options, with plain names of columns to drop in one list."""
+    others = [pair for pair in pairs if pair[0] != "--drop" or not PLAIN.fullmatch(pair[1])]
+    plain = [name for flag, name in pairs if (flag, name) not in others]
+    return [*others, ("--drop", ",".join(plain))] if plain else others

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gammagmm.distributed.collection import Collection
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.posterior.gamma_posterior import GammaPosterior
+    from gammagmm.table.preparation import Preparation
 
 __all__ = [
     "ABOVE_LIMIT",
@@ -171,8 +172,9 @@ def file_writers(
         yield lambda: save_picture(fit.posterior, picture, force)
     # Last, because this takes longest and the cluster can be lost.
     if labels and origin.large is not None:
+        large = origin.large
         yield lambda: write_folder(
-            labels, request, fit, origin.large.collection, fit.held_by_number
+            labels, request, fit, large.collection, large.preparation, fit.held_by_number
         )
 
 
@@ -187,13 +189,18 @@ def _write_report(X: Any, origin: Origin, request: Request, fit: Fit, path: Path
 
 
 def write_folder(
-    folder: Path, request: Request, fit: Fit, collection: Collection, held: Any = None
+    folder: Path,
+    request: Request,
+    fit: Fit,
+    collection: Collection,
+    preparation: Preparation,
+    held: Any = None,
 ) -> None:
     """Write a line for each row on Dask to a folder of Parquet files; see `part_frame`."""
-    from gammagmm.cli.file_columns import part_frame
+    from gammagmm.cli.large_parts import part_frame
 
-    names, usual = fit.detector_names, fit.usual_values()
-    frame = collection.frame(part_frame, fit.columns, fit.answering, names, usual, held)
+    shared = fit.answering, fit.detector_names, fit.usual_values(), held
+    frame = collection.frame(part_frame, preparation, str(folder), *shared)
     if request.answer.is_sorted:
         frame = frame.sort_values(["probability", "score"], ascending=[False, False])
     with block_bar(frame.npartitions, request.running.quiet) as progress:

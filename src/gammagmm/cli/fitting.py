@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -121,8 +121,16 @@ def fit_rows(X: Any, origin: Origin, request: Request) -> Fit:
     n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
     with progress_bars(n_detectors, request.method.runs, request.running.quiet) as progress:
         estimator = _estimator(request, progress)
-        rows = X if origin.large is None else origin.large.to_fit(X)
-        return _with_names(estimator.fit(rows).fit_, origin)
+        return estimator.fit(_rows_to_fit(X, origin)).fit_
+
+
+def _rows_to_fit(X: Any, origin: Origin) -> Any:
+    """The rows as the estimator takes them, which have been prepared."""
+    from gammagmm.estimator.rows import PreparedRows
+
+    if origin.large is not None:
+        return origin.large.to_fit(X)
+    return X if origin.preparation is None else PreparedRows(X, origin.preparation)
 
 
 def _detectors(method: Method) -> str | list[str]:
@@ -152,14 +160,3 @@ def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
         n_jobs=method.jobs,
         progress=progress,
     )
-
-
-def _with_names(fit: Fit, origin: Origin) -> Fit:
-    """The fit, whose note about constant columns has the names of the file instead of numbers."""
-    from gammagmm.estimator.scaling import constant_notes
-
-    scaler, n_columns = fit.column_scaler, fit.columns.n_features
-    numbered = constant_notes(scaler, n_columns, fit.columns.names)
-    named = constant_notes(scaler, n_columns, origin.columns or fit.columns.names)
-    renamed = dict(zip(numbered, named, strict=True))
-    return replace(fit, notes=tuple(renamed.get(note, note) for note in fit.notes))

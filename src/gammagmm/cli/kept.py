@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,12 @@ from gammagmm.cli.options import FIT_SUFFIX, Method, Reading, Request
 from gammagmm.cli.request import UsageError
 from gammagmm.errors import Note, SavedFileError
 from gammagmm.estimator.saved_parts import SavedTexts
-from gammagmm.readers.prepare import Preparation
 from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.saved_fit import LoadedFit
+    from gammagmm.table.preparation import Preparation
 
 __all__ = ["KeptSource", "check_kept", "keep_fit", "kept_path", "open_kept"]
 
@@ -30,7 +30,6 @@ class KeptSource:
     """What the file of a kept fit has of an `Origin`."""
 
     name: str
-    columns: tuple[str, ...]
     ids: SavedTexts | None
     places: NDArray[np.int64] | None  # of the rows in their file
     digest: str
@@ -38,15 +37,13 @@ class KeptSource:
     notes: tuple[Note, ...]
     id_column: str | None
     hidden: tuple[str, ...]
-    preparation: Preparation
 
     @classmethod
-    def of(cls, origin: Origin, preparation: Preparation) -> KeptSource:
+    def of(cls, origin: Origin) -> KeptSource:
         """The record of rows that were read from a file."""
         places = origin.rows if origin.numbers is None else origin.numbers
         return cls(
             name=origin.name,
-            columns=origin.columns or (),
             ids=None if origin.ids is None else SavedTexts.of(origin.ids),
             places=None if places is None else np.array(places, dtype=np.int64),
             digest=origin.digest,
@@ -54,14 +51,11 @@ class KeptSource:
             notes=origin.notes,
             id_column=origin.id_column,
             hidden=tuple(sorted(origin.hidden)),
-            preparation=preparation,
         )
 
-    def fits(self, n_rows: int, n_columns: int) -> bool:
-        """Whether it can be the source of so many rows and columns."""
-        is_right = self.preparation.encoder.outputs == self.columns
-        is_right = is_right and len(self.columns) == n_columns
-        is_right = is_right and (self.ids is None or len(self.ids) == n_rows)
+    def fits(self, n_rows: int) -> bool:
+        """Whether it can be the source of so many rows."""
+        is_right = self.ids is None or len(self.ids) == n_rows
         if self.places is not None:
             differ = len(np.unique(self.places)) == n_rows and bool((self.places >= 0).all())
             is_right = is_right and self.places.shape == (n_rows,) and differ
@@ -70,11 +64,11 @@ class KeptSource:
             is_right = is_right and self.truth.shape == (n_rows,) and is_label
         return is_right
 
-    def origin(self) -> Origin:
-        """Where the rows came from."""
+    def origin(self, preparation: Preparation) -> Origin:
+        """Where the rows came from; `preparation` is that of the fit."""
         return Origin(
             name=self.name,
-            columns=self.columns,
+            columns=preparation.outputs,
             ids=None if self.ids is None else self.ids.texts,
             rows=None if self.places is None else tuple(self.places.tolist()),
             digest=self.digest,
@@ -82,7 +76,7 @@ class KeptSource:
             notes=self.notes,
             id_column=self.id_column,
             hidden=frozenset(self.hidden),
-            preparation=self.preparation,
+            preparation=preparation,
         )
 
 
@@ -93,14 +87,9 @@ def kept_path(name: Path) -> Path:
 
 def keep_fit(fit: Fit, origin: Origin, path: Path, overwrite: bool) -> None:
     """Write the fit of rows from a file to `path`, completely or not at all."""
-    from gammagmm.estimator.rows import Columns
     from gammagmm.estimator.saved_fit import save_fit
 
-    preparation = origin.preparation
-    source = None if preparation is None else KeptSource.of(origin, preparation)
-    if origin.columns:
-        names = np.array(origin.columns, dtype=object)
-        fit = replace(fit, columns=Columns(fit.columns.n_features, names))
+    source = None if origin.preparation is None else KeptSource.of(origin)
     save_fit(fit, path, overwrite=overwrite, source=source)
 
 
@@ -113,13 +102,14 @@ def open_kept(path: Path) -> tuple[LoadedFit, Origin]:
     if source is None:  # GammaGMM.save wrote it
         index = fit.container.index
         ids = None if index is None else tuple(map(str, index))
-        return loaded, Origin(path.name, columns=fit.number_names or None, ids=ids)
-    if not source.fits(fit.sample.n_held, fit.columns.n_features):
+        named, preparation = fit.number_names or None, fit.preparation
+        return loaded, Origin(path.name, columns=named, ids=ids, preparation=preparation)
+    if not source.fits(fit.sample.n_held):
         raise SavedFileError(
             f"{path} cannot be read as a saved fit: its source does not fit to its rows",
             "Fit the rows again.",
         )
-    return loaded, source.origin()
+    return loaded, source.origin(fit.preparation)
 
 
 def check_kept(request: Request) -> None:

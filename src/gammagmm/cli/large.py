@@ -16,21 +16,22 @@ from gammagmm._support.text import one_line
 from gammagmm.cli.options import Reading, Request
 from gammagmm.cli.request import choices_for, origin_of
 from gammagmm.cli.sheet import sheet_numbers
+from gammagmm.cli.words import COMMAND
 from gammagmm.distributed.cluster import open_cluster
 from gammagmm.distributed.collection import Collection, open_collection, sample_numbers
 from gammagmm.distributed.parquet import read_parquet
 from gammagmm.errors import Note
 from gammagmm.inspection.sample import Sample
-from gammagmm.readers.arrow import frame_table
 from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.raw_table import RawTable
-from gammagmm.readers.roles import assign_roles
 from gammagmm.report.origin import Origin
+from gammagmm.table.frames import frame_table
+from gammagmm.table.preparation import Preparation
+from gammagmm.table.roles import assign_roles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gammagmm.cli.file_columns import FileColumns
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.rows import SampledRows
 
@@ -70,32 +71,32 @@ class LargeTable:
         Their rows, with all columns.
     sample : Sample
         Which of them the origin has.
-    columns : FileColumns
+    preparation : Preparation
         How their columns become numbers.
     """
 
     name: str
     collection: Collection
     sample: Sample
-    columns: FileColumns
+    preparation: Preparation
 
     def to_fit(self, X: Array) -> SampledRows:
         """The rows of the sample as the estimator takes them; `X` has all rows of the origin."""
-        from gammagmm.estimator.rows import SampledRows
+        from gammagmm.estimator.rows import PreparedRows, SampledRows
 
         n, numbers = self.sample.n_sampled, self.sample.number(self.sample.all_places)
         sample = Sample(self.sample.n_rows, n, numbers[:n])
-        return SampledRows(X[:n], sample, self.collection, self.columns)
+        return SampledRows(PreparedRows(X[:n], self.preparation), sample, self.collection)
 
     def complete(self, fit: Fit, X: Array) -> Fit:
         """The fit that can read the files again and holds all rows of the origin, which are `X`."""
-        fit = replace(fit, collection=self.collection, columns=self.columns)
+        fit = replace(fit, collection=self.collection)
         others = self.sample.all_places[fit.sample.n_held :]
         return fit.hold(self.sample.number(others), X[others])
 
     def read(self, numbers: Numbers) -> RawTable:
         """The columns of the rows with these numbers, which rise."""
-        return frame_table(self.name, self.collection.take(numbers))
+        return frame_table(self.collection.take(numbers), self.name)
 
 
 def holding(X: Array, origin: Origin, fit: Fit, numbers: Numbers) -> tuple[Array, Origin, Fit]:
@@ -112,10 +113,10 @@ def _extended(
     X: Array, origin: Origin, large: LargeTable, numbers: Numbers
 ) -> tuple[Array, Origin]:
     """The rows and their origin, with the rows with these numbers as well, which rise."""
-    if origin.table is None or origin.preparation is None:
-        raise TypeError("the origin of sampled files has a table and a preparation")
+    if origin.table is None:
+        raise TypeError("the origin of sampled files has a table")
     raw = large.read(numbers)
-    prepared = origin.preparation.apply(raw)
+    prepared = large.preparation.apply(raw, COMMAND)
     table = join_raw([origin.table, raw])
     extended = replace(
         origin,
@@ -149,7 +150,7 @@ def sample_raw(
         # The stream that the estimator uses for this.
         rng = as_generator(seed).spawn(4)[3]
         numbers = sample_numbers(collection.n_rows, MAX_ROWS, rng)
-        return numbers, frame_table(name, collection.take(numbers))
+        return numbers, frame_table(collection.take(numbers), name)
 
     numbers, raw = draw(collection)
     if reading.missing != "drop":
@@ -167,15 +168,12 @@ def read_sample(
     reading: Reading, by: str | None, seed: int, sheets: Sequence[Path]
 ) -> tuple[Array, Origin]:
     """A uniform sample of the rows of Parquet files, and then the other rows of the `sheets`."""
-    from gammagmm.cli.file_columns import FileColumns
-
     name, collection, numbers, raw = sample_raw(reading, by, seed)
     X, origin = origin_of(raw, reading, by, keep_table=True)
-    if origin.preparation is None or origin.columns is None:
+    if origin.preparation is None:
         raise TypeError("rows of files have a preparation")
-    columns = FileColumns.of(origin.preparation, name)
     sample = Sample(collection.n_rows, len(numbers), numbers)
-    large = LargeTable(name, collection, sample, columns)
+    large = LargeTable(name, collection, sample, origin.preparation)
     origin = replace(origin, numbers=tuple(numbers.tolist()), large=large)
     wanted = np.array(sorted({n for path in sheets for n in sheet_numbers(path)}), dtype=np.intp)
     wanted = wanted[(wanted >= 0) & (wanted < collection.n_rows)]

@@ -199,10 +199,13 @@ def demo(
         from gammagmm.cli.request import check_outputs
         from gammagmm.datasets import load_demo
         from gammagmm.report.origin import Origin
+        from gammagmm.table.preparation import Preparation
 
         check_outputs(outputs, running.force)
         dataset = load_demo()
-        origin = Origin(dataset.name, columns=dataset.feature_names, truth=dataset.y)
+        names = dataset.feature_names
+        preparation = Preparation(names, len(names))
+        origin = Origin(dataset.name, columns=names, truth=dataset.y, preparation=preparation)
         request = opt.Request(method=method, outputs=outputs, answer=answer, running=running)
         code = estimate_rows(dataset.X, origin, request, _echo)
         if not answer.as_json:
@@ -345,8 +348,8 @@ def _print_problems(error: TableError) -> None:
         _echo(f"gammagmm: {one_line(error.source)} has {len(error.problems):,} problems:")
         for line in problem_lines(error.problems):
             _echo(line)
-    if error.options:
-        _echo(f"  This command works: {working_command(error.options)}")
+    if options := getattr(error, "options", ()):
+        _echo(f"  This command works: {working_command(options)}")
 
 
 def _print_error(what: str, todo: str) -> None:

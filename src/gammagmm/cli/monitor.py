@@ -22,15 +22,14 @@ from gammagmm.cli.predict import prepare_new_rows
 from gammagmm.cli.request import check_monitor, read_table
 from gammagmm.errors import Note, TableError
 from gammagmm.monitoring.periods import order_notes, period_names
-from gammagmm.readers.arrow import frame_table
 from gammagmm.readers.raw_table import RawTable, listed
+from gammagmm.table.frames import frame_table
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.monitoring.alarms import Ring
     from gammagmm.monitoring.counts import Count, Period
     from gammagmm.monitoring.history import History
-    from gammagmm.report.origin import Origin
 
 __all__ = ["ALARM", "run_monitor"]
 
@@ -136,13 +135,13 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
     history_path = monitoring.history_path(path)
     check_monitor(monitoring, replace(request, kept=path), history_path)
     before = _read_history(history_path)
-    loaded, origin = open_kept(path)
+    loaded, _ = open_kept(path)
     if before is not None:
         before.check_fit(loaded.fit.digest, loaded.fit.training_count, monitoring.alpha)
     with cluster_of(request, echo):
         read = _large_rows if request.engine.name == "dask" else _rows
         wanted = [name for name in (monitoring.time, request.labelling.by) if name is not None]
-        new = read(loaded.fit, origin, wanted, request)
+        new = read(loaded.fit, wanted, request)
         with warnings_as_lines(echo):
             from gammagmm.estimator.refit import refit_detectors
 
@@ -206,10 +205,10 @@ class _NewRows:
     notes: Sequence[Note]
 
 
-def _rows(fit: Fit, origin: Origin, wanted: list[str], request: Request) -> _NewRows:
+def _rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:
     """The rows of files in memory."""
     raw = read_table(request.reading)
-    prepared = prepare_new_rows(fit, origin.preparation, raw)
+    prepared = prepare_new_rows(fit, raw)
     rows = prepared.rows.tolist()
     lines = None if raw.lines is None else [raw.lines[row] for row in rows]
     cells = {name: _cells(raw, name, rows) for name in wanted}
@@ -218,19 +217,19 @@ def _rows(fit: Fit, origin: Origin, wanted: list[str], request: Request) -> _New
     )
 
 
-def _large_rows(fit: Fit, origin: Origin, wanted: list[str], request: Request) -> _NewRows:
+def _large_rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:
     """The rows of Parquet files on Dask."""
     name, collection = open_files(request.reading)
-    head = frame_table(name, collection.take(np.arange(1)))
+    head = frame_table(collection.take(np.arange(1)), name)
     for column in wanted:
         _cells(head, column, [0])
-    first = prepare_new_rows(fit, origin.preparation, head)
+    first = prepare_new_rows(fit, head)
 
     def score(fit: Fit) -> tuple[NDArray[np.float64], dict[str, list[str | None]]]:
-        from gammagmm.cli.file_columns import FileColumns, monitor_part
+        from gammagmm.cli.large_parts import monitor_part
 
-        columns = FileColumns.of(first.preparation, name)
-        parts = collection.gather(monitor_part, columns, fit.scores_and_digests, wanted)
+        shared = first.preparation, name, fit.scores_and_digests, wanted
+        parts = collection.gather(monitor_part, *shared)
         cells = {
             column: [cell for _, own in parts for cell in own[j]] for j, column in enumerate(wanted)
         }

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from gammagmm._support.files import write_document
-from gammagmm._support.table_encoder import NumberColumn, TableEncoder
 from gammagmm._support.text import listed, one_line, percent
 from gammagmm.cli.estimate import print_answer, warnings_as_lines, write_folder
 from gammagmm.cli.fitting import Echo
@@ -20,10 +19,11 @@ from gammagmm.cli.large import cluster_of, open_files
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import N_DECIMALS, aligned, rows_csv
 from gammagmm.cli.request import check_predict, read_table
+from gammagmm.cli.words import COMMAND
 from gammagmm.errors import Note, TableError
-from gammagmm.readers.arrow import frame_table
-from gammagmm.readers.prepare import Preparation, Prepared
 from gammagmm.readers.raw_table import RawTable
+from gammagmm.table.frames import frame_table
+from gammagmm.table.preparation import Preparation, Prepared
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit, RowAnswers
@@ -82,7 +82,7 @@ def run_predict(request: Request, echo: Echo) -> int:
             return _predict_large(loaded, origin, request, echo)
     reading = request.reading
     raw = read_table(reading)
-    prepared = prepare_new_rows(loaded.fit, origin.preparation, raw, reading.id)
+    prepared = prepare_new_rows(loaded.fit, raw, reading.id)
     prepared = replace(prepared, notes=(*request.running.notes, *prepared.notes))
     _tell_notes(prepared.notes, request, echo)
     with warnings_as_lines(echo):
@@ -114,78 +114,72 @@ def _tell_notes(notes: Sequence[Note], request: Request, echo: Echo) -> None:
 def _predict_large(loaded: LoadedFit, origin: Origin, request: Request, echo: Echo) -> int:
     """The same for Parquet files on Dask: all rows are counted, and the first ones are shown."""
     name, collection = open_files(request.reading)
-    head = frame_table(name, collection.take(np.arange(1)))
-    first = prepare_new_rows(loaded.fit, origin.preparation, head, request.reading.id)
+    head = frame_table(collection.take(np.arange(1)), name)
+    first = prepare_new_rows(loaded.fit, head, request.reading.id)
+    preparation = first.preparation
     _tell_notes((*request.running.notes, *first.notes), request, echo)
     with warnings_as_lines(echo):
-        from gammagmm.cli.file_columns import FileColumns, first_of_part
+        from gammagmm.cli.large_parts import first_of_part, prepare_part
         from gammagmm.estimator.refit import refit_detectors
 
-        columns = FileColumns.of(first.preparation, name)
-        fit = replace(refit_detectors(loaded.fit, loaded.versions), columns=columns)
+        fit = refit_detectors(loaded.fit, loaded.versions)
         as_json = request.answer.as_json
         n_listed = MAX_LISTED if as_json else N_SHOWN
-        found = collection.gather(first_of_part, columns, fit.answering, n_listed, as_json)
+        found = collection.gather(
+            first_of_part, preparation, name, fit.answering, n_listed, as_json
+        )
         n_rows, n_flagged = (sum(each) for each in list(zip(*found, strict=True))[:2])
         numbers = np.concatenate([each[2] for each in found])
         keys = np.concatenate([each[3] for each in found])
         fit.check_flagged(n_flagged, n_rows)
         order = np.lexsort((-keys[:, 1], -keys[:, 0]))[:n_listed]
         shown = np.sort(numbers[order])
-        prepared = columns.prepare(collection.take(shown), shown)
+        prepared = prepare_part(collection.take(shown), shown, preparation, name)
         prepared = replace(prepared, notes=first.notes)
         answers = fit.answering(prepared.values)
         predicted = Predicted(fit, prepared, answers, fit.usual_values(), (n_rows, n_flagged))
     labels, answer = request.outputs.labels, request.answer
     print_answer(_as_json(predicted) if answer.as_json else _as_text(predicted, labels is None))
     if labels is not None:
-        write_folder(labels, request, fit, collection)
+        write_folder(labels, request, fit, collection, preparation)
     return 0
 
 
-def prepare_new_rows(
-    fit: Fit, preparation: Preparation | None, raw: RawTable, id_column: str | None = None
-) -> Prepared:
-    """The new rows as numbers, prepared as the training rows were.
+def prepare_new_rows(fit: Fit, raw: RawTable, id_column: str | None = None) -> Prepared:
+    """The new rows as numbers, prepared as the training rows were; `id_column` names the rows.
 
-    A fit that `GammaGMM.save` wrote has no preparation: its columns are found by their names, or by
-    their order, with a note, if it has no names. `id_column` names the rows.
+    The columns of a fit of an array are found by their order, with a note.
     """
-    if id_column is not None and id_column not in raw.columns:
-        raise TableError(f"{raw.source} has no column {id_column!r}", "Check --id.")
-    said: tuple[Note, ...] = ()
-    if preparation is None:
-        encoder = fit.encoder or _encoder_of_numbers(fit, raw, id_column)
-        missing = str(fit.plan.parameters["missing"])
-        preparation = Preparation(None, None, (), missing, encoder)
-        if not fit.number_names:
-            said = (_order_note(raw, encoder),)
+    preparation, said = fit.preparation, list[Note]()
     if id_column is not None:
+        if id_column not in raw.columns:
+            raise TableError(f"{raw.source} has no column {id_column!r}", "Check --id.")
         preparation = replace(preparation, id=id_column)
-    prepared = preparation.apply(raw)
+    if preparation.columns is None:
+        preparation, raw, said = _by_order(preparation, raw)
+    prepared = preparation.apply(raw, COMMAND)
     return replace(prepared, notes=(*said, *prepared.notes))
 
 
-def _order_note(raw: RawTable, encoder: TableEncoder) -> Note:
-    """That the columns are found by their order."""
-    message = (
-        "the training rows have no names of columns, so the columns of the file are used in their "
-        f"order: {listed(encoder.names)}"
-    )
-    return Note("tables", raw.source, message)
-
-
-def _encoder_of_numbers(fit: Fit, raw: RawTable, id_column: str | None) -> TableEncoder:
-    """The encoder of columns of numbers without gaps, by their names or by their number."""
-    names = fit.feature_names or tuple(name for name in raw.columns if name != id_column)
-    if len(names) != fit.columns.n_features:
+def _by_order(preparation: Preparation, raw: RawTable) -> tuple[Preparation, RawTable, list[Note]]:
+    """The preparation of an array and a file, whose columns have the same names."""
+    given = [name for name in raw.columns if name != preparation.id]
+    if len(given) != preparation.n_columns:
         raise TableError(
-            f"{raw.source} has {len(names)} columns, and the training rows have "
-            f"{fit.columns.n_features}",
+            f"{raw.source} has {len(given)} columns, and the training rows have "
+            f"{preparation.n_columns}",
             "Give a file with the columns of the training rows; --id names a column to leave out.",
         )
-    # No value is filled in, so the medians are not used.
-    return TableEncoder(names, tuple(NumberColumn(name, 0.0) for name in names))
+    message = (
+        "the training rows have no names of columns, so the columns of the file are used in their "
+        f"order: {listed(given)}"
+    )
+    note = Note("tables", raw.source, message)
+    if preparation.encoder is None:
+        return replace(preparation, columns=tuple(given)), raw, [note]
+    trained = dict(zip(given, preparation.encoder.names, strict=True))
+    renamed = replace(raw, columns=tuple(trained.get(name, name) for name in raw.columns))
+    return preparation, renamed, [note]
 
 
 def answer_new_rows(fit: Fit, prepared: Prepared) -> Predicted:

@@ -12,6 +12,7 @@ from shlex import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm.cli.columns import working_options
 from gammagmm.cli.options import (
     Inspecting,
     Labelling,
@@ -22,18 +23,20 @@ from gammagmm.cli.options import (
     Request,
 )
 from gammagmm.cli.sheet import Sheet
+from gammagmm.cli.words import COMMAND
 from gammagmm.distributed.parquet import check_folder, matching_files
-from gammagmm.errors import GammaGMMError, Note
+from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.monitoring.periods import EVERY
 from gammagmm.readers.joined_table import join_raw
-from gammagmm.readers.prepare import Choices, prepare
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
-from gammagmm.readers.roles import assign_roles, named_columns
 from gammagmm.readers.source import STANDARD_INPUT
 from gammagmm.report.origin import Origin
+from gammagmm.table.preparation import Choices, prepare
+from gammagmm.table.roles import assign_roles, named_columns
 
 __all__ = [
+    "ColumnsError",
     "UsageError",
     "check_estimate",
     "check_inspect",
@@ -72,6 +75,14 @@ LABEL_ROWS = (
     "--fail-above. Rows in --known and rows with --purpose find do not count: they were not chosen "
     "at random."
 )
+
+
+class ColumnsError(TableError):
+    """Columns of a file cannot be used; `options` make the command work, if there are any."""
+
+    def __init__(self, error: TableError, options: tuple[str, ...]) -> None:
+        super().__init__(error.what, error.todo, error.problems, error.source)
+        self.options = options
 
 
 class UsageError(GammaGMMError, ValueError):
@@ -338,7 +349,10 @@ def origin_of(
     the groups by this column.
     """
     choices = choices_for(raw, reading, by)
-    prepared = prepare(raw, choices)
+    try:
+        prepared = prepare(raw, choices, COMMAND)
+    except TableError as error:
+        raise ColumnsError(error, working_options(raw, choices, error.problems)) from None
     names = [Path(path).name if path != "-" else STANDARD_INPUT for path in reading.paths]
     has_ids = reading.id is not None or len(prepared.rows) < raw.n_rows
     notes = list(prepared.notes)

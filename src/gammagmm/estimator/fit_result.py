@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._support.checks import warn_user
-from gammagmm._support.table_encoder import TableEncoder
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.detectors.presets import named_detectors
 from gammagmm.distributed.collection import (
     Collection,
-    check_collection,
     is_collection,
     open_collection,
 )
@@ -26,8 +24,7 @@ from gammagmm.errors import DetectorError, NewRowsWarning, Note, TableError
 from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
-from gammagmm.estimator.rows import Columns, Rows
-from gammagmm.estimator.scaling import ColumnScaler
+from gammagmm.estimator.rows import Rows, check_columns, new_rows
 from gammagmm.estimator.space import Scores, Scoring, Space, score_space
 from gammagmm.inspection.known_rows import KnownRows, Purpose, check_rows_known
 from gammagmm.inspection.labelled_rows import GroupShare, LabelledRows, Precision
@@ -59,6 +56,8 @@ from gammagmm.posterior.sentences import (
     rows_sentence,
     sentence,
 )
+from gammagmm.table.preparation import Preparation
+from gammagmm.table.scaling import ColumnScaler
 
 __all__ = ["Answering", "Cut", "Fit", "Probabilities", "RowAnswers", "complete_fit", "cut_rows"]
 
@@ -77,8 +76,8 @@ class Fit:
     ----------
     plan : object
         The checked parameters of the fit; an internal part.
-    columns : object
-        The columns of the training rows; an internal part.
+    preparation : object
+        How the columns of the training rows became numbers; an internal part.
     column_scaler : object or None
         The map that scales the columns for the detectors; None where they are not scaled.
     detectors : dict
@@ -130,7 +129,7 @@ class Fit:
     """
 
     plan: Plan
-    columns: Columns
+    preparation: Preparation
     column_scaler: ColumnScaler | None
     detectors: dict[str, Any]
     detector_info: tuple[DetectorInfo, ...]
@@ -148,11 +147,6 @@ class Fit:
     cut: Cut
     notes: tuple[Note, ...]
     collection: Collection | None = None
-
-    @property
-    def encoder(self) -> TableEncoder | None:
-        """The map from the columns as they were given to numbers; None where they were numbers."""
-        return self.columns.encoder
 
     @property
     def n_rows(self) -> int:
@@ -177,13 +171,12 @@ class Fit:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns; empty where the table had none."""
-        return () if self.columns.names is None else tuple(map(str, self.columns.names))
+        return self.preparation.columns or ()
 
     @property
     def number_names(self) -> tuple[str, ...]:
         """Names of the columns of numbers that they became; empty where the table had none."""
-        names = self.columns.number_names
-        return () if names is None else tuple(map(str, names))
+        return self.preparation.outputs
 
     @property
     def scores(self) -> Array:
@@ -305,7 +298,7 @@ class Fit:
                 "read them from the table",
                 "Use the estimator that was fitted, or fit again.",
             )
-        return self.hold(lacking, self.columns.numbers(self.collection.take(lacking)))
+        return self.hold(lacking, new_rows(self.collection.take(lacking), self.preparation))
 
     def holding_first_rows(self, n: int) -> Fit:
         """The fit that holds the `n` first rows without a label of the whole table as well."""
@@ -318,7 +311,7 @@ class Fit:
         if self.sample.is_whole or self.collection is None:
             return self.labelled_rows.suggest(n, purpose="find")
         known = self.known_rows.rows
-        score = partial(_scores_of_part, columns=self.columns, scoring=self.score_new)
+        score = partial(_scores_of_part, preparation=self.preparation, scoring=self.score_new)
         first = self.collection.first(score, n + len(known))
         return first[~np.isin(first, known)][:n]
 
@@ -410,9 +403,9 @@ class Fit:
         if X is None:
             return [reason_words(each) for each in usual.reasons(self.rows[: self.n_rows])]
         if not is_collection(X):
-            return [reason_words(each) for each in usual.reasons(self.columns.numbers(X))]
-        self.columns.check_collection(check_collection(X))
-        return open_collection(X).frame(_reasons_of_part, self.columns, usual)["reason"]
+            return [reason_words(each) for each in usual.reasons(new_rows(X, self.preparation))]
+        check_columns(X, self.preparation)
+        return open_collection(X).frame(_reasons_of_part, self.preparation, usual)["reason"]
 
     @property
     def scores_and_digests(self) -> ScoresAndDigests:
@@ -566,11 +559,11 @@ class Fit:
         The training rows of a collection have the answers of the fit.
         """
         if not is_collection(X):
-            columns = self.answers_new(self.columns.numbers(X)).columns(self.detector_names)
+            columns = self.answers_new(new_rows(X, self.preparation)).columns(self.detector_names)
             return Container.of(X).frame(columns, "to_frame")
-        self.columns.check_collection(check_collection(X))
+        check_columns(X, self.preparation)
         collection = open_collection(X)
-        shared: tuple[Any, ...] = (self.columns, self.answering, self.detector_names)
+        shared: tuple[Any, ...] = (self.preparation, self.answering, self.detector_names)
         if self.collection is not None and self.collection.is_of(collection.X):
             return collection.frame(answers_of_part, *shared, self.held_by_number)
         return collection.frame(answers_of_part, *shared)
@@ -634,7 +627,7 @@ def complete_fit(
     evidence = find_evidence(runs, plan.constraints, posterior, group, plan.run_rng.spawn(1)[0])
     return Fit(
         plan=plan.without_progress(),
-        columns=rows.columns,
+        preparation=rows.preparation,
         column_scaler=scores.column_scaler,
         detectors=fitted.detectors,
         detector_info=tuple(fitted.info),
@@ -782,7 +775,7 @@ class Answering:
 def answers_of_part(
     part: Any,
     first: int,
-    columns: Columns,
+    preparation: Preparation,
     answering: Answering,
     names: Sequence[str],
     held: tuple[NDArray[np.intp], RowAnswers] | None = None,
@@ -797,21 +790,21 @@ def answers_of_part(
         empty = np.empty(0)
         made = RowAnswers(empty, empty, empty.astype(int), np.empty((0, len(names))))
     else:
-        made = answering(columns.numbers(part))
+        made = answering(new_rows(part, preparation))
     if held is not None:
         made = made.replaced(first, *held)
     return pd.DataFrame(made.columns(names), index=_index_of_part(part, first))
 
 
-def _scores_of_part(part: Any, columns: Columns, scoring: Scoring) -> Array:
-    return scoring(columns.numbers(part))
+def _scores_of_part(part: Any, preparation: Preparation, scoring: Scoring) -> Array:
+    return scoring(new_rows(part, preparation))
 
 
-def _reasons_of_part(part: Any, first: int, columns: Columns, usual: UsualValues) -> Any:
+def _reasons_of_part(part: Any, first: int, preparation: Preparation, usual: UsualValues) -> Any:
     """The reasons of a part of a table as a pandas frame."""
     import pandas as pd
 
-    rows = columns.numbers(part) if len(part) else np.empty((0, columns.n_numbers))
+    rows = new_rows(part, preparation) if len(part) else np.empty((0, preparation.n_outputs))
     words = [reason_words(each) for each in usual.reasons(rows)]
     index = _index_of_part(part, first)
     return pd.DataFrame({"reason": pd.Series(words, index=index, dtype=object)}, index=index)

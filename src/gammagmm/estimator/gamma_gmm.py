@@ -118,14 +118,20 @@ class GammaGMM(BaseEstimator):
         is reported as "started" again.
     verbose : int, default=0
         1 shows progress bars on standard error.
-    missing : "error" or "impute", default="error"
-        "impute" fills missing values (NaN, None, ``pandas.NA``) with the median of the column, or
-        with its most frequent text. New rows get the figures of the training rows. Rows are never
-        dropped: call ``X.dropna()`` before the fit for that.
-    categories : "error" or "encode", default="error"
-        "encode" turns a column of text into a column of 0 and 1 for each text of the training
-        rows; two texts need one column. For another text in new rows, all of them are 0, with a
-        `NewRowsWarning`. At most 20 texts are encoded.
+    columns : dict or None, default=None
+        What the named columns of a data frame are: ``{"id": name}`` has the names of the rows,
+        ``{"truth": name}`` known labels, which the method does not use, and ``{"drop": [names]}``
+        leaves columns out; names may be patterns such as "x_*". Columns that look like ids, known
+        labels or dates, and columns with one value, are left out, which a `ColumnsWarning` says of
+        the former; ``{"use": [names]}`` keeps them, and ``{"dates": "encode"}`` turns dates into
+        numbers. New rows have the same columns; those that are not used may be absent. The columns
+        of arrays are used as they are.
+    strict : bool, default=True
+        Whether missing values and columns of text are refused. If False, missing values (NaN, None,
+        ``pandas.NA``) are filled with the median of the column or its most frequent text, and a
+        column of text becomes a column of 0 and 1 for each text of the training rows; two texts
+        need one column. New rows get the figures of the training rows. For another text in new
+        rows, all of these columns are 0, with a `NewRowsWarning`. At most 20 texts are encoded.
 
     Attributes
     ----------
@@ -231,8 +237,8 @@ class GammaGMM(BaseEstimator):
         n_jobs: int | None = None,
         progress: Any = None,
         verbose: int = 0,
-        missing: str = "error",
-        categories: str = "error",
+        columns: Any = None,
+        strict: bool = True,
     ) -> None:
         self.detectors = detectors
         self.scale = scale
@@ -259,15 +265,15 @@ class GammaGMM(BaseEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.verbose = verbose
-        self.missing = missing
-        self.categories = categories
+        self.columns = columns
+        self.strict = strict
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn may pass to `fit`, and that its scorers may use the scores."""
         tags = super().__sklearn_tags__()
         tags.estimator_type = "outlier_detector"
-        tags.input_tags.allow_nan = self.missing == "impute"
-        tags.input_tags.string = self.categories == "encode"
+        tags.input_tags.allow_nan = not self.strict
+        tags.input_tags.string = not self.strict
         return tags
 
     def fit(self, X: ArrayLike, y: Any = None) -> GammaGMM:
@@ -312,9 +318,9 @@ class GammaGMM(BaseEstimator):
     def _keep(self, fit: Fit) -> GammaGMM:
         """Set all fitted attributes; no other method sets one."""
         self.fit_ = fit
-        self.n_features_in_ = fit.columns.n_features
-        if fit.columns.names is not None:
-            self.feature_names_in_ = fit.columns.names
+        self.n_features_in_ = fit.preparation.n_columns
+        if fit.preparation.columns is not None:
+            self.feature_names_in_ = np.array(fit.preparation.columns, dtype=object)
         else:  # those of an earlier fit
             self.__dict__.pop("feature_names_in_", None)
         self.classes_ = np.array([0, 1])
@@ -410,7 +416,7 @@ class GammaGMM(BaseEstimator):
             Scores; a higher score is more anomalous. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
-        return map_new_rows(X, self.fit_.columns, self.fit_.score_new)
+        return map_new_rows(X, self.fit_.preparation, self.fit_.score_new)
 
     def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Any:
         """Labels of new rows.
@@ -467,7 +473,7 @@ class GammaGMM(BaseEstimator):
             Probability of normal, and of anomaly. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
-        return map_new_rows(X, self.fit_.columns, self.fit_.probabilities_new, n_columns=2)
+        return map_new_rows(X, self.fit_.preparation, self.fit_.probabilities_new, n_columns=2)
 
     def labels_at(self, gamma: float) -> Any:
         """Labels of the training rows if the share of anomalies were `gamma`.
@@ -806,7 +812,7 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         fit = self.fit_
-        found = map_new_rows(X, fit.columns, fit.scores_and_digests, n_columns=2)
+        found = map_new_rows(X, fit.preparation, fit.scores_and_digests, n_columns=2)
         return fit.monitor(
             np.asarray(found), periods, groups, history, name=name, alpha=alpha, replace=replace
         )
@@ -963,11 +969,6 @@ class GammaGMM(BaseEstimator):
         `SavedFitWarning` and ``notes_`` name the detector. Detectors that were your own objects are
         missing: scoring new rows then raises a `DetectorError`. `random_state` is None if it was
         not a number, and `progress` is always None.
-
-        The columns of a fit of ``gammagmm fit`` are those that the command prepared: numbers
-        without gaps, with a column such as ``region=east`` for each text. New rows need these
-        columns, and `missing` and `categories` are "error". For files with the original columns,
-        use ``gammagmm predict``.
 
         The page "Saving a fit" of the documentation shows it in use.
 

@@ -13,11 +13,12 @@ from gammagmm._support.checks import as_generator, check_count, check_positive
 from gammagmm._support.processes import Deadline
 from gammagmm._support.progress import Progress, check_progress, tell
 from gammagmm.detectors.presets import MIN_ROWS
-from gammagmm.estimator.scaling import SCALES
 from gammagmm.mixture.backends import check_backend
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import AUTO_TOL
+from gammagmm.table.roles import Choices
+from gammagmm.table.scaling import SCALES
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
@@ -72,8 +73,8 @@ class Plan:
         The random state, where it is a number.
     deadline : Deadline
         The moment by which the fit must be over.
-    is_encoded : bool
-        Whether missing values are filled, or texts encoded.
+    choices : Choices
+        What the columns are, and what is done with gaps and texts.
     """
 
     given: tuple[tuple[str, Plain], ...]
@@ -105,7 +106,7 @@ class Plan:
     n_jobs: int | None
     progress: Progress | None
     verbose: int
-    is_encoded: bool
+    choices: Choices
 
     @property
     def parameters(self) -> dict[str, Plain]:
@@ -194,28 +195,19 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         n_jobs=estimator.n_jobs,
         progress=estimator.progress,
         verbose=estimator.verbose,
-        is_encoded=_check_encoding(estimator),
+        choices=_choices(estimator),
     )
 
 
-def _check_encoding(estimator: GammaGMM) -> bool:
-    """Whether ``missing`` or ``categories`` changes the columns."""
-    missing, categories = estimator.missing, estimator.categories
-    if missing == "drop":
-        raise ValueError(
-            'missing="drop" is not available, because the labels and scores belong to the rows of '
-            "X: call X.dropna() before the fit."
-        )
-    for name, value, other in (
-        ("missing", missing, "impute"),
-        ("categories", categories, "encode"),
-    ):
-        if value not in ("error", other):
-            raise ValueError(f'{name} must be "error" or "{other}", got {value!r}.')
-    is_encoded = (missing, categories) != ("error", "error")
-    if is_encoded and isinstance(estimator.detectors, str) and estimator.detectors == "precomputed":
-        raise ValueError('missing and categories must be "error" with detectors="precomputed".')
-    return is_encoded
+def _choices(estimator: GammaGMM) -> Choices:
+    """What the columns are, and what is done with gaps and texts."""
+    if not isinstance(estimator.strict, bool | np.bool_):
+        raise TypeError(f"strict must be True or False, got {estimator.strict!r}.")
+    choices = Choices.of(estimator.columns, strict=bool(estimator.strict))
+    is_precomputed = isinstance(estimator.detectors, str) and estimator.detectors == "precomputed"
+    if is_precomputed and (not estimator.strict or estimator.columns):
+        raise ValueError('detectors="precomputed" needs strict=True and columns=None.')
+    return choices
 
 
 def _check_jobs(n_jobs: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.text import percent
-from gammagmm.estimator.scaling import LARGEST, ROUNDING
+from gammagmm.table.scaling import LARGEST, ROUNDING
 
 __all__ = ["Reason", "UsualValues", "flag_words", "reason_words", "usual_values"]
 

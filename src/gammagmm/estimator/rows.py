@@ -1,20 +1,19 @@
-"""Rows of any table -> numbers with names; large tables on Dask are sampled."""
+"""Rows of any kind -> a prepared table; large tables on Dask are sampled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.checks import check_array_kind, explain_rows
-from gammagmm._support.data_frames import as_frame, frame_numbers, open_frame
-from gammagmm._support.table_encoder import TableEncoder
-from gammagmm._support.text import listed
+from gammagmm._support.checks import check_array_kind, explain_rows, warn_user
+from gammagmm._support.data_frames import as_frame, open_frame
+from gammagmm._support.text import shown
 from gammagmm.distributed.collection import (
     Collection,
     check_collection,
@@ -23,63 +22,33 @@ from gammagmm.distributed.collection import (
     open_collection,
     sample_numbers,
 )
-from gammagmm.errors import Note
-from gammagmm.estimator.encoding import encode_new_rows, encode_rows
+from gammagmm.errors import ColumnsWarning, NewRowsWarning, Note
 from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plan
 from gammagmm.inspection.sample import Sample
+from gammagmm.table.frames import array_table, frame_table, has_text_names
+from gammagmm.table.guesses import Guess
+from gammagmm.table.preparation import Preparation, prepare
+from gammagmm.table.words import PYTHON
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
 __all__ = [
-    "Columns",
+    "PreparedRows",
     "Rows",
     "SampledRows",
+    "check_columns",
     "map_new_rows",
+    "new_rows",
     "open_rows",
 ]
 
 Array = NDArray[np.float64]
 
 _COLLECTED = Note("tables", "X", "is a lazy frame, whose rows were collected into memory")
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a table; their names are None where it has none.
-
-    `encoder` turns them into columns of numbers; None where they are numbers already. `missing` is
-    what the encoder does with gaps.
-    """
-
-    n_features: int
-    names: Any = None  # ndarray of shape (n_features,)
-    encoder: TableEncoder | None = None
-    missing: str = "error"
-
-    @property
-    def n_numbers(self) -> int:
-        """Number of columns of numbers."""
-        return self.n_features if self.encoder is None else len(self.encoder.outputs)
-
-    @property
-    def number_names(self) -> Any:
-        """Names of the columns of numbers; None where they have none."""
-        return self.names if self.encoder is None else self.encoder.outputs
-
-    def numbers(self, X: Any) -> Array:
-        """Finite rows (n, d) of `X`, which must have these columns."""
-        if self.encoder is not None:
-            return encode_new_rows(_probe(self), X, self.encoder)
-        return _validate(_probe(self), X, reset=False)
-
-    def check_collection(self, X: Any) -> None:
-        """Refuse a collection on Dask with other columns, before its parts are read."""
-        from sklearn.utils.validation import validate_data
-
-        meta = X._meta if hasattr(X, "columns") else np.empty((0, X.shape[-1]))
-        validate_data(_probe(self), meta, reset=False, skip_check_array=True)
+WARNED = ("id", "labels", "date", "empty")
+"""Kinds of columns whose absence a user must know of."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,24 +56,28 @@ class Rows:
     """The rows of a fit as numbers (n, d)."""
 
     values: Array
-    columns: Columns
+    preparation: Preparation
     sample: Sample  # which rows of the table they are
     container: Container  # the kind of data frame that they came in
-    notes: tuple[Note, ...] = ()  # what was collected, filled, encoded or sampled
+    notes: tuple[Note, ...] = ()  # what was collected, left out, filled, encoded or sampled
     collection: Any = None  # the table that they are a sample of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampledRows:
-    """Rows that were taken from a collection on Dask, as `GammaGMM.fit` takes them.
+class PreparedRows:
+    """Rows (n, d) of files that were prepared before the fit."""
 
-    If the rows have been prepared already, `columns` are those of the collection.
-    """
+    values: Array
+    preparation: Preparation
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampledRows:
+    """Rows that were taken from a collection on Dask, as `GammaGMM.fit` takes them."""
 
     X: Any
     sample: Sample
     collection: Collection
-    columns: Columns | None = None
 
 
 def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
@@ -124,90 +97,161 @@ def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
         if sample.n_sampled < sample.n_rows:
             message = f"the fit has a random sample of {sample.n_sampled} of {sample.n_rows} rows"
             notes = (Note("tables", "max_rows", message), *notes)
-        columns = rows.columns if X.columns is None else X.columns
-        return Rows(rows.values, columns, sample, rows.container, notes, X.collection)
+        return replace(rows, sample=sample, collection=X.collection, notes=notes)
     return _open_table(X, estimator, plan)
 
 
 def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
     """The rows of a table in memory."""
+    if isinstance(X, PreparedRows):
+        return Rows(X.values, X.preparation, Sample.whole(len(X.values)), Container())
     given = as_frame(X)
     frame = open_frame(given)
     notes = () if frame is given else (_COLLECTED,)
-    container, table = Container.of(frame), X if frame is None else frame
+    container = Container.of(frame)
     # scikit-learn sets the columns on the estimator that it is given. It is given a copy, because a
     # fit that fails must leave the estimator as it was.
     probe = copy(estimator)
-    if plan.is_encoded:
-        encoded, encoder = encode_rows(probe, table)
-        names = getattr(probe, "feature_names_in_", None)
-        columns = Columns(probe.n_features_in_, names, encoder, estimator.missing)
-        values, notes = encoded.values, (*notes, *encoded.notes)
+    if frame is None and plan.choices.missing == "error":
+        values = np.array(_validate(probe, X, reset=True), order="K")  # the user may change `X`
+        preparation = Preparation(None, values.shape[1])
+        return Rows(values, preparation, Sample.whole(len(values)), container, notes)
+    if frame is None:
+        raw, is_named = array_table(_array_cells(X, 2)), False
     else:
-        values = _validate(probe, table, reset=True)
-        columns = Columns(values.shape[1], getattr(probe, "feature_names_in_", None))
-        if frame is None:
-            values = np.array(values, order="K")  # the user may change the table
-    return Rows(values, columns, Sample.whole(len(values)), container, notes)
+        _check_size(frame)
+        raw, is_named = frame_table(frame), has_text_names(frame)
+    is_guessed = is_named and not plan.is_precomputed
+    prepared = prepare(raw, plan.choices, PYTHON, guessing=is_guessed)
+    preparation, values = prepared.preparation, prepared.values
+    if is_named and plan.is_precomputed:
+        preparation = Preparation(raw.columns, len(raw.columns))
+    _warn_of(prepared.guesses)
+    return Rows(
+        values, preparation, Sample.whole(len(values)), container, (*notes, *prepared.notes)
+    )
+
+
+def _warn_of(guesses: tuple[Guess, ...]) -> None:
+    """Name the columns that are not used for what they look like."""
+    found = [guess for guess in guesses if guess.kind in WARNED]
+    if not found:
+        return
+    named = "; ".join(f"{shown(guess.column)}: {guess.why}" for guess in found)
+    usable = [guess.column for guess in found if guess.kind != "empty"]
+    keep = f" To use them, pass columns={{'use': {usable}}}." if usable else ""
+    warn_user(
+        f"{'This column is' if len(found) == 1 else 'These columns are'} not used ({named}).{keep}",
+        ColumnsWarning,
+    )
+
+
+def new_rows(X: Any, preparation: Preparation) -> Array:
+    """Finite rows (n, d) of `X`, which must have the columns of the training rows."""
+    frame = open_frame(X)
+    if frame is None and preparation.encoder is None:
+        return _validate(_probe(preparation), X, reset=False)
+    if frame is None:
+        cells = _array_cells(X, 1)
+        _check_names(cells, preparation)
+        raw = array_table(cells)
+        raw = replace(raw, columns=preparation.columns or raw.columns)
+    else:
+        _check_size(frame, 1)
+        _check_names(frame.to_native(), preparation)
+        raw = frame_table(frame)
+        if preparation.columns is None:
+            raw = replace(raw, columns=tuple(f"x{j}" for j in range(len(raw.columns))))
+    prepared = preparation.apply(raw)
+    for note in prepared.unknown:
+        warn_user(f"In the column {shown(note.subject)}, {note.message}.", NewRowsWarning)
+    return prepared.values
+
+
+def check_columns(X: Any, preparation: Preparation) -> None:
+    """Refuse a collection on Dask with other columns than the fit, before its parts are read."""
+    X = check_collection(X)
+    _check_names(X._meta if hasattr(X, "columns") else np.empty((0, X.shape[-1])), preparation)
+
+
+def _check_names(X: Any, preparation: Preparation) -> None:
+    """Refuse a table without the columns of the fit, as scikit-learn does.
+
+    Columns that the fit does not use may be absent.
+    """
+    from sklearn.utils.validation import validate_data
+
+    left_out = set(preparation.left_out)
+    probe = _probe(preparation)
+    if left_out and hasattr(X, "columns"):
+        used = [name for name in preparation.columns or () if name not in left_out]
+        probe.n_features_in_, probe.feature_names_in_ = len(used), np.array(used, dtype=object)
+        kept = [name for name in as_frame(X).columns if name not in left_out]  # type: ignore[union-attr]
+        X = as_frame(X).select(kept).to_native()  # type: ignore[union-attr]
+    validate_data(probe, X, reset=False, skip_check_array=True)
 
 
 def map_new_rows(
-    X: Any, columns: Columns, function: Callable[[Array], Array], n_columns: int | None = None
+    X: Any,
+    preparation: Preparation,
+    function: Callable[[Array], Array],
+    n_columns: int | None = None,
 ) -> Any:
     """What `function` gives for new rows `X`; a lazy dask array for a Dask collection.
 
     The function returns `n_columns` values for each row, or one value where that is None.
     """
     if not is_collection(X):
-        return function(columns.numbers(X))
-    columns.check_collection(check_collection(X))
-    return map_rows(X, partial(_on_part, columns=columns, function=function), n_columns)
+        return function(new_rows(X, preparation))
+    check_columns(X, preparation)
+    return map_rows(X, partial(_on_part, preparation=preparation, function=function), n_columns)
 
 
-def _on_part(part: Any, columns: Columns, function: Callable[[Array], Array]) -> Array:
-    return function(columns.numbers(part))
+def _on_part(part: Any, preparation: Preparation, function: Callable[[Array], Array]) -> Array:
+    return function(new_rows(part, preparation))
 
 
-def _probe(columns: Columns) -> GammaGMM:
+def _probe(preparation: Preparation) -> GammaGMM:
     """An estimator without a fit that has these columns, for scikit-learn's checks."""
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
-    probe = GammaGMM(missing=columns.missing)
-    probe.n_features_in_ = columns.n_features
-    if columns.names is not None:
-        probe.feature_names_in_ = columns.names
+    probe = GammaGMM()
+    probe.n_features_in_ = preparation.n_columns
+    if preparation.columns is not None:
+        probe.feature_names_in_ = np.array(preparation.columns, dtype=object)
     return probe
 
 
-def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
-    """Finite rows (n, d) of `X` by scikit-learn, which sets the columns on `estimator`."""
-    from sklearn.utils.validation import check_array, validate_data
+def _check_size(frame: Any, n_least: int = 2) -> None:
+    """Refuse a frame with too few rows, or without columns."""
+    if len(frame) < n_least or not frame.columns:
+        raise ValueError(
+            f"X must have at least {n_least} row(s) and a column, got {len(frame)} row(s) and "
+            f"{len(frame.columns)} columns."
+        )
 
-    frame = open_frame(X)
+
+def _array_cells(X: Any, n_least: int) -> NDArray[Any]:
+    """The cells (n, d) of an array of any type, checked by scikit-learn."""
+    from sklearn.utils.validation import check_array
+
+    check_array_kind(X)
+    try:
+        array = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
+        return check_array(array, dtype=None, ensure_all_finite=False, ensure_min_samples=n_least)
+    except (TypeError, ValueError) as error:
+        raise explain_rows(X, error) from error
+
+
+def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
+    """Finite rows (n, d) of an array by scikit-learn, which sets the columns on `estimator`."""
+    from sklearn.utils.validation import validate_data
+
     check_array_kind(X)
     options = {"dtype": np.float64, "ensure_min_samples": 2 if reset else 1}
     try:
         # scikit-learn adds all cells up to see whether one is infinite.
         with np.errstate(invalid="ignore"):
-            if frame is None:
-                return validate_data(estimator, X, reset=reset, **options)
-            validate_data(estimator, frame.to_native(), reset=reset, skip_check_array=True)
-            rows = frame_numbers(frame)
-            return check_array(rows, estimator=estimator, input_name="X", **options)
+            return validate_data(estimator, X, reset=reset, **options)
     except (TypeError, ValueError) as error:
-        if not reset and (made := _prepared_names(estimator, X)):
-            raise ValueError(
-                f"X does not have the columns {listed(made)} of the fit. If `gammagmm fit` saved "
-                "it, it takes the columns of numbers that the command prepared: give X with these "
-                "columns, or use `gammagmm predict` for a file with the original ones."
-            ) from error
         raise explain_rows(X, error) from error
-
-
-def _prepared_names(estimator: GammaGMM, X: Any) -> list[str]:
-    """The columns of the fit that the encoder of tables could have made from columns of `X`."""
-    frame = as_frame(X)
-    given = set() if frame is None else set(map(str, frame.collect_schema().names()))
-    starts = tuple(f"{name}{end}" for name in given for end in ("=", " "))
-    names = map(str, getattr(estimator, "feature_names_in_", ()))
-    return [name for name in names if name not in given and name.startswith(starts)]

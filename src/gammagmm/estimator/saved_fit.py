@@ -11,6 +11,7 @@ a ranking that was learned from labels needs it.
 from __future__ import annotations
 
 import io
+from ast import literal_eval
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,6 @@ from gammagmm._support.archives import Archive, archive_bytes, open_archive
 from gammagmm._support.checks import warn_user
 from gammagmm._support.documents import Form, Reader, Writer, to_text
 from gammagmm._support.files import write_document
-from gammagmm._support.table_encoder import TableEncoder
 from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.detectors.presets import MIN_ROWS, NAMES, PRESETS, named_detectors
 from gammagmm.detectors.usable import judge_scores, score_range
@@ -32,9 +32,7 @@ from gammagmm.estimator.fit_result import Fit, cut_rows
 from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plain, Plan, check_parameters
 from gammagmm.estimator.refit import version_words
-from gammagmm.estimator.rows import Columns
 from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior, SavedSeed
-from gammagmm.estimator.scaling import ColumnScaler
 from gammagmm.estimator.space import score_space
 from gammagmm.estimator.summary import installed_versions
 from gammagmm.inspection.known_rows import KnownRows
@@ -44,6 +42,8 @@ from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.storage import posterior_of, posterior_to_data
+from gammagmm.table.preparation import Preparation
+from gammagmm.table.scaling import ColumnScaler
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
@@ -71,10 +71,8 @@ class SavedFit:
         Every parameter of the estimator; a value that JSON does not have is its `repr`.
     mixture_prior : SavedPrior or None
         The parameter of this name.
-    n_features, feature_names
-        The columns of the training rows.
-    encoder : TableEncoder or None
-        The map from these columns to numbers; None where they are numbers.
+    preparation : Preparation
+        How the columns of the training rows became numbers.
     index : SavedIndex or None
         Index of the data frame that the rows came in.
     column_scaler : ColumnScaler or None
@@ -112,9 +110,7 @@ class SavedFit:
     versions: dict[str, str]
     parameters: dict[str, Plain]
     mixture_prior: SavedPrior | None
-    n_features: int
-    feature_names: tuple[str, ...] | None
-    encoder: TableEncoder | None
+    preparation: Preparation
     index: SavedIndex | None
     column_scaler: ColumnScaler | None
     detectors: tuple[DetectorInfo, ...]
@@ -131,14 +127,6 @@ class SavedFit:
     known_rows: KnownRows
     learned_scores: Array | None
     notes: tuple[Note, ...]
-
-    @property
-    def column_record(self) -> Columns:
-        """The columns, with their names as scikit-learn has them."""
-        names = self.feature_names
-        named = None if names is None else np.array(names, dtype=object)
-        missing = str(self.parameters.get("missing", "error"))
-        return Columns(self.n_features, named, self.encoder, missing)
 
     @property
     def sample(self) -> Sample:
@@ -173,6 +161,7 @@ class LoadedFit:
         return plan.parameters | {
             "detectors": plan.detectors,
             "mixture_prior": self.mixture_prior,
+            "columns": _columns_of(plan.parameters),
             "random_state": plan.seed,
             "progress": None,
             "device": None if str(device).startswith("device(") else device,
@@ -236,7 +225,7 @@ def read_fit(path: Any, source: type | None = None) -> LoadedFit:
 
 def _saved(fit: Fit, key: str) -> SavedFit:
     """What the file of a fit has."""
-    plan, names = fit.plan, fit.columns.names
+    plan = fit.plan
     has_prior = plan.parameters["mixture_prior"] is not None
     is_learned = fit.ranking == "learned"
     return SavedFit(
@@ -244,9 +233,7 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         versions=installed_versions(),
         parameters=plan.parameters,
         mixture_prior=SavedPrior.of(plan.prior) if has_prior else None,
-        n_features=fit.columns.n_features,
-        feature_names=None if names is None else tuple(names.tolist()),
-        encoder=fit.encoder,
+        preparation=fit.preparation,
         index=SavedIndex.of(fit.container.index),
         column_scaler=fit.column_scaler,
         detectors=fit.detector_info,
@@ -388,10 +375,14 @@ def _plan_of(saved: SavedFit, reader: Reader) -> tuple[Plan, Any]:
     if not isinstance(parameters.get("random_state"), int):
         over["random_state"] = None  # a generator, whose seed is not known
     try:
+        over["columns"] = _columns_of(parameters)
         prior = saved.mixture_prior and saved.mixture_prior.prior(len(saved.detector_names))
         over |= {"mixture_prior": prior, "detectors": _detectors_of(saved)}
         plan = check_parameters(cast("GammaGMM", _Parameters(**(parameters | over))))
-    except (AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError) as error:
+    except (
+        *(AttributeError, ImportError, LookupError, RuntimeError),
+        *(SyntaxError, TypeError, ValueError),
+    ) as error:
         reader.refuse(f"its parameters are not valid: {error}")
     if parameters["backend"] not in ("numpy", "torch"):
         reader.refuse(f"its parameters are not valid: backend={parameters['backend']!r}")
@@ -405,6 +396,12 @@ def _plan_of(saved: SavedFit, reader: Reader) -> tuple[Plan, Any]:
         learning_seed=saved.learning_seed,
     )
     return plan, prior
+
+
+def _columns_of(parameters: dict[str, Plain]) -> Any:
+    """The parameter `columns`, of which the file has the `repr`."""
+    given = parameters["columns"]
+    return None if given is None else literal_eval(str(given))
 
 
 def _detectors_of(saved: SavedFit) -> Any:
@@ -430,7 +427,7 @@ def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
         reader.refuse(f"the mean of the posterior must lie between 0 and 1, got {posterior.mean!r}")
     fit = Fit(
         plan=plan.without_progress(),
-        columns=saved.column_record,
+        preparation=saved.preparation,
         column_scaler=saved.column_scaler,
         detectors=detectors,
         detector_info=saved.detectors,
@@ -472,17 +469,13 @@ def _with_labels(fit: Fit, saved: SavedFit) -> Fit:
 
 def _check_columns(saved: SavedFit, plan: Plan, reader: Reader) -> None:
     """Refuse names and scales that do not belong to the columns."""
-    n_features, names, scaler = saved.n_features, saved.feature_names, saved.column_scaler
-    if n_features < 1 or (names is not None and len(names) != n_features):
-        reader.refuse(f"its feature_names do not fit to {n_features} columns")
-    encoder = saved.encoder
-    if plan.is_encoded != (encoder is not None):
-        reader.refuse("its encoder does not fit to its parameters")
-    if encoder is not None and len(encoder.names) != n_features:
-        reader.refuse(f"its encoder does not fit to {n_features} columns")
+    preparation, scaler = saved.preparation, saved.column_scaler
+    n_features = preparation.n_columns
+    if n_features < 1 or (plan.is_precomputed and preparation.encoder is not None):
+        reader.refuse("its preparation does not fit to its parameters")
     if scaler is None:
         return
-    n_numbers = saved.column_record.n_numbers
+    n_numbers = preparation.n_outputs
     shapes = {array.shape for array in vars(scaler).values()}
     is_right = len(shapes) == 1 and _are_places(scaler.kept, n_numbers)
     if not is_right or not (scaler.spread > 0.0).all():
@@ -515,7 +508,7 @@ def _check_scores(saved: SavedFit, plan: Plan, reader: Reader) -> None:
 def _check_rows(saved: SavedFit, plan: Plan, reader: Reader) -> None:
     """Refuse training rows, or an index, that do not belong to the scores and the columns."""
     n_rows = len(saved.scores)
-    if saved.rows.shape != (n_rows, saved.column_record.n_numbers):
+    if saved.rows.shape != (n_rows, saved.preparation.n_outputs):
         reader.refuse("its training rows do not fit to its scores and columns")
     if saved.index is not None and len(saved.index) != saved.n_sampled:
         reader.refuse(f"its index does not fit to {saved.n_sampled} rows")

@@ -21,16 +21,16 @@ from gammagmm.errors import Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.partial_fit import check_runs, check_time
 from gammagmm.estimator.rows import Rows
-from gammagmm.estimator.scaling import (
+from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking
+from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
+from gammagmm.posterior.runs import Run, fit_runs, plan_runs
+from gammagmm.table.scaling import (
     ColumnScaler,
     column_moments,
     constant_notes,
     robust_scaler,
     standard_scaler,
 )
-from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking
-from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
-from gammagmm.posterior.runs import Run, fit_runs, plan_runs
 
 __all__ = ["Scores", "Scoring", "Space", "fit_space_runs", "score_space", "score_training_rows"]
 
@@ -51,13 +51,14 @@ def score_training_rows(rows: Rows, plan: Plan) -> Scores:
     notes: list[Note] = []
     column_scaler = None
     if plan.is_precomputed:
-        fitted = given_scores(rows.values, rows.columns.names)
+        fitted = given_scores(rows.values, rows.preparation.columns)
     else:
         limits = plan.max_fit_rows, plan.is_fit_by_cost
         made, notes = resolve_detectors(plan.detectors, len(rows.values), *limits)
         column_scaler = _fit_column_scaler(rows, plan)
-        columns = rows.columns
-        notes = constant_notes(column_scaler, columns.n_numbers, columns.number_names) + notes
+        preparation = rows.preparation
+        names = preparation.outputs or None
+        notes = constant_notes(column_scaler, preparation.n_outputs, names) + notes
         scaled = rows.values if column_scaler is None else column_scaler.transform(rows.values)
         with plan.tell("detectors", len(made)) as progress:
             settings = FitSettings(

@@ -213,7 +213,7 @@ def summarise(fit: Fit) -> FitSummary:
         evidence=fit.evidence.without_rows(),
         lines=tuple(fit.lines),
         n_rows=fit.n_rows,
-        n_features=fit.columns.n_features,
+        n_features=fit.preparation.n_columns,
         n_anomalies=fit.n_flagged,
         threshold=fit.threshold,
         feature_names=fit.feature_names,

@@ -16,7 +16,7 @@ from gammagmm.errors import MissingExtraError, TableError
 from gammagmm.readers.raw_table import RawTable, check_names, shown, text_column, written
 from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, refusing
 
-__all__ = ["frame_table", "message_bytes", "parquet_chunks", "read_feather", "read_parquet"]
+__all__ = ["message_bytes", "parquet_chunks", "read_feather", "read_parquet"]
 
 BATCH_ROWS = 4096
 FILE_MAGIC = b"ARROW1\0\0"
@@ -35,26 +35,25 @@ Struct = dict[int, Any]  # fields by their numbers
 
 @dataclass
 class Meter:
-    """Number of bytes that a file has expanded to so far; rows that are no file have no limit."""
+    """Number of bytes that a file has expanded to so far."""
 
-    source: Source | None
+    source: Source
     n_bytes: int = 0
 
     def add(self, n_bytes: int) -> None:
         """Add bytes; too many for the size of the file are a `TableError`."""
         self.n_bytes += n_bytes
-        if self.source is not None:
-            check_expansion(self.source.name, self.n_bytes, len(self.source.content))
+        check_expansion(self.source.name, self.n_bytes, len(self.source.content))
 
 
 def read_parquet(source: Source) -> RawTable:
     """Raw table of a Parquet file."""
-    arrow, parquet = _import(source.name, "pyarrow"), _import(source.name, "pyarrow.parquet")
+    arrow, parquet = _import(source, "pyarrow"), _import(source, "pyarrow.parquet")
     # On a damaged file PyArrow raises its own exceptions, Python's and those of Unicode.
     with refusing(source.name, (Exception,), "Write it again as Parquet."):
         buffer = arrow.BufferReader(source.content)
         file = parquet.ParquetFile(buffer)
-        _check_schema(source.name, arrow, file.schema_arrow)
+        _check_schema(source, arrow, file.schema_arrow)
         Meter(source).add(file.metadata.num_rows * file.metadata.num_columns * CELL_BYTES)
         meter = Meter(source)
         for n_cells, n_bytes in parquet_chunks(source.content):
@@ -62,13 +61,12 @@ def read_parquet(source: Source) -> RawTable:
         # A text that a column repeats is kept once: else a kilobyte could become gigabytes.
         texts = [field.name for field in file.schema_arrow if _is_text(arrow, field.type)]
         again = parquet.ParquetFile(buffer, read_dictionary=texts)
-        batches = again.iter_batches(BATCH_ROWS)
-        return _collect(source.name, arrow, file.schema_arrow, batches, Meter(source))
+        return _collect(source, arrow, file.schema_arrow, again.iter_batches(BATCH_ROWS))
 
 
 def read_feather(source: Source) -> RawTable:
     """Raw table of a Feather file, which is Arrow's own format, as a file or as a stream."""
-    arrow = _import(source.name, "pyarrow")
+    arrow = _import(source, "pyarrow")
     # A file is a stream with an index after it, which in a hostile file may point anywhere.
     start = len(FILE_MAGIC) if source.content.startswith(FILE_MAGIC) else 0
     with refusing(source.name, (Exception,), "Write it again as Feather."):
@@ -77,34 +75,26 @@ def read_feather(source: Source) -> RawTable:
         for message in arrow.ipc.MessageReader.open_stream(buffer):
             meter.add(message_bytes(message.metadata.to_pybytes(), memoryview(message.body or b"")))
         reader = arrow.ipc.open_stream(buffer)
-        _check_schema(source.name, arrow, reader.schema)
-        return _collect(source.name, arrow, reader.schema, reader, Meter(source))
+        _check_schema(source, arrow, reader.schema)
+        return _collect(source, arrow, reader.schema, reader)
 
 
-def frame_table(name: str, frame: Any) -> RawTable:
-    """Raw table of a pandas frame, whose columns are those of the files called `name`."""
-    arrow = _import(name, "pyarrow")
-    table = arrow.Table.from_pandas(frame, preserve_index=False)
-    _check_schema(name, arrow, table.schema)
-    return _collect(name, arrow, table.schema, table.to_batches(BATCH_ROWS), Meter(None))
-
-
-def _import(name: str, module: str) -> Any:
+def _import(source: Source, module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        needs = f"Reading {name} needs PyArrow"
+        needs = f"Reading {source.name} needs PyArrow"
         raise MissingExtraError(needs, "data", name="pyarrow") from None
 
 
-def _check_schema(name: str, arrow: Any, schema: Any) -> None:
+def _check_schema(source: Source, arrow: Any, schema: Any) -> None:
     """Refuse names that occur twice, and types that are neither numbers nor text."""
-    check_names(name, tuple(schema.names))
+    check_names(source.name, tuple(schema.names))
     for field in schema:
         kinds = (_is_text, _is_number, _is_time)
         if not any(is_kind(arrow, field.type) for is_kind in kinds):
             raise TableError(
-                f"{name}, column {shown(field.name)}: the type {str(field.type)[:100]} "
+                f"{source.name}, column {shown(field.name)}: the type {str(field.type)[:100]} "
                 "cannot be read",
                 "Write the column as numbers or text, or write the file without it.",
             )
@@ -142,9 +132,9 @@ def _times(arrow: Any, array: Any) -> list[str | None]:
     return [texts[place] for place in places]
 
 
-def _collect(name: str, arrow: Any, schema: Any, batches: Iterable[Any], meter: Meter) -> RawTable:
+def _collect(source: Source, arrow: Any, schema: Any, batches: Iterable[Any]) -> RawTable:
     """Raw table of batches; each is validated before its cells are read."""
-    columns = tuple(schema.names)
+    columns, meter = tuple(schema.names), Meter(source)
     is_time = [_is_time(arrow, field.type) for field in schema]
     is_text = [time or _is_text(arrow, f.type) for time, f in zip(is_time, schema, strict=True)]
     parts: list[list[Any]] = [[] for _ in columns]
@@ -172,7 +162,7 @@ def _collect(name: str, arrow: Any, schema: Any, batches: Iterable[Any], meter: 
         digits = (array.cast(arrow.string()).to_pylist() for array in parts[j])
         return list(chain.from_iterable(digits))
 
-    return RawTable(name, columns, data, None, cells)
+    return RawTable(source.name, columns, data, None, cells)
 
 
 def _texts(arrow: Any, array: Any, meter: Meter) -> list[str | None]:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import Note, TableError
-from gammagmm.readers.prepare import Preparation
 from gammagmm.readers.raw_table import RawTable, listed, numbered_names, written
+from gammagmm.table.preparation import Preparation
 
 __all__ = ["Origin"]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gammagmm._support.documents import Form, Reader, record_to_data
 from gammagmm.errors import Note, SavedFileError, TableError
 from gammagmm.readers.csv import read_delimited
-from gammagmm.readers.prepare import Choices, Preparation, prepare
+from gammagmm.table.preparation import Choices, Preparation, prepare
 from gammagmm.readers.raw_table import NumberForm, RawTable
 from gammagmm.readers.source import Source
 

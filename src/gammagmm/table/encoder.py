@@ -37,11 +37,15 @@ DAY, WEEK = 86_400.0, 7.0
 
 @dataclass(frozen=True)
 class Encoded:
-    """Finite numbers (n, d), the names of their columns, and what was filled or encoded."""
+    """Finite numbers (n, d), the names of their columns, and what was filled or encoded.
+
+    `unknown` are the notes about texts that the training rows do not have.
+    """
 
     values: Array
     names: tuple[str, ...]
     notes: tuple[Note, ...]
+    unknown: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,9 +105,7 @@ class TextColumn:
             message = f"{filled} text {shown(self.usual)}{_of_training(is_new)}"
             notes.append(_note(self.name, message))
             cells = np.where(gaps, self.usual, cells)
-        if is_new:
-            notes += self._unknown(cells)
-        else:
+        if not is_new:
             notes.append(_note(self.name, self._how()))
         return [(cells == text).astype(np.float64) for text in self.encoded], notes
 
@@ -113,8 +115,9 @@ class TextColumn:
         columns = counted(len(self.encoded), "column")
         return f"encoded as {columns} of 0 and 1 for its texts {listed(self.texts)}"
 
-    def _unknown(self, cells: Cells) -> list[Note]:
-        known = set(self.texts)
+    def unknown(self, cells: Cells) -> list[Note]:
+        """The note about texts that the training rows do not have."""
+        known = {None, *self.texts}
         unknown = Counter(cell for cell in cells if cell not in known)
         if not unknown:
             return []
@@ -231,14 +234,16 @@ class TableEncoder:
         A column of numbers is float64, NaN where missing. Texts and dates are objects: str, or None
         where missing. `is_new` is false for the training rows; it changes only the notes.
         """
-        arrays, notes = list[Array](), list[Note]()
+        arrays, notes, unknown = list[Array](), list[Note](), list[Note]()
         for column, own in zip(self.columns, cells, strict=True):
             made, said = column.encode(own, is_new)
             arrays += made
             notes += said
+            if is_new and isinstance(column, TextColumn):
+                unknown += column.unknown(own)
         n_rows = len(cells[0]) if cells else 0
         values = np.column_stack(arrays) if arrays else np.empty((n_rows, 0))
-        return Encoded(values, self.outputs, tuple(notes))
+        return Encoded(values, self.outputs, tuple(notes), tuple(unknown))
 
 
 def fit_encoder(

@@ -15,7 +15,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import DetectorError, GammaGMMWarning, NewRowsWarning, Note
-from gammagmm.estimator.scaling import (
+from gammagmm.table.scaling import (
     column_moments,
     robust_scaler,
     standard_scaler,

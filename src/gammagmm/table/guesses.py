@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from gammagmm._support.dates import date_form
-from gammagmm._support.table_encoder import n_texts
-from gammagmm._support.text import MAX_SHOWN_CHARACTERS, counted, listed, shown
+from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note, Problem
 from gammagmm.readers.numbers import looks_like_number
 from gammagmm.readers.raw_table import RawTable, written
-from gammagmm.readers.truth import looks_like_labels, read_truth
+from gammagmm.table.encoder import n_texts
+from gammagmm.table.truth import looks_like_labels, read_truth
+from gammagmm.table.words import Words
 
-__all__ = ["Guess", "are_mostly_numbers", "column_option", "guess", "guess_notes"]
+__all__ = ["Guess", "are_mostly_numbers", "guess", "guess_notes"]
 
 Kind: TypeAlias = Literal["empty", "constant", "id", "labels", "date", "whole numbers"]
 
@@ -48,16 +49,31 @@ INDIAN = re.compile(r"[+-]?\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d*)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Guess:
-    """What a column of a file probably is, and why it is treated so."""
+    """What a column probably is, why it is thought so, and what the user can ask for instead."""
 
     column: str
     kind: Kind
-    message: str
+    why: str
+    instead: tuple[Literal["use", "drop", "id", "truth", "dates"], ...] = ()
 
     @property
     def is_left_out(self) -> bool:
         """Whether the column is not used unless the user asks for it."""
         return self.kind != "whole numbers"
+
+    def message(self, words: Words) -> str:
+        """What is done with the column and why, and what to ask for instead."""
+        own = {
+            "use": f"{words.use(self.column)} keeps it as data",
+            "drop": f"{words.drop(self.column)} leaves it out",
+            "id": f"{words.id(self.column)} names the rows by it",
+            "truth": f"{words.truth(self.column)} compares the estimate with it",
+            "dates": f"{words.dates} turns it into numbers",
+        }
+        done = "left out" if self.is_left_out else "used"
+        return "; ".join(
+            [f"{done}: {self.why}", ", ".join(own[each] for each in self.instead)]
+        ).rstrip("; ")
 
 
 def guess(raw: RawTable, j: int) -> Guess | None:
@@ -66,24 +82,23 @@ def guess(raw: RawTable, j: int) -> Guess | None:
     words = [word.lower() for word in WORD.findall(name)]
     find = _guess_text if raw.is_text(j) else _guess_numbers
     if raw.is_gap(j).all():
-        return Guess(name, "empty", "left out: all its values are missing")
+        return Guess(name, "empty", "all its values are missing")
     if _is_named_like_labels(name, words) and looks_like_labels(raw, j):
-        helps = f"{column_option('--use', name)} keeps the column"
-        if not isinstance(read_truth(raw, name), Problem):
-            helps = f"{column_option('--truth', name)} compares the estimate with them, {helps}"
-        return Guess(name, "labels", f"left out: it looks like known labels; {helps}")
+        is_clear = not isinstance(read_truth(raw, name), Problem)
+        return Guess(
+            name, "labels", "it looks like known labels", ("truth", "use") if is_clear else ("use",)
+        )
     return find(raw, j, words)
 
 
 def _guess_text(raw: RawTable, j: int, words: list[str]) -> Guess | None:
     name, cells = raw.columns[j], raw.data[j]
     if (form := date_form(cells)) is not None:
-        encode = f"--dates encode or {column_option('--use', name)} turns them into numbers"
-        return Guess(name, "date", f"left out: it contains dates ({form}); {encode}")
+        return Guess(name, "date", f"it contains dates ({form})", ("dates", "use"))
     n = n_texts(cells)
     if n == 1:
         only = next(cell for cell in cells if cell is not None)
-        return Guess(name, "constant", f"left out: its only text is {shown(only)}")
+        return Guess(name, "constant", f"its only text is {shown(only)}")
     if ID_WORDS.intersection(words):
         return _id(name, "by its name")
     is_unique = raw.n_rows >= MIN_ROWS and n == raw.n_rows
@@ -112,7 +127,7 @@ def _guess_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | None:
         return None  # they are a problem
     low, high = float(present.min()), float(present.max())
     if low == high:
-        return Guess(name, "constant", f"left out: its only value is {written([low])[0]}")
+        return Guess(name, "constant", f"its only value is {written([low])[0]}")
     if not (present == np.floor(present)).all():
         return None
     if ID_WORDS.intersection(words):
@@ -124,15 +139,12 @@ def _guess_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | None:
         return _id(name, "because its values are consecutive whole numbers")
     if _is_named_like_numbers(words):
         return _id(name, "by its name and because its values are all different")
-    row_id, drop = column_option("--id", name), column_option("--drop", name)
-    message = "used, and its values are different whole numbers; if they name the rows, give "
-    return Guess(name, "whole numbers", f"{message}{row_id} or {drop}")
+    why = "its values are different whole numbers, which may name the rows"
+    return Guess(name, "whole numbers", why, ("id", "drop"))
 
 
 def _id(name: str, why: str) -> Guess:
-    row_id, use = column_option("--id", name), column_option("--use", name)
-    helps = f"{row_id} names the rows by it, {use} keeps it as data"
-    return Guess(name, "id", f"left out: it looks like an id {why}; {helps}")
+    return Guess(name, "id", f"it looks like an id {why}", ("id", "use"))
 
 
 def _is_named_like_numbers(words: list[str]) -> bool:
@@ -145,40 +157,28 @@ def _is_named_like_labels(name: str, words: list[str]) -> bool:
     return bool(words) and words[-1] in LABEL_ENDINGS
 
 
-TOGETHER: dict[Kind, tuple[str, str]] = {
-    "empty": ("without values are left out", ""),
-    "constant": ("with a single value are left out", ""),
-    "id": ("that look like ids are left out", "; --id NAME names the rows by one, --use keeps it"),
-    "labels": (
-        "that look like known labels are left out",
-        "; --use NAME keeps one",
-    ),
-    "date": ("of dates are left out", "; --dates encode turns them into numbers"),
-    "whole numbers": (
-        "of different whole numbers are used",
-        "; --drop NAME leaves one out if it names the rows",
-    ),
+TOGETHER: dict[Kind, str] = {
+    "empty": "without values are left out",
+    "constant": "with a single value are left out",
+    "id": "that look like ids are left out",
+    "labels": "that look like known labels are left out",
+    "date": "of dates are left out",
+    "whole numbers": "of different whole numbers are used",
 }
-"""What is said about many columns of one kind, before and after their names."""
+"""What is said about many columns of one kind."""
 
 
-def guess_notes(source: str, guesses: list[Guess]) -> list[Note]:
+def guess_notes(source: str, guesses: Sequence[Guess], words: Words) -> list[Note]:
     """A note about each column, or one about all columns of a kind if they are many."""
     notes = []
-    for kind, (said, helps) in TOGETHER.items():
+    for kind, said in TOGETHER.items():
         found = [own for own in guesses if own.kind == kind]
         if len(found) <= MAX_NOTES:
-            notes += [Note("tables", own.column, own.message) for own in found]
+            notes += [Note("tables", own.column, own.message(words)) for own in found]
             continue
-        if kind == "labels" and any("; --truth " in own.message for own in found):
-            helps = "; --truth NAME compares the estimate with one, --use NAME keeps one"
         names = listed(own.column for own in found)
+        instead = words.dates if kind == "date" else words.use("NAME")
+        helps = f"; {instead} keeps them" if kind in ("id", "labels", "date") else ""
         message = f"{counted(len(found), 'column')} {said}: {names}{helps}"
         notes.append(Note("tables", source, message))
     return notes
-
-
-def column_option(flag: str, name: str) -> str:
-    """An option as the user can type it; NAME stands for a name that is hard to type."""
-    is_short = name.isprintable() and len(name) <= MAX_SHOWN_CHARACTERS
-    return f"{flag} {shlex.quote(name) if is_short else 'NAME'}"

@@ -1,49 +1,39 @@
-"""Raw table and the user's choices -> finite numbers, row ids, true labels, and notes."""
+"""A table of any kind and the user's choices -> finite numbers, row ids, true labels, and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.dates import seconds_of
-from gammagmm._support.table_encoder import (
-    Column,
-    DateColumn,
-    NumberColumn,
-    TableEncoder,
-    fit_encoder,
-)
 from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note, Problem, TableError
 from gammagmm.readers.number_forms import marks_word, other_units, reread
-from gammagmm.readers.problems import (
-    find_problems,
-    helping_options,
-    infinite_values,
-    missing_values,
-    table_error,
-)
 from gammagmm.readers.raw_table import NumberForm, RawTable, check_names
-from gammagmm.readers.roles import Choices, Roles, assign_roles, check_choice, check_features
-from gammagmm.readers.truth import read_truth
+from gammagmm.table.encoder import Column, DateColumn, NumberColumn, TableEncoder, fit_encoder
+from gammagmm.table.guesses import Guess, guess_notes
+from gammagmm.table.problems import find_problems, infinite_values, missing_values, table_error
+from gammagmm.table.roles import (
+    Choices,
+    Roles,
+    assign_roles,
+    check_choice,
+    check_features,
+    used_as_they_are,
+)
+from gammagmm.table.truth import read_truth
+from gammagmm.table.words import PYTHON, Words
 
-__all__ = [
-    "Choices",
-    "Preparation",
-    "Prepared",
-    "column_problems",
-    "prepare",
-    "working_options",
-]
+__all__ = ["Choices", "Preparation", "Prepared", "column_problems", "prepare"]
 
 Rows = NDArray[np.intp]
 Labels = NDArray[np.int64]
 
-FIT_AGAIN = "Fill them in, or fit again with --missing impute."
+GAPS_OF_NEW_ROWS = ("fill by hand", "fill and fit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +57,10 @@ class Prepared:
         How the file was read, and everything that was left out, filled in or encoded.
     preparation : Preparation
         How it was done, which prepares new rows in the same way.
+    guesses : tuple of Guess
+        What columns probably are that the user did not decide about.
+    unknown : tuple of Note
+        The notes about texts that the training rows do not have.
     """
 
     values: NDArray[np.float64]
@@ -76,6 +70,8 @@ class Prepared:
     truth: Labels | None
     notes: tuple[Note, ...]
     preparation: Preparation
+    guesses: tuple[Guess, ...] = ()
+    unknown: tuple[Note, ...] = ()
 
     def __repr__(self) -> str:
         n_rows, n_columns = self.values.shape
@@ -88,32 +84,76 @@ class Preparation:
 
     Attributes
     ----------
+    columns : tuple of str or None
+        Names of all columns of the training rows, used or not; None if they have none.
+    n_columns : int
+        Number of these columns.
     id, truth : str or None
         The columns with the names and the labels of the rows.
-    left_out : tuple of str
-        The other columns of the training file that are not used.
     missing : {"error", "drop", "impute"}
         What is done with rows that have missing values.
-    encoder : TableEncoder
-        The map from the used columns, ``encoder.names``, to the columns of numbers.
+    encoder : TableEncoder or None
+        The map from the used columns, ``encoder.names``, to the columns of numbers; None for an
+        array of numbers, which stays what it is.
     forms : tuple of NumberForm
-        How the columns ``encoder.numbers`` of the training file are written; empty if the rows
-        did not come from a file.
+        How the columns ``encoder.numbers`` of the training rows are written; empty if these did not
+        come from a file.
     """
 
-    id: str | None
-    truth: str | None
-    left_out: tuple[str, ...]
-    missing: str
-    encoder: TableEncoder
+    columns: tuple[str, ...] | None
+    n_columns: int
+    id: str | None = None
+    truth: str | None = None
+    missing: str = "error"
+    encoder: TableEncoder | None = None
     forms: tuple[NumberForm, ...] = ()
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the columns that are used; empty for arrays without names."""
+        return (self.columns or ()) if self.encoder is None else self.encoder.names
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Names of the columns that are not used."""
+        used = set(self.used)
+        return tuple(name for name in self.columns or () if name not in used)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the columns of numbers; empty where they have none."""
+        return (self.columns or ()) if self.encoder is None else self.encoder.outputs
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of the columns of numbers."""
+        return self.n_columns if self.encoder is None else len(self.encoder.outputs)
+
+    @property
+    def _map(self) -> TableEncoder:
+        """The encoder, or that of columns of numbers without gaps."""
+        if self.encoder is not None:
+            return self.encoder
+        names = self.columns or ()
+        return TableEncoder(names, tuple(NumberColumn(name, 0.0) for name in names))
 
     def __post_init__(self) -> None:
         check_choice("missing", self.missing)
+        if self.columns is not None and len(self.columns) != self.n_columns:
+            raise ValueError("every column must have a name, or none")
+        if self.encoder is None:
+            if self.forms:
+                raise ValueError("columns that stay what they are have no forms")
+            return
         if len(self.forms) not in (0, len(self.encoder.numbers)):
             raise ValueError("every column of numbers must have a form, or none")
+        if self.columns is None:
+            if len(self.encoder.names) != self.n_columns:
+                raise ValueError("an array has a column for each name of its encoder")
+        elif set(self.encoder.names) - set(self.columns):
+            raise ValueError("the columns that are used must be columns of the training rows")
 
-    def apply(self, raw: RawTable) -> Prepared:
+    def apply(self, raw: RawTable, words: Words = PYTHON) -> Prepared:
         """Finite numbers of new rows, with the columns and the figures of the training rows.
 
         Additional columns are ignored, with a note. The id and the truth column may be absent.
@@ -127,9 +167,9 @@ class Preparation:
         self._check_columns(raw)
         raw = self._with_trained_marks(raw)
         notes = self._notes(raw)
-        place_of = {name: j for j, name in enumerate(raw.columns)}
-        places = [place_of[name] for name in self.encoder.names]
-        columns = self.encoder.columns
+        place_of, encoder = {name: j for j, name in enumerate(raw.columns)}, self._map
+        places = [place_of[name] for name in encoder.names]
+        columns = encoder.columns
         cells = [_cells(raw, j, column) for j, column in zip(places, columns, strict=True)]
         problems = [
             problem
@@ -138,10 +178,10 @@ class Preparation:
         ]
         problems += self._other_units(raw)
         if problems:
-            raise table_error(raw.source, problems)
-        truth = _labels(raw, self.truth if self.truth in raw.columns else None)
-        rows, dropped = _rows_to_keep(raw, places, self.missing, n_needed=1)
-        encoded = self.encoder.transform([own[rows] for own in cells])
+            raise table_error(raw.source, problems, words)
+        truth = _labels(raw, self.truth if self.truth in raw.columns else None, words)
+        rows, dropped = _rows_to_keep(raw, places, self.missing, 1, words)
+        encoded = encoder.transform([own[rows] for own in cells])
         ids = _ids(raw, self.id if self.id in raw.columns else None)
         return Prepared(
             encoded.values,
@@ -149,12 +189,13 @@ class Preparation:
             tuple(ids[row] for row in rows),
             rows,
             None if truth is None else truth[rows],
-            (*raw.notes, *notes, *dropped, *encoded.notes),
+            (*raw.notes, *notes, *dropped, *encoded.notes, *encoded.unknown),
             self,
+            unknown=encoded.unknown,
         )
 
     def _check_columns(self, raw: RawTable) -> None:
-        lacking = [name for name in self.encoder.names if name not in raw.columns]
+        lacking = [name for name in self._map.names if name not in raw.columns]
         if lacking:
             columns = counted(len(lacking), "column")
             raise TableError(
@@ -164,7 +205,7 @@ class Preparation:
 
     def _trained_forms(self, raw: RawTable) -> list[tuple[int, NumberForm]]:
         """Places of the columns of numbers, and their forms in the training rows."""
-        numbers = self.encoder.numbers if self.forms else ()
+        numbers = self._map.numbers if self.forms else ()
         places = [raw.columns.index(column.name) for column in numbers]
         pairs = zip(places, self.forms, strict=True)
         return [(j, form) for j, form in pairs if not raw.is_text(j)]
@@ -185,13 +226,12 @@ class Preparation:
             if units := other_units(raw, j, form):
                 name = raw.columns[j]
                 what = f"column {shown(name)} contains {units[0]}, but the training rows contain"
-                todo = "Write the column as in the training rows."
-                problems.append(Problem(name, f"{what} {units[1]}", todo))
+                problems.append(Problem(name, "unit", f"{what} {units[1]}", ("as trained",)))
         return problems
 
     def _notes(self, raw: RawTable) -> list[Note]:
         """What is said about columns that the training rows had or did not have."""
-        known = {self.id, self.truth, *self.left_out, *self.encoder.names}
+        known = {self.id, self.truth, *(self.columns or ()), *self._map.names}
         notes = []
         if added := [name for name in raw.columns if name not in known]:
             what = "columns that the training rows do not have are not used for the scores"
@@ -203,15 +243,22 @@ class Preparation:
         return notes
 
 
-def prepare(raw: RawTable, choices: Choices) -> Prepared:
+def prepare(
+    raw: RawTable, choices: Choices, words: Words = PYTHON, *, guessing: bool = True
+) -> Prepared:
     r"""Finite numbers of a raw table, according to the user's choices.
 
     Parameters
     ----------
     raw : RawTable
-        The result of `registry.read_raw`.
+        The columns of a file, a data frame or an array.
     choices : Choices
         How to treat ids, labels, missing values and text.
+    words : Words, default=PYTHON
+        The words for what the user can ask for.
+    guessing : bool, default=True
+        Whether columns that look like ids, known labels or dates are left out. The columns of an
+        array have no names to guess by.
 
     Returns
     -------
@@ -221,8 +268,8 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
     Raises
     ------
     TableError
-        The choices do not give such a table. The message says why, where, and which options of
-        the command line help; `problems` lists everything that is wrong with the columns.
+        The choices do not give such a table. The message says why, where, and what helps;
+        `problems` lists everything that is wrong with the columns.
 
     Examples
     --------
@@ -237,13 +284,13 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
         raise TableError(
             f"{raw.source} has {counted(raw.n_rows, 'row')}", "Give at least two rows."
         )
-    roles = assign_roles(raw, choices)
-    check_features(raw, roles)
+    roles = assign_roles(raw, choices) if guessing else used_as_they_are(raw)
+    check_features(raw, roles, words)
     features = roles.features
     if problems := column_problems(raw, roles, choices):
-        raise table_error(raw.source, problems, working_options(raw, choices, problems))
-    truth = _labels(raw, choices.truth)
-    rows, dropped = _rows_to_keep(raw, features, choices.missing, n_needed=2)
+        raise table_error(raw.source, problems, words)
+    truth = _labels(raw, choices.truth, words)
+    rows, dropped = _rows_to_keep(raw, features, choices.missing, 2, words)
     names = tuple(raw.columns[j] for j in features)
     cells = [raw.data[j][rows] for j in features]
     encoder = fit_encoder(names, cells, dict(roles.dates))
@@ -251,22 +298,35 @@ def prepare(raw: RawTable, choices: Choices) -> Prepared:
         raise TableError(
             f"{raw.source} has no usable column: every column has only one text in the rows "
             "without missing values",
-            "Give at least one column of numbers, or use --missing impute.",
+            "Give at least one column of numbers, or fill the missing values.",
         )
     check_names(f"{raw.source}, with its texts encoded", encoder.outputs)
     encoded = encoder.transform(cells, is_new=False)
     ids = _ids(raw, choices.id)
-    used = {choices.id, choices.truth, *names}
-    left_out = tuple(name for name in raw.columns if name not in used)
     forms = tuple(raw.form(raw.columns.index(column.name)) for column in encoder.numbers)
+    preparation = Preparation(
+        raw.columns if guessing else None,
+        len(raw.columns),
+        choices.id,
+        choices.truth,
+        choices.missing,
+        encoder,
+        forms if guessing else (),
+    )
     return Prepared(
         encoded.values,
         encoded.names,
         tuple(ids[row] for row in rows),
         rows,
         None if truth is None else truth[rows],
-        (*raw.notes, *roles.notes(raw.source), *dropped, *encoded.notes),
-        Preparation(choices.id, choices.truth, left_out, choices.missing, encoder, forms),
+        (
+            *raw.notes,
+            *guess_notes(raw.source, roles.guesses, words),
+            *dropped,
+            *encoded.notes,
+        ),
+        preparation,
+        roles.guesses,
     )
 
 
@@ -277,29 +337,11 @@ def column_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Probl
     return first + find_problems(raw, roles, choices)
 
 
-def working_options(
-    raw: RawTable, choices: Choices, problems: Sequence[Problem]
-) -> tuple[str, ...]:
-    """Options that were tried and with which the table is prepared; empty where there are none."""
-    options = helping_options(problems)
-    if not options:
-        return ()
-    pairs = list(zip(options[::2], options[1::2], strict=True))
-    single = {flag.removeprefix("--"): value for flag, value in pairs if flag != "--drop"}
-    dropped = tuple(value for flag, value in pairs if flag == "--drop")
-    changed: dict[str, Any] = {**single, "drop": (*choices.drop, *dropped)}
-    try:
-        prepare(raw, replace(choices, **changed))
-    except TableError:
-        return ()
-    return options
-
-
-def _labels(raw: RawTable, name: str | None) -> Labels | None:
+def _labels(raw: RawTable, name: str | None, words: Words) -> Labels | None:
     """The labels in the truth column `name`; cells with an unclear meaning are a `TableError`."""
     found = None if name is None else read_truth(raw, name)
     if isinstance(found, Problem):
-        raise table_error(raw.source, [found])
+        raise table_error(raw.source, [found], words)
     return found
 
 
@@ -311,7 +353,7 @@ def _ids(raw: RawTable, name: str | None) -> list[str]:
 
 
 def _rows_to_keep(
-    raw: RawTable, features: Sequence[int], missing: str, n_needed: int
+    raw: RawTable, features: Sequence[int], missing: str, n_needed: int, words: Words
 ) -> tuple[Rows, list[Note]]:
     """Indices of all rows, or of those without missing values if the others are dropped."""
     is_kept = np.ones(raw.n_rows, dtype=bool)
@@ -321,11 +363,11 @@ def _rows_to_keep(
     rows = np.flatnonzero(is_kept)
     if len(rows) < n_needed:
         needed = "two rows are" if n_needed == 2 else "one row is"
-        todo = "Use --missing impute, or --drop the columns with the most missing values."
+        todo = f"Use {words.fill}, or leave out the columns with the most missing values."
         raise TableError(
             f"{raw.source} has {counted(len(rows), 'row')} without missing values, and at least "
             f"{needed} needed",
-            todo if n_needed == 2 else FIT_AGAIN,
+            todo if n_needed == 2 else f"Fill them in, or fit again with {words.fill}.",
         )
     n_dropped = raw.n_rows - len(rows)
     if not n_dropped:
@@ -354,17 +396,18 @@ def _new_problems(
     problems = []
     if isinstance(column, NumberColumn):
         is_text = raw.is_text(j)
-        problems += _other_kind(raw, j, "numbers") if is_text else infinite_values(raw, j, "", ())
+        is_wrong = _other_kind(raw, j, "numbers") if is_text else []
+        problems += is_wrong or ([] if is_text else infinite_values(raw, j, ("correct",)))
     elif isinstance(column, DateColumn):
         known = np.array([cell is not None for cell in cells], dtype=bool)
         if (known & np.isnan(seconds_of(cells, column.form))).any():
             problems += _other_kind(raw, j, f"dates ({column.form})")
     if missing == "error":
-        problems += missing_values(raw, j, FIT_AGAIN, ())
+        problems += missing_values(raw, j, GAPS_OF_NEW_ROWS)
     return problems
 
 
 def _other_kind(raw: RawTable, j: int, kind: str) -> list[Problem]:
     name = raw.columns[j]
     what = f"column {shown(name)} contains other cells than the {kind} of the training rows"
-    return [Problem(name, what, "Correct the column.")]
+    return [Problem(name, "kind", what, ("correct",))]

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gammagmm import GammaGMM
 from gammagmm.errors import NewRowsWarning
 from gammagmm.estimator.encoding import encode_new_rows, encode_rows
-from gammagmm.readers.prepare import Choices, prepare
+from gammagmm.table.preparation import Choices, prepare
 from gammagmm.readers.registry import read_raw
 
 N = 150

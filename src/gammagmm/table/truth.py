@@ -30,24 +30,20 @@ def read_truth(raw: RawTable, name: str) -> NDArray[np.int64] | Problem:
     where = f"truth column {shown(name)}"
     if len(gaps):
         what = f"{where}: {counted(len(gaps), 'missing value')}, the first in {raw.place(gaps[0])}"
-        return Problem(name, what, "Fill them in, or remove those rows.")
+        return Problem(name, "truth", what, ("fill by hand",))
     cells = _label_words(raw, column)
     meanings = [words for words in VOCABULARIES if set(cells) <= words.keys()]
     if len(meanings) == 1:
         return np.array([meanings[0][cell] for cell in cells], dtype=np.int64)
     if meanings:
-        return Problem(
-            name,
+        what = (
             f"{where} contains only 1, which is ambiguous: it means anomaly in labels 0 and 1, but "
-            "normal in labels 1 and -1",
-            "Leave the column out with --drop, or give one that contains both kinds.",
+            "normal in labels 1 and -1"
         )
+        return Problem(name, "truth", what, ("words", "drop"))
     pairs = ", ".join("/".join(words) for words in VOCABULARIES)
-    return Problem(
-        name,
-        f"{where} contains {listed(dict.fromkeys(cells))}",
-        f"Write normal rows and anomalies as one of {pairs}.",
-    )
+    what = f"{where} contains {listed(dict.fromkeys(cells))}, and not one of {pairs}"
+    return Problem(name, "truth", what, ("words", "drop"))
 
 
 def looks_like_labels(raw: RawTable, column: int) -> bool:

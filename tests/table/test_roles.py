@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gammagmm.errors import TableError
-from gammagmm.readers.prepare import Choices, prepare
+from gammagmm.table.preparation import Choices, prepare
 from gammagmm.readers.raw_table import RawTable, text_column, written
 
 N = 12

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 from gammagmm._support.dates import date_form
 from gammagmm._support.text import listed, shown
-from gammagmm.errors import Note, TableError
-from gammagmm.readers.guesses import Guess, guess, guess_notes
+from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import RawTable
+from gammagmm.table.guesses import Guess, guess, guess_notes
+from gammagmm.table.words import Words
 
-__all__ = ["Choices", "Roles", "assign_roles", "check_choice", "check_features", "named_columns"]
+__all__ = [
+    "Choices",
+    "Roles",
+    "assign_roles",
+    "check_choice",
+    "check_features",
+    "named_columns",
+    "used_as_they_are",
+]
 
+KEYS = ("id", "truth", "drop", "use", "dates")
+"""What ``columns=`` can have."""
 ALLOWED = {
     "missing": ("error", "drop", "impute"),
     "categories": ("error", "encode"),
@@ -25,6 +37,8 @@ ALLOWED = {
 @dataclass(frozen=True)
 class Choices:
     """The user's decisions about a table.
+
+    `of` takes them as the parameters of `GammaGMM`.
 
     Attributes
     ----------
@@ -57,6 +71,27 @@ class Choices:
     use: tuple[str, ...] = ()
     dates: str = "drop"
 
+    @classmethod
+    def of(cls, columns: Any, *, strict: bool) -> Choices:
+        """The choices of ``GammaGMM(columns=..., strict=...)``."""
+        given = {} if columns is None else columns
+        if not isinstance(given, Mapping) or set(given) - set(KEYS):
+            raise ValueError(
+                f"columns must be None or a dict with the keys {listed(KEYS)}, got {columns!r}."
+            )
+        lists = {name: tuple(_texts(name, given.get(name))) for name in ("drop", "use")}
+        for name in ("id", "truth"):
+            if not isinstance(given.get(name), str | None):
+                raise TypeError(f"columns[{name!r}] must be the name of a column.")
+        return cls(
+            id=given.get("id"),
+            truth=given.get("truth"),
+            dates=given.get("dates", "drop"),
+            missing="error" if strict else "impute",
+            categories="error" if strict else "encode",
+            **lists,
+        )
+
     def __post_init__(self) -> None:
         for name in ALLOWED:
             check_choice(name, getattr(self, name))
@@ -64,6 +99,14 @@ class Choices:
             if not isinstance(getattr(self, name), tuple):
                 given = getattr(self, name)
                 raise TypeError(f"{name} must be a tuple of column names, got {given!r}.")
+
+
+def _texts(name: str, given: Any) -> list[str]:
+    """A name or several of them as a list."""
+    names = [] if given is None else [given] if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
+        raise TypeError(f"columns[{name!r}] must be a list of names of columns, got {given!r}.")
+    return list(names)
 
 
 def check_choice(name: str, value: str) -> None:
@@ -83,7 +126,7 @@ class Roles:
     dates : tuple of pairs
         Name and form of those of them that are dates, see `DATE_FORMS`.
     chosen : tuple of pairs
-        Name of each column that the user decided about, and the option that names it.
+        Name of each column that the user decided about, and "id", "truth", "drop" or "use".
     guesses : tuple of Guess
         What is said about columns that the user did not decide about.
     """
@@ -93,10 +136,6 @@ class Roles:
     chosen: tuple[tuple[str, str], ...]
     guesses: tuple[Guess, ...]
 
-    def notes(self, source: str) -> list[Note]:
-        """What is said about columns that the user did not decide about."""
-        return guess_notes(source, list(self.guesses))
-
 
 def assign_roles(raw: RawTable, choices: Choices) -> Roles:
     """The use of each column; names and patterns without a column are a `TableError`."""
@@ -104,13 +143,13 @@ def assign_roles(raw: RawTable, choices: Choices) -> Roles:
     features, dates, guesses = list[int](), list[tuple[str, str]](), list[Guess]()
     for j, name in enumerate(raw.columns):
         option = chosen.get(name)
-        if option not in (None, "--use"):
+        if option not in (None, "use"):
             continue
         own = guess(raw, j)
         is_date = own is not None and own.kind == "date"
         if own is not None and own.kind == "empty":
             guesses.append(own)
-        elif option == "--use" or (is_date and choices.dates == "encode"):
+        elif option == "use" or (is_date and choices.dates == "encode"):
             features.append(j)
             form = date_form(raw.data[j]) if is_date else None
             dates += [] if form is None else [(name, form)]
@@ -122,19 +161,23 @@ def assign_roles(raw: RawTable, choices: Choices) -> Roles:
     return Roles(tuple(features), tuple(dates), tuple(chosen.items()), tuple(guesses))
 
 
-def check_features(raw: RawTable, roles: Roles) -> None:
+def used_as_they_are(raw: RawTable) -> Roles:
+    """All columns are used, without a guess about any."""
+    return Roles(tuple(range(len(raw.columns))), (), (), ())
+
+
+def check_features(raw: RawTable, roles: Roles, words: Words) -> None:
     """Refuse a table without a column that is used."""
     if roles.features:
         return
     if not roles.guesses:
-        flags = ", ".join(dict.fromkeys(option for _, option in roles.chosen))
         raise TableError(
-            f"{raw.source} has no column left after {flags}", "Keep at least one column of numbers."
+            f"{raw.source} has no column left to use", "Keep at least one column of numbers."
         )
-    notes = "; ".join(f"{shown(note.subject)}: {note.message}" for note in roles.notes(raw.source))
+    said = guess_notes(raw.source, roles.guesses, words)
+    notes = "; ".join(f"{shown(note.subject)}: {note.message}" for note in said)
     raise TableError(
-        f"{raw.source} has no usable column. {notes}",
-        "Give at least one column of numbers, or keep one with --use.",
+        f"{raw.source} has no usable column. {notes}", "Give at least one column of numbers."
     )
 
 
@@ -145,16 +188,16 @@ def named_columns(source: str, columns: tuple[str, ...], choices: Choices) -> di
     without a column, and a column in two options, are a `TableError`.
     """
     exact, by_pattern = dict[str, str](), dict[str, str]()
-    singles = [("--id", choices.id), ("--truth", choices.truth)]
+    singles = [("id", choices.id), ("truth", choices.truth)]
     given = [(flag, [name]) for flag, name in singles if name is not None]
-    given += [("--drop", _split(columns, choices.drop)), ("--use", _split(columns, choices.use))]
+    given += [("drop", _split(columns, choices.drop)), ("use", _split(columns, choices.use))]
     unknown = []
     for flag, names in given:
         for name in dict.fromkeys(names):
             if name in columns:
                 _assign(source, exact, name, flag)
                 continue
-            is_pattern = flag in ("--drop", "--use")
+            is_pattern = flag in ("drop", "use")
             matches = [own for own in columns if is_pattern and fnmatchcase(own, name)]
             unknown += [] if matches else [name]
             for own in matches:
@@ -167,7 +210,7 @@ def named_columns(source: str, columns: tuple[str, ...], choices: Choices) -> di
 def _assign(source: str, taken: dict[str, str], name: str, flag: str) -> None:
     if taken.setdefault(name, flag) != flag:
         raise TableError(
-            f"Column {shown(name)} of {source} is given by {taken[name]} and by {flag}",
+            f"Column {shown(name)} of {source} is given for {taken[name]!r} and for {flag!r}",
             "Give it once.",
         )
 

@@ -1,0 +1,108 @@
+"""A data frame of any kind, or an array with gaps or texts -> a raw table."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.data_frames import as_cells, as_objects, column_cells, open_frame
+from gammagmm.readers.raw_table import RawTable, number_or_none, text_column, written
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2 import DataFrame
+
+__all__ = ["array_table", "frame_table", "has_text_names"]
+
+Cells = NDArray[Any]
+
+CODE = re.compile(r"\s*0\d")
+"""Texts of digits that are no quantities, because they begin with a zero."""
+NO_FRACTION = ".000000"  # of a second
+
+
+def has_text_names(frame: DataFrame[Any]) -> bool:
+    """Whether the names of the columns are texts, by which one can guess what a column is."""
+    names = getattr(frame.to_native(), "columns", frame.columns)
+    return all(isinstance(name, str) for name in names)
+
+
+def frame_table(X: Any, name: str = "X") -> RawTable:
+    """Raw table of a data frame that Narwhals knows; rows are counted from 0, as in Python."""
+    frame = open_frame(X)
+    if frame is None:
+        raise TypeError(f"X must be a data frame, got {type(X).__name__}.")
+    names = tuple(map(str, frame.columns))
+    columns = list(frame.iter_columns())
+    data = tuple(_column_data(column, own) for column, own in zip(columns, names, strict=True))
+
+    def cells(j: int) -> list[str | None]:
+        if data[j].dtype == object:
+            return list(data[j])
+        if not columns[j].dtype.is_integer():
+            return written(data[j].tolist())
+        # Whole numbers above 2**53 are usually ids: all their digits are kept.
+        return [None if value is None else str(value) for value in columns[j].to_list()]
+
+    return RawTable(name, names, data, range(len(frame)), cells, unit="row")
+
+
+def array_table(cells: Cells, name: str = "X") -> RawTable:
+    """Raw table of an array (n, d), whose columns are called x0, x1, ..."""
+    names = tuple(f"x{j}" for j in range(cells.shape[1]))
+    found = (column_cells(own, name) for own, name in zip(cells.T, names, strict=True))
+    data = tuple(text_column(own) if own.dtype == object else own for own in found)
+
+    def written_cells(j: int) -> list[str | None]:
+        return list(data[j]) if data[j].dtype == object else written(data[j].tolist())
+
+    return RawTable(name, names, data, range(len(cells)), written_cells, unit="row")
+
+
+def _column_data(column: Any, name: str) -> Cells:
+    """Numbers with NaN where they are missing, or texts with None; dates are texts."""
+    import narwhals.stable.v2 as nw
+
+    kind = column.dtype
+    if kind in (nw.Date, nw.Datetime):
+        return text_column(_moment(value) for value in column.to_list())
+    is_number = kind.is_float() or kind.is_integer() or kind == nw.Boolean
+    if is_number and kind not in (nw.Int128, nw.UInt128):  # which NumPy does not have
+        values = column.to_numpy()
+        if values.dtype.kind in "biuf":
+            return as_cells(values)
+    # Not to_numpy(), which fills the gaps of a dictionary of pyarrow with one of its texts.
+    cells = column_cells(as_objects(column.to_list()), name, may_mix=True)
+    if cells.dtype != object:
+        return cells
+    values = _as_numbers(cells)
+    return text_column(_texts(cells)) if values is None else values
+
+
+def _as_numbers(cells: Cells) -> NDArray[np.float64] | None:
+    """Texts of numbers, and numbers beside them, as numbers; None if a text is no number.
+
+    Codes such as "007" are texts.
+    """
+    for cell in cells:
+        if isinstance(cell, str) and (number_or_none(cell) is None or CODE.match(cell)):
+            return None
+    return np.array([np.nan if cell is None else float(cell) for cell in cells])
+
+
+def _texts(cells: Cells) -> list[str | None]:
+    """The cells as texts; numbers among them as they are written."""
+    return [cell if cell is None or isinstance(cell, str) else written([cell])[0] for cell in cells]
+
+
+def _moment(value: Any) -> str | None:
+    """A date or time as ISO 8601 writes it, in UTC if it has a zone; None if it is missing."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, datetime):
+        value = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        return value.isoformat(timespec="microseconds").removesuffix(NO_FRACTION)
+    return value.isoformat() if isinstance(value, date) else str(value)

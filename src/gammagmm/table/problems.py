@@ -1,0 +1,136 @@
+"""What is wrong with the columns of a table, all of it at once, and what helps."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.text import counted, shown
+from gammagmm.errors import Problem, TableError
+from gammagmm.readers.numbers import looks_like_number, read_column
+from gammagmm.readers.raw_table import RawTable
+from gammagmm.table.encoder import MAX_CATEGORIES, fit_encoder, n_texts
+from gammagmm.table.guesses import are_mostly_numbers
+from gammagmm.table.roles import Choices, Roles
+from gammagmm.table.words import Words, problem_todo
+
+__all__ = ["find_problems", "infinite_values", "missing_values", "table_error"]
+
+Cell: TypeAlias = tuple[int, str]
+"""The row of a cell, from 0, and its text."""
+
+MAX_MESSAGE = 1_000
+"""Characters of a message after which further problems are only counted."""
+MAX_TODOS = 3
+"""Most different pieces of advice of a message about several problems."""
+
+
+def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem]:
+    """The problems of the columns that are used, in their order."""
+    problems, dates = [], dict(roles.dates)
+    used = {raw.columns[j] for j in roles.features}
+    for j in roles.features:
+        if not raw.is_text(j):
+            problems += infinite_values(raw, j, ("correct", "drop"))
+        elif raw.columns[j] not in dates:
+            problems += _texts(raw, j, choices.categories, used)
+        if choices.missing == "error":
+            problems += missing_values(raw, j, ("fill", "drop rows", "drop"))
+    return problems
+
+
+def infinite_values(raw: RawTable, j: int, remedies: tuple[str, ...]) -> list[Problem]:
+    """The problem of a column of numbers that contains infinite ones."""
+    rows = np.flatnonzero(np.isinf(raw.data[j]))
+    if not len(rows):
+        return []
+    found = f"{counted(len(rows), 'infinite value')}, {_first_place(raw, rows)}"
+    return [_problem(raw, j, "infinite", found, remedies)]
+
+
+def missing_values(raw: RawTable, j: int, remedies: tuple[str, ...]) -> list[Problem]:
+    """The problem of a column with missing values."""
+    rows = np.flatnonzero(raw.is_gap(j))
+    if not len(rows):
+        return []
+    found = f"{counted(len(rows), 'missing value')}, {_first_place(raw, rows)}"
+    return [_problem(raw, j, "missing", found, remedies)]
+
+
+def _problem(raw: RawTable, j: int, code: str, found: str, remedies: tuple[str, ...]) -> Problem:
+    name = raw.columns[j]
+    return Problem(name, code, f"column {shown(name)}: {found}", remedies)
+
+
+def _texts(raw: RawTable, j: int, categories: str, used: set[str]) -> list[Problem]:
+    """The problem of a column of text that has too many texts, or that must not be encoded."""
+    n = n_texts(raw.data[j])
+    if n <= MAX_CATEGORIES and categories == "encode":
+        return []
+    present = [(row, cell) for row, cell in enumerate(raw.data[j].tolist()) if cell is not None]
+    is_number = {cell: looks_like_number(cell) for cell in {cell for _, cell in present}}
+    texts = [pair for pair in present if not is_number[pair[1]]]
+    if not texts and (forms := _different_forms(present)):
+        examples = " and ".join(f"{shown(cell)} in {raw.place(row)}" for row, cell in forms)
+        found = f"its {len(present):,} cells are numbers in different forms: {examples}"
+        return [_problem(raw, j, "forms", found, ("same form", "drop"))]
+    are_numbers = bool(texts) and are_mostly_numbers([cell for _, cell in present])
+    # A file with typed columns may store numbers as text.
+    texts = texts or present
+    row, cell = texts[0]
+    verb = "is not a number:" if len(texts) == 1 else "are not numbers, the first is"
+    found = f"{counted(len(texts), 'cell')} {verb} {shown(cell)} in {raw.place(row)}"
+    if are_numbers:
+        return [_problem(raw, j, "text", found, ("correct", "drop"))]
+    if n > MAX_CATEGORIES:
+        found += f"; {n:,} different texts, and at most {MAX_CATEGORIES} can be encoded"
+        return [_problem(raw, j, "many texts", found, ("drop", "id"))]
+    if taken := used.intersection(_encoded_names(raw, j)):
+        found += f"; encoded, it would have the name of the column {shown(min(taken))}"
+        return [_problem(raw, j, "taken name", found, ("drop", "rename"))]
+    return [_problem(raw, j, "text", found, ("encode", "drop"))]
+
+
+def _encoded_names(raw: RawTable, j: int) -> tuple[str, ...]:
+    """The columns that a column of text becomes if it is encoded."""
+    return fit_encoder([raw.columns[j]], [raw.data[j]]).outputs
+
+
+def _different_forms(numbers: list[Cell]) -> list[Cell]:
+    """Two of the numbers that cannot be read as one column; none if all of them can."""
+    cells = [cell for _, cell in numbers]
+    if read_column(cells) is not None:
+        return []
+    end = bisect_left(range(len(cells)), True, key=lambda i: read_column(cells[: i + 1]) is None)
+    last = numbers[end]
+    others = [pair for pair in numbers if pair[1] != last[1]]
+    unlike = (pair for pair in others if read_column([pair[1], last[1]]) is None)
+    return sorted([last, next(unlike, numbers[0])])
+
+
+def _first_place(raw: RawTable, rows: NDArray[np.intp]) -> str:
+    return f"{'the first ' if len(rows) > 1 else ''}in {raw.place(rows[0])}"
+
+
+def table_error(source: str, problems: Sequence[Problem], words: Words) -> TableError:
+    """The error that lists the problems."""
+    first = problems[0]
+    if len(problems) == 1:
+        what, todo = f"{source}, {first.what}", problem_todo(first, words)
+        return TableError(what, todo, (first,), source)
+    n_problems, shown_ones, n_characters = len(problems), list[str](), 0
+    for problem in problems:
+        n_characters += len(problem.what)
+        if shown_ones and n_characters > MAX_MESSAGE:
+            break
+        shown_ones.append(problem.what)
+    n_more = n_problems - len(shown_ones)
+    if n_more:
+        shown_ones.append(f"{n_more:,} more")
+    what = f"{source} has {n_problems:,} problems: {'; '.join(shown_ones)}"
+    todos = dict.fromkeys(problem_todo(problem, words) for problem in problems)
+    return TableError(what, " ".join(list(todos)[:MAX_TODOS]), tuple(problems), source)
