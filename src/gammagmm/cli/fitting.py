@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.progress import Progress, progress_bars
 from gammagmm._support.text import one_line
-from gammagmm.cli.options import FIT_SUFFIX, Method, Request
+from gammagmm.cli.options import FIT_SUFFIX, Method, Reading, Request
 from gammagmm.errors import SavedFileError
 from gammagmm.report.origin import Origin
 
@@ -141,6 +141,18 @@ def _detectors(method: Method) -> str | list[str]:
     return names[0] if len(names) == 1 and names[0] not in NAMES else names
 
 
+def _columns(reading: Reading) -> dict[str, Any] | None:
+    """The parameter `columns` that says what the options about columns say."""
+    given = {
+        "id": reading.id,
+        "truth": reading.truth,
+        "drop": reading.drop,
+        "use": reading.use,
+        "dates": None if reading.dates == "drop" else reading.dates,
+    }
+    return {name: value for name, value in given.items() if value} or None
+
+
 def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
     """The estimator with the options of the command."""
     from gammagmm.estimator.gamma_gmm import GammaGMM
@@ -156,6 +168,8 @@ def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
         max_gamma=method.max_gamma,
         n_runs=method.runs,
         timeout=method.timeout,
+        columns=_columns(request.reading),
+        strict=(request.reading.missing, request.reading.categories) == ("error", "error"),
         random_state=method.seed,
         n_jobs=method.jobs,
         progress=progress,

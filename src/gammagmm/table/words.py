@@ -34,26 +34,26 @@ class Words(Protocol):
 class _Python:
     """The parameters of `GammaGMM`."""
 
-    dates = 'columns={"dates": "encode"}'
+    dates = "columns={'dates': 'encode'}"
     fill = "strict=False"
-    drop_rows = "rows without gaps (X.dropna())"
+    drop_rows = "X.dropna()"
     encode = "strict=False"
 
     def use(self, column: str) -> str:
         """The key "use" of ``columns``."""
-        return f'columns={{"use": [{column!r}]}}'
+        return f"columns={{'use': [{column!r}]}}"
 
     def drop(self, column: str) -> str:
         """The key "drop" of ``columns``."""
-        return f'columns={{"drop": [{column!r}]}}'
+        return f"columns={{'drop': [{column!r}]}}"
 
     def id(self, column: str) -> str:
         """The key "id" of ``columns``."""
-        return f'columns={{"id": {column!r}}}'
+        return f"columns={{'id': {column!r}}}"
 
     def truth(self, column: str) -> str:
         """The key "truth" of ``columns``."""
-        return f'columns={{"truth": {column!r}}}'
+        return f"columns={{'truth': {column!r}}}"
 
 
 PYTHON: Words = _Python()
