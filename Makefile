@@ -82,7 +82,8 @@ $(NEWEST)/.installed: pyproject.toml | $(NEWEST)/bin/python
 	$(PIP) install --pre --editable '.[$(EXTRAS)]' --group test
 	touch $@
 
-# aeon, nonconform, MLflow, MCP and Modin; some need older versions than those in constraints.txt.
+# aeon, nonconform, MLflow, MCP, Modin, Spark and Ray; some need older versions than those in
+# constraints.txt.
 # nonconform needs Python 3.12: the first interpreter that starts is taken.
 NEIGHBOURS_PYTHON ?= $(firstword $(foreach each,python3.13 python3.12 $(PYTHON),$(shell $(each) -c 'import ensurepip' 2> /dev/null && echo $(each))))
 

@@ -25,8 +25,8 @@ TITLES = {
 HEAD = """# Examples
 
 This page shows scripts of the folder `examples/` with their output. The guides on
-[time series](time-series.md), [p-values](p-values.md), [MLflow](mlflow.md) and [MCP](mcp.md) show
-the others.
+[time series](time-series.md), [p-values](p-values.md), [MLflow](mlflow.md), [MCP](mcp.md),
+[Spark](spark.md) and [Ray](ray.md) show the others.
 """
 SECTION = """
 ## {title}

@@ -14,7 +14,9 @@ import pytest
 from tests.support.example_scripts import GUIDES, NEIGHBOURS, code, run, show
 
 # The server prints nothing; test_mcp talks to it.
-SCRIPTS = sorted(set(NEIGHBOURS) - {"mcp_server"})
+PRINTING = sorted(set(NEIGHBOURS) - {"mcp_server"})
+# test_spark and test_ray use the names of these scripts as well, so they run them.
+SCRIPTS = sorted(set(PRINTING) - {"with_ray", "with_spark"})
 WITH_OUTPUT = re.compile(
     r"^```python\n.*?^```\n\nOutput:\n\n```text\n.*?^```\n", re.DOTALL | re.MULTILINE
 )
@@ -33,7 +35,7 @@ def rewrite(name, folder):
     """Write the script and, if it prints anything, its output into its guide."""
     path = GUIDES / f"{NEIGHBOURS[name]}.md"
     pattern, shown = ALONE, f"```python\n{code(name)}```\n"
-    if name in SCRIPTS:
+    if name in PRINTING:
         pattern, shown = WITH_OUTPUT, show(name, run(name, folder))
     page = pattern.sub(lambda _: shown, path.read_text(encoding="utf-8"))
     path.write_text(page, encoding="utf-8")

@@ -15,6 +15,8 @@ NEIGHBOURS = {
     "with_nonconform": "p-values",
     "with_mlflow": "mlflow",
     "mcp_server": "mcp",
+    "with_spark": "spark",
+    "with_ray": "ray",
 }
 """The scripts that `make test-neighbours` runs, and the guides that show them."""
 SHOWN = """```python
@@ -35,15 +37,20 @@ def code(name):
     return script(name).read_text(encoding="utf-8")
 
 
-def run(name, folder):
-    """The output of the script, run in `folder` with warnings as errors."""
+def run_with_names(name, folder):
+    """The names of the script and its output, run in `folder` with warnings as errors."""
     printed = io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(printed), warnings.catch_warnings():
         # Our warnings are UserWarnings; other libraries announce changes with FutureWarnings.
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", UserWarning)
-        runpy.run_path(str(script(name)), run_name="__main__")
-    return printed.getvalue()
+        names = runpy.run_path(str(script(name)), run_name="__main__")
+    return names, printed.getvalue()
+
+
+def run(name, folder):
+    """The output of the script, run in `folder` with warnings as errors."""
+    return run_with_names(name, folder)[1]
 
 
 def show(name, printed):
