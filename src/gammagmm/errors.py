@@ -354,29 +354,82 @@ class UnsolvedRunsWarning(GammaGMMWarning):
     """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Note:
     """A change, omission or approximation that was made during the fit.
 
     Attributes
     ----------
-    step : str
-        The step of the method: "tables", "columns", "detectors", "mixture", "link", "threshold",
-        "evidence", "labels" or "load".
+    code : str
+        What was done, such as "detectors.sampled". The part before the point is the step of the
+        method: "tables", "columns", "detectors", "mixture", "link", "labels" or "load".
     subject : str
-        What it concerns: a detector, a parameter, a run.
-    message : str
-        What was done and why, as a sentence.
+        What it concerns: a column, a detector, a parameter, a run.
+    values : tuple of pairs, default=()
+        Names and values of the figures that belong to it.
 
     Examples
     --------
-    >>> Note("detectors", "KNN", "skipped: it raised").subject
-    'KNN'
+    >>> note = Note.of("detectors.sampled", "KNN", n_fit=20000, n_rows=50000)
+    >>> note.step, note.fields["n_fit"], note.message
+    ('detectors', 20000, 'fitted on 20000 random rows of 50000; the others are scored as new rows')
     """
 
-    step: str
+    code: str
     subject: str
-    message: str
+    values: tuple[tuple[str, str | int | float | bool | None], ...] = ()
+
+    @classmethod
+    def of(cls, code: str, subject: str, **values: Any) -> Note:
+        """The note with these values.
+
+        Parameters
+        ----------
+        code : str
+            What was done.
+        subject : str
+            What it concerns.
+        **values : dict
+            The figures that belong to it.
+
+        Returns
+        -------
+        Note
+            The note.
+        """
+        plain = ((n, v.item() if hasattr(v, "item") else v) for n, v in values.items())
+        return cls(code, subject, tuple(plain))
+
+    @property
+    def step(self) -> str:
+        """The step of the method."""
+        return self.code.partition(".")[0]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The figures by name."""
+        return dict(self.values)
+
+    @property
+    def message(self) -> str:
+        """What was done and why, as a sentence."""
+        from gammagmm._support.note_words import words_of
+
+        return words_of(self.code, self.fields)
+
+    def to_data(self) -> dict[str, Any]:
+        """The note as plain values, with its words.
+
+        Returns
+        -------
+        dict
+            The keys are code, step, subject, message and values.
+        """
+        words = {"code": self.code, "step": self.step, "subject": self.subject}
+        return words | {"message": self.message, "values": self.fields}
+
+    def __repr__(self) -> str:
+        return f"Note({self.code!r}, {self.subject!r}, {self.message!r})"
 
 
 def __getattr__(name: str) -> Any:

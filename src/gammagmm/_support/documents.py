@@ -18,6 +18,7 @@ from gammagmm.errors import SavedFileError
 __all__ = [
     "MAX_BYTES",
     "Form",
+    "Plain",
     "Reader",
     "Writer",
     "or_null",
@@ -34,6 +35,8 @@ MAX_BYTES = 64_000_000
 MAX_REASON = 500
 """Characters of a message that may come from the file."""
 SAVED = "Give a file that gammagmm saved."
+Plain = str | int | float | bool | None
+"""What JSON holds exactly."""
 _JSON_NAMES = {str: "text", int: "a whole number", bool: "true or false"}
 
 
@@ -148,8 +151,8 @@ class Reader:
         origin, args = get_origin(kind), get_args(kind)
         if origin is Literal:
             return self._one_of(name, value, args)
-        if origin is UnionType:  # with None
-            return None if value is None else self.value(name, value, args[0])
+        if origin is UnionType:
+            return self._union(name, value, kind)
         if origin is tuple:
             return self._tuple(name, value, args)
         if origin is dict:  # from names
@@ -163,17 +166,30 @@ class Reader:
             self.refuse(f"{name} must be null, got {_shown(value)}")
         return self.plain(name, value, kind)
 
+    def plain_value(self, name: str, value: Any) -> Any:
+        """A text, a finite number, a boolean or None."""
+        if not (value is None or type(value) in (str, bool)):
+            self.number(name, value)
+        return value
+
+    def _union(self, name: str, value: Any, kind: Any) -> Any:
+        """A plain value, or a value of the first type of a union with None."""
+        if kind == Plain:
+            return self.plain_value(name, value)
+        return None if value is None else self.value(name, value, get_args(kind)[0])
+
     def _one_of(self, name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
         if value not in allowed:
             self.refuse(f"{name} must be one of {allowed}, got {_shown(value)}")
         return value
 
     def _tuple(self, name: str, value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A tuple of values of one type: as many as `kinds` has, or any number with Ellipsis."""
+        """A tuple of a value of each of the `kinds`, or of any number of one kind with Ellipsis."""
         items = self.items(name, value)
         if kinds[-1] is not Ellipsis and len(items) != len(kinds):
             self.refuse(f"{name} must have {len(kinds)} items, got {len(items)}")
-        return tuple(self.value(name, item, kinds[0]) for item in items)
+        own = kinds[:1] * len(items) if kinds[-1] is Ellipsis else kinds
+        return tuple(self.value(name, item, each) for item, each in zip(items, own, strict=True))
 
 
 class Writer:

@@ -160,8 +160,7 @@ def sample_raw(
     used = [raw.columns[j] for j in roles.features]
     collection = open_collection(collection.X.dropna(subset=used))
     numbers, raw = draw(collection)
-    message = "rows with missing values are left out, and the others are numbered"
-    return name, collection, numbers, replace(raw, notes=(Note("tables", name, message),))
+    return name, collection, numbers, replace(raw, notes=(Note.of("tables.gaps left out", name),))
 
 
 def read_sample(

@@ -99,18 +99,20 @@ class Counted:
         now = {period.name: period for period in self.history.periods}
         notes = []
         for was in () if self.before is None else self.before.periods:
-            message, own = "", now.get(was.name)
+            what, own = "", now.get(was.name)
             if own is None:
-                message = "was dropped, because the same rows are now counted under another name."
+                what = "dropped"
             elif was.name in self.names:
-                message = "was replaced."
-            if message:
-                message += f" It had {_beyond(was.count)}."
+                what = "replaced"
+            subject, groups = f"Period {was.name}", ""
             if own is not None and (lost := sorted(was.groups.keys() - own.groups.keys())):
                 reason = "" if own.groups else ", because --by is missing"
-                message += f" Its counts of groups were dropped{reason}: {listed(lost)}."
-            if message:
-                notes.append(Note("tables", f"Period {was.name}", message))
+                own_note = Note.of("history.groups", subject, reason=reason, groups=listed(lost))
+                groups = f" {own_note.message}"
+                notes += [] if what else [own_note]
+            if what:
+                had = {"what": what, "had": _beyond(was.count), "groups": groups}
+                notes.append(Note.of("history.period", subject, **had))
         return notes
 
 
@@ -332,7 +334,7 @@ def _as_json(counted: Counted, notes: Sequence[Note]) -> str:
         "method": METHOD,
         "is_alarm": bool(alarms),
         "alarms": alarms,
-        "notes": [vars(note) for note in notes],
+        "notes": [note.to_data() for note in notes],
     }
     return json.dumps(data, indent=2, allow_nan=False)
 

@@ -164,7 +164,7 @@ def answer_json(fit: Fit, origin: Origin) -> str:
             }
             for info in fit.detector_info
         ],
-        "notes": [vars(note) for note in [*origin.notes, *fit.notes]],
+        "notes": [note.to_data() for note in [*origin.notes, *fit.notes]],
     }
     return json.dumps(data, indent=2, allow_nan=False)
 

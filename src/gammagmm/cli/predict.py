@@ -170,11 +170,7 @@ def _by_order(preparation: Preparation, raw: RawTable) -> tuple[Preparation, Raw
             f"{preparation.n_columns}",
             "Give a file with the columns of the training rows; --id names a column to leave out.",
         )
-    message = (
-        "the training rows have no names of columns, so the columns of the file are used in their "
-        f"order: {listed(given)}"
-    )
-    note = Note("tables", raw.source, message)
+    note = Note.of("tables.by order", raw.source, columns=listed(given))
     if preparation.encoder is None:
         return replace(preparation, columns=tuple(given)), raw, [note]
     trained = dict(zip(given, preparation.encoder.names, strict=True))
@@ -227,6 +223,6 @@ def _as_json(predicted: Predicted) -> str:
             }
             for i, reason in zip(flagged, predicted.reasons(flagged), strict=True)
         ],
-        "notes": [vars(note) for note in (*prepared.notes, *predicted.fit.notes)],
+        "notes": [note.to_data() for note in (*prepared.notes, *predicted.fit.notes)],
     }
     return json.dumps(data, indent=2, allow_nan=False)

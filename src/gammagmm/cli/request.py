@@ -357,14 +357,12 @@ def origin_of(
     has_ids = reading.id is not None or len(prepared.rows) < raw.n_rows
     notes = list(prepared.notes)
     if by is not None and choices != choices_of(reading):
-        message = f"left out of the data: it has the groups; --use {quote(by)} keeps it"
-        notes.append(Note("tables", by, message))
+        notes.append(Note.of("tables.groups", by, keep=f"--use {quote(by)}"))
     n_repeated = len(prepared.ids) - len(set(prepared.ids))
     if reading.id is not None and n_repeated:
         first, n_times = Counter(prepared.ids).most_common(1)[0]
-        message = f"{n_repeated} rows have the same id as an earlier row"
-        message += f"; {first!r} occurs {n_times} times"
-        notes.append(Note("tables", reading.id, message))
+        repeated = {"n_repeated": n_repeated, "id": first, "n_times": n_times}
+        notes.append(Note.of("tables.same id", reading.id, **repeated))
     origin = Origin(
         name=", ".join(names).encode("utf-8", "backslashreplace").decode("utf-8"),
         columns=prepared.columns,

@@ -60,7 +60,7 @@ class Settings:
         if not self.values:
             return ()
         told = (f"{self.keys[name]} = {_as_toml(value)}" for name, value in self.values.items())
-        return (Note("settings", str(self.path), f"sets {', '.join(told)}"),)
+        return (Note.of("settings.given", str(self.path), settings=", ".join(told)),)
 
 
 @dataclass(frozen=True)

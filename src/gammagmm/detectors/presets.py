@@ -104,10 +104,7 @@ def resolve_detectors(
     for name, detector in made.items():
         n_fit = fit_rows(detector, n_rows, max_fit_rows, is_by_cost)
         if n_fit < n_rows:
-            message = (
-                f"fitted on {n_fit} random rows of {n_rows}; the others are scored as new rows"
-            )
-            notes.append(Note("detectors", name, message))
+            notes.append(Note.of("detectors.sampled", name, n_fit=n_fit, n_rows=n_rows))
         notes.extend(_adapt(name, detector, n_fit))
     return made, notes
 
@@ -288,10 +285,8 @@ def _adapt(name: str, detector: Any, n_rows: int) -> Iterator[Note]:
             size = getattr(part, parameter, None)
             if isinstance(size, int | np.integer) and size > largest:
                 setattr(part, parameter, largest)
-                lowered = f"{parameter} was lowered from {size} to {largest}"
-                reason = f"because the detector is fitted on {n_rows} rows"
-                yield Note("detectors", name, f"{lowered} {reason}")
+                sizes = {"parameter": parameter, "before": size, "after": largest}
+                yield Note.of("detectors.lowered", name, **sizes, n_rows=n_rows)
         if getattr(part, "novelty", None) is False:
             part.novelty = True
-            message = "novelty was set to True so that the detector can score new rows"
-            yield Note("detectors", name, message)
+            yield Note.of("detectors.novelty", name)

@@ -117,4 +117,4 @@ def judge_scores(seen: ScoreRange, column: int) -> tuple[Status, str]:
 def left_out_notes(info: list[DetectorInfo]) -> list[Note]:
     """A note for each detector that was skipped."""
     skipped = [record for record in info if record.status != "ok"]
-    return [Note("detectors", record.name, f"skipped: {record.reason}") for record in skipped]
+    return [Note.of("detectors.skipped", record.name, reason=record.reason) for record in skipped]

@@ -678,23 +678,14 @@ def cut_rows(
 
 def _label_notes(known: KnownRows, learning: Learning | None) -> list[Note]:
     """What the labels changed."""
-    message = (
-        f"the posterior uses {len(known)} known rows ({known.labels.sum()} anomalies) and, for the "
-        "other rows, the distribution of the share in labelled real tables as its prior; it does "
-        "not use the mixtures"
-    )
-    notes = [Note("labels", "posterior", message)]
-    if n_told := int(known.listed.sum()):
-        message = f"{n_told} known rows were not chosen at random; they count only as themselves"
-        notes.append(Note("labels", "known rows", message))
+    n_anomalies = known.labels.sum()
+    notes = [Note.of("labels.posterior", "posterior", n_known=len(known), n_anomalies=n_anomalies)]
+    if n_listed := int(known.listed.sum()):
+        notes.append(Note.of("labels.listed", "known rows", n_rows=n_listed))
     if n_picked := int(known.picked.sum()):
-        message = (
-            f"{n_picked} known rows were picked from the top of the ranking; for the posterior, "
-            "they only bound the number of anomalies"
-        )
-        notes.append(Note("labels", "known rows", message))
+        notes.append(Note.of("labels.picked", "known rows", n_rows=n_picked))
     if learning is not None:
-        notes.append(Note("labels", "ranking", ranking_sentence(learning)))
+        notes.append(Note.of("labels.ranking", "ranking", words=ranking_sentence(learning)))
     return notes
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gammagmm._support.checks import as_generator, check_count, check_positive
+from gammagmm._support.documents import Plain
 from gammagmm._support.processes import Deadline
 from gammagmm._support.progress import Progress, check_progress, tell
 from gammagmm.detectors.presets import MIN_ROWS
@@ -29,9 +30,6 @@ AUTO_FIT_ROWS = 20_000
 """What ``max_fit_rows="auto"`` means, except for LSCP, which trains on fewer rows."""
 AUTO_MIXTURE_ROWS = 20_000
 """What ``max_mixture_rows="auto"`` means."""
-
-Plain = str | int | float | bool | None
-"""What JSON holds exactly."""
 
 
 @dataclass(frozen=True)

@@ -45,18 +45,12 @@ def _changes(fit: Fit, fitted: FittedDetectors, versions: Mapping[str, str]) -> 
     notes = []
     for name, saved in zip(fit.detector_names, fit.scores.T, strict=True):
         if name not in now:
-            message = (
-                f"could not be fitted again, so that new rows cannot be scored: {reasons[name]}"
-            )
-            notes.append(Note("load", name, message))
+            notes.append(Note.of("load.missing", name, reason=reasons[name]))
         elif not np.array_equal(saved, now[name]):
             n_changed = int((saved != now[name]).sum())
-            message = (
-                f"was fitted again and scores {n_changed:,} of {len(saved):,} training rows "
-                f"differently from the saved fit ({version_words(versions)}). The answers for the "
-                "training rows are the saved ones; new rows are scored by the detector as it is now"
-            )
-            notes.append(Note("load", name, message))
+            changed = {"n_changed": n_changed, "n_rows": len(saved)}
+            words = version_words(versions)
+            notes.append(Note.of("load.other scores", name, **changed, versions=words))
     return notes
 
 

@@ -46,7 +46,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_COLLECTED = Note("tables", "X", "is a lazy frame, whose rows were collected into memory")
+_COLLECTED = Note.of("tables.collected", "X")
 WARNED = ("id", "labels", "date", "empty")
 """Kinds of columns whose absence a user must know of."""
 
@@ -95,8 +95,8 @@ def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
         rows = _open_table(X.X, estimator, plan)
         notes, sample = rows.notes, X.sample
         if sample.n_sampled < sample.n_rows:
-            message = f"the fit has a random sample of {sample.n_sampled} of {sample.n_rows} rows"
-            notes = (Note("tables", "max_rows", message), *notes)
+            counts = {"n_sampled": sample.n_sampled, "n_rows": sample.n_rows}
+            notes = (Note.of("tables.sampled", "max_rows", **counts), *notes)
         return replace(rows, sample=sample, collection=X.collection, notes=notes)
     return _open_table(X, estimator, plan)
 

@@ -281,8 +281,6 @@ class FitReader(Reader):
             return self._posterior(name, value)
         if kind is float and name.rpartition(".")[2] not in CAN_BE_NAN:
             return self.number(name, value)
-        if kind == Plain:
-            return self._plain_value(name, value)
         if (dtype := _dtype_of(kind)) is not None:
             return self._array(name, value, dtype)
         return super().value(name, value, kind)
@@ -292,13 +290,6 @@ class FitReader(Reader):
             return posterior_of(value, name)
         except SavedFileError as error:
             self.refuse(error.what)
-
-    def _plain_value(self, name: str, value: Any) -> Plain:
-        """A text, a finite number, a boolean or None."""
-        if value is None or type(value) in (str, bool):
-            return cast("Plain", value)
-        self.number(name, value)
-        return cast("Plain", value)
 
     def _array(self, name: str, value: Any, kind: np.dtype[Any]) -> NDArray[Any]:
         """The array that the text `value` names, with the type `kind` and finite numbers."""
@@ -459,12 +450,9 @@ def _with_labels(fit: Fit, saved: SavedFit) -> Fit:
     is_same = not is_learned if before is None else np.array_equal(scores, before)
     if is_same:
         return fit
-    message = (
-        "was learned again from the labels and differs from the saved one "
-        f"({version_words(saved.versions)})"
-    )
-    warn_user(f"The ranking {message}.", SavedFitWarning)
-    return replace(fit, notes=(*fit.notes, Note("load", "ranking", message)))
+    note = Note.of("load.ranking", "ranking", versions=version_words(saved.versions))
+    warn_user(f"The ranking {note.message}.", SavedFitWarning)
+    return replace(fit, notes=(*fit.notes, note))
 
 
 def _check_columns(saved: SavedFit, plan: Plan, reader: Reader) -> None:

@@ -73,17 +73,9 @@ def order_notes(known: Iterable[str], names: Iterable[str]) -> list[Note]:
     of_length = {name: _length(name) for name in known}
     same = [name for name in known if of_length[name] == _length(new[0])]
     if same and new[0] < max(same):
-        message = (
-            f"is before {max(same)}, which is in the history already. The tests follow the order "
-            "in which periods are added, so that it is compared with the rows of later periods."
-        )
-        notes.append(Note("tables", new[0], message))
+        notes.append(Note.of("history.earlier", new[0], newest=max(same)))
     if others := sorted(known - set(same) - {name for name in known if of_length[name] is None}):
-        message = (
-            f"has another length than {others[0]}, which is in the history already. Make sure that "
-            "no row is counted in both."
-        )
-        notes.append(Note("tables", new[0], message))
+        notes.append(Note.of("history.length", new[0], other=others[0]))
     return notes
 
 

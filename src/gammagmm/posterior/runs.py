@@ -150,25 +150,17 @@ def plan_runs(
     notes = []
     n_seen = n_rows if settings.max_rows is None else min(n_rows, settings.max_rows)
     if n_seen < n_rows:
-        message = f"each run was fitted to {n_seen} random rows of {n_rows}"
-        notes.append(Note("mixture", "max_mixture_rows", message))
+        notes.append(Note.of("mixture.sampled", "max_mixture_rows", n_seen=n_seen, n_rows=n_rows))
     if n_seen < n_components:
         settings = replace(settings, n_components=n_seen - 1)
         have = "there are" if n_seen == n_rows else "each run has"
-        message = f"lowered from {n_components} to {n_seen - 1}: {have} {n_seen} rows"
-        notes.append(Note("mixture", "n_components", message))
+        sizes = {"before": n_components, "after": n_seen - 1, "have": have, "n_seen": n_seen}
+        notes.append(Note.of("mixture.components", "n_components", **sizes))
     if prior.is_regularised:
-        message = (
-            "the covariance prior is singular: reg_covar times the mean of its diagonal was added "
-            f"to the diagonal, with reg_covar={prior.reg_covar}"
-        )
-        notes.append(Note("mixture", "mixture_prior", message))
+        reg_covar = prior.reg_covar
+        notes.append(Note.of("mixture.regularised", "mixture_prior", reg_covar=reg_covar))
     if n_seen > START_ROWS:
-        message = (
-            f"k-means was fitted to {START_ROWS} random rows; the other rows were assigned to the "
-            "nearest centre"
-        )
-        notes.append(Note("mixture", "start", message))
+        notes.append(Note.of("mixture.start", "start", n_rows=START_ROWS))
     return settings, notes
 
 
@@ -349,59 +341,49 @@ def describe_runs(
     unsolved = [run for run in runs if run.status == "unsolved"]
     slack = [run for run in runs if run.status == "slack"]
     described: list[tuple[Note, type[Warning] | None]] = []
+    asked: dict[str, Any] = {"high_gamma": constraints.high_gamma, "p_high": constraints.p_high}
+    values: dict[str, Any]
     if n_capped:
-        message = (
-            f"{n_capped} of {n_runs} runs stopped at max_iter={max_iter} before they converged: "
-            f"raise {'max_iter' if accelerated else 'max_iter or tol'}."
-        )
+        raised = "max_iter" if accelerated else "max_iter or tol"
+        capped = {"n_capped": n_capped, "n_runs": n_runs, "max_iter": max_iter, "raised": raised}
         from gammagmm.mixture.convergence import MixtureConvergenceWarning
 
-        described.append((Note("mixture", "runs", message), MixtureConvergenceWarning))
+        described.append((Note.of("mixture.max_iter", "runs", **capped), MixtureConvergenceWarning))
     if n_restarts:
-        message = (
-            "1 start had no solution and was replaced by a new one."
-            if n_restarts == 1
-            else f"{n_restarts} starts had no solution and were replaced by new ones."
-        )
-        described.append((Note("link", "runs", message), None))
+        described.append((Note.of("link.restarts", "runs", n_starts=n_restarts), None))
     if slack:
         most = max(run.reachable[1] for run in slack)
-        message = (
-            f"In {len(slack)} of {n_runs} runs P(gamma >= {constraints.high_gamma}) is at most "
-            f"{most:.3g}, below p_high={constraints.p_high}: these runs use delta = 0."
-        )
-        described.append((Note("link", "p_high", message), None))
-    missed = _explain_missed(runs, constraints)
+        values = {"n_slack": len(slack), "n_runs": n_runs, "most": most} | asked
+        described.append((Note.of("link.slack", "p_high", **values), None))
+    missed = _missed(runs, constraints)
     if missed:
-        described.append((Note("link", "p_high", missed), None))
+        described.append((Note.of("link.missed", "p_high", **missed), None))
     if unsolved:
         cause = _explain_unsolved(unsolved, constraints)
         if len(unsolved) < n_runs:
-            excluded = "have no solution and are excluded from the posterior"
-            message = f"{len(unsolved)} of {n_runs} runs {excluded}: {cause}"
-            described.append((Note("link", "runs", message), UnsolvedRunsWarning))
+            values = {"n_unsolved": len(unsolved), "n_runs": n_runs, "cause": cause}
+            described.append((Note.of("link.unsolved", "runs", **values), UnsolvedRunsWarning))
         else:
-            result = "The result is the point mass at 0 that the paper prescribes."
-            message = f"No solution in any of {n_runs} runs: {cause} {result}"
-            described.append((Note("link", "runs", message), NoSolutionWarning))
+            values = {"n_runs": n_runs, "cause": cause}
+            described.append((Note.of("link.no solution", "runs", **values), NoSolutionWarning))
     return described
 
 
-def _explain_missed(runs: Sequence[Run], constraints: Constraints) -> str:
-    """Why the solved runs are off from `p_high` by more than a factor of two on average.
+def _missed(runs: Sequence[Run], constraints: Constraints) -> dict[str, Any]:
+    """By how much the solved runs are off from `p_high`, if it is more than a factor of two.
 
     Empty if it is not. Slack runs do not count: `p_high` does not bind them.
     """
     reached = [run.reached for run in runs if run.status == "solved"]
     if not reached or 0.5 <= np.mean(reached) / constraints.p_high <= 2.0:
-        return ""
-    change = "lower" if np.mean(reached) > constraints.p_high else "raise"
-    return (
-        f"P(gamma >= {constraints.high_gamma}) is {np.mean(reached):.2g} on average over the "
-        f"{len(reached)} solved runs, but p_high is {constraints.p_high}: p_high holds at the "
-        "expected anomalousness r of each component, and the posterior averages over draws of r. "
-        f"If this matters, {change} p_high."
-    )
+        return {}
+    return {
+        "high_gamma": constraints.high_gamma,
+        "p_high": constraints.p_high,
+        "reached": float(np.mean(reached)),
+        "n_solved": len(reached),
+        "change": "lower" if np.mean(reached) > constraints.p_high else "raise",
+    }
 
 
 def _explain_unsolved(unsolved: list[Run], constraints: Constraints) -> str:

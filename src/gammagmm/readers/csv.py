@@ -58,9 +58,6 @@ N_SHOWN_LINES = 3
 # The decimal mark where no column shows it, and the reason.
 COMMA_LOCALE = (",", "cells separated by semicolons usually have decimal commas")
 POINT_LOCALE = (".", NO_MARK)
-ROW_NAMES = (
-    "the header has one cell less than the rows; the first column is taken as the names of the rows"
-)
 # A point after 0 or not before three digits does not separate thousands.
 CERTAIN_POINT = re.compile(r"\.(?:(?!\d{3}\b)|(?<=\b0\.))")
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -120,7 +117,7 @@ def read_delimited(source: Source) -> RawTable:
 
     found = [*table.notes, *named]
     for name, j in zip(columns, kept, strict=True):
-        found += [Note("tables", name, notes[j])] if j in notes else []
+        found += [Note.of("tables.numbers", name, words=notes[j])] if j in notes else []
         found += [missing_words_note(name, missing_words[j])] if missing_words.get(j) else []
     kept_data = tuple(data[j] for j in kept)
     return RawTable(
@@ -258,8 +255,7 @@ def open_text(source: Source) -> DelimitedText:
         names = [*names, ""]
     elif _is_header_short(sample):
         names = ["x1" if "index" in names else "index", *names]
-        message = f"{ROW_NAMES} and is called {names[0]!r}"
-        notes = (*notes, Note("tables", names[0], message))
+        notes = (*notes, Note.of("tables.row names", names[0], name=names[0]))
     check_names(f"{source.name}, line {line}", tuple(name for name in names if name))
     return DelimitedText(source.name, text, delimiter, tuple(names), True, notes)
 

@@ -83,7 +83,9 @@ def _joined_notes(tables: Sequence[RawTable]) -> tuple[Note, ...]:
     return tuple(
         note
         if len(names) == len(tables) or note.subject in names
-        else replace(note, message=f"in {listed(names)}: {note.message}")
+        else Note.of(
+            "tables.other files", note.subject, words=f"in {listed(names)}: {note.message}"
+        )
         for note, names in sources.items()
     )
 

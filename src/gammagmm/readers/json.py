@@ -129,7 +129,7 @@ def _table_of_objects(source: Source, document: dict[str, dict[str, Any]]) -> Ra
             kept += "_"
         rows = [{kept: name, **row} for name, row in zip(names, rows, strict=True)]
         notes = [f"{keys} the names of the rows, in the column {kept!r}"]
-    said = [Note("tables", source.name, message) for message in notes]
+    said = [Note.of("tables.keys", source.name, words=words) for words in notes]
     return _table_of_rows(source, rows, None, said)
 
 

@@ -28,15 +28,10 @@ def reread(raw: RawTable, j: int, decimal: str, reason: str) -> RawTable:
     if column is None:
         return raw
     name = raw.columns[j]
-    others = [note for note in raw.notes if not _is_reading(note, name)]
-    notes = (*others, Note("tables", name, column.message))
+    others = [note for note in raw.notes if (note.code, note.subject) != ("tables.numbers", name)]
+    notes = (*others, Note.of("tables.numbers", name, words=column.message))
     data = (*raw.data[:j], column.values, *raw.data[j + 1 :])
     return replace(raw, data=data, notes=notes, forms={**raw.forms, j: column.form})
-
-
-def _is_reading(note: Note, column: str) -> bool:
-    """Whether a note says how the numbers of a column were read."""
-    return note.subject == column and note.message.startswith("read ")
 
 
 def marks_word(decimal: str) -> str:

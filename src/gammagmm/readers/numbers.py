@@ -278,15 +278,12 @@ def decimal_mark(cells: Iterable[str | None]) -> str:
 def missing_words_note(column: str, words: Mapping[str, int]) -> Note:
     """A note that these words of a column, with their counts, were read as missing values."""
     n_cells = sum(words.values())
-    count = "1 missing value" if n_cells == 1 else f"{n_cells} missing values"
-    return Note("tables", column, f"{listed(words)} read as {count}")
+    return Note.of("tables.missing words", column, words=listed(words), n_cells=n_cells)
 
 
 def numbers_first_note(source: str, unit: str, columns: Sequence[str]) -> Note:
     """A note that the first line, or row, of a table is read as data."""
-    named = "the columns are called x1, x2, ..." if len(columns) > 1 else "the column is called x1"
-    message = f"the first {unit} has only numbers, so it is a row of data; {named}"
-    return Note("tables", source, message)
+    return Note.of("tables.numbers first", source, unit=unit, n_columns=len(columns))
 
 
 def unusual_words(cells: Iterable[str]) -> Counter[str]:

@@ -154,8 +154,7 @@ def named_columns(names: Sequence[str]) -> tuple[tuple[str, ...], list[Note]]:
     for j, name in enumerate(names):
         if not name:
             found[j] = "index" if j == 0 and "index" not in names else f"x{j + 1}"
-            message = f"column {j + 1} has no name in the file and is called {found[j]!r}"
-            notes.append(Note("tables", found[j], message))
+            notes.append(Note.of("tables.unnamed", found[j], place=j + 1, name=found[j]))
     return tuple(found), notes
 
 

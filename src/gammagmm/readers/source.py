@@ -252,7 +252,7 @@ def decode_any(source: Source) -> tuple[str, tuple[Note, ...]]:
         text, name = content.decode("cp1252"), "Windows-1252"
     except UnicodeDecodeError:
         text, name = content.decode("latin-1"), "Latin-1"
-    return text, (Note("tables", source.name, f"is not UTF-8: read as {name}"),)
+    return text, (Note.of("tables.encoding", source.name, encoding=name),)
 
 
 @contextmanager

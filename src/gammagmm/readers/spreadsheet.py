@@ -209,8 +209,8 @@ def _read(name: str, workbook: Any, table: str | None) -> RawTable:
             others = [other for other in sheets if other != sheet_name]
             notes = []
             if table is None and others:
-                message = f"the sheet {shown(sheet_name)} is read, and not {listed(others)}"
-                notes.append(Note("tables", name, message))
+                read = {"sheet": shown(sheet_name), "others": listed(others)}
+                notes.append(Note.of("tables.sheet", name, **read))
             return _table(name, rows, (sheet.start or (0, 0))[0] + 1, notes)
     empty = "no sheet with cells" if table is None else f"no cells in the sheet {shown(table)}"
     raise TableError(f"{name} contains {empty}", "Give a workbook that contains a table.")
@@ -222,8 +222,7 @@ def _table(name: str, rows: list[list[Any]], first: int, notes: list[Note]) -> R
     n_titles = _n_titles([row for _, row in filled])
     if n_titles:
         titles = [next(cell for cell in row if cell != "") for _, row in filled[:n_titles]]
-        message = f"skipped the text above the column names: {listed(map(str, titles))}"
-        notes.append(Note("tables", name, message))
+        notes.append(Note.of("tables.titles", name, titles=listed(map(str, titles))))
     number, header = filled[n_titles]
     has_header = not is_row(map(_header_cell, header))
     body = filled[n_titles + has_header :]
@@ -237,7 +236,7 @@ def _table(name: str, rows: list[list[Any]], first: int, notes: list[Note]) -> R
     check_names(f"{name}, row {number}", unique)
     notes += named
     notes += [
-        Note("tables", unique[i], "durations are read as seconds")
+        Note.of("tables.durations", unique[i])
         for i, j in enumerate(kept)
         if any(isinstance(row[j], datetime.timedelta) for _, row in body)
     ]

@@ -77,9 +77,7 @@ def _read(source: Source, connection: sqlite3.Connection, table: str) -> RawTabl
     information = connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
     names = [column[1] for column in information if column[6] != COMPUTED]
     notes = [
-        Note("tables", column[1], "is computed by the database when it is read, and left out")
-        for column in information
-        if column[6] == COMPUTED
+        Note.of("tables.computed", column[1]) for column in information if column[6] == COMPUTED
     ]
     connection.set_authorizer(_authorize)
     cursor = connection.execute(f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)}")
@@ -91,7 +89,7 @@ def _read(source: Source, connection: sqlite3.Connection, table: str) -> RawTabl
             n_bytes += CELL_BYTES + (len(cell) if isinstance(cell, str | bytes) else 0)
         check_expansion(source.name, n_bytes, len(source.content))
     notes += [
-        Note("tables", name, "contains binary data, which are not read")
+        Note.of("tables.binary", name)
         for name, column in zip(names, columns, strict=True)
         if BINARY in column
     ]

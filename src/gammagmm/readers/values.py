@@ -45,7 +45,9 @@ def table_of_values(
     numbers = {j: column for j, column in read.items() if not _is_mixed(values[j], column)}
     found = list(notes)
     for j, (column, cells) in enumerate(columns.items()):
-        found += [Note("tables", column, numbers[j].message)] if j in numbers else []
+        found += (
+            [Note.of("tables.numbers", column, words=numbers[j].message)] if j in numbers else []
+        )
         words = unusual_words(c.strip() for c in cells if isinstance(c, str) and is_missing(c))
         found += [missing_words_note(column, words)] if words else []
 

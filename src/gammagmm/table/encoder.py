@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.dates import DATE_FORMS, seconds_of
-from gammagmm._support.text import counted, listed, shown
+from gammagmm._support.text import listed, shown
 from gammagmm.errors import Note
 
 __all__ = [
@@ -65,9 +65,9 @@ class NumberColumn:
         gaps = np.isnan(cells)
         if not gaps.any():
             return [cells], []
-        filled = f"{counted(int(gaps.sum()), 'missing value')} filled with the median "
-        message = f"{filled}{self.median:.6g}{_of_training(is_new)}"
-        return [np.where(gaps, self.median, cells)], [_note(self.name, message)]
+        values = {"n_cells": gaps.sum(), "value": self.median, "is_new": is_new}
+        note = Note.of("tables.filled", self.name, **values)
+        return [np.where(gaps, self.median, cells)], [note]
 
 
 @dataclass(frozen=True)
@@ -101,19 +101,18 @@ class TextColumn:
         notes = []
         gaps = _is_none(cells)
         if gaps.any():
-            filled = f"{counted(int(gaps.sum()), 'missing value')} filled with the most frequent"
-            message = f"{filled} text {shown(self.usual)}{_of_training(is_new)}"
-            notes.append(_note(self.name, message))
+            values = {"n_cells": gaps.sum(), "value": shown(self.usual), "is_new": is_new}
+            notes.append(Note.of("tables.filled text", self.name, **values))
             cells = np.where(gaps, self.usual, cells)
         if not is_new:
-            notes.append(_note(self.name, self._how()))
+            notes.append(self._how())
         return [(cells == text).astype(np.float64) for text in self.encoded], notes
 
-    def _how(self) -> str:
+    def _how(self) -> Note:
         if not self.encoded:
-            return f"left out: its only text is {shown(self.texts[0])}"
-        columns = counted(len(self.encoded), "column")
-        return f"encoded as {columns} of 0 and 1 for its texts {listed(self.texts)}"
+            return Note.of("tables.one text", self.name, text=shown(self.texts[0]))
+        values = {"n_columns": len(self.encoded), "texts": listed(self.texts)}
+        return Note.of("tables.encoded", self.name, **values)
 
     def unknown(self, cells: Cells) -> list[Note]:
         """The note about texts that the training rows do not have."""
@@ -121,10 +120,8 @@ class TextColumn:
         unknown = Counter(cell for cell in cells if cell not in known)
         if not unknown:
             return []
-        n_rows = unknown.total()
-        have = f"{counted(n_rows, 'row')} {'has' if n_rows == 1 else 'have'}"
-        message = f"{have} a text that the training rows do not have ({listed(unknown)})"
-        return [_note(self.name, f"{message}, so all its columns of 0 and 1 are 0")]
+        values = {"n_rows": unknown.total(), "texts": listed(unknown)}
+        return [Note.of("tables.unknown text", self.name, **values)]
 
 
 @dataclass(frozen=True)
@@ -161,13 +158,12 @@ class DateColumn:
         seconds = seconds_of(cells, self.form)
         gaps, notes = np.isnan(seconds), []
         if not is_new:
-            made = (
-                f"encoded as {listed(self.outputs)}" if self.parts else "left out: they are equal"
-            )
-            notes.append(_note(self.name, f"dates ({self.form}) {made}"))
+            columns = listed(self.outputs)
+            code = "tables.dates" if self.parts else "tables.equal dates"
+            notes.append(Note.of(code, self.name, form=self.form, columns=columns))
         if gaps.any():
-            filled = f"{counted(int(gaps.sum()), 'missing date')} filled with the median date"
-            notes.append(_note(self.name, filled + _of_training(is_new)))
+            values = {"n_cells": gaps.sum(), "is_new": is_new}
+            notes.append(Note.of("tables.filled date", self.name, **values))
         moments = np.where(gaps, self.median, seconds)
         return [column for part in self.parts for column in self._columns(part, moments)], notes
 
@@ -297,11 +293,3 @@ def _median(values: Array) -> float:
 
 def _is_none(cells: Cells) -> NDArray[np.bool_]:
     return np.array([cell is None for cell in cells], dtype=bool)
-
-
-def _of_training(is_new: bool) -> str:
-    return " of the training rows" if is_new else ""
-
-
-def _note(subject: str, message: str) -> Note:
-    return Note("tables", subject, message)

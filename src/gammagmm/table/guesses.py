@@ -174,11 +174,14 @@ def guess_notes(source: str, guesses: Sequence[Guess], words: Words) -> list[Not
     for kind, said in TOGETHER.items():
         found = [own for own in guesses if own.kind == kind]
         if len(found) <= MAX_NOTES:
-            notes += [Note("tables", own.column, own.message(words)) for own in found]
+            notes += [
+                Note.of("tables.guess", own.column, kind=kind, words=own.message(words))
+                for own in found
+            ]
             continue
         names = listed(own.column for own in found)
         instead = words.dates if kind == "date" else words.use("NAME")
         helps = f"; {instead} keeps them" if kind in ("id", "labels", "date") else ""
-        message = f"{counted(len(found), 'column')} {said}: {names}{helps}"
-        notes.append(Note("tables", source, message))
+        told = f"{counted(len(found), 'column')} {said}: {names}{helps}"
+        notes.append(Note.of("tables.guesses", source, kind=kind, words=told))
     return notes

@@ -234,12 +234,9 @@ class Preparation:
         known = {self.id, self.truth, *(self.columns or ()), *self._map.names}
         notes = []
         if added := [name for name in raw.columns if name not in known]:
-            what = "columns that the training rows do not have are not used for the scores"
-            message = f"{what}: {listed(added)}"
-            notes.append(Note("tables", raw.source, message))
+            notes.append(Note.of("tables.added", raw.source, columns=listed(added)))
         if self.id is not None and self.id not in raw.columns:
-            message = "the file does not have this id column, so its rows are numbered"
-            notes.append(Note("tables", self.id, message))
+            notes.append(Note.of("tables.no id", self.id))
         return notes
 
 
@@ -372,8 +369,8 @@ def _rows_to_keep(
     n_dropped = raw.n_rows - len(rows)
     if not n_dropped:
         return rows, []
-    dropped = f"dropped {n_dropped:,} of {counted(raw.n_rows, 'row')}"
-    return rows, [Note("tables", raw.source, f"{dropped} because they have missing values")]
+    counts = {"n_dropped": n_dropped, "rows": counted(raw.n_rows, "row")}
+    return rows, [Note.of("tables.dropped", raw.source, **counts)]
 
 
 def _cells(raw: RawTable, j: int, column: Column) -> NDArray[Any]:

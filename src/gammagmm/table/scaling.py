@@ -205,6 +205,4 @@ def constant_notes(
     named = [str(column if names is None else names[column]) for column in constant]
     shown, n_more = ", ".join(named[:MAX_NAMES]), len(named) - MAX_NAMES
     more = f" and {n_more} more" if n_more > 0 else ""
-    kind = "column" if len(named) == 1 else "columns"
-    message = f"the detectors do not use the constant {kind} {shown}{more}"
-    return [Note("columns", "scale", message)]
+    return [Note.of("columns.constant", "scale", n_columns=len(named), columns=f"{shown}{more}")]

@@ -1,0 +1,166 @@
+"""The words of notes: a template, or a function of the values, for each code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gammagmm._support.text import counted
+
+__all__ = ["WORDS", "words_of"]
+
+
+def words_of(code: str, values: dict[str, Any]) -> str:
+    """The note with this `code` and these `values` as a sentence; a code of a newer version is one.
+
+    >>> words_of("mixture.sampled", {"n_seen": 20000, "n_rows": 90000})
+    'each run was fitted to 20000 random rows of 90000'
+    """
+    words = WORDS.get(code)
+    if words is None:
+        return ", ".join([code, *(f"{name}={value}" for name, value in values.items())])
+    return words(values) if callable(words) else words.format(**values)
+
+
+def _filled(noun: str, with_what: str) -> Callable[[dict[str, Any]], str]:
+    def words(values: dict[str, Any]) -> str:
+        of_training = " of the training rows" if values["is_new"] else ""
+        filled = with_what.format(**values)
+        return f"{counted(values['n_cells'], noun)} filled with the {filled}{of_training}"
+
+    return words
+
+
+def _encoded(values: dict[str, Any]) -> str:
+    columns = counted(values["n_columns"], "column")
+    return f"encoded as {columns} of 0 and 1 for its texts {values['texts']}"
+
+
+def _unknown(values: dict[str, Any]) -> str:
+    n_rows = values["n_rows"]
+    have = f"{counted(n_rows, 'row')} {'has' if n_rows == 1 else 'have'}"
+    return (
+        f"{have} a text that the training rows do not have ({values['texts']}), so all its columns "
+        "of 0 and 1 are 0"
+    )
+
+
+def _missing_words(values: dict[str, Any]) -> str:
+    n_cells = values["n_cells"]
+    count = "1 missing value" if n_cells == 1 else f"{n_cells} missing values"
+    return f"{values['words']} read as {count}"
+
+
+def _numbers_first(values: dict[str, Any]) -> str:
+    is_one = values["n_columns"] == 1
+    named = "the column is called x1" if is_one else "the columns are called x1, x2, ..."
+    return f"the first {values['unit']} has only numbers, so it is a row of data; {named}"
+
+
+def _constant(values: dict[str, Any]) -> str:
+    kind = "column" if values["n_columns"] == 1 else "columns"
+    return f"the detectors do not use the constant {kind} {values['columns']}"
+
+
+def _replaced_starts(values: dict[str, Any]) -> str:
+    if values["n_starts"] == 1:
+        return "1 start had no solution and was replaced by a new one."
+    return f"{values['n_starts']} starts had no solution and were replaced by new ones."
+
+
+def _period(values: dict[str, Any]) -> str:
+    done = {
+        "dropped": "was dropped, because the same rows are now counted under another name.",
+        "replaced": "was replaced.",
+    }[values["what"]]
+    return f"{done} It had {values['had']}.{values['groups']}"
+
+
+WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
+    # How a file was read.
+    "tables.numbers": "{words}",
+    "tables.other files": "{words}",
+    "tables.row names": "the header has one cell less than the rows; the first column is taken as "
+    "the names of the rows and is called {name!r}",
+    "tables.unnamed": "column {place} has no name in the file and is called {name!r}",
+    "tables.encoding": "is not UTF-8: read as {encoding}",
+    "tables.sheet": "the sheet {sheet} is read, and not {others}",
+    "tables.titles": "skipped the text above the column names: {titles}",
+    "tables.durations": "durations are read as seconds",
+    "tables.missing words": _missing_words,
+    "tables.numbers first": _numbers_first,
+    "tables.computed": "is computed by the database when it is read, and left out",
+    "tables.binary": "contains binary data, which are not read",
+    "tables.keys": "{words}",
+    "tables.collected": "is a lazy frame, whose rows were collected into memory",
+    # What a table became.
+    "tables.guess": "{words}",
+    "tables.guesses": "{words}",
+    "tables.filled": _filled("missing value", "median {value:.6g}"),
+    "tables.filled text": _filled("missing value", "most frequent text {value}"),
+    "tables.filled date": _filled("missing date", "median date"),
+    "tables.one text": "left out: its only text is {text}",
+    "tables.encoded": _encoded,
+    "tables.dates": "dates ({form}) encoded as {columns}",
+    "tables.equal dates": "dates ({form}) left out: they are equal",
+    "tables.unknown text": _unknown,
+    "tables.dropped": "dropped {n_dropped:,} of {rows} because they have missing values",
+    "tables.gaps left out": "rows with missing values are left out, and the others are numbered",
+    "tables.added": "columns that the training rows do not have are not used for the scores: "
+    "{columns}",
+    "tables.no id": "the file does not have this id column, so its rows are numbered",
+    "tables.by order": "the training rows have no names of columns, so the columns of the file are "
+    "used in their order: {columns}",
+    "tables.groups": "left out of the data: it has the groups; {keep} keeps it",
+    "tables.same id": "{n_repeated} rows have the same id as an earlier row; {id!r} occurs "
+    "{n_times} times",
+    "tables.sampled": "the fit has a random sample of {n_sampled} of {n_rows} rows",
+    "columns.constant": _constant,
+    # Detectors and mixtures.
+    "detectors.skipped": "skipped: {reason}",
+    "detectors.sampled": "fitted on {n_fit} random rows of {n_rows}; the others are scored as new "
+    "rows",
+    "detectors.lowered": "{parameter} was lowered from {before} to {after} because the detector is "
+    "fitted on {n_rows} rows",
+    "detectors.novelty": "novelty was set to True so that the detector can score new rows",
+    "mixture.sampled": "each run was fitted to {n_seen} random rows of {n_rows}",
+    "mixture.components": "lowered from {before} to {after}: {have} {n_seen} rows",
+    "mixture.regularised": "the covariance prior is singular: reg_covar times the mean of its "
+    "diagonal was added to the diagonal, with reg_covar={reg_covar}",
+    "mixture.start": "k-means was fitted to {n_rows} random rows; the other rows were assigned to "
+    "the nearest centre",
+    "mixture.max_iter": "{n_capped} of {n_runs} runs stopped at max_iter={max_iter} before they "
+    "converged: raise {raised}.",
+    "link.restarts": _replaced_starts,
+    "link.slack": "In {n_slack} of {n_runs} runs P(gamma >= {high_gamma}) is at most {most:.3g}, "
+    "below p_high={p_high}: these runs use delta = 0.",
+    "link.missed": "P(gamma >= {high_gamma}) is {reached:.2g} on average over the {n_solved} "
+    "solved runs, but p_high is {p_high}: p_high holds at the expected anomalousness r of each "
+    "component, and the posterior averages over draws of r. If this matters, {change} p_high.",
+    "link.unsolved": "{n_unsolved} of {n_runs} runs have no solution and are excluded from the "
+    "posterior: {cause}",
+    "link.no solution": "No solution in any of {n_runs} runs: {cause} The result is the point mass "
+    "at 0 that the paper prescribes.",
+    # Labels.
+    "labels.posterior": "the posterior uses {n_known} known rows ({n_anomalies} anomalies) and, "
+    "for the other rows, the distribution of the share in labelled real tables as its prior; it "
+    "does not use the mixtures",
+    "labels.listed": "{n_rows} known rows were not chosen at random; they count only as themselves",
+    "labels.picked": "{n_rows} known rows were picked from the top of the ranking; for the "
+    "posterior, they only bound the number of anomalies",
+    "labels.ranking": "{words}",
+    # Kept fits, histories and settings.
+    "load.missing": "could not be fitted again, so that new rows cannot be scored: {reason}",
+    "load.other scores": "was fitted again and scores {n_changed:,} of {n_rows:,} training rows "
+    "differently from the saved fit ({versions}). The answers for the training rows are the saved "
+    "ones; new rows are scored by the detector as it is now",
+    "load.ranking": "was learned again from the labels and differs from the saved one ({versions})",
+    "history.earlier": "is before {newest}, which is in the history already. The tests follow the "
+    "order in which periods are added, so that it is compared with the rows of later periods.",
+    "history.length": "has another length than {other}, which is in the history already. Make sure "
+    "that no row is counted in both.",
+    "history.period": _period,
+    "history.groups": "Its counts of groups were dropped{reason}: {groups}.",
+    "settings.given": "sets {settings}",
+}
+"""Templates and functions by code; "{words}" stands for what was put into words before."""
