@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
 from gammagmm.report.origin import Origin
 
@@ -134,71 +133,22 @@ def aligned(table: Sequence[Sequence[str]], n_words: int) -> str:
 
 
 def answer_json(fit: Fit, origin: Origin) -> str:
-    """The result as JSON; a value that does not exist is null."""
-    posterior = {
-        name: None if value != value else value for name, value in fit.posterior.summary().items()
-    }
-    flagged = fit.labels.nonzero()[0].tolist()
-    data = {
+    """The summary of a fit as JSON, with the flagged rows, the groups and the known labels."""
+    from gammagmm.estimator.summary import summarise
+
+    data = summarise(fit).to_data()
+    group, flagged = fit.evidence.group, fit.labels.nonzero()[0].tolist()
+    if group is not None and group.rows is not None:
+        data["evidence"]["group"]["rows"] = [origin.row_number(row) for row in group.rows.tolist()]
+    data["notes"] = [*(note.to_data() for note in origin.notes), *data["notes"]]
+    data |= {
         "source": origin.name,
-        "posterior": posterior,
-        "evidence": _evidence(fit, origin),
-        "inspected": _known_rows(fit),
-        "ranking": _ranking(fit),
-        "groups": None if origin.groups is None else _group_records(fit.by_group(origin.groups)),
-        "n_rows": fit.n_rows,
-        "n_table_rows": fit.sample.n_rows,
-        "n_flagged": fit.n_flagged,
-        "threshold": fit.threshold,
         "flagged_rows": [origin.row_number(i) for i in flagged],
         "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged],
+        "groups": None if origin.groups is None else _group_records(fit.by_group(origin.groups)),
         "truth": _truth(fit, origin),
-        "detectors": [
-            {
-                "name": info.name,
-                "status": info.status,
-                "reason": info.reason,
-                "rows_fitted": info.n_rows,
-                "seconds": info.seconds,
-                "threshold": fit.thresholds.get(info.name),
-            }
-            for info in fit.detector_info
-        ],
-        "notes": [note.to_data() for note in [*origin.notes, *fit.notes]],
     }
     return json.dumps(data, indent=2, allow_nan=False)
-
-
-def _evidence(fit: Fit, origin: Origin) -> dict[str, Any]:
-    """What the estimate without labels rests on; `lines` tells it, with the estimate, in words."""
-    data, group = record_to_data(fit.evidence.without_rows()), fit.evidence.group
-    if group is not None and group.rows is not None:
-        data["group"]["rows"] = [origin.row_number(row) for row in group.rows.tolist()]
-    return data | {"lines": fit.lines}
-
-
-def _known_rows(fit: Fit) -> dict[str, Any] | None:
-    """How many rows a person has labelled, and the estimate without their labels."""
-    known, fitted = fit.known_rows, fit.fitted_posterior
-    if not len(known):
-        return None
-    precision = fit.precision
-    return {
-        "n_rows": len(known),
-        "n_at_random": int(known.at_random.sum()),
-        "n_picked": int(known.picked.sum()),
-        "n_anomalies": int(known.labels.sum()),
-        "exact_interval_90": list(fit.labelled_rows.exact_interval()),
-        "precision": None if precision is None else record_to_data(precision),
-        "mean_before": fitted.mean,
-        "interval_90_before": list(fitted.interval()),
-    }
-
-
-def _ranking(fit: Fit) -> dict[str, Any]:
-    """The ranking in use; `check` compares the learned one with the consensus on labelled rows."""
-    check = None if fit.learning is None else fit.learning.check
-    return {"name": fit.ranking, "check": None if check is None else record_to_data(check)}
 
 
 def _group_records(groups: Sequence[GroupShare]) -> list[dict[str, Any]]:

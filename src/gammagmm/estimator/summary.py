@@ -1,56 +1,36 @@
-"""A fit -> what it found and how, as plain values that are saved as JSON."""
+"""A fit -> what it found and how, as plain values: for JSON, for the report and for a file."""
 
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 import numpy as np
 
-from gammagmm._support.documents import Form, Reader, read_document, record_to_data, to_text
+from gammagmm._support.documents import (
+    Form,
+    Plain,
+    Reader,
+    Writer,
+    read_document,
+    to_text,
+)
 from gammagmm._support.files import write_document
-from gammagmm.detectors.fit import Status
-from gammagmm.errors import Note
+from gammagmm.detectors.fit import DetectorInfo
+from gammagmm.errors import Note, SavedFileError
 from gammagmm.estimator.fit_result import Fit
-from gammagmm.estimator.parameters import Plain
+from gammagmm.inspection.labelled_rows import Precision
+from gammagmm.inspection.learned_ranking import RankingCheck
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.storage import posterior_of, posterior_to_data
 
-__all__ = ["DetectorSummary", "FitSummary", "RunSummary", "installed_versions", "summarise"]
+__all__ = ["FitSummary", "LabelSummary", "RunSummary", "installed_versions", "summarise"]
 
-FORM = Form("gammagmm/fit", 2, "summary of a fit")
+FORM = Form("gammagmm/fit", 3, "summary of a fit")
 PACKAGES = ("gammagmm", "numpy", "scipy", "scikit-learn", "pyod", "joblib")
-
-
-@dataclass(frozen=True)
-class DetectorSummary:
-    """Status and threshold of one detector.
-
-    Attributes
-    ----------
-    name : str
-        Name of the detector.
-    status : "ok" or "failed" or "timeout" or "constant"
-        How the fit ended; "constant" if all rows got the same score.
-    reason : str
-        Why it was skipped; empty if it was not.
-    seconds : float
-        Wall time of its fit and scores.
-    n_rows : int
-        Number of rows it was fitted on.
-    threshold : float
-        Its raw-scale threshold at the estimate; NaN if it was skipped.
-    """
-
-    name: str
-    status: Status
-    reason: str
-    seconds: float
-    n_rows: int
-    threshold: float
 
 
 @dataclass(frozen=True)
@@ -100,40 +80,84 @@ class RunSummary:
     n_components: int
 
 
+@dataclass(frozen=True)
+class LabelSummary:
+    """How many rows a person has labelled, and what the labels show without a prior.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows with a label.
+    n_at_random : int
+        Number of those that were chosen at random.
+    n_picked : int
+        Number of those that were picked from the top of the ranking.
+    n_anomalies : int
+        Number of anomalies among the rows with a label.
+    low, high : float
+        Ends of the exact 90 % confidence interval of the share of anomalies.
+    precision : Precision or None
+        Share of anomalies among the rows that are flagged without labels; None if none of them has
+        a label.
+    """
+
+    n_rows: int
+    n_at_random: int
+    n_picked: int
+    n_anomalies: int
+    low: float
+    high: float
+    precision: Precision | None
+
+
 @dataclass(frozen=True, repr=False)
 class FitSummary:
     """What a fitted `GammaGMM` found, without its rows, scores and detectors.
+
+    ``gammagmm estimate --json``, the report and the file of `save` are made from it.
 
     The page "Saving a fit" of the documentation shows it in use.
 
     Attributes
     ----------
     posterior : GammaPosterior
-        Posterior of the contamination factor.
+        Posterior of the contamination factor, with the labels.
+    fitted_posterior : GammaPosterior
+        The same without labels.
     evidence : Evidence
         What the estimate without labels rests on, without the positions of rows.
-    lines : tuple of str
-        The estimate and what it rests on, in words.
+    labels : LabelSummary or None
+        What is known of the labels; None without labels.
+    ranking : "consensus" or "learned"
+        The ranking in use.
+    check : RankingCheck or None
+        How a learned ranking compares with the consensus on labelled rows.
     n_rows : int
-        Number of rows of the table.
+        Number of training rows.
+    n_table_rows : int
+        Number of rows of the table, of which the training rows are all or a random sample.
     n_features : int
         Number of columns of the table.
-    n_anomalies : int
-        Number of rows with the label 1.
+    n_flagged : int
+        Number of training rows with the label 1.
     threshold : float
         The score of the ranking in use above which a new row is called an anomaly.
     feature_names : tuple of str
         Names of the columns; empty where the table had none.
-    parameters : dict
-        Parameters of the estimator; what is no text, number, boolean or None as its `repr`.
-    detectors : tuple of DetectorSummary
-        Seconds, rows, status, reason and raw-scale threshold of every detector.
+    detectors : tuple of DetectorInfo
+        Seconds, rows, status and reason of every detector.
+    thresholds : dict
+        Each detector's raw-scale threshold at the estimate, by name.
     runs : tuple of RunSummary
         The variational runs.
+    parameters : dict
+        Parameters of the estimator; what is no text, number, boolean or None as its `repr`.
     notes : tuple of Note
         Everything that was changed, skipped or approximated.
     versions : dict
         Versions of Python and of the packages that the answer depends on.
+    lines : tuple of str
+        The estimate and what it rests on, in words.
 
     Examples
     --------
@@ -142,23 +166,48 @@ class FitSummary:
     >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
     >>> estimator = estimator.fit(load_demo().X)
     >>> summary = estimator.summary()
-    >>> summary.n_rows, summary.n_anomalies, summary.posterior
+    >>> summary.n_rows, summary.n_flagged, summary.posterior
     (367, 38, GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130))
     """
 
     posterior: GammaPosterior
+    fitted_posterior: GammaPosterior
     evidence: Evidence
-    lines: tuple[str, ...]
+    labels: LabelSummary | None
+    ranking: Literal["consensus", "learned"]
+    check: RankingCheck | None
     n_rows: int
+    n_table_rows: int
     n_features: int
-    n_anomalies: int
+    n_flagged: int
     threshold: float
     feature_names: tuple[str, ...]
-    parameters: dict[str, Plain]
-    detectors: tuple[DetectorSummary, ...]
+    detectors: tuple[DetectorInfo, ...]
+    thresholds: dict[str, float]
     runs: tuple[RunSummary, ...]
+    parameters: dict[str, Plain]
     notes: tuple[Note, ...]
     versions: dict[str, str]
+    lines: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if min(self.n_rows, self.n_table_rows, self.n_features, self.n_flagged) < 0:
+            raise ValueError("the numbers of rows and columns must be at least 0")
+
+    def to_data(self) -> dict[str, Any]:
+        """The summary as plain values; a value that does not exist is None.
+
+        Returns
+        -------
+        dict
+            The attributes by name. Posteriors are their figures, and notes have their words.
+        """
+        data = PosteriorWriter().record(self)
+        return data | {
+            "posterior": _figures(self.posterior),
+            "fitted_posterior": _figures(self.fitted_posterior),
+            "notes": [note.to_data() for note in self.notes],
+        }
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
         """Write the summary as JSON with exact floats, completely or not at all.
@@ -175,7 +224,8 @@ class FitSummary:
         FileExistsError
             The file exists and `overwrite` is False.
         """
-        write_document(to_text(_to_data(self)), path, overwrite)
+        data = FORM.header | PosteriorWriter().record(self)
+        write_document(to_text(data), path, overwrite)
 
     @classmethod
     def load(cls, path: Any) -> FitSummary:
@@ -196,39 +246,65 @@ class FitSummary:
         SavedFileError
             The file is damaged, or `save` did not write it.
         """
-        reader = Reader(FORM, str(path))
-        return _summary_of(reader.parse(read_document(path, reader)), reader)
+        reader = PosteriorReader(FORM, str(path))
+        data = reader.parse(read_document(path, reader))
+        reader.check_header(data)
+        fields = {name: value for name, value in data.items() if name not in FORM.header}
+        return reader.record(cls, "summary", fields)
 
     def __repr__(self) -> str:
         n_ok = sum(detector.status == "ok" for detector in self.detectors)
         answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
-        counts = f"{self.n_rows} rows, {self.n_anomalies} anomalies, {n_ok} detectors"
+        counts = f"{self.n_rows} rows, {self.n_flagged} flagged, {n_ok} detectors"
         return "\n  ".join([f"FitSummary({counts}, {answer})", *self.lines[1:]])
+
+
+class PosteriorWriter(Writer):
+    """Writer of records that have posteriors."""
+
+    def value(self, name: str, value: Any) -> Any:
+        """The `value` of the field with this `name`."""
+        if isinstance(value, GammaPosterior):
+            return posterior_to_data(value)
+        return super().value(name, value)
+
+
+class PosteriorReader(Reader):
+    """Reader of records that have posteriors."""
+
+    def value(self, name: str, value: Any, kind: Any) -> Any:
+        """A value of the type `kind`, which is the type of a field of a dataclass."""
+        if kind is not GammaPosterior:
+            return super().value(name, value, kind)
+        try:
+            return posterior_of(value, name)
+        except SavedFileError as error:
+            self.refuse(error.what)
+
+
+def _figures(posterior: GammaPosterior) -> dict[str, Any]:
+    """Mean, interval and the like; None where a figure does not exist."""
+    found = posterior.summary()
+    return {name: None if value != value else value for name, value in found.items()}
 
 
 def summarise(fit: Fit) -> FitSummary:
     """The summary of a fit."""
     return FitSummary(
         posterior=fit.posterior,
+        fitted_posterior=fit.fitted_posterior,
         evidence=fit.evidence.without_rows(),
-        lines=tuple(fit.lines),
+        labels=_labels(fit),
+        ranking="learned" if fit.ranking == "learned" else "consensus",
+        check=None if fit.learning is None else fit.learning.check,
         n_rows=fit.n_rows,
+        n_table_rows=fit.sample.n_rows,
         n_features=fit.preparation.n_columns,
-        n_anomalies=fit.n_flagged,
+        n_flagged=fit.n_flagged,
         threshold=fit.threshold,
         feature_names=fit.feature_names,
-        parameters=fit.plan.parameters,
-        detectors=tuple(
-            DetectorSummary(
-                info.name,
-                info.status,
-                info.reason,
-                float(info.seconds),
-                int(info.n_rows),
-                fit.thresholds.get(info.name, np.nan),
-            )
-            for info in fit.detector_info
-        ),
+        detectors=fit.detector_info,
+        thresholds=fit.thresholds,
         runs=tuple(
             RunSummary(
                 status=run.status,
@@ -246,8 +322,26 @@ def summarise(fit: Fit) -> FitSummary:
             )
             for run in fit.runs
         ),
+        parameters=fit.plan.parameters,
         notes=fit.notes,
         versions=installed_versions(),
+        lines=tuple(fit.lines),
+    )
+
+
+def _labels(fit: Fit) -> LabelSummary | None:
+    known = fit.known
+    if not len(known):
+        return None
+    low, high = fit.labelled_rows.exact_interval()
+    return LabelSummary(
+        n_rows=len(known),
+        n_at_random=int(known.at_random.sum()),
+        n_picked=int(known.picked.sum()),
+        n_anomalies=int(known.labels.sum()),
+        low=low,
+        high=high,
+        precision=fit.precision,
     )
 
 
@@ -260,61 +354,3 @@ def installed_versions() -> dict[str, str]:
         except PackageNotFoundError:  # a source tree that was never installed
             continue
     return found
-
-
-def _to_data(summary: FitSummary) -> dict[str, Any]:
-    """The summary as what JSON can hold."""
-    data = {field.name: getattr(summary, field.name) for field in fields(summary)}
-    for name in ("detectors", "runs", "notes"):
-        data[name] = [record_to_data(record) for record in data[name]]
-    data["evidence"] = record_to_data(summary.evidence)
-    for name in ("lines", "feature_names"):
-        data[name] = list(data[name])
-    return FORM.header | data | {"posterior": posterior_to_data(summary.posterior)}
-
-
-def _summary_of(data: Any, reader: Reader) -> FitSummary:
-    """The summary that `data`, as JSON gives it, describes."""
-    reader.check_header(data)
-    names = {field.name for field in fields(FitSummary)}
-    reader.check_fields(data, names | FORM.header.keys(), "the file")
-    counts = {name: _count(name, data[name], reader) for name in names if name.startswith("n_")}
-    return FitSummary(
-        posterior=posterior_of(data["posterior"], f"The posterior in {reader.where}"),
-        threshold=reader.number("threshold", data["threshold"]),
-        evidence=reader.record(Evidence, "evidence", data["evidence"]),
-        lines=_texts("lines", data, reader),
-        feature_names=_texts("feature_names", data, reader),
-        parameters=_plain_values("parameters", data["parameters"], reader),
-        detectors=_records(DetectorSummary, "detectors", data, reader),
-        runs=_records(RunSummary, "runs", data, reader),
-        notes=_records(Note, "notes", data, reader),
-        versions={
-            name: reader.plain(f"versions.{name}", value, str)
-            for name, value in _plain_values("versions", data["versions"], reader).items()
-        },
-        **counts,
-    )
-
-
-def _count(name: str, value: Any, reader: Reader) -> int:
-    if reader.plain(name, value, int) < 0:
-        reader.refuse(f"{name} must be at least 0, got {value!r}")
-    return int(value)
-
-
-def _texts(name: str, data: dict[str, Any], reader: Reader) -> tuple[str, ...]:
-    return tuple(reader.plain(name, text, str) for text in reader.items(name, data[name]))
-
-
-def _records(cls: type, name: str, data: dict[str, Any], reader: Reader) -> tuple[Any, ...]:
-    return tuple(reader.record(cls, name, item) for item in reader.items(name, data[name]))
-
-
-def _plain_values(name: str, data: Any, reader: Reader) -> dict[str, Any]:
-    """An object of plain values; a float that is not finite, and what is nested, is refused."""
-    reader.check_fields(data, set(data) if isinstance(data, dict) else set(), name)
-    for key, value in data.items():
-        if not (value is None or type(value) in (str, bool)):
-            reader.number(f"{name}.{key}", value)
-    return dict(data)

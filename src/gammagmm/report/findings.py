@@ -16,9 +16,7 @@ from gammagmm.estimator.reasons import Reason
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.inspection.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import cost_cut, cut_off
-from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import Run, first_solved, solved_posteriors
 from gammagmm.posterior.sensitivity import leave_one_out
 from gammagmm.report.origin import Origin
@@ -132,15 +130,6 @@ class RowToLabel:
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """The labels that a person gave, and the posterior before them."""
-
-    n_rows: int
-    n_anomalies: int
-    fitted_posterior: GammaPosterior
-
-
-@dataclass(frozen=True)
 class Found:
     """Anomalies among the first rows that were labelled at random, in the order of two rankings.
 
@@ -164,21 +153,16 @@ class Findings:
     """Everything that a report shows."""
 
     summary: FitSummary
-    constraints: Constraints
     origin: Origin
-    lines: tuple[str, ...]  # the estimate and what it rests on
-    evidence: Evidence
     rows_apart: tuple[str, ...]  # names of rows that stand apart, `MAX_SHOWN` at most
     humps: tuple[float, ...]  # of the posterior, if every run has several
     truth: Truth | None
-    labelled: Labelled | None
     mean: ShareCut
     lower_end: ShareCut  # of the 90 % interval
     upper_end: ShareCut
     steps: tuple[ShareCut, ...]  # of the slider
     costs: tuple[CostCut, ...]
-    is_learned: bool  # whether the ranking is learned from labels
-    found: Found | None  # None if it is not, or cannot be checked
+    found: Found | None  # None if the ranking is not learned, or cannot be checked
     ranking: tuple[str, ...]  # names of the rows, most anomalous first, `MAX_RANKED` at most
     agreement: dict[str, float]  # rank correlation of each detector with the consensus
     components: tuple[Component, ...]  # most anomalous first
@@ -204,20 +188,15 @@ def find(fit: Fit, origin: Origin | None = None) -> Findings:
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
         summary=summarise(fit),
-        constraints=fit.plan.constraints,
         origin=origin,
-        lines=tuple(fit.lines),
-        evidence=fit.evidence,
         rows_apart=tuple(names[row] for row in apart[:MAX_SHOWN]),
         humps=_humps(fit),
         truth=_truth(fit.posterior, origin.first(fit.n_rows)),
-        labelled=_labelled(fit),
         mean=mean,
         lower_end=ends[0],
         upper_end=ends[1],
         steps=_steps(fit),
         costs=_costs(fit, probability[: fit.n_rows]),
-        is_learned=fit.ranking == "learned",
         found=_found(fit),
         ranking=tuple(names[row] for row in order[:MAX_RANKED]),
         agreement=_agreement(fit),
@@ -315,11 +294,6 @@ def _truth(posterior: GammaPosterior, origin: Origin) -> Truth | None:
         return None
     share = float(np.mean(origin.truth))
     return Truth(share, posterior.contains(share))
-
-
-def _labelled(fit: Fit) -> Labelled | None:
-    labels = fit.known.labels
-    return Labelled(len(labels), int(labels.sum()), fit.fitted_posterior) if len(labels) else None
 
 
 def _found(fit: Fit) -> Found | None:
