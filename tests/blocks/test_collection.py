@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-
 from gammagmm.blocks import collection
 from gammagmm.blocks.collection import is_blocks, map_rows, open_blocks
+
 from gammagmm.errors import TableError
 
 dask = pytest.importorskip("dask")

@@ -7,7 +7,6 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-
 from gammagmm.blocks.parquet import (
     FolderError,
     check_folder,
@@ -15,6 +14,7 @@ from gammagmm.blocks.parquet import (
     read_parquet,
     write_parquet,
 )
+
 from gammagmm.errors import TableError
 
 dask = pytest.importorskip("dask")

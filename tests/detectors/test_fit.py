@@ -157,8 +157,7 @@ class TestScikitLearn:
         X = make_X()
         own = LocalOutlierFactor(n_neighbors=15)
         made, notes = resolve_detectors([own], len(X))
-        message = "novelty was set to True so that the detector can score new rows"
-        assert notes == [Note("detectors", "LocalOutlierFactor", message)]
+        assert notes == [Note.of("detectors.novelty", "LocalOutlierFactor")]
         fitted = fit_detectors(made, X, np.random.default_rng(0), FitSettings())
         expected = -LocalOutlierFactor(n_neighbors=15).fit(X).negative_outlier_factor_
         np.testing.assert_array_equal(fitted.scores[:, 0], expected)
@@ -500,10 +499,10 @@ class TestNetworks:
         pytest.importorskip("torch")
         X = make_X(10, 2)
         _, notes = resolve_detectors("paper", 10)
-        message = "batch_size was lowered from 32 to 10 because the detector is fitted on 10 rows"
+        sizes = {"parameter": "batch_size", "before": 32, "after": 10, "n_rows": 10}
         assert [note for note in notes if note.subject in ("AE", "VAE")] == [
-            Note("detectors", "AE", message),
-            Note("detectors", "VAE", message),
+            Note.of("detectors.lowered", "AE", **sizes),
+            Note.of("detectors.lowered", "VAE", **sizes),
         ]
         fitted = fit("paper", X)
         assert tuple(fitted.detectors) == PRESETS["paper"]

@@ -94,24 +94,30 @@ class TestInputForms:
             resolve_detectors({1: "KNN"}, 100)
 
 
+def lowered(name, parameter, before, after, n_rows):
+    sizes = {"parameter": parameter, "before": before, "after": after, "n_rows": n_rows}
+    return Note.of("detectors.lowered", name, **sizes)
+
+
 class TestSizes:
     def test_sizes_are_lowered_with_a_note_each(self):
         made, notes = resolve_detectors("classic", 12)
-        reason = " because the detector is fitted on 12 rows"
         assert notes == [
-            Note("detectors", "LOF", f"n_neighbors was lowered from 20 to 11{reason}"),
-            Note("detectors", "LSCP", f"local_region_size was lowered from 30 to 12{reason}"),
-            Note("detectors", "LSCP", f"n_neighbors was lowered from 20 to 10{reason}"),
-            Note("detectors", "LSCP", f"n_neighbors was lowered from 30 to 10{reason}"),
-            Note("detectors", "LSCP", f"n_neighbors was lowered from 40 to 10{reason}"),
+            lowered("LOF", "n_neighbors", 20, 11, 12),
+            lowered("LSCP", "local_region_size", 30, 12, 12),
+            lowered("LSCP", "n_neighbors", 20, 10, 12),
+            lowered("LSCP", "n_neighbors", 30, 10, 12),
+            lowered("LSCP", "n_neighbors", 40, 10, 12),
         ]
+        assert notes[0].message == (
+            "n_neighbors was lowered from 20 to 11 because the detector is fitted on 12 rows"
+        )
         assert made["LOF"].n_neighbors == 11
         assert [lof.n_neighbors for lof in made["LSCP"].detector_list] == [10] * 4
 
     def test_bins(self):
         made, notes = resolve_detectors([HBOS(n_bins=50), LODA(n_bins=50), HBOS()], 12)
-        message = "n_bins was lowered from 50 to 12 because the detector is fitted on 12 rows"
-        assert notes == [Note("detectors", "HBOS", message), Note("detectors", "LODA", message)]
+        assert notes == [lowered(name, "n_bins", 50, 12, 12) for name in ("HBOS", "LODA")]
         assert [detector.n_bins for detector in made.values()] == [12, 12, 10]
 
     @pytest.mark.parametrize("detectors", ["classic", ["KNN"], {"a": "KNN", "b": LOF()}])
@@ -121,15 +127,10 @@ class TestSizes:
 
     def test_a_sample_is_noted(self):
         made, notes = resolve_detectors(["KNN", "LOF", "HBOS"], 200, 15)
-        message = "fitted on 15 random rows of 200; the others are scored as new rows"
         assert notes == [
-            Note("detectors", "KNN", message),
-            Note("detectors", "LOF", message),
-            Note(
-                "detectors",
-                "LOF",
-                "n_neighbors was lowered from 20 to 14 because the detector is fitted on 15 rows",
-            ),
+            Note.of("detectors.sampled", "KNN", n_fit=15, n_rows=200),
+            Note.of("detectors.sampled", "LOF", n_fit=15, n_rows=200),
+            lowered("LOF", "n_neighbors", 20, 14, 15),
         ]
         assert made["LOF"].n_neighbors == 14
 

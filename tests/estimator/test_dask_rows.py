@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from gammagmm.blocks.collection import Blocks, open_blocks
 
 from gammagmm import GammaGMM
-from gammagmm.blocks.collection import Blocks, open_blocks
 from gammagmm.detectors.usable import score_range
 from gammagmm.errors import ClusterError, DetectorWarning, MissingExtraError
 from gammagmm.mixture.score_space import fit_scaler, log_moments

@@ -13,13 +13,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from gammagmm.estimator.encoding import encode_rows
 from scipy import sparse
 from sklearn.base import clone
 
 from gammagmm import GammaGMM, GammaThreshold, estimate_contamination
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import Note, TableError
-from gammagmm.estimator.encoding import encode_rows
 from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.rows import open_rows
 

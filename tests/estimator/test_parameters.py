@@ -71,7 +71,7 @@ def test_runs_see_only_so_many_rows():
         fitted = GammaGMM("precomputed", max_mixture_rows=limit, **small).fit(scores)
         counts = [(run.components.mean_precision - 1.0).sum() for run in fitted.runs_]
         np.testing.assert_allclose(counts, n_seen, rtol=0.02)
-        told = Note("mixture", "max_mixture_rows", "each run was fitted to 100 random rows of 400")
+        told = Note.of("mixture.sampled", "max_mixture_rows", n_seen=100, n_rows=400)
         assert (told in fitted.notes_) == (limit == 100)
         assert len(fitted.labels_) == 400
 
@@ -110,8 +110,7 @@ def make(**parameters):
 def test_a_subset_is_recorded(rows):
     exact, subset = make(max_fit_rows=None).fit(rows), make(max_fit_rows=60).fit(rows)
     assert [info.n_rows for info in subset.detector_info_] == [60, 150, 150]
-    told = "fitted on 60 random rows of 150; the others are scored as new rows"
-    assert Note("detectors", "KNN", told) in subset.notes_
+    assert Note.of("detectors.sampled", "KNN", n_fit=60, n_rows=150) in subset.notes_
     assert not np.array_equal(subset.scores_[:, 0], exact.scores_[:, 0])
     np.testing.assert_array_equal(subset.scores_[:, 1:], exact.scores_[:, 1:])
     np.testing.assert_array_equal(make().fit(rows).scores_, exact.scores_)
@@ -155,6 +154,5 @@ def test_a_detector_past_its_time_is_left_out_of_the_answer(rows):
     ]
     assert estimator.detector_names_ == ["KNN", "LOF"]
     assert estimator.detector_info_[1].status == "timeout"
-    assert Note("detectors", "slow", "skipped: it took longer than detector_timeout=2.0 s") in (
-        estimator.notes_
-    )
+    reason = "it took longer than detector_timeout=2.0 s"
+    assert Note.of("detectors.skipped", "slow", reason=reason) in estimator.notes_

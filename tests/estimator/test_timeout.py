@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from gammagmm.blocks.scoring import keep_usable_blocks
 from sklearn.cluster import KMeans
 
 from gammagmm import GammaGMM
 from gammagmm._support.processes import Deadline
-from gammagmm.blocks.scoring import keep_usable_blocks
 from gammagmm.cli.main import main
 from gammagmm.cli.supervisor import MARKER
 from gammagmm.datasets import make_contaminated

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from gammagmm.errors import Note, TableError
 from gammagmm.readers.csv import open_text, parse, parse_quickly, read_delimited
-from gammagmm.table.preparation import Choices, prepare
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Source
+from gammagmm.table.preparation import Choices, prepare
 from tests.support.raw_columns import columns_of
 
 
@@ -182,8 +182,7 @@ def test_a_column_without_a_name_gets_one(write, text, columns):
     assert columns_of(raw) == columns
     [name] = {"index", "x1", "x2"} & set(columns) - set(text.split("\n")[0].split(";"))
     position = list(columns).index(name) + 1
-    message = f"column {position} has no name in the file and is called {name!r}"
-    assert raw.notes == (Note("tables", name, message),)
+    assert raw.notes == (Note.of("tables.unnamed", name, place=position, name=name),)
 
 
 @pytest.mark.parametrize(

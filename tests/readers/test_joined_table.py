@@ -73,17 +73,20 @@ def test_many_different_columns_give_a_short_message():
 
 
 def test_what_several_files_say_is_said_once():
-    same, other = Note("tables", "a", "read with decimal commas"), Note("tables", "b", "in CHF")
+    same, other = (
+        Note.of("tables.numbers", column, words=words)
+        for column, words in (("a", "read with decimal commas"), ("b", "in CHF"))
+    )
     tables = [table("a\n1\n", "u.csv"), table("a\n2\n", "v.csv"), table("a\n3\n", "w.csv")]
     notes = [(same,), (same, other), ()]
     joined = join_raw([replace(t, notes=n) for t, n in zip(tables, notes, strict=True)])
-    assert joined.notes == (
-        Note("tables", "a", "in 'u.csv', 'v.csv': read with decimal commas"),
-        Note("tables", "b", "in 'v.csv': in CHF"),
-    )
+    assert [(note.subject, note.message) for note in joined.notes] == [
+        ("a", "in 'u.csv', 'v.csv': read with decimal commas"),
+        ("b", "in 'v.csv': in CHF"),
+    ]
     joined = join_raw([replace(t, notes=(same, other)) for t in tables])
     assert joined.notes == (same, other)
-    about_the_file = Note("tables", "u.csv", "read as Latin-1")
+    about_the_file = Note.of("tables.encoding", "u.csv", encoding="Latin-1")
     joined = join_raw([replace(tables[0], notes=(about_the_file,)), *tables[1:]])
     assert joined.notes == (about_the_file,)
 

@@ -138,8 +138,8 @@ def test_wrong_encoding(write, content, name):
         ("utf-8", None),
         ("utf-8-sig", None),
         ("utf-16", None),
-        ("cp1252", "is not UTF-8: read as Windows-1252"),
-        ("latin-1", "is not UTF-8: read as Latin-1"),
+        ("cp1252", "Windows-1252"),
+        ("latin-1", "Latin-1"),
     ],
 )
 def test_encodings(write, encoding, note):
@@ -148,7 +148,9 @@ def test_encodings(write, encoding, note):
     path = write(f"{names},b\n1,ä\n2,ö\n".encode(encoding))
     raw = read_raw(path)
     assert columns_of(raw) == {names: [1.0, 2.0], "b": ["ä", "ö"]}
-    assert raw.notes == (() if note is None else (Note("tables", str(path), note),))
+    assert raw.notes == (
+        () if note is None else (Note.of("tables.encoding", str(path), encoding=note),)
+    )
 
 
 def test_utf_16_of_either_order(write):

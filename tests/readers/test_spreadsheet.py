@@ -49,8 +49,8 @@ def test_values(write, kind):
     assert [raw.place(i) for i in range(3)] == ["row 2", "row 3", "row 4"]
     price = "read with decimal commas and thousands separators, as amounts in EUR: "
     assert raw.notes == (
-        Note("tables", "price", price + "'1.185,43 €' is 1185.43"),
-        Note("tables", "price", "'-' read as 1 missing value"),
+        Note.of("tables.numbers", "price", words=price + "'1.185,43 €' is 1185.43"),
+        Note.of("tables.missing words", "price", words="'-'", n_cells=1),
     )
 
 

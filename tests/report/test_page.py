@@ -64,7 +64,7 @@ def fitted(estimator):
 @pytest.fixture(scope="module")
 def origin(data):
     ids = (HOSTILE, "=1+1", *(f"part {i}" for i in range(298)))
-    notes = (Note("tables", HOSTILE, "2 values imputed"),)
+    notes = (Note.of("tables.keys", HOSTILE, words="2 values imputed"),)
     return Origin(f"{HOSTILE}.csv", NAMES, ids, "ab" * 32, data.y, notes)
 
 
@@ -548,11 +548,18 @@ def test_control_characters_and_marks_of_direction_are_written_out(fitted, data,
     """In every text that is not ours, without a call at each of them."""
     name = "a\x1b[2J\n\u202e\u2066\x85\ud800\"'&b"
     shown = r"a\x1b[2J\n\u202e\u2066\x85\ud800" + "\"'&b"
-    origin = Origin(name, (name, *NAMES[1:]), (name,) * 300, name, None, (Note("x", name, name),))
+    origin = Origin(
+        name,
+        (name, *NAMES[1:]),
+        (name,) * 300,
+        name,
+        None,
+        (Note.of("tables.keys", name, words=name),),
+    )
     X = data.X.copy()
     top = int(np.argmax(fitted.decision_scores))
     X[top, 0] = 9_999.0
-    found = find(fitted, X, origin)
+    found = find(replace(fitted, rows=X), origin)
     detectors = tuple(replace(d, name=name, reason=name) for d in found.summary.detectors)
     page = render(replace(found, summary=replace(found.summary, detectors=detectors)))
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800]", page)

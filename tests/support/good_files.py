@@ -184,6 +184,12 @@ def posterior_texts() -> list[bytes]:
 def summary_texts() -> list[bytes]:
     """What `FitSummary.save` writes, without the seconds that a fit takes."""
     detector = {"name": "KNN", "status": "ok", "reason": "", "seconds": 0.5, "n_rows": 4}
+    detector |= {"traceback": ""}
+    precision = {"n_flagged": 1, "n_labels": 1, "n_anomalies": 1, "share": 1.0}
+    labels = {"n_rows": 2, "n_at_random": 1, "n_picked": 1, "n_anomalies": 1}
+    labels |= {"low": 0.25, "high": 0.5, "precision": precision | {"low": 1.0, "high": 1.0}}
+    check = {"n_anomalies": 2, "n_normal": 2, "auc_consensus": 0.5, "auc_learned": 0.75}
+    note = {"code": "tables.filled", "subject": "a", "values": [["n_cells", 1], ["value", 0.5]]}
     run = dict.fromkeys(("tau", "delta", "reachable_low", "reachable_high"), 0.5)
     run |= {"status": "solved", "reached": None, "mean": 0.05, "elbo": -3.5, "n_iter": 9}
     run |= {"converged": True, "n_restarts": 0, "n_components": 3}
@@ -193,19 +199,25 @@ def summary_texts() -> list[bytes]:
     evidence = Evidence(group, (other,), "data", load_track_record(), constraints)
     summary = {
         "schema": "gammagmm/fit",
-        "version": 2,
+        "version": 3,
         "posterior": posterior_to_data(posteriors()[0]),
+        "fitted_posterior": posterior_to_data(posteriors()[0]),
         "evidence": record_to_data(evidence),
+        "labels": labels,
+        "ranking": "learned",
+        "check": check | {"standard_error": 0.25},
         "lines": ["About 5 % of the rows are anomalies."],
         "n_rows": 4,
+        "n_table_rows": 4,
         "n_features": 2,
-        "n_anomalies": 1,
+        "n_flagged": 1,
         "threshold": 0.25,
+        "thresholds": {"KNN": 1.5},
         "feature_names": ["a", "b"],
         "parameters": {"p0": 0.01, "detectors": "classic", "random_state": None, "verbose": False},
-        "detectors": [detector | {"threshold": 1.5}, detector | {"threshold": None}],
+        "detectors": [detector, detector],
         "runs": [run],
-        "notes": [{"step": "tables", "subject": "a", "message": "1 value filled"}],
+        "notes": [note],
         "versions": {"python": "3.11.7", "numpy": "2.0"},
     }
     return [json.dumps(summary, indent=1).encode()]

@@ -26,9 +26,9 @@ from gammagmm.datasets import read_dami_arff, read_npz
 from gammagmm.errors import MissingExtraError, SavedFileError, TableError
 from gammagmm.estimator.summary import FitSummary
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.table.preparation import Choices, prepare
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
+from gammagmm.table.preparation import Choices, prepare
 from tests.support.good_files import KINDS, ORIGIN, PICKLE_FOLDER, TABLE
 from tests.support.mutated_files import mutated_file
 

@@ -13,8 +13,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from gammagmm._support.dates import date_form, seconds_of
 from gammagmm._support.documents import Form, Reader, record_to_data
-from gammagmm.table.encoder import NumberColumn, TableEncoder, TextColumn, fit_encoder
 from gammagmm.errors import SavedFileError
+from gammagmm.table.encoder import NumberColumn, TableEncoder, TextColumn, fit_encoder
 
 
 def objects(*cells):

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from gammagmm.estimator.encoding import encode_new_rows, encode_rows
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
@@ -17,9 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gammagmm import GammaGMM
 from gammagmm.errors import NewRowsWarning
-from gammagmm.estimator.encoding import encode_new_rows, encode_rows
-from gammagmm.table.preparation import Choices, prepare
 from gammagmm.readers.registry import read_raw
+from gammagmm.table.preparation import Choices, prepare
 
 N = 150
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from gammagmm._support.documents import Form, Reader, record_to_data
 from gammagmm.errors import Note, SavedFileError, TableError
 from gammagmm.readers.csv import read_delimited
-from gammagmm.table.preparation import Choices, Preparation, prepare
 from gammagmm.readers.raw_table import NumberForm, RawTable
 from gammagmm.readers.source import Source
+from gammagmm.table.preparation import Choices, Preparation, prepare
 
 TABLE = """name,size,weight,colour,label
 u,1,2.5,red,no

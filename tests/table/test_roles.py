@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gammagmm.errors import TableError
-from gammagmm.table.preparation import Choices, prepare
 from gammagmm.readers.raw_table import RawTable, text_column, written
+from gammagmm.table.preparation import Choices, prepare
 
 N = 12
 VALUES = np.random.default_rng(0).normal(size=N)
