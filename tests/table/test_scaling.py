@@ -6,7 +6,6 @@ import pickle
 import warnings
 from fractions import Fraction
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -215,22 +214,22 @@ class TestFits:
         wide = np.insert(data, [0, 2], [7.0, -0.0], axis=1)
         fitted, plain = fit(wide), fit(data)
         np.testing.assert_array_equal(fitted.scores_, plain.scores_)
-        message = "the detectors do not use the constant columns 0, 3"
         assert [note for note in fitted.notes_ if note.step == "columns"] == [
-            Note("columns", "scale", message)
+            Note.of("columns.constant", "scale", n_columns=2, columns="0, 3")
         ]
         assert (fitted.n_features_in_, plain.n_features_in_) == (6, 4)
         # What a constant column of new rows holds does not matter.
         other = np.insert(data, [0, 2], [99.0, 5.0], axis=1)
         expected = plain.decision_function(data)
         np.testing.assert_array_equal(fitted.decision_function(other), expected)
-        frame = pd.DataFrame(np.insert(data, [4] * 7, 1.0, axis=1), columns=list("abcdefghijk"))
-        (note,) = (note for note in fit(frame).notes_ if note.step == "columns")
-        many = "the detectors do not use the constant columns e, f, g, h, i and 2 more"
-        assert note.message == many
-        (note,) = (note for note in fit(frame.iloc[:, :5]).notes_ if note.step == "columns")
-        assert note.message == "the detectors do not use the constant column e"
-        assert not [note for note in fit(frame, scale=None).notes_ if note.step == "columns"]
+        many = np.insert(data, [4] * 7, 1.0, axis=1)
+        (note,) = (note for note in fit(many).notes_ if note.step == "columns")
+        assert note.fields == {"n_columns": 7, "columns": "4, 5, 6, 7, 8 and 2 more"}
+        assert not [note for note in fit(many, scale=None).notes_ if note.step == "columns"]
+        # A frame is prepared as a file is, so that its constant columns do not come this far.
+        frame = pd.DataFrame(many[:, :5], columns=list("abcde"))
+        codes = [note.code for note in fit(frame).notes_ if note.step in ("tables", "columns")]
+        assert codes == ["tables.guess"]
 
     @pytest.mark.parametrize("scale", ["standard", "robust"])
     def test_nothing_but_constant_columns_is_an_error(self, scale):
@@ -267,38 +266,6 @@ class TestFits:
         np.testing.assert_allclose(seen, expected, atol=1e-12)
 
 
-class TestDask:
-    @pytest.mark.parametrize("scale", ["standard", "robust", None])
-    def test_blocks_give_the_answer_of_the_rows(self, data, new_rows, scale):
-        rows = np.insert(data * [1e4, 1e-3, 1.0, 50.0], 2, 3.0, axis=1)
-        new = np.insert(new_rows * [1e4, 1e-3, 1.0, 50.0], 2, 3.0, axis=1)
-        expected = fit(rows, ["KNN", "LOF"], scale=scale)
-        found = fit(da.from_array(rows, chunks=(70, 3)), ["KNN", "LOF"], scale=scale)
-        np.testing.assert_allclose(found.scores_.compute(), expected.scores_, rtol=1e-9)
-        assert found.posterior_.mean == pytest.approx(expected.posterior_.mean, rel=1e-6)
-        lazy = found.decision_function(da.from_array(new, chunks=(30, 5)))
-        scores = expected.decision_function(new)
-        np.testing.assert_allclose(lazy.compute(), scores, rtol=1e-9, atol=1e-9)
-        notes = [note for note in found.notes_ if note.step == "columns"]
-        assert notes == [note for note in expected.notes_ if note.step == "columns"]
-        assert len(notes) == (scale is not None)
-        assert found.n_features_in_ == 5
-
-    def test_quartiles_come_from_the_sample(self, data):
-        blocks = da.from_array(data, chunks=(70, 4))
-        found = fit(blocks, ["KNN", "HBOS"], scale="robust", max_fit_rows=150)
-        message = "medians and interquartile ranges come from a random sample of 150 of 300 rows"
-        assert Note("columns", "scale", message) in found.notes_
-        units = np.ldexp(1.0, found.column_scaler_.exponent)
-        inside = (data < found.column_scaler_.centre * units).mean(axis=0)
-        # The share of rows below the median of 150 of 300 rows: four standard errors.
-        assert (np.abs(inside - 0.5) < 4 * 0.5 * np.sqrt((1 - 150 / 300) / 150)).all()
-
-    def test_nothing_but_constant_columns_is_an_error(self):
-        with pytest.raises(DetectorError, match="Every column of X is constant"):
-            fit(da.ones((50, 3), chunks=(20, 3)), ["KNN", "HBOS"])
-
-
 @pytest.fixture(scope="module")
 def fitted(data):
     return fit(data, DETECTORS, p_high=0.3, high_gamma=0.15, max_gamma=0.25)
@@ -324,14 +291,13 @@ class TestTheWarningOfPredict:
             warnings.simplefilter("error")
             assert fitted.predict(new_rows).sum() > 0
 
-    def test_none_for_a_few_rows_with_costs_or_on_dask(self, fitted, data):
+    def test_none_for_a_few_rows_or_with_costs(self, fitted, data):
         strange = data * 1000.0
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert fitted.predict(strange[:2]).shape == (2,)
             fitted.predict(strange, costs=(1.0, 1.0))
             fitted.predict_proba(strange)
-            fitted.predict(da.from_array(strange, chunks=(100, 4))).compute()
 
     def test_an_estimate_of_zero(self, rng):
         scores = rng.uniform(size=(40, 2))

@@ -29,7 +29,7 @@ from gammagmm.inspection.sample import Sample
 from gammagmm.table.frames import array_table, frame_table, has_text_names
 from gammagmm.table.guesses import Guess
 from gammagmm.table.preparation import Preparation, prepare
-from gammagmm.table.words import PYTHON
+from gammagmm.table.words import ARRAY, PYTHON
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
@@ -112,17 +112,22 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
     # scikit-learn sets the columns on the estimator that it is given. It is given a copy, because a
     # fit that fails must leave the estimator as it was.
     probe = copy(estimator)
+    is_named = frame is not None and has_text_names(frame)
+    if plan.parameters["columns"] is not None and not is_named:
+        raise ValueError("columns needs a data frame whose columns have texts as names.")
     if frame is None and plan.choices.missing == "error":
         values = np.array(_validate(probe, X, reset=True), order="K")  # the user may change `X`
         preparation = Preparation(None, values.shape[1])
         return Rows(values, preparation, Sample.whole(len(values)), container, notes)
     if frame is None:
-        raw, is_named = array_table(_array_cells(X, 2)), False
+        raw = array_table(_array_cells(X, 2))
     else:
         _check_size(frame)
-        raw, is_named = frame_table(frame), has_text_names(frame)
-    is_guessed = is_named and not plan.is_precomputed
-    prepared = prepare(raw, plan.choices, PYTHON, guessing=is_guessed)
+        if not is_named:
+            _check_kind_of_names(probe, frame)
+        raw = frame_table(frame)
+    words, is_guessed = (PYTHON if is_named else ARRAY), is_named and not plan.is_precomputed
+    prepared = prepare(raw, plan.choices, words, guessing=is_guessed)
     preparation, values = prepared.preparation, prepared.values
     if is_named and plan.is_precomputed:
         preparation = Preparation(raw.columns, len(raw.columns))
@@ -130,6 +135,13 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
     return Rows(
         values, preparation, Sample.whole(len(values)), container, (*notes, *prepared.notes)
     )
+
+
+def _check_kind_of_names(probe: GammaGMM, frame: Any) -> None:
+    """Refuse names of which some are texts, as scikit-learn does."""
+    from sklearn.utils.validation import validate_data
+
+    validate_data(probe, frame.to_native(), reset=True, skip_check_array=True)
 
 
 def _warn_of(guesses: tuple[Guess, ...]) -> None:
@@ -154,14 +166,13 @@ def new_rows(X: Any, preparation: Preparation) -> Array:
     if frame is None:
         cells = _array_cells(X, 1)
         _check_names(cells, preparation)
-        raw = array_table(cells)
-        raw = replace(raw, columns=preparation.columns or raw.columns)
+        raw = replace(array_table(cells), columns=preparation.names)
     else:
         _check_size(frame, 1)
         _check_names(frame.to_native(), preparation)
         raw = frame_table(frame)
         if preparation.columns is None:
-            raw = replace(raw, columns=tuple(f"x{j}" for j in range(len(raw.columns))))
+            raw = replace(raw, columns=preparation.names)
     prepared = preparation.apply(raw)
     for note in prepared.unknown:
         warn_user(f"In the column {shown(note.subject)}, {note.message}.", NewRowsWarning)
@@ -240,7 +251,9 @@ def _array_cells(X: Any, n_least: int) -> NDArray[Any]:
         array = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
         return check_array(array, dtype=None, ensure_all_finite=False, ensure_min_samples=n_least)
     except (TypeError, ValueError) as error:
-        raise explain_rows(X, error) from error
+        clearer = explain_rows(X, error)
+        # An error that is its own cause would never leave a worker of Dask.
+        raise clearer from (None if clearer is error else error)
 
 
 def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
@@ -254,4 +267,6 @@ def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
         with np.errstate(invalid="ignore"):
             return validate_data(estimator, X, reset=reset, **options)
     except (TypeError, ValueError) as error:
-        raise explain_rows(X, error) from error
+        clearer = explain_rows(X, error)
+        # An error that is its own cause would never leave a worker of Dask.
+        raise clearer from (None if clearer is error else error)
