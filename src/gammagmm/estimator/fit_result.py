@@ -27,7 +27,7 @@ from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
 from gammagmm.estimator.rows import Rows, check_columns, new_rows
 from gammagmm.estimator.space import Scores, Scoring, Space, score_space
 from gammagmm.inspection.known_rows import KnownRows, Purpose, check_rows_known
-from gammagmm.inspection.labelled_rows import GroupShare, LabelledRows, Precision
+from gammagmm.inspection.labelled_rows import LabelledRows, Precision
 from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
 from gammagmm.inspection.sample import Sample
 from gammagmm.mixture.score_space import ScoreScaler
@@ -442,22 +442,8 @@ class Fit:
         space = self.space
         honest_scores = None if self.learning is None else space.honest_scores
         part = None if self.sample.is_whole else self.sample
-        return LabelledRows(space.decision_scores, self.known, honest_scores, part)
-
-    def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
-        """The flagged rows in each group of training rows, and its share by its own labels.
-
-        Parameters
-        ----------
-        groups : array-like of shape (n_rows,)
-            The group of each training row.
-
-        Returns
-        -------
-        tuple of GroupShare
-            The groups, the largest first.
-        """
-        return self.labelled_rows.by_group(groups, self.labels)
+        fitted = self.fitted_posterior
+        return LabelledRows(space.decision_scores, self.known, honest_scores, part, fitted)
 
     @property
     def precision(self) -> Precision | None:
@@ -543,10 +529,6 @@ class Fit:
         if self.plan.is_precomputed:
             return None
         return rows if self.column_scaler is None else self.column_scaler.transform(rows)
-
-    def labels_at(self, gamma: float) -> NDArray[np.int_]:
-        """Labels of the training rows if the share were `gamma`; known rows keep theirs."""
-        return self.labelled_rows.labels_at(gamma)[: self.n_rows]
 
     def frame(self) -> Any:
         """The answer for each training row as a data frame of the kind that the rows came in."""
