@@ -97,7 +97,9 @@ def _columns(estimator: GammaGMM, X: Any, *, reset: bool) -> tuple[list[str], li
             array = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
             X = check_array(array, dtype=None, ensure_all_finite=False, ensure_min_samples=n_least)
         except (TypeError, ValueError) as error:
-            raise explain_rows(X, error) from error
+            clearer = explain_rows(X, error)
+            # An error that is its own cause would never leave a worker of Dask.
+            raise clearer from (None if clearer is error else error)
         parts = iter(X.T)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     found = getattr(estimator, "feature_names_in_", None)

@@ -19,6 +19,7 @@ from gammagmm.detectors.presets import named_detectors
 from gammagmm.distributed.collection import (
     Collection,
     check_collection,
+    index_of_part,
     is_collection,
     open_collection,
 )
@@ -318,7 +319,12 @@ class Fit:
         if self.sample.is_whole or self.collection is None:
             return self.labelled_rows.suggest(n, purpose="find")
         known = self.known_rows.rows
-        score = partial(_scores_of_part, columns=self.columns, scoring=self.score_new)
+        score = partial(
+            _scores_of_part,
+            columns=self.columns,
+            answering=self.answering,
+            held=self.held_by_number,
+        )
         first = self.collection.first(score, n + len(known))
         return first[~np.isin(first, known)][:n]
 
@@ -800,11 +806,18 @@ def answers_of_part(
         made = answering(columns.numbers(part))
     if held is not None:
         made = made.replaced(first, *held)
-    return pd.DataFrame(made.columns(names), index=_index_of_part(part, first))
+    return pd.DataFrame(made.columns(names), index=index_of_part(part, first))
 
 
-def _scores_of_part(part: Any, columns: Columns, scoring: Scoring) -> Array:
-    return scoring(columns.numbers(part))
+def _scores_of_part(
+    part: Any,
+    first: int,
+    columns: Columns,
+    answering: Answering,
+    held: tuple[NDArray[np.intp], RowAnswers],
+) -> Array:
+    """The scores of a part; the rows in `held` have those of the fit."""
+    return answering(columns.numbers(part)).replaced(first, *held).scores
 
 
 def _reasons_of_part(part: Any, first: int, columns: Columns, usual: UsualValues) -> Any:
@@ -813,18 +826,8 @@ def _reasons_of_part(part: Any, first: int, columns: Columns, usual: UsualValues
 
     rows = columns.numbers(part) if len(part) else np.empty((0, columns.n_numbers))
     words = [reason_words(each) for each in usual.reasons(rows)]
-    index = _index_of_part(part, first)
+    index = index_of_part(part, first)
     return pd.DataFrame({"reason": pd.Series(words, index=index, dtype=object)}, index=index)
-
-
-def _index_of_part(part: Any, first: int) -> Any:
-    """The names of the rows of a part, or their numbers if they have none."""
-    import pandas as pd
-
-    index = getattr(part, "index", None)
-    if index is None or (isinstance(index, pd.RangeIndex) and index.name is None):
-        return pd.RangeIndex(first, first + len(part))
-    return index
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gammagmm._support.checks import check_count, check_share
 from gammagmm._support.data_frames import as_column
 from gammagmm._support.deprecation import warn_if_given
+from gammagmm.distributed.collection import in_memory
 from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.frames import OUTPUTS, as_output, group_frame
@@ -780,7 +781,7 @@ class GammaGMM(BaseEstimator):
             `expected_width`, `exact_interval`, ...) for these rows, and its `update` returns a new
             value. Labels of the training rows are not used, because the share may have changed.
         """
-        return LabelledRows(np.asarray(self.decision_function(X)))
+        return LabelledRows(in_memory(self.decision_function(X)))
 
     def monitor(
         self,
@@ -833,7 +834,13 @@ class GammaGMM(BaseEstimator):
         fit = self.fit_
         found = map_new_rows(X, fit.columns, fit.scores_and_digests, n_columns=2)
         return fit.monitor(
-            np.asarray(found), periods, groups, history, name=name, alpha=alpha, replace=replace
+            in_memory(found),
+            in_memory(periods),
+            in_memory(groups),
+            history,
+            name=name,
+            alpha=alpha,
+            replace=replace,
         )
 
     def _labelled_rows(self) -> LabelledRows:

@@ -201,7 +201,9 @@ def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
                 "it, it takes the columns of numbers that the command prepared: give X with these "
                 "columns, or use `gammagmm predict` for a file with the original ones."
             ) from error
-        raise explain_rows(X, error) from error
+        clearer = explain_rows(X, error)
+        # An error that is its own cause would never leave a worker of Dask.
+        raise clearer from (None if clearer is error else error)
 
 
 def _prepared_names(estimator: GammaGMM, X: Any) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gammagmm.blocks.parquet import (
+from gammagmm.distributed.parquet import (
     FolderError,
     check_folder,
     matching_files,
