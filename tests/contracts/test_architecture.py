@@ -27,7 +27,7 @@ ORDER = [
     {"detectors"},
     {"mixture"},
     {"posterior"},
-    {"inspection", "blocks"},
+    {"inspection", "distributed"},
     {"monitoring"},
     {"estimator"},
     {"report"},
@@ -184,10 +184,10 @@ def test_an_estimate_imports_only_what_it_uses(tmp_path):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_only_blocks_imports_dask(path):
+def test_only_distributed_imports_dask(path):
     names = [name for node in ast.walk(parse(path)) for name in imported_names(node)]
     if any(name.partition(".")[0] in ("dask", "distributed") for name in names):
-        assert room(path) == "blocks"
+        assert room(path) == "distributed"
 
 
 def test_gamma_gmm_inherits_from_no_other_class_of_this_package():

@@ -19,6 +19,7 @@ from gammagmm.report.origin import Origin
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.saved_fit import LoadedFit
+    from gammagmm.inspection.sample import Sample
 
 __all__ = ["KeptSource", "check_kept", "keep_fit", "kept_path", "open_kept"]
 
@@ -57,14 +58,16 @@ class KeptSource:
             preparation=preparation,
         )
 
-    def fits(self, n_rows: int, n_columns: int) -> bool:
-        """Whether it can be the source of so many rows and columns."""
+    def fits(self, sample: Sample, n_columns: int) -> bool:
+        """Whether it can be the source of these rows with so many columns."""
+        n_rows = sample.n_held
         is_right = self.preparation.encoder.outputs == self.columns
         is_right = is_right and len(self.columns) == n_columns
         is_right = is_right and (self.ids is None or len(self.ids) == n_rows)
         if self.places is not None:
             differ = len(np.unique(self.places)) == n_rows and bool((self.places >= 0).all())
             is_right = is_right and self.places.shape == (n_rows,) and differ
+            is_right = is_right and bool((np.diff(self.places[: sample.n_sampled]) > 0).all())
         if self.truth is not None:
             is_label = bool(np.isin(self.truth, (0, 1)).all())
             is_right = is_right and self.truth.shape == (n_rows,) and is_label
@@ -114,7 +117,7 @@ def open_kept(path: Path) -> tuple[LoadedFit, Origin]:
         index = fit.container.index
         ids = None if index is None else tuple(map(str, index))
         return loaded, Origin(path.name, columns=fit.number_names or None, ids=ids)
-    if not source.fits(fit.sample.n_held, fit.columns.n_features):
+    if not source.fits(fit.sample, fit.columns.n_features):
         raise SavedFileError(
             f"{path} cannot be read as a saved fit: its source does not fit to its rows",
             "Fit the rows again.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,26 +36,27 @@ def is_collection(X: Any) -> bool:
 
 def open_collection(X: Any) -> Collection:
     """The dask array or data frame `X`, once the rows of its parts have been counted."""
-    X = check_collection(X)
+    given, X = X, check_collection(X)
     client = current_client()
     if not hasattr(X, "columns") and not np.isnan(X.chunks[0]).any():
         lengths = tuple(map(int, X.chunks[0]))
     else:
-        lengths = _count_rows(X, client)
+        lengths = _count_rows(given, X, client)
     if sum(lengths) < 2 or not X.shape[1]:
         what = f"X must have at least 2 rows and a column, got {sum(lengths)} x {X.shape[1]}."
         raise ValueError(what)
     return Collection(X, tuple(lengths), client)
 
 
-def _count_rows(X: Any, client: Any) -> tuple[int, ...]:
-    """Number of rows of each part."""
-    if not hasattr(X, "columns"):
-        return compute(_tasks(X, len), client)
-    try:
-        return compute(_tasks(X.iloc[:, :1], len), client)  # of a file, only a column is read
-    except KeyError:
-        return compute(_tasks(X, len), client)  # which says that a part lacks the column
+def _count_rows(given: Any, X: Any, client: Any) -> tuple[int, ...]:
+    """Number of rows of each part of `X`, the checked form of the collection `given`."""
+    if hasattr(X, "columns"):
+        narrow = given.iloc[:, :1].optimize()  # of files, only a column is read
+        # An optimised collection that has as many parts as before has the same parts.
+        if narrow.npartitions == X.npartitions == given.npartitions:
+            with suppress(KeyError):  # a part lacks the column, which is said below
+                return compute(_tasks(narrow, len), client)
+    return compute(_tasks(X, len), client)
 
 
 def in_memory(values: Any) -> Any:
@@ -72,7 +74,9 @@ def check_collection(X: Any) -> Any:
         kind = type(X).__name__
         raise ValueError(f"X must be a table of rows and columns, got a dask {kind}.")
     if is_frame:
-        return X
+        # Dask may join parts when it optimises, for example if few columns of files are read. All
+        # later steps must have the same parts.
+        return X.optimize()
     if isinstance(X._meta, np.ma.MaskedArray):
         raise ValueError("X is a masked array: fill its masked values, or drop their rows.")
     if X.dtype.kind not in "biuf":
@@ -189,7 +193,9 @@ def _apply(part: Any, function: Callable[[Any], Array], ends: tuple[int, ...]) -
 
 def _parts(X: Any) -> list[Any]:
     """The delayed parts of a collection."""
-    return list(X.to_delayed() if hasattr(X, "columns") else X.to_delayed().ravel())
+    return list(
+        X.to_delayed(optimize_graph=False) if hasattr(X, "columns") else X.to_delayed().ravel()
+    )
 
 
 def _name(X: Any) -> str:
