@@ -382,7 +382,7 @@ def test_answers_are_not_shown_in_a_report_of_other_data(page, reported, tmp_pat
     }
     for name, origin in others.items():
         path = tmp_path / f"{name}.html"
-        write_report(reported.estimator.fit_, path, X, origin)
+        write_report(reported.estimator.fit_, path, origin)
         page.get(path.as_uri())
         assert_answers(page, {})
     give_answers(page, {3: "normal"})
@@ -552,7 +552,7 @@ def learned(reported, tmp_path_factory):
     model.update(rows, data.y[rows])
     assert model.ranking_ == "learned"
     path = tmp_path_factory.mktemp("learned") / "report.html"
-    write_report(model.fit_, path, data.X, Origin(ids=tuple(reported.ids)))
+    write_report(model.fit_, path, Origin(ids=tuple(reported.ids)))
     return replace(reported, estimator=model, path=path)
 
 
@@ -565,7 +565,7 @@ def grouped(learned, tmp_path_factory):
     groups[-40:] = [f"branch {i}" for i in range(40)]
     path = tmp_path_factory.mktemp("grouped") / "report.html"
     origin = Origin("<i>demo</i> & more", groups=groups, group_column=SCRIPT_NAME)
-    write_report(learned.estimator.fit_, path, load_demo().X, origin)
+    write_report(learned.estimator.fit_, path, origin)
     return replace(learned, path=path)
 
 
@@ -710,7 +710,7 @@ def larger(tmp_path_factory):
     path = tmp_path_factory.mktemp("larger") / "report.html"
     ids = tuple(f"TX-2026-{i:06d}" for i in range(len(X)))
     groups = np.array([f"branch {i}" for i in np.arange(len(X)) % 11 % 6])
-    write_report(fit, path, X, Origin("transactions.csv", ids=ids, groups=groups))
+    write_report(fit, path, Origin("transactions.csv", ids=ids, groups=groups))
     return path
 
 
@@ -730,7 +730,7 @@ def test_names_of_sixty_letters_do_not_scroll_sideways(page, reported, tmp_path)
     ids = tuple(f"{i:W>60}" for i in range(len(estimator.labels_)))
     evidence = replace(estimator.evidence_, group=Group(np.arange(40), 40, 0.1, 0.9, ("LOF",)))
     origin = Origin("W" * 200, tuple("M" * 60 + str(j) for j in range(30)), ids)
-    write_report(replace(estimator.fit_, evidence=evidence), path, load_demo().X, origin)
+    write_report(replace(estimator.fit_, evidence=evidence), path, origin)
     page.get(path.as_uri())
     open_parts(page)
     for width in (1280, 390):

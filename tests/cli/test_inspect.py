@@ -101,11 +101,11 @@ class Dialogue:
             saved.append(read().answers)
 
         if inspection.path.exists():
-            sheet = inspection.extend(read(), 10)
+            inspection, sheet = inspection.extend(read(), 10)
         else:
-            sheet = inspection.extend(Sheet((), ()), 10)
+            inspection, sheet = inspection.extend(Sheet((), ()), 10)
             inspection.save(sheet)
-        return said, ask_rows(inspection, sheet, echo), saved
+        return said, ask_rows(inspection, sheet, echo)[1], saved
 
 
 class TestDialogue(Dialogue):
@@ -311,7 +311,7 @@ class TestDialogueToFind(Dialogue):
         said, sheet, _ = self.answer(monkeypatch, ["n", "n", "n", "q"], start)
         assert sorted(sheet.rows) == last
         assert said[-1] == "There are no more rows to ask about: u undo, q quit."
-        assert start.extend(sheet, 10) == sheet
+        assert start.extend(sheet, 10) == (start, sheet)
 
 
 class TestCommand:

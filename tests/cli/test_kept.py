@@ -250,7 +250,7 @@ def test_a_record_of_the_source_that_does_not_fit_is_refused(place, value, folde
         ),
         (["estimate", "--from", "day1", "--id", "x"], "--from takes the fit as it is, and --id"),
         (["estimate", "--from", "day1", "--by", "x"], "--by needs a column of the file, which a"),
-        (["estimate", "--from", "day1", "--engine", "dask"], "--from needs the engine memory"),
+        (["estimate", "--from", "day1", "--engine", "dask"], "it needs no engine"),
         (["estimate", "--from", "no"], "no.fit does not exist or is not a file"),
         (["estimate", "rows.csv", "--sort"], "--sort needs --labels"),
         (["predict", "day1", "new.csv", "--sort"], "--sort needs --labels"),

@@ -89,7 +89,7 @@ def test_the_container_of_a_table_changes_no_bit(name, fitted):
     X, new = CONTAINERS[name](frame(0)), CONTAINERS[name](frame(1))
     other = estimator()
     encoded, encoder = encode_rows(other, X)
-    np.testing.assert_array_equal(encoded.values, fitted.fit_.space.rows)
+    np.testing.assert_array_equal(encoded.values, fitted.fit_.rows)
     assert other.n_features_in_ == 3
     expected = encode_new_rows(fitted, frame(1), fitted.fit_.encoder)
     np.testing.assert_array_equal(encode_new_rows(other, new, encoder), expected)
@@ -107,7 +107,7 @@ def test_the_command_line_encodes_alike(tmp_path, fitted):
     frame(0).to_csv(tmp_path / "t.csv", index=False)
     prepared = prepare(read_raw(tmp_path / "t.csv"), Choices(missing="impute", categories="encode"))
     assert prepared.preparation.encoder == fitted.fit_.encoder
-    np.testing.assert_array_equal(prepared.values, fitted.fit_.space.rows)
+    np.testing.assert_array_equal(prepared.values, fitted.fit_.rows)
 
 
 def test_new_texts_are_a_warning(fitted):
@@ -141,7 +141,7 @@ def test_copies_pickles_and_files(fitted, tmp_path):
 
 def test_the_report_has_the_columns_of_numbers(fitted, tmp_path):
     assert fitted.fit_.number_names == ("u", "v", "kind=a", "kind=b", "kind=c")
-    fitted.report(tmp_path / "r.html", frame(0))
+    fitted.report(tmp_path / "r.html")
     assert "filled with the median" in (tmp_path / "r.html").read_text("utf-8")
 
 
@@ -208,12 +208,6 @@ def test_what_is_refused(parameters, X, message):
 def test_new_rows_that_are_refused(change, message, fitted):
     with pytest.raises(ValueError, match=re.escape(message)):
         fitted.predict(frame(1).assign(**change))
-
-
-def test_rows_on_dask_are_refused():
-    dd = pytest.importorskip("dask.dataframe")
-    with pytest.raises(ValueError, match="need rows in memory, got a dask collection"):
-        estimator().fit(dd.from_pandas(frame(0)[["u"]], npartitions=2))
 
 
 # The checks' tiny tables have no anomalies to find.

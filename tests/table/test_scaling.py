@@ -269,34 +269,15 @@ class TestFits:
 
 class TestDask:
     @pytest.mark.parametrize("scale", ["standard", "robust", None])
-    def test_blocks_give_the_answer_of_the_rows(self, data, new_rows, scale):
+    def test_a_collection_gives_the_answer_of_its_rows(self, data, new_rows, scale):
         rows = np.insert(data * [1e4, 1e-3, 1.0, 50.0], 2, 3.0, axis=1)
         new = np.insert(new_rows * [1e4, 1e-3, 1.0, 50.0], 2, 3.0, axis=1)
         expected = fit(rows, ["KNN", "LOF"], scale=scale)
         found = fit(da.from_array(rows, chunks=(70, 3)), ["KNN", "LOF"], scale=scale)
-        np.testing.assert_allclose(found.scores_.compute(), expected.scores_, rtol=1e-9)
-        assert found.posterior_.mean == pytest.approx(expected.posterior_.mean, rel=1e-6)
+        np.testing.assert_array_equal(found.scores_, expected.scores_)
         lazy = found.decision_function(da.from_array(new, chunks=(30, 5)))
-        scores = expected.decision_function(new)
-        np.testing.assert_allclose(lazy.compute(), scores, rtol=1e-9, atol=1e-9)
-        notes = [note for note in found.notes_ if note.step == "columns"]
-        assert notes == [note for note in expected.notes_ if note.step == "columns"]
-        assert len(notes) == (scale is not None)
-        assert found.n_features_in_ == 5
-
-    def test_quartiles_come_from_the_sample(self, data):
-        blocks = da.from_array(data, chunks=(70, 4))
-        found = fit(blocks, ["KNN", "HBOS"], scale="robust", max_fit_rows=150)
-        message = "medians and interquartile ranges come from a random sample of 150 of 300 rows"
-        assert Note("columns", "scale", message) in found.notes_
-        units = np.ldexp(1.0, found.column_scaler_.exponent)
-        inside = (data < found.column_scaler_.centre * units).mean(axis=0)
-        # The share of rows below the median of 150 of 300 rows: four standard errors.
-        assert (np.abs(inside - 0.5) < 4 * 0.5 * np.sqrt((1 - 150 / 300) / 150)).all()
-
-    def test_nothing_but_constant_columns_is_an_error(self):
-        with pytest.raises(DetectorError, match="Every column of X is constant"):
-            fit(da.ones((50, 3), chunks=(20, 3)), ["KNN", "HBOS"])
+        np.testing.assert_array_equal(lazy.compute(), expected.decision_function(new))
+        assert found.notes_ == expected.notes_
 
 
 @pytest.fixture(scope="module")

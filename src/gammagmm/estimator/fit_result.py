@@ -17,6 +17,7 @@ from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.detectors.presets import named_detectors
 from gammagmm.distributed.collection import (
     Collection,
+    index_of_part,
     is_collection,
     open_collection,
 )
@@ -311,7 +312,12 @@ class Fit:
         if self.sample.is_whole or self.collection is None:
             return self.labelled_rows.suggest(n, purpose="find")
         known = self.known_rows.rows
-        score = partial(_scores_of_part, preparation=self.preparation, scoring=self.score_new)
+        score = partial(
+            _scores_of_part,
+            preparation=self.preparation,
+            answering=self.answering,
+            held=self.held_by_number,
+        )
         first = self.collection.first(score, n + len(known))
         return first[~np.isin(first, known)][:n]
 
@@ -766,11 +772,18 @@ def answers_of_part(
         made = answering(new_rows(part, preparation))
     if held is not None:
         made = made.replaced(first, *held)
-    return pd.DataFrame(made.columns(names), index=_index_of_part(part, first))
+    return pd.DataFrame(made.columns(names), index=index_of_part(part, first))
 
 
-def _scores_of_part(part: Any, preparation: Preparation, scoring: Scoring) -> Array:
-    return scoring(new_rows(part, preparation))
+def _scores_of_part(
+    part: Any,
+    first: int,
+    preparation: Preparation,
+    answering: Answering,
+    held: tuple[NDArray[np.intp], RowAnswers],
+) -> Array:
+    """The scores of a part; the rows in `held` have those of the fit."""
+    return answering(new_rows(part, preparation)).replaced(first, *held).scores
 
 
 def _reasons_of_part(part: Any, first: int, preparation: Preparation, usual: UsualValues) -> Any:
@@ -779,18 +792,8 @@ def _reasons_of_part(part: Any, first: int, preparation: Preparation, usual: Usu
 
     rows = new_rows(part, preparation) if len(part) else np.empty((0, preparation.n_outputs))
     words = [reason_words(each) for each in usual.reasons(rows)]
-    index = _index_of_part(part, first)
+    index = index_of_part(part, first)
     return pd.DataFrame({"reason": pd.Series(words, index=index, dtype=object)}, index=index)
-
-
-def _index_of_part(part: Any, first: int) -> Any:
-    """The names of the rows of a part, or their numbers if they have none."""
-    import pandas as pd
-
-    index = getattr(part, "index", None)
-    if index is None or (isinstance(index, pd.RangeIndex) and index.name is None):
-        return pd.RangeIndex(first, first + len(part))
-    return index
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import check_count
 from gammagmm._support.data_frames import as_column
+from gammagmm.distributed.collection import in_memory
 from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.parameters import check_parameters
@@ -533,7 +534,7 @@ class GammaGMM(BaseEstimator):
             `expected_width`, `exact_interval`, ...) for these rows, and its `update` returns a new
             value. Labels of the training rows are not used, because the share may have changed.
         """
-        return LabelledRows(np.asarray(self.decision_function(X)))
+        return LabelledRows(in_memory(self.decision_function(X)))
 
     def monitor(
         self,
@@ -586,7 +587,13 @@ class GammaGMM(BaseEstimator):
         fit = self.fit_
         found = map_new_rows(X, fit.preparation, fit.scores_and_digests, n_columns=2)
         return fit.monitor(
-            np.asarray(found), periods, groups, history, name=name, alpha=alpha, replace=replace
+            in_memory(found),
+            in_memory(periods),
+            in_memory(groups),
+            history,
+            name=name,
+            alpha=alpha,
+            replace=replace,
         )
 
     def plot(self, ax: Any = None) -> Any:

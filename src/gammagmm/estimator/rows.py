@@ -240,7 +240,8 @@ def _array_cells(X: Any, n_least: int) -> NDArray[Any]:
         array = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
         return check_array(array, dtype=None, ensure_all_finite=False, ensure_min_samples=n_least)
     except (TypeError, ValueError) as error:
-        raise explain_rows(X, error) from error
+        clearer = explain_rows(X, error)
+        raise clearer from (None if clearer is error else error)
 
 
 def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
@@ -254,4 +255,6 @@ def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
         with np.errstate(invalid="ignore"):
             return validate_data(estimator, X, reset=reset, **options)
     except (TypeError, ValueError) as error:
-        raise explain_rows(X, error) from error
+        clearer = explain_rows(X, error)
+        # An error that is its own cause would never leave a worker of Dask.
+        raise clearer from (None if clearer is error else error)
