@@ -25,12 +25,12 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from dask.distributed import Client, LocalCluster
+from gammagmm.blocks import scoring
+from gammagmm.estimator.dask_rows import DaskRows, DaskScores, DaskSpace
 
 from gammagmm import GammaGMM
-from gammagmm.blocks import scoring
 from gammagmm.estimator import dask_rows, gamma_gmm
 from gammagmm.estimator import rows as rows_in_memory
-from gammagmm.estimator.dask_rows import DaskRows, DaskScores, DaskSpace
 from gammagmm.estimator.rows import MemoryRows, MemoryScores, MemorySpace
 from timing import Memory, best_seconds, in_new_process, measure
 
@@ -104,8 +104,8 @@ def fit(rows, **options):
         "taking_seconds": steps["runs"] - steps["mixtures"],
         "mixtures_seconds": steps["mixtures"],
         "cut_seconds": steps["cut"],
-        "n_runs": len(estimator.runs_),
-        "iterations": sum(run.n_iter for run in estimator.runs_),
+        "n_runs": len(estimator.fit_.runs),
+        "iterations": sum(run.n_iter for run in estimator.fit_.runs),
         "posterior_mean": estimator.posterior_.mean,
         "n_flagged": estimator.fit_.n_flagged,
     }

@@ -168,7 +168,7 @@ class NoContaminationError(GammaGMMError, ValueError):
     Attributes
     ----------
     estimator : GammaGMM
-        The fitted estimator, whose ``notes_`` and ``runs_`` give details.
+        The fitted estimator, whose ``notes_`` and ``fit_.runs`` give details.
 
     Examples
     --------

@@ -78,9 +78,9 @@ def changed(page):
 def assert_shows(page, reported, gamma):
     """The panel shows what Python answers for the share `gamma`."""
     estimator = reported.estimator
-    labels = estimator.labels_at(gamma)
+    labels = estimator.labelled_rows_.labels_at(gamma)
     assert flagged(page) == (labels.sum(), len(labels))
-    folded = [page.find_element(By.ID, f"t{i}") for i in range(len(estimator.detector_names_))]
+    folded = [page.find_element(By.ID, f"t{i}") for i in range(len(estimator.fit_.detector_names))]
     own = [cell.get_attribute("textContent") for cell in folded]
     shown = [float(text) for text in (text_of(page, "threshold"), *own)]
     scores = np.column_stack([estimator.decision_scores_, estimator.scores_])
@@ -123,7 +123,7 @@ def test_the_control_shows_the_numbers_of_labels_at(page, reported, step):
     assert text_of(page, "chosen") == f"{step / 10:.1f}%"
     assert_shows(page, reported, step / 1000)
     words = page.find_element(By.ID, "gamma").get_attribute("aria-valuetext")
-    n_flagged = reported.estimator.labels_at(step / 1000).sum()
+    n_flagged = reported.estimator.labelled_rows_.labels_at(step / 1000).sum()
     assert words == f"{step / 10:.1f}%, {n_flagged} rows flagged"
 
 
@@ -550,7 +550,7 @@ def learned(reported, tmp_path_factory):
     data, model = load_demo(), copy.deepcopy(reported.estimator)
     rows = model.suggest(90, random_state=1)
     model.update(rows, data.y[rows])
-    assert model.ranking_ == "learned"
+    assert model.fit_.ranking == "learned"
     path = tmp_path_factory.mktemp("learned") / "report.html"
     write_report(model.fit_, path, Origin(ids=tuple(reported.ids)))
     return replace(reported, estimator=model, path=path)
@@ -618,7 +618,7 @@ def test_the_control_shows_the_numbers_of_a_learned_ranking(page, learned):
     assert f"Their score is above {text_of(page, 'threshold')}." in panel
     for step in (40, 80, 150):
         move_slider(page, step)
-        labels = model.labels_at(step / 1000)
+        labels = model.labelled_rows_.labels_at(step / 1000)
         assert flagged(page) == (labels.sum(), len(labels))
         differ = labels != model.labels_
         order = np.argsort(-model.decision_scores_, kind="stable")

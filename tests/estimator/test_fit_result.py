@@ -36,9 +36,9 @@ def test_the_attributes_of_the_estimator_are_parts_of_it(fitted):
         np.testing.assert_array_equal(getattr(fitted, f"{name}_"), getattr(fit, name))
     assert fitted.threshold_ == fit.threshold
     assert fitted.notes_ == list(fit.notes)
-    assert fitted.detector_info_ == list(fit.detector_info)
-    assert fitted.detector_names_ == fit.detector_names == ["KNN", "LOF", "IForest"]
-    assert fitted.row_counts() == (fit.n_rows, fit.n_flagged) == (200, fitted.labels_.sum())
+    assert fitted.fit_.detector_info == list(fit.detector_info)
+    assert fitted.fit_.detector_names == fit.detector_names == ["KNN", "LOF", "IForest"]
+    assert (fit.n_rows, fit.n_flagged) == (200, fitted.labels_.sum())
     assert fit.plan.parameters["n_runs"] == 2
 
 

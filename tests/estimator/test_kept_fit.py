@@ -56,7 +56,7 @@ def answers(estimator, new):
         warnings.simplefilter("ignore")
         arrays = [
             estimator.scores_,
-            estimator.score_space_,
+            estimator.fit_.score_space,
             estimator.decision_scores_,
             estimator.labels_,
             estimator.decision_function(new),
@@ -64,7 +64,7 @@ def answers(estimator, new):
             estimator.predict(new),
             estimator.posterior_.pdf(np.linspace(0.0, 1.0, 50)),
         ]
-    values = [estimator.threshold_, sorted(estimator.thresholds_.items()), estimator.ranking_]
+    values = [estimator.threshold_, sorted(estimator.thresholds_.items()), estimator.fit_.ranking]
     digest = hashlib.sha256(repr([*map(repr, values), estimator.summary().lines]).encode())
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -82,7 +82,7 @@ def fit_updated():
     estimator.update([0, 1, 30, 60, 90], [1, 1, 0, 0, 0])
     estimator.update([2, 99], [1, 0], at_random=False)
     estimator.update([3], [1], purpose="find")
-    assert estimator.ranking_ == "learned"
+    assert estimator.fit_.ranking == "learned"
     return estimator
 
 
@@ -175,7 +175,7 @@ def test_parameters_index_prior_and_names_come_back(named, folder):
     assert after == before
     pd.testing.assert_frame_equal(loaded.to_frame(), named.to_frame())
     assert loaded.feature_names_in_.tolist() == ["a", "b", "c", "d"]
-    assert loaded.detector_names_ == ["near", "forest"]
+    assert loaded.fit_.detector_names == ["near", "forest"]
     assert loaded.notes_ == named.notes_
     with pytest.raises(ValueError, match="Feature names"):
         loaded.predict(pd.DataFrame(new_rows(), columns=["a", "b", "c", "x"]))
@@ -187,8 +187,8 @@ def test_precomputed_scores_and_an_index_of_numbers(folder):
     estimator.save(folder / "scores.fit")
     loaded = GammaGMM.load(folder / "scores.fit")
     assert answers(loaded, loaded.scores_) == answers(estimator, estimator.scores_)
-    assert loaded.index_.tolist() == list(range(7, 127))
-    assert (loaded.index_.name, loaded.detectors_) == ("n", {})
+    assert loaded.fit_.container.index.tolist() == list(range(7, 127))
+    assert (loaded.fit_.container.index.name, loaded.detectors_) == ("n", {})
 
 
 def test_an_index_of_another_shape_is_refused(folder):
@@ -231,7 +231,7 @@ def test_a_detector_that_has_changed_is_named(classic, folder):
     classic.save(folder / "classic.fit", overwrite=True)
     files = members(folder / "classic.fit")
     scores = np.load(io.BytesIO(files["scores.npy"]))
-    column = classic.detector_names_.index("LOF")
+    column = classic.fit_.detector_names.index("LOF")
     scores[5:8, column] = np.nextafter(scores[5:8, column], 9.0)
     data = json.loads(files["document.json"])
     data["versions"]["scikit-learn"] = "0.1"

@@ -121,7 +121,7 @@ def assert_equal_fits(there, here):
         np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
     assert there.thresholds_ == here.thresholds_
     assert there.threshold_ == here.threshold_
-    assert [run.elbo for run in there.runs_] == [run.elbo for run in here.runs_]
+    assert [run.elbo for run in there.fit_.runs] == [run.elbo for run in here.fit_.runs]
     assert posterior_to_text(there.posterior_) == posterior_to_text(here.posterior_)
     assert there.posterior_.interval() == here.posterior_.interval()
 
@@ -129,7 +129,7 @@ def assert_equal_fits(there, here):
 class TestFit:
     def test_it_is_that_of_the_same_sample_in_memory(self, large, here, frame, numbers):
         assert_equal_fits(large, here)
-        assert large.index_.tolist() == frame.index[numbers].tolist()
+        assert large.fit_.container.index.tolist() == frame.index[numbers].tolist()
         assert large.feature_names_in_.tolist() == list("abcd")
         pd.testing.assert_frame_equal(large.to_frame(), here.to_frame())
         assert large.reasons() == here.reasons()
@@ -142,7 +142,7 @@ class TestFit:
         here = estimator().fit(frame)
         assert_equal_fits(there, here)
         assert there.fit_.notes == here.fit_.notes
-        assert there.index_.equals(here.index_)
+        assert there.fit_.container.index.equals(here.fit_.container.index)
         np.testing.assert_array_equal(
             there.suggest(9, purpose="find"), here.suggest(9, purpose="find")
         )
@@ -156,7 +156,7 @@ class TestFit:
     @pytest.mark.parametrize("layout", [1, 7, 64])
     def test_the_sample_does_not_depend_on_the_parts(self, layout, frame, large):
         there = estimator().fit(parts_of(frame, layout))
-        assert there.index_.equals(large.index_)
+        assert there.fit_.container.index.equals(large.fit_.container.index)
         assert_equal_fits(there, large)
         first = there.suggest(20, purpose="find")
         np.testing.assert_array_equal(first, large.suggest(20, purpose="find"))
@@ -175,7 +175,7 @@ class TestFit:
     def test_precomputed_scores(self, frame):
         rows = frame.abs()
         there = estimator(()).set_params(detectors="precomputed").fit(parts_of(rows, 7))
-        sampled = rows.loc[there.index_]
+        sampled = rows.loc[there.fit_.container.index]
         here = estimator(()).set_params(detectors="precomputed").fit(sampled)
         assert_equal_fits(there, here)
         found = there.predict(parts_of(rows, 7)).compute()
@@ -198,14 +198,16 @@ class TestFit:
         files = parts_of(plain, 7, lambda part: part.reset_index(drop=True))
         there = estimator().fit(files)
         sample = there.fit_.sample
-        assert there.index_.tolist() == sample.numbers.tolist()
+        assert there.fit_.container.index.tolist() == sample.numbers.tolist()
         assert there.to_frame(files).compute().index.tolist() == list(range(N_ROWS))
         chosen = parts_of(plain, 7)
         chosen = chosen[chosen["a"] > -0.5]  # keeps the numbers that the rows had
         there = estimator().fit(chosen)
         answers = there.to_frame(chosen).compute()
         assert answers.index.tolist() == plain.index[plain["a"] > -0.5].tolist()
-        np.testing.assert_array_equal(answers["score"].loc[there.index_], there.decision_scores_)
+        np.testing.assert_array_equal(
+            answers["score"].loc[there.fit_.container.index], there.decision_scores_
+        )
 
 
 class TestMaps:
@@ -310,10 +312,12 @@ class TestLabels:
         assert 0 < labels[rows].sum() < 60
         assert large.posterior_.interval() == whole.posterior.interval()
         assert large.posterior_.mean == whole.posterior.mean
-        assert large.exact_interval() == whole.exact_interval()
-        assert large.exact_interval(side="lower") == whole.exact_interval(side="lower")
-        assert large.expected_width(20) == whole.expected_width(20)
-        assert large.n_for_width(0.02) == whole.n_for_width(0.02)
+        assert large.labelled_rows_.exact_interval() == whole.labelled_rows_.exact_interval()
+        assert large.labelled_rows_.exact_interval(
+            side="lower"
+        ) == whole.labelled_rows_.exact_interval(side="lower")
+        assert large.labelled_rows_.expected_width(20) == whole.labelled_rows_.expected_width(20)
+        assert large.labelled_rows_.n_for_width(0.02) == whole.labelled_rows_.n_for_width(0.02)
         np.testing.assert_array_equal(large.known_rows_.rows, whole.known_rows.rows)
         np.testing.assert_array_equal(large.known_rows_.labels, whole.known_rows.labels)
 
@@ -329,7 +333,7 @@ class TestLabels:
         whole = LabelledRows(all_scores).update(outside, labels[outside], purpose="find")
         whole = whole.update(drawn, labels[drawn])
         assert large.posterior_.interval() == whole.posterior.interval()
-        assert large.exact_interval() == whole.exact_interval()
+        assert large.labelled_rows_.exact_interval() == whole.labelled_rows_.exact_interval()
         known = np.union1d(outside, drawn)
         np.testing.assert_array_equal(large.known_rows_.rows, known)
         answers = large.to_frame(table).compute()
@@ -350,7 +354,7 @@ class TestLabels:
         here = estimator().fit(frame.iloc[numbers])
         places = np.searchsorted(numbers, drawn)
         here.update(places, labels[drawn])
-        assert large.ranking_ == here.ranking_ == "learned"
+        assert large.fit_.ranking == here.fit_.ranking == "learned"
         np.testing.assert_array_equal(large.decision_scores_, here.decision_scores_)
         np.testing.assert_array_equal(
             large.decision_function(table).compute(), here.decision_function(frame)
@@ -363,11 +367,11 @@ class TestLabels:
         np.testing.assert_array_equal(
             large.suggest(15, purpose="find"), ranked[~np.isin(ranked, known)][:15]
         )
-        assert large.learning_.scores.shape == (N_SAMPLED,)
+        assert large.fit_.learning.scores.shape == (N_SAMPLED,)
 
     def test_groups_are_those_of_the_sample(self, large, here, frame, numbers):
         groups = np.where(frame["a"] > 0.0, "up", "down")[numbers]
-        pd.testing.assert_frame_equal(large.by_group(groups), here.by_group(groups))
+        assert large.labelled_rows_.by_group(groups) == here.labelled_rows_.by_group(groups)
 
     def test_rows_that_do_not_exist_are_refused(self, large):
         with pytest.raises(ValueError, match="900"):
@@ -384,7 +388,7 @@ class TestFiles:
         assert_equal_fits(loaded, fitted)
         np.testing.assert_array_equal(loaded.known_rows_.rows, outside)
         assert loaded.posterior_.interval() == fitted.posterior_.interval()
-        assert loaded.exact_interval() == fitted.exact_interval()
+        assert loaded.labelled_rows_.exact_interval() == fitted.labelled_rows_.exact_interval()
         np.testing.assert_array_equal(
             loaded.predict(table).compute(), fitted.predict(table).compute()
         )

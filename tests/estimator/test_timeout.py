@@ -167,7 +167,7 @@ class TestFit:
         parameters = SETTINGS | {"n_runs": 2}
         heard = over_after("run", 2)
         estimator = GammaGMM("precomputed", **parameters, progress=heard).fit(whole.scores_)
-        assert len(estimator.runs_) == 2
+        assert len(estimator.fit_.runs) == 2
 
     def test_while_runs_run(self, whole, over_after):
         heard = over_after("run", 2)
@@ -176,7 +176,7 @@ class TestFit:
         # The third settled while the second was made.
         assert "3 of 3 detectors and 3 of 4 runs. The finished runs estimate " in str(error)
         np.testing.assert_array_equal(so_far.scores, whole.scores_)
-        first = sorted(whole.runs_, key=lambda run: run.n_iter)[:3]
+        first = sorted(whole.fit_.runs, key=lambda run: run.n_iter)[:3]
         assert {run.elbo for run in so_far.runs} == {run.elbo for run in first}
         means = [run.posterior.mean for run in first]
         assert so_far.posterior.mean == pytest.approx(np.mean(means), abs=1e-12)
@@ -184,7 +184,7 @@ class TestFit:
     def test_while_unsolved_runs_are_started_anew(self, over_after):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            runs = GammaGMM("precomputed", **SETTINGS).fit(X).runs_
+            runs = GammaGMM("precomputed", **SETTINGS).fit(X).fit_.runs
         assert {run.status for run in runs} == {"unsolved"}
         heard, parameters = over_after("run", 4), SETTINGS | {"max_restarts": 50}
         error = timed_out(GammaGMM("precomputed", **parameters, progress=heard))

@@ -293,7 +293,7 @@ def made():
 def fitted(made):
     detectors = ["KNN", "LOF", "HBOS", "COPOD", "ECOD", "PCA"]
     fitted = GammaGMM(detectors, scale=None, n_runs=2, random_state=0).fit(made.X)
-    assert has_content(fitted.runs_)
+    assert has_content(fitted.fit_.runs)
     return fitted
 
 
@@ -308,7 +308,7 @@ class TestEstimator:
         rows = estimator.suggest(30, random_state=0)
         posterior = estimator.update(rows, made.y[rows])
         assert estimator.posterior_ is posterior
-        assert estimator.fitted_posterior_ is before
+        assert estimator.fit_.fitted_posterior is before
         assert float(estimator.contamination_) == posterior.mean
         labelled = LabelledRows(estimator.decision_scores_).update(rows, made.y[rows])
         assert posterior.mean == labelled.posterior.mean
@@ -317,7 +317,7 @@ class TestEstimator:
         np.testing.assert_array_equal(at_mean, estimator.labels_)
         np.testing.assert_array_equal(estimator.to_frame()["probability"], labelled.probability)
         # New rows are cut as all rows would be.
-        for name, scores in zip(estimator.detector_names_, estimator.scores_.T, strict=True):
+        for name, scores in zip(estimator.fit_.detector_names, estimator.scores_.T, strict=True):
             assert estimator.thresholds_[name] == np.percentile(scores, 100 * (1 - posterior.mean))
         scores = estimator.decision_scores_
         assert estimator.threshold_ == np.percentile(scores, 100 * (1 - posterior.mean))
@@ -368,16 +368,16 @@ class TestEstimator:
         assert alone.loc[False, ["mean", "low", "high"]].isna().all()
 
     def test_reviewed_flagged_rows_give_the_precision(self, estimator, made):
-        assert estimator.precision_ is None
+        assert estimator.fit_.precision is None
         flagged = np.flatnonzero(estimator.labels_)
         estimator.update(flagged, made.y[flagged], at_random=False)
-        precision = estimator.precision_
+        precision = estimator.fit_.precision
         assert precision.share == precision.low == precision.high == made.y[flagged].mean()
         assert estimator.posterior_.n_labels == 0
         # Rows beyond the flagged ones do not count.
         rows = estimator.suggest(30, random_state=0)
         estimator.update(rows, made.y[rows])
-        assert estimator.precision_ == precision
+        assert estimator.fit_.precision == precision
 
     def test_a_batch_has_its_own_share(self, estimator, made):
         estimator.update([0, 1, 2], [0, 0, 0])
@@ -398,7 +398,7 @@ class TestEstimator:
         estimator.update([0, 1], [0, 1])
         estimator.fit(made.X)
         assert len(estimator.known_rows_) == 0
-        assert estimator.posterior_ is estimator.fitted_posterior_
+        assert estimator.posterior_ is estimator.fit_.fitted_posterior
         assert estimator.posterior_.n_labels == 0
 
     def test_no_label_changes_nothing(self, estimator):

@@ -170,7 +170,7 @@ def test_no_solution_is_the_point_mass_at_zero_and_refits_the_mixture_only(rng):
     ):
         estimator.fit(two_equal_clusters(rng))
     assert CountedDetector.n_fits == 2
-    assert sum(run.n_restarts for run in estimator.runs_) == 4
+    assert sum(run.n_restarts for run in estimator.fit_.runs) == 4
     assert estimator.posterior_.is_degenerate
     assert estimator.contamination_ == 0.0
     assert estimator.labels_.sum() == 0
@@ -183,7 +183,7 @@ def test_only_solved_runs_enter_the_posterior(rng):
     estimator = GammaGMM("precomputed", **settings)
     with pytest.warns(UnsolvedRunsWarning, match="2 of 4 runs have no solution and are excluded"):
         estimator.fit(scores)
-    means = [run.posterior.mean for run in estimator.runs_ if run.posterior is not None]
+    means = [run.posterior.mean for run in estimator.fit_.runs if run.posterior is not None]
     assert len(means) == 2
     np.testing.assert_allclose(estimator.posterior_.mean, np.mean(means))
 
@@ -257,7 +257,7 @@ def test_a_note_says_that_the_posterior_is_far_from_p_high(rng, reached, told):
 def test_a_fit_notes_how_far_its_posterior_is_from_p_high(n_detectors, is_far):
     scores = grouped_scores(np.random.default_rng(0), 200, n_detectors)
     estimator = GammaGMM("precomputed", **SOLVED, random_state=0).fit(scores)
-    assert has_content(estimator.runs_, 2)
+    assert has_content(estimator.fit_.runs, 2)
     notes = [note for note in estimator.notes_ if note.subject == "p_high"]
     n_draws = 20_000
     share = np.mean(estimator.posterior_.sample(n_draws, 0) >= 0.15)

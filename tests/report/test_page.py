@@ -52,7 +52,7 @@ def estimator(data):
     estimator = GammaGMM(detectors, n_runs=2, mixture_prior=prior, random_state=0)
     with pytest.warns(DetectorWarning, match="was skipped"):
         estimator.fit(data.X)
-    assert has_content(estimator.runs_)
+    assert has_content(estimator.fit_.runs)
     return estimator
 
 
@@ -114,14 +114,14 @@ def test_every_step_of_the_slider_equals_labels_at(findings, estimator):
         step = findings.steps[i]
         assert step.gamma == pytest.approx(MAX_STEP * i / N_STEPS, abs=1e-6)
         if 0.0 < step.gamma < 1.0:
-            assert step.n_flagged == estimator.labels_at(step.gamma).sum()
+            assert step.n_flagged == estimator.labelled_rows_.labels_at(step.gamma).sum()
         expected = np.percentile(estimator.scores_, 100 * (1 - step.gamma), axis=0)
         np.testing.assert_array_equal(step.thresholds, expected)
 
 
 def test_the_flagged_rows_are_the_first_of_the_ranking(findings, estimator, origin):
     for gamma in (0.01, 0.05, 0.2):
-        labels = estimator.labels_at(gamma)
+        labels = estimator.labelled_rows_.labels_at(gamma)
         flagged = {origin.ids[i] for i in labels.nonzero()[0]}
         assert set(findings.ranking[: labels.sum()]) == flagged
 
@@ -396,7 +396,7 @@ def taught(estimator, y):
     model.update(rows, y[rows])
     top = model.suggest(10, purpose="find")
     model.update(top, y[top], purpose="find")
-    assert model.ranking_ == "learned"
+    assert model.fit_.ranking == "learned"
     return model
 
 
@@ -410,12 +410,12 @@ def test_what_both_rankings_find_among_the_rows_chosen_at_random(estimator, data
     both = data.X[:, 0] + data.X[:, 1]
     y = (both > np.quantile(both, 0.8)).astype(int)
     model = taught(estimator, y)
-    known, learning = model.known_rows_, model.learning_
+    known, learning = model.known_rows_, model.fit_.learning
     assert (known.at_random.sum(), known.picked.sum()) == (60, 10)
-    consensus = model.score_space_.mean(axis=1)
+    consensus = model.fit_.score_space.mean(axis=1)
     # The scores without a row's own label: the votes of the trees that did not learn from it.
     trees, n_rarer = learning.ranking.trees, min(np.bincount(known.labels))
-    inputs = np.column_stack([model.score_space_, consensus, model.fit_.detector_columns])
+    inputs = np.column_stack([model.fit_.score_space, consensus, model.fit_.detector_columns])
     unknown = np.setdiff1d(np.arange(300), known.rows)
     votes = trees.predict_proba(inputs[unknown].astype(np.float32))[:, 1]
     out_of_bag = (trees.oob_decision_function_[:, 1] - votes.mean()) / votes.std()
@@ -441,7 +441,7 @@ def test_the_page_tells_that_the_ranking_is_learned(learned, data):
     assert "ranked by the consensus of the detectors and by what the labels teach." in words
     assert "The ranking is learned from few labels." in words
     assert "It does not improve the ranking" not in words
-    assert ranking_sentence(learned.learning_) in words
+    assert ranking_sentence(learned.fit_.learning) in words
     assert page.count(found_svg(findings.found.consensus, findings.found.learned)) == 1
     assert "Each row is ranked without its own label." in words
     assert "Their score is above" in words
@@ -485,7 +485,7 @@ def test_there_is_no_picture_without_a_check_or_without_random_anomalies(fitted,
 def test_the_cuts_of_a_learned_ranking_equal_labels_at(learned):
     findings = find(learned.fit_)
     for step in findings.steps[20::40]:
-        assert step.n_flagged == learned.labels_at(step.gamma).sum()
+        assert step.n_flagged == learned.labelled_rows_.labels_at(step.gamma).sum()
     assert findings.mean.n_flagged == learned.labels_.sum()
     unknown = learned.known_rows_.unknown(len(learned.labels_))
     above = learned.decision_scores_[unknown] > findings.mean.threshold
@@ -501,8 +501,8 @@ def test_the_agreement_is_that_with_the_consensus_if_the_ranking_is_learned(lear
 
     agreement = find(learned.fit_).agreement
     assert agreement == findings.agreement
-    consensus = learned.score_space_.mean(axis=1)
-    for j, name in enumerate(learned.detector_names_):
+    consensus = learned.fit_.score_space.mean(axis=1)
+    for j, name in enumerate(learned.fit_.detector_names):
         expected = spearmanr(learned.scores_[:, j], consensus).statistic
         other = spearmanr(learned.scores_[:, j], learned.decision_scores_).statistic
         assert agreement[name] == pytest.approx(expected)

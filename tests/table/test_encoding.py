@@ -64,7 +64,7 @@ def test_the_answer_is_that_of_the_table_encoded_by_scikit_learn(fitted):
     )
     assert fitted.n_features_in_ == 3
     assert fitted.feature_names_in_.tolist() == ["u", "v", "kind"]
-    assert fitted.column_scaler_.kept.tolist() == [0, 1, 2, 3, 4]
+    assert fitted.fit_.column_scaler.kept.tolist() == [0, 1, 2, 3, 4]
     said = [(note.subject, note.message) for note in fitted.notes_ if note.step == "tables"]
     usual = train["kind"].mode()[0]
     assert said == [

@@ -186,10 +186,10 @@ class TestFits:
         fitted = fit(data, scale=None)
         np.testing.assert_array_equal(fitted.detectors_["one"].rows, data)
         np.testing.assert_array_equal(fitted.scores_[:, 0], Seen().decision_function(data))
-        assert fitted.column_scaler_ is fitted.fit_.column_scaler is None
+        assert fitted.fit_.column_scaler is fitted.fit_.column_scaler is None
         raw = np.column_stack([d.decision_function(new_rows) for d in fitted.detectors_.values()])
         np.testing.assert_array_equal(
-            fitted.decision_function(new_rows), fitted.scaler_.transform(raw).mean(axis=1)
+            fitted.decision_function(new_rows), fitted.fit_.scaler.transform(raw).mean(axis=1)
         )
 
     def test_standard_is_the_default_and_uses_the_training_rows_figures(self, data, new_rows):
@@ -199,7 +199,7 @@ class TestFits:
         np.testing.assert_allclose(seen, oracle.transform(data), rtol=1e-12, atol=1e-12)
         new = oracle.transform(new_rows)
         raw = np.column_stack([d.decision_function(new) for d in fitted.detectors_.values()])
-        expected = fitted.scaler_.transform(raw).mean(axis=1)
+        expected = fitted.fit_.scaler.transform(raw).mean(axis=1)
         np.testing.assert_allclose(fitted.decision_function(new_rows), expected, atol=1e-9)
         # A row has its score whatever its batch is.
         alone = np.concatenate([fitted.decision_function(row[None]) for row in new_rows[:10]])
@@ -245,7 +245,7 @@ class TestFits:
         fits = [fit(scores, "precomputed", scale=scale) for scale in ("standard", "robust", None)]
         for fitted in fits:
             np.testing.assert_array_equal(fitted.scores_, scores)
-            assert fitted.column_scaler_ is None
+            assert fitted.fit_.column_scaler is None
             assert fitted.posterior_.mean == fits[0].posterior_.mean
 
     def test_a_copy_scores_new_rows_alike(self, data, new_rows):
