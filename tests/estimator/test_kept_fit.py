@@ -313,6 +313,20 @@ def test_a_detector_that_cannot_be_made_is_named(classic, folder):
         loaded.predict(new_rows())
 
 
+def test_a_loaded_fit_of_a_sampled_table_scores_its_other_rows(folder):
+    arrays = pytest.importorskip("dask.array")
+    X = np.concatenate([table(), table() + 0.5])
+    lazy = arrays.from_array(X, chunks=(80, 4))
+    names = ["KNN", "IForest", "HBOS"]
+    estimator = GammaGMM(names, max_rows=100, random_state=0, **SETTINGS).fit(lazy)
+    estimator.save(folder / "sampled.fit")
+    loaded = GammaGMM.load(folder / "sampled.fit")
+    assert (loaded.fit_.sample.n_rows, loaded.fit_.n_rows) == (240, 100)
+    expected = estimator.decision_function(lazy).compute()
+    np.testing.assert_array_equal(loaded.decision_function(X), expected)
+    np.testing.assert_array_equal(loaded.decision_function(lazy).compute(), expected)
+
+
 def test_nothing_is_fitted_at_load(classic, folder, monkeypatch):
     classic.save(folder / "classic.fit", overwrite=True)
     loaded = GammaGMM.load(folder / "classic.fit")

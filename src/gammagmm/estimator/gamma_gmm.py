@@ -168,8 +168,9 @@ class GammaGMM(BaseEstimator):
         `update` was given with ``at_random=False`` do not.
     thresholds_ : dict
         Each detector's raw-scale threshold at the estimate, by name.
-    detectors_ : dict
-        Fitted detectors by name; empty for precomputed scores. They take rows that are scaled:
+    detectors_ : mapping
+        Fitted detectors by name; empty for precomputed scores. Those of a loaded fit are made when
+        they are first asked for. They take rows that are scaled:
         ``column_scaler_.transform(X)``.
     column_scaler_ : object or None
         The map that scales the columns for the detectors; None where they are not scaled.
