@@ -97,7 +97,7 @@ def keep_fit(fit: Fit, origin: Origin, path: Path, overwrite: bool) -> None:
 
 
 def open_kept(path: Path) -> tuple[LoadedFit, Origin]:
-    """The fit in the file at `path`, without its detectors, and where its rows came from."""
+    """The fit in the file at `path`, and where its rows came from."""
     from gammagmm.estimator.saved_fit import read_fit
 
     loaded = read_fit(path, KeptSource)

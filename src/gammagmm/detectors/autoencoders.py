@@ -253,6 +253,13 @@ class _Quick(BaseDeepLearningDetector):
             blocks = torch.from_numpy(self._standardise(X)).split(batch_size or _SCORED_ROWS)
             return torch.cat([(self._reconstruct(z) - z).norm(dim=1) for z in blocks]).numpy()
 
+    def set_weights(self, weights: dict[str, NDArray[Any]]) -> None:
+        """Make the network of a fitted detector that has these weights."""
+        with _seeded_thread(0):  # the first weights are drawn, and replaced here
+            self.build_model()
+        self._keep_model()
+        self.model.load_state_dict({name: torch.from_numpy(x) for name, x in weights.items()})
+
     def _standardise(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return (X - self.X_mean) / (self.X_std + _EPSILON) if self.preprocessing else X.copy()
 

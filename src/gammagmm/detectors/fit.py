@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import time
 import traceback
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -159,7 +159,6 @@ def fit_detectors(
     rng: np.random.Generator,
     settings: FitSettings,
     sample: Sample | None = None,
-    only: Collection[str] | None = None,
 ) -> FittedDetectors:
     """Training scores (n, M) of the detectors that ran, each fitted on its own copy of X (n, d).
 
@@ -169,14 +168,10 @@ def fit_detectors(
     in ``info``; the others continue. A detector that kills its process is skipped in the same way
     if it runs in a worker: with ``n_jobs`` above 1, a ``timeout`` or a ``deadline``. On small
     tables, the detectors that have names run in this process, whatever ``n_jobs`` is. If X is
-    already a sample of a larger table, `sample` has the places of its rows. With `only`, the
-    detectors of these names are fitted, as they are among all `detectors`.
+    already a sample of a larger table, `sample` has the places of its rows.
     """
     # Deviation D1: the published script scores the training rows again, as if they were new.
     tasks = _plan(detectors, len(X), rng, settings, sample)
-    if only is not None:
-        tasks = [task for task in tasks if task.name in only]
-        detectors = {name: detector for name, detector in detectors.items() if name in only}
     outcomes = {outcome.info.name: outcome for outcome in _run_tasks(tasks, X, settings)}
     ran = {name: outcomes[name] for name in detectors if outcomes[name].info.status == "ok"}
     columns = [np.empty((len(X), 0)), *(outcome.scores[:, None] for outcome in ran.values())]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from gammagmm._support.checks import warn_user
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo
-from gammagmm.detectors.presets import named_detectors
 from gammagmm.distributed.collection import (
     Collection,
     index_of_part,
@@ -81,9 +80,10 @@ class Fit:
         How the columns of the training rows became numbers; an internal part.
     column_scaler : object or None
         The map that scales the columns for the detectors; None where they are not scaled.
-    detectors : dict
-        Fitted detectors by name; None for each column of precomputed scores, and for every detector
-        of a fit that was loaded from a file.
+    detectors : mapping
+        Fitted detectors by name; None for each column of precomputed scores. Those of a fit that
+        was loaded from a file are made when they are first asked for; a user's own object that the
+        file does not have is None.
     detector_info : tuple of DetectorInfo
         Seconds, rows, status and reason of every detector, including those skipped.
     scaler : object
@@ -132,7 +132,7 @@ class Fit:
     plan: Plan
     preparation: Preparation
     column_scaler: ColumnScaler | None
-    detectors: dict[str, Any]
+    detectors: Mapping[str, Any]
     detector_info: tuple[DetectorInfo, ...]
     scaler: ScoreScaler
     rows: Array
@@ -237,17 +237,14 @@ class Fit:
     @property
     def score_new(self) -> Scoring:
         """The function that gives new rows their scores by the ranking in use."""
-        missing = [name for name, each in self.detectors.items() if each is None]
-        if missing and not self.plan.is_precomputed:
-            named = named_detectors(self.plan.detectors)
-            own = [name for name, choice in named.items() if choice is None]
+        detectors = None if self.plan.is_precomputed else dict(self.detectors)
+        if missing := [name for name, each in (detectors or {}).items() if each is None]:
             raise DetectorError(
                 "This fit was loaded from a file, which does not have the detectors "
-                f"{', '.join(own or missing)}, so it cannot score new rows",
-                "Fit the training rows again.",
+                f"{', '.join(missing)}, so it cannot score new rows",
+                "Give them to GammaGMM.load if they are your own, or fit the rows again.",
             )
         used = np.flatnonzero([info.status == "ok" for info in self.detector_info])
-        detectors = None if self.plan.is_precomputed else self.detectors
         return Scoring(detectors, used, self.column_scaler, self.scaler, self._learned)
 
     @property

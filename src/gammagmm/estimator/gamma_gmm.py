@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from gammagmm.distributed.collection import in_memory
 from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.parameters import check_parameters
-from gammagmm.estimator.refit import refit_detectors
 from gammagmm.estimator.rows import map_new_rows, open_rows
 from gammagmm.estimator.saved_fit import read_fit, save_fit
 from gammagmm.estimator.space import fit_space_runs, score_space, score_training_rows
@@ -165,8 +165,9 @@ class GammaGMM(BaseEstimator):
         `update` was given with ``at_random=False`` do not.
     thresholds_ : dict
         Each detector's raw-scale threshold at the estimate, by name.
-    detectors_ : dict
-        Fitted detectors by name; empty for precomputed scores. They take rows that are scaled:
+    detectors_ : mapping
+        Fitted detectors by name; empty for precomputed scores. Those of a loaded fit are made when
+        they are first asked for. They take rows that are scaled:
         ``fit_.column_scaler.transform(rows)``.
     n_features_in_ : int
         Number of columns of the training rows.
@@ -692,10 +693,10 @@ class GammaGMM(BaseEstimator):
         return self.fit_.reasons(X)
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
-        """Write the fit to a file: parameters, training rows, scores, posterior and labels.
+        """Write the fit to a file: training rows, detectors, scores, posterior and labels.
 
-        The file has no pickles, and `load` executes nothing in it. It has the versions of the
-        packages. Detectors that are your own objects are not saved; a `SavedFitWarning` says so.
+        The file has no pickles, and `load` executes nothing in it. Detectors that are your own
+        objects are named, but not saved; a `SavedFitWarning` says so.
 
         The page "Saving a fit" of the documentation shows it in use.
 
@@ -717,15 +718,12 @@ class GammaGMM(BaseEstimator):
         save_fit(self.fit_, path, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: Any) -> GammaGMM:
-        """The estimator whose fit `save` or ``gammagmm fit --save`` wrote.
+    def load(cls, path: Any, *, detectors: Mapping[str, Any] | None = None) -> GammaGMM:
+        """The estimator whose fit `save` or ``gammagmm fit --save`` wrote; nothing is fitted.
 
-        The answers for the training rows are those of the file. The detectors that were named are
-        fitted again, with the seeds of the first time, so that new rows can be scored; if that
-        gives other scores for the training rows, for example with other versions of the packages, a
-        `SavedFitWarning` and ``notes_`` name the detector. Detectors that were your own objects are
-        missing: scoring new rows then raises a `DetectorError`. `random_state` is None if it was
-        not a number, and `progress` is always None.
+        If other versions of the packages wrote the file, some training rows are scored again. A
+        detector that then gives other scores, beyond rounding, is named in a `SavedFitWarning` and
+        in ``notes_``. `random_state` is None if it was not a number, and `progress` is always None.
 
         The page "Saving a fit" of the documentation shows it in use.
 
@@ -733,6 +731,9 @@ class GammaGMM(BaseEstimator):
         ----------
         path : str or os.PathLike
             Name of the file.
+        detectors : dict, default=None
+            Your own fitted detectors, which the file only names, by these names. Without them,
+            scoring new rows raises a `DetectorError`.
 
         Returns
         -------
@@ -743,6 +744,8 @@ class GammaGMM(BaseEstimator):
         ------
         SavedFileError
             The file is damaged, or `save` did not write it.
+        DetectorError
+            One of `detectors` is not fitted, or the file does not name it.
         """
         loaded = read_fit(path)
         if unknown := sorted(set(loaded.parameters) - set(cls._get_param_names())):
@@ -750,7 +753,10 @@ class GammaGMM(BaseEstimator):
                 f"{path} has parameters that {cls.__name__} does not have: {', '.join(unknown)}",
                 "Fit the rows again.",
             )
-        return cls(**loaded.parameters)._keep(refit_detectors(loaded.fit, loaded.versions))
+        fit, parameters = loaded.checked(detectors), loaded.parameters
+        if detectors:
+            parameters["detectors"] = parameters["detectors"] | dict(detectors)
+        return cls(**parameters)._keep(fit)
 
     def summary(self) -> FitSummary:
         """What the fit found and how, as plain values that can be saved as JSON.
