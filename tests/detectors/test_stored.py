@@ -199,6 +199,16 @@ def test_forged_numbers_are_refused_or_give_scores(name):
     assert 0 < n_refused < N_FORGED
 
 
+def test_a_network_that_declares_too_much_is_refused_before_memory_is_taken():
+    detector, X = fitted("AE")
+    training = Training(X, detector.decision_scores_)
+    files = members(io.BytesIO(to_bytes("AE", detector, training)))
+    schema = files["schema.json"].replace(b'"content":"64"', b'"content":"64000000000"', 1)
+    assert schema != files["schema.json"]
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        from_bytes("AE", zipped(files | {"schema.json": schema}), training)
+
+
 def test_rows_are_tried_evenly():
     assert even_places(3).tolist() == [0, 1, 2]
     places = even_places(100_000)

@@ -255,10 +255,11 @@ class _Quick(BaseDeepLearningDetector):
 
     def set_weights(self, weights: dict[str, NDArray[Any]]) -> None:
         """Make the network of a fitted detector that has these weights."""
-        with _seeded_thread(0):  # the first weights are drawn, and replaced here
+        with torch.device("meta"):  # no memory is taken for sizes that the weights do not have
             self.build_model()
+        given = {name: torch.from_numpy(values) for name, values in weights.items()}
+        self.model.load_state_dict(given, assign=True)
         self._keep_model()
-        self.model.load_state_dict({name: torch.from_numpy(x) for name, x in weights.items()})
 
     def _standardise(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return (X - self.X_mean) / (self.X_std + _EPSILON) if self.preprocessing else X.copy()

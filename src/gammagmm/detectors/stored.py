@@ -65,7 +65,6 @@ OBJECTS = {
 _FOLLOWING = {"labels_", "threshold_", "_mu", "_sigma"}
 """Attributes that PyOD computes from the training scores."""
 
-
 MAX_TRIED = 200
 """Most training rows that are scored as new rows, to see whether a detector has changed."""
 CLOSE = 1e-9

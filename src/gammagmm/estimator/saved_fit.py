@@ -344,13 +344,12 @@ def _stored(
     states: list[NDArray[np.uint8] | None] = []
     new_scores: list[Array | None] = []
     for (name, detector), scores in zip(detectors.items(), fit.scores.T, strict=True):
-        choice, tried = choices[name], None
+        choice = choices[name]
         content = None if choice is None else to_bytes(choice, detector, Training(rows, scores))
         try:
-            tried = score_rows({name: detector}, rows[places])[:, 0]
-        except DetectorError:
-            if choice is not None:
-                raise
+            tried: Array | None = score_rows({name: detector}, rows[places])[:, 0]
+        except DetectorError:  # it will not be tried
+            tried = None
         states.append(None if content is None else np.frombuffer(content, dtype=np.uint8))
         new_scores.append(tried)
     return tuple(states), tuple(new_scores)
