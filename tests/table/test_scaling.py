@@ -140,32 +140,6 @@ class TestTheMap:
         assert rows[0, 0] != rows[1, 0]
         assert scaled_by("standard", rows).kept.tolist() == [1, 2]
 
-    def test_figures_of_blocks_add_up(self, table):
-        parts = np.split(table, [1, 3, 250])
-        # A block of zeros must not hide the size of a tiny column.
-        parts.insert(0, np.zeros((2, table.shape[1])))
-        total = column_moments(parts[0])
-        for part in parts[1:]:
-            total = total + column_moments(part)
-        whole = column_moments(np.concatenate(parts))
-        assert total.n_rows == whole.n_rows == N_ROWS + 2
-        np.testing.assert_array_equal(total.exponent, whole.exponent)
-        np.testing.assert_array_equal(total.lowest, whole.lowest)
-        np.testing.assert_array_equal(total.highest, whole.highest)
-        np.testing.assert_allclose(total.mean, whole.mean, rtol=1e-13)
-        np.testing.assert_allclose(total.deviation, whole.deviation, rtol=1e-12)
-
-    @pytest.mark.parametrize("size", [1, 7, 64, 150])
-    def test_blocks_of_any_size_give_the_same_map_to_the_bit(self, data, size):
-        whole = standard_scaler(column_moments(data))
-        first, *others = (data[i : i + size] for i in range(0, N_ROWS, size))
-        total = column_moments(first)
-        for part in others:
-            total = total + column_moments(part)
-        found = standard_scaler(total)
-        np.testing.assert_array_equal(found.centre, whole.centre)
-        np.testing.assert_array_equal(found.spread, whole.spread)
-
 
 class TestFits:
     @pytest.mark.parametrize("scale", ["standard", "robust"])
