@@ -73,9 +73,9 @@ def whole_posterior(S, **settings):
     seconds, fitted = seconds_of(lambda: GammaGMM("precomputed", **make).fit(S))
     return {
         "seconds": seconds,
-        "iterations": [run.n_iter for run in fitted.runs_],
-        "converged": [run.converged for run in fitted.runs_],
-        "status": [run.status for run in fitted.runs_],
+        "iterations": [run.n_iter for run in fitted.fit_.runs],
+        "converged": [run.converged for run in fitted.fit_.runs],
+        "status": [run.status for run in fitted.fit_.runs],
         "mean": fitted.posterior_.mean,
     }
 

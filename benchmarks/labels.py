@@ -39,7 +39,7 @@ def questions(n_rows, n_times):
         chosen = time.perf_counter()
         fitted.update(rows, np.arange(N_LABELS) < 2)
         updated = time.perf_counter()
-        fitted.expected_width(N_LABELS)
+        fitted.labelled_rows_.expected_width(N_LABELS)
         seconds.append((chosen - start, updated - chosen, time.perf_counter() - updated))
     suggest, update, width = map(statistics.median, zip(*seconds, strict=True))
     return {"suggest_seconds": suggest, "update_seconds": update, "width_seconds": width}
@@ -63,7 +63,7 @@ def teaching(n_rows, n_times):
     learned = [seconds_of(fitted.decision_function, new) for _ in range(n_times)]
     return {
         "teaching_labels": N_TEACHING,
-        "ranking": fitted.ranking_,
+        "ranking": fitted.fit_.ranking,
         "learn_seconds": statistics.median(updates),
         "consensus_seconds": statistics.median(consensus),
         "learned_seconds": statistics.median(learned),

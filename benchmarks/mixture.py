@@ -139,7 +139,7 @@ def our_runs(scores, tol="auto", n_repeats=1):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a run that stops at max_iter is counted below
         seconds, _ = best_seconds(lambda: estimator.fit(scores), n_repeats)
-    runs = estimator.runs_
+    runs = estimator.fit_.runs
     return {
         "seconds": seconds,
         "iterations": sum(run.n_iter for run in runs),

@@ -36,7 +36,7 @@ def whole_fit(rows, detectors, scores=None, n_runs=10):
         "seconds": seconds,
         "detectors_seconds": ends["detectors"],
         "mixtures_seconds": ends["mixtures"] - ends["detectors"],
-        "iterations": sum(run.n_iter for run in estimator.runs_),
-        "not_converged": sum(not run.converged for run in estimator.runs_),
+        "iterations": sum(run.n_iter for run in estimator.fit_.runs),
+        "not_converged": sum(not run.converged for run in estimator.fit_.runs),
         "posterior_mean": estimator.posterior_.mean,
     }

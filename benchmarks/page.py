@@ -37,18 +37,8 @@ COMMANDS = (
     ("detectors_large|subsets", "make bench-large", "detectors.py --large"),
     ("compare|dask", "make bench-large", "scale.py --large"),
 )
-STEPS = {
-    "reading": "reading and checking all rows",
-    "detectors": "fitting the detectors",
-    "scoring": "drawing their sample, and scoring all rows",
-    "ranks": "the score space and the table of ranks",
-    "taking": "taking the rows of the runs from the workers",
-    "mixtures": "the ten runs",
-    "cut": "thresholds, and number of flagged rows",
-}
 MIN_MEGABYTES = 5.0
 """Smaller libraries have no line of their own in the table of sizes."""
-NOT_BY_ROWS = ("detectors", "mixtures")
 EXACT = "exact_ms_per_iteration_and_run"
 GPU = (
     (f"{EXACT}_1000000_rows_1_runs", 1_000_000, "one iteration of one run"),
@@ -367,20 +357,23 @@ def compare(results):
     found = results.get("compare")
     if found is None:
         return None
-    fitted = [found["memory"], found["dask"]]
+    names = {"memory": "in memory", "dask": "on Dask"}
+    head = "where | rows in the fit | s | peak memory, GB | posterior mean"
     lines = [
-        [what, *(short(one[f"{step}_seconds"]) for one in fitted)] for step, what in STEPS.items()
+        [
+            names[name],
+            f"{found[name]['n_sampled']:,}",
+            short(found[name]["seconds"]),
+            f"{found[name]['peak_gigabytes']:.1f}",
+            f"{found[name]['posterior_mean']:.4f}",
+        ]
+        for name in names
     ]
-    lines.append(["in all", *(short(one["seconds"]) for one in fitted)])
     return {
         "n_rows": f"{found['n_rows']:,}",
         "n_columns": found["n_columns"],
         "workers": found["workers"],
-        "mean_memory": f"{fitted[0]['posterior_mean']:.4f}",
-        "mean_dask": f"{fitted[1]['posterior_mean']:.4f}",
-        "gigabytes_memory": f"{fitted[0]['peak_gigabytes']:.1f}",
-        "gigabytes_dask": f"{fitted[1]['peak_gigabytes']:.1f}",
-        "table": table("step | in memory, s | on Dask, s", lines),
+        "table": table(head, lines),
     }
 
 
@@ -388,41 +381,20 @@ def dask(results):
     found = results.get("dask")
     if found is None:
         return None
-    lines = [[what, short(found[f"{step}_seconds"])] for step, what in STEPS.items()]
-    per_row, fixed = cost_terms(found)
-    computed = [
-        [f"{n_rows:,}", n_workers, duration(n_rows * per_row / n_workers + fixed)]
-        for n_rows in (10**8, 10**9)
-        for n_workers in (10, 100)
+    lines = [
+        ["`fit`", f"{found['n_sampled']:,}", short(found["seconds"])],
+        ["`predict` of all rows", f"{found['n_rows']:,}", short(found["predict_seconds"])],
     ]
     return {
         "n_rows": f"{found['n_rows']:,}",
         "n_columns": found["n_columns"],
-        "blocks": found["blocks"],
+        "parts": found["parts"],
         "workers": found["workers"],
         "limit": f"{found['worker_limit_gigabytes']:.1f}",
         "peaks": " and ".join(f"{peak:.1f}" for peak in found["worker_peak_gigabytes"]),
         "driver": f"{found['driver_peak_gigabytes']:.1f}",
-        "megabytes": f"{found['written_megabytes']:,.0f}",
-        "writing": short(found["writing_seconds"]),
-        "table": table("step | s", [*lines, ["in all", short(found["seconds"])]]),
-        "microseconds": short(1e6 * per_row),
-        "fixed": short(fixed),
-        "computed": table("rows | workers | computed", computed),
+        "table": table("step | rows | s", lines),
     }
-
-
-def cost_terms(found):
-    """Seconds for each row and worker, and seconds that do not depend on the rows."""
-    fixed = sum(found[f"{step}_seconds"] for step in NOT_BY_ROWS)
-    by_rows = sum(found[f"{step}_seconds"] for step in STEPS if step not in NOT_BY_ROWS)
-    return by_rows * found["workers"] / found["n_rows"], fixed
-
-
-def duration(seconds):
-    if seconds >= 5400:
-        return f"{seconds / 3600:.1f} h"
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
 VALUES = {

@@ -1,9 +1,9 @@
-"""The fit on Dask: ten million rows from Parquet, and one million compared with a fit in memory.
+"""Large tables: a million rows in memory and on Dask, and ten million rows from Parquet.
 
     python benchmarks/scale.py --large      both
 
-compare: the default fit of a million rows with `fast`, in memory and on two workers.
-dask: ten million rows from Parquet on two workers of 2 GiB each.
+compare: the default fit of a million rows with `fast`, in memory and, of a sample, on two workers.
+dask: the fit and the labels of ten million rows from Parquet on two workers of 2 GiB each.
 
 Writes benchmarks/results/compare.json and dask.json; docs/guides/large-data.md has the figures.
 """
@@ -14,11 +14,8 @@ import contextlib
 import os
 import resource
 import tempfile
-import time
 import warnings
-from functools import wraps
 from pathlib import Path
-from unittest import mock
 
 import dask.array as da
 import dask.dataframe as dd
@@ -27,25 +24,10 @@ import pandas as pd
 from dask.distributed import Client, LocalCluster
 
 from gammagmm import GammaGMM
-from gammagmm.blocks import scoring
-from gammagmm.estimator import dask_rows, gamma_gmm
-from gammagmm.estimator import rows as rows_in_memory
-from gammagmm.estimator.dask_rows import DaskRows, DaskScores, DaskSpace
-from gammagmm.estimator.rows import MemoryRows, MemoryScores, MemorySpace
 from timing import Memory, best_seconds, in_new_process, measure
 
 N_COLUMNS = 10
 N_WORKERS = 2
-# Where the steps of a fit are: on Dask, then in memory.
-STEPS = {
-    "open": [(gamma_gmm, "open_rows")],
-    "scores": [(DaskRows, "fit_detectors"), (MemoryRows, "fit_detectors")],
-    "detectors": [(scoring, "fit_detectors"), (rows_in_memory, "fit_detectors")],
-    "ranks": [(DaskScores, "score_space"), (MemoryScores, "score_space")],
-    "runs": [(DaskSpace, "fit_runs"), (MemorySpace, "fit_runs")],
-    "mixtures": [(dask_rows, "fit_spaces"), (rows_in_memory, "fit_runs")],
-    "cut": [(DaskSpace, "cut"), (MemorySpace, "cut")],
-}
 
 
 def make_rows(n_rows, seed):
@@ -63,53 +45,19 @@ def cluster_of(memory="8GiB"):
     )
 
 
-@contextlib.contextmanager
-def timed_steps():
-    """Seconds of each step of the fits inside the context."""
-    seconds = dict.fromkeys(STEPS, 0.0)
-
-    def timed(name, function):
-        @wraps(function)
-        def call(*args, **kwargs):
-            took, result = best_seconds(lambda: function(*args, **kwargs))
-            seconds[name] += took
-            return result
-
-        return call
-
-    with contextlib.ExitStack() as stack:
-        for step, places in STEPS.items():
-            for owner, name in places:
-                function = timed(step, getattr(owner, name))
-                stack.enter_context(mock.patch.object(owner, name, function))
-        yield seconds
-
-
 def fit(rows, **options):
-    """Fitted estimator, and seconds of the fit in all and by step."""
+    """Fitted estimator, and figures of the fit."""
     estimator = GammaGMM("fast", random_state=0, n_jobs=os.cpu_count(), **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         GammaGMM("fast", n_runs=1, random_state=0).fit(make_rows(200, 0))  # imports
-    with warnings.catch_warnings(), timed_steps() as steps:
-        warnings.simplefilter("ignore")
         seconds, _ = best_seconds(lambda: estimator.fit(rows))
-    # In memory, the detectors score the rows when they are fitted.
-    figures = {
+    return estimator, {
         "seconds": seconds,
-        "reading_seconds": steps["open"],
-        "detectors_seconds": steps["detectors"],
-        "scoring_seconds": steps["scores"] - steps["detectors"],
-        "ranks_seconds": steps["ranks"],
-        "taking_seconds": steps["runs"] - steps["mixtures"],
-        "mixtures_seconds": steps["mixtures"],
-        "cut_seconds": steps["cut"],
-        "n_runs": len(estimator.runs_),
-        "iterations": sum(run.n_iter for run in estimator.runs_),
+        "n_sampled": estimator.fit_.n_rows,
         "posterior_mean": estimator.posterior_.mean,
         "n_flagged": estimator.fit_.n_flagged,
     }
-    return estimator, figures
 
 
 def fit_memory(n_rows, n_runs):
@@ -118,7 +66,7 @@ def fit_memory(n_rows, n_runs):
 
 
 def fit_array(n_rows, n_runs):
-    """In a new process: the same fit on a Dask array of eight blocks."""
+    """In a new process: the fit of a Dask array of eight parts."""
     rows = da.from_array(make_rows(n_rows, 0), chunks=(-(-n_rows // 8), N_COLUMNS))
     with cluster_of() as cluster, Client(cluster):
         return fit(rows, n_runs=n_runs)[1]
@@ -127,8 +75,8 @@ def fit_array(n_rows, n_runs):
 def compare(quick):
     """One table in memory and on Dask."""
     size = {"n_rows": 400, "n_runs": 1} if quick else {"n_rows": 1_000_000, "n_runs": 10}
-    memory, blocks = in_new_process(fit_memory, **size), in_new_process(fit_array, **size)
-    return size | {"n_columns": N_COLUMNS, "workers": N_WORKERS, "memory": memory, "dask": blocks}
+    memory, sampled = in_new_process(fit_memory, **size), in_new_process(fit_array, **size)
+    return size | {"n_columns": N_COLUMNS, "workers": N_WORKERS, "memory": memory, "dask": sampled}
 
 
 def write_rows(folder, n_rows, n_files=20):
@@ -150,20 +98,18 @@ def dask(quick):
         workers = [worker.pid for worker in cluster.workers.values()]
         watches = [stack.enter_context(Memory(pid)) for pid in workers]
         estimator, found = fit(rows, n_runs=n_runs)
-        began = time.perf_counter()
-        estimator.to_parquet(place / "answers")
+        seconds, n_flagged = best_seconds(lambda: int(estimator.predict(rows).sum().compute()))
         driver = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        written = sum(path.stat().st_size for path in (place / "answers").iterdir())
         return found | {
             "n_rows": n_rows,
             "n_columns": N_COLUMNS,
-            "blocks": rows.npartitions,
+            "parts": rows.npartitions,
             "workers": N_WORKERS,
             "worker_limit_gigabytes": 2 * 2**30 / 1e9,
             "worker_peak_gigabytes": [watch.peak / 1e9 for watch in watches],
             "driver_peak_gigabytes": driver / 1e9,
-            "writing_seconds": time.perf_counter() - began,
-            "written_megabytes": written / 1e6,
+            "predict_seconds": seconds,
+            "n_flagged_of_all": n_flagged,
         }
 
 

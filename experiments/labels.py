@@ -23,10 +23,12 @@ from experiments.results import Result
 from experiments.track_record import as_mixture, fit_reference
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.estimator.parameters import check_parameters
-from gammagmm.estimator.rows import MemorySpace, open_rows
+from gammagmm.estimator.rows import open_rows
+from gammagmm.estimator.space import score_space, score_training_rows
 from gammagmm.inspection.exact_interval import exact_interval
 from gammagmm.inspection.labelled_rows import LabelledRows
 from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
+from gammagmm.inspection.learned_ranking import Inputs
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.decisions import cut_off, is_anomaly
 
@@ -66,16 +68,19 @@ def labels(trial: Trial, plan: dict[str, Any]) -> Result:
 
 def default_consensus(X: np.ndarray, seed: int) -> np.ndarray:
     """Consensus scores of the rows by a default fit, without its mixtures."""
-    return default_space(X, seed).consensus
+    return default_inputs(X, seed).consensus
 
 
-def default_space(X: np.ndarray, seed: int) -> MemorySpace:
-    """The score space of the rows by a default fit, without its mixtures."""
+def default_inputs(X: np.ndarray, seed: int) -> Inputs:
+    """Score space, consensus and columns of the rows by a default fit, without its mixtures."""
     estimator = GammaGMM(random_state=seed)
     plan = check_parameters(estimator)
-    space = open_rows(X, estimator, plan).fit_detectors(plan).score_space()
-    assert isinstance(space, MemorySpace)
-    return space
+    rows = open_rows(X, estimator, plan)
+    scores = score_training_rows(rows, plan)
+    space, _ = score_space(scores.fitted.scores)
+    scaler = scores.column_scaler
+    columns = rows.values if scaler is None else scaler.transform(rows.values)
+    return Inputs(space.values, space.consensus, columns)
 
 
 def reference_without(name: str) -> BetaMixture:

@@ -15,12 +15,12 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from experiments import data, metrics
-from experiments.labels import default_space, reference_without
+from experiments.labels import default_inputs, reference_without
 from experiments.plan import Trial
 from experiments.results import Result
-from gammagmm.estimator.rows import MemorySpace
 from gammagmm.inspection.labelled_rows import LabelledRows
 from gammagmm.inspection.labelled_share import count_labels, labelled_posterior
+from gammagmm.inspection.learned_ranking import Inputs, learn_ranking
 
 WORSE = 0.02
 """A difference of the AUC that counts."""
@@ -30,49 +30,49 @@ Ranking = Callable[[LabelledRows], tuple[np.ndarray, bool]]
 
 def learning(trial: Trial, plan: dict[str, Any]) -> Result:
     """The learned ranking beside the consensus, by the number of labels."""
-    found, space, settings = _open(trial, plan)
-    rank = _learned(space, plan["seed"])
+    found, inputs, settings = _open(trial, plan)
+    rank = _learned(inputs, plan["seed"])
     figures = {
-        str(n): _mean_figures(trial, plan, found.y, space.consensus, {"learned": rank}, n)
+        str(n): _mean_figures(trial, plan, found.y, inputs.consensus, {"learned": rank}, n)
         for n in settings["numbers"]
     }
-    return _head(found, space, settings) | {"figures": figures}
+    return _head(found, inputs, settings) | {"figures": figures}
 
 
 def finding(trial: Trial, plan: dict[str, Any]) -> Result:
     """Anomalies found with a number of looks, and the estimate of the share after them."""
-    found, space, settings = _open(trial, plan)
-    rank = _learned(space, plan["seed"])
-    return _head(found, space, settings["finding"]) | {
-        "finding": _finding(trial, plan, found.y, space.consensus, rank)
+    found, inputs, settings = _open(trial, plan)
+    rank = _learned(inputs, plan["seed"])
+    return _head(found, inputs, settings["finding"]) | {
+        "finding": _finding(trial, plan, found.y, inputs.consensus, rank)
     }
 
 
 def peers(trial: Trial, plan: dict[str, Any]) -> Result:
     """What others learn from the same labels of the same columns."""
-    found, space, settings = _open(trial, plan)
-    assert space.columns is not None
+    found, inputs, settings = _open(trial, plan)
+    assert inputs.columns is not None
     rankings = {
-        "learned": _learned(space, plan["seed"]),
-        "XGBOD": _xgbod(space.columns, space.consensus, plan["seed"]),
-        "AADForest": _aad_forest(space.columns, space.consensus, plan["seed"]),
+        "learned": _learned(inputs, plan["seed"]),
+        "XGBOD": _xgbod(inputs.columns, inputs.consensus, plan["seed"]),
+        "AADForest": _aad_forest(inputs.columns, inputs.consensus, plan["seed"]),
     }
     n = settings["peers"]["labels"]
-    return _head(found, space, settings["peers"]) | {
-        "figures": {str(n): _mean_figures(trial, plan, found.y, space.consensus, rankings, n)},
+    return _head(found, inputs, settings["peers"]) | {
+        "figures": {str(n): _mean_figures(trial, plan, found.y, inputs.consensus, rankings, n)},
     }
 
 
-def _open(trial: Trial, plan: dict[str, Any]) -> tuple[Any, MemorySpace, dict[str, Any]]:
+def _open(trial: Trial, plan: dict[str, Any]) -> tuple[Any, Inputs, dict[str, Any]]:
     found = data.load(trial.collection, trial.dataset)
-    return found, default_space(found.X, plan["seed"]), plan["learning"]
+    return found, default_inputs(found.X, plan["seed"]), plan["learning"]
 
 
-def _head(found: Any, space: MemorySpace, settings: dict[str, Any]) -> Result:
+def _head(found: Any, inputs: Inputs, settings: dict[str, Any]) -> Result:
     return {
         "truth": found.gamma,
         "rows": len(found.y),
-        "auc": metrics.ranking_auc(space.consensus, found.y),
+        "auc": metrics.ranking_auc(inputs.consensus, found.y),
         "draws": settings["draws"],
     }
 
@@ -183,10 +183,10 @@ def _look(
     return curve, rows
 
 
-def _learned(space: MemorySpace, seed: int) -> Ranking:
+def _learned(inputs: Inputs, seed: int) -> Ranking:
     def rank(rows: LabelledRows) -> tuple[np.ndarray, bool]:
-        ranked, taught = space.learn(rows.known_rows, seed)
-        return ranked.decision_scores, taught.ranking is not None
+        learned = learn_ranking(inputs, rows.known_rows, seed)
+        return learned.scores, learned.ranking is not None
 
     return rank
 

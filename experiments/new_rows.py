@@ -33,15 +33,15 @@ def new_rows(trial: Trial, plan: dict[str, Any]) -> Result:
         n_runs=settings["runs"],
         random_state=plan["seed"],
     ).fit(X[:half])
-    new, scaler = X[half:], fitted.column_scaler_
+    new, scaler = X[half:], fitted.fit_.column_scaler
     raw = score_rows(fitted.detectors_, new if scaler is None else scaler.transform(new))
-    unclipped = unclipped_consensus(raw, fitted.scaler_)
+    unclipped = unclipped_consensus(raw, fitted.fit_.scaler)
     return {
         "truth": float(y.mean()),
         "rows": half,
         "new_rows": len(new),
         "estimate": float(fitted.contamination_),
-        "detectors": fitted.detector_names_,
+        "detectors": fitted.fit_.detector_names,
         **_figures(fitted.decision_function(new), fitted.threshold_, y[half:]),
         "unclipped": _figures(unclipped, fitted.threshold_, y[half:]),
     }

@@ -34,11 +34,11 @@ def fit_figures(fitted: GammaGMM, truth: float) -> Result:
         "figures": metrics.posterior_figures(fitted.posterior_, truth),
         "standard_error": fitted.posterior_.standard_error,
         "between_runs": fitted.posterior_.between_runs,
-        "statuses": [run.status for run in fitted.runs_],
-        "restarts": [run.n_restarts for run in fitted.runs_],
-        "iterations": [run.n_iter for run in fitted.runs_],
-        "converged": [run.converged for run in fitted.runs_],
-        "reached": [run.reached for run in fitted.runs_],
+        "statuses": [run.status for run in fitted.fit_.runs],
+        "restarts": [run.n_restarts for run in fitted.fit_.runs],
+        "iterations": [run.n_iter for run in fitted.fit_.runs],
+        "converged": [run.converged for run in fitted.fit_.runs],
+        "reached": [run.reached for run in fitted.fit_.runs],
     }
 
 

@@ -67,8 +67,8 @@ def _default(plan: dict[str, Any], seed: int) -> GammaGMM:
 def _figures(fitted: GammaGMM, made: data.Scored) -> Result:
     return {
         **fit_figures(fitted, made.gamma),
-        "active": [len(run.components) for run in fitted.runs_],
-        "candidates": [len(run.weights) for run in fitted.runs_],
+        "active": [len(run.components) for run in fitted.fit_.runs],
+        "candidates": [len(run.weights) for run in fitted.fit_.runs],
         "prob_high": fitted.posterior_.prob_above(fitted.high_gamma),
         "cut": _cut(made, fitted.posterior_.mean),
     }
@@ -83,9 +83,9 @@ def _cut(made: data.Scored, share: float) -> Result:
 
 def _parts(fitted: GammaGMM, truth: float, seed: int) -> Result:
     """The posterior with one part of the method changed, from the same mixtures."""
-    constraints, single = Constraints(), solved_posteriors(fitted.runs_)
-    drawn = draw_runs(fitted.runs_, np.random.default_rng(seed))
-    by_mean = ordered_by_mean(fitted.runs_, np.random.default_rng(seed))
+    constraints, single = Constraints(), solved_posteriors(fitted.fit_.runs)
+    drawn = draw_runs(fitted.fit_.runs, np.random.default_rng(seed))
+    by_mean = ordered_by_mean(fitted.fit_.runs, np.random.default_rng(seed))
     return {
         "order_by_mean": _changed(relink(by_mean, constraints), truth),
         "plug_in": _changed(relink(at_expected_values(drawn), constraints), truth),

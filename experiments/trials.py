@@ -65,7 +65,7 @@ def settings(trial: Trial, plan: dict[str, Any]) -> Result:
     if kind == "default":
         fitted.set_params(tol="auto", max_mixture_rows="auto")
     fitted.fit(made.S)
-    elbos = [run.elbo for run in fitted.runs_]
+    elbos = [run.elbo for run in fitted.fit_.runs]
     return {**_truth(made), **fit_figures(fitted, made.gamma), "elbos": elbos}
 
 
@@ -85,9 +85,9 @@ def gamma(trial: Trial, plan: dict[str, Any]) -> Result:
     consensus = fitted.decision_scores_
     shares = exact_ranks(consensus).shares_at_least(consensus)
     probability = probability_at(fitted.posterior_, shares)
-    drawn = draw_runs(fitted.runs_, np.random.default_rng(plan["seed"]))
+    drawn = draw_runs(fitted.fit_.runs, np.random.default_rng(plan["seed"]))
     # The same draws, of the means alone.
-    by_mean = ordered_by_mean(fitted.runs_, np.random.default_rng(plan["seed"]))
+    by_mean = ordered_by_mean(fitted.fit_.runs, np.random.default_rng(plan["seed"]))
     return {
         **_truth(made),
         "share": share,
@@ -96,7 +96,7 @@ def gamma(trial: Trial, plan: dict[str, Any]) -> Result:
         "cut": metrics.evaluate(made.S, made.y, share),
         "reliability": metrics.reliability(probability, made.y),
         "sensitivity": _sensitivity(drawn, made.gamma, plan),
-        "parts": _parts(drawn, by_mean, fitted.runs_, made.gamma),
+        "parts": _parts(drawn, by_mean, fitted.fit_.runs, made.gamma),
     }
 
 

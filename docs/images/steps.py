@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from gammagmm import GammaGMM
+from gammagmm.report.plots import plot_steps
 
 
 def toy_data() -> np.ndarray:
@@ -18,5 +19,5 @@ def toy_data() -> np.ndarray:
 
 if __name__ == "__main__":
     figure = Figure(figsize=(9.0, 7.0), layout="constrained")
-    GammaGMM(random_state=0).fit(toy_data()).plot_steps(figure.subplots(2, 2))
+    plot_steps(GammaGMM(random_state=0).fit(toy_data()).fit_, figure.subplots(2, 2))
     figure.savefig(Path(__file__).with_suffix(".png"), dpi=150, metadata={"Software": None})

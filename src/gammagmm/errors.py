@@ -168,7 +168,7 @@ class NoContaminationError(GammaGMMError, ValueError):
     Attributes
     ----------
     estimator : GammaGMM
-        The fitted estimator, whose ``notes_`` and ``runs_`` give details.
+        The fitted estimator, whose ``notes_`` and ``fit_.runs`` give details.
 
     Examples
     --------
@@ -334,8 +334,8 @@ class NoSolutionWarning(GammaGMMWarning):
 class SavedFitWarning(GammaGMMWarning):
     """A saved fit cannot score new rows, or scores them with detectors that have changed.
 
-    Detectors that are your own objects are not saved. The others are fitted again when the file is
-    loaded, and other versions of the packages can give them other scores.
+    Detectors that are your own objects are not saved. The others are, and other versions of the
+    packages can give them other scores.
 
     Examples
     --------

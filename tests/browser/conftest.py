@@ -39,7 +39,7 @@ def reported(tmp_path_factory):
     columns[most_outstanding(X, order[0])] = SCRIPT_NAME
     path = tmp_path_factory.mktemp("report") / "report.html"
     origin = Origin("<i>demo</i> & more", columns=tuple(columns), ids=tuple(ids))
-    write_report(estimator.fit_, path, X, origin)
+    write_report(estimator.fit_, path, origin)
     return Reported(estimator, ids, path)
 
 

@@ -78,9 +78,9 @@ def changed(page):
 def assert_shows(page, reported, gamma):
     """The panel shows what Python answers for the share `gamma`."""
     estimator = reported.estimator
-    labels = estimator.labels_at(gamma)
+    labels = estimator.labelled_rows_.labels_at(gamma)
     assert flagged(page) == (labels.sum(), len(labels))
-    folded = [page.find_element(By.ID, f"t{i}") for i in range(len(estimator.detector_names_))]
+    folded = [page.find_element(By.ID, f"t{i}") for i in range(len(estimator.fit_.detector_names))]
     own = [cell.get_attribute("textContent") for cell in folded]
     shown = [float(text) for text in (text_of(page, "threshold"), *own)]
     scores = np.column_stack([estimator.decision_scores_, estimator.scores_])
@@ -123,7 +123,7 @@ def test_the_control_shows_the_numbers_of_labels_at(page, reported, step):
     assert text_of(page, "chosen") == f"{step / 10:.1f}%"
     assert_shows(page, reported, step / 1000)
     words = page.find_element(By.ID, "gamma").get_attribute("aria-valuetext")
-    n_flagged = reported.estimator.labels_at(step / 1000).sum()
+    n_flagged = reported.estimator.labelled_rows_.labels_at(step / 1000).sum()
     assert words == f"{step / 10:.1f}%, {n_flagged} rows flagged"
 
 
@@ -382,7 +382,7 @@ def test_answers_are_not_shown_in_a_report_of_other_data(page, reported, tmp_pat
     }
     for name, origin in others.items():
         path = tmp_path / f"{name}.html"
-        write_report(reported.estimator.fit_, path, X, origin)
+        write_report(reported.estimator.fit_, path, origin)
         page.get(path.as_uri())
         assert_answers(page, {})
     give_answers(page, {3: "normal"})
@@ -550,9 +550,9 @@ def learned(reported, tmp_path_factory):
     data, model = load_demo(), copy.deepcopy(reported.estimator)
     rows = model.suggest(90, random_state=1)
     model.update(rows, data.y[rows])
-    assert model.ranking_ == "learned"
+    assert model.fit_.ranking == "learned"
     path = tmp_path_factory.mktemp("learned") / "report.html"
-    write_report(model.fit_, path, data.X, Origin(ids=tuple(reported.ids)))
+    write_report(model.fit_, path, Origin(ids=tuple(reported.ids)))
     return replace(reported, estimator=model, path=path)
 
 
@@ -565,7 +565,7 @@ def grouped(learned, tmp_path_factory):
     groups[-40:] = [f"branch {i}" for i in range(40)]
     path = tmp_path_factory.mktemp("grouped") / "report.html"
     origin = Origin("<i>demo</i> & more", groups=groups, group_column=SCRIPT_NAME)
-    write_report(learned.estimator.fit_, path, load_demo().X, origin)
+    write_report(learned.estimator.fit_, path, origin)
     return replace(learned, path=path)
 
 
@@ -618,7 +618,7 @@ def test_the_control_shows_the_numbers_of_a_learned_ranking(page, learned):
     assert f"Their score is above {text_of(page, 'threshold')}." in panel
     for step in (40, 80, 150):
         move_slider(page, step)
-        labels = model.labels_at(step / 1000)
+        labels = model.labelled_rows_.labels_at(step / 1000)
         assert flagged(page) == (labels.sum(), len(labels))
         differ = labels != model.labels_
         order = np.argsort(-model.decision_scores_, kind="stable")
@@ -710,7 +710,7 @@ def larger(tmp_path_factory):
     path = tmp_path_factory.mktemp("larger") / "report.html"
     ids = tuple(f"TX-2026-{i:06d}" for i in range(len(X)))
     groups = np.array([f"branch {i}" for i in np.arange(len(X)) % 11 % 6])
-    write_report(fit, path, X, Origin("transactions.csv", ids=ids, groups=groups))
+    write_report(fit, path, Origin("transactions.csv", ids=ids, groups=groups))
     return path
 
 
@@ -730,7 +730,7 @@ def test_names_of_sixty_letters_do_not_scroll_sideways(page, reported, tmp_path)
     ids = tuple(f"{i:W>60}" for i in range(len(estimator.labels_)))
     evidence = replace(estimator.evidence_, group=Group(np.arange(40), 40, 0.1, 0.9, ("LOF",)))
     origin = Origin("W" * 200, tuple("M" * 60 + str(j) for j in range(30)), ids)
-    write_report(replace(estimator.fit_, evidence=evidence), path, load_demo().X, origin)
+    write_report(replace(estimator.fit_, evidence=evidence), path, origin)
     page.get(path.as_uri())
     open_parts(page)
     for width in (1280, 390):

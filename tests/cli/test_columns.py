@@ -7,16 +7,13 @@ import json
 import re
 import shlex
 import time
-from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from gammagmm.cli.columns import HEAD, columns_text
 from gammagmm.cli.options import Reading
-from gammagmm.cli.request import read_blocks, read_table
-from gammagmm.errors import TableError
+from gammagmm.cli.request import read_table
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.table.roles import Choices
 from tests.support.command_line import gammagmm_here
@@ -195,40 +192,3 @@ def test_many_columns_take_a_time_that_is_proportional():
     start = time.perf_counter()
     assert len(columns_text(raw, Choices()).splitlines()) == n + 1
     assert time.perf_counter() - start < 6.0
-
-
-def test_columns_of_rows_on_dask_have_the_same_roles(tmp_path):
-    pytest.importorskip("dask.dataframe")
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
-    frame.loc[3, "a"] = np.nan
-    frame = frame.assign(
-        customer_id=range(50, 100),
-        is_fraud=frame["b"] > 1.0,
-        when=pd.Timestamp("2024-01-01") + pd.to_timedelta(range(50), unit="D"),
-        name=[f"row {i}" for i in range(50)],
-        constant=[1] * 30 + [2] * 20,
-    )
-    frame.to_parquet(tmp_path / "t.parquet", row_group_size=30)
-    rows, origin = read_blocks(Reading(paths=[str(tmp_path / "*.parquet")]))
-    assert list(rows.columns) == list(origin.columns) == ["a", "b", "constant"]
-    said = {note.subject: note.message for note in origin.notes}
-    assert set(said) == {"customer_id", "is_fraud", "when", "name"}
-    for message in said.values():
-        assert message.startswith("left out: it ")
-        assert message.endswith(" (decided by the first 30 rows)")
-    chosen = Reading(
-        paths=[str(tmp_path / "t.parquet")],
-        id="name",
-        drop=["c*"],
-        use=["is_fraud"],
-        missing="drop",
-    )
-    rows, origin = read_blocks(chosen)
-    assert list(origin.columns) == ["a", "b", "is_fraud"]
-    made = rows.compute(scheduler="synchronous")
-    assert made.index.tolist() == [f"row {i}" for i in range(50) if i != 3]
-    with pytest.raises(TableError, match=r"no column that matches 'z\*'\. Choose one of: 'a'"):
-        read_blocks(replace(chosen, drop=["z*"]))
-    with pytest.raises(TableError, match=r"has no column left\. Keep at least one column"):
-        read_blocks(replace(chosen, drop=["*"], use=None))

@@ -101,11 +101,11 @@ class Dialogue:
             saved.append(read().answers)
 
         if inspection.path.exists():
-            sheet = inspection.extend(read(), 10)
+            inspection, sheet = inspection.extend(read(), 10)
         else:
-            sheet = inspection.extend(Sheet((), ()), 10)
+            inspection, sheet = inspection.extend(Sheet((), ()), 10)
             inspection.save(sheet)
-        return said, ask_rows(inspection, sheet, echo), saved
+        return said, ask_rows(inspection, sheet, echo)[1], saved
 
 
 class TestDialogue(Dialogue):
@@ -311,7 +311,7 @@ class TestDialogueToFind(Dialogue):
         said, sheet, _ = self.answer(monkeypatch, ["n", "n", "n", "q"], start)
         assert sorted(sheet.rows) == last
         assert said[-1] == "There are no more rows to ask about: u undo, q quit."
-        assert start.extend(sheet, 10) == sheet
+        assert start.extend(sheet, 10) == (start, sheet)
 
 
 class TestCommand:
@@ -333,18 +333,19 @@ class TestCommand:
         fitted.update(rows, data.y[rows])
         posterior = fitted.update([4], [1], at_random=False)
         assert answer["posterior"]["mean"] == pytest.approx(posterior.mean, rel=1e-9)
-        inspected = answer["inspected"]
+        inspected = answer["labels"]
         assert (inspected["n_rows"], inspected["n_at_random"]) == (9, 8)
-        assert inspected["exact_interval_90"] == list(fitted.exact_interval())
+        exact = fitted.labelled_rows_.exact_interval()
+        assert (inspected["low"], inspected["high"]) == exact
         assert any(
             "1 known rows were not chosen at random" in n["message"] for n in answer["notes"]
         )
-        assert inspected["mean_before"] == pytest.approx(fitted.fitted_posterior_.mean)
+        assert answer["fitted_posterior"]["mean"] == pytest.approx(
+            fitted.fit_.fitted_posterior.mean
+        )
         assert answer["n_flagged"] == fitted.labels_.sum()
-        table = fitted.by_group(np.array(REGIONS)[np.arange(367) % 3])
-        assert [group["group"] for group in answer["groups"]] == table.index.tolist()
-        assert [group["mean"] for group in answer["groups"]] == table["mean"].tolist()
-        assert [group["n_flagged"] for group in answer["groups"]] == table["n_flagged"].tolist()
+        table = fitted.labelled_rows_.by_group(np.array(REGIONS)[np.arange(367) % 3])
+        assert answer["groups"] == [vars(group) for group in table]
 
     def test_the_sheet_has_all_columns_but_the_truth(self, folder, data):
         lines = ["customer,when,region,amount,is_fraud"]
@@ -434,12 +435,12 @@ class TestCommand:
         for name in ("mean", "median", "std", "prob_zero", "n_labels"):
             assert answer["posterior"][name] == getattr(posterior, name)
         assert answer["posterior"]["interval_90"] == list(posterior.interval())
-        assert answer["ranking"] == {"name": "learned", "check": asdict(model.learning_.check)}
-        inspected = answer["inspected"]
+        assert answer["ranking"] == {"name": "learned", "check": asdict(model.fit_.learning.check)}
+        inspected = answer["labels"]
         n_labels = {name: inspected[f"n_{name}"] for name in ("rows", "at_random", "picked")}
         assert n_labels == {"rows": 102, "at_random": 90, "picked": 12}
         assert inspected["n_anomalies"] == data.y[rows + picked].sum()
-        assert inspected["exact_interval_90"] == list(model.exact_interval())
+        assert (inspected["low"], inspected["high"]) == model.labelled_rows_.exact_interval()
         assert answer["flagged_rows"] == (model.labels_.nonzero()[0] + 1).tolist()
         scores = [float(line["score"]) for line in csv.DictReader(labels.read_text().splitlines())]
         assert scores == model.decision_scores_.tolist()
@@ -505,7 +506,7 @@ class TestCommand:
         model.update(picked, data.y[picked], purpose="find")
         posterior = model.update(sampled, data.y[sampled])
         assert answer["posterior"]["mean"] == posterior.mean
-        inspected = answer["inspected"]
+        inspected = answer["labels"]
         assert (inspected["n_at_random"], inspected["n_picked"]) == (60, 40 - len(both))
         # More rows of the sample are other ones.
         more = tmp_path / "more.csv"

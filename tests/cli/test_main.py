@@ -72,7 +72,7 @@ def test_the_line_after_an_interruption_names_the_files_that_were_written(capsys
         (["estimate", "nowhere.csv"], 2),
         (["estimate", "gap.csv"], 2),
         (["inspect", "gap.csv"], 2),
-        (["estimate", "gap.csv", "--engine", "dask", "--report", "report.html"], 2),
+        (["estimate", "gap.csv", "--engine", "dask", "--report", "report.doc"], 2),
         (["compare", "gap.csv", "gap.csv", "--picture", "gap.doc"], 2),
     ],
 )

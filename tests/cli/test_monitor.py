@@ -201,15 +201,16 @@ def test_a_name_that_repeats_is_to_be_changed_and_not_replaced(kept):
 
 def test_detectors_that_changed_are_told(kept):
     files = members(kept / "sales.fit")
-    scores = np.load(io.BytesIO(files["scores.npy"]))
-    scores[5, 0] = np.nextafter(scores[5, 0], 9.0)
-    (kept / "changed.fit").write_bytes(packed(files | {"scores.npy": npy(scores)}))
-    changed = "was fitted again and scores"
+    scores = np.load(io.BytesIO(files["new_scores.0.npy"])) + 0.01
+    data = json.loads(files["document.json"])
+    data["versions"]["pyod"] = "0.1"
+    changed = {"new_scores.0.npy": npy(scores), "document.json": json.dumps(data)}
+    (kept / "changed.fit").write_bytes(packed(files | changed))
     done = gammagmm_here("monitor", "changed", "2.csv", "--json", "--quiet", cwd=kept)
-    messages = [note["message"] for note in json.loads(done.stdout)["notes"]]
-    assert any(message.startswith(changed) for message in messages)
+    notes = json.loads(done.stdout)["notes"]
+    assert [note["subject"] for note in notes if note["step"] == "load"] == ["KNN"]
     done = gammagmm_here("monitor", "changed", "8.csv", "--quiet", cwd=kept)
-    assert changed in done.stdout
+    assert "Detector KNN scores" in done.stdout
     assert "Start a new history" in done.stdout
 
 

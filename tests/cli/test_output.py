@@ -66,7 +66,7 @@ def test_the_labels_have_the_reasons_with_the_names_of_the_file(fitted, data):
     top = int(np.argmax(fitted.decision_scores_))
     rows = data.X.copy()
     rows[top, 3] = 5400.0
-    fit = replace(fitted.fit_, space=replace(fitted.fit_.space, rows=rows))
+    fit = replace(fitted.fit_, rows=rows)
     origin = Origin(columns=("=a", "b", "c", "amount"))
     lines = list(csv.DictReader(io.StringIO(labels_csv(fit, origin, is_sorted=True))))
     assert lines[0]["id"] == str(top + 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gammagmm.cli.options import Answer, Engine, Labelling, Outputs, Reading, Request, Running
+from gammagmm.cli.options import Answer, Engine, Outputs, Reading, Request, Running
 from gammagmm.cli.request import UsageError, check_estimate, read_rows
 from gammagmm.errors import Note, TableError
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here
@@ -179,13 +179,7 @@ def request(path, *, engine="memory", force=False, **groups):
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
-        ({"outputs": Outputs(report=Path("r.html"))}, "--report needs the rows in memory"),
-        ({"labelling": Labelling(inspected=Path("s.csv"))}, "--inspected needs the rows in"),
-        ({"labelling": Labelling(known=Path("s.csv"))}, "--known needs the rows in memory"),
-        ({"answer": Answer(fail_above=0.1)}, "--fail-above needs the rows in memory"),
-        ({"reading": {"truth": "a"}}, "Leave out --engine dask or --truth"),
-        ({"reading": {"missing": "impute"}}, "--missing impute needs the rows in memory"),
-        ({"reading": {"categories": "encode"}}, "--categories encode needs the rows in memory"),
+        ({"answer": Answer(fail_above=0.1)}, "--fail-above needs labels"),
         ({"reading": {"missing": "drop"}, "outputs": Outputs(labels=Path("l"))}, "Add --id"),
         ({"engine": "spark"}, "--engine must be memory or dask, got 'spark'"),
     ],

@@ -97,7 +97,7 @@ def agreement(found, names):
 
 def means_of_runs(scores):
     fitted = GammaGMM("precomputed", random_state=0, n_jobs=2).fit(scores)
-    return [run.posterior.mean for run in fitted.runs_ if run.posterior is not None]
+    return [run.posterior.mean for run in fitted.fit_.runs if run.posterior is not None]
 
 
 @pytest.mark.long

@@ -51,7 +51,7 @@ def detectors(timeout):
             estimator.set_params(random_state=0, detector_timeout=timeout).fit(X)
         except ValueError as error:
             return f"{type(error).__name__}: {error}"
-    return estimator.detector_names_
+    return estimator.fit_.detector_names
 
 
 def in_pool(method, function, arguments):

@@ -98,7 +98,7 @@ def test_the_container_of_a_table_changes_no_bit(container):
     first, second = (
         fit_and_check(from_scores(), given).estimator for given in (X, CONTAINERS[container](X))
     )
-    np.testing.assert_array_equal(second.score_space_, first.score_space_)
+    np.testing.assert_array_equal(second.fit_.score_space, first.fit_.score_space)
     assert second.posterior_.summary() == first.posterior_.summary()
 
 
@@ -107,7 +107,7 @@ def test_booleans_are_ones_and_zeros():
     first, second = (
         fit_and_check(from_scores(), given).estimator for given in (X, X.astype(float))
     )
-    np.testing.assert_array_equal(second.score_space_, first.score_space_)
+    np.testing.assert_array_equal(second.fit_.score_space, first.fit_.score_space)
     assert second.posterior_.summary() == first.posterior_.summary()
 
 
@@ -347,8 +347,8 @@ class TestNewRows:
                 scores
             )
         far = np.array([[1.5e308, 9.0], [5e307, -1e308]])
-        space = estimator.scaler_.transform(far)
+        space = estimator.fit_.scaler.transform(far)
         # Each is clipped to the training scores, the highest or the lowest.
-        expected = estimator.score_space_[[3, 3], 0]
+        expected = estimator.fit_.score_space[[3, 3], 0]
         np.testing.assert_array_equal(space[:, 0], expected)
-        np.testing.assert_array_equal(space[:, 1], estimator.score_space_[[3, 0], 1])
+        np.testing.assert_array_equal(space[:, 1], estimator.fit_.score_space[[3, 0], 1])

@@ -179,9 +179,9 @@ def test_a_random_search_in_processes_gives_the_same(labelled):
 def test_predictions_of_folds_are_those_of_each_fold(method, labelled):
     X, y, cv = labelled
     estimator = GammaGMM(["KNN", "LOF"], **QUICK)
-    found = cross_val_predict(estimator.set_output(predict="polars"), X, y, cv=cv, method=method)
+    found = cross_val_predict(estimator, X, y, cv=cv, method=method)
     for train, test in cv.split(X, y):
-        own = clone(estimator).set_output(predict="default").fit(X[train])
+        own = clone(estimator).fit(X[train])
         np.testing.assert_array_equal(found[test], getattr(own, method)(X[test]))
 
 

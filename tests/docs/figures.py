@@ -301,11 +301,10 @@ def compiling() -> float:
 def formula(name: str) -> float:
     """What follows from constants of the code."""
     fit_rows = figure("code/gammagmm.estimator.parameters/AUTO_FIT_ROWS")
-    mixture_rows = figure("code/gammagmm.estimator.parameters/AUTO_MIXTURE_ROWS")
     return {
         "million_pairs": fit_rows**2 / 1e6,
-        "least_rows_from": fit_rows**2 // figure("code/gammagmm.detectors.presets/LEAST_FIT_ROWS"),
-        "megabytes_of_driver": figure("default/n_runs") * mixture_rows * 10 * 8 / 1e6,
+        "error_of_5_percent": (0.05 * 0.95 / figure("default/max_rows")) ** 0.5,
+        "error_of_1_percent": (0.01 * 0.99 / figure("default/max_rows")) ** 0.5,
         "small_rows_of_20": (figure("code/gammagmm.detectors.fit/MAX_WORK_HERE") / 20) ** 0.5,
     }[name]
 

@@ -22,12 +22,6 @@ FIT = {
     "posterior_mean": 0.0412,
     "peak_gigabytes": 0.31,
 }
-STEPS = {
-    f"{name}_seconds": 10.0 * (place + 1)
-    for place, name in enumerate(
-        ["reading", "detectors", "scoring", "ranks", "taking", "mixtures", "cut"]
-    )
-}
 
 
 def read(path):
@@ -100,11 +94,18 @@ def test_the_figure_is_the_same_for_the_same_results(page, tmp_path):
     assert "scikit-learn" not in read(paths[0])  # it has no time to show
 
 
-def test_the_formula_of_dask_has_the_measured_terms(page):
-    found = STEPS | {"n_rows": 10**7, "workers": 2}
-    # All steps but detectors (20 s) and mixtures (60 s) grow with the rows: 200 s.
-    assert page.cost_terms(found) == (pytest.approx(200.0 * 2 / 10**7), 80.0)
-    assert [page.duration(value) for value in (80.0, 120.0, 7200.0)] == ["80 s", "2 min", "2.0 h"]
+def test_the_figures_of_large_tables_are_shown(page):
+    fitted = {"n_sampled": 1000, "seconds": 3.0, "peak_gigabytes": 1.5, "posterior_mean": 0.0412}
+    size = {"n_rows": 5000, "n_columns": 10, "workers": 2}
+    sampled = fitted | {"seconds": 7.0}
+    files = size | fitted | {"parts": 40, "predict_seconds": 9.0, "worker_limit_gigabytes": 2.1}
+    files |= {"worker_peak_gigabytes": [0.8, 0.9], "driver_peak_gigabytes": 0.6}
+    results = {"compare": size | {"memory": fitted, "dask": sampled}, "dask": files}
+    text = page.filled("scaling.md", results)
+    assert "| in memory | 1,000 | 3.0 | 1.5 | 0.0412 |" in text
+    assert "| on Dask | 1,000 | 7.0 | 1.5 | 0.0412 |" in text
+    assert "| `predict` of all rows | 5,000 | 9.0 |" in text
+    assert "0.8 and 0.9 GB in the workers" in text
 
 
 def test_an_iteration_has_the_bound_of_scikit_learn(mixture, monkeypatch):

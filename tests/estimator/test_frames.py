@@ -136,7 +136,7 @@ def test_the_answers_come_in_the_kind_of_the_rows(kind, data):
     estimator = make_estimator().fit(frame)
     answers = estimator.to_frame()
     assert type(answers) is RETURNED.get(kind, type(frame))
-    assert (estimator.index_ is not None) == kind.startswith("pandas")
+    assert (estimator.fit_.container.index is not None) == kind.startswith("pandas")
     np.testing.assert_array_equal(answers["label"], estimator.labels_)
     np.testing.assert_array_equal(answers["score_LOF"], estimator.scores_[:, 1])
 
@@ -144,7 +144,7 @@ def test_the_answers_come_in_the_kind_of_the_rows(kind, data):
 def test_precomputed_scores_in_a_frame_are_named_by_its_columns(fitted):
     scores = pl.DataFrame(fitted.scores_, schema=["near", "local"])
     estimator = GammaGMM("precomputed", **SMALL).fit(scores)
-    assert estimator.detector_names_ == ["near", "local"]
+    assert estimator.fit_.detector_names == ["near", "local"]
     assert estimator.to_frame().columns[-2:] == ["score_near", "score_local"]
 
 

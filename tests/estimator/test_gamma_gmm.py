@@ -66,17 +66,17 @@ def test_scikit_learns_estimator_checks(estimator, check):
 
 def test_threshold_labels_and_consensus_are_what_they_say(fitted):
     gamma = fitted.posterior_.mean
-    consensus = fitted.score_space_.mean(axis=1)
+    consensus = fitted.fit_.score_space.mean(axis=1)
     assert fitted.contamination_ == gamma
     assert fitted.contamination_.posterior is fitted.posterior_
     np.testing.assert_array_equal(fitted.decision_scores_, consensus)
     assert fitted.threshold_ == np.percentile(consensus, 100 * (1 - gamma))
     np.testing.assert_array_equal(fitted.labels_, (consensus > fitted.threshold_).astype(int))
-    for j, name in enumerate(fitted.detector_names_):
+    for j, name in enumerate(fitted.fit_.detector_names):
         own = np.percentile(fitted.scores_[:, j], 100 * (1 - gamma))
         assert fitted.thresholds_[name] == own
     at_ten = consensus > np.percentile(consensus, 90)
-    np.testing.assert_array_equal(fitted.labels_at(0.1), at_ten.astype(int))
+    np.testing.assert_array_equal(fitted.labelled_rows_.labels_at(0.1), at_ten.astype(int))
 
 
 def test_the_users_answers_reach_the_posterior(rng):
@@ -86,8 +86,8 @@ def test_the_users_answers_reach_the_posterior(rng):
     posterior = estimator.posterior_
     assert posterior.prob_zero == 0.03
     assert abs(posterior.prob_zero + posterior.betas.weights.sum() - 1.0) < 1e-12
-    assert {run.status for run in estimator.runs_} == {"solved", "slack"}
-    for run in estimator.runs_:
+    assert {run.status for run in estimator.fit_.runs} == {"solved", "slack"}
+    for run in estimator.fit_.runs:
         alpha, r = run.components.alpha, run.components.anomalousness[: len(run.weights)]
         p = 1.0 / (1.0 + np.exp(run.tau + run.delta * r))
         assert abs(1.0 - p[0] - 0.03) < 1e-9
@@ -103,9 +103,9 @@ def test_new_rows_are_scored_one_by_one(fitted, data):
     together = fitted.decision_function(rows)
     alone = np.concatenate([fitted.decision_function(row[None]) for row in rows])
     np.testing.assert_allclose(together, alone, rtol=1e-12)
-    scaled = fitted.column_scaler_.transform(rows)
+    scaled = fitted.fit_.column_scaler.transform(rows)
     raw = np.column_stack([d.decision_function(scaled) for d in fitted.detectors_.values()])
-    np.testing.assert_allclose(together, fitted.scaler_.transform(raw).mean(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(together, fitted.fit_.scaler.transform(raw).mean(axis=1), rtol=1e-12)
     np.testing.assert_array_equal(fitted.predict(rows), (together > fitted.threshold_).astype(int))
 
 
@@ -113,8 +113,8 @@ def test_predict_treats_training_rows_as_new_rows(fitted, data):
     """KNN counts a training row as its own neighbour if it is passed as a new row."""
     labels = GammaGMM(["KNN", "LOF", "IForest"], **SMALL, random_state=0).fit_predict(data)
     np.testing.assert_array_equal(labels, fitted.labels_)
-    column = fitted.detector_names_.index("KNN")
-    scaled = fitted.column_scaler_.transform(data)
+    column = fitted.fit_.detector_names.index("KNN")
+    scaled = fitted.fit_.column_scaler.transform(data)
     distances = np.linalg.norm(scaled[:, None] - scaled, axis=2)
     n_neighbors = fitted.detectors_["KNN"].n_neighbors
     np.testing.assert_allclose(
@@ -234,13 +234,13 @@ def test_random_state_may_be_a_generator_or_a_legacy_state(scores):
 def test_precomputed_scores_are_the_scores(scores):
     estimator = GammaGMM("precomputed", **SMALL, random_state=0).fit(scores)
     np.testing.assert_array_equal(estimator.scores_, scores)
-    assert estimator.detector_names_ == ["score_1", "score_2", "score_3"]
+    assert estimator.fit_.detector_names == ["score_1", "score_2", "score_3"]
     np.testing.assert_allclose(
         estimator.decision_function(scores), estimator.decision_scores_, rtol=1e-12
     )
     frame = pd.DataFrame(scores, columns=["a", "b", "c"])
     named = GammaGMM("precomputed", **SMALL, random_state=0).fit(frame)
-    assert named.detector_names_ == ["a", "b", "c"]
+    assert named.fit_.detector_names == ["a", "b", "c"]
     assert named.posterior_.mean == estimator.posterior_.mean
 
 
@@ -250,7 +250,7 @@ def test_a_constant_detector_is_left_out_and_named(scores):
     with pytest.warns(DetectorWarning, match="score_2 was skipped: every row has the same score"):
         estimator.fit(wide)
     np.testing.assert_array_equal(estimator.scores_, scores)
-    assert [info.status for info in estimator.detector_info_] == ["ok", "constant", "ok", "ok"]
+    assert [info.status for info in estimator.fit_.detector_info] == ["ok", "constant", "ok", "ok"]
     assert estimator.notes_[0].subject == "score_2"
     np.testing.assert_allclose(
         estimator.decision_function(wide), estimator.decision_scores_, rtol=1e-12
@@ -308,7 +308,7 @@ def test_a_mixture_prior_is_used(scores):
     default = GammaGMM("precomputed", **SMALL, random_state=0).fit(scores)
     prior = MixturePrior("identity", concentration=1.0)
     other = GammaGMM("precomputed", **SMALL, mixture_prior=prior, random_state=0).fit(scores)
-    assert other.runs_[0].elbo != default.runs_[0].elbo
+    assert other.fit_.runs[0].elbo != default.fit_.runs[0].elbo
 
 
 X = np.random.default_rng(0).normal(size=(50, 3))
@@ -383,11 +383,11 @@ def test_methods_before_fit_and_with_other_columns_are_refused(fitted, data):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(GammaGMM(), method)(data)
     with pytest.raises(NotFittedError, match="not fitted yet"):
-        GammaGMM().labels_at(0.1)
+        GammaGMM().labelled_rows_.labels_at(0.1)
     with pytest.raises(ValueError, match="X has 3 features, but GammaGMM is expecting 4"):
         fitted.predict(data[:, :3])
     with pytest.raises(ValueError, match=r"gamma must lie between 0 and 1, got 1\.5"):
-        fitted.labels_at(1.5)
+        fitted.labelled_rows_.labels_at(1.5)
     with pytest.raises(ValueError, match="costs must be two positive numbers"):
         fitted.predict(data, costs=(1, -1))
 

@@ -48,7 +48,7 @@ def test_the_threshold_is_that_of_gammagmm_on_the_one_column(rng):
     scores = np.exp(np.append(rng.normal(size=2280), groups))
     threshold = GammaThreshold(**options).fit(scores)
     expected = GammaGMM("precomputed", **options).fit(scores[:, None])
-    assert has_content(expected.runs_)
+    assert has_content(expected.fit_.runs)
     assert threshold.posterior_.prob_zero == 0.03
     assert threshold.contamination_ == expected.contamination_
     assert threshold.thresh_ == expected.thresholds_["score_1"]

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import warnings
+import zipfile
 from collections import Counter
 
 import numpy as np
@@ -18,8 +19,8 @@ from pyod.models.knn import KNN
 
 from gammagmm import GammaGMM, MixturePrior
 from gammagmm.errors import DetectorError, SavedFileError, SavedFitWarning
-from tests.support.mutated_files import JSON_VALUES, mutate
-from tests.support.saved_fits import members, npy, packed
+from tests.support.mutated_files import mutate
+from tests.support.saved_fits import change_array, change_value, members, npy, packed
 
 SETTINGS = {"n_components": 10, "n_runs": 2, "n_draws": 100}
 N_CHANGED = 2000
@@ -56,7 +57,7 @@ def answers(estimator, new):
         warnings.simplefilter("ignore")
         arrays = [
             estimator.scores_,
-            estimator.score_space_,
+            estimator.fit_.score_space,
             estimator.decision_scores_,
             estimator.labels_,
             estimator.decision_function(new),
@@ -64,7 +65,7 @@ def answers(estimator, new):
             estimator.predict(new),
             estimator.posterior_.pdf(np.linspace(0.0, 1.0, 50)),
         ]
-    values = [estimator.threshold_, sorted(estimator.thresholds_.items()), estimator.ranking_]
+    values = [estimator.threshold_, sorted(estimator.thresholds_.items()), estimator.fit_.ranking]
     digest = hashlib.sha256(repr([*map(repr, values), estimator.summary().lines]).encode())
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -82,7 +83,7 @@ def fit_updated():
     estimator.update([0, 1, 30, 60, 90], [1, 1, 0, 0, 0])
     estimator.update([2, 99], [1, 0], at_random=False)
     estimator.update([3], [1], purpose="find")
-    assert estimator.ranking_ == "learned"
+    assert estimator.fit_.ranking == "learned"
     return estimator
 
 
@@ -175,7 +176,7 @@ def test_parameters_index_prior_and_names_come_back(named, folder):
     assert after == before
     pd.testing.assert_frame_equal(loaded.to_frame(), named.to_frame())
     assert loaded.feature_names_in_.tolist() == ["a", "b", "c", "d"]
-    assert loaded.detector_names_ == ["near", "forest"]
+    assert loaded.fit_.detector_names == ["near", "forest"]
     assert loaded.notes_ == named.notes_
     with pytest.raises(ValueError, match="Feature names"):
         loaded.predict(pd.DataFrame(new_rows(), columns=["a", "b", "c", "x"]))
@@ -187,8 +188,8 @@ def test_precomputed_scores_and_an_index_of_numbers(folder):
     estimator.save(folder / "scores.fit")
     loaded = GammaGMM.load(folder / "scores.fit")
     assert answers(loaded, loaded.scores_) == answers(estimator, estimator.scores_)
-    assert loaded.index_.tolist() == list(range(7, 127))
-    assert (loaded.index_.name, loaded.detectors_) == ("n", {})
+    assert loaded.fit_.container.index.tolist() == list(range(7, 127))
+    assert (loaded.fit_.container.index.name, loaded.detectors_) == ("n", {})
 
 
 def test_an_index_of_another_shape_is_refused(folder):
@@ -197,9 +198,9 @@ def test_an_index_of_another_shape_is_refused(folder):
     estimator.save(folder / "index.fit")
     files = members(folder / "index.fit")
     numbers = np.load(io.BytesIO(files["index.numbers.npy"]))
-    for changed, words in ((numbers[:, None], "a single column"), (numbers[1:], "index does not")):
+    for changed in (numbers[:, None], numbers[1:]):
         (folder / "index.fit").write_bytes(packed(files | {"index.numbers.npy": npy(changed)}))
-        with pytest.raises(SavedFileError, match=words):
+        with pytest.raises(SavedFileError):
             GammaGMM.load(folder / "index.fit")
 
 
@@ -211,58 +212,128 @@ def test_labels_go_on_after_loading(updated_file):
     assert answers(loaded, new_rows()) == answers(updated, new_rows())
 
 
-def test_own_detectors_are_missing_and_everything_else_is_there(folder):
-    estimator = GammaGMM({"mine": KNN(), "LOF": "LOF"}, random_state=0, **SETTINGS).fit(table())
-    with pytest.warns(SavedFitWarning, match="The detectors mine are your own objects and are not"):
-        estimator.save(folder / "own.fit")
-    loaded = GammaGMM.load(folder / "own.fit")
+def fit_own():
+    """A detector that has no name, and one that has."""
+    detectors = {"mine": KNN(), "LOF": "LOF"}
+    return GammaGMM(detectors, random_state=0, **SETTINGS).fit(table())
+
+
+@pytest.fixture(scope="module")
+def own_file(folder):
+    with pytest.warns(SavedFitWarning, match="mine"):
+        fit_own().save(folder / "own.fit")
+    return folder / "own.fit"
+
+
+def test_own_detectors_are_missing_and_everything_else_is_there(own_file, folder):
+    estimator, loaded = fit_own(), GammaGMM.load(own_file)
     assert loaded.detectors == {"mine": None, "LOF": "LOF"}
     np.testing.assert_array_equal(loaded.labels_, estimator.labels_)
     assert repr(loaded.posterior_) == repr(estimator.posterior_)
     loaded.update([0, 40], [1, 0])
     for method in (loaded.predict, loaded.decision_function, loaded.predict_proba):
-        with pytest.raises(DetectorError, match=r"not have the detectors mine, so it cannot"):
+        with pytest.raises(DetectorError, match="mine"):
             method(new_rows())
-    with pytest.warns(SavedFitWarning, match="The detectors mine are"):
-        loaded.save(folder / "own.fit", overwrite=True)
+    with pytest.warns(SavedFitWarning, match="mine"):
+        loaded.save(folder / "own again.fit")
+
+
+def test_own_detectors_can_be_given(own_file):
+    estimator = fit_own()
+    mine = estimator.detectors_["mine"]
+    loaded = GammaGMM.load(own_file, detectors={"mine": mine})
+    assert answers(loaded, new_rows()) == answers(estimator, new_rows())
+    assert loaded.get_params()["detectors"] == {"mine": mine, "LOF": "LOF"}
+    assert loaded.notes_ == estimator.notes_
+
+
+def test_other_detectors_than_the_own_ones_are_refused_or_named(own_file):
+    for wrong in ({"mine": KNN()}, {"LOF": KNN().fit(table())}, {"theirs": KNN().fit(table())}):
+        with pytest.raises(DetectorError, match=next(iter(wrong))):
+            GammaGMM.load(own_file, detectors=wrong)
+    with pytest.warns(SavedFitWarning, match="mine") as caught:
+        loaded = GammaGMM.load(own_file, detectors={"mine": KNN(n_neighbors=3).fit(table())})
+    assert len(caught) == 1
+    assert [note.subject for note in loaded.notes_ if note.step == "load"] == ["mine"]
+
+
+def saved_with(path, versions, changes=()):
+    """Write to `path` what it has, as if other `versions` of packages had written it."""
+    files = members(path)
+    data = json.loads(files["document.json"])
+    data["versions"] |= versions
+    files |= {"document.json": json.dumps(data).encode(), **dict(changes)}
+    path.write_bytes(packed(files))
+
+
+def test_with_other_versions_the_detectors_are_tried(classic, folder):
+    classic.save(folder / "classic.fit", overwrite=True)
+    saved_with(folder / "classic.fit", {"scikit-learn": "0.1"})
+    loaded = GammaGMM.load(folder / "classic.fit")  # warnings are errors
+    assert loaded.notes_ == classic.notes_
+    assert answers(loaded, new_rows()) == answers(classic, new_rows())
 
 
 def test_a_detector_that_has_changed_is_named(classic, folder):
-    classic.save(folder / "classic.fit", overwrite=True)
-    files = members(folder / "classic.fit")
-    scores = np.load(io.BytesIO(files["scores.npy"]))
-    column = classic.detector_names_.index("LOF")
-    scores[5:8, column] = np.nextafter(scores[5:8, column], 9.0)
-    data = json.loads(files["document.json"])
-    data["versions"]["scikit-learn"] = "0.1"
-    changed = {"scores.npy": npy(scores), "document.json": json.dumps(data).encode()}
-    (folder / "changed.fit").write_bytes(packed(files | changed))
-    with pytest.warns(SavedFitWarning, match="LOF was fitted again and scores 3 of 120") as caught:
-        loaded = GammaGMM.load(folder / "changed.fit")
+    path = folder / "changed.fit"
+    classic.save(path)
+    name = f"new_scores.{classic.fit_.detector_names.index('LOF')}.npy"
+    scores = np.load(io.BytesIO(members(path)[name]))
+    scores[5:8] += 0.01
+    saved_with(path, {}, {name: npy(scores)})
+    GammaGMM.load(path)  # with the same versions they are not tried
+    saved_with(path, {"pyod": "0.1"})
+    with pytest.warns(SavedFitWarning, match=r"LOF scores 3 of 120 .* pyod 0\.1, now ") as caught:
+        loaded = GammaGMM.load(path)
     assert len(caught) == 1
-    assert "saved with scikit-learn 0.1, now " in str(caught[0].message)
-    np.testing.assert_array_equal(loaded.scores_, scores)
     assert (loaded.notes_[-1].step, loaded.notes_[-1].subject) == ("load", "LOF")
     np.testing.assert_array_equal(loaded.predict(new_rows()), classic.predict(new_rows()))
 
 
-def test_a_detector_that_cannot_be_fitted_again_is_named(folder):
-    names = ["KNN", "LOF", "IForest"]
-    estimator = GammaGMM(names, scale=None, random_state=0, **SETTINGS).fit(table())
-    estimator.save(folder / "failing.fit")
-    files = members(folder / "failing.fit")
-    rows = np.load(io.BytesIO(files["rows.npy"]))
-    rows[0, 0] = 1e200  # whose square overflows in KNN and LOF
-    (folder / "failing.fit").write_bytes(packed(files | {"rows.npy": npy(rows)}))
-    with pytest.warns(SavedFitWarning) as caught:
-        loaded = GammaGMM.load(folder / "failing.fit")
-    words = [str(warning.message) for warning in caught]
-    assert words[0].startswith("Detector KNN could not be fitted again, so that new rows cannot be")
-    assert words[1].startswith("Detector LOF could not be fitted again")
-    assert words[2].startswith("Detector IForest was fitted again and scores ")
-    np.testing.assert_array_equal(loaded.labels_, estimator.labels_)
-    with pytest.raises(DetectorError, match="does not have the detectors KNN, LOF, so it cannot"):
+def test_a_detector_that_cannot_be_made_is_named(classic, folder):
+    path = folder / "failing.fit"
+    classic.save(path)
+    name = f"states.{classic.fit_.detector_names.index('KNN')}.npy"
+    state = np.load(io.BytesIO(members(path)[name])).tobytes()
+    changed = state.replace(b'"_fit_X":', b'"_fit_Y":')  # as another version could call it
+    schema = members(io.BytesIO(state))["schema.json"].replace(b'"_fit_X":', b'"_fit_Y":')
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for part, content in (members(io.BytesIO(state)) | {"schema.json": schema}).items():
+            archive.writestr(part, content)
+    assert len(changed) == len(state)
+    saved_with(path, {}, {name: npy(np.frombuffer(file.getvalue(), dtype=np.uint8))})
+    with pytest.raises(SavedFileError, match="KNN"):
+        GammaGMM.load(path).predict(new_rows())
+    saved_with(path, {"scikit-learn": "0.1"})
+    with pytest.warns(SavedFitWarning, match="KNN cannot score new rows any more"):
+        loaded = GammaGMM.load(path)
+    np.testing.assert_array_equal(loaded.labels_, classic.labels_)
+    with pytest.raises(DetectorError, match="the detectors KNN,"):
         loaded.predict(new_rows())
+
+
+def test_a_loaded_fit_of_a_sampled_table_scores_its_other_rows(folder):
+    arrays = pytest.importorskip("dask.array")
+    X = np.concatenate([table(), table() + 0.5])
+    lazy = arrays.from_array(X, chunks=(80, 4))
+    names = ["KNN", "IForest", "HBOS"]
+    estimator = GammaGMM(names, max_rows=100, random_state=0, **SETTINGS).fit(lazy)
+    estimator.save(folder / "sampled.fit")
+    loaded = GammaGMM.load(folder / "sampled.fit")
+    assert (loaded.fit_.sample.n_rows, loaded.fit_.n_rows) == (240, 100)
+    expected = estimator.decision_function(lazy).compute()
+    np.testing.assert_array_equal(loaded.decision_function(X), expected)
+    np.testing.assert_array_equal(loaded.decision_function(lazy).compute(), expected)
+
+
+def test_nothing_is_fitted_at_load(classic, folder, monkeypatch):
+    classic.save(folder / "classic.fit", overwrite=True)
+    loaded = GammaGMM.load(folder / "classic.fit")
+    for name, detector in classic.detectors_.items():
+        monkeypatch.setattr(type(detector), "fit", None)
+        assert loaded.detectors_[name].fit is None
+    np.testing.assert_array_equal(loaded.predict(new_rows()), classic.predict(new_rows()))
 
 
 def test_a_ranking_that_has_changed_is_told(updated_file, folder):
@@ -325,39 +396,6 @@ def change_members(files, trap, rng):
     else:
         files[name] = mutate(files[name], "npy", rng)
     return files
-
-
-def change_value(text, rng):
-    """The JSON document with one value replaced."""
-    inside, place = {"": json.loads(text)}, ""
-    whole = inside
-    while isinstance(inside[place], dict | list) and inside[place]:
-        inside = inside[place]
-        keys = list(inside) if isinstance(inside, dict) else range(len(inside))
-        place = keys[int(rng.integers(len(keys)))]
-        if rng.random() < 0.1:
-            break
-    inside[place] = JSON_VALUES[int(rng.integers(len(JSON_VALUES)))]
-    return json.dumps(whole[""]).encode()
-
-
-def change_array(array, rng):
-    """The array with another shape, type, order or number."""
-    number = array.astype(array.dtype).ravel()
-    if len(number):
-        number[int(rng.integers(len(number)))] = 77
-    changes = [
-        array[:-1],
-        array.T,
-        array.ravel(),
-        array[..., None],
-        array.astype(np.float32),
-        array.astype("U3"),
-        array.astype(complex),
-        number.reshape(array.shape),
-        -array if array.dtype != bool else ~array,
-    ]
-    return changes[int(rng.integers(len(changes)))]
 
 
 def count_mutations(n_files, file):

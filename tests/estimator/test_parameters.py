@@ -69,7 +69,7 @@ def test_runs_see_only_so_many_rows():
     small = {"n_components": 8, "n_runs": 2, "p_high": 0.95, "random_state": 0}
     for limit, n_seen in ((100, 100), (None, 400)):
         fitted = GammaGMM("precomputed", max_mixture_rows=limit, **small).fit(scores)
-        counts = [(run.components.mean_precision - 1.0).sum() for run in fitted.runs_]
+        counts = [(run.components.mean_precision - 1.0).sum() for run in fitted.fit_.runs]
         np.testing.assert_allclose(counts, n_seen, rtol=0.02)
         told = Note.of("mixture.sampled", "max_mixture_rows", n_seen=100, n_rows=400)
         assert (told in fitted.notes_) == (limit == 100)
@@ -86,7 +86,7 @@ def test_progress_names_each_run_by_its_number():
         random_state=3,
         progress=lambda name, state, seconds: heard.append((name, state)),
     )
-    runs = estimator.fit(scores).runs_
+    runs = estimator.fit(scores).fit_.runs
     in_time = sorted(range(5), key=lambda i: runs[i].n_iter)
     assert in_time != sorted(in_time)
     assert heard == [(f"run {i + 1}", runs[i].status) for i in in_time]
@@ -109,7 +109,7 @@ def make(**parameters):
 @pytest.mark.filterwarnings("ignore:No solution in any:gammagmm.errors.NoSolutionWarning")
 def test_a_subset_is_recorded(rows):
     exact, subset = make(max_fit_rows=None).fit(rows), make(max_fit_rows=60).fit(rows)
-    assert [info.n_rows for info in subset.detector_info_] == [60, 150, 150]
+    assert [info.n_rows for info in subset.fit_.detector_info] == [60, 150, 150]
     assert Note.of("detectors.sampled", "KNN", n_fit=60, n_rows=150) in subset.notes_
     assert not np.array_equal(subset.scores_[:, 0], exact.scores_[:, 0])
     np.testing.assert_array_equal(subset.scores_[:, 1:], exact.scores_[:, 1:])
@@ -122,12 +122,12 @@ def test_progress_reaches_the_callback(rows, capsys):
     events = []
     estimator = make(progress=lambda *event: events.append(event), verbose=1).fit(rows)
     names = [event[0] for event in events if not event[0].startswith("run ")]
-    assert sorted(names) == sorted(2 * estimator.detector_names_)
+    assert sorted(names) == sorted(2 * estimator.fit_.detector_names)
     # Each run is heard of when it has ended, and each new start of it.
     ended = [event[0] for event in events if event[0].startswith("run ") and event[1] != "started"]
     assert sorted(ended) == ["run 1", "run 2"]
     anew = [event for event in events if event[0] in ended and event[1] == "started"]
-    assert len(anew) == sum(run.n_restarts for run in estimator.runs_) > 0
+    assert len(anew) == sum(run.n_restarts for run in estimator.fit_.runs) > 0
     out, err = capsys.readouterr()
     assert out == ""
     assert "detectors 3/3: " in err
@@ -152,7 +152,7 @@ def test_a_detector_past_its_time_is_left_out_of_the_answer(rows):
     assert [str(w.message) for w in record if w.category is DetectorWarning] == [
         "Detector slow was skipped: it took longer than detector_timeout=2.0 s."
     ]
-    assert estimator.detector_names_ == ["KNN", "LOF"]
-    assert estimator.detector_info_[1].status == "timeout"
+    assert estimator.fit_.detector_names == ["KNN", "LOF"]
+    assert estimator.fit_.detector_info[1].status == "timeout"
     reason = "it took longer than detector_timeout=2.0 s"
     assert Note.of("detectors.skipped", "slow", reason=reason) in estimator.notes_

@@ -20,11 +20,9 @@ from gammagmm import GammaGMM
 from gammagmm._support import archives
 from gammagmm.cli.output import answer_json, answer_text, labels_csv
 from gammagmm.errors import (
-    DetectorError,
     DetectorWarning,
     NoSolutionWarning,
     SavedFileError,
-    SavedFitWarning,
     SaveError,
 )
 from gammagmm.estimator.frames import Container
@@ -36,14 +34,11 @@ from gammagmm.report.findings import find
 from gammagmm.report.origin import Origin
 from gammagmm.report.page import render
 from tests.support.flat_detector import Flat
-from tests.support.mutated_files import JSON_VALUES, mutate
 from tests.support.needs import needs_posix
 from tests.support.saved_fits import members, npy, packed
 
 SETTINGS = {"n_components": 10, "n_runs": 2, "n_draws": 100, "random_state": 0}
 KEY = "rows 5d41, parameters 402a"
-N_MUTATIONS = 300
-N_CHANGED_MEMBERS = 150
 
 
 class Saved(NamedTuple):
@@ -89,7 +84,7 @@ def fit_named(folder):
 def fit_skipped(folder):
     """A fit without scales whose second detector was skipped."""
     estimator = GammaGMM({"near": "KNN", "flat": Flat(), "local": "LOF"}, scale=None, **SETTINGS)
-    with pytest.warns(DetectorWarning, match="flat"), pytest.warns(SavedFitWarning, match="flat"):
+    with pytest.warns(DetectorWarning, match="flat"):  # and none that it is not saved
         return save(estimator, six_apart(), folder)
 
 
@@ -156,23 +151,20 @@ def plain_data(value):
     return repr(float(value)) if isinstance(value, float) else value
 
 
-def saved_index(fit):
-    return SavedIndex.of(fit.space.container.index)
-
-
 def parts(fit):
     """Everything in a fit but its plan, its detectors and the default index."""
-    index = None if saved_index(fit) is None else fit.space.container.index.tolist()
-    space = replace(fit.space, fitted=None, container=index)
-    names = [each.name for each in fields(fit) if each.name not in ("plan", "detectors", "space")]
-    return plain_data([space, *(getattr(fit, name) for name in names)])
+    has_index = SavedIndex.of(fit.container.index) is not None
+    index = fit.container.index.tolist() if has_index else None
+    apart = ("plan", "detectors", "container")
+    names = [each.name for each in fields(fit) if each.name not in apart]
+    return plain_data([index, *(getattr(fit, name) for name in names)])
 
 
-def outputs(fit, X):
+def outputs(fit):
     """What the command line and the report write."""
     origin = Origin()
     texts = [make(fit, origin) for make in (answer_text, answer_json, labels_csv)]
-    return [*texts, posterior_to_text(fit.posterior), render(find(fit, X, origin))]
+    return [*texts, posterior_to_text(fit.posterior), render(find(fit, origin))]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -188,7 +180,7 @@ def test_every_part_comes_back_to_the_bit(kind, saved_fits):
     assert loaded.posterior.pdf(x).tobytes() == fit.posterior.pdf(x).tobytes()
     assert repr(loaded) == repr(fit)
     assert plain_data(summarise(loaded)) == plain_data(summarise(fit))
-    pd.testing.assert_frame_equal(loaded.space.frame(loaded), fit.space.frame(fit))
+    pd.testing.assert_frame_equal(loaded.frame(), fit.frame())
 
 
 def test_the_fits_have_what_a_file_can_have(saved_fits):
@@ -203,7 +195,7 @@ def test_the_fits_have_what_a_file_can_have(saved_fits):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_outputs_are_those_of_the_fit(kind, saved_fits):
     saved = saved_fits(kind)
-    assert outputs(saved.load(), saved.X) == outputs(saved.fit, saved.X)
+    assert outputs(saved.load()) == outputs(saved.fit)
 
 
 @pytest.mark.parametrize("kind", ["plain", "precomputed", "unsolved"])
@@ -215,7 +207,7 @@ def test_labels_update_it_as_they_update_the_fit(kind, saved_fits):
     labels = (np.arange(12) < 2).astype(int)
     updated, expected = loaded.update(rows, labels), fit.update(rows, labels)
     assert parts(updated) == parts(expected)
-    assert outputs(updated, saved.X) == outputs(expected, saved.X)
+    assert outputs(updated) == outputs(expected)
 
 
 @pytest.mark.parametrize("kind", ["plain", "named", "skipped", "precomputed"])
@@ -226,15 +218,24 @@ def test_labels_teach_it_what_they_teach_the_fit(kind, saved_fits):
     updated, expected = saved.load().update(rows, labels), saved.fit.update(rows, labels)
     assert expected.ranking == "learned"
     assert parts(updated) == parts(expected)
-    assert outputs(updated, saved.X) == outputs(expected, saved.X)
+    assert outputs(updated) == outputs(expected)
 
 
-def test_it_cannot_score_new_rows_without_its_detectors(plain):
-    loaded = plain.load()
-    assert loaded.detectors == {"KNN": None, "LOF": None, "IForest": None}
-    for name in ("score_new", "probabilities_new"):
-        with pytest.raises(DetectorError, match="not have the detectors KNN, LOF, IForest, so it"):
-            getattr(loaded, name)
+@pytest.mark.parametrize("kind", ["plain", "named", "skipped", "one detector"])
+def test_its_detectors_score_new_rows_as_those_of_the_fit_do(kind, saved_fits):
+    saved = saved_fits(kind)
+    loaded, new = saved.load(), saved.X[:7] + 0.1
+    np.testing.assert_array_equal(loaded.score_new(new), saved.fit.score_new(new))
+    np.testing.assert_array_equal(loaded.probabilities_new(new), saved.fit.probabilities_new(new))
+    for name, detector in loaded.detectors.items():
+        assert type(detector) is type(saved.fit.detectors[name])
+        assert loaded.detectors[name] is detector  # it is made once
+
+
+def test_with_the_same_versions_they_score_the_training_rows_as_before(saved_fits):
+    for kind in ("plain", "named", "one detector"):
+        detectors = saved_fits(kind).load().detectors
+        assert {detectors.n_changed(name) for name in detectors} == {(0, 100)}
 
 
 def test_precomputed_scores_need_no_detectors(saved_fits):
@@ -262,7 +263,7 @@ def test_the_file_has_what_the_form_promises(plain):
     with np.load(plain.path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["scores"], plain.fit.scores)
         data = json.loads(file["document.json"])
-    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 3, KEY)
+    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 4, KEY)
     assert data["versions"]["numpy"] == np.__version__
     assert data["scores"] == "scores"
     assert data["runs"][1]["components"]["means"] == "runs.1.components.means"
@@ -281,16 +282,9 @@ def test_an_existing_file_stays_unless_told(plain, tmp_path):
 
 def test_fits_that_cannot_be_saved_are_refused(plain, tmp_path):
     fit, path = plain.fit, tmp_path / "rows.fit"
-    with pytest.raises(SaveError, match=r"its rows are on Dask\. Fit a sample of the rows"):
-        save_fit(replace(fit, space=replace(fit.space, is_in_memory=False)), path, KEY, False)
     for index in (pd.Index(np.arange(100) / 2), pd.RangeIndex(100, name=7)):
         with pytest.raises(SaveError, match=r"must consist of .* or texts\. Call reset_index\(\)"):
-            save_fit(
-                replace(fit, space=replace(fit.space, container=Container(index=index))),
-                path,
-                KEY,
-                False,
-            )
+            save_fit(replace(fit, container=Container(index=index)), path, KEY, False)
     other = replace(fit.space, consensus=fit.space.consensus + 1e-15)
     with pytest.raises(SaveError, match="its parts do not follow from scores and runs"):
         save_fit(replace(fit, space=other), path, KEY, False)
@@ -314,147 +308,76 @@ def changed_member(files):
     return packed(files | {"scores.npy": npy(scores)}, is_forged=False)
 
 
-DROP = object()
+def with_array(name, change):
+    """Function that changes an array of a file."""
+
+    def forge(files, data):
+        array = np.load(io.BytesIO(files[f"{name}.npy"]))
+        files[f"{name}.npy"] = npy(change(array))
+
+    return forge
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "words"),
-    [
-        (
-            ["schema"],
-            "gammagmm/posterior",
-            "its schema must be 'gammagmm/saved-fit', got 'gammagmm/po",
-        ),
-        (["version"], 4, "version 4, this gammagmm reads version 3. Upgrade gammagmm"),
-        (["version"], 2, "an earlier version of gammagmm saved it. Fit the rows again"),
-        (["rows"], None, "fit.rows must be text, got NoneType"),
-        (["parameters", "detectors"], "precomputed", "its choices do not fit to its detectors"),
-        (["parameters", "detectors"], "fast", "its choices do not fit to its detectors"),
-        (["parameters", "backend"], "cupy", "its parameters are not valid: backend='cupy'"),
-        (["parameters", "learn"], DROP, "its parameters are not valid: .*learn"),
-        (["parameters", "n_jobs"], "abc", "not valid: n_jobs must be a whole number or None, got"),
-        (["parameters", "n_jobs"], 1.5, "not valid: n_jobs must be a whole number or None, got"),
-        (["parameters", "n_jobs"], True, "not valid: n_jobs must be a whole number or None, got"),
-        (["parameters", "n_jobs"], 0, "its parameters are not valid: n_jobs must not be 0"),
-        (["choices"], ["KNN", "LOF"], "there are 3 detectors, but 2 choices"),
-        (["choices", 0], "os.system", "its choices do not fit to its detectors"),
-        (["detector_seed", "bit_generator"], "default_rng", "must be one of .*PCG64"),
-        (["detector_seed", "entropy"], [-1], "a seed must have numbers from 0"),
-        (["detector_seed", "pool_size"], 10**9, "a seed must have .* a pool of 4 to 64"),
-        (["learning_seed"], -1, "its learning_seed must lie between"),
-        (["known_rows", "rows"], "scores", "its member scores.npy is .*used twice"),
-        (["index"], {"name": None, "numbers": None, "texts": None}, "either numbers or texts"),
-        (["mixture_prior"], {"covariance": None}, "has missing or unexpected fields"),
-        (["key"], 7, "key must be text, got int"),
-        (["key"], DROP, "key must be text, got NoneType"),
-        (["notes"], DROP, "fit has missing or unexpected fields: notes"),
-        (["pickle"], "x", "fit has missing or unexpected fields: pickle"),
-        (["versions"], ["1"], "fit.versions must be an object, got list"),
-        (["versions", "numpy"], 2, "fit.versions.numpy must be text, got int"),
-        (["n_features"], 0, "its feature_names do not fit to 0 columns"),
-        (["n_features"], 3, "its column_scaler does not fit to 3 columns"),
-        (["feature_names"], ["a"], "its feature_names do not fit to 4 columns"),
-        (["detectors", 0, "status"], "failed", "but 2 detectors are used"),
-        (["detectors", 0, "status"], "odd", "fit.detectors.status must be one of .*, got 'odd'"),
-        (["detectors", 0, "seconds"], None, "seconds must hold finite numbers, got NoneType"),
-        (["detectors", 0, "name"], "LOF", "its detectors have repeated names"),
-        (["detectors", 0, "n_rows"], -1, "its detectors have .* negative numbers of rows"),
-        (["scores"], "nowhere", "its member nowhere.npy is missing"),
-        (["scores"], [[1.0]], "fit.scores must be text, got list"),
-        (["runs", 1, "weights"], "runs.0.weights", "its member runs.0.weights.npy is .*used twice"),
-        (["runs"], [], "it has 0 runs instead of 2"),
-        (["runs", 0, "tau"], None, "the solution, the weights and the posterior of a run do not"),
-        (["runs", 0, "status"], "unsolved", "the solution, the weights and the posterior of a run"),
-        (["runs", 0, "posterior"], None, "the solution, the weights and the posterior of a run"),
-        (["runs", 0, "n_iter"], -1, "the solution, the weights and the posterior of a run"),
-        (["runs", 0, "elbo"], None, "fit.runs.elbo must hold finite numbers, got NoneType"),
-        (["runs", 0, "elbo"], 1e999, "fit.runs.elbo must hold finite numbers, got inf"),
-        (["runs", 0, "reachable"], [0.1], "fit.runs.reachable must have 2 items, got 1"),
-        (["runs", 0, "posterior", "prob_zero"], 0.2, "fit.runs.posterior cannot be .* sum to 1"),
-        (["runs", 0, "posterior", "standard_error"], 1e300, "the solution, the weights and the po"),
-        (["runs", 0, "components"], None, "fit.runs.components must be an object, got NoneType"),
-        (["evidence", "constraints", "p0"], 0.02, "it was fitted with Constraints.p0=0.02"),
-        (["evidence", "group", "rows"], None, "the group in its evidence has rows or detectors"),
-        (["evidence", "group", "n_rows"], 3, "the group in its evidence has rows or detectors"),
-        (["evidence", "group", "detectors"], ["X"], "the group in its evidence has rows or detec"),
-    ],
-)
-def test_a_document_that_does_not_fit_is_refused(place, value, words, plain, tmp_path):
+def with_value(*place):
+    """Function that changes a value of the document of a file; the last of `place` is the value."""
+
+    def forge(files, data):
+        *names, last, value = place
+        for name in names:
+            data = data[name]
+        data[last] = value
+
+    return forge
+
+
+def with_label_outside(files, data):
+    """A label of a row that does not exist."""
+    for name, value in (("rows", 100), ("labels", 1), ("at_random", True), ("picked", False)):
+        kind = np.load(io.BytesIO(files[f"known_rows.{name}.npy"])).dtype
+        files[f"known_rows.{name}.npy"] = npy(np.array([value], dtype=kind))
+
+
+def with_other_type(files, data):
+    """A detector with a type that it does not need."""
+    state = members(io.BytesIO(np.load(io.BytesIO(files["states.0.npy"])).tobytes()))
+    node = {"__loader__": "ObjectNode", "__module__": "sklearn.dummy", "__class__": "Dummy"}
+    schema = json.loads(state["schema.json"])
+    schema["content"]["neigh_"] = node
+    state["schema.json"] = json.dumps(schema).encode()
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, part in state.items():
+            archive.writestr(name, part)
+    files["states.0.npy"] = npy(np.frombuffer(file.getvalue(), dtype=np.uint8))
+
+
+FORGED = {
+    "another schema": with_value("schema", "gammagmm/posterior"),
+    "an earlier version": with_value("version", 3),
+    "a later version": with_value("version", 5),
+    "a value of a wrong type": with_value("runs", 0, "elbo", "x"),
+    "an array of a wrong type": with_array("scores", lambda a: a.astype(np.float32)),
+    "an array of a wrong shape": with_array("rows", lambda a: a[:-1]),
+    "columns that do not exist": with_array("column_scaler.kept", lambda a: a + 1),
+    "a run that does not fit": with_array("runs.0.components.means", lambda a: a[:, :2]),
+    "evidence of other rows": with_array("evidence.group.rows", lambda a: a + 500),
+    "a label of no row": with_label_outside,
+    "an unknown detector": with_value("choices", 0, "os.system"),
+    "another detector": with_value("choices", 0, "HBOS"),
+    "a type that is not needed": with_other_type,
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_a_forged_file_is_refused(kind, plain, tmp_path):
     files = members(plain.path)
     data = json.loads(files["document.json"])
-    inside = data
-    for name in place[:-1]:
-        inside = inside[name]
-    if value is DROP:
-        del inside[place[-1]]
-    else:
-        inside[place[-1]] = value
+    FORGED[kind](files, data)
     path = tmp_path / "rows.fit"
     path.write_bytes(packed(files | {"document.json": json.dumps(data)}))
-    with pytest.raises(SavedFileError, match=words) as caught:
+    with pytest.raises(SavedFileError) as caught:
         plain.load(path)
-    assert str(caught.value).startswith(f"{path} cannot be read as a saved fit: ")
-    assert caught.value.todo
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "words"),
-    [
-        (
-            "scores",
-            lambda a: a[:, :2],
-            r"its scores have the shape \(100, 2\), but 3 detectors are",
-        ),
-        ("scores", lambda a: a[:1], r"its scores have the shape \(1, 3\)"),
-        ("scores", lambda a: a.ravel(), r"its scores have the shape \(300,\)"),
-        ("scores", lambda a: a.astype(np.float32), "fit.scores must be an array of finite numbers"),
-        (
-            "scores",
-            lambda a: np.where(a == a.max(), np.inf, a),
-            "fit.scores must be an array of fi",
-        ),
-        ("scores", lambda a: a * 0.0, "scores of KNN cannot be used: every row has the same score"),
-        (
-            "scores",
-            lambda a: a / a.max(axis=0) * 1.7e308,
-            "scores of KNN cannot be used: .* too wide",
-        ),
-        ("scores", lambda a: a.astype("U9"), "fit.scores must be an array of finite numbers"),
-        ("scores", lambda a: a.astype(object), "the array scores has no plain numbers"),
-        ("rows", lambda a: a[:-1], "its training rows do not fit to its scores and columns"),
-        ("rows", lambda a: a[:, :2], "its training rows do not fit to its scores and columns"),
-        (
-            "known_rows.rows",
-            lambda a: a[:0].astype(float),
-            "must be an array of .* of the type int64",
-        ),
-        ("known_rows.rows", lambda a: np.append(a, 3), "its known rows do not fit to 100 rows"),
-        ("rows", lambda a: a * np.nan, "fit.rows must be an array of finite numbers"),
-        ("column_scaler.kept", lambda a: a[::-1], "its column_scaler does not fit to 4 columns"),
-        ("column_scaler.kept", lambda a: a + 1, "its column_scaler does not fit to 4 columns"),
-        ("column_scaler.kept", lambda a: a - 1, "its column_scaler does not fit to 4 columns"),
-        ("column_scaler.spread", lambda a: -a, "its column_scaler does not fit to 4 columns"),
-        ("column_scaler.centre", lambda a: a[:2], "its column_scaler does not fit to 4 columns"),
-        ("column_scaler.exponent", lambda a: a * 1.0, "must be an array of .* of the type int32"),
-        ("evidence.group.rows", lambda a: a + 500, "the group in its evidence has rows or det"),
-        ("evidence.group.rows", lambda a: a[:-1], "the group in its evidence has rows or det"),
-        ("runs.0.weights", lambda a: a[:-1], "the solution, the weights and the posterior of a"),
-        ("runs.0.components.alpha", lambda a: a[:-1], "have shapes that do not fit together"),
-        ("runs.0.components.alpha", lambda a: a[:0], "have shapes that do not fit together"),
-        ("runs.0.components.alpha", lambda a: -a, "have parameters that are not positive"),
-        ("runs.0.components.means", lambda a: a[:, :2], "have shapes that do not fit together"),
-        ("runs.0.components.covariances", lambda a: -a, "have parameters that are not positive"),
-        ("runs.1.components.mean_precision", lambda a: a * np.nan, "must be an array of finite"),
-        ("runs.1.components.degrees_of_freedom", lambda a: a * 0, "that are not positive"),
-    ],
-)
-def test_an_array_that_does_not_fit_is_refused(name, change, words, plain, tmp_path):
-    files = members(plain.path)
-    array = np.load(io.BytesIO(files[f"{name}.npy"]))
-    path = tmp_path / "rows.fit"
-    path.write_bytes(packed(files | {f"{name}.npy": npy(change(array))}))
-    with pytest.raises(SavedFileError, match=words) as caught:
-        plain.load(path)
+    assert str(path) in caught.value.what
     assert caught.value.todo
 
 
@@ -464,106 +387,41 @@ def test_a_header_that_declares_too_much_is_refused_before_memory_is_taken(plain
     files["scores.npy"] = files["scores.npy"].replace(b"(100, 3), } ", b"(100, 2400)}", 1)
     path = tmp_path / "rows.fit"
     path.write_bytes(packed(files))
-    with pytest.raises(SavedFileError, match="the array scores has no plain numbers or a wrong si"):
+    with pytest.raises(SavedFileError):
         plain.load(path)
 
 
-def test_compressed_members_and_large_files_are_refused(plain, tmp_path, monkeypatch):
-    path = tmp_path / "rows.fit"
-    bomb = members(plain.path) | {"zeros.npy": npy(np.zeros(10_000_000))}
-    path.write_bytes(packed(bomb, zipfile.ZIP_DEFLATED))
-    with pytest.raises(SavedFileError, match="its table of contents is damaged, or its members ar"):
-        plain.load(path)
-    monkeypatch.setattr(archives, "MAX_BYTES", 1000)
-    with pytest.raises(SavedFileError, match=r"it is larger than 1,000 bytes\. Fit the rows again"):
-        plain.load()
-
-
-def test_other_files_are_refused_and_nothing_is_run(plain, tmp_path):
+def test_damaged_files_are_refused_and_nothing_is_run(plain, tmp_path, monkeypatch):
     class Trap:
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "sprung"),)
 
     files = members(plain.path)
-    trap = np.array([[Trap()]], dtype=object)
     file = io.BytesIO()
-    np.save(file, trap, allow_pickle=True)
-    contents = {
-        "it is empty or not a file": [b""],
-        "it is damaged or not a saved file": [b"PK\5\6", pickle.dumps(Trap()), b"\0" * 10_000],
-        "the array scores has no plain": [packed(files | {"scores.npy": file.getvalue()})],
-        "its member document.json is missing": [packed({}), packed({"X.npy": npy(np.eye(2))})],
-        "it was changed after it was saved": [changed_member(files)],
-        "it is not JSON": [packed({"document.json": b"["}), packed({"document.json": b"[" * 9999})],
-        "can't decode byte": [packed({"document.json": b"\xff"})],
-        "its schema must be": [packed({"document.json": b"[]"})],
-    }
+    np.save(file, np.array([[Trap()]], dtype=object), allow_pickle=True)
+    bomb = files | {"zeros.npy": npy(np.zeros(10_000_000))}
+    contents = [
+        *(b"", b"PK\5\6", pickle.dumps(Trap()), b"\0" * 10_000),
+        packed(files | {"scores.npy": file.getvalue()}),
+        packed(bomb, zipfile.ZIP_DEFLATED),
+        changed_member(files),
+        *(packed({"document.json": text}) for text in (b"[", b"[" * 9999, b"\xff", b"[]")),
+    ]
     path = tmp_path / "rows.fit"
-    for words, each in contents.items():
-        for content in each:
-            path.write_bytes(content)
-            with pytest.raises(SavedFileError, match=words):
-                plain.load(path)
+    for content in contents:
+        path.write_bytes(content)
+        with pytest.raises(SavedFileError):
+            plain.load(path)
     assert not (tmp_path / "sprung").exists()
+    monkeypatch.setattr(archives, "MAX_BYTES", 1000)
+    with pytest.raises(SavedFileError):
+        plain.load()
 
 
 @needs_posix
 def test_an_endless_source_is_refused(plain):
-    with pytest.raises(SavedFileError, match="it is empty or not a file"):
+    with pytest.raises(SavedFileError):
         plain.load("/dev/zero")
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """A fit whose file is small."""
-    scores = GammaGMM(["KNN", "LOF"], **SETTINGS).fit(six_apart()).scores_
-    return save(GammaGMM("precomputed", **SETTINGS), scores, tmp_path_factory.mktemp("small"))
-
-
-def test_damaged_files_are_refused_or_give_the_same_fit(small, tmp_path):
-    rng, path, expected = np.random.default_rng(1), tmp_path / "rows.fit", parts(small.fit)
-    content, n_refused = small.path.read_bytes(), 0
-    for _ in range(N_MUTATIONS):
-        path.write_bytes(mutate(content, "npz", rng))
-        try:
-            loaded = load_fit(path, KEY)
-        except SavedFileError:
-            n_refused += 1
-        else:
-            # Some bytes of a zip file mean nothing, such as the dates.
-            assert loaded is None or parts(loaded) == expected
-    assert n_refused > 0.8 * N_MUTATIONS
-
-
-def change_member(content, rng):
-    """The file with one member changed; its sizes and checksums are right."""
-    files = members(io.BytesIO(content))
-    if rng.random() < 0.5:
-        name = str(rng.choice(list(files)))
-        return packed(files | {name: mutate(files[name], "npy", rng)})
-    data = inside = json.loads(files["document.json"])
-    place = "runs"
-    while isinstance(inside[place], dict | list) and inside[place] and rng.random() < 0.9:
-        inside = inside[place]
-        keys = list(inside) if isinstance(inside, dict) else range(len(inside))
-        place = keys[int(rng.integers(len(keys)))]
-    inside[place] = JSON_VALUES[int(rng.integers(len(JSON_VALUES)))]
-    return packed(files | {"document.json": json.dumps(data)})
-
-
-def test_files_with_other_numbers_are_refused_or_give_a_fit(small, tmp_path):
-    rng, path = np.random.default_rng(2), tmp_path / "rows.fit"
-    content, n_refused = small.path.read_bytes(), 0
-    for _ in range(N_CHANGED_MEMBERS):
-        path.write_bytes(change_member(content, rng))
-        try:
-            loaded = load_fit(path, KEY)
-        except SavedFileError:
-            n_refused += 1
-        else:
-            assert loaded.n_rows == 100
-            assert len(loaded.lines) == 4
-    assert 0 < n_refused < N_CHANGED_MEMBERS
 
 
 def test_loading_imports_no_detectors(plain):
@@ -572,7 +430,7 @@ import sys
 from gammagmm.estimator.saved_parts import SavedIndex
 from gammagmm.estimator.saved_fit import load_fit
 print(load_fit({str(plain.path)!r}, {KEY!r}).n_flagged)
-unused = {{"pyod", "numba", "sklearn", "scipy.stats", "pandas", "matplotlib", "torch"}}
+unused = {{"pyod", "numba", "sklearn", "skops", "scipy.stats", "pandas", "matplotlib", "torch"}}
 print(unused & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

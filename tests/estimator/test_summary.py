@@ -51,8 +51,8 @@ def test_it_says_what_the_estimator_says(fitted):
     assert [d.status for d in summary.detectors] == ["ok", "constant", "ok"]
     assert summary.thresholds == fitted.thresholds_
     assert list(summary.thresholds) == ["near", "local"]
-    assert [r.mean for r in summary.runs] == [r.posterior.mean for r in fitted.runs_]
-    assert [r.elbo for r in summary.runs] == [r.elbo for r in fitted.runs_]
+    assert [r.mean for r in summary.runs] == [r.posterior.mean for r in fitted.fit_.runs]
+    assert [r.elbo for r in summary.runs] == [r.elbo for r in fitted.fit_.runs]
     assert summary.notes == tuple(fitted.notes_)
     assert summary.parameters["n_runs"] == 3
     assert summary.parameters["p_high"] == 0.02

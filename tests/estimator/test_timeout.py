@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
-from gammagmm.blocks.scoring import keep_usable_blocks
 from sklearn.cluster import KMeans
 
 from gammagmm import GammaGMM
@@ -168,7 +167,7 @@ class TestFit:
         parameters = SETTINGS | {"n_runs": 2}
         heard = over_after("run", 2)
         estimator = GammaGMM("precomputed", **parameters, progress=heard).fit(whole.scores_)
-        assert len(estimator.runs_) == 2
+        assert len(estimator.fit_.runs) == 2
 
     def test_while_runs_run(self, whole, over_after):
         heard = over_after("run", 2)
@@ -177,7 +176,7 @@ class TestFit:
         # The third settled while the second was made.
         assert "3 of 3 detectors and 3 of 4 runs. The finished runs estimate " in str(error)
         np.testing.assert_array_equal(so_far.scores, whole.scores_)
-        first = sorted(whole.runs_, key=lambda run: run.n_iter)[:3]
+        first = sorted(whole.fit_.runs, key=lambda run: run.n_iter)[:3]
         assert {run.elbo for run in so_far.runs} == {run.elbo for run in first}
         means = [run.posterior.mean for run in first]
         assert so_far.posterior.mean == pytest.approx(np.mean(means), abs=1e-12)
@@ -185,7 +184,7 @@ class TestFit:
     def test_while_unsolved_runs_are_started_anew(self, over_after):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            runs = GammaGMM("precomputed", **SETTINGS).fit(X).runs_
+            runs = GammaGMM("precomputed", **SETTINGS).fit(X).fit_.runs
         assert {run.status for run in runs} == {"unsolved"}
         heard, parameters = over_after("run", 4), SETTINGS | {"max_restarts": 50}
         error = timed_out(GammaGMM("precomputed", **parameters, progress=heard))
@@ -195,32 +194,11 @@ class TestFit:
 
     def test_rows_on_dask(self, whole, over_after):
         array = pytest.importorskip("dask.array")
-        heard = over_after("run", 1)
-        estimator = GammaGMM("precomputed", **SETTINGS, progress=heard)
-        so_far = timed_out(estimator, array.from_array(whole.scores_, chunks=(70, 3))).so_far
+        estimator = GammaGMM("precomputed", **SETTINGS, progress=over_after("run", 1))
+        rows = array.from_array(whole.scores_, chunks=(70, 3))
+        so_far = timed_out(estimator, rows).so_far
         assert 1 <= len(so_far.runs) < 4
-        np.testing.assert_array_equal(so_far.scores.compute(), whole.scores_)
-
-    def test_passes_on_dask(self, whole, end, monkeypatch):
-        array = pytest.importorskip("dask.array")
-
-        def keep_and_end(*arguments):
-            end()
-            return keep_usable_blocks(*arguments)
-
-        monkeypatch.setattr("gammagmm.estimator.dask_rows.keep_usable_blocks", keep_and_end)
-        estimator = GammaGMM("precomputed", **SETTINGS)
-        so_far = timed_out(estimator, array.from_array(whole.scores_, chunks=(70, 3))).so_far
-        np.testing.assert_array_equal(so_far.scores.compute(), whole.scores_)
-        assert so_far.runs == ()
-
-    def test_detectors_on_dask(self, over_after):
-        array = pytest.importorskip("dask.array")
-        estimator = GammaGMM({"first": First(), "slow": Sleeper()}, **SETTINGS, n_jobs=2)
-        estimator.set_params(progress=over_after("first"), max_fit_rows=100)
-        so_far = timed_out(estimator, array.from_array(X, chunks=(70, 4))).so_far
-        assert so_far.detector_names == ["first"]
-        assert so_far.scores.shape == (0, 1)  # those of a sample are not those of the rows
+        np.testing.assert_array_equal(so_far.scores, whole.scores_)
 
     def test_going_on_from_the_scores(self, whole):
         error = timed_out(GammaGMM("precomputed", **SETTINGS, timeout=1e-9), whole.scores_)
@@ -265,7 +243,7 @@ class TestFailedFits:
         def fail(*_):
             raise MixtureError("no bound")
 
-        monkeypatch.setattr("gammagmm.estimator.rows.fit_runs", fail)
+        monkeypatch.setattr("gammagmm.estimator.space.fit_runs", fail)
         with pytest.raises(MixtureError):
             fitted.fit(X[:, :2])
         self.check_unchanged(fitted, before)

@@ -17,7 +17,7 @@ from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, relink
 
 @pytest.fixture(scope="module")
 def runs():
-    found = GammaGMM(n_runs=3, scale=None, random_state=0).fit(load_demo().X).runs_
+    found = GammaGMM(n_runs=3, scale=None, random_state=0).fit(load_demo().X).fit_.runs
     # Otherwise the posterior would not depend on the link.
     assert all(run.status == "solved" and len(run.weights) >= 3 for run in found)
     return found

@@ -17,6 +17,7 @@ from gammagmm.datasets import load_demo
 from gammagmm.errors import LabelsWarning, NoSolutionWarning
 from gammagmm.inspection.exact_interval import exact_interval
 from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.inspection.sample import Sample
 from tests.support.solved_scores import has_content
 
 N_ROWS = 40
@@ -292,7 +293,7 @@ def made():
 def fitted(made):
     detectors = ["KNN", "LOF", "HBOS", "COPOD", "ECOD", "PCA"]
     fitted = GammaGMM(detectors, scale=None, n_runs=2, random_state=0).fit(made.X)
-    assert has_content(fitted.runs_)
+    assert has_content(fitted.fit_.runs)
     return fitted
 
 
@@ -307,7 +308,7 @@ class TestEstimator:
         rows = estimator.suggest(30, random_state=0)
         posterior = estimator.update(rows, made.y[rows])
         assert estimator.posterior_ is posterior
-        assert estimator.fitted_posterior_ is before
+        assert estimator.fit_.fitted_posterior is before
         assert float(estimator.contamination_) == posterior.mean
         labelled = LabelledRows(estimator.decision_scores_).update(rows, made.y[rows])
         assert posterior.mean == labelled.posterior.mean
@@ -316,7 +317,7 @@ class TestEstimator:
         np.testing.assert_array_equal(at_mean, estimator.labels_)
         np.testing.assert_array_equal(estimator.to_frame()["probability"], labelled.probability)
         # New rows are cut as all rows would be.
-        for name, scores in zip(estimator.detector_names_, estimator.scores_.T, strict=True):
+        for name, scores in zip(estimator.fit_.detector_names, estimator.scores_.T, strict=True):
             assert estimator.thresholds_[name] == np.percentile(scores, 100 * (1 - posterior.mean))
         scores = estimator.decision_scores_
         assert estimator.threshold_ == np.percentile(scores, 100 * (1 - posterior.mean))
@@ -367,16 +368,16 @@ class TestEstimator:
         assert alone.loc[False, ["mean", "low", "high"]].isna().all()
 
     def test_reviewed_flagged_rows_give_the_precision(self, estimator, made):
-        assert estimator.precision_ is None
+        assert estimator.fit_.precision is None
         flagged = np.flatnonzero(estimator.labels_)
         estimator.update(flagged, made.y[flagged], at_random=False)
-        precision = estimator.precision_
+        precision = estimator.fit_.precision
         assert precision.share == precision.low == precision.high == made.y[flagged].mean()
         assert estimator.posterior_.n_labels == 0
         # Rows beyond the flagged ones do not count.
         rows = estimator.suggest(30, random_state=0)
         estimator.update(rows, made.y[rows])
-        assert estimator.precision_ == precision
+        assert estimator.fit_.precision == precision
 
     def test_a_batch_has_its_own_share(self, estimator, made):
         estimator.update([0, 1, 2], [0, 0, 0])
@@ -397,7 +398,7 @@ class TestEstimator:
         estimator.update([0, 1], [0, 1])
         estimator.fit(made.X)
         assert len(estimator.known_rows_) == 0
-        assert estimator.posterior_ is estimator.fitted_posterior_
+        assert estimator.posterior_ is estimator.fit_.fitted_posterior
         assert estimator.posterior_.n_labels == 0
 
     def test_no_label_changes_nothing(self, estimator):
@@ -450,10 +451,10 @@ class TestEstimator:
 def test_known_rows_are_sorted_and_leave_the_others():
     known = KnownRows.none().add([7, 3], [1, 0], at_random=True, n_rows=10)
     assert known.unknown(10).tolist() == [0, 1, 2, 4, 5, 6, 8, 9]
-    left = known.rows_left(10)
+    left = known.rows_left(Sample.whole(10))
     assert left.share(0.3) == pytest.approx(2 / 8)
     assert left.share(0.05) == 0.0
-    assert KnownRows.none().rows_left(10).share(0.3) == 0.3
+    assert KnownRows.none().rows_left(Sample.whole(10)).share(0.3) == 0.3
 
 
 def planted(n_rows=1000, n_anomalies=60, noise=1.0, seed=0):
@@ -743,3 +744,98 @@ def test_a_precision_that_is_reached_exactly_counts():
     assert rows.n_for_precision(0.5) == max(
         n for n in range(1, 151) if rows.precision_at(n).share >= 0.5
     )
+
+
+class TestSample:
+    """Rows that are a sample of a larger table, and some others of it, against brute force."""
+
+    N_ROWS, N_SAMPLED = 400, 100
+
+    @pytest.fixture
+    def scores(self, rng):
+        """Of all rows of the table."""
+        return np.round(rng.normal(size=self.N_ROWS), 2)  # with ties
+
+    @pytest.fixture
+    def sample(self, rng):
+        numbers = np.sort(rng.choice(self.N_ROWS, self.N_SAMPLED, replace=False))
+        others = np.setdiff1d(np.arange(self.N_ROWS), numbers)
+        return Sample(self.N_ROWS, self.N_SAMPLED, numbers).with_more(others[[50, 3, 7]])
+
+    @pytest.fixture
+    def held(self, scores, sample):
+        return LabelledRows(scores[sample.numbers], part=sample)
+
+    @pytest.fixture
+    def known(self, held, sample):
+        """With labels of rows of the sample, and of the rows outside."""
+        drawn, outside = held.suggest(20, random_state=0), np.sort(sample.numbers[-3:])
+        labels = (np.arange(20) % 10 == 0).astype(int)
+        rows = held.update(drawn, labels)
+        return rows.update(outside, [1, 0, 1], purpose="find")
+
+    def test_rows_have_their_numbers_in_the_table(self, held, sample, scores):
+        assert held.n_rows == self.N_ROWS
+        own = sample.numbers[: self.N_SAMPLED]
+        assert np.isin(held.suggest(30, random_state=0), own).all()
+        first = held.suggest(10, purpose="find")
+        expected = own[np.argsort(-scores[own], kind="stable")[:10]]
+        np.testing.assert_array_equal(first, expected)
+        lacking = np.setdiff1d(np.arange(self.N_ROWS), sample.numbers)[0]
+        with pytest.raises(ValueError, match=f"row {lacking} of the table"):
+            held.update([lacking], [0])
+
+    def test_the_share_is_that_of_the_whole_table(self, known, scores, sample):
+        numbers = sample.number(known.known_rows.rows)
+        whole = LabelledRows(scores)
+        for picked in (False, True):
+            chosen = known.known_rows.picked == picked
+            purpose = "find" if picked else "share"
+            labels = known.known_rows.labels[chosen]
+            whole = whole.update(numbers[chosen], labels, purpose=purpose)
+        assert known.posterior.mean == whole.posterior.mean
+        assert known.posterior.interval() == whole.posterior.interval()
+        assert known.exact_interval() == whole.exact_interval()
+        assert known.expected_width(15) == whole.expected_width(15)
+        assert known.n_for_width(0.1) == whole.n_for_width(0.1)
+
+    @pytest.mark.parametrize("gamma", [0.0, 0.01, 0.1, 0.4])
+    def test_the_other_rows_are_cut_at_the_share_that_is_left(self, known, gamma, sample):
+        labels, rows = known.labels_at(gamma), known.known_rows
+        assert labels[rows.rows].tolist() == rows.labels.tolist()
+        left = np.setdiff1d(np.arange(self.N_SAMPLED), rows.rows)
+        n_left = self.N_ROWS - len(rows)
+        share = np.clip((gamma * self.N_ROWS - rows.labels.sum()) / n_left, 0.0, 1.0)
+        threshold = np.quantile(known.scores[left], 1.0 - share)
+        np.testing.assert_array_equal(labels[left], known.scores[left] > threshold)
+
+    def test_a_row_is_an_anomaly_if_there_are_as_many_as_its_rank(self, known):
+        rows, left = known.known_rows, known.known_rows.unknown(self.N_SAMPLED)
+        each = (self.N_ROWS - len(rows)) / len(left)
+        for place in left[::7]:
+            n_above = (known.scores[left] >= known.scores[place]).sum()
+            rank = rows.labels.sum() + each * n_above - 0.5
+            expected = known.posterior.sf(rank / self.N_ROWS)
+            assert known.probability[place] == pytest.approx(expected, rel=1e-9)
+
+    def test_thresholds_and_precision_are_those_of_the_sample(self, known, held):
+        scores = np.sort(held.scores[: self.N_SAMPLED])[::-1]
+        assert (held.scores[: self.N_SAMPLED] > held.threshold_at(5)).sum() <= 5
+        assert held.threshold_at(5) == scores[5]
+        drawn = known.known_rows.at_random
+        own = known.known_rows[drawn]
+        alone = LabelledRows(held.scores[: self.N_SAMPLED])
+        alone = alone.update(own.rows, own.labels)
+        assert known.precision_at(10).n_labels == alone.precision_at(10).n_labels
+
+    def test_groups_are_those_of_the_sample(self, known, held):
+        groups = np.arange(self.N_SAMPLED) % 3
+        own = known.known_rows[known.known_rows.at_random]
+        alone = LabelledRows(held.scores[: self.N_SAMPLED]).update(own.rows, own.labels)
+        flagged = known.labels[: self.N_SAMPLED]
+        for ours, theirs in zip(
+            known.by_group(groups, flagged), alone.by_group(groups, flagged), strict=True
+        ):
+            for name in ("group", "n_rows", "n_flagged", "n_labels", "n_anomalies"):
+                assert getattr(ours, name) == getattr(theirs, name)
+            assert ours.posterior.interval() == theirs.posterior.interval()

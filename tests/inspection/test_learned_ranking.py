@@ -330,12 +330,12 @@ class TestEstimator:
 
     def test_scores_labels_and_probabilities_follow_the_learned_ranking(self, rows, labelled):
         _, y = rows
-        assert labelled.ranking_ == "learned"
-        taught = labelled.learning_
+        assert labelled.fit_.ranking == "learned"
+        taught = labelled.fit_.learning
         np.testing.assert_array_equal(labelled.decision_scores_, taught.scores)
         unknown = labelled.known_rows_.unknown(500)
         scores = labelled.decision_scores_[unknown]
-        consensus = labelled.score_space_.mean(axis=1)[unknown]
+        consensus = labelled.fit_.score_space.mean(axis=1)[unknown]
         before = average_precision_score(y[unknown], consensus)
         assert average_precision_score(y[unknown], scores) > 1.3 * before
         flagged = labelled.labels_[unknown] == 1
@@ -355,14 +355,14 @@ class TestEstimator:
         np.testing.assert_array_equal(other.scores_, labelled.scores_)
         known = labelled.known_rows_
         posterior = other.update(known.rows, known.labels)
-        assert other.ranking_ == "consensus"
-        assert other.learning_ is None
-        np.testing.assert_array_equal(other.decision_scores_, other.score_space_.mean(axis=1))
+        assert other.fit_.ranking == "consensus"
+        assert other.fit_.learning is None
+        np.testing.assert_array_equal(other.decision_scores_, other.fit_.score_space.mean(axis=1))
         x = np.linspace(0.0, 1.0, 2001)
         np.testing.assert_array_equal(posterior.cdf(x), labelled.posterior_.cdf(x))
         assert posterior.summary() == labelled.posterior_.summary()
-        assert other.exact_interval() == labelled.exact_interval()
-        assert other.precision_ == labelled.precision_
+        assert other.labelled_rows_.exact_interval() == labelled.labelled_rows_.exact_interval()
+        assert other.fit_.precision == labelled.fit_.precision
         assert other.thresholds_ == labelled.thresholds_
         # The next rows too: to find anomalies, then to know the share.
         more = labelled.suggest(10, purpose="find")
@@ -377,15 +377,15 @@ class TestEstimator:
         scores = labelled.decision_function(new)
         assert roc_auc_score(np.arange(80) < 20, scores) > 0.8
         np.testing.assert_array_equal(labelled.predict(new), scores > labelled.threshold_)
-        taught = labelled.learning_
+        taught = labelled.fit_.learning
         raw = np.column_stack(
             [
-                each.decision_function(labelled.column_scaler_.transform(new))
+                each.decision_function(labelled.fit_.column_scaler.transform(new))
                 for each in labelled.detectors_.values()
             ]
         )
-        space = labelled.scaler_.transform(raw)
-        columns = labelled.column_scaler_.transform(new)
+        space = labelled.fit_.scaler.transform(raw)
+        columns = labelled.fit_.column_scaler.transform(new)
         expected = taught.ranking.scores(Inputs(space, space.mean(axis=1), columns))
         np.testing.assert_allclose(scores, expected, rtol=1e-9)
         batch = labelled.batch(new)
@@ -407,7 +407,7 @@ class TestEstimator:
         error = 4 * np.sqrt(share / 500 + share / 3000)  # of two samples
         assert estimator.predict(new).mean() == pytest.approx(share, abs=error)
         assert estimator.predict_proba(new)[:, 1].mean() == pytest.approx(share, abs=error)
-        flagged = estimator.decision_function(new) > estimator.threshold_at(25)
+        flagged = estimator.decision_function(new) > estimator.labelled_rows_.threshold_at(25)
         assert flagged.mean() == pytest.approx(0.05, abs=4 * np.sqrt(0.05 / 500 + 0.05 / 3000))
 
     def test_a_pickled_estimator_gives_the_same(self, rows, labelled):
@@ -439,7 +439,7 @@ class TestEstimator:
             chosen = np.arange(0, 500, 9)
             other.update(chosen, y[chosen])
             twin.update(chosen, y[chosen])
-            assert other.ranking_ == "learned"
+            assert other.fit_.ranking == "learned"
             np.testing.assert_array_equal(other.decision_scores_, twin.decision_scores_)
             X[:] = rows[0]
 
@@ -448,7 +448,7 @@ class TestEstimator:
         other = fit_quietly(GammaGMM("precomputed", n_runs=2, random_state=0), fitted.scores_)
         chosen = other.suggest(60, random_state=0)
         other.update(chosen, y[chosen])
-        assert other.learning_.check is not None
+        assert other.fit_.learning.check is not None
         np.testing.assert_allclose(
             other.decision_function(fitted.scores_), other.decision_scores_, rtol=1e-9
         )
@@ -456,11 +456,13 @@ class TestEstimator:
     def test_precision_and_threshold_for_a_number_of_rows(self, rows, labelled):
         _, y = rows
         first = labelled.suggest(20, purpose="find")
-        found = labelled.precision_at(20)
+        found = labelled.labelled_rows_.precision_at(20)
         assert found.low <= y[first].mean() <= found.high
-        assert (labelled.learning_.honest_scores > labelled.threshold_at(20)).sum() == 20
-        n = labelled.n_for_precision(0.5)
-        assert labelled.precision_at(n).share >= 0.5
+        assert (
+            labelled.fit_.learning.honest_scores > labelled.labelled_rows_.threshold_at(20)
+        ).sum() == 20
+        n = labelled.labelled_rows_.n_for_precision(0.5)
+        assert labelled.labelled_rows_.precision_at(n).share >= 0.5
 
     @pytest.mark.parametrize("value", ["yes", 1, None])
     def test_learn_is_true_or_false(self, value):

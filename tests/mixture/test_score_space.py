@@ -1,9 +1,6 @@
-from functools import reduce
-from operator import add
-
 import numpy as np
 
-from gammagmm.mixture.score_space import fit_scaler, log_moments
+from gammagmm.mixture.score_space import fit_scaler
 
 
 def test_score_space_is_the_standardised_logarithm_of_the_shifted_scores(rng):
@@ -32,26 +29,6 @@ def test_new_rows_use_the_training_statistics_and_are_clipped_to_the_training_ra
     logs = np.log(scores - scores.min() + 0.01)
     expected = (np.log(between - scores.min() + 0.01) - logs.mean()) / logs.std()
     np.testing.assert_allclose(scaler.transform(np.array([[between]])).item(), expected)
-
-
-def test_moments_of_blocks_add_up_to_those_of_all_rows(rng):
-    """Blocks that differ in their means: most of the variance lies between them."""
-    scores = np.exp(rng.normal(size=(300, 3)) + np.repeat([0.0, 3.0, 6.0], [50, 90, 160])[:, None])
-    lowest, highest = scores.min(axis=0), scores.max(axis=0)
-    blocks = np.split(scores, [50, 140])
-    moments = reduce(add, (log_moments(block, lowest) for block in blocks))
-    logs = np.log(scores - lowest + 0.01)
-    assert moments.n_rows == 300
-    np.testing.assert_allclose(moments.mean, logs.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(moments.scatter, 299 * np.cov(logs.T), rtol=1e-10)
-    np.testing.assert_allclose(
-        moments.scaler(lowest, highest).transform(scores),
-        (logs - logs.mean(axis=0)) / logs.std(axis=0),
-        atol=1e-10,
-    )
-    np.testing.assert_allclose(
-        moments.covariance, np.cov(fit_scaler(scores).transform(scores).T), rtol=1e-10
-    )
 
 
 def test_a_detector_whose_scores_hardly_vary_counts_no_more_than_on_the_training_rows(rng):

@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import binomtest
 
 from gammagmm.errors import HistoryError
-from gammagmm.monitoring.counts import Count, Period, count_periods
+from gammagmm.monitoring.counts import Count, Period, count_periods, row_digests
 
-ROWS = np.arange(6.0)[:, None]
+ROWS = row_digests(np.arange(6.0)[:, None])
 BEYOND = np.array([1, 0, 1, 0, 0, 1])
 
 
@@ -111,6 +111,26 @@ def test_labels_of_another_length_and_impossible_counts_are_refused():
         Count(3, 4)
     with pytest.raises(ValueError, match="the groups have more rows than the period"):
         Period("today", Count(3, 1), {"a": Count(2, 1), "b": Count(2, 0)})
+
+
+def test_equal_rows_have_equal_digests_and_others_have_not(rng):
+    rows = rng.normal(size=(5000, 4))
+    digests = row_digests(rows)
+    assert len(np.unique(digests)) == 5000
+    np.testing.assert_array_equal(row_digests(rows[::-1])[::-1], digests)
+    np.testing.assert_array_equal(row_digests(np.asfortranarray(rows)), digests)
+    parts = [row_digests(rows[:7]), row_digests(rows[7:])]
+    np.testing.assert_array_equal(np.concatenate(parts), digests)
+    assert (row_digests(rows[:, ::-1]) != digests).all()
+    assert (row_digests(np.nextafter(rows, 9.0)) != digests).all()
+    assert row_digests(np.array([[0.0, 1.0]])) == row_digests(np.array([[-0.0, 1.0]]))
+    assert row_digests(np.empty((0, 4))).shape == (0,)
+
+
+def test_digests_of_whole_numbers_differ():
+    """Their bits end in many zeros."""
+    grid = np.stack(np.meshgrid(np.arange(100.0), np.arange(100.0)), axis=-1).reshape(-1, 2)
+    assert len(np.unique(row_digests(grid))) == 10_000
 
 
 def test_more_rows_than_a_history_can_have_are_a_typed_error():

@@ -64,18 +64,18 @@ def test_gaps_and_text_give_the_answers_of_pandas_to_the_bit(mpd, table):
 
 def test_the_answers_come_in_modin_with_the_index(mpd, table):
     rows = mpd.DataFrame(table[NAMES[2:]])
-    estimator = make_estimator().set_output(predict="native").fit(rows)
+    estimator = make_estimator().fit(rows)
     answers = estimator.to_frame()
     assert isinstance(answers, mpd.DataFrame)
     assert answers.index.tolist() == table.index.tolist()
     np.testing.assert_array_equal(answers["label"].to_numpy(), estimator.labels_)
-    labels = estimator.predict(rows[:5])
-    assert isinstance(labels, mpd.Series)
-    assert (labels.name, labels.index.tolist()) == ("label", table.index[:5].tolist())
-    groups = estimator.by_group(mpd.Series(table["level"]))
-    assert isinstance(groups, mpd.DataFrame)
-    assert groups.index.name == "group"
-    assert groups["n_rows"].to_dict() == table["level"].value_counts().to_dict()
+    new = estimator.to_frame(rows[:5])
+    assert isinstance(new, mpd.DataFrame)
+    assert new.index.tolist() == table.index[:5].tolist()
+    groups = estimator.labelled_rows_.by_group(mpd.Series(table["level"]))
+    assert {group.group: group.n_rows for group in groups} == table[
+        "level"
+    ].value_counts().to_dict()
 
 
 def test_series_serve_as_labels_and_scores(mpd, table):

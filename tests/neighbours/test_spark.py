@@ -61,7 +61,7 @@ def test_each_row_is_there_once_with_the_answers_of_memory_to_the_bit(example, r
 def test_the_labels_of_the_sample_rank_all_rows(example):
     estimator, truth = example["estimator"], example["data"].y
     assert estimator.posterior_.n_labels == 30
-    assert estimator.ranking_ == "learned"
+    assert estimator.fit_.ranking == "learned"
     found = example["answers"].toPandas()
     first = found.nlargest(truth.sum(), "score")["id"]
     assert truth[first].mean() > 0.9  # 0.05 by chance

@@ -50,7 +50,7 @@ def test_any_answers_have_other_valid_ones(given):
 
 
 def test_they_are_what_a_fit_with_these_answers_finds(scores, fitted):
-    found = find_assumptions(fitted.runs_, Constraints(), np.random.default_rng(0))
+    found = find_assumptions(fitted.fit_.runs, Constraints(), np.random.default_rng(0))
     assert [other.words for other in found] == [
         "p0 = 10.0%",
         "p_high = 0.1%",
@@ -69,7 +69,7 @@ def test_they_are_what_a_fit_with_these_answers_finds(scores, fitted):
 
 def test_an_answer_without_a_solution_is_nan(fitted):
     found = find_assumptions(
-        fitted.runs_, Constraints(0.01, 1e-11, 0.001, 0.01), np.random.default_rng(0)
+        fitted.fit_.runs, Constraints(0.01, 1e-11, 0.001, 0.01), np.random.default_rng(0)
     )
     assert np.isnan(found[1].mean)
 

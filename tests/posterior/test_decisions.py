@@ -36,7 +36,6 @@ def test_probability_is_that_gamma_exceeds_the_share_scored_at_least_as_high(rng
     found = probability_at(POSTERIOR, ranks.shares_at_least(scores))
     np.testing.assert_allclose(found, expected)
     assert expected[-1] == pytest.approx(0.95)
-    assert ranks.error == 0.0
 
 
 def test_ranks_among_the_rows_that_are_left_come_after_the_known_anomalies(rng):
@@ -80,3 +79,14 @@ def test_one_flagged_row_is_enough_where_hardly_any_is_expected():
     assert not is_far_above(1, 1000, 1e-6)
     assert not is_far_above(0, 1000, 1e-7)
     assert not is_far_above(10, 10, 0.5)  # every row is flagged with probability 1
+
+
+def test_each_row_of_a_sample_stands_for_the_same_number_of_rows(rng):
+    left = np.round(rng.normal(size=50), 1)  # with ties
+    ranks = ranks_left(left, 4, 1060, 1050)
+    expected = [(4 + 21 * np.sum(left >= score) - 0.5) / 1060 for score in left]
+    np.testing.assert_allclose(ranks.shares_at_least(left), expected)
+    # A score above all of the sample may be the first of the table.
+    assert ranks.shares_at_least(np.array([9.0])) == pytest.approx(4.5 / 1060)
+    whole, same = ranks_left(left, 4, 60), ranks_left(left, 4, 60, 50)
+    np.testing.assert_array_equal(whole.shares_at_least(left), same.shares_at_least(left))

@@ -2,13 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import gaussian_kde
 
-from gammagmm.posterior.groups import (
-    Sighting,
-    find_group,
-    first_valley,
-    rows_beyond,
-    sight_group,
-)
+from gammagmm.posterior.groups import find_group, first_valley
 
 NAMES = ["A", "B", "C", "D"]
 
@@ -101,10 +95,10 @@ def test_a_row_needs_half_of_the_valleys():
     Z = np.column_stack([two_humps(seed=seed) for seed in range(4)])
     Z[900, :3] = 0.0
     Z[901, :2] = 0.0
-    sighting = sight_group(Z)
-    assert sighting.columns == (0, 1, 2, 3)
-    assert not rows_beyond(Z, sighting)[900]
-    assert rows_beyond(Z, sighting)[901]
+    group = find_group(Z, NAMES)
+    assert group.detectors == tuple(NAMES)
+    assert 900 not in group.rows
+    assert 901 in group.rows
 
 
 def test_shallow_valleys_do_not_count():
@@ -150,12 +144,6 @@ def test_a_gap_is_cut_within_a_cell_of_its_middle():
     middle = 0.5 * (scores[:900].max() + scores[900:].min())
     # The upper edge of the cell in the middle.
     assert 0.5 * cell < first_valley(scores).at - middle < 1.5 * cell
-
-
-def test_a_row_in_a_valley_is_not_beyond_it():
-    sighting = Sighting((0, 1), np.array([1.0, 2.0]), 0.9)
-    Z = np.array([[1.0, 2.0], [1.1, 2.0], [0.0, 2.1], [0.0, 0.0]])
-    assert rows_beyond(Z, sighting).tolist() == [False, True, True, False]
 
 
 def test_two_detectors_outweigh_a_deeper_valley_of_another():

@@ -18,7 +18,6 @@ from gammagmm.posterior.runs import (
     describe_runs,
     first_solved,
     fit_runs,
-    fit_spaces,
     plan_runs,
     thread_count,
 )
@@ -99,11 +98,11 @@ def test_a_run_is_the_same_alone_and_among_others(rng):
     Z = np.vstack([rng.normal(size=(300, 2)), rng.normal(4.0, 0.5, size=(12, 2))])
     settings = settings_for(Z, p_high=0.02)
     several = fit_runs(Z, settings, (4, 0), np.random.default_rng(0))
-    streams = np.random.default_rng(0).spawn(4)
-    for run, stream in zip(several, streams, strict=True):
-        (alone,) = fit_spaces(Z[None], settings, 0, [stream])
-        assert alone.elbo == pytest.approx(run.elbo, rel=1e-12)
-        assert alone.n_iter == run.n_iter
+    for n in (1, 2, 3):
+        fewer = fit_runs(Z, settings, (n, 0), np.random.default_rng(0))
+        for alone, run in zip(fewer, several[:n], strict=True):
+            assert alone.elbo == pytest.approx(run.elbo, rel=1e-12)
+            assert alone.n_iter == run.n_iter
 
 
 class TestMaxRows:
@@ -120,12 +119,14 @@ class TestMaxRows:
         Z = np.vstack([rng.normal(size=(900, 2)), rng.normal(4.0, 0.5, size=(36, 2))])
         settings = replace(settings_for(Z, p_high=0.02), max_rows=300)
         runs = fit_runs(Z, settings, (2, 0), np.random.default_rng(0))
-        streams = np.random.default_rng(0).spawn(2)
-        rows = choose_rows(len(Z), 300, streams)
-        for own, stream, run in zip(rows, streams, runs, strict=True):
-            (alone,) = fit_spaces(Z[own][None], settings, 0, [stream])
-            assert alone.elbo == pytest.approx(run.elbo, rel=1e-12)
-            assert run.components.alpha.sum() < 310
+        rows = choose_rows(len(Z), 300, np.random.default_rng(0).spawn(2))
+        for i, own in enumerate(rows):
+            others = np.full(len(Z), True)
+            others[own] = False
+            changed = np.where(others[:, None], 50.0, Z)
+            again = fit_runs(changed, settings, (2, 0), np.random.default_rng(0))[i]
+            assert again.elbo == pytest.approx(runs[i].elbo, rel=1e-12)
+            assert runs[i].components.alpha.sum() < 310
 
     def test_fewer_rows_are_a_note(self, rng):
         Z = rng.normal(size=(500, 2))
@@ -170,7 +171,7 @@ def test_no_solution_is_the_point_mass_at_zero_and_refits_the_mixture_only(rng):
     ):
         estimator.fit(two_equal_clusters(rng))
     assert CountedDetector.n_fits == 2
-    assert sum(run.n_restarts for run in estimator.runs_) == 4
+    assert sum(run.n_restarts for run in estimator.fit_.runs) == 4
     assert estimator.posterior_.is_degenerate
     assert estimator.contamination_ == 0.0
     assert estimator.labels_.sum() == 0
@@ -183,7 +184,7 @@ def test_only_solved_runs_enter_the_posterior(rng):
     estimator = GammaGMM("precomputed", **settings)
     with pytest.warns(UnsolvedRunsWarning, match="2 of 4 runs have no solution and are excluded"):
         estimator.fit(scores)
-    means = [run.posterior.mean for run in estimator.runs_ if run.posterior is not None]
+    means = [run.posterior.mean for run in estimator.fit_.runs if run.posterior is not None]
     assert len(means) == 2
     np.testing.assert_allclose(estimator.posterior_.mean, np.mean(means))
 
@@ -257,7 +258,7 @@ def test_a_note_says_that_the_posterior_is_far_from_p_high(rng, reached, told):
 def test_a_fit_notes_how_far_its_posterior_is_from_p_high(n_detectors, is_far):
     scores = grouped_scores(np.random.default_rng(0), 200, n_detectors)
     estimator = GammaGMM("precomputed", **SOLVED, random_state=0).fit(scores)
-    assert has_content(estimator.runs_, 2)
+    assert has_content(estimator.fit_.runs, 2)
     notes = [note for note in estimator.notes_ if note.subject == "p_high"]
     n_draws = 20_000
     share = np.mean(estimator.posterior_.sample(n_draws, 0) >= 0.15)

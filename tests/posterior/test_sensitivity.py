@@ -32,7 +32,7 @@ def fitted():
 
 
 def test_the_default_answer_is_the_estimators(fitted):
-    drawn = draw_runs(fitted.runs_, np.random.default_rng(0))
+    drawn = draw_runs(fitted.fit_.runs, np.random.default_rng(0))
     theirs, n_unsolved = relink(drawn, Constraints())
     ours = fitted.posterior_
     error = 4 * np.hypot(ours.standard_error, theirs.standard_error)
@@ -43,18 +43,18 @@ def test_the_default_answer_is_the_estimators(fitted):
 
 
 def test_other_answers_are_those_of_a_new_fit_on_the_same_mixtures(fitted):
-    drawn = draw_runs(fitted.runs_, np.random.default_rng(0))
+    drawn = draw_runs(fitted.fit_.runs, np.random.default_rng(0))
     again = GammaGMM("precomputed", p_high=0.05, n_runs=3, random_state=0)
     expected = again.fit(fitted.scores_).posterior_
     found, _ = relink(drawn, Constraints(p_high=0.05))
     error = 4 * np.hypot(found.standard_error, expected.standard_error)
-    assert [r.elbo for r in again.runs_] == [r.elbo for r in fitted.runs_]
+    assert [r.elbo for r in again.fit_.runs] == [r.elbo for r in fitted.fit_.runs]
     assert found.mean == pytest.approx(expected.mean, abs=error)
 
 
 def test_at_the_representative_values_both_answers_hold(fitted):
     """The link was solved there, so the posterior meets p_high to the digit."""
-    solved = [run for run in fitted.runs_ if run.status == "solved"]
+    solved = [run for run in fitted.fit_.runs if run.status == "solved"]
     assert solved
     for run in solved:
         low, high = run.reachable
@@ -66,15 +66,15 @@ def test_at_the_representative_values_both_answers_hold(fitted):
 
 
 def test_runs_without_a_solution_are_counted(fitted):
-    drawn = draw_runs(fitted.runs_, np.random.default_rng(0))
+    drawn = draw_runs(fitted.fit_.runs, np.random.default_rng(0))
     posterior, n_unsolved = relink(drawn, Constraints(p_high=1e-300))
-    assert n_unsolved == len(fitted.runs_)
+    assert n_unsolved == len(fitted.fit_.runs)
     assert posterior.is_degenerate
 
 
 def test_only_components_that_can_be_candidates_have_draws(fitted):
     for max_gamma in (0.25, 0.5):
-        drawn = draw_runs(fitted.runs_, np.random.default_rng(0), max_gamma)
+        drawn = draw_runs(fitted.fit_.runs, np.random.default_rng(0), max_gamma)
         for run in drawn:
             shares = np.cumsum(run.components.alpha) / run.components.alpha.sum()
             n_drawn = int((shares < max_gamma).sum())
@@ -86,7 +86,7 @@ def test_only_components_that_can_be_candidates_have_draws(fitted):
 
 
 def test_draws_that_end_too_early_are_refused(fitted):
-    drawn = draw_runs(fitted.runs_, np.random.default_rng(0), 0.16)
+    drawn = draw_runs(fitted.fit_.runs, np.random.default_rng(0), 0.16)
     with pytest.raises(ValueError, match=r"do not reach max_gamma=0\.5"):
         relink(drawn, Constraints(max_gamma=0.5))
 
@@ -103,8 +103,8 @@ def disagreeing():
 
 def left_out(estimator, runs=None, constraints=None, n_jobs=None):
     return leave_one_out(
-        estimator.runs_ if runs is None else runs,
-        estimator.score_space_,
+        estimator.fit_.runs if runs is None else runs,
+        estimator.fit_.score_space,
         MixturePrior(),
         100,
         constraints or Constraints(),
@@ -124,7 +124,7 @@ def test_without_a_detector_the_estimate_is_near_that_of_a_fit_without_it(disagr
     for ours, refit in zip(found, refits, strict=True):
         theirs = refit.posterior_
         # The Monte Carlo error of two means over runs.
-        error = 4 * theirs.between_runs * np.sqrt(1 / N_STARTS + 1 / len(refit.runs_))
+        error = 4 * theirs.between_runs * np.sqrt(1 / N_STARTS + 1 / len(refit.fit_.runs))
         assert ours.mean == pytest.approx(theirs.mean, abs=error)
     # Without the last detector, only the 3 % that the others find are left.
     assert found[-1].mean < 0.6 * found[0].mean
@@ -132,7 +132,7 @@ def test_without_a_detector_the_estimate_is_near_that_of_a_fit_without_it(disagr
 
 def continued_by_hand(estimator, run, columns):
     """The run on its most probable assignment of the rows, in the score space of `columns`."""
-    Z, c = estimator.score_space_, run.components
+    Z, c = estimator.fit_.score_space, run.components
     log_densities = [
         np.log(alpha) + multivariate_normal.logpdf(Z, mean, covariance)
         for alpha, mean, covariance in zip(c.alpha, c.means, c.covariances, strict=True)
@@ -149,7 +149,7 @@ def continued_by_hand(estimator, run, columns):
 
 
 def test_each_posterior_is_that_of_the_run_without_the_detector(disagreeing):
-    run = disagreeing.runs_[0]
+    run = disagreeing.fit_.runs[0]
     found = left_out(disagreeing, [run])
     columns = [np.arange(4), *(np.delete(np.arange(4), j) for j in range(4))]
     expected = [continued_by_hand(disagreeing, run, chosen) for chosen in columns]
@@ -169,7 +169,7 @@ def test_leaving_one_out_does_not_depend_on_the_number_of_jobs(disagreeing):
 
 def test_the_next_runs_are_used_if_the_first_have_no_solution(disagreeing):
     """A start in which all rows are in one component stays there, and has no solution."""
-    good = disagreeing.runs_[0]
+    good = disagreeing.fit_.runs[0]
     heaviest = int(good.components.alpha.argmax())
     bad = replace(good, components=good.components[slice(heaviest, heaviest + 1)])
     assert all(p.is_degenerate for p in left_out(disagreeing, [bad] * N_STARTS))
@@ -185,7 +185,7 @@ def test_without_a_solution_leaving_one_out_gives_the_point_mass(disagreeing):
 
 
 def test_four_times_the_draws_halve_the_standard_error(fitted):
-    drawn = draw_runs(fitted.runs_, np.random.default_rng(0), n_draws=100)
+    drawn = draw_runs(fitted.fit_.runs, np.random.default_rng(0), n_draws=100)
     more = [replace(run, r=np.tile(run.r, 4)) for run in drawn]
     (few, _), (many, _) = (relink(runs, Constraints(p_high=0.05)) for runs in (drawn, more))
     assert few.mean == pytest.approx(many.mean, rel=1e-12)
@@ -193,6 +193,6 @@ def test_four_times_the_draws_halve_the_standard_error(fitted):
 
 
 def test_later_runs_are_not_used_if_the_first_have_a_solution(disagreeing):
-    runs = (disagreeing.runs_ * N_STARTS)[: N_STARTS + 2]
+    runs = (disagreeing.fit_.runs * N_STARTS)[: N_STARTS + 2]
     few, all_runs = (left_out(disagreeing, each) for each in (runs[:N_STARTS], runs))
     assert [posterior.mean for posterior in few] == [posterior.mean for posterior in all_runs]

@@ -147,9 +147,10 @@ def test_with_labels_the_assumptions_are_no_reason():
     )
 
 
-def test_rows_on_dask_cannot_be_labelled():
-    *_, last = evidence_lines(NARROW, evidence(group=group(0.2)), 8, in_memory=False)
-    assert last.startswith("Next: fit a sample of the rows in memory, and label 30 rows (gammagmm")
+def test_the_rows_of_a_sample_name_their_table():
+    assert rows_sentence(3, 200) == rows_sentence(3, 200, 200)
+    for n_flagged in (0, 1, 3):
+        assert "200 sampled rows (of 5,000)" in rows_sentence(n_flagged, 200, 5000)
 
 
 def test_a_share_at_the_end_of_the_interval_lies_inside():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -39,29 +38,19 @@ def test_several_tables_as_one():
 
 
 @pytest.mark.parametrize(
-    ("header", "message"),
+    ("header", "words"),
     [
-        (
-            "b,a",
-            "v.csv has the columns of u.csv in another order. Give files with the same columns "
-            "in the same order.",
-        ),
-        ("a", "v.csv lacks the columns 'b', unlike u.csv. Give files with the same columns."),
-        (
-            "a,b,c",
-            "v.csv has the additional columns 'c', unlike u.csv. Give files with the same columns.",
-        ),
-        (
-            "a,c",
-            "v.csv lacks the columns 'b' and has the additional columns 'c', unlike u.csv. "
-            "Give files with the same columns.",
-        ),
+        ("b,a", ["in another order"]),
+        ("a", ["lacks the columns 'b'"]),
+        ("a,b,c", ["additional columns 'c'"]),
+        ("a,c", ["lacks the columns 'b'", "additional columns 'c'"]),
     ],
 )
-def test_tables_with_different_columns_are_refused(header, message):
+def test_tables_with_different_columns_are_refused(header, words):
     row = ",".join("1" for _ in header.split(","))
-    with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(TableError, match=r"^v\.csv .*u\.csv") as caught:
         join_raw([table("a,b\n1,2\n", "u.csv"), table(f"{header}\n{row}\n", "v.csv")])
+    assert all(word in caught.value.what for word in words)
 
 
 def test_many_different_columns_give_a_short_message():

@@ -82,7 +82,7 @@ def cause_of(error: Exception) -> str:
 def check_fitted(estimator: Any, X: Any) -> None:
     """Raise `LawError` where the attributes or the answers of a fitted estimator break a law."""
     check_posterior(estimator.posterior_)
-    n_rows, n_detectors = len(X), len(estimator.detector_names_)
+    n_rows, n_detectors = len(X), len(estimator.fit_.detector_names)
     shapes = {"scores_": (n_rows, n_detectors), "score_space_": (n_rows, n_detectors)}
     shapes |= {"decision_scores_": (n_rows,), "labels_": (n_rows,)}
     for name, shape in shapes.items():
@@ -92,7 +92,7 @@ def check_fitted(estimator: Any, X: Any) -> None:
     thresholds = [estimator.threshold_, *estimator.thresholds_.values()]
     _require(np.isfinite(thresholds).all(), f"thresholds are not finite: {thresholds}")
     _require(
-        list(estimator.thresholds_) == estimator.detector_names_, "thresholds_ has other names"
+        list(estimator.thresholds_) == estimator.fit_.detector_names, "thresholds_ has other names"
     )
     _require(set(estimator.labels_.tolist()) <= {0, 1}, "labels_ holds more than 0 and 1")
     gamma = float(estimator.contamination_)
@@ -124,7 +124,7 @@ def _check_answers(estimator: Any, X: Any) -> None:
 
 
 def _check_runs(estimator: Any) -> None:
-    for run in estimator.runs_:
+    for run in estimator.fit_.runs:
         components = vars(run.components)
         for name, value in components.items():
             _require(np.isfinite(value).all(), f"components.{name} is not finite")

@@ -139,32 +139,6 @@ class TestTheMap:
         assert rows[0, 0] != rows[1, 0]
         assert scaled_by("standard", rows).kept.tolist() == [1, 2]
 
-    def test_figures_of_blocks_add_up(self, table):
-        parts = np.split(table, [1, 3, 250])
-        # A block of zeros must not hide the size of a tiny column.
-        parts.insert(0, np.zeros((2, table.shape[1])))
-        total = column_moments(parts[0])
-        for part in parts[1:]:
-            total = total + column_moments(part)
-        whole = column_moments(np.concatenate(parts))
-        assert total.n_rows == whole.n_rows == N_ROWS + 2
-        np.testing.assert_array_equal(total.exponent, whole.exponent)
-        np.testing.assert_array_equal(total.lowest, whole.lowest)
-        np.testing.assert_array_equal(total.highest, whole.highest)
-        np.testing.assert_allclose(total.mean, whole.mean, rtol=1e-13)
-        np.testing.assert_allclose(total.deviation, whole.deviation, rtol=1e-12)
-
-    @pytest.mark.parametrize("size", [1, 7, 64, 150])
-    def test_blocks_of_any_size_give_the_same_map_to_the_bit(self, data, size):
-        whole = standard_scaler(column_moments(data))
-        first, *others = (data[i : i + size] for i in range(0, N_ROWS, size))
-        total = column_moments(first)
-        for part in others:
-            total = total + column_moments(part)
-        found = standard_scaler(total)
-        np.testing.assert_array_equal(found.centre, whole.centre)
-        np.testing.assert_array_equal(found.spread, whole.spread)
-
 
 class TestFits:
     @pytest.mark.parametrize("scale", ["standard", "robust"])
@@ -185,10 +159,10 @@ class TestFits:
         fitted = fit(data, scale=None)
         np.testing.assert_array_equal(fitted.detectors_["one"].rows, data)
         np.testing.assert_array_equal(fitted.scores_[:, 0], Seen().decision_function(data))
-        assert fitted.column_scaler_ is fitted.fit_.column_scaler is None
+        assert fitted.fit_.column_scaler is fitted.fit_.column_scaler is None
         raw = np.column_stack([d.decision_function(new_rows) for d in fitted.detectors_.values()])
         np.testing.assert_array_equal(
-            fitted.decision_function(new_rows), fitted.scaler_.transform(raw).mean(axis=1)
+            fitted.decision_function(new_rows), fitted.fit_.scaler.transform(raw).mean(axis=1)
         )
 
     def test_standard_is_the_default_and_uses_the_training_rows_figures(self, data, new_rows):
@@ -198,7 +172,7 @@ class TestFits:
         np.testing.assert_allclose(seen, oracle.transform(data), rtol=1e-12, atol=1e-12)
         new = oracle.transform(new_rows)
         raw = np.column_stack([d.decision_function(new) for d in fitted.detectors_.values()])
-        expected = fitted.scaler_.transform(raw).mean(axis=1)
+        expected = fitted.fit_.scaler.transform(raw).mean(axis=1)
         np.testing.assert_allclose(fitted.decision_function(new_rows), expected, atol=1e-9)
         # A row has its score whatever its batch is.
         alone = np.concatenate([fitted.decision_function(row[None]) for row in new_rows[:10]])
@@ -244,7 +218,7 @@ class TestFits:
         fits = [fit(scores, "precomputed", scale=scale) for scale in ("standard", "robust", None)]
         for fitted in fits:
             np.testing.assert_array_equal(fitted.scores_, scores)
-            assert fitted.column_scaler_ is None
+            assert fitted.fit_.column_scaler is None
             assert fitted.posterior_.mean == fits[0].posterior_.mean
 
     def test_a_copy_scores_new_rows_alike(self, data, new_rows):

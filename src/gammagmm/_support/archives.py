@@ -18,7 +18,7 @@ from gammagmm._support.documents import MAX_BYTES as MAX_DOCUMENT_BYTES
 from gammagmm._support.documents import Reader
 from gammagmm.errors import SavedFileError
 
-__all__ = ["Archive", "archive_bytes", "digest_of", "open_archive"]
+__all__ = ["Archive", "archive_bytes", "digest_of", "is_plain", "open_archive"]
 
 Array = NDArray[Any]
 
@@ -70,18 +70,25 @@ def open_archive(file: IO[bytes], reader: Reader) -> Iterator[Archive]:
             reader.refuse(f"it is larger than {MAX_BYTES:,} bytes")
         opened = zipfile.ZipFile(file)
     with opened:
-        members = {member.filename: member for member in opened.infolist()}
-        is_plain = all(
-            member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size
-            for member in opened.infolist()
-        )
-        # Without compression, the members take at most the memory of the file. The sum is compared,
-        # because members could share their bytes.
-        n_declared = sum(member.file_size for member in opened.infolist())
-        if not is_plain or n_declared > n_bytes or len(members) < len(opened.infolist()):
+        if not is_plain(opened, n_bytes):
             reader.refuse("its table of contents is damaged, or its members are compressed")
+        members = {member.filename: member for member in opened.infolist()}
         _check_digest(opened, members, reader)
         yield Archive(opened, members, reader)
+
+
+def is_plain(opened: zipfile.ZipFile, n_bytes: int) -> bool:
+    """Whether the members of an archive of `n_bytes` are different ones without compression."""
+    members = opened.infolist()
+    is_stored = all(
+        member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size
+        for member in members
+    )
+    # Without compression, the members take at most the memory of the file. The sum is compared,
+    # because members could share their bytes.
+    n_declared = sum(member.file_size for member in members)
+    names = {member.filename for member in members}
+    return is_stored and n_declared <= n_bytes and len(names) == len(members)
 
 
 def _check_digest(

@@ -17,6 +17,7 @@ from gammagmm.errors import SavedFileError
 
 __all__ = [
     "MAX_BYTES",
+    "MAX_REASON",
     "Form",
     "Plain",
     "Reader",

@@ -150,10 +150,10 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "posterior, they only bound the number of anomalies",
     "labels.ranking": "{words}",
     # Kept fits, histories and settings.
-    "load.missing": "could not be fitted again, so that new rows cannot be scored: {reason}",
-    "load.other scores": "was fitted again and scores {n_changed:,} of {n_rows:,} training rows "
-    "differently from the saved fit ({versions}). The answers for the training rows are the saved "
-    "ones; new rows are scored by the detector as it is now",
+    "load.missing": "cannot score new rows any more ({versions}): {reason}",
+    "load.other scores": "scores {n_changed:,} of {n_rows:,} rows that were tried differently from "
+    "the saved fit ({versions}). The answers for the training rows are the saved ones; new rows "
+    "are scored by the detector as it is now",
     "load.ranking": "was learned again from the labels and differs from the saved one ({versions})",
     "history.earlier": "is before {newest}, which is in the history already. The tests follow the "
     "order in which periods are added, so that it is compared with the rows of later periods.",

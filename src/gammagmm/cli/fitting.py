@@ -85,10 +85,6 @@ def _load(path: Path, key: str, is_strict: bool, echo: Echo) -> Fit | None:
             raise
         echo(f"note: {one_line(error.what)}. The rows are fitted again.")
         return None
-    if found is not None and found.detectors and not found.sample.is_whole:
-        from gammagmm.estimator.refit import refit_detectors
-
-        return refit_detectors(found, {})  # to score other rows of the table
     if found is None:
         name = one_line(str(path))
         echo(f"note: {name} has a fit of other rows or options. The rows are fitted again.")

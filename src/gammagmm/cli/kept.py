@@ -18,6 +18,7 @@ from gammagmm.report.origin import Origin
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.saved_fit import LoadedFit
+    from gammagmm.inspection.sample import Sample
     from gammagmm.table.preparation import Preparation
 
 __all__ = ["KeptSource", "check_kept", "keep_fit", "kept_path", "open_kept"]
@@ -53,12 +54,14 @@ class KeptSource:
             hidden=tuple(sorted(origin.hidden)),
         )
 
-    def fits(self, n_rows: int) -> bool:
-        """Whether it can be the source of so many rows."""
+    def fits(self, sample: Sample) -> bool:
+        """Whether it can be the source of these rows."""
+        n_rows = sample.n_held
         is_right = self.ids is None or len(self.ids) == n_rows
         if self.places is not None:
             differ = len(np.unique(self.places)) == n_rows and bool((self.places >= 0).all())
             is_right = is_right and self.places.shape == (n_rows,) and differ
+            is_right = is_right and bool((np.diff(self.places[: sample.n_sampled]) > 0).all())
         if self.truth is not None:
             is_label = bool(np.isin(self.truth, (0, 1)).all())
             is_right = is_right and self.truth.shape == (n_rows,) and is_label
@@ -94,7 +97,7 @@ def keep_fit(fit: Fit, origin: Origin, path: Path, overwrite: bool) -> None:
 
 
 def open_kept(path: Path) -> tuple[LoadedFit, Origin]:
-    """The fit in the file at `path`, without its detectors, and where its rows came from."""
+    """The fit in the file at `path`, and where its rows came from."""
     from gammagmm.estimator.saved_fit import read_fit
 
     loaded = read_fit(path, KeptSource)
@@ -104,7 +107,7 @@ def open_kept(path: Path) -> tuple[LoadedFit, Origin]:
         ids = None if index is None else tuple(map(str, index))
         named, preparation = fit.number_names or None, fit.preparation
         return loaded, Origin(path.name, columns=named, ids=ids, preparation=preparation)
-    if not source.fits(fit.sample.n_held):
+    if not source.fits(fit.sample):
         raise SavedFileError(
             f"{path} cannot be read as a saved fit: its source does not fit to its rows",
             "Fit the rows again.",

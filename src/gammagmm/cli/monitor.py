@@ -145,9 +145,7 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
         wanted = [name for name in (monitoring.time, request.labelling.by) if name is not None]
         new = read(loaded.fit, wanted, request)
         with warnings_as_lines(echo):
-            from gammagmm.estimator.refit import refit_detectors
-
-            fit = refit_detectors(loaded.fit, loaded.versions)
+            fit = loaded.checked()
             found, cells = new.score(fit)
     name = monitoring.period or _file_names(request.reading.paths)
     periods = None
@@ -267,12 +265,12 @@ def _as_text(counted: Counted, fit_notes: Sequence[Note]) -> str:
             tables[-1] += f"\nThese are the {MAX_GROUPS} largest of {len(of_groups):,} groups."
             tables[-1] += " --json prints all."
     changes = [f"{one_line(note.subject)} {one_line(note.message)}" for note in counted.changes]
-    refitted = [
+    changed_detectors = [
         f"Detector {one_line(note.subject)} {one_line(note.message)}. {START_AGAIN}"
         for note in fit_notes
         if note.step == "load"
     ]
-    lines = [*changes, *refitted]
+    lines = [*changes, *changed_detectors]
     return "\n\n".join([*tables, "\n".join([*lines, *_sentences(counted)])])
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
 from gammagmm.report.origin import Origin
 
@@ -75,7 +76,7 @@ def answer_text(fit: Fit, origin: Origin) -> str:
         )
     tables = []
     if origin.groups is not None:
-        tables = _group_tables(fit.by_group(origin.groups), origin.group_column)
+        tables = _group_tables(fit.labelled_rows.by_group(origin.groups), origin.group_column)
     return "\n\n".join(["\n".join(lines), *tables, _detector_table(fit)])
 
 
@@ -89,9 +90,9 @@ def _group_tables(groups: Sequence[GroupShare], column: str | None) -> list[str]
         flagged.append(
             _group_line(group, (group.n_rows, group.n_flagged), group.share_flagged, ends)
         )
-        if (own := group.posterior) is not None:
+        if group.n_labels:
             counts = (group.n_labels, group.n_anomalies)
-            anomalies.append(_group_line(group, counts, own.mean, own.interval()))
+            anomalies.append(_group_line(group, counts, group.mean, (group.low, group.high)))
     tables = [f"Flagged rows by {name}:\n{aligned(flagged, n_words=1)}"]
     if len(groups) > MAX_GROUPS:
         tables[0] += f"\nThese are the {MAX_GROUPS} largest of {len(groups):,} groups."
@@ -138,6 +139,9 @@ def answer_json(fit: Fit, origin: Origin) -> str:
 
     data = summarise(fit).to_data()
     group, flagged = fit.evidence.group, fit.labels.nonzero()[0].tolist()
+    groups = None
+    if origin.groups is not None:
+        groups = [record_to_data(each) for each in fit.labelled_rows.by_group(origin.groups)]
     if group is not None and group.rows is not None:
         data["evidence"]["group"]["rows"] = [origin.row_number(row) for row in group.rows.tolist()]
     data["notes"] = [*(note.to_data() for note in origin.notes), *data["notes"]]
@@ -145,28 +149,10 @@ def answer_json(fit: Fit, origin: Origin) -> str:
         "source": origin.name,
         "flagged_rows": [origin.row_number(i) for i in flagged],
         "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged],
-        "groups": None if origin.groups is None else _group_records(fit.by_group(origin.groups)),
+        "groups": groups,
         "truth": _truth(fit, origin),
     }
     return json.dumps(data, indent=2, allow_nan=False)
-
-
-def _group_records(groups: Sequence[GroupShare]) -> list[dict[str, Any]]:
-    """The groups; mean and interval_90 are the share by the labels of the group, or null."""
-    return [
-        {
-            "group": group.group,
-            "n_rows": group.n_rows,
-            "n_flagged": group.n_flagged,
-            "share_flagged": group.share_flagged,
-            "interval_90_flagged": [group.low_flagged, group.high_flagged],
-            "n_labels": group.n_labels,
-            "n_anomalies": group.n_anomalies,
-            "mean": None if group.posterior is None else group.posterior.mean,
-            "interval_90": None if group.posterior is None else list(group.posterior.interval()),
-        }
-        for group in groups
-    ]
 
 
 def _truth(fit: Fit, origin: Origin) -> dict[str, Any] | None:

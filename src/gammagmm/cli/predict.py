@@ -86,9 +86,7 @@ def run_predict(request: Request, echo: Echo) -> int:
     prepared = replace(prepared, notes=(*request.running.notes, *prepared.notes))
     _tell_notes(prepared.notes, request, echo)
     with warnings_as_lines(echo):
-        from gammagmm.estimator.refit import refit_detectors
-
-        fit = refit_detectors(loaded.fit, loaded.versions)
+        fit = loaded.checked()
         predicted = answer_new_rows(fit, prepared)
     labels, answer = request.outputs.labels, request.answer
     print_answer(_as_json(predicted) if answer.as_json else _as_text(predicted, labels is None))
@@ -120,9 +118,8 @@ def _predict_large(loaded: LoadedFit, origin: Origin, request: Request, echo: Ec
     _tell_notes((*request.running.notes, *first.notes), request, echo)
     with warnings_as_lines(echo):
         from gammagmm.cli.large_parts import first_of_part, prepare_part
-        from gammagmm.estimator.refit import refit_detectors
 
-        fit = refit_detectors(loaded.fit, loaded.versions)
+        fit = loaded.checked()
         as_json = request.answer.as_json
         n_listed = MAX_LISTED if as_json else N_SHOWN
         found = collection.gather(

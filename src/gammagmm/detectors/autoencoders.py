@@ -253,6 +253,14 @@ class _Quick(BaseDeepLearningDetector):
             blocks = torch.from_numpy(self._standardise(X)).split(batch_size or _SCORED_ROWS)
             return torch.cat([(self._reconstruct(z) - z).norm(dim=1) for z in blocks]).numpy()
 
+    def set_weights(self, weights: dict[str, NDArray[Any]]) -> None:
+        """Make the network of a fitted detector that has these weights."""
+        with torch.device("meta"):  # no memory is taken for sizes that the weights do not have
+            self.build_model()
+        given = {name: torch.from_numpy(values) for name, values in weights.items()}
+        self.model.load_state_dict(given, assign=True)
+        self._keep_model()
+
     def _standardise(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return (X - self.X_mean) / (self.X_std + _EPSILON) if self.preprocessing else X.copy()
 

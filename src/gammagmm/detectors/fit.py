@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import time
 import traceback
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,6 @@ __all__ = [
     "DetectorInfo",
     "FitSettings",
     "FittedDetectors",
-    "Sample",
     "Status",
     "check_alike",
     "combine_scores",
@@ -82,14 +81,6 @@ class FitSettings:
     def n_fit(self, detector: Any, n_rows: int) -> int:
         """Number of rows, of `n_rows`, that the detector is fitted on."""
         return fit_rows(detector, n_rows, self.max_fit_rows, self.is_by_cost)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Random rows of a table; a smaller sample is the first of them."""
-
-    places: NDArray[np.intp]  # (k,) in the order in which they were drawn
-    n_rows: int  # of the table
 
 
 @dataclass(frozen=True)
@@ -158,8 +149,6 @@ def fit_detectors(
     X: FloatArray,
     rng: np.random.Generator,
     settings: FitSettings,
-    sample: Sample | None = None,
-    only: Collection[str] | None = None,
 ) -> FittedDetectors:
     """Training scores (n, M) of the detectors that ran, each fitted on its own copy of X (n, d).
 
@@ -168,15 +157,10 @@ def fit_detectors(
     thread that is not the main one. A detector that fails or times out is skipped, with a record
     in ``info``; the others continue. A detector that kills its process is skipped in the same way
     if it runs in a worker: with ``n_jobs`` above 1, a ``timeout`` or a ``deadline``. On small
-    tables, the detectors that have names run in this process, whatever ``n_jobs`` is. If X is
-    already a sample of a larger table, `sample` has the places of its rows. With `only`, the
-    detectors of these names are fitted, as they are among all `detectors`.
+    tables, the detectors that have names run in this process, whatever ``n_jobs`` is.
     """
     # Deviation D1: the published script scores the training rows again, as if they were new.
-    tasks = _plan(detectors, len(X), rng, settings, sample)
-    if only is not None:
-        tasks = [task for task in tasks if task.name in only]
-        detectors = {name: detector for name, detector in detectors.items() if name in only}
+    tasks = _plan(detectors, len(X), rng, settings)
     outcomes = {outcome.info.name: outcome for outcome in _run_tasks(tasks, X, settings)}
     ran = {name: outcomes[name] for name in detectors if outcomes[name].info.status == "ok"}
     columns = [np.empty((len(X), 0)), *(outcome.scores[:, None] for outcome in ran.values())]
@@ -228,11 +212,8 @@ def combine_scores(
     return scores
 
 
-def check_alike(own: FloatArray, new: FloatArray, limit: str = "set max_fit_rows=None") -> None:
-    """Refuse scores that separate the rows of the fit, which were drawn at random, from the others.
-
-    `limit` says what to do about the number of rows in the fit.
-    """
+def check_alike(own: FloatArray, new: FloatArray) -> None:
+    """Refuse scores that separate the rows of the fit, a random sample, from the others."""
     from scipy.stats import ks_2samp
 
     distance = float(ks_2samp(own, new, method="asymp").statistic)
@@ -240,7 +221,8 @@ def check_alike(own: FloatArray, new: FloatArray, limit: str = "set max_fit_rows
     if distance > MAX_DISTANCE + chance:
         raise ValueError(
             f"it scores the {len(own)} rows of its training sample differently from the other rows "
-            f"(Kolmogorov-Smirnov distance {distance:.2f}): scale the columns, or {limit}"
+            f"(Kolmogorov-Smirnov distance {distance:.2f}): scale the columns, or set "
+            "max_fit_rows=None"
         )
 
 
@@ -321,23 +303,21 @@ def _plan(
     n_rows: int,
     rng: np.random.Generator,
     settings: FitSettings,
-    sample: Sample | None,
 ) -> list[_Task]:
     """A task for each detector, the slowest first."""
     sample_rng, *children = rng.spawn(1 + len(detectors))
-    if sample is None:
-        n_places = min(n_rows, settings.max_fit_rows or n_rows)
-        is_drawn = n_places < n_rows
-        places = sample_rng.choice(n_rows, n_places, replace=False) if is_drawn else np.arange(0)
-        sample = Sample(places, n_rows)
-    n_fit = {name: settings.n_fit(each, sample.n_rows) for name, each in detectors.items()}
+    n_places = min(n_rows, settings.max_fit_rows or n_rows)
+    is_drawn = n_places < n_rows
+    # A smaller sample is the first of these rows.
+    places = sample_rng.choice(n_rows, n_places, replace=False) if is_drawn else np.arange(0)
+    n_fit = {name: settings.n_fit(each, n_rows) for name, each in detectors.items()}
     tasks = [
         _Task(
             name,
             detector,
             child,
             # Deviation D13: the paper fits every detector on all rows.
-            np.sort(sample.places[: n_fit[name]]) if n_fit[name] < n_rows else None,
+            np.sort(places[: n_fit[name]]) if n_fit[name] < n_rows else None,
             is_alone=settings.timeout is not None or uses_torch(detector),
             timeout=settings.timeout,
             deadline=settings.deadline,

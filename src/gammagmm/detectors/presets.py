@@ -20,6 +20,7 @@ __all__ = [
     "NAMES",
     "PRESETS",
     "cost_rank",
+    "detector_class",
     "detector_parts",
     "fit_rows",
     "is_superlinear",
@@ -235,12 +236,17 @@ def _make(choice: Any) -> Any:
     """Unfitted copy of the user's detector, or the named detector with PyOD's defaults."""
     if not isinstance(choice, str):
         return _unfitted(choice)
-    if choice in PYOD:
-        return getattr(import_module(f"pyod.models.{PYOD[choice]}"), choice)()
     if choice != "LSCP":
-        return _our_class(choice)()
+        return detector_class(choice)()
     lofs = [_our_class("LOF")(n_neighbors=k) for k in LSCP_NEIGHBORS]
     return _our_class(choice)(lofs, n_bins=len(lofs))
+
+
+def detector_class(name: str) -> Any:
+    """The class of the detector `name`."""
+    if name in PYOD:
+        return getattr(import_module(f"pyod.models.{PYOD[name]}"), name)
+    return _our_class(name)
 
 
 def _our_class(name: str) -> Any:

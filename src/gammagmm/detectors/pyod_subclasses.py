@@ -33,7 +33,7 @@ from gammagmm.detectors.lscp_search import Ensemble, find_nearest, local_scores,
 from gammagmm.detectors.neighbours import QuickLocalOutlierFactor, Search, search_quickly
 from gammagmm.detectors.support_vectors import copy_rbf, rbf_decisions
 
-__all__ = ["HBOS", "KNN", "LOF", "LSCP", "OCSVM", "Frozen"]
+__all__ = ["HBOS", "KNN", "LOF", "LSCP", "OCSVM", "Frozen", "make_search"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -111,29 +111,30 @@ class LSCP(Frozen, lscp.LSCP):
     def fit(self, X: Any, y: Any = None) -> LSCP:
         """Fitted detector, on the rows X (n, d); y is ignored."""
         X = self._check_training(X, y)
-        self._check_parameters(len(X))
+        self.check_parameters(len(X))
         self.X_train_norm_ = X
         # They are copied together, since they may share a generator.
         self.detectors_, random_state = copy.deepcopy((self.detector_list, self.random_state))
-        self.search_ = _make_search(self.detectors_)
+        self.search_ = make_search(self.detectors_)
         with self._search_once(X):
             for detector in self.detectors_:
                 if self.search_ is None:
                     detector.fit(X)
                 else:
                     detector.fit_shared(X, None, self.search_)
-            self._fit_regions(X, random_state)
+            self.subspaces_ = self._draw_subspaces(random_state)
+            self.prepare_regions()
+            self.decision_scores_ = self._score(X)
         self._process_decision_scores()
         return self
 
-    def _fit_regions(self, X: NDArray[Any], random_state: Any) -> None:
-        """Draw the subspaces and score the rows X (n, d), which the detectors were fitted on."""
+    def prepare_regions(self) -> None:
+        """Compute what follows from the training rows, the subspaces and the fitted detectors."""
+        X = self.X_train_norm_
         self.train_scores_ = np.column_stack([d.decision_scores_ for d in self.detectors_])
-        self.subspaces_ = self._draw_subspaces(random_state)
         keys = [tuple(features.tolist()) for features in self.subspaces_]
         self.trees_ = {key: searchable(KDTree(X[:, list(key)])) for key in dict.fromkeys(keys)}
         self._freeze(np.array([list(self.trees_).index(key) for key in keys]))
-        self.decision_scores_ = self._score(X)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores (n,) of the rows X (n, d), higher for more anomalous."""
@@ -145,7 +146,7 @@ class LSCP(Frozen, lscp.LSCP):
         """Inside it, the detectors share one search for the neighbours of X, if they can."""
         return nullcontext() if self.search_ is None else self.search_.shared(X)
 
-    def _check_parameters(self, n_rows: int) -> None:
+    def check_parameters(self, n_rows: int) -> None:
         """Refuse detectors and sizes that allow no local region."""
         if len(self.detector_list) < 2:
             n_detectors = len(self.detector_list)
@@ -211,7 +212,7 @@ class LSCP(Frozen, lscp.LSCP):
         return np.stack([find_nearest(*search, self.n_nearest_)[1] for search in searches])
 
 
-def _make_search(detectors: list[Any]) -> Search | None:
+def make_search(detectors: list[Any]) -> Search | None:
     """A search that the detectors of an LSCP can share; None if they would not have the same."""
     if not all(type(detector) is LOF for detector in detectors):
         return None
@@ -235,11 +236,15 @@ class OCSVM(Frozen, ocsvm.OCSVM):
         # split rows for probability estimates, which a one-class SVM does not have.
         self.detector_.random_state = 0
         self.detector_.fit(X=X, y=y, sample_weight=sample_weight, **params)
-        is_large = self.kernel == "rbf" and len(self.detector_.support_) >= _MANY_SUPPORT_VECTORS
-        self.rbf_ = copy_rbf(self.detector_) if is_large else None
+        self.prepare_kernel()
         self.decision_scores_ = self._score(X)
         self._process_decision_scores()
         return self
+
+    def prepare_kernel(self) -> None:
+        """Copy the support vectors for our compiled function if there are many."""
+        is_large = self.kernel == "rbf" and len(self.detector_.support_) >= _MANY_SUPPORT_VECTORS
+        self.rbf_ = copy_rbf(self.detector_) if is_large else None
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores (n,) of the rows X (n, d), higher for more anomalous."""

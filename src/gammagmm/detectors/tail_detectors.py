@@ -5,6 +5,7 @@ They are not subclasses of PyOD's classes, whose modules import Matplotlib.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,14 +31,29 @@ class TailDetector(Frozen, BaseDetector):
     def fit(self, X: Any, y: Any = None) -> Any:
         """Fitted detector, on the rows X (n, d); y is ignored."""
         self.X_train = X = self._check_training(X, y)
+        self.skewness_ = np.sign(_skewness(X))
+        self.prepare_tails()
+        self.__dict__.pop("_outlyingness", None)  # of an earlier fit
+        self.decision_scores_ = self._dimensions(X)[-1].sum(axis=1)
+        self._process_decision_scores()
+        return self
+
+    @cached_property
+    def _outlyingness(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """PyOD's attributes U_l, U_r, U_skew and O, four times as large as the training rows."""
+        return self._dimensions(self.X_train)
+
+    U_l = property(lambda self: self._outlyingness[0])
+    U_r = property(lambda self: self._outlyingness[1])
+    U_skew = property(lambda self: self._outlyingness[2])
+    O = property(lambda self: self._outlyingness[3])  # noqa: E741
+
+    def prepare_tails(self) -> None:
+        """Compute what follows from the training rows."""
+        X = self.X_train
         self.sorted_columns_ = np.sort(X.T, axis=1)
         # The values of PyOD's column_ecdf for 1, 2, ..., n rows.
         self.tails_ = -1 * np.log(np.linspace(1 / len(X), 1.0, len(X)))
-        self.skewness_ = np.sign(_skewness(X))
-        self.U_l, self.U_r, self.U_skew, self.O = self._dimensions(X)
-        self.decision_scores_ = self.O.sum(axis=1)
-        self._process_decision_scores()
-        return self
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores (n,) of the rows X (n, d), higher for more anomalous.

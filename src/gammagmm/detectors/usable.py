@@ -30,10 +30,7 @@ LOG_OFFSET = 0.01
 
 @dataclass(frozen=True)
 class ScoreRange:
-    """Number of rows and, for each column, of scores that are not finite; extremes of the others.
-
-    Ranges of blocks of rows add.
-    """
+    """Number of rows, and for each column of bad scores and the extremes of the others."""
 
     n_rows: int
     n_bad: NDArray[np.intp]  # (M,)
@@ -43,14 +40,6 @@ class ScoreRange:
     def __getitem__(self, columns: Any) -> ScoreRange:
         chosen = (self.n_bad[columns], self.lowest[columns], self.highest[columns])
         return ScoreRange(self.n_rows, *chosen)
-
-    def __add__(self, other: ScoreRange) -> ScoreRange:
-        return ScoreRange(
-            self.n_rows + other.n_rows,
-            self.n_bad + other.n_bad,
-            np.minimum(self.lowest, other.lowest),
-            np.maximum(self.highest, other.highest),
-        )
 
 
 def score_range(scores: Array) -> ScoreRange:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from gammagmm._support.checks import warn_user
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo
-from gammagmm.detectors.presets import named_detectors
 from gammagmm.distributed.collection import (
     Collection,
+    index_of_part,
     is_collection,
     open_collection,
 )
@@ -27,7 +27,7 @@ from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
 from gammagmm.estimator.rows import Rows, check_columns, new_rows
 from gammagmm.estimator.space import Scores, Scoring, Space, score_space
 from gammagmm.inspection.known_rows import KnownRows, Purpose, check_rows_known
-from gammagmm.inspection.labelled_rows import GroupShare, LabelledRows, Precision
+from gammagmm.inspection.labelled_rows import LabelledRows, Precision
 from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
 from gammagmm.inspection.sample import Sample
 from gammagmm.mixture.score_space import ScoreScaler
@@ -80,9 +80,10 @@ class Fit:
         How the columns of the training rows became numbers; an internal part.
     column_scaler : object or None
         The map that scales the columns for the detectors; None where they are not scaled.
-    detectors : dict
-        Fitted detectors by name; None for each column of precomputed scores, and for every detector
-        of a fit that was loaded from a file.
+    detectors : mapping
+        Fitted detectors by name; None for each column of precomputed scores. Those of a fit that
+        was loaded from a file are made when they are first asked for; a user's own object that the
+        file does not have is None.
     detector_info : tuple of DetectorInfo
         Seconds, rows, status and reason of every detector, including those skipped.
     scaler : object
@@ -131,7 +132,7 @@ class Fit:
     plan: Plan
     preparation: Preparation
     column_scaler: ColumnScaler | None
-    detectors: dict[str, Any]
+    detectors: Mapping[str, Any]
     detector_info: tuple[DetectorInfo, ...]
     scaler: ScoreScaler
     rows: Array
@@ -236,17 +237,14 @@ class Fit:
     @property
     def score_new(self) -> Scoring:
         """The function that gives new rows their scores by the ranking in use."""
-        missing = [name for name, each in self.detectors.items() if each is None]
-        if missing and not self.plan.is_precomputed:
-            named = named_detectors(self.plan.detectors)
-            own = [name for name, choice in named.items() if choice is None]
+        detectors = None if self.plan.is_precomputed else dict(self.detectors)
+        if missing := [name for name, each in (detectors or {}).items() if each is None]:
             raise DetectorError(
                 "This fit was loaded from a file, which does not have the detectors "
-                f"{', '.join(own or missing)}, so it cannot score new rows",
-                "Fit the training rows again.",
+                f"{', '.join(missing)}, so it cannot score new rows",
+                "Give them to GammaGMM.load if they are your own, or fit the rows again.",
             )
         used = np.flatnonzero([info.status == "ok" for info in self.detector_info])
-        detectors = None if self.plan.is_precomputed else self.detectors
         return Scoring(detectors, used, self.column_scaler, self.scaler, self._learned)
 
     @property
@@ -311,7 +309,12 @@ class Fit:
         if self.sample.is_whole or self.collection is None:
             return self.labelled_rows.suggest(n, purpose="find")
         known = self.known_rows.rows
-        score = partial(_scores_of_part, preparation=self.preparation, scoring=self.score_new)
+        score = partial(
+            _scores_of_part,
+            preparation=self.preparation,
+            answering=self.answering,
+            held=self.held_by_number,
+        )
         first = self.collection.first(score, n + len(known))
         return first[~np.isin(first, known)][:n]
 
@@ -442,22 +445,8 @@ class Fit:
         space = self.space
         honest_scores = None if self.learning is None else space.honest_scores
         part = None if self.sample.is_whole else self.sample
-        return LabelledRows(space.decision_scores, self.known, honest_scores, part)
-
-    def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
-        """The flagged rows in each group of training rows, and its share by its own labels.
-
-        Parameters
-        ----------
-        groups : array-like of shape (n_rows,)
-            The group of each training row.
-
-        Returns
-        -------
-        tuple of GroupShare
-            The groups, the largest first.
-        """
-        return self.labelled_rows.by_group(groups, self.labels)
+        fitted = self.fitted_posterior
+        return LabelledRows(space.decision_scores, self.known, honest_scores, part, fitted)
 
     @property
     def precision(self) -> Precision | None:
@@ -543,10 +532,6 @@ class Fit:
         if self.plan.is_precomputed:
             return None
         return rows if self.column_scaler is None else self.column_scaler.transform(rows)
-
-    def labels_at(self, gamma: float) -> NDArray[np.int_]:
-        """Labels of the training rows if the share were `gamma`; known rows keep theirs."""
-        return self.labelled_rows.labels_at(gamma)[: self.n_rows]
 
     def frame(self) -> Any:
         """The answer for each training row as a data frame of the kind that the rows came in."""
@@ -784,11 +769,18 @@ def answers_of_part(
         made = answering(new_rows(part, preparation))
     if held is not None:
         made = made.replaced(first, *held)
-    return pd.DataFrame(made.columns(names), index=_index_of_part(part, first))
+    return pd.DataFrame(made.columns(names), index=index_of_part(part, first))
 
 
-def _scores_of_part(part: Any, preparation: Preparation, scoring: Scoring) -> Array:
-    return scoring(new_rows(part, preparation))
+def _scores_of_part(
+    part: Any,
+    first: int,
+    preparation: Preparation,
+    answering: Answering,
+    held: tuple[NDArray[np.intp], RowAnswers],
+) -> Array:
+    """The scores of a part; the rows in `held` have those of the fit."""
+    return answering(new_rows(part, preparation)).replaced(first, *held).scores
 
 
 def _reasons_of_part(part: Any, first: int, preparation: Preparation, usual: UsualValues) -> Any:
@@ -797,18 +789,8 @@ def _reasons_of_part(part: Any, first: int, preparation: Preparation, usual: Usu
 
     rows = new_rows(part, preparation) if len(part) else np.empty((0, preparation.n_outputs))
     words = [reason_words(each) for each in usual.reasons(rows)]
-    index = _index_of_part(part, first)
+    index = index_of_part(part, first)
     return pd.DataFrame({"reason": pd.Series(words, index=index, dtype=object)}, index=index)
-
-
-def _index_of_part(part: Any, first: int) -> Any:
-    """The names of the rows of a part, or their numbers if they have none."""
-    import pandas as pd
-
-    index = getattr(part, "index", None)
-    if index is None or (isinstance(index, pd.RangeIndex) and index.name is None):
-        return pd.RangeIndex(first, first + len(part))
-    return index
 
 
 @dataclass(frozen=True)

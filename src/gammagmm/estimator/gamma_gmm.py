@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,20 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gammagmm._support.checks import check_count, check_share
+from gammagmm._support.checks import check_count
 from gammagmm._support.data_frames import as_column
+from gammagmm.distributed.collection import in_memory
 from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
-from gammagmm.estimator.frames import OUTPUTS, as_output, group_frame
 from gammagmm.estimator.parameters import check_parameters
-from gammagmm.estimator.refit import refit_detectors
 from gammagmm.estimator.rows import map_new_rows, open_rows
 from gammagmm.estimator.saved_fit import read_fit, save_fit
 from gammagmm.estimator.space import fit_space_runs, score_space, score_training_rows
 from gammagmm.estimator.summary import FitSummary, summarise
-from gammagmm.inspection.exact_interval import Side
 from gammagmm.inspection.known_rows import Purpose
-from gammagmm.inspection.labelled_rows import LabelledRows, Precision
+from gammagmm.inspection.labelled_rows import LabelledRows
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.monitoring.history import History
 from gammagmm.posterior.contamination import Contamination
@@ -85,7 +84,7 @@ class GammaGMM(BaseEstimator):
         A run stops when its bound changes by less than this. "auto" makes accelerated steps and
         stops after two changes below 0.1 in a row. A number makes plain steps, as scikit-learn
         does, and stops at the first change below it.
-    max_rows : int or None, default=200_000
+    max_rows : int or None, default=200000
         Most rows of a Dask collection that are loaded into memory: a larger one is sampled
         uniformly, and the sample is fitted as a table in memory is. None means any number. Tables
         in memory are never sampled as a whole.
@@ -136,11 +135,10 @@ class GammaGMM(BaseEstimator):
     Attributes
     ----------
     fit_ : Fit
-        Everything that was found, as one frozen value; the attributes below are parts of it.
+        Everything that was found, as one frozen value; the attributes below are parts of it. It
+        also has the variational runs, the score space and what is known of the detectors.
     posterior_ : GammaPosterior
         Posterior of the contamination factor, with the labels that `update` was given.
-    fitted_posterior_ : GammaPosterior
-        The same without these labels.
     evidence_ : Evidence
         What the estimate without labels rests on: a group of rows that stands apart, the estimate
         under other answers to the two questions, and the method's track record.
@@ -148,51 +146,33 @@ class GammaGMM(BaseEstimator):
         Mean of the posterior, a float for PyOD's and scikit-learn's ``contamination``.
     scores_ : ndarray of shape (n_rows, n_detectors)
         Raw scores of the training rows.
-    score_space_ : ndarray of shape (n_rows, n_detectors)
-        The same after logarithm and standardisation.
     decision_scores_ : ndarray of shape (n_rows,)
-        Score of each training row by the ranking in use. The learned score of a known row knows its
-        label: leave known rows out of an evaluation.
+        Score of each training row by the ranking in use: the consensus, which is the mean of the
+        score space over the detectors, or a blend of it with what the labels taught. The learned
+        score of a known row knows its label: leave known rows out of an evaluation.
     labels_ : ndarray of shape (n_rows,)
         1 for the training rows at the top of the ranking, else 0. A known row has its own label,
         and the other rows are cut at the share that is left for them.
-    ranking_ : str
-        The ranking in use: "consensus", the mean of the score space over detectors, or "learned",
-        a blend of it with what the labels taught.
-    learning_ : Learning or None
-        What the labels taught about the ranking; its ``check`` compares both rankings on the known
-        rows chosen at random, each of which is ranked without its own label. None without labels,
-        and with ``learn=False``.
+    labelled_rows_ : LabelledRows
+        The training rows with the labels that `update` was given. It answers the questions about
+        labels: `exact_interval`, `expected_width`, `n_for_width`, `precision_at`,
+        `n_for_precision`, `threshold_at`, `labels_at` and `by_group`.
     known_rows_ : KnownRows
         The rows, with their labels, that `update` was given.
-    precision_ : Precision or None
-        Share of anomalies among the rows that are flagged without labels, by those of them that
-        are known, with its interval; None if none of them is known.
     threshold_ : float
         The score above which `predict` flags a new row. A share `contamination_` of the training
         rows exceeds it. Known rows count as well, each ranked without its own label; rows that
         `update` was given with ``at_random=False`` do not.
     thresholds_ : dict
         Each detector's raw-scale threshold at the estimate, by name.
-    detectors_ : dict
-        Fitted detectors by name; empty for precomputed scores. They take rows that are scaled:
-        ``column_scaler_.transform(X)``.
-    column_scaler_ : object or None
-        The map that scales the columns for the detectors; None where they are not scaled.
-    scaler_ : object
-        The map from raw scores to the score space: ``score_space_ = scaler_.transform(scores_)``.
+    detectors_ : mapping
+        Fitted detectors by name; empty for precomputed scores. Those of a loaded fit are made when
+        they are first asked for. They take rows that are scaled:
+        ``fit_.column_scaler.transform(rows)``.
     n_features_in_ : int
         Number of columns of the training rows.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of these columns, if all of them are texts.
-    detector_names_ : list of str
-        Names of the columns of `scores_`.
-    detector_info_ : list of DetectorInfo
-        Seconds, rows, status and reason of every detector, including those skipped.
-    index_ : pandas.Index or None
-        Index of the pandas, Modin or cuDF DataFrame it was fitted on.
-    runs_ : tuple of Run
-        The variational runs.
     n_iter_ : int
         Number of iterations of the longest run.
     classes_ : ndarray of shape (2,)
@@ -324,23 +304,13 @@ class GammaGMM(BaseEstimator):
         else:  # those of an earlier fit
             self.__dict__.pop("feature_names_in_", None)
         self.classes_ = np.array([0, 1])
-        self.column_scaler_ = fit.column_scaler
         self.detectors_ = {} if fit.plan.is_precomputed else fit.detectors
-        self.detector_names_ = fit.detector_names
-        self.detector_info_ = list(fit.detector_info)
         self.scores_ = fit.scores
-        self.scaler_ = fit.scaler
-        self.score_space_ = fit.score_space
         self.decision_scores_ = fit.decision_scores
-        self.index_ = fit.container.index
-        self.runs_ = fit.runs
         self.n_iter_ = max(run.n_iter for run in fit.runs)
         self.posterior_ = fit.posterior
-        self.fitted_posterior_ = fit.fitted_posterior
         self.known_rows_ = fit.known_rows
-        self.ranking_ = fit.ranking
-        self.learning_ = fit.learning
-        self.precision_ = fit.precision
+        self.labelled_rows_ = fit.labelled_rows
         self.evidence_ = fit.evidence
         self.contamination_ = Contamination(fit.posterior)
         self.threshold_ = fit.threshold
@@ -366,40 +336,12 @@ class GammaGMM(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            1 for an anomaly, 0 for a normal row; a series after `set_output`.
+            1 for an anomaly, 0 for a normal row.
         """
-        return as_output(self.fit(X).labels_, X, self._output)
-
-    def set_output(self, *, predict: str | None = None) -> GammaGMM:
-        """Choose what `predict` and `fit_predict` return, as scikit-learn does for `transform`.
-
-        Parameters
-        ----------
-        predict : str, default=None
-            "default" is an array. "native" is a series of the package of `X`, or an array if `X`
-            is one. "pandas", "polars" and "pyarrow" are a series of this package. A series has the
-            name "label" and, if it is of the package of `X`, the index of `X`. None changes
-            nothing. For rows on Dask, the labels are always a lazy dask array.
-
-        Returns
-        -------
-        GammaGMM
-            This estimator.
-        """
-        if predict is None:
-            return self
-        if predict not in OUTPUTS:
-            raise ValueError(f"predict must be one of {OUTPUTS}, got {predict!r}.")
-        self._sklearn_output_config = {"predict": predict}
-        return self
-
-    @property
-    def _output(self) -> str:
-        """What `predict` returns; scikit-learn copies the attribute to clones."""
-        return getattr(self, "_sklearn_output_config", {}).get("predict", "default")
+        return self.fit(X).labels_
 
     def decision_function(self, X: ArrayLike) -> Any:
-        """Score of each row by the ranking in use, see `ranking_`.
+        """Score of each row by the ranking in use, which is the consensus or learned from labels.
 
         The consensus is the mean over detectors of a row's scores in score space. Scores are
         standardised with the training rows' minimum, mean and deviation. Scores outside the range
@@ -443,15 +385,14 @@ class GammaGMM(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            1 for an anomaly, 0 for a normal row; a series after `set_output`. A dask collection
-            gives a lazy dask array.
+            1 for an anomaly, 0 for a normal row. A dask collection gives a lazy dask array.
         """
         if costs is None:
             scores = self.decision_function(X)
             labels = self.fit_.labels_new(scores)
         else:
             labels = is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
-        return as_output(labels, X, self._output)
+        return labels
 
     def predict_proba(self, X: ArrayLike) -> Any:
         """Probabilities of normal and anomaly.
@@ -474,24 +415,6 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         return map_new_rows(X, self.fit_.preparation, self.fit_.probabilities_new, n_columns=2)
-
-    def labels_at(self, gamma: float) -> Any:
-        """Labels of the training rows if the share of anomalies were `gamma`.
-
-        Parameters
-        ----------
-        gamma : float
-            Share of anomalies, from 0 to 1.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            1 for an anomaly, 0 for a normal row. Known rows keep their labels; the others are cut
-            at the share that is left for them.
-        """
-        check_is_fitted(self)
-        check_share("gamma", gamma)
-        return self.fit_.labels_at(gamma)
 
     def suggest(
         self,
@@ -533,7 +456,8 @@ class GammaGMM(BaseEstimator):
         ValueError
             There are fewer than `n` rows to choose from, or `n` is too small for the groups.
         """
-        rows = self._labelled_rows()
+        check_is_fitted(self)
+        rows = self.fit_.labelled_rows
         if purpose == "find" and by is None:
             check_count("n", n, 1)
             return self.fit_.first_rows(n)
@@ -559,7 +483,7 @@ class GammaGMM(BaseEstimator):
         mixtures are not used.
 
         With ``learn=True``, the ranking of the rows is learned from all labels as well, see
-        `ranking_` and `learning_`. It moves scores, labels and probabilities, not the posterior.
+        ``fit_.learning``. It moves scores, labels and probabilities, not the posterior.
 
         The page "Labelling a few rows" of the documentation shows it in use.
 
@@ -594,156 +518,6 @@ class GammaGMM(BaseEstimator):
         fit = self.fit_.update(rows, labels, at_random=at_random, purpose=purpose)
         return self._keep(fit).posterior_
 
-    def expected_width(self, n: int, *, mass: float = 0.9) -> float:
-        """Expected width of the credible interval after more labels.
-
-        Parameters
-        ----------
-        n : int
-            Number of further labels; for 0, the width is about the present one.
-        mass : float, default=0.9
-            Probability of the interval.
-
-        Returns
-        -------
-        float
-            Mean of the width over the possible labels.
-        """
-        return self._labelled_rows().expected_width(n, mass=mass)
-
-    def n_for_width(self, width: float, *, mass: float = 0.9) -> int:
-        """Number of further labels after which the interval is expected to be `width` wide.
-
-        Parameters
-        ----------
-        width : float
-            Width of the interval, above 0 and at most 1.
-        mass : float, default=0.9
-            Probability of the interval.
-
-        Returns
-        -------
-        int
-            The smallest number of labels whose expected width is at most `width`.
-        """
-        return self._labelled_rows().n_for_width(width, mass=mass)
-
-    def exact_interval(self, mass: float = 0.9, *, side: Side = "both") -> tuple[float, float]:
-        """Confidence interval of the share of anomalies from the labels alone, without a prior.
-
-        If the rows given to `update` with ``at_random=True`` were drawn at random from all rows
-        outside lists (``at_random=False``), the interval contains the true share with at least the
-        probability `mass`, whatever the share is (hypergeometric distribution). For rows from
-        `suggest`, which are spread evenly, this was measured, not proved. Each end of a two-sided
-        interval holds by itself with the probability (1 + `mass`) / 2.
-
-        The page "Labels for the ranking, groups and batches" of the documentation shows it in use.
-
-        Parameters
-        ----------
-        mass : float, default=0.9
-            Probability with which the interval contains the true share.
-        side : "both" or "upper" or "lower", default="both"
-            "upper" gives the interval of "at most", "lower" that of "at least"; the other end is
-            then certain.
-
-        Returns
-        -------
-        tuple of two floats
-            Both ends of the interval.
-        """
-        return self._labelled_rows().exact_interval(mass, side=side)
-
-    def precision_at(self, n: int) -> Precision:
-        """Share of anomalies among the first training rows without a label.
-
-        It comes from the labels of rows that were chosen at random and rank as high. If the ranking
-        is learned, each of them is ranked by what the other labels teach. The 90 % interval is
-        exact for the consensus and approximate for a learned ranking.
-
-        The page "Labels for the ranking, groups and batches" of the documentation shows it in use.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows from the top of the ranking.
-
-        Returns
-        -------
-        Precision
-            The share, its interval and the labels that they come from.
-        """
-        return self._labelled_rows().precision_at(n)
-
-    def n_for_precision(self, precision: float) -> int:
-        """The most rows from the top of the ranking of which a share `precision` are anomalies.
-
-        The share is that of `precision_at`. It is chosen because it is large, so the true one is
-        smaller on average; `precision_at` gives its interval.
-
-        Parameters
-        ----------
-        precision : float
-            Share of anomalies among these rows, between 0 and 1.
-
-        Returns
-        -------
-        int
-            Number of rows.
-
-        Raises
-        ------
-        ValueError
-            The rows at the top do not reach this share, or no row chosen at random has a label.
-        """
-        return self._labelled_rows().n_for_precision(precision)
-
-    def threshold_at(self, n: int) -> float:
-        """The score that `n` of the training rows exceed, each ranked without its own label.
-
-        Use it to flag as many rows of as much new data: ``decision_function(X_new) >
-        threshold_at(n)``.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows, from 0 to one less than the training rows.
-
-        Returns
-        -------
-        float
-            The score. Fewer than `n` rows exceed it if rows have the same score.
-        """
-        return self._labelled_rows().threshold_at(n)
-
-    def by_group(self, groups: ArrayLike) -> Any:
-        """The flagged rows in each group of training rows, and its share of anomalies.
-
-        Each interval holds for its own group, so that of many intervals, some miss. The flagged
-        share is no estimate of the share of anomalies in a group.
-
-        The page "Labels for the ranking, groups and batches" of the documentation shows it in use.
-
-        Parameters
-        ----------
-        groups : array-like of shape (n_rows,)
-            The group of each training row, for example a column of the table.
-
-        Returns
-        -------
-        DataFrame
-            A line for each group, the largest first; rows without a group are the group
-            "(missing)". The data frame is of the kind that `to_frame` gives. In pandas, the group
-            is the index, elsewhere the first column. Columns: n_rows; n_flagged, share_flagged,
-            low_flagged and high_flagged, the flagged rows and the exact 90 % interval
-            (Clopper-Pearson) of the probability that a row of the group is flagged; n_labels and
-            n_anomalies, the rows with labels and the anomalies among them; mean, low and high, the
-            posterior mean and the 90 % interval of the share of anomalies from the labels of the
-            group, with the same prior for each group. They are NaN without labels.
-        """
-        check_is_fitted(self)
-        return group_frame(self.fit_.by_group(groups), self.fit_.container)
-
     def batch(self, X: ArrayLike) -> LabelledRows:
         """New rows, scored by the fitted detectors, whose own share labels can show.
 
@@ -761,7 +535,7 @@ class GammaGMM(BaseEstimator):
             `expected_width`, `exact_interval`, ...) for these rows, and its `update` returns a new
             value. Labels of the training rows are not used, because the share may have changed.
         """
-        return LabelledRows(np.asarray(self.decision_function(X)))
+        return LabelledRows(in_memory(self.decision_function(X)))
 
     def monitor(
         self,
@@ -814,12 +588,14 @@ class GammaGMM(BaseEstimator):
         fit = self.fit_
         found = map_new_rows(X, fit.preparation, fit.scores_and_digests, n_columns=2)
         return fit.monitor(
-            np.asarray(found), periods, groups, history, name=name, alpha=alpha, replace=replace
+            in_memory(found),
+            in_memory(periods),
+            in_memory(groups),
+            history,
+            name=name,
+            alpha=alpha,
+            replace=replace,
         )
-
-    def _labelled_rows(self) -> LabelledRows:
-        check_is_fitted(self)
-        return self.fit_.labelled_rows
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the posterior.
@@ -836,24 +612,6 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         return self.posterior_.plot(ax)
-
-    def plot_steps(self, axes: Any = None) -> Any:
-        """Draw the four steps of the paper's Figure 1.
-
-        Parameters
-        ----------
-        axes : array-like of four matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        ndarray of shape (4,)
-            The axes.
-        """
-        from gammagmm.report.plots import plot_steps
-
-        check_is_fitted(self)
-        return plot_steps(self.fit_, axes)
 
     def report(
         self,
@@ -935,10 +693,10 @@ class GammaGMM(BaseEstimator):
         return self.fit_.reasons(X)
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
-        """Write the fit to a file: parameters, training rows, scores, posterior and labels.
+        """Write the fit to a file: training rows, detectors, scores, posterior and labels.
 
-        The file has no pickles, and `load` executes nothing in it. It has the versions of the
-        packages. Detectors that are your own objects are not saved; a `SavedFitWarning` says so.
+        The file has no pickles, and `load` executes nothing in it. Detectors that are your own
+        objects are named, but not saved; a `SavedFitWarning` says so.
 
         The page "Saving a fit" of the documentation shows it in use.
 
@@ -960,15 +718,12 @@ class GammaGMM(BaseEstimator):
         save_fit(self.fit_, path, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: Any) -> GammaGMM:
-        """The estimator whose fit `save` or ``gammagmm fit --save`` wrote.
+    def load(cls, path: Any, *, detectors: Mapping[str, Any] | None = None) -> GammaGMM:
+        """The estimator whose fit `save` or ``gammagmm fit --save`` wrote; nothing is fitted.
 
-        The answers for the training rows are those of the file. The detectors that were named are
-        fitted again, with the seeds of the first time, so that new rows can be scored; if that
-        gives other scores for the training rows, for example with other versions of the packages, a
-        `SavedFitWarning` and ``notes_`` name the detector. Detectors that were your own objects are
-        missing: scoring new rows then raises a `DetectorError`. `random_state` is None if it was
-        not a number, and `progress` is always None.
+        If other versions of the packages wrote the file, some training rows are scored again. A
+        detector that then gives other scores, beyond rounding, is named in a `SavedFitWarning` and
+        in ``notes_``. `random_state` is None if it was not a number, and `progress` is always None.
 
         The page "Saving a fit" of the documentation shows it in use.
 
@@ -976,6 +731,9 @@ class GammaGMM(BaseEstimator):
         ----------
         path : str or os.PathLike
             Name of the file.
+        detectors : dict, default=None
+            Your own fitted detectors, which the file only names, by these names. Without them,
+            scoring new rows raises a `DetectorError`.
 
         Returns
         -------
@@ -986,6 +744,8 @@ class GammaGMM(BaseEstimator):
         ------
         SavedFileError
             The file is damaged, or `save` did not write it.
+        DetectorError
+            One of `detectors` is not fitted, or the file does not name it.
         """
         loaded = read_fit(path)
         if unknown := sorted(set(loaded.parameters) - set(cls._get_param_names())):
@@ -993,18 +753,10 @@ class GammaGMM(BaseEstimator):
                 f"{path} has parameters that {cls.__name__} does not have: {', '.join(unknown)}",
                 "Fit the rows again.",
             )
-        return cls(**loaded.parameters)._keep(refit_detectors(loaded.fit, loaded.versions))
-
-    def row_counts(self) -> tuple[int, int]:
-        """Number of training rows, and number of those with the label 1.
-
-        Returns
-        -------
-        tuple of two ints
-            Both numbers.
-        """
-        check_is_fitted(self)
-        return self.fit_.n_rows, self.fit_.n_flagged
+        fit, parameters = loaded.checked(detectors), loaded.parameters
+        if detectors:
+            parameters["detectors"] = parameters["detectors"] | dict(detectors)
+        return cls(**parameters)._keep(fit)
 
     def summary(self) -> FitSummary:
         """What the fit found and how, as plain values that can be saved as JSON.

@@ -1,17 +1,19 @@
 """A fit -> one file without pickles, and back to the bit; any other file is refused.
 
-The file has the parameters, the training rows and their raw scores, the runs, the evidence, the
-labels of known rows and the notes. The rest of the fit follows from them and is computed when it is
-loaded. The detectors are not saved: `refit_detectors` fits them again.
+The file has the parameters, the training rows and their raw scores, the detectors that have names,
+the runs, the evidence, the labels of known rows and the notes. The rest of the fit follows from
+them and is computed when it is loaded; nothing is fitted again.
 
 Nothing here imports scikit-learn, so that a fit is loaded in a fraction of the time of a fit. Only
-a ranking that was learned from labels needs it.
+the detectors, which are made when they are first asked for, and a ranking that was learned from
+labels need it.
 """
 
 from __future__ import annotations
 
 import io
 from ast import literal_eval
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,20 +26,32 @@ from gammagmm._support.archives import Archive, archive_bytes, open_archive
 from gammagmm._support.checks import warn_user
 from gammagmm._support.documents import Form, Reader, Writer, to_text
 from gammagmm._support.files import write_document
-from gammagmm.detectors.fit import DetectorInfo
-from gammagmm.detectors.presets import MIN_ROWS, NAMES, PRESETS, named_detectors
+from gammagmm.detectors.fit import DetectorInfo, score_rows
+from gammagmm.detectors.presets import NAMES, PRESETS, named_detectors
+from gammagmm.detectors.stored import (
+    StoredDetectors,
+    Training,
+    check_types,
+    even_places,
+    to_bytes,
+)
 from gammagmm.detectors.usable import judge_scores, score_range
-from gammagmm.errors import Note, SavedFileError, SavedFitWarning, SaveError
+from gammagmm.errors import (
+    DetectorError,
+    MissingExtraError,
+    Note,
+    SavedFileError,
+    SavedFitWarning,
+    SaveError,
+)
 from gammagmm.estimator.fit_result import Fit, cut_rows
 from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plain, Plan, check_parameters
-from gammagmm.estimator.refit import version_words
-from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior, SavedSeed
+from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior
 from gammagmm.estimator.space import score_space
 from gammagmm.estimator.summary import installed_versions
 from gammagmm.inspection.known_rows import KnownRows
 from gammagmm.inspection.sample import Sample
-from gammagmm.posterior.components import Components
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.runs import Run, solved_posteriors
@@ -52,7 +66,7 @@ __all__ = ["LoadedFit", "load_fit", "read_fit", "save_fit"]
 
 Array = NDArray[np.float64]
 
-FORM = Form("gammagmm/saved-fit", 3, "saved fit", "Fit the rows again.")
+FORM = Form("gammagmm/saved-fit", 4, "saved fit", "Fit the rows again.")
 CAN_BE_NAN = {"tau", "delta", "reached", "mean"}
 """Fields that are NaN where there is no solution."""
 
@@ -82,8 +96,10 @@ class SavedFit:
     choices : tuple of str or None
         The name by which each of them was asked for; None for a user's own object. Empty for
         precomputed scores.
-    detector_seed : SavedSeed
-        Where the random numbers of the detectors come from.
+    states : tuple of ndarray or None
+        The bytes of each detector whose scores are used; None for a user's own object.
+    new_scores : tuple of ndarray or None
+        Scores of some training rows, as new rows, by each of these detectors.
     learning_seed : int
         Seed of what is learned from labels.
     scores : ndarray of shape (n_held, n_detectors)
@@ -115,7 +131,8 @@ class SavedFit:
     column_scaler: ColumnScaler | None
     detectors: tuple[DetectorInfo, ...]
     choices: tuple[str | None, ...]
-    detector_seed: SavedSeed
+    states: tuple[NDArray[np.uint8] | None, ...]
+    new_scores: tuple[Array | None, ...]
     learning_seed: int
     scores: Array
     rows: Array
@@ -142,7 +159,7 @@ class SavedFit:
 
 @dataclass(frozen=True, eq=False)
 class LoadedFit:
-    """A fit from a file, without its detectors, and what else the file has.
+    """A fit from a file, and what else the file has.
 
     `versions` are those with which it was saved, `mixture_prior` the parameter of the estimator,
     and `source` the record of where the rows came from, or None.
@@ -166,6 +183,60 @@ class LoadedFit:
             "progress": None,
             "device": None if str(device).startswith("device(") else device,
         }
+
+    def checked(self, own: Mapping[str, Any] | None = None) -> Fit:
+        """The fit, with the user's `own` fitted detectors, to score new rows.
+
+        These detectors score some training rows again, and so do the others if other versions of
+        the packages saved them. A detector that scores them differently, or that cannot be made, is
+        named in a `SavedFitWarning` and a note.
+        """
+        detectors, own = self.fit.detectors, dict(own or {})
+        stored = detectors.stored if isinstance(detectors, StoredDetectors) else {}
+        lacking = [name for name, part in stored.items() if part is None]
+        if unknown := sorted(own.keys() - set(lacking)):
+            raise DetectorError(
+                f"The file does not lack a detector of the name {', '.join(unknown)}",
+                f"It lacks {', '.join(lacking) or 'none'}.",
+            )
+        if not isinstance(detectors, StoredDetectors):
+            return self.fit
+        detectors.made.update(own)
+        is_other = self.versions != installed_versions()
+        tried = [name for name, part in stored.items() if name in own or (part and is_other)]
+        notes = [note for name in tried for note in _changes(detectors, name, self.versions)]
+        for note in notes:
+            warn_user(f"Detector {note.subject} {note.message}.", SavedFitWarning)
+        return replace(self.fit, notes=(*self.fit.notes, *notes))
+
+
+def _changes(detectors: StoredDetectors, name: str, versions: Mapping[str, str]) -> list[Note]:
+    """A note if a detector is not what it was."""
+    try:
+        n_changed, n_tried = detectors.n_changed(name)
+    except MissingExtraError:  # scoring new rows will say so
+        return []
+    except (DetectorError, SavedFileError) as error:
+        if detectors.stored[name] is None:
+            raise
+        detectors.made[name] = None
+        values = {"versions": version_words(versions), "reason": error.what}
+        return [Note.of("load.missing", name, **values)]
+    if not n_changed:
+        return []
+    counts = {"n_changed": n_changed, "n_rows": n_tried}
+    return [Note.of("load.other scores", name, **counts, versions=version_words(versions))]
+
+
+def version_words(versions: Mapping[str, str]) -> str:
+    """The versions that have changed since the fit was saved."""
+    present = installed_versions()
+    changed = [
+        f"{name} {versions.get(name, 'none')}, now {present.get(name, 'none')}"
+        for name in sorted({*versions, *present})
+        if versions.get(name) != present.get(name)
+    ]
+    return f"saved with {'; '.join(changed)}" if changed else "saved with the same versions"
 
 
 def save_fit(
@@ -192,12 +263,15 @@ def save_fit(
         )
     write_document(content, path, overwrite)
     own = [
-        info.name for info, name in zip(saved.detectors, saved.choices, strict=False) if not name
+        name
+        for name, state in zip(saved.detector_names, saved.states, strict=False)
+        if state is None
     ]
     if own:
         warn_user(
             f"The detectors {', '.join(own)} are your own objects and are not saved: the loaded "
-            "fit has all answers for the training rows, but cannot score new rows.",
+            "fit has all answers for the training rows, but scores new rows only if you give "
+            "these detectors to GammaGMM.load.",
             SavedFitWarning,
         )
 
@@ -216,7 +290,7 @@ def load_fit(path: Any, key: str) -> Fit | None:
 def read_fit(path: Any, source: type | None = None) -> LoadedFit:
     """The fit in the file at `path`, with any key, and its source, a record of the type `source`.
 
-    The detectors are not fitted again; see `refit_detectors`. Raises as `load_fit` does.
+    `LoadedFit.checked` gives the fit that scores new rows. Raises as `load_fit` does.
     """
     with Path(path).open("rb") as file:
         loaded = _read(file, str(path), source=source)
@@ -226,6 +300,8 @@ def read_fit(path: Any, source: type | None = None) -> LoadedFit:
 def _saved(fit: Fit, key: str) -> SavedFit:
     """What the file of a fit has."""
     plan = fit.plan
+    choices = {} if plan.is_precomputed else named_detectors(plan.detectors)
+    states, new_scores = _stored(fit, choices)
     has_prior = plan.parameters["mixture_prior"] is not None
     is_learned = fit.ranking == "learned"
     return SavedFit(
@@ -237,8 +313,9 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         index=SavedIndex.of(fit.container.index),
         column_scaler=fit.column_scaler,
         detectors=fit.detector_info,
-        choices=() if plan.is_precomputed else tuple(named_detectors(plan.detectors).values()),
-        detector_seed=SavedSeed.of(plan.detector_rng),
+        choices=tuple(choices.values()),
+        states=states,
+        new_scores=new_scores,
         learning_seed=plan.learning_seed,
         scores=fit.space.scores,
         rows=fit.rows,
@@ -251,6 +328,31 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         learned_scores=fit.space.decision_scores if is_learned else None,
         notes=tuple(note for note in fit.notes if note.step != "labels"),
     )
+
+
+def _stored(
+    fit: Fit, choices: Mapping[str, str | None]
+) -> tuple[tuple[NDArray[np.uint8] | None, ...], tuple[Array | None, ...]]:
+    """The bytes of each detector, and its scores of some training rows as new rows."""
+    columns, detectors = fit.detector_columns, fit.detectors
+    if columns is None:
+        return (), ()
+    if isinstance(detectors, StoredDetectors):
+        kept = tuple(part and part[1] for part in detectors.stored.values())
+        return kept, tuple(detectors.new_scores.values())
+    rows, places = np.ascontiguousarray(columns), even_places(len(columns))
+    states: list[NDArray[np.uint8] | None] = []
+    new_scores: list[Array | None] = []
+    for (name, detector), scores in zip(detectors.items(), fit.scores.T, strict=True):
+        choice = choices[name]
+        content = None if choice is None else to_bytes(choice, detector, Training(rows, scores))
+        try:
+            tried: Array | None = score_rows({name: detector}, rows[places])[:, 0]
+        except DetectorError:  # it will not be tried
+            tried = None
+        states.append(None if content is None else np.frombuffer(content, dtype=np.uint8))
+        new_scores.append(tried)
+    return tuple(states), tuple(new_scores)
 
 
 class FitWriter(Writer):
@@ -340,14 +442,14 @@ def _read(
         is_wanted = source is not None and origin is not None
         found = inside.record(cast("type", source), "source", origin) if is_wanted else None
     plan, prior = _plan_of(saved, reader)
-    for check in (_check_columns, _check_scores, _check_rows, _check_known, _check_choices):
-        check(saved, plan, reader)
-    if len(saved.runs) != plan.n_runs:
-        reader.refuse(f"it has {len(saved.runs)} runs instead of {plan.n_runs}")
-    for run in saved.runs:
-        _check_run(run, saved.scores.shape[1], plan, reader)
-    _check_evidence(saved, plan, reader)
-    return LoadedFit(_fit_of(saved, plan, reader), saved.versions, prior, found)
+    for part, fits in _CHECKS.items():
+        if not fits(saved, plan):
+            reader.refuse(f"its {part} do not fit to its other parts")
+    try:
+        fit = _fit_of(saved, plan, where)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        reader.refuse(f"its parts do not fit together: {error}")
+    return LoadedFit(fit, saved.versions, prior, found)
 
 
 class _Parameters(SimpleNamespace):
@@ -375,15 +477,10 @@ def _plan_of(saved: SavedFit, reader: Reader) -> tuple[Plan, Any]:
         *(SyntaxError, TypeError, ValueError),
     ) as error:
         reader.refuse(f"its parameters are not valid: {error}")
-    if parameters["backend"] not in ("numpy", "torch"):
-        reader.refuse(f"its parameters are not valid: backend={parameters['backend']!r}")
-    if not 0 <= saved.learning_seed < 2**32:
-        reader.refuse("its learning_seed must lie between 0 and 2**32")
     plan = replace(
         plan,
         given=tuple(sorted(parameters.items())),
-        backend=parameters["backend"],
-        detector_rng=saved.detector_seed.generator(),
+        backend=str(parameters["backend"]),
         learning_seed=saved.learning_seed,
     )
     return plan, prior
@@ -407,20 +504,19 @@ def _detectors_of(saved: SavedFit) -> Any:
     return listed if is_list else dict(zip(names, listed, strict=True))
 
 
-def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
+def _fit_of(saved: SavedFit, plan: Plan, where: str) -> Fit:
     """The fit, with everything that follows from what was saved."""
-    detectors: dict[str, Any] = dict.fromkeys(saved.detector_names)
     container = Container(index=None if saved.index is None else saved.index.index())
     _, scaler = score_space(saved.scores[: saved.n_sampled])
     space, _ = score_space(saved.scores, scaler)
     posterior, known = combine_runs(solved_posteriors(saved.runs)), KnownRows.none()
     if not 0.0 <= posterior.mean <= 1.0:
-        reader.refuse(f"the mean of the posterior must lie between 0 and 1, got {posterior.mean!r}")
+        raise ValueError(f"the mean of the posterior is {posterior.mean!r}")
     fit = Fit(
         plan=plan.without_progress(),
         preparation=saved.preparation,
         column_scaler=saved.column_scaler,
-        detectors=detectors,
+        detectors=dict.fromkeys(saved.detector_names),
         detector_info=saved.detectors,
         scaler=scaler,
         rows=saved.rows,
@@ -433,10 +529,25 @@ def _fit_of(saved: SavedFit, plan: Plan, reader: Reader) -> Fit:
         known=known,
         learning=None,
         evidence=saved.evidence,
-        cut=cut_rows(space, saved.sample, known, posterior.mean, list(detectors)),
+        cut=cut_rows(space, saved.sample, known, posterior.mean, saved.detector_names),
         notes=saved.notes,
     )
-    return _with_labels(fit, saved)
+    fit = _with_labels(fit, saved)
+    return fit if plan.is_precomputed else replace(fit, detectors=_detectors_in(saved, fit, where))
+
+
+def _detectors_in(saved: SavedFit, fit: Fit, where: str) -> StoredDetectors:
+    """The detectors, whose types are those that they need."""
+    choices = dict(zip([info.name for info in saved.detectors], saved.choices, strict=True))
+    stored: dict[str, tuple[str, NDArray[np.uint8]] | None] = {}
+    for name, state in zip(saved.detector_names, saved.states, strict=True):
+        choice = choices[name]
+        stored[name] = None if choice is None or state is None else (choice, state)
+        if choice is not None and state is not None:
+            check_types(choice, state.tobytes())
+    new_scores = dict(zip(saved.detector_names, saved.new_scores, strict=True))
+    rows = np.ascontiguousarray(fit.detector_columns)
+    return StoredDetectors(stored, new_scores, rows, fit.scores, where)
 
 
 def _with_labels(fit: Fit, saved: SavedFit) -> Fit:
@@ -455,21 +566,6 @@ def _with_labels(fit: Fit, saved: SavedFit) -> Fit:
     return replace(fit, notes=(*fit.notes, note))
 
 
-def _check_columns(saved: SavedFit, plan: Plan, reader: Reader) -> None:
-    """Refuse names and scales that do not belong to the columns."""
-    preparation, scaler = saved.preparation, saved.column_scaler
-    n_features = preparation.n_columns
-    if n_features < 1 or (plan.is_precomputed and preparation.encoder is not None):
-        reader.refuse("its preparation does not fit to its parameters")
-    if scaler is None:
-        return
-    n_numbers = preparation.n_outputs
-    shapes = {array.shape for array in vars(scaler).values()}
-    is_right = len(shapes) == 1 and _are_places(scaler.kept, n_numbers)
-    if not is_right or not (scaler.spread > 0.0).all():
-        reader.refuse(f"its column_scaler does not fit to {n_features} columns")
-
-
 def _are_places(places: NDArray[np.intp], n: int) -> bool:
     """Whether `places` has at least one number, rising, from 0 to `n` - 1."""
     if places.ndim != 1 or not len(places):
@@ -478,107 +574,108 @@ def _are_places(places: NDArray[np.intp], n: int) -> bool:
     return is_rising and bool(places[0] >= 0) and bool(places[-1] < n)
 
 
-def _check_scores(saved: SavedFit, plan: Plan, reader: Reader) -> None:
-    """Refuse scores that do not belong to the detectors."""
+def _have_columns(saved: SavedFit, plan: Plan) -> bool:
+    """Whether preparation and scales belong to the columns."""
+    preparation, scaler = saved.preparation, saved.column_scaler
+    is_right = preparation.n_columns >= 1
+    is_right = is_right and not (plan.is_precomputed and preparation.encoder is not None)
+    if not is_right or scaler is None:
+        return is_right
+    is_right = len({array.shape for array in vars(scaler).values()}) == 1
+    is_right = is_right and _are_places(scaler.kept, preparation.n_outputs)
+    return is_right and bool((scaler.spread > 0.0).all())
+
+
+def _have_scores(saved: SavedFit, plan: Plan) -> bool:
+    """Whether the scores can be used and belong to the detectors."""
     names, shape = [info.name for info in saved.detectors], saved.scores.shape
     n_detectors = len(saved.detector_names)
-    if len(shape) != 2 or shape[0] < 2 or shape[1] != n_detectors or n_detectors < 1:
-        reader.refuse(f"its scores have the shape {shape}, but {n_detectors} detectors are used")
-    if len(set(names)) < len(names) or min(info.n_rows for info in saved.detectors) < 0:
-        reader.refuse("its detectors have repeated names or negative numbers of rows")
+    is_right = len(shape) == 2 and shape[0] >= 2 and shape[1] == n_detectors >= 1
+    if not is_right or len(set(names)) < len(names):
+        return False
     seen = score_range(saved.scores)
-    for column, name in enumerate(saved.detector_names):
-        status, reason = judge_scores(seen, column)
-        if status != "ok":
-            reader.refuse(f"the scores of {name} cannot be used: {reason}")
+    return all(judge_scores(seen, column)[0] == "ok" for column in range(n_detectors))
 
 
-def _check_rows(saved: SavedFit, plan: Plan, reader: Reader) -> None:
-    """Refuse training rows, or an index, that do not belong to the scores and the columns."""
-    n_rows = len(saved.scores)
-    if saved.rows.shape != (n_rows, saved.preparation.n_outputs):
-        reader.refuse("its training rows do not fit to its scores and columns")
-    if saved.index is not None and len(saved.index) != saved.n_sampled:
-        reader.refuse(f"its index does not fit to {saved.n_sampled} rows")
-    sampled = saved.n_sampled
-    if saved.numbers is None:
-        is_right = n_rows == sampled == saved.n_table
-    else:
-        numbers = saved.numbers
-        is_right = numbers.shape == (n_rows,) and 2 <= sampled <= n_rows <= saved.n_table
-        is_right = is_right and _are_places(numbers[:sampled], saved.n_table)
-        is_right = is_right and _are_places(np.sort(numbers), saved.n_table)
-    if not is_right:
-        reader.refuse("its sample does not fit to its rows")
+def _have_rows(saved: SavedFit, plan: Plan) -> bool:
+    """Whether the rows, their numbers and their index belong to the scores and the columns."""
+    n_rows, sampled, numbers = len(saved.scores), saved.n_sampled, saved.numbers
+    is_right = saved.rows.shape == (n_rows, saved.preparation.n_outputs)
+    is_right = is_right and (saved.index is None or len(saved.index) == sampled)
+    if numbers is None:
+        return is_right and n_rows == sampled == saved.n_table
+    is_right = is_right and numbers.shape == (n_rows,) and 2 <= sampled <= n_rows
+    is_right = is_right and _are_places(numbers[:sampled], saved.n_table)
+    return is_right and _are_places(np.sort(numbers), saved.n_table)
 
 
-def _check_known(saved: SavedFit, plan: Plan, reader: Reader) -> None:
-    """Refuse labels of rows that are not in the fit, and learned scores without labels."""
-    known, n_rows = saved.known_rows, len(saved.scores)
+def _have_labels(saved: SavedFit, plan: Plan) -> bool:
+    """Whether the known rows are in the fit, and learned scores are of its rows."""
+    known, n_rows, learned = saved.known_rows, len(saved.scores), saved.learned_scores
     shapes = {array.shape for array in vars(known).values()}
     is_right = len(shapes) == 1 and bool(np.isin(known.labels, (0, 1)).all())
     is_right = is_right and not (known.at_random & known.picked).any()
     is_right = is_right and (shapes == {(0,)} or _are_places(known.rows, n_rows))
-    learned = saved.learned_scores
-    is_right = is_right and (learned is None or (learned.shape == (n_rows,) and shapes != {(0,)}))
-    if not is_right:
-        reader.refuse(f"its known rows do not fit to {n_rows} rows")
+    return is_right and (learned is None or learned.shape == (n_rows,))
 
 
-def _check_choices(saved: SavedFit, plan: Plan, reader: Reader) -> None:
-    """Refuse names of detectors that are unknown or do not belong to the parameters."""
-    n_choices = 0 if plan.is_precomputed else len(saved.detectors)
-    is_right = len(saved.choices) == n_choices and set(saved.choices) <= {None, *NAMES}
-    is_right = is_right and (not any(saved.choices) or len(saved.scores) >= MIN_ROWS)
-    if isinstance(plan.detectors, str) and plan.detectors in PRESETS:
-        names = [info.name for info in saved.detectors]
-        is_right = is_right and list(saved.choices) == names == list(PRESETS[plan.detectors])
-    if not is_right:
-        reader.refuse("its choices do not fit to its detectors")
+def _have_detectors(saved: SavedFit, plan: Plan) -> bool:
+    """Whether the stored detectors are those of the parameters."""
+    if plan.is_precomputed:
+        return not saved.choices and not saved.states
+    n_used = len(saved.detector_names)
+    tried = {len(even_places(saved.n_sampled))}
+    is_right = len(saved.states) == len(saved.new_scores) == n_used
+    is_right = is_right and {each.size for each in saved.new_scores if each is not None} <= tried
+    is_right = is_right and set(saved.choices) <= {None, *NAMES}
+    named = [(name, choice) for name, choice in named_detectors(plan.detectors).items()]
+    names = [info.name for info in saved.detectors]
+    return is_right and named == list(zip(names, saved.choices, strict=False))
 
 
-def _check_run(run: Run, n_detectors: int, plan: Plan, reader: Reader) -> None:
-    """Refuse a run whose parts do not belong together."""
-    _check_components(run.components, n_detectors, reader)
-    solution = [run.tau, run.delta, run.reached]
-    posterior, n_parts = run.posterior, 0
-    is_right = bool(np.isnan(solution).all()) and run.status == "unsolved"
-    if posterior is not None:
-        n_parts = len(posterior.betas)
-        is_right = bool(np.isfinite(solution).all()) and run.status != "unsolved"
-        is_right = is_right and 1 <= n_parts <= len(run.components)
-        is_right = is_right and posterior.prob_zero == plan.constraints.p0
-        # The error of a share is below 1 for each part, and may be NaN.
-        is_right = is_right and not posterior.standard_error > n_parts
-    if not is_right or run.weights.shape != (n_parts,) or min(run.n_iter, run.n_restarts) < 0:
-        reader.refuse("the solution, the weights and the posterior of a run do not fit together")
+def _have_runs(saved: SavedFit, plan: Plan) -> bool:
+    """Whether there are as many runs as there should be, each with parts that belong together."""
+    n_detectors = saved.scores.shape[1]
+    return len(saved.runs) == plan.n_runs and all(
+        _is_run(run, n_detectors, plan.constraints.p0) for run in saved.runs
+    )
 
 
-def _check_components(components: Components, n_detectors: int, reader: Reader) -> None:
-    """Refuse components that are no Normal-Inverse-Wishart distributions over the detectors."""
-    n, m = components.alpha.size, n_detectors
-    shapes = [array.shape for array in vars(components).values()]
-    if n < 1 or shapes != [(n,), (n, m), (n, m, m), (n,), (n,), (n,)]:
-        reader.refuse(f"the components of a run have shapes that do not fit together: {shapes}")
-    positive = [components.alpha, components.mean_precision]
-    positive.append(components.degrees_of_freedom - (m - 1))
-    is_right = bool((np.concatenate(positive) > 0.0).all())
-    try:
-        np.linalg.cholesky(components.covariances)
-    except np.linalg.LinAlgError:
-        is_right = False
-    if not is_right:
-        reader.refuse("the components of a run have parameters that are not positive")
+def _is_run(run: Run, m: int, p0: float) -> bool:
+    """Whether the parts of a run over `m` detectors belong together."""
+    n, posterior = run.components.alpha.size, run.posterior
+    shapes = [array.shape for array in vars(run.components).values()]
+    is_right = n >= 1 and shapes == [(n,), (n, m), (n, m, m), (n,), (n,), (n,)]
+    is_right = is_right and bool((run.components.alpha > 0.0).all())
+    solution = np.array([run.tau, run.delta, run.reached])
+    if posterior is None:
+        return is_right and run.status == "unsolved" and run.weights.shape == (0,)
+    n_parts = len(posterior.betas)
+    is_right = is_right and run.status != "unsolved" and bool(np.isfinite(solution).all())
+    is_right = is_right and run.weights.shape == (n_parts,) and 1 <= n_parts <= n
+    # The error of a share is below 1 for each part, and may be NaN.
+    return is_right and posterior.prob_zero == p0 and not posterior.standard_error > n_parts
 
 
-def _check_evidence(saved: SavedFit, plan: Plan, reader: Reader) -> None:
-    """Refuse evidence about other rows, detectors or parameters."""
-    if saved.evidence.constraints != plan.constraints:
-        reader.refuse(f"it was fitted with {saved.evidence.constraints}, not {plan.constraints}")
+def _have_evidence(saved: SavedFit, plan: Plan) -> bool:
+    """Whether the evidence is about the rows, detectors and parameters of the fit."""
     group = saved.evidence.group
+    is_right = saved.evidence.constraints == plan.constraints
     if group is None:
-        return
-    rows, n_rows = group.rows, saved.n_sampled
-    is_right = rows is not None and _are_places(rows, n_rows) and len(rows) == group.n_rows
-    if not is_right or not set(group.detectors) <= set(saved.detector_names):
-        reader.refuse("the group in its evidence has rows or detectors that are not in the fit")
+        return is_right
+    rows = group.rows
+    is_right = is_right and rows is not None and _are_places(rows, saved.n_sampled)
+    is_right = is_right and len(cast("Any", rows)) == group.n_rows
+    return is_right and set(group.detectors) <= set(saved.detector_names)
+
+
+_CHECKS = {
+    "columns": _have_columns,
+    "scores": _have_scores,
+    "rows": _have_rows,
+    "known rows": _have_labels,
+    "detectors": _have_detectors,
+    "runs": _have_runs,
+    "evidence": _have_evidence,
+}
+"""What the parts of a file must be for the rest of the fit to follow from them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,9 @@ from numpy.typing import NDArray
 from gammagmm.errors import SaveError
 from gammagmm.mixture.prior import MixturePrior
 
-__all__ = ["SavedIndex", "SavedPrior", "SavedSeed", "SavedTexts"]
+__all__ = ["SavedIndex", "SavedPrior", "SavedTexts"]
 
 Array = NDArray[np.float64]
-
-BitGenerator = Literal["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"]
-POOL_SIZES = range(4, 65)
-"""Sizes of the pool of a seed sequence; NumPy's default is 4."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,43 +146,3 @@ class SavedPrior:
         )
         prior.resolve_covariance(np.eye(n_detectors))
         return prior
-
-
-@dataclass(frozen=True)
-class SavedSeed:
-    """What a generator of random numbers was made from.
-
-    Examples
-    --------
-    >>> child = np.random.default_rng(7).spawn(2)[1]
-    >>> int(SavedSeed.of(child).generator().integers(1000)) == int(child.integers(1000))
-    True
-    """
-
-    bit_generator: BitGenerator
-    entropy: tuple[int, ...]
-    spawn_key: tuple[int, ...]
-    pool_size: int
-
-    @classmethod
-    def of(cls, rng: np.random.Generator) -> SavedSeed:
-        """The record of a generator that was spawned by another one."""
-        seed = cast("np.random.SeedSequence", rng.bit_generator.seed_seq)
-        entropy = np.atleast_1d(np.asarray(seed.entropy, dtype=object)).tolist()
-        return cls(
-            cast("BitGenerator", type(rng.bit_generator).__name__),
-            tuple(map(int, entropy)),
-            tuple(map(int, seed.spawn_key)),
-            int(seed.pool_size),
-        )
-
-    def __post_init__(self) -> None:
-        if self.pool_size not in POOL_SIZES or min(self.entropy + self.spawn_key, default=0) < 0:
-            raise ValueError("a seed must have numbers from 0 and a pool of 4 to 64 of them")
-
-    def generator(self) -> np.random.Generator:
-        """A generator that gives, and whose children give, the same numbers from the start."""
-        seed = np.random.SeedSequence(
-            list(self.entropy), spawn_key=self.spawn_key, pool_size=self.pool_size
-        )
-        return np.random.Generator(getattr(np.random, self.bit_generator)(seed))

@@ -74,8 +74,11 @@ class GroupShare:
         Number of rows with a label.
     n_anomalies : int
         Number of anomalies among the rows with a label.
-    posterior : GammaPosterior or None
-        Posterior of the share of anomalies, from the labels of the group; None without labels.
+    mean, low, high : float
+        Posterior mean and 90 % interval of the share of anomalies, from the labels of the group,
+        with the same prior for each group; NaN without labels.
+    share_flagged : float
+        Share of the rows that are flagged.
     """
 
     group: Any
@@ -85,12 +88,10 @@ class GroupShare:
     high_flagged: float
     n_labels: int
     n_anomalies: int
-    posterior: GammaPosterior | None
-
-    @property
-    def share_flagged(self) -> float:
-        """Share of the rows that are flagged."""
-        return self.n_flagged / self.n_rows
+    mean: float
+    low: float
+    high: float
+    share_flagged: float
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,9 @@ class LabelledRows:
         labels; None stands for `scores`.
     part : Sample or None, default=None
         Which rows of a larger table these are; None for a table of their own.
+    fitted : GammaPosterior or None, default=None
+        The posterior without labels; None for the distribution of the share in labelled real
+        tables.
 
     Examples
     --------
@@ -155,6 +159,7 @@ class LabelledRows:
     known_rows: KnownRows = field(default_factory=KnownRows.none)
     honest_scores: Array | None = None
     part: Sample | None = None
+    fitted: GammaPosterior | None = None
 
     @cached_property
     def sample(self) -> Sample:
@@ -170,9 +175,11 @@ class LabelledRows:
     def posterior(self) -> GammaPosterior:
         """Posterior of the share of anomalies among these rows, from the labels alone.
 
-        Without labels it is the distribution of the share in labelled real tables, see
-        `GammaPosterior.reference`.
+        Without labels it is that of the fit or, for a batch, the distribution of the share in
+        labelled real tables, see `GammaPosterior.reference`.
         """
+        if self.fitted is not None and not len(self.known_rows):
+            return self.fitted
         return labelled_posterior(self._counts, load_reference())
 
     @property
@@ -447,25 +454,22 @@ class LabelledRows:
         low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
         return low, high
 
-    def by_group(self, groups: Any, flagged: ArrayLike | None = None) -> tuple[GroupShare, ...]:
+    def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
         """The flagged rows in each group of rows, and its share by its own labels.
 
         Parameters
         ----------
         groups : array-like of shape (n_rows,)
             The group of each row.
-        flagged : array-like of shape (n_rows,), default=None
-            1 for a flagged row, else 0; None stands for `labels`.
 
         Returns
         -------
         tuple of GroupShare
-            The groups, the largest first.
+            The groups, the largest first. ``pandas.DataFrame(groups)`` has a line for each.
         """
         n_sampled = self.sample.n_sampled
         names, place = np.unique(_check_groups(groups, n_sampled), return_inverse=True)
-        labels = self.labels[:n_sampled] if flagged is None else flagged
-        is_flagged = np.asarray(labels) == 1
+        is_flagged = self.labels[:n_sampled] == 1
         n_rows = np.bincount(place, minlength=len(names))
         n_flagged = np.bincount(place[is_flagged], minlength=len(names))
         low, high = binomial_interval(n_rows, n_flagged)
@@ -473,9 +477,10 @@ class LabelledRows:
         of_known = place[known.rows]
         for group in np.argsort(-n_rows, kind="stable").tolist():
             inside, size = known[of_known == group], int(n_rows[group])
-            posterior = None
+            mean, ends = np.nan, (np.nan, np.nan)
             if len(inside):
                 posterior = labelled_posterior(count_labels(inside, size), load_reference())
+                mean, ends = posterior.mean, posterior.interval()
             found.append(
                 GroupShare(
                     _group_name(names[group].item()),
@@ -485,7 +490,9 @@ class LabelledRows:
                     float(high[group]),
                     len(inside),
                     int(inside.labels.sum()),
-                    posterior,
+                    mean,
+                    *ends,
+                    int(n_flagged[group]) / size,
                 )
             )
         return tuple(found)

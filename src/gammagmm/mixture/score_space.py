@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gammagmm.detectors.usable import LOG_OFFSET
 
-__all__ = ["LogMoments", "ScoreScaler", "fit_scaler", "log_moments"]
+__all__ = ["ScoreScaler", "fit_scaler"]
 
 Array = NDArray[np.float64]
 
@@ -55,40 +55,6 @@ def fit_scaler(scores: Array) -> ScoreScaler:
     minimum = scores.min(axis=0)
     logs = _log_scores(scores, minimum)
     return ScoreScaler(minimum, scores.max(axis=0), logs.mean(axis=0), logs.std(axis=0))
-
-
-@dataclass(frozen=True)
-class LogMoments:
-    """Number, means (M,) and scatter (M, M) of rows of log scores; blocks of rows can be added."""
-
-    n_rows: int
-    mean: Array
-    scatter: Array
-
-    def __add__(self, other: LogMoments) -> LogMoments:
-        n_rows = self.n_rows + other.n_rows
-        step = other.mean - self.mean
-        between = np.outer(step, step) * (self.n_rows * other.n_rows / n_rows)
-        mean = self.mean + step * (other.n_rows / n_rows)
-        return LogMoments(n_rows, mean, self.scatter + other.scatter + between)
-
-    def scaler(self, minimum: Array, maximum: Array) -> ScoreScaler:
-        """The map to the score space, for the smallest and the largest scores (M,)."""
-        deviation = np.sqrt(np.diagonal(self.scatter) / self.n_rows)
-        return ScoreScaler(minimum, maximum, self.mean, deviation)
-
-    @property
-    def covariance(self) -> Array:
-        """Covariance (M, M) of the score space."""
-        scale = np.sqrt(np.diagonal(self.scatter) / self.n_rows)
-        return self.scatter / np.outer(scale, scale) / (self.n_rows - 1)
-
-
-def log_moments(scores: Array, minimum: Array) -> LogMoments:
-    """Moments of log(s - minimum + 0.01) over the rows of `scores` (n, M)."""
-    logs = _log_scores(scores, minimum)
-    mean = logs.mean(axis=0)
-    return LogMoments(len(logs), mean, (logs - mean).T @ (logs - mean))
 
 
 def _log_scores(scores: Array, minimum: Array) -> Array:

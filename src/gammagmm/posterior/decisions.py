@@ -71,18 +71,16 @@ def probability_at(posterior: GammaPosterior, shares: Array) -> Array:
 class RankTable:
     """Number of the `n_rows` rows whose score is at least each of `edges` (E,), in rising order.
 
-    `error` is the largest share of rows between two edges, and `n_above` stands for the number of
-    rows above the last edge.
+    `n_above` stands for the number of rows above the last edge.
     """
 
     edges: Array
     n_at_least: NDArray[Any]
     n_rows: int
-    error: float
     n_above: float = 0
 
     def shares_at_least(self, scores: Array) -> Array:
-        """Share of the rows that score at least each of `scores`, too small by at most `error`."""
+        """Share of the rows that score at least each of `scores`."""
         counts = np.append(self.n_at_least, self.n_above)
         return counts[np.searchsorted(self.edges, scores, side="left")] / self.n_rows
 
@@ -90,7 +88,7 @@ class RankTable:
 def exact_ranks(scores: Array) -> RankTable:
     """Rank table of rows in memory, in which each of their `scores` (n,) is an edge."""
     edges, counts = np.unique(scores, return_counts=True)
-    return RankTable(edges, np.cumsum(counts[::-1])[::-1], len(scores), 0.0)
+    return RankTable(edges, np.cumsum(counts[::-1])[::-1], len(scores))
 
 
 def ranks_left(
@@ -109,7 +107,7 @@ def ranks_left(
     edges, counts = np.unique(scores, return_counts=True)
     each = 1.0 if n_left is None else n_left / len(scores)  # rows that a row of a sample stands for
     n_at_least = each * np.cumsum(counts[::-1])[::-1] + (n_anomalies - 0.5)
-    return RankTable(edges, n_at_least, n_rows, 0.0, n_anomalies + 0.5)
+    return RankTable(edges, n_at_least, n_rows, n_anomalies + 0.5)
 
 
 def cost_cut(costs: Any) -> float:

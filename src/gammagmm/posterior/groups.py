@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Group", "Sighting", "find_group", "rows_beyond", "sight_group"]
+__all__ = ["Group", "find_group"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -72,41 +72,12 @@ class Valley:
     depth: float  # 1 - density in the valley / density of the lower hump beside it
 
 
-@dataclass(frozen=True, eq=False)
-class Sighting:
-    """The detectors that see the same rows apart, and where."""
-
-    columns: tuple[int, ...]  # of the detectors
-    at: Array  # the place of each detector's valley
-    depth: float
-
-    def group(
-        self, n_beyond: int, n_rows: int, names: list[str], rows: NDArray[np.intp] | None = None
-    ) -> Group:
-        """The group of the `n_beyond` of `n_rows` rows that lie beyond the valleys."""
-        seen_by = tuple(names[column] for column in self.columns)
-        return Group(rows, n_beyond, n_beyond / n_rows, self.depth, seen_by)
-
-
 def find_group(Z: Array, names: list[str]) -> Group | None:
-    """The group of rows of the score space `Z` (n, M) that stands apart, or None."""
-    sighting = sight_group(Z)
-    if sighting is None:
-        return None
-    rows = np.flatnonzero(rows_beyond(Z, sighting))
-    return sighting.group(len(rows), len(Z), names, rows)
+    """The group of rows of the score space `Z` (n, M) that stands apart, or None.
 
-
-def rows_beyond(Z: Array, sighting: Sighting) -> Mask:
-    """Whether each row of `Z` (n, M) lies beyond at least half of the sighting's valleys."""
-    beyond = Z[:, list(sighting.columns)] > sighting.at
-    return np.asarray(2 * beyond.sum(axis=1) >= len(sighting.at))
-
-
-def sight_group(Z: Array) -> Sighting | None:
-    """The detectors that see nearly the same rows of `Z` (n, M) apart, or None.
-
-    Of several sets of detectors, the one whose valleys are deepest in total.
+    Nearly the same rows lie beyond the valleys of several detectors. Of several sets of detectors,
+    it is the one whose valleys are deepest in total; the group has the rows beyond at least half of
+    their valleys.
     """
     found = {column: first_valley(Z[:, column]) for column in range(Z.shape[1])}
     valleys = {column: valley for column, valley in found.items() if valley is not None}
@@ -120,9 +91,9 @@ def sight_group(Z: Array) -> Sighting | None:
     chosen = agree[np.argmax(agree @ depths)]
     if chosen.sum() < MIN_DETECTORS:
         return None
-    columns = tuple(np.array(list(valleys))[chosen].tolist())
-    at = np.array([valleys[column].at for column in columns])
-    return Sighting(columns, at, float(np.median(depths[chosen])))
+    rows = np.flatnonzero(2 * beyond[chosen].sum(axis=0) >= chosen.sum())
+    seen_by = tuple(names[column] for column in np.array(list(valleys))[chosen])
+    return Group(rows, len(rows), len(rows) / len(Z), float(np.median(depths[chosen])), seen_by)
 
 
 def first_valley(scores: Array) -> Valley | None:

@@ -38,7 +38,6 @@ __all__ = [
     "describe_runs",
     "first_solved",
     "fit_runs",
-    "fit_spaces",
     "make_run",
     "plan_runs",
     "solved_posteriors",
@@ -188,10 +187,10 @@ def fit_runs(
     """The runs of a fit to the score space `Z` (n, M); `budget` is (n_runs, max_restarts)."""
     streams = rng.spawn(budget[0])
     rows = choose_rows(len(Z), settings.max_rows, streams)
-    return fit_spaces(Z[None] if rows is None else Z[rows], settings, budget[1], streams, n_jobs)
+    return _fit_spaces(Z[None] if rows is None else Z[rows], settings, budget[1], streams, n_jobs)
 
 
-def fit_spaces(
+def _fit_spaces(
     spaces: Array,
     settings: RunSettings,
     max_restarts: int,

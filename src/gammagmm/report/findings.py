@@ -214,7 +214,9 @@ def find(fit: Fit, origin: Origin | None = None) -> Findings:
             RowToLabel(origin.row_number(int(row)), names[row], values)
             for row, values in zip(chosen, values_chosen, strict=True)
         ),
-        groups=() if origin.groups is None else fit.by_group(origin.groups[: fit.n_rows]),
+        groups=()
+        if origin.groups is None
+        else fit.labelled_rows.by_group(origin.groups[: fit.n_rows]),
     )
 
 

@@ -125,9 +125,9 @@ def _group_lines(groups: Sequence[GroupShare]) -> _GroupLines:
         for g in shown
     )
     labelled = (
-        ShareLine(g.group, g.n_labels, g.n_anomalies, g.posterior.mean, *g.posterior.interval())
+        ShareLine(g.group, g.n_labels, g.n_anomalies, g.mean, g.low, g.high)
         for g in shown
-        if g.posterior is not None
+        if g.n_labels
     )
     n_rows_left = sum(group.n_rows for group in left)
     return _GroupLines(tuple(flagged), tuple(labelled), len(left), n_rows_left)

@@ -79,7 +79,7 @@ class ColumnScaler:
 
 @dataclass(frozen=True, eq=False)
 class ColumnMoments:
-    """Number of rows and figures (d,) of their columns; figures of blocks of rows can be added.
+    """Number of rows and figures (d,) of their columns.
 
     `lowest`, `highest` and `mean` are in units of 2 ** `exponent`, and `scatter`, the sum of the
     squared differences from the mean, is in squared units.
@@ -91,28 +91,6 @@ class ColumnMoments:
     highest: Array
     mean: Array
     scatter: Array
-
-    def __add__(self, other: ColumnMoments) -> ColumnMoments:
-        exponent = np.maximum(self.exponent, other.exponent)
-        one, two = self._in_units(exponent), other._in_units(exponent)
-        n_rows = one.n_rows + two.n_rows
-        step = two.mean - one.mean
-        between = step * step * (one.n_rows * two.n_rows / n_rows)
-        return ColumnMoments(
-            n_rows,
-            exponent,
-            np.minimum(one.lowest, two.lowest),
-            np.maximum(one.highest, two.highest),
-            one.mean + step * (two.n_rows / n_rows),
-            one.scatter + two.scatter + between,
-        )
-
-    def _in_units(self, exponent: NDArray[np.intc]) -> ColumnMoments:
-        shift = self.exponent - exponent
-        values = (self.lowest, self.highest, self.mean)
-        lowest, highest, mean = (np.ldexp(value, shift) for value in values)
-        scatter = np.ldexp(self.scatter, 2 * shift)
-        return ColumnMoments(self.n_rows, exponent, lowest, highest, mean, scatter)
 
     @property
     def deviation(self) -> Array:
@@ -143,7 +121,7 @@ def column_moments(rows: Array) -> ColumnMoments:
     """Figures of the columns of `rows` (n, d)."""
     lowest, highest = rows.min(axis=0), rows.max(axis=0)
     largest = np.maximum(np.abs(lowest), np.abs(highest))
-    # A block of zeros has the smallest unit, so that the units of the other blocks are kept.
+    # A column of zeros has the smallest unit.
     exponent = np.where(largest > 0.0, np.frexp(largest)[1], LEAST_EXPONENT)
     # In the order of rows, so that the sums do not depend on the layout of the memory.
     units = np.ldexp(rows, -exponent, order="C")

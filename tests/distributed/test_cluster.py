@@ -6,8 +6,8 @@ from concurrent.futures import CancelledError
 from types import SimpleNamespace
 
 import pytest
-from gammagmm.blocks.cluster import clear_errors, open_cluster
 
+from gammagmm.distributed.cluster import clear_errors, open_cluster
 from gammagmm.errors import ClusterError
 
 distributed = pytest.importorskip("distributed")

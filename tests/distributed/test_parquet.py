@@ -7,14 +7,14 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from gammagmm.blocks.parquet import (
+
+from gammagmm.distributed.parquet import (
     FolderError,
     check_folder,
     matching_files,
     read_parquet,
     write_parquet,
 )
-
 from gammagmm.errors import TableError
 
 dask = pytest.importorskip("dask")

@@ -1,0 +1,217 @@
+"""Stored detectors: the same scores to the bit, and bytes that were forged run nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+from skops.io import loads
+
+from gammagmm.detectors.fit import score_rows
+from gammagmm.detectors.presets import NAMES, resolve_detectors
+from gammagmm.detectors.stored import (
+    OBJECTS,
+    Training,
+    check_types,
+    even_places,
+    from_bytes,
+    to_bytes,
+)
+from gammagmm.errors import DetectorError
+from tests.support.saved_fits import change_array, change_value, members, npy
+
+# With more than 15 columns, neighbours are searched without a tree; with fewer rows, the compiled
+# functions are not used.
+SIZES = {"many rows": (1500, 5), "many columns": (120, 18)}
+N_FORGED = 40
+
+
+def fitted(name, n_rows=1500, n_columns=5):
+    """The detector, and the rows that it was fitted on."""
+    X = np.random.default_rng(4).normal(size=(n_rows, n_columns))
+    detector = resolve_detectors([name], n_rows)[0][name]
+    if name in ("AE", "VAE"):
+        pytest.importorskip("torch")
+        detector.epoch_num = 1
+    if hasattr(detector, "random_state"):
+        detector.random_state = 1
+    return detector.fit(X), X
+
+
+def zipped(files):
+    """The archive of skops with these members."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, part in files.items():
+            archive.writestr(name, part)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stored_detector_gives_the_same_scores_to_the_bit(name, size):
+    detector, X = fitted(name, *SIZES[size])
+    new = np.concatenate([X[:40] + 0.1, X[:40] * 9.0, X[:3]])
+    before = score_rows({name: detector}, new)
+    # The rows and scores of the fit are those of the detector, or it was fitted on other rows.
+    for training in (Training(X, detector.decision_scores_), Training(X[:7], np.zeros(7))):
+        content = to_bytes(name, detector, training)
+        assert to_bytes(name, detector, training) == content
+        again = from_bytes(name, content, training)
+        assert type(again) is type(detector)
+        assert vars(again).keys() == vars(detector).keys()
+        np.testing.assert_array_equal(score_rows({name: again}, new), before)
+        np.testing.assert_array_equal(again.decision_scores_, detector.decision_scores_)
+        np.testing.assert_array_equal(again.labels_, detector.labels_)
+
+
+def test_rows_and_scores_of_the_fit_are_not_stored_twice():
+    detector, X = fitted("COPOD")
+    alone = to_bytes("COPOD", detector, Training(X[:7], np.zeros(7)))
+    shared = to_bytes("COPOD", detector, Training(X, detector.decision_scores_))
+    assert len(alone) > X.nbytes > 20 * len(shared)
+    again = from_bytes("COPOD", shared, Training(X, detector.decision_scores_))
+    np.testing.assert_array_equal(again.O, detector.O)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_types_are_those_that_the_detector_needs(name):
+    detector, X = fitted(name)
+    content = to_bytes(name, detector, Training(X[:7], np.zeros(7)))
+    schema, objects = json.loads(members(io.BytesIO(content))["schema.json"]), set()
+    waiting = [schema]
+    while waiting:
+        value = waiting.pop()
+        waiting += value.values() if isinstance(value, dict) else value
+        waiting = [each for each in waiting if isinstance(each, dict | list)]
+        if isinstance(value, dict) and value.get("__loader__") == "ObjectNode":
+            objects.add(f"{value['__module__']}.{value['__class__']}")
+    assert objects == OBJECTS.get(name, set())
+
+
+def with_node(content, node):
+    """The bytes of a state that has this node as one more attribute."""
+    files = members(io.BytesIO(content))
+    schema = json.loads(files["schema.json"])
+    schema["content"]["more"] = node
+    schema["key_types"]["content"].append(schema["key_types"]["content"][0])
+    return zipped(files | {"schema.json": json.dumps(schema)})
+
+
+def test_other_types_are_refused_and_nothing_is_run(tmp_path):
+    detector, X = fitted("HBOS")
+    training = Training(X, detector.decision_scores_)
+    content = to_bytes("HBOS", detector, training)
+    trap = tmp_path / "sprung"
+    folder = {"__loader__": "JsonNode", "__class__": "str", "__module__": "builtins"}
+    folder["content"] = json.dumps(str(trap))
+    args = {"__loader__": "TupleNode", "__class__": "tuple", "__module__": "builtins"}
+    args["content"] = [folder]
+    mkdir = {"__class__": "mkdir", "__module__": os.mkdir.__module__}
+    call = mkdir | {"__loader__": "ConstructorFromReduceNode", "content": args}
+    function = mkdir | {"__loader__": "FunctionNode"}
+    reduced = mkdir | {"__loader__": "LossNode", "__reduce__": {"args": args}, "content": args}
+    estimator = {"__class__": "DummyClassifier", "__module__": "sklearn.dummy"}
+    estimator |= {"__loader__": "ObjectNode"}  # which skops trusts, but HBOS does not need
+    # Whoever trusts what the bytes say runs them.
+    loads(with_node(content, call), trusted=[f"{os.mkdir.__module__}.mkdir"])
+    trap.rmdir()
+    for node in (call, function, reduced, estimator, args | {"content": [call]}):
+        forged = with_node(content, node)
+        for read in (check_types, lambda name, state: from_bytes(name, state, training)):
+            with pytest.raises(ValueError, match="HBOS does not need the type"):
+                read("HBOS", forged)
+    assert not trap.exists()
+
+
+def test_a_detector_is_not_read_as_another_one():
+    detector, X = fitted("IForest")
+    content = to_bytes("IForest", detector, Training(X, detector.decision_scores_))
+    for name in ("KNN", "HBOS", "os.system"):
+        with pytest.raises(ValueError, match=name):
+            check_types(name, content)
+
+
+def test_damaged_and_compressed_bytes_are_refused():
+    detector, X = fitted("HBOS")
+    content = to_bytes("HBOS", detector, Training(X, detector.decision_scores_))
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", members(io.BytesIO(content))["schema.json"])
+    others = [zipped({}), zipped({"schema.json": b"[" * 9999}), zipped({"schema.json": b"[]"})]
+    for wrong in (b"", content[:-30], file.getvalue(), *others):
+        with pytest.raises(ValueError, match="state of a detector"):
+            check_types("HBOS", wrong)
+
+
+def change_nodes(state):
+    """A forest whose first node has itself as a child: following it would not end."""
+    state["left_child"][0] = 0
+    return state
+
+
+def change_columns(state):
+    """A forest whose first node tests a column far outside the rows."""
+    state["feature"][0] = 2**40
+    return state
+
+
+@pytest.mark.parametrize("change", [change_nodes, change_columns, lambda nodes: nodes[:-1]])
+def test_trees_that_lead_nowhere_are_refused(change):
+    detector, X = fitted("IForest")
+    training = Training(X, detector.decision_scores_)
+    files = members(io.BytesIO(to_bytes("IForest", detector, training)))
+    arrays = {name: np.load(io.BytesIO(part)) for name, part in files.items() if "npy" in name}
+    name = next(name for name, array in arrays.items() if array.dtype.names)
+    with pytest.raises(ValueError, match=r"lead nowhere|shape"):
+        from_bytes("IForest", zipped(files | {name: npy(change(arrays[name]))}), training)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_forged_numbers_are_refused_or_give_scores(name):
+    """And they never end the process, as compiled code would that follows a wrong number."""
+    detector, X = fitted(name)
+    training, rng = Training(X, detector.decision_scores_), np.random.default_rng(7)
+    files = members(io.BytesIO(to_bytes(name, detector, training)))
+    arrays = [each for each in files if each.endswith(".npy")]
+    n_refused = 0
+    for _ in range(N_FORGED):
+        forged = dict(files)
+        if rng.random() < 0.5 or not arrays:
+            forged["schema.json"] = change_value(files["schema.json"], rng)
+        else:
+            place = str(rng.choice(arrays))
+            forged[place] = npy(change_array(np.load(io.BytesIO(files[place])), rng))
+        try:
+            again = from_bytes(name, zipped(forged), training)
+        except Exception:
+            n_refused += 1
+            continue
+        try:
+            scores = score_rows({name: again}, X[:20])
+        except DetectorError:
+            continue
+        assert scores.shape == (20, 1)
+    assert 0 < n_refused < N_FORGED
+
+
+def test_a_network_that_declares_too_much_is_refused_before_memory_is_taken():
+    detector, X = fitted("AE")
+    training = Training(X, detector.decision_scores_)
+    files = members(io.BytesIO(to_bytes("AE", detector, training)))
+    schema = files["schema.json"].replace(b'"content":"64"', b'"content":"64000000000"', 1)
+    assert schema != files["schema.json"]
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        from_bytes("AE", zipped(files | {"schema.json": schema}), training)
+
+
+def test_rows_are_tried_evenly():
+    assert even_places(3).tolist() == [0, 1, 2]
+    places = even_places(100_000)
+    assert len(places) == 200
+    assert (places[0], places[-1]) == (0, 99_999)
+    assert np.ptp(np.diff(places)) <= 1
