@@ -457,7 +457,8 @@ def test_columns_of_every_kind_serve_as_labels_groups_periods_and_scores(kind, d
     estimator = make_estimator().fit(data)
     estimator.update(make(rows), make(labels))
     assert estimator.posterior_.summary() == expected.posterior_.summary()
-    assert estimator.by_group(make(towns)).equals(expected.by_group(towns))
+    shares = estimator.labelled_rows_.by_group(make(towns))
+    assert shares == expected.labelled_rows_.by_group(towns)
     history = estimator.monitor(data, make(days), make(towns))
     assert history.periods == expected.monitor(data, days, towns).periods
     scores = fitted.scores_[:, 0].tolist()
@@ -522,22 +523,12 @@ def test_missing_cells_of_a_column_are_missing_in_every_kind(data, fitted):
             pa.chunked_array([pa.array(values).dictionary_encode()]),
             relation(pa.table({"only": values})),
         ]
-        found = [fitted.by_group(column) for column in columns]
-        assert found[0].index.tolist() == [str(values[2]), "(missing)", str(values[0])]
-        assert all(each.equals(found[0]) for each in found)
+        found = [fitted.labelled_rows_.by_group(column) for column in columns]
+        groups = [str(share.group) for share in found[0]]
+        assert groups == [str(values[2]), "(missing)", str(values[0])]
+        assert all(list(map(str, each)) == list(map(str, found[0])) for each in found)
     with pytest.raises(ValueError, match=r"scores must be finite, got 50 values that are NaN"):
         GammaThreshold(fitted).fit(pl.Series(numbers))
-
-
-def test_groups_are_the_first_column_where_there_is_no_index(data):
-    towns = [1, None, 2, 2] * 50
-    expected = make_estimator().fit(data).by_group(pl.Series(towns))
-    for kind in ("polars", "pyarrow"):
-        found = make_estimator().fit(FRAMES[kind](data, NAMES)).by_group(pl.Series(towns))
-        assert isinstance(found, pl.DataFrame if kind == "polars" else pa.Table)
-        assert list(map(str, found["group"])) == ["2", "(missing)", "1"]
-        np.testing.assert_array_equal(found["n_rows"], expected["n_rows"])
-        np.testing.assert_array_equal(found["high_flagged"], expected["high_flagged"])
 
 
 def test_periods_of_an_enum_keep_its_order(data, fitted):
@@ -554,53 +545,6 @@ def test_the_shortcut_takes_frames(data, fitted):
     for kind in ("polars", "DuckDB"):
         share = estimate_contamination(FRAMES[kind](data, NAMES), **options)
         assert share == fitted.contamination_
-
-
-OUTPUTS = {
-    "default": np.ndarray,
-    "pandas": pd.Series,
-    "polars": pl.Series,
-    "pyarrow": pa.ChunkedArray,
-}
-
-
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_predict_returns_what_set_output_says(output, data, fitted):
-    estimator = clone(fitted).set_output(predict=output)
-    frame = FRAMES["pandas"](data, NAMES)
-    found = {
-        "fit_predict": estimator.fit_predict(frame),
-        "predict": estimator.predict(frame),
-        "costs": estimator.predict(frame, costs=(1, 9)),
-    }
-    assert {type(each) for each in found.values()} == {OUTPUTS[output]}
-    np.testing.assert_array_equal(found["fit_predict"], fitted.labels_)
-    np.testing.assert_array_equal(found["predict"], fitted.predict(data))
-    np.testing.assert_array_equal(found["costs"], fitted.predict(data, costs=(1, 9)))
-    if output == "pandas":
-        assert found["predict"].index.tolist() == INDEX
-        assert found["predict"].name == "label"
-    assert type(clone(estimator).fit(data).predict(data)) is OUTPUTS[output]
-    assert isinstance(estimator.predict_proba(frame), np.ndarray)
-
-
-def test_the_native_output_is_of_the_kind_of_the_rows(data):
-    kinds = {
-        "pandas": pd.Series,
-        "polars": pl.Series,
-        "polars, lazy": pl.Series,
-        "pyarrow": pa.ChunkedArray,
-        "pyarrow, batch": pa.ChunkedArray,
-        "DuckDB": pa.ChunkedArray,
-    }
-    estimator = make_estimator().set_output(predict="native")
-    estimator.fit(FRAMES["pandas"](data, NAMES))
-    for kind, series in kinds.items():
-        assert type(estimator.predict(FRAMES[kind](data, NAMES))) is series
-    assert isinstance(estimator.fit_predict(data), np.ndarray)
-    assert estimator.set_output().set_output(predict="default") is estimator
-    with pytest.raises(ValueError, match=r"predict must be one of .*'pyarrow'\), got 'frame'"):
-        estimator.set_output(predict="frame")
 
 
 @pytest.mark.parametrize(

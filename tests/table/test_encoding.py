@@ -63,7 +63,7 @@ def test_the_answer_is_that_of_the_table_encoded_by_scikit_learn(fitted):
     )
     assert fitted.n_features_in_ == 3
     assert fitted.feature_names_in_.tolist() == ["u", "v", "kind"]
-    assert fitted.column_scaler_.kept.tolist() == [0, 1, 2, 3, 4]
+    assert fitted.fit_.column_scaler.kept.tolist() == [0, 1, 2, 3, 4]
     usual, median = train["kind"].mode()[0], train["v"].median()
     assert [note for note in fitted.notes_ if note.step == "tables"] == [
         Note.of("tables.filled", "v", n_cells=9, value=median, is_new=False),

@@ -293,7 +293,7 @@ class TestTablesThatAreUsedAsTheyAre:
             warnings.simplefilter("error")
             model = GammaGMM("precomputed", n_runs=2, random_state=0).fit(scores)
         np.testing.assert_array_equal(model.scores_, scores)
-        assert model.detector_names_ == ["id", "label", "KNN"]
+        assert model.fit_.detector_names == ["id", "label", "KNN"]
         assert model.fit_.preparation == Preparation(("id", "label", "KNN"), 3)
         np.testing.assert_array_equal(model.decision_function(scores), model.fit_.decision_scores)
         with pytest.raises(ValueError, match="same order"):

@@ -159,7 +159,7 @@ class TestFits:
         fitted = fit(data, scale=None)
         np.testing.assert_array_equal(fitted.detectors_["one"].rows, data)
         np.testing.assert_array_equal(fitted.scores_[:, 0], Seen().decision_function(data))
-        assert fitted.fit_.column_scaler is fitted.fit_.column_scaler is None
+        assert fitted.fit_.column_scaler is None
         raw = np.column_stack([d.decision_function(new_rows) for d in fitted.detectors_.values()])
         np.testing.assert_array_equal(
             fitted.decision_function(new_rows), fitted.fit_.scaler.transform(raw).mean(axis=1)
