@@ -77,7 +77,8 @@ class Fit:
     plan : object
         The checked parameters of the fit; an internal part.
     preparation : object
-        How the columns of the training rows became numbers; an internal part.
+        How the columns of the training rows became numbers. `used` and `left_out` have the names of
+        columns; the rest is internal.
     column_scaler : object or None
         The map that scales the columns for the detectors; None where they are not scaled.
     detectors : mapping
