@@ -33,6 +33,7 @@ from gammagmm.table.words import PYTHON
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
+    from gammagmm.readers.raw_table import RawTable
 
 __all__ = [
     "PreparedRows",
@@ -121,15 +122,21 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
     else:
         _check_size(frame)
         raw, is_named = frame_table(frame), has_text_names(frame)
+        raw = raw if is_named else replace(raw, columns=_numbered(raw))
     is_guessed = is_named and not plan.is_precomputed
     prepared = prepare(raw, plan.choices, PYTHON, guessing=is_guessed)
     preparation, values = prepared.preparation, prepared.values
-    if is_named and plan.is_precomputed:
-        preparation = Preparation(raw.columns, len(raw.columns))
+    if plan.is_precomputed:
+        preparation = Preparation(raw.columns if is_named else None, len(raw.columns))
     _warn_of(prepared.guesses)
     return Rows(
         values, preparation, Sample.whole(len(values)), container, (*notes, *prepared.notes)
     )
+
+
+def _numbered(raw: RawTable) -> tuple[str, ...]:
+    """Names of columns without names, as those of an array."""
+    return tuple(f"x{j}" for j in range(len(raw.columns)))
 
 
 def _warn_of(guesses: tuple[Guess, ...]) -> None:
@@ -161,7 +168,7 @@ def new_rows(X: Any, preparation: Preparation) -> Array:
         _check_names(frame.to_native(), preparation)
         raw = frame_table(frame)
         if preparation.columns is None:
-            raw = replace(raw, columns=tuple(f"x{j}" for j in range(len(raw.columns))))
+            raw = replace(raw, columns=_numbered(raw))
     prepared = preparation.apply(raw)
     for note in prepared.unknown:
         warn_user(f"In the column {shown(note.subject)}, {note.message}.", NewRowsWarning)
