@@ -30,14 +30,14 @@ def fitted(data):
 def test_the_attributes_of_the_estimator_are_parts_of_it(fitted):
     fit = fitted.fit_
     assert isinstance(fit, Fit)
-    for name in ("runs", "posterior", "fitted_posterior", "detectors", "labels", "thresholds"):
+    for name in ("posterior", "detectors", "labels", "thresholds", "evidence"):
         assert getattr(fitted, f"{name}_") is getattr(fit, name)
-    for name in ("scores", "score_space", "decision_scores"):
+    for name in ("scores", "decision_scores"):
         np.testing.assert_array_equal(getattr(fitted, f"{name}_"), getattr(fit, name))
     assert fitted.threshold_ == fit.threshold
     assert fitted.notes_ == list(fit.notes)
-    assert fitted.fit_.detector_info == list(fit.detector_info)
-    assert fitted.fit_.detector_names == fit.detector_names == ["KNN", "LOF", "IForest"]
+    assert [info.name for info in fit.detector_info] == ["KNN", "LOF", "IForest"]
+    assert fit.detector_names == ["KNN", "LOF", "IForest"]
     assert (fit.n_rows, fit.n_flagged) == (200, fitted.labels_.sum())
     assert fit.plan.parameters["n_runs"] == 2
 

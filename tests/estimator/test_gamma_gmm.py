@@ -361,14 +361,14 @@ def test_a_bad_parameter_is_refused_by_name(parameters, error, message):
         (sparse.csr_matrix(X), TypeError, "Sparse data was passed"),
         (X.astype("M8[D]"), TypeError, r"X must hold numbers, got the type datetime64\[D\]\."),
         (
-            pd.DataFrame({"size": [1.0] * 20, "town": ["Turku"] * 20}),
+            pd.DataFrame({"size": np.arange(20) % 3, "town": ["Turku", "Oulu"] * 10}),
             ValueError,
-            r"X must hold numbers, but column 'town' holds text \('Turku' in row 0\)\. Drop the",
+            r"column 'town': 20 cells are not numbers, the first is 'Turku' in row 0",
         ),
         (
-            pd.DataFrame({"size": [1.0] * 20, "day": pd.to_datetime(["2024-02-29"] * 20)}),
+            pd.DataFrame({"size": np.arange(20) % 3, "time": pd.to_timedelta(["1 day"] * 20)}),
             TypeError,
-            r"X must hold numbers: drop or encode the columns 'day' \(Datetime\)",
+            r"X must hold numbers: drop or encode the columns 'time' \(Duration\)",
         ),
         ([["1.0", "blue"]] * 20, ValueError, r"column 1 holds text \('blue' in row 0\)"),
     ],
@@ -382,8 +382,6 @@ def test_methods_before_fit_and_with_other_columns_are_refused(fitted, data):
     for method in ("decision_function", "predict", "predict_proba"):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(GammaGMM(), method)(data)
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        GammaGMM().labelled_rows_.labels_at(0.1)
     with pytest.raises(ValueError, match="X has 3 features, but GammaGMM is expecting 4"):
         fitted.predict(data[:, :3])
     with pytest.raises(ValueError, match=r"gamma must lie between 0 and 1, got 1\.5"):

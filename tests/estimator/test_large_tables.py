@@ -299,8 +299,10 @@ class TestLabels:
         found = large.suggest(40, purpose="find")
         np.testing.assert_array_equal(found, np.argsort(-all_scores, kind="stable")[:40])
         assert 0 < np.isin(found, numbers).sum() < 40
-        with pytest.raises(ValueError, match="n must be at least 1"):
-            large.suggest(0, purpose="find")
+        for n in (0, N_ROWS + 1):
+            with pytest.raises(ValueError, match="n must be at"):
+                large.suggest(n, purpose="find")
+        assert len(large.suggest(N_ROWS, purpose="find")) == N_ROWS
 
     def test_labels_of_a_random_sample_give_the_posterior_of_the_whole_table(
         self, table, labels, all_scores
@@ -502,7 +504,7 @@ def test_a_worker_that_is_killed_in_a_map_changes_nothing(ask, frame, tmp_path, 
     X = parts_of(frame, 7, load_or_die(str(armed)))
     fitted = estimator().fit(X)
     expected = ask(fitted, X)
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=180)
     workers = set(client.run(os.getpid).values())
     armed.touch()
     found = ask(fitted, X)

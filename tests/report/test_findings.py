@@ -134,12 +134,12 @@ def test_if_every_row_is_known_each_cut_flags_the_known_anomalies(fit):
     found = find(every)
     assert {cut.n_flagged for cut in (found.mean, *found.steps)} == {TRUTH.sum()}
     assert found.to_label == ()
-    assert (found.labelled.n_rows, found.labelled.n_anomalies) == (300, 54)
+    assert (found.summary.labels.n_rows, found.summary.labels.n_anomalies) == (300, 54)
 
 
 def test_rows_without_a_label_are_suggested_up_to_thirty(fit, findings):
     assert len(findings.to_label) == 30
-    assert findings.labelled is None
+    assert findings.summary.labels is None
     assert not findings.has_picked
     almost = fit.update(np.arange(299), TRUTH[:299])
     assert [row.number for row in find(almost).to_label] == [300]

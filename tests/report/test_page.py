@@ -16,6 +16,7 @@ import pytest
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import DetectorWarning, NoSolutionWarning, Note
+from gammagmm.estimator.summary import LabelSummary
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
@@ -25,7 +26,6 @@ from gammagmm.report.findings import (
     MAX_STEP,
     N_STEPS,
     Change,
-    Labelled,
     Strongest,
     find,
 )
@@ -218,9 +218,10 @@ def test_a_detector_that_moves_the_estimate_far_is_told_with_the_answer(findings
     assert f"largest change: {told}" in words
     assert words.count(f"without {HOSTILE} (largest change)") == 1
     # It does not concern an estimate from labels.
-    known = Labelled(30, 2, base)
+    known = LabelSummary(30, 30, 0, 2, 0.01, 0.2, None)
+    summary = replace(findings.summary, labels=known, fitted_posterior=base)
     page = render(
-        replace(findings, strongest=Strongest(change, base), sensitivity=changes, labelled=known)
+        replace(findings, strongest=Strongest(change, base), sensitivity=changes, summary=summary)
     )
     assert "The estimate depends on one detector" not in page
 
@@ -255,15 +256,16 @@ def test_groups_with_labels_have_their_shares_by_labels(estimator, fitted, data)
     start = text.index("Share of anomalies by group")
     words = words_of(text[start : text.index('id="technical"')])
     for group in found.groups[:2]:
-        low, high = group.posterior.interval()
-        shares = f"{group.posterior.mean:.1%} {low:.1%} to {high:.1%}"
+        shares = f"{group.mean:.1%} {group.low:.1%} to {group.high:.1%}"
         assert f"{group.group} {group.n_labels} {group.n_anomalies} {shares}" in words
     assert "without labels" not in words
     assert "without labels 3" in words_of(text[:start])
 
 
 def test_a_table_without_a_group_says_so(fitted, findings):
-    bare = replace(findings, evidence=replace(fitted.evidence, group=None), rows_apart=())
+    evidence = replace(fitted.evidence, group=None)
+    summary = replace(findings.summary, evidence=evidence)
+    bare = replace(findings, summary=summary, rows_apart=())
     assert "In no pair of detectors does the same group of rows stand apart" in words_of(
         render(bare)
     )
@@ -461,7 +463,7 @@ def test_the_page_of_the_consensus_has_no_second_ranking(findings, page, fitted,
     of_one_kind = find(one_kind)
     for found, text in ((findings, page), (of_one_kind, render(of_one_kind))):
         words = words_of(text)
-        assert (found.is_learned, found.found) == (False, None)
+        assert (found.summary.ranking, found.found) == ("consensus", None)
         assert "The rows are ranked by the consensus of the detectors." in words
         assert "what the labels teach" not in words
         assert "It does not improve the ranking" in words
@@ -476,7 +478,7 @@ def test_there_is_no_picture_without_a_check_or_without_random_anomalies(fitted,
     known = known.update(normal, data.y[normal])
     assert (known.ranking, known.learning.check) == ("learned", None)
     found = find(known)
-    assert (found.is_learned, found.found) == (True, None)
+    assert (found.summary.ranking, found.found) == ("learned", None)
     page = render(found)
     assert "by what the labels teach" in words_of(page)
     assert "Anomalies found among" not in page
@@ -558,7 +560,8 @@ def test_control_characters_and_marks_of_direction_are_written_out(fitted, data,
     X[top, 0] = 9_999.0
     found = find(replace(fitted, rows=X), origin)
     detectors = tuple(replace(d, name=name, reason=name) for d in found.summary.detectors)
-    page = render(replace(found, summary=replace(found.summary, detectors=detectors)))
+    summary = replace(found.summary, detectors=detectors, thresholds={name: 1.0})
+    page = render(replace(found, summary=summary))
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800]", page)
     parsed = Parsed(page)
     assert set(json.loads(parsed.scripts[0])["ranked"]) == {shown}

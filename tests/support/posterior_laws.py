@@ -83,10 +83,10 @@ def check_fitted(estimator: Any, X: Any) -> None:
     """Raise `LawError` where the attributes or the answers of a fitted estimator break a law."""
     check_posterior(estimator.posterior_)
     n_rows, n_detectors = len(X), len(estimator.fit_.detector_names)
-    shapes = {"scores_": (n_rows, n_detectors), "score_space_": (n_rows, n_detectors)}
-    shapes |= {"decision_scores_": (n_rows,), "labels_": (n_rows,)}
+    shapes = {"scores": (n_rows, n_detectors), "score_space": (n_rows, n_detectors)}
+    shapes |= {"decision_scores": (n_rows,), "labels": (n_rows,)}
     for name, shape in shapes.items():
-        value = getattr(estimator, name)
+        value = getattr(estimator.fit_, name)
         _require(value.shape == shape, f"{name} has shape {value.shape}, expected {shape}")
         _require(np.isfinite(value).all(), f"{name} is not finite")
     thresholds = [estimator.threshold_, *estimator.thresholds_.values()]

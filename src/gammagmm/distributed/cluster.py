@@ -112,7 +112,7 @@ def clear_errors(client: Any) -> Iterator[None]:
         raise ClusterError(
             "A task on the Dask cluster failed because every worker that ran it died "
             f"({error.task})",
-            "The usual cause is a lack of memory: use smaller blocks, or give the workers more "
+            "The usual cause is a lack of memory: use smaller parts, or give the workers more "
             "memory.",
         ) from error
     except (CancelledError, AsyncCancelled, closed) as error:

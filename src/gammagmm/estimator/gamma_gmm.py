@@ -460,6 +460,11 @@ class GammaGMM(BaseEstimator):
         rows = self.fit_.labelled_rows
         if purpose == "find" and by is None:
             check_count("n", n, 1)
+            n_left = self.fit_.sample.n_rows - len(self.fit_.known)
+            if n > n_left:
+                raise ValueError(
+                    f"n must be at most {n_left}, the number of rows without a label, got {n}."
+                )
             return self.fit_.first_rows(n)
         return rows.suggest(n, purpose=purpose, by=by, random_state=random_state)
 

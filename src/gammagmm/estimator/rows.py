@@ -129,8 +129,8 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
     words, is_guessed = (PYTHON if is_named else ARRAY), is_named and not plan.is_precomputed
     prepared = prepare(raw, plan.choices, words, guessing=is_guessed)
     preparation, values = prepared.preparation, prepared.values
-    if is_named and plan.is_precomputed:
-        preparation = Preparation(raw.columns, len(raw.columns))
+    if plan.is_precomputed:
+        preparation = Preparation(raw.columns if is_named else None, len(raw.columns))
     _warn_of(prepared.guesses)
     return Rows(
         values, preparation, Sample.whole(len(values)), container, (*notes, *prepared.notes)
