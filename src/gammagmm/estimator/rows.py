@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.checks import check_array_kind, explain_rows, warn_user
 from gammagmm._support.data_frames import as_frame, open_frame
-from gammagmm._support.text import shown
+from gammagmm._support.text import listed, shown
 from gammagmm.distributed.collection import (
     Collection,
     check_collection,
@@ -22,7 +22,7 @@ from gammagmm.distributed.collection import (
     open_collection,
     sample_numbers,
 )
-from gammagmm.errors import ColumnsWarning, NewRowsWarning, Note
+from gammagmm.errors import ColumnsWarning, NewRowsWarning, Note, TableError
 from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plan
 from gammagmm.inspection.sample import Sample
@@ -123,15 +123,32 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
         _check_size(frame)
         raw, is_named = frame_table(frame), has_text_names(frame)
         raw = raw if is_named else replace(raw, columns=_numbered(raw))
-    is_guessed = is_named and not plan.is_precomputed
-    prepared = prepare(raw, plan.choices, PYTHON, guessing=is_guessed)
-    preparation, values = prepared.preparation, prepared.values
     if plan.is_precomputed:
-        preparation = Preparation(raw.columns if is_named else None, len(raw.columns))
+        values, preparation = _scores(raw), Preparation(raw.columns, len(raw.columns))
+        preparation = preparation if is_named else Preparation(None, len(raw.columns))
+        return Rows(values, preparation, Sample.whole(len(values)), container, notes)
+    prepared = prepare(raw, plan.choices, PYTHON, guessing=is_named)
+    preparation, values = prepared.preparation, prepared.values
     _warn_of(prepared.guesses)
     return Rows(
         values, preparation, Sample.whole(len(values)), container, (*notes, *prepared.notes)
     )
+
+
+def _scores(raw: RawTable) -> Array:
+    """The columns of a frame of scores, which are used as they are."""
+    from sklearn.utils.validation import check_array
+
+    texts = [name for j, name in enumerate(raw.columns) if raw.is_text(j)]
+    if texts:
+        raise TableError(
+            f"X must hold numbers, but it has columns of text: {listed(texts)}", "Drop them."
+        )
+    try:
+        return check_array(np.column_stack(raw.data), input_name="X", ensure_min_samples=2)
+    except ValueError as error:
+        clearer = explain_rows(raw, error)
+        raise clearer from (None if clearer is error else error)
 
 
 def _numbered(raw: RawTable) -> tuple[str, ...]:
