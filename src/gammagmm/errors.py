@@ -214,8 +214,8 @@ class Problem:
     column : str
         Name of the column.
     code : str
-        What is wrong: "missing", "infinite", "text", "many texts", "taken name", "forms", "kind",
-        "unit" or "truth".
+        What is wrong: "missing", "empty", "infinite", "text", "many texts", "taken name", "forms",
+        "kind", "unit" or "truth".
     what : str
         The same in words: what is wrong, how often and where first, without a full stop.
     remedies : tuple of str, default=()

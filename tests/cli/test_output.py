@@ -96,8 +96,9 @@ def test_the_answer_tells_what_it_rests_on(fitted):
     assert lines == fit.lines
     assert len(lines) == 4
     assert max(map(len, lines)) < 260
-    evidence = json.loads(answer_json(fit, Origin(rows=tuple(range(7, 307)))))["evidence"]
-    assert evidence["lines"] == lines
+    answer = json.loads(answer_json(fit, Origin(rows=tuple(range(7, 307)))))
+    assert answer["lines"] == lines
+    evidence = answer["evidence"]
     assert evidence["rests_on"] == fitted.evidence_.rests_on
     for told, other in zip(evidence["assumptions"], fitted.evidence_.assumptions, strict=True):
         assert told["changed"] == list(other.changed)
@@ -121,7 +122,7 @@ def test_flagged_rows_by_group_without_labels(fitted):
     assert lines[0].split()[1:4] == ["284", str(n_flagged), f"{n_flagged / 284:.1%}"]
     assert lines[0].endswith(f"{low:.1%} to {high:.1%}")
     told = json.loads(answer_json(fitted.fit_, origin))["groups"]
-    assert told[0]["interval_90_flagged"] == pytest.approx([low, high])
+    assert [told[0]["low_flagged"], told[0]["high_flagged"]] == pytest.approx([low, high])
     assert sum(group["n_flagged"] for group in told) == fitted.labels_.sum()
     assert {group["mean"] for group in told} == {None}
     assert json.loads(answer_json(fitted.fit_, Origin()))["groups"] is None
@@ -159,23 +160,22 @@ def test_with_labels_the_assumptions_are_not_told(fitted):
 
 def test_the_answer_names_the_ranking_and_counts_the_rows_that_were_picked(fitted, data):
     answer = json.loads(answer_json(fitted.fit_, Origin()))
-    assert answer["ranking"] == {"name": "consensus", "check": None}
-    assert answer["inspected"] is None
+    assert (answer["ranking"], answer["check"], answer["labels"]) == ("consensus", None, None)
     sampled = fitted.suggest(30, random_state=3)
     top = fitted.suggest(15, purpose="find")
     assert len(np.intersect1d(sampled, top)) > 0
     fit = fitted.fit_.update(sampled, data.y[sampled])
     fit = fit.update(top, data.y[top], purpose="find")
     answer = json.loads(answer_json(fit, Origin()))
-    assert answer["ranking"] == {"name": "learned", "check": asdict(fit.learning.check)}
-    rows, inspected = np.union1d(sampled, top), answer["inspected"]
+    assert (answer["ranking"], answer["check"]) == ("learned", asdict(fit.learning.check))
+    rows, inspected = np.union1d(sampled, top), answer["labels"]
     assert (inspected["n_rows"], inspected["n_at_random"]) == (len(rows), 30)
     assert inspected["n_picked"] == len(rows) - 30
     assert inspected["n_anomalies"] == data.y[rows].sum()
     assert answer["threshold"] == fit.threshold
     assert answer["flagged_rows"] == (fit.labels.nonzero()[0] + 1).tolist()
-    note = f"{len(rows) - 30} known rows were picked from the top of the ranking"
-    assert any(note in told["message"] for told in answer["notes"])
+    picked = [told for told in answer["notes"] if told["code"] == "labels.picked"]
+    assert [told["values"]["n_rows"] for told in picked] == [len(rows) - 30]
     assert ranking_sentence(fit.learning) in answer_text(fit, Origin())
 
 
@@ -185,7 +185,8 @@ def test_a_ranking_without_a_check(fitted, data, n_anomalies):
     rows = [*normal[:5], *anomalies[:n_anomalies]]
     fit = fitted.fit_.update(rows, data.y[rows], at_random=False)
     name = "learned" if n_anomalies else "consensus"
-    assert json.loads(answer_json(fit, Origin()))["ranking"] == {"name": name, "check": None}
+    answer = json.loads(answer_json(fit, Origin()))
+    assert (answer["ranking"], answer["check"]) == (name, None)
 
 
 def test_the_scores_in_the_labels_are_those_of_the_learned_ranking(fitted, data):

@@ -215,8 +215,7 @@ def test_a_column_of_text_with_the_groups_is_left_out_of_the_data(tmp_path):
     assert origin.columns == ("a", "b")
     assert (X.shape, origin.group_column) == ((30, 2), "my region")
     assert origin.groups.tolist() == [REGIONS[i % 3] for i in range(30)]
-    message = "left out of the data: it has the groups; --use 'my region' keeps it"
-    assert Note("tables", "my region", message) in origin.notes
+    assert Note.of("tables.groups", "my region", keep="--use 'my region'") in origin.notes
     encoded = Reading(paths=[str(path)], use=["a"], categories="encode", missing="impute")
     X, origin = read_rows(encoded, by="my region")
     assert X.shape[1] > 2

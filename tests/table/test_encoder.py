@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from gammagmm._support.dates import date_form, seconds_of
 from gammagmm._support.documents import Form, Reader, record_to_data
-from gammagmm.errors import SavedFileError
+from gammagmm.errors import Note, SavedFileError
 from gammagmm.table.encoder import NumberColumn, TableEncoder, TextColumn, fit_encoder
 
 
@@ -36,11 +36,11 @@ def test_numbers_and_texts_are_those_of_scikit_learn():
     np.testing.assert_array_equal(encoded.values, np.hstack(expected))
     assert encoded.names == ("x", "t=a", "t=b", "t=c")
     n_unknown = sum(text == "d" for text in new_texts)
-    assert [note.message for note in encoded.notes] == [
-        f"6 missing values filled with the median {np.nanmedian(numbers):.6g} of the training rows",
-        f"{n_unknown} rows have a text that the training rows do not have ('d'), so all its "
-        "columns of 0 and 1 are 0",
-    ]
+    median = np.nanmedian(numbers)
+    filled = Note.of("tables.filled", "x", n_cells=6, value=median, is_new=True)
+    assert encoded.notes == (filled,)
+    unknown = Note.of("tables.unknown text", "t", n_rows=n_unknown, texts="'d'")
+    assert encoded.unknown == (unknown,)
 
 
 def test_gaps_in_text_get_the_most_frequent_text_of_the_training_rows():
@@ -94,7 +94,7 @@ def test_dates_become_days_and_circles():
     np.testing.assert_allclose(encoded.values[:4], expected[:4], atol=1e-9)
     np.testing.assert_allclose(encoded.values[4, 0], expected[4, 0])
     assert encoded.names[:3] == ("when days", "when weekday sine", "when weekday cosine")
-    assert "missing date filled with the median date" in encoded.notes[1].message
+    assert [note.code for note in encoded.notes] == ["tables.dates", "tables.filled date"]
 
 
 def test_parts_of_dates_that_do_not_vary_have_no_column():

@@ -7,9 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from gammagmm.errors import TableError
+from gammagmm.cli.words import COMMAND
+from gammagmm.errors import Note, TableError
 from gammagmm.readers.raw_table import RawTable, text_column, written
 from gammagmm.table.preparation import Choices, prepare
+from gammagmm.table.words import PYTHON
 
 N = 12
 VALUES = np.random.default_rng(0).normal(size=N)
@@ -36,55 +38,73 @@ def prepared_of(columns, **choices):
 SHUFFLED = np.random.default_rng(1).permutation(N)
 UNIQUE = SHUFFLED * 17 + 1000
 LEFT_OUT = [
-    ("n", range(5, 5 + N), "it looks like an id because its values are consecutive whole numbers"),
-    ("n", SHUFFLED, "it looks like an id because its values are consecutive whole numbers"),
-    ("customer_id", UNIQUE % 3, "it looks like an id by its name"),
-    ("customerID", UNIQUE, "it looks like an id by its name"),
-    ("Id", [f"a{i % 3}" for i in range(N)], "it looks like an id by its name"),
-    ("Kundennummer", UNIQUE, "it looks like an id by its name and because its values are all diff"),
-    (
-        "order no",
-        UNIQUE,
-        "it looks like an id by its name and because its values are all different",
-    ),
-    ("Unnamed: 0", UNIQUE, "it looks like an id by its name and because its values are all differ"),
-    (
-        "comment",
-        [f"text {i}" for i in UNIQUE],
-        "it looks like an id because its texts are all diff",
-    ),
-    ("is_fraud", [0, 1] * (N // 2), "it looks like known labels; --truth is_fraud compares the"),
-    ("isOutlier", [1, -1] * (N // 2), "it looks like known labels; --truth isOutlier compares"),
-    ("Class", [0, 0, 1] * (N // 3), "it looks like known labels; --truth Class compares"),
-    ("y", [0] * N, "it looks like known labels; --truth y compares the estimate with them, --use"),
-    ("y", [1] * N, "it looks like known labels; --use y keeps the column"),
-    ("label", ["yes", "No"] * (N // 2), "it looks like known labels; --truth label compares"),
-    (
-        "fraud",
-        [np.nan, 0, 1] * (N // 3),
-        "it looks like known labels; --use fraud keeps the column",
-    ),
-    (
-        "when",
-        ["2024-01-31", "2024-02-01"] * 6,
-        "it contains dates (year-month-day); --dates encode",
-    ),
-    ("when", ["31.12.2024 10:15"] * N, "it contains dates (day.month.year); --dates encode or "),
-    ("when", ["12/31/2024", "1/2/2024"] * 6, "it contains dates (month/day/year); --dates encode"),
-    ("c", [7] * N, "its only value is 7"),
-    ("c", [np.nan, 2.5] * (N // 2), "its only value is 2.5"),
-    ("c", [np.nan] * N, "all its values are missing"),
+    ("n", range(5, 5 + N), "id", ("id", "use")),
+    ("n", SHUFFLED, "id", ("id", "use")),
+    ("customer_id", UNIQUE % 3, "id", ("id", "use")),
+    ("customerID", UNIQUE, "id", ("id", "use")),
+    ("Id", [f"a{i % 3}" for i in range(N)], "id", ("id", "use")),
+    ("Kundennummer", UNIQUE, "id", ("id", "use")),
+    ("order no", UNIQUE, "id", ("id", "use")),
+    ("Unnamed: 0", UNIQUE, "id", ("id", "use")),
+    ("comment", [f"text {i}" for i in UNIQUE], "id", ("id", "use")),
+    ("is_fraud", [0, 1] * (N // 2), "labels", ("truth", "use")),
+    ("isOutlier", [1, -1] * (N // 2), "labels", ("truth", "use")),
+    ("Class", [0, 0, 1] * (N // 3), "labels", ("truth", "use")),
+    ("y", [0] * N, "labels", ("truth", "use")),
+    ("y", [1] * N, "labels", ("use",)),
+    ("label", ["yes", "No"] * (N // 2), "labels", ("truth", "use")),
+    ("fraud", [np.nan, 0, 1] * (N // 3), "labels", ("use",)),
+    ("when", ["2024-01-31", "2024-02-01"] * 6, "date", ("dates", "use")),
+    ("when", ["31.12.2024 10:15"] * N, "date", ("dates", "use")),
+    ("when", ["12/31/2024", "1/2/2024"] * 6, "date", ("dates", "use")),
+    ("c", [7] * N, "constant", ()),
+    ("c", [np.nan, 2.5] * (N // 2), "constant", ()),
+    ("c", [np.nan] * N, "empty", ()),
 ]
 
 
-@pytest.mark.parametrize(("name", "cells", "message"), LEFT_OUT)
-def test_columns_that_are_no_features_are_left_out_with_a_note(name, cells, message):
+@pytest.mark.parametrize(("name", "cells", "kind", "instead"), LEFT_OUT)
+def test_columns_that_are_no_features_are_left_out_with_a_note(name, cells, kind, instead):
     prepared = prepared_of({name: list(cells)})
     assert prepared.columns == ("value",)
     np.testing.assert_array_equal(prepared.values[:, 0], VALUES)
-    assert [note.subject for note in prepared.notes] == [name]
-    assert prepared.notes[0].message.startswith(f"left out: {message}")
+    [guess], [note] = prepared.guesses, prepared.notes
+    assert (guess.column, guess.kind, guess.instead) == (name, kind, instead)
+    assert (note.code, note.subject, note.fields["kind"]) == ("tables.guess", name, kind)
     assert prepared.preparation.left_out == (name,)
+
+
+MESSAGES = {
+    PYTHON: (
+        "left out: it looks like an id by its name; columns={'id': 'id'} names the rows by it, "
+        "columns={'use': ['id']} keeps it as data",
+        "left out: it looks like known labels; columns={'truth': 'is fraud'} compares the estimate "
+        "with it, columns={'use': ['is fraud']} keeps it as data",
+        "left out: it contains dates (year-month-day); columns={'dates': 'encode'} turns it into "
+        "numbers, columns={'use': ['day']} keeps it as data",
+        "used: its values are different whole numbers, which may name the rows; "
+        "columns={'id': 'size'} names the rows by it, columns={'drop': ['size']} leaves it out",
+        "left out: its only value is 7",
+    ),
+    COMMAND: (
+        "left out: it looks like an id by its name; --id id names the rows by it, --use id keeps "
+        "it as data",
+        "left out: it looks like known labels; --truth 'is fraud' compares the estimate with it, "
+        "--use 'is fraud' keeps it as data",
+        "left out: it contains dates (year-month-day); --dates encode turns it into numbers, "
+        "--use day keeps it as data",
+        "used: its values are different whole numbers, which may name the rows; --id size names "
+        "the rows by it, --drop size leaves it out",
+        "left out: its only value is 7",
+    ),
+}
+
+
+@pytest.mark.parametrize("words", MESSAGES, ids=["Python", "command"])
+def test_whole_messages_in_both_sets_of_words(words):
+    columns = {"id": UNIQUE, "is fraud": [0, 1] * 6, "day": ["2024-01-31"] * N, "size": UNIQUE}
+    guesses = prepared_of(columns | {"c": [7] * N}).guesses
+    assert tuple(guess.message(words) for guess in guesses) == MESSAGES[words]
 
 
 USED = [
@@ -109,10 +129,9 @@ def test_ordinary_columns_are_used_without_a_note(name, cells):
 def test_other_columns_of_different_whole_numbers_are_used_with_a_note():
     prepared = prepared_of({"size": UNIQUE})
     assert prepared.columns == ("value", "size")
-    assert prepared.notes[0].message == (
-        "used, and its values are different whole numbers; if they name the rows, give --id size "
-        "or --drop size"
-    )
+    [guess] = prepared.guesses
+    assert (guess.column, guess.kind, guess.instead) == ("size", "whole numbers", ("id", "drop"))
+    assert not guess.is_left_out
 
 
 @pytest.mark.parametrize(
@@ -126,35 +145,30 @@ def test_use_keeps_a_column_without_a_note(name, cells):
 PRICES = [f"{1.37 * i:.2f}" for i in range(1, N)]
 
 
+COMMAS = [price.replace(".", ",") for price in PRICES]
+CORRECT, SAME_FORM = ("text", ("correct", "drop")), ("forms", ("same form", "drop"))
+
+
 @pytest.mark.parametrize(
-    ("cells", "message"),
+    ("cells", "expected", "where"),
     [
-        ([*PRICES, "abc"], "1 cell is not a number: 'abc' in row 12. Correct it, or use --drop c."),
-        (
-            [*(price.replace(".", ",") for price in PRICES), "Summe"],
-            "1 cell is not a number: 'Summe' in row 12. Correct it, or use --drop c.",
-        ),
-        (
-            [*(price.replace(".", ",") for price in PRICES), "1.25"],
-            "its 12 cells are numbers in different forms: '1,37' in row 1 and '1.25' in row 12. "
-            "Write all of them in one form, or use --drop c.",
-        ),
+        ([*PRICES, "abc"], CORRECT, "'abc' in row 12"),
+        ([*COMMAS, "Summe"], CORRECT, "'Summe' in row 12"),
+        ([*COMMAS, "1.25"], SAME_FORM, "'1,37' in row 1 and '1.25' in row 12"),
         (
             [*(f"${price}" for price in PRICES), "€2.50"],
-            "its 12 cells are numbers in different forms: '$1.37' in row 1 and '€2.50' in row 12. "
-            "Write all of them in one form, or use --drop c.",
+            SAME_FORM,
+            "'$1.37' in row 1 and '€2.50' in row 12",
         ),
-        (
-            [f"{i},10,234" for i in range(1, N + 1)],
-            "12 cells are not numbers, the first is '1,10,234' in row 1. Correct them, or use "
-            "--drop c.",
-        ),
+        ([f"{i},10,234" for i in range(1, N + 1)], CORRECT, "'1,10,234' in row 1"),
     ],
 )
-def test_a_column_of_numbers_with_a_wrong_cell_is_no_id(cells, message):
+def test_a_column_of_numbers_with_a_wrong_cell_is_no_id(cells, expected, where):
     with pytest.raises(TableError) as caught:
         prepared_of({"c": cells})
-    assert str(caught.value) == f"t.csv, column 'c': {message}"
+    [problem] = caught.value.problems
+    assert (problem.column, (problem.code, problem.remedies)) == ("c", expected)
+    assert problem.what.endswith(where)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +183,7 @@ def test_a_column_of_numbers_with_a_wrong_cell_is_no_id(cells, message):
 def test_codes_of_digits_are_still_ids(name, cells):
     prepared = prepared_of({name: cells})
     assert prepared.columns == ("value",)
-    assert prepared.notes[0].message.startswith("left out: it looks like an id because its texts")
+    assert [guess.kind for guess in prepared.guesses] == ["id"]
 
 
 def test_few_rows_say_nothing_about_ids():
@@ -185,25 +199,27 @@ def test_dates_are_encoded_on_request():
         prepared = prepared_of({"d": cells}, **choices)
         assert prepared.columns == names
         assert prepared.values[:3, 1].tolist() == [0.0, 1.0, 15.0]
-        assert prepared.notes[0].message == (
-            "dates (day.month.year) encoded as 'd days', 'd weekday sine', 'd weekday cosine'"
-        )
+        columns = "'d days', 'd weekday sine', 'd weekday cosine'"
+        made = Note.of("tables.dates", "d", form="day.month.year", columns=columns)
+        assert prepared.notes == (made,)
     new = table(d=["2.1.2024"] * N)
     assert prepared.preparation.apply(new).values[:, 1].tolist() == [2.0] * N
-    with pytest.raises(TableError, match=r"column 'd' contains other cells than the dates \(day"):
+    with pytest.raises(TableError) as caught:
         prepared.preparation.apply(table(d=["2024-01-01"] * N))
+    assert [(own.column, own.code) for own in caught.value.problems] == [("d", "kind")]
 
 
 def test_equal_dates_have_no_column():
     prepared = prepared_of({"d": ["2024-01-01"] * N}, dates="encode")
     assert prepared.columns == ("value",)
-    assert prepared.notes[0].message == "dates (year-month-day) left out: they are equal"
+    assert [note.code for note in prepared.notes] == ["tables.equal dates"]
 
 
 def test_gaps_in_dates_are_missing_values():
     cells = ["2024-01-01", None, "2024-01-03"] * 4
-    with pytest.raises(TableError, match="column 'd': 4 missing values, the first in row 2"):
+    with pytest.raises(TableError, match="4 missing values, the first in row 2") as caught:
         prepared_of({"d": cells}, dates="encode")
+    assert [(own.column, own.code) for own in caught.value.problems] == [("d", "missing")]
     prepared = prepared_of({"d": cells}, dates="encode", missing="impute")
     assert prepared.values[:3, 1].tolist() == [0.0, 1.0, 2.0]
 
@@ -237,44 +253,40 @@ def test_lists_and_patterns(drop, left):
 def test_an_exact_name_overrides_a_pattern():
     assert columns_of(drop=("*",), use=("b", "cd")) == ("b", "cd")
     assert columns_of(drop=("x_*",), id="x_1") == ("a,b", "a", "b", "c*", "cd")
-    with pytest.raises(TableError, match=r"Column 'x_1' of t\.csv is given by --drop and by --use"):
+    with pytest.raises(TableError, match=r"'x_1' of .* for 'drop' and for 'use'"):
         columns_of(drop=("x_*",), use=("*_1",))
 
 
 @pytest.mark.parametrize(
-    ("choices", "message"),
+    ("choices", "words"),
     [
-        ({"drop": ("x_*,z*",)}, "t.csv has no column that matches 'z*'. Choose one of: 'x_1', "),
-        ({"use": ("x_3",)}, "t.csv has no column 'x_3'; similar names: 'x_2', 'x_1'. Choose"),
-        ({"id": "x_*"}, "t.csv has no column that matches 'x_*'; similar names: 'x_2', 'x_1'."),
-        ({"id": "p", "truth": "q"}, "t.csv has no column 'p', 'q'. Choose one of: 'x_1', "),
+        ({"drop": ("x_*,z*",)}, r"column that matches 'z\*'$"),
+        ({"use": ("x_3",)}, "column 'x_3'; similar names: 'x_2', 'x_1'$"),
+        ({"id": "x_*"}, r"column that matches 'x_\*'; similar names: 'x_2', 'x_1'$"),
+        ({"id": "p", "truth": "q"}, "column 'p', 'q'$"),
     ],
 )
-def test_names_and_patterns_without_a_column(choices, message):
-    with pytest.raises(TableError, match="^" + re.escape(message)):
+def test_names_and_patterns_without_a_column(choices, words):
+    with pytest.raises(TableError) as caught:
         columns_of(**choices)
+    assert re.search(words, caught.value.what)
+    assert "'x_1'" in caught.value.todo
 
 
-def test_many_columns_of_one_kind_have_one_note():
+@pytest.mark.parametrize(
+    ("words", "helps"), [(PYTHON, "columns={'use': ['NAME']}"), (COMMAND, "--use NAME")]
+)
+def test_many_columns_of_one_kind_have_one_note(words, helps):
     columns = {f"c{j}": [j] * N for j in range(5)} | {f"id {j}": UNIQUE for j in range(4)}
-    prepared = prepared_of(columns)
-    assert [(note.subject, note.message) for note in prepared.notes] == [
-        ("t.csv", "5 columns with a single value are left out: 'c0', 'c1', 'c2', 'c3', 'c4'"),
-        (
-            "t.csv",
-            "4 columns that look like ids are left out: 'id 0', 'id 1', 'id 2', 'id 3'; --id NAME "
-            "names the rows by one, --use keeps it",
-        ),
+    prepared = prepare(table(**columns), Choices(), words)
+    assert [guess.kind for guess in prepared.guesses] == ["constant"] * 5 + ["id"] * 4
+    found = [(note.code, note.subject, note.fields["kind"]) for note in prepared.notes]
+    assert found == [("tables.guesses", "t.csv", kind) for kind in ("constant", "id")]
+    assert [note.message for note in prepared.notes] == [
+        "5 columns with a single value are left out: 'c0', 'c1', 'c2', 'c3', 'c4'",
+        "4 columns that look like ids are left out: 'id 0', 'id 1', 'id 2', 'id 3'; "
+        f"{helps} keeps them",
     ]
-
-
-@pytest.mark.parametrize(("cells", "is_offered"), [([0, 1] * 6, True), ([1] * N, False)])
-def test_many_columns_of_labels_offer_a_comparison_that_works(cells, is_offered):
-    prepared = prepared_of({f"label {name} y target": cells for name in "abcd"})
-    [note] = prepared.notes
-    assert note.message.startswith("4 columns that look like known labels are left out: 'label a")
-    assert ("--truth NAME" in note.message) == is_offered
-    assert note.message.endswith("--use NAME keeps one")
 
 
 def test_choices_of_columns_are_tuples():
@@ -282,3 +294,27 @@ def test_choices_of_columns_are_tuples():
         Choices(use="size")
     with pytest.raises(ValueError, match="dates must be one of drop, encode, got 'x'"):
         Choices(dates="x")
+
+
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        (["a"], ValueError),
+        ({"di": "a"}, ValueError),
+        ({"dates": "x"}, ValueError),
+        ({"id": 3}, TypeError),
+        ({"truth": ["a"]}, TypeError),
+        ({"drop": [3]}, TypeError),
+        ({"use": {"a"}}, TypeError),
+    ],
+)
+def test_the_parameter_columns_is_checked(columns, error):
+    with pytest.raises(error, match=r"columns|dates"):
+        Choices.of(columns, strict=True)
+
+
+def test_the_parameters_are_the_choices():
+    columns = {"id": "a", "truth": "b", "drop": "c*", "use": ["d", "e"], "dates": "encode"}
+    expected = Choices("a", ("c*",), "b", "impute", "encode", ("d", "e"), "encode")
+    assert Choices.of(columns, strict=False) == expected
+    assert Choices.of(None, strict=True) == Choices()

@@ -6,7 +6,6 @@ import pickle
 import warnings
 from fractions import Fraction
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -160,7 +159,7 @@ class TestFits:
         fitted = fit(data, scale=None)
         np.testing.assert_array_equal(fitted.detectors_["one"].rows, data)
         np.testing.assert_array_equal(fitted.scores_[:, 0], Seen().decision_function(data))
-        assert fitted.fit_.column_scaler is fitted.fit_.column_scaler is None
+        assert fitted.fit_.column_scaler is None
         raw = np.column_stack([d.decision_function(new_rows) for d in fitted.detectors_.values()])
         np.testing.assert_array_equal(
             fitted.decision_function(new_rows), fitted.fit_.scaler.transform(raw).mean(axis=1)
@@ -189,22 +188,22 @@ class TestFits:
         wide = np.insert(data, [0, 2], [7.0, -0.0], axis=1)
         fitted, plain = fit(wide), fit(data)
         np.testing.assert_array_equal(fitted.scores_, plain.scores_)
-        message = "the detectors do not use the constant columns 0, 3"
         assert [note for note in fitted.notes_ if note.step == "columns"] == [
-            Note("columns", "scale", message)
+            Note.of("columns.constant", "scale", n_columns=2, columns="0, 3")
         ]
         assert (fitted.n_features_in_, plain.n_features_in_) == (6, 4)
         # What a constant column of new rows holds does not matter.
         other = np.insert(data, [0, 2], [99.0, 5.0], axis=1)
         expected = plain.decision_function(data)
         np.testing.assert_array_equal(fitted.decision_function(other), expected)
-        frame = pd.DataFrame(np.insert(data, [4] * 7, 1.0, axis=1), columns=list("abcdefghijk"))
-        (note,) = (note for note in fit(frame).notes_ if note.step == "columns")
-        many = "the detectors do not use the constant columns e, f, g, h, i and 2 more"
-        assert note.message == many
-        (note,) = (note for note in fit(frame.iloc[:, :5]).notes_ if note.step == "columns")
-        assert note.message == "the detectors do not use the constant column e"
-        assert not [note for note in fit(frame, scale=None).notes_ if note.step == "columns"]
+        many = np.insert(data, [4] * 7, 1.0, axis=1)
+        (note,) = (note for note in fit(many).notes_ if note.step == "columns")
+        assert note.fields == {"n_columns": 7, "columns": "4, 5, 6, 7, 8 and 2 more"}
+        assert not [note for note in fit(many, scale=None).notes_ if note.step == "columns"]
+        # A frame is prepared as a file is, so that its constant columns do not come this far.
+        frame = pd.DataFrame(many[:, :5], columns=list("abcde"))
+        codes = [note.code for note in fit(frame).notes_ if note.step in ("tables", "columns")]
+        assert codes == ["tables.guess"]
 
     @pytest.mark.parametrize("scale", ["standard", "robust"])
     def test_nothing_but_constant_columns_is_an_error(self, scale):
@@ -241,19 +240,6 @@ class TestFits:
         np.testing.assert_allclose(seen, expected, atol=1e-12)
 
 
-class TestDask:
-    @pytest.mark.parametrize("scale", ["standard", "robust", None])
-    def test_a_collection_gives_the_answer_of_its_rows(self, data, new_rows, scale):
-        rows = np.insert(data * [1e4, 1e-3, 1.0, 50.0], 2, 3.0, axis=1)
-        new = np.insert(new_rows * [1e4, 1e-3, 1.0, 50.0], 2, 3.0, axis=1)
-        expected = fit(rows, ["KNN", "LOF"], scale=scale)
-        found = fit(da.from_array(rows, chunks=(70, 3)), ["KNN", "LOF"], scale=scale)
-        np.testing.assert_array_equal(found.scores_, expected.scores_)
-        lazy = found.decision_function(da.from_array(new, chunks=(30, 5)))
-        np.testing.assert_array_equal(lazy.compute(), expected.decision_function(new))
-        assert found.notes_ == expected.notes_
-
-
 @pytest.fixture(scope="module")
 def fitted(data):
     return fit(data, DETECTORS, p_high=0.3, high_gamma=0.15, max_gamma=0.25)
@@ -279,14 +265,13 @@ class TestTheWarningOfPredict:
             warnings.simplefilter("error")
             assert fitted.predict(new_rows).sum() > 0
 
-    def test_none_for_a_few_rows_with_costs_or_on_dask(self, fitted, data):
+    def test_none_for_a_few_rows_or_with_costs(self, fitted, data):
         strange = data * 1000.0
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert fitted.predict(strange[:2]).shape == (2,)
             fitted.predict(strange, costs=(1.0, 1.0))
             fitted.predict_proba(strange)
-            fitted.predict(da.from_array(strange, chunks=(100, 4))).compute()
 
     def test_an_estimate_of_zero(self, rng):
         scores = rng.uniform(size=(40, 2))

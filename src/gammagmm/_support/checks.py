@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.data_frames import missing_error, text_error
 from gammagmm.errors import GammaGMMError, TableError
 
 __all__ = [
@@ -120,7 +119,10 @@ def explain_rows(X: Any, error: Exception) -> Exception:
     if "could not convert string to float" in words:
         return _describe_text(X)
     if "contains NaN" in words:
-        return missing_error()
+        return TableError(
+            "Input X contains NaN, which is a missing value",
+            "Fill the missing values, drop their rows, or pass strict=False.",
+        )
     if words.startswith(("Expected 2D array", "Found array with")):
         return ValueError(f"X must be a table of rows and columns. {words}")
     return error
@@ -128,10 +130,24 @@ def explain_rows(X: Any, error: Exception) -> Exception:
 
 def _describe_text(X: Any) -> TableError:
     """Error that names the first column of `X` that holds text, and the text."""
-    columns = enumerate(np.asarray(X, dtype=object).T)
-    found = (text_error(f"column {j}", column) for j, column in columns)
-    any_text = "X must hold numbers, but it holds text", "Drop or encode the columns with text."
-    return next(filter(None, found), TableError(*any_text))
+    for j, column in enumerate(np.asarray(X, dtype=object).T):
+        for i, value in enumerate(column):
+            if isinstance(value, str | bytes) and not _is_number(value):
+                return TableError(
+                    f"X must hold numbers, but column {j} holds text ({value[:40]!r} in row {i})",
+                    "Drop the column, encode it as numbers, or pass strict=False.",
+                )
+    return TableError(
+        "X must hold numbers, but it holds text", "Drop or encode the columns with text."
+    )
+
+
+def _is_number(value: str | bytes) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import listed, shown
+from gammagmm._support.text import listed
 from gammagmm.errors import MissingExtraError, TableError
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ __all__ = [
     "as_frame",
     "as_objects",
     "check_same_columns",
-    "column_cells",
-    "missing_error",
     "open_frame",
-    "text_error",
 ]
 
 Cells = NDArray[Any]
@@ -73,24 +70,6 @@ def open_frame(X: Any) -> DataFrame[Any] | None:
     import narwhals.stable.v2 as nw
 
     return frame if isinstance(frame, nw.DataFrame) else _collected(frame)
-
-
-def column_cells(values: Cells, name: Any, *, may_mix: bool = False) -> Cells:
-    """The cells of a column: float64 with NaN, or objects that are str or None.
-
-    With `may_mix`, the objects may be numbers too.
-    """
-    cells = as_cells(values)
-    if cells.dtype != object:
-        return cells
-    kinds = {type(cell) for cell in cells if cell is not None}
-    if kinds == {str} or (may_mix and kinds == {str, float}):
-        return cells
-    found = dict.fromkeys(type(value).__name__ for value in values if not _is_missing(value))
-    raise TypeError(
-        f"The column {shown(str(name))} of X must hold numbers or text alone, got "
-        f"{listed(found)}. Drop or encode it."
-    )
 
 
 def as_cells(values: Cells) -> Cells:
@@ -151,25 +130,6 @@ def check_same_columns(first: str, ours: Sequence[Any], other: str, theirs: Sequ
     differences += [f"has the additional columns {listed(added)}"] if added else []
     raise TableError(
         f"{other} {' and '.join(differences)}, unlike {first}", "Give tables with the same columns."
-    )
-
-
-def text_error(where: str, cells: Cells) -> TableError | None:
-    """The error for the first of the `cells` that is a text but no number."""
-    for i, value in enumerate(cells):
-        if isinstance(value, str | bytes) and not _is_number(value):
-            return TableError(
-                f"X must hold numbers, but {where} holds text ({value[:40]!r} in row {i})",
-                "Drop the column, encode it as numbers, or pass strict=False.",
-            )
-    return None
-
-
-def missing_error(where: str = "") -> TableError:
-    """The error for missing values; `where` is the end of the sentence that says where they are."""
-    return TableError(
-        f"Input X contains NaN, which is a missing value{where}",
-        "Fill the missing values, drop their rows, or pass strict=False.",
     )
 
 
@@ -252,11 +212,3 @@ def _is_missing(value: Any) -> bool:
     if isinstance(value, Decimal):
         return value.is_nan()
     return isinstance(value, float | np.floating) and value != value
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True

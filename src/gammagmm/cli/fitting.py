@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -64,7 +64,8 @@ def _kept_or_new(
         # What is not a fit is replaced only if the user asked for that.
         is_strict = sheet == keep and not request.running.force
         if path.is_file() and (found := _load(path, key, is_strict, echo)) is not None:
-            return found
+            # The numbers are the same; the columns that name or label the rows may be others.
+            return replace(found, preparation=origin.preparation or found.preparation)
     fit = fit_rows(X, origin, request)
     if keep is not None:
         from gammagmm.estimator.saved_fit import save_fit

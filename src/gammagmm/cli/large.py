@@ -96,7 +96,7 @@ class LargeTable:
 
     def read(self, numbers: Numbers) -> RawTable:
         """The columns of the rows with these numbers, which rise."""
-        return frame_table(self.collection.take(numbers), self.name)
+        return frame_table(self.collection.take(numbers), self.name, numbers)
 
 
 def holding(X: Array, origin: Origin, fit: Fit, numbers: Numbers) -> tuple[Array, Origin, Fit]:
@@ -150,7 +150,7 @@ def sample_raw(
         # The stream that the estimator uses for this.
         rng = as_generator(seed).spawn(4)[3]
         numbers = sample_numbers(collection.n_rows, MAX_ROWS, rng)
-        return numbers, frame_table(collection.take(numbers), name)
+        return numbers, frame_table(collection.take(numbers), name, numbers)
 
     numbers, raw = draw(collection)
     if reading.missing != "drop":

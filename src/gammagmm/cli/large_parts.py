@@ -25,7 +25,7 @@ def prepare_part(
     part: Any, numbers: NDArray[np.intp], preparation: Preparation, source: str
 ) -> Prepared:
     """The rows of a part of the files, a pandas frame; `numbers` are theirs in all files."""
-    prepared = preparation.apply(frame_table(part, source), COMMAND)
+    prepared = preparation.apply(frame_table(part, source, numbers), COMMAND, n_least=0)
     numbers, ids = numbers[prepared.rows], prepared.ids
     if preparation.id is None:
         ids = tuple(str(number + 1) for number in numbers.tolist())
@@ -39,13 +39,16 @@ def part_answers(
     source: str,
     answering: Answering,
     held: tuple[NDArray[np.intp], RowAnswers] | None = None,
-) -> tuple[Prepared, RowAnswers]:
+) -> tuple[Prepared, RowAnswers | None]:
     """The rows of a part, whose first row has the number `first`, and the answers for them.
 
-    The rows in `held`, by their numbers, have the answers that are given there.
+    The rows in `held`, by their numbers, have the answers that are given there. None if no row is
+    left, because all of them have missing values.
     """
     numbers = np.arange(first, first + len(part))
     prepared = prepare_part(part, numbers, preparation, source)
+    if not len(prepared.rows):
+        return prepared, None
     answers = answering(prepared.values)
     return prepared, answers if held is None else answers.replaced(first, *held)
 
@@ -64,9 +67,9 @@ def first_of_part(
     These are their numbers, and their probabilities and scores (n, 2). With `flagged_only`, they
     are flagged rows.
     """
-    if not len(part):
-        return 0, 0, np.empty(0, np.intp), np.empty((0, 2))
     prepared, answers = part_answers(part, first, preparation, source, answering)
+    if answers is None:
+        return 0, 0, np.empty(0, np.intp), np.empty((0, 2))
     chosen = answers.order
     chosen = (chosen[answers.labels[chosen] == 1] if flagged_only else chosen)[:n]
     keys = np.column_stack([answers.probability, answers.scores])[chosen]
@@ -82,11 +85,11 @@ def monitor_part(
     names: Sequence[str],
 ) -> tuple[Array, list[list[str | None]]]:
     """What `monitored` gives for the rows of a part, and the cells of the columns with `names`."""
-    if not len(part):
-        return np.empty((0, 2)), [[] for _ in names]
-    raw = frame_table(part, source)
-    prepared = preparation.apply(raw, COMMAND)
+    raw = frame_table(part, source, np.arange(first, first + len(part)))
+    prepared = preparation.apply(raw, COMMAND, n_least=0)
     rows = prepared.rows.tolist()
+    if not rows:
+        return np.empty((0, 2)), [[] for _ in names]
     cells = [raw.cells(raw.columns.index(name)) for name in names]
     return monitored(prepared.values), [[own[row] for row in rows] for own in cells]
 
@@ -108,10 +111,10 @@ def part_frame(
     import pandas as pd
 
     heads = ["id", "score", "probability", "label", "reason", *(f"score_{name}" for name in names)]
-    if not len(part):
+    prepared, answers = part_answers(part, first, preparation, source, answering, held)
+    if answers is None:
         kinds = ["str", "float64", "float64", "int64", "str", *["float64"] * len(names)]
         return pd.DataFrame({h: pd.Series([], dtype=k) for h, k in zip(heads, kinds, strict=True)})
-    prepared, answers = part_answers(part, first, preparation, source, answering, held)
     flagged = np.flatnonzero(answers.labels)
     reasons = np.full(len(prepared.rows), "", dtype=object)
     reasons[flagged] = [flag_words(why) for why in usual.reasons(prepared.values[flagged])]

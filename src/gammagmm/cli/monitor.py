@@ -220,10 +220,10 @@ def _rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:
 def _large_rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:
     """The rows of Parquet files on Dask."""
     name, collection = open_files(request.reading)
-    head = frame_table(collection.take(np.arange(1)), name)
+    head = frame_table(collection.take(np.arange(0)), name)  # for the names of its columns
     for column in wanted:
-        _cells(head, column, [0])
-    first = prepare_new_rows(fit, head)
+        _cells(head, column, [])
+    first = prepare_new_rows(fit, head, n_least=0)
 
     def score(fit: Fit) -> tuple[NDArray[np.float64], dict[str, list[str | None]]]:
         from gammagmm.cli.large_parts import monitor_part

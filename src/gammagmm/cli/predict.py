@@ -112,8 +112,8 @@ def _tell_notes(notes: Sequence[Note], request: Request, echo: Echo) -> None:
 def _predict_large(loaded: LoadedFit, origin: Origin, request: Request, echo: Echo) -> int:
     """The same for Parquet files on Dask: all rows are counted, and the first ones are shown."""
     name, collection = open_files(request.reading)
-    head = frame_table(collection.take(np.arange(1)), name)
-    first = prepare_new_rows(loaded.fit, head, request.reading.id)
+    head = frame_table(collection.take(np.arange(0)), name)  # for the names of its columns
+    first = prepare_new_rows(loaded.fit, head, request.reading.id, 0)
     preparation = first.preparation
     _tell_notes((*request.running.notes, *first.notes), request, echo)
     with warnings_as_lines(echo):
@@ -142,7 +142,9 @@ def _predict_large(loaded: LoadedFit, origin: Origin, request: Request, echo: Ec
     return 0
 
 
-def prepare_new_rows(fit: Fit, raw: RawTable, id_column: str | None = None) -> Prepared:
+def prepare_new_rows(
+    fit: Fit, raw: RawTable, id_column: str | None = None, n_least: int = 1
+) -> Prepared:
     """The new rows as numbers, prepared as the training rows were; `id_column` names the rows.
 
     The columns of a fit of an array are found by their order, with a note.
@@ -153,13 +155,14 @@ def prepare_new_rows(fit: Fit, raw: RawTable, id_column: str | None = None) -> P
             raise TableError(f"{raw.source} has no column {id_column!r}", "Check --id.")
         preparation = replace(preparation, id=id_column)
     if preparation.columns is None:
-        preparation, raw, said = _by_order(preparation, raw)
-    prepared = preparation.apply(raw, COMMAND)
+        preparation, note = _by_order(preparation, raw)
+        said.append(note)
+    prepared = preparation.apply(raw, COMMAND, n_least=n_least)
     return replace(prepared, notes=(*said, *prepared.notes))
 
 
-def _by_order(preparation: Preparation, raw: RawTable) -> tuple[Preparation, RawTable, list[Note]]:
-    """The preparation of an array and a file, whose columns have the same names."""
+def _by_order(preparation: Preparation, raw: RawTable) -> tuple[Preparation, Note]:
+    """The preparation of an array for a file, with the names of the columns of the file."""
     given = [name for name in raw.columns if name != preparation.id]
     if len(given) != preparation.n_columns:
         raise TableError(
@@ -168,11 +171,7 @@ def _by_order(preparation: Preparation, raw: RawTable) -> tuple[Preparation, Raw
             "Give a file with the columns of the training rows; --id names a column to leave out.",
         )
     note = Note.of("tables.by order", raw.source, columns=listed(given))
-    if preparation.encoder is None:
-        return replace(preparation, columns=tuple(given)), raw, [note]
-    trained = dict(zip(given, preparation.encoder.names, strict=True))
-    renamed = replace(raw, columns=tuple(trained.get(name, name) for name in raw.columns))
-    return preparation, renamed, [note]
+    return preparation.renamed(given), note
 
 
 def answer_new_rows(fit: Fit, prepared: Prepared) -> Predicted:

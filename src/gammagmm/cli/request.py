@@ -32,8 +32,8 @@ from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import STANDARD_INPUT
 from gammagmm.report.origin import Origin
-from gammagmm.table.preparation import Choices, prepare
-from gammagmm.table.roles import assign_roles, named_columns
+from gammagmm.table.preparation import Choices, Prepared, prepare
+from gammagmm.table.roles import named_columns
 
 __all__ = [
     "ColumnsError",
@@ -372,18 +372,18 @@ def origin_of(
         truth=prepared.truth,
         notes=tuple(notes),
         id_column=reading.id,
-        hidden=_label_columns(raw, choices) if keep_table else frozenset(),
+        hidden=_label_columns(prepared) if keep_table else frozenset(),
         table=raw if keep_table or by is not None else None,
         preparation=prepared.preparation,
     )
     return prepared.values, origin if by is None else origin.grouped_by(by)
 
 
-def _label_columns(raw: RawTable, choices: Choices) -> frozenset[str]:
+def _label_columns(prepared: Prepared) -> frozenset[str]:
     """The columns with known labels, which a person who labels rows must not see."""
-    guesses = assign_roles(raw, choices).guesses
-    guessed = [guess.column for guess in guesses if guess.kind == "labels"]
-    return frozenset(guessed if choices.truth is None else [*guessed, choices.truth])
+    guessed = [guess.column for guess in prepared.guesses if guess.kind == "labels"]
+    truth = prepared.preparation.truth
+    return frozenset(guessed if truth is None else [*guessed, truth])
 
 
 def choices_for(raw: RawTable, reading: Reading, by: str | None) -> Choices:

@@ -42,7 +42,7 @@ from gammagmm.posterior.decisions import (
     probability_at,
 )
 from gammagmm.posterior.evidence import Evidence, find_evidence
-from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
+from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, posterior_words
 from gammagmm.posterior.groups import find_group
 from gammagmm.posterior.runs import Run, describe_runs, solved_posteriors
 from gammagmm.posterior.sentences import (
@@ -77,7 +77,8 @@ class Fit:
     plan : object
         The checked parameters of the fit; an internal part.
     preparation : object
-        How the columns of the training rows became numbers; an internal part.
+        How the columns of the training rows became numbers. `used` and `left_out` have the names of
+        columns; the rest is internal.
     column_scaler : object or None
         The map that scales the columns for the detectors; None where they are not scaled.
     detectors : mapping
@@ -577,7 +578,7 @@ class Fit:
         return vars(self) | {"collection": None}
 
     def __repr__(self) -> str:
-        answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
+        answer = posterior_words(self.posterior)
         of_table = "" if self.sample.is_whole else f" sampled of {self.sample.n_rows}"
         counts = f"{self.n_rows} rows{of_table}, {self.n_flagged} flagged"
         counts += f", {len(self.detectors)} detectors"

@@ -29,7 +29,7 @@ from gammagmm.inspection.sample import Sample
 from gammagmm.table.frames import array_table, frame_table, has_text_names
 from gammagmm.table.guesses import Guess
 from gammagmm.table.preparation import Preparation, prepare
-from gammagmm.table.words import PYTHON
+from gammagmm.table.words import ARRAY, PYTHON
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
@@ -113,21 +113,25 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
     # scikit-learn sets the columns on the estimator that it is given. It is given a copy, because a
     # fit that fails must leave the estimator as it was.
     probe = copy(estimator)
+    is_named = frame is not None and has_text_names(frame)
+    if plan.parameters["columns"] is not None and not is_named:
+        raise ValueError("columns needs a data frame whose columns have texts as names.")
     if frame is None and plan.choices.missing == "error":
         values = np.array(_validate(probe, X, reset=True), order="K")  # the user may change `X`
         preparation = Preparation(None, values.shape[1])
         return Rows(values, preparation, Sample.whole(len(values)), container, notes)
     if frame is None:
-        raw, is_named = array_table(_array_cells(X, 2)), False
+        raw = array_table(_array_cells(X, 2))
     else:
         _check_size(frame)
-        raw, is_named = frame_table(frame), has_text_names(frame)
-        raw = raw if is_named else replace(raw, columns=_numbered(raw))
+        if not is_named:
+            _check_kind_of_names(probe, frame)
+        raw = frame_table(frame)
     if plan.is_precomputed:
         values, preparation = _scores(raw), Preparation(raw.columns, len(raw.columns))
         preparation = preparation if is_named else Preparation(None, len(raw.columns))
         return Rows(values, preparation, Sample.whole(len(values)), container, notes)
-    prepared = prepare(raw, plan.choices, PYTHON, guessing=is_named)
+    prepared = prepare(raw, plan.choices, PYTHON if is_named else ARRAY, guessing=is_named)
     preparation, values = prepared.preparation, prepared.values
     _warn_of(prepared.guesses)
     return Rows(
@@ -135,7 +139,7 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
     )
 
 
-def _scores(raw: RawTable) -> Array:
+def _scores(raw: RawTable, n_least: int = 2) -> Array:
     """The columns of a frame of scores, which are used as they are."""
     from sklearn.utils.validation import check_array
 
@@ -145,15 +149,18 @@ def _scores(raw: RawTable) -> Array:
             f"X must hold numbers, but it has columns of text: {listed(texts)}", "Drop them."
         )
     try:
-        return check_array(np.column_stack(raw.data), input_name="X", ensure_min_samples=2)
+        rows = np.column_stack(raw.data)
+        return check_array(rows, input_name="X", ensure_min_samples=n_least)
     except ValueError as error:
         clearer = explain_rows(raw, error)
         raise clearer from (None if clearer is error else error)
 
 
-def _numbered(raw: RawTable) -> tuple[str, ...]:
-    """Names of columns without names, as those of an array."""
-    return tuple(f"x{j}" for j in range(len(raw.columns)))
+def _check_kind_of_names(probe: GammaGMM, frame: Any) -> None:
+    """Refuse names of which some are texts, as scikit-learn does."""
+    from sklearn.utils.validation import validate_data
+
+    validate_data(probe, frame.to_native(), reset=True, skip_check_array=True)
 
 
 def _warn_of(guesses: tuple[Guess, ...]) -> None:
@@ -178,14 +185,15 @@ def new_rows(X: Any, preparation: Preparation) -> Array:
     if frame is None:
         cells = _array_cells(X, 1)
         _check_names(cells, preparation)
-        raw = array_table(cells)
-        raw = replace(raw, columns=preparation.columns or raw.columns)
+        raw = replace(array_table(cells), columns=preparation.names)
     else:
         _check_size(frame, 1)
         _check_names(frame.to_native(), preparation)
         raw = frame_table(frame)
         if preparation.columns is None:
-            raw = replace(raw, columns=_numbered(raw))
+            if preparation.encoder is None:
+                return _scores(raw, 1)
+            raw = replace(raw, columns=preparation.names)
     prepared = preparation.apply(raw)
     for note in prepared.unknown:
         warn_user(f"In the column {shown(note.subject)}, {note.message}.", NewRowsWarning)
@@ -265,6 +273,7 @@ def _array_cells(X: Any, n_least: int) -> NDArray[Any]:
         return check_array(array, dtype=None, ensure_all_finite=False, ensure_min_samples=n_least)
     except (TypeError, ValueError) as error:
         clearer = explain_rows(X, error)
+        # An error that is its own cause would never leave a worker of Dask.
         raise clearer from (None if clearer is error else error)
 
 

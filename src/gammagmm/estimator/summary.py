@@ -24,7 +24,7 @@ from gammagmm.estimator.fit_result import Fit
 from gammagmm.inspection.labelled_rows import Precision
 from gammagmm.inspection.learned_ranking import RankingCheck
 from gammagmm.posterior.evidence import Evidence
-from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
 from gammagmm.posterior.storage import posterior_of, posterior_to_data
 
 __all__ = ["FitSummary", "LabelSummary", "RunSummary", "installed_versions", "summarise"]
@@ -254,7 +254,7 @@ class FitSummary:
 
     def __repr__(self) -> str:
         n_ok = sum(detector.status == "ok" for detector in self.detectors)
-        answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
+        answer = posterior_words(self.posterior)
         counts = f"{self.n_rows} rows, {self.n_flagged} flagged, {n_ok} detectors"
         return "\n  ".join([f"FitSummary({counts}, {answer})", *self.lines[1:]])
 

@@ -36,7 +36,7 @@ from gammagmm.inspection.labelled_share import (
 from gammagmm.inspection.sample import Sample
 from gammagmm.inspection.suggestions import spread_evenly, spread_over_groups
 from gammagmm.posterior.decisions import cut_off, is_anomaly, probability_at
-from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
 from gammagmm.posterior.track_record import load_reference
 
 __all__ = ["GroupShare", "LabelledRows", "Precision"]
@@ -634,7 +634,7 @@ class LabelledRows:
         return count_labels(self.known_rows, self.n_rows)
 
     def __repr__(self) -> str:
-        answer = repr(self.posterior).removeprefix("GammaPosterior(").removesuffix(")")
+        answer = posterior_words(self.posterior)
         return f"LabelledRows({self.n_rows} rows, {len(self.known_rows)} labels, {answer})"
 
 

@@ -15,7 +15,7 @@ from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.components import Components
 from gammagmm.posterior.link import AveragedConditionals, n_anomalous_pmf
 
-__all__ = ["GammaPosterior", "combine_runs", "run_posterior"]
+__all__ = ["GammaPosterior", "combine_runs", "posterior_words", "run_posterior"]
 
 Array = NDArray[np.float64]
 
@@ -446,10 +446,7 @@ class GammaPosterior:
         return load_posterior(path)
 
     def __repr__(self) -> str:
-        if self.is_degenerate:
-            return "GammaPosterior(point mass at 0)"
-        low, high = self.interval()
-        return f"GammaPosterior(mean={self.mean:.3f}, 90% interval {low:.3f} to {high:.3f})"
+        return f"GammaPosterior({posterior_words(self)})"
 
     def _repr_html_(self) -> str:
         from gammagmm.report.svg import posterior_html
@@ -533,6 +530,14 @@ def mean_error(shares: Array, conditionals: AveragedConditionals) -> float:
         ahead[t] = steps[t] + (q[t + 1] * ahead[t + 1] if t + 1 < len(q) else 0.0)
     variance = np.square(reached * ahead[:-1]) @ conditionals.error_variance[1:]
     return float(np.sqrt(variance))
+
+
+def posterior_words(posterior: GammaPosterior) -> str:
+    """Mean and interval, for the `repr` of a posterior and of everything that has one."""
+    if posterior.is_degenerate:
+        return "point mass at 0"
+    low, high = posterior.interval()
+    return f"mean={posterior.mean:.3f}, 90% interval {low:.3f} to {high:.3f}"
 
 
 def combine_runs(posteriors: Sequence[GammaPosterior]) -> GammaPosterior:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -223,6 +223,15 @@ class TableEncoder:
     def outputs(self) -> tuple[str, ...]:
         """Names of the columns of numbers."""
         return tuple(name for column in self.columns for name in column.outputs)
+
+    def renamed(self, names: Mapping[str, str]) -> TableEncoder:
+        """The same map of columns with other names."""
+        return TableEncoder(
+            tuple(names[name] for name in self.names),
+            tuple(replace(column, name=names[column.name]) for column in self.numbers),
+            tuple(replace(column, name=names[column.name]) for column in self.texts),
+            tuple(replace(column, name=names[column.name]) for column in self.dates),
+        )
 
     def transform(self, cells: Sequence[Cells], *, is_new: bool = True) -> Encoded:
         """The columns of numbers of `cells`, one array for each of the columns `names`.

@@ -71,9 +71,8 @@ class Guess:
             "dates": f"{words.dates} turns it into numbers",
         }
         done = "left out" if self.is_left_out else "used"
-        return "; ".join(
-            [f"{done}: {self.why}", ", ".join(own[each] for each in self.instead)]
-        ).rstrip("; ")
+        instead = ", ".join(own[each] for each in self.instead)
+        return f"{done}: {self.why}" + (f"; {instead}" if instead else "")
 
 
 def guess(raw: RawTable, j: int) -> Guess | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from gammagmm.errors import Note, Problem, TableError
 from gammagmm.readers.number_forms import marks_word, other_units, reread
 from gammagmm.readers.raw_table import NumberForm, RawTable, check_names
 from gammagmm.table.encoder import Column, DateColumn, NumberColumn, TableEncoder, fit_encoder
+from gammagmm.table.frames import array_names
 from gammagmm.table.guesses import Guess, guess_notes
 from gammagmm.table.problems import find_problems, infinite_values, missing_values, table_error
 from gammagmm.table.roles import (
@@ -109,6 +110,11 @@ class Preparation:
     forms: tuple[NumberForm, ...] = ()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns, also of those of an array."""
+        return self.columns or self._map.names
+
+    @property
     def used(self) -> tuple[str, ...]:
         """Names of the columns that are used; empty for arrays without names."""
         return (self.columns or ()) if self.encoder is None else self.encoder.names
@@ -134,7 +140,7 @@ class Preparation:
         """The encoder, or that of columns of numbers without gaps."""
         if self.encoder is not None:
             return self.encoder
-        names = self.columns or ()
+        names = self.columns or array_names(self.n_columns)
         return TableEncoder(names, tuple(NumberColumn(name, 0.0) for name in names))
 
     def __post_init__(self) -> None:
@@ -153,10 +159,11 @@ class Preparation:
         elif set(self.encoder.names) - set(self.columns):
             raise ValueError("the columns that are used must be columns of the training rows")
 
-    def apply(self, raw: RawTable, words: Words = PYTHON) -> Prepared:
+    def apply(self, raw: RawTable, words: Words = PYTHON, *, n_least: int = 1) -> Prepared:
         """Finite numbers of new rows, with the columns and the figures of the training rows.
 
-        Additional columns are ignored, with a note. The id and the truth column may be absent.
+        Additional columns are ignored, with a note. Columns that are not used may be absent. At
+        least `n_least` rows must be left where rows with missing values are dropped.
 
         Raises
         ------
@@ -180,7 +187,7 @@ class Preparation:
         if problems:
             raise table_error(raw.source, problems, words)
         truth = _labels(raw, self.truth if self.truth in raw.columns else None, words)
-        rows, dropped = _rows_to_keep(raw, places, self.missing, 1, words)
+        rows, dropped = _rows_to_keep(raw, places, self.missing, n_least, words)
         encoded = encoder.transform([own[rows] for own in cells])
         ids = _ids(raw, self.id if self.id in raw.columns else None)
         return Prepared(
@@ -193,6 +200,11 @@ class Preparation:
             self,
             unknown=encoded.unknown,
         )
+
+    def renamed(self, names: Sequence[str]) -> Preparation:
+        """The preparation of an array, for columns with these names."""
+        new = dict(zip(self._map.names, names, strict=True))
+        return replace(self, columns=tuple(names), encoder=self._map.renamed(new))
 
     def _check_columns(self, raw: RawTable) -> None:
         lacking = [name for name in self._map.names if name not in raw.columns]

@@ -34,6 +34,9 @@ def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem
     problems, dates = [], dict(roles.dates)
     used = {raw.columns[j] for j in roles.features}
     for j in roles.features:
+        if raw.is_gap(j).all():  # of an array; columns with names are left out
+            problems.append(_problem(raw, j, "empty", "all its values are missing", ("drop",)))
+            continue
         if not raw.is_text(j):
             problems += infinite_values(raw, j, ("correct", "drop"))
         elif raw.columns[j] not in dates:

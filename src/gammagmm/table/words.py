@@ -1,4 +1,4 @@
-"""How a reader asks for what happens to a column: in Python here, in `cli/words.py` as options."""
+"""How a user asks for what happens to a column: in Python here, in `cli/words.py` as options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gammagmm.errors import Problem
 
-__all__ = ["PYTHON", "Words", "problem_todo"]
+__all__ = ["ARRAY", "PYTHON", "Words", "problem_todo"]
 
 
 class Words(Protocol):
@@ -56,7 +56,22 @@ class _Python:
         return f"columns={{'truth': {column!r}}}"
 
 
+class _Array(_Python):
+    """The same for tables without names of columns, for which ``columns`` cannot be given."""
+
+    drop_rows = "X without these rows"
+
+    def drop(self, column: str) -> str:
+        """To pass `X` without the column."""
+        return f"X without the column {column}"
+
+    def id(self, column: str) -> str:
+        """Nothing: an array has no names of rows."""
+        return ""
+
+
 PYTHON: Words = _Python()
+ARRAY: Words = _Array()
 
 
 def problem_todo(problem: Problem, words: Words) -> str:
@@ -67,7 +82,7 @@ def problem_todo(problem: Problem, words: Words) -> str:
         "drop rows": words.drop_rows,
         "encode": words.encode,
         "drop": words.drop(column),
-        "id": f"{words.id(column)} if it names the rows",
+        "id": f"{words.id(column)} if it names the rows" if words.id(column) else "",
     }
     by_hand = {
         "correct": "correct it",
@@ -78,7 +93,7 @@ def problem_todo(problem: Problem, words: Words) -> str:
         "rename": "rename the column that has this name already",
         "words": "write normal rows and anomalies as 0 and 1",
     }
-    asked = list(dict.fromkeys(given[remedy] for remedy in remedies if remedy in given))
+    asked = list(dict.fromkeys(given[remedy] for remedy in remedies if given.get(remedy)))
     parts = [by_hand[remedy] for remedy in remedies if remedy in by_hand]
     parts += [f"use {_either(asked)}"] if asked else []
     sentence = _either(parts)
