@@ -397,7 +397,7 @@ class TestCommand:
         rows = {row for name in ("one.csv", "two.csv") for row in fill(folder / name, data.y)}
         estimate = ("estimate", *options, "--inspected", "one.csv", "--inspected", "two.csv")
         told = gammagmm_here(*estimate, "--json", cwd=folder)
-        assert json.loads(told.stdout)["inspected"]["n_at_random"] == len(rows)
+        assert json.loads(told.stdout)["labels"]["n_at_random"] == len(rows)
         row = min(rows)
         (folder / "other.csv").write_text(f"row,anomaly\n{row + 1},{1 - data.y[row]}\n")
         refused = gammagmm_here(*estimate, "--known", "other.csv", cwd=folder)
@@ -435,7 +435,8 @@ class TestCommand:
         for name in ("mean", "median", "std", "prob_zero", "n_labels"):
             assert answer["posterior"][name] == getattr(posterior, name)
         assert answer["posterior"]["interval_90"] == list(posterior.interval())
-        assert answer["ranking"] == {"name": "learned", "check": asdict(model.fit_.learning.check)}
+        assert answer["ranking"] == "learned"
+        assert answer["check"] == asdict(model.fit_.learning.check)
         inspected = answer["labels"]
         n_labels = {name: inspected[f"n_{name}"] for name in ("rows", "at_random", "picked")}
         assert n_labels == {"rows": 102, "at_random": 90, "picked": 12}
@@ -708,7 +709,7 @@ class TestKeptFit:
         fits.clear()
         kept, told = self.outputs(folder, options, sheet)
         assert (len(fits), told) == (0, "")
-        assert kept[0]["ranking"]["name"] == "learned"
+        assert kept[0]["ranking"] == "learned"
         sheet.with_suffix(".fit").unlink()
         full, _ = self.outputs(folder, options, sheet)
         assert (len(fits), kept) == (1, full)

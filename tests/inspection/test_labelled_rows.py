@@ -220,14 +220,15 @@ class TestQuestions:
         assert [share.n_rows for share in found] == [67, 67, 66]
         assert [(share.n_labels, share.n_anomalies) for share in found] == [(2, 2), (2, 0), (2, 0)]
         alone = LabelledRows(np.arange(67.0)).update([0, 1], [1, 1]).posterior
-        assert found[0].posterior.mean == alone.mean
-        assert found[0].posterior.mean > found[1].posterior.mean
+        assert found[0].mean == alone.mean
+        assert found[0].mean > found[1].mean
 
     def test_flagged_rows_by_group_have_exact_intervals(self):
         groups = np.repeat(["small", "large", "none", "all"], [3, 150, 40, 7])
+        rows = [0, *range(5, 20), *range(193, 200)]
         flagged = np.zeros(200, dtype=int)
-        flagged[[0, *range(5, 20), *range(193, 200)]] = 1
-        found = LabelledRows(np.arange(200.0)).by_group(groups, flagged)
+        flagged[rows] = 1
+        found = LabelledRows(np.arange(200.0)).update(np.arange(200), flagged).by_group(groups)
         assert [share.group for share in found] == ["large", "none", "all", "small"]
         for share in found:
             inside = groups == share.group
@@ -235,10 +236,13 @@ class TestQuestions:
             assert share.share_flagged == flagged[inside].mean()
             exact = binomtest(share.n_flagged, share.n_rows).proportion_ci(0.9, method="exact")
             assert (share.low_flagged, share.high_flagged) == pytest.approx(exact, rel=1e-12)
-            assert (share.n_labels, share.posterior) == (0, None)
+            assert share.n_labels == share.n_rows
         assert found[-1].high_flagged - found[-1].low_flagged > 0.8
         rows = LabelledRows(np.arange(200.0))
-        assert sum(share.n_flagged for share in rows.by_group(groups)) == rows.labels.sum() > 0
+        without = rows.by_group(groups)
+        assert sum(share.n_flagged for share in without) == rows.labels.sum() > 0
+        assert {share.n_labels for share in without} == {0}
+        assert np.isnan([(share.mean, share.low, share.high) for share in without]).all()
 
     @pytest.mark.parametrize(
         ("values", "names"),
@@ -313,7 +317,7 @@ class TestEstimator:
         labelled = LabelledRows(estimator.decision_scores_).update(rows, made.y[rows])
         assert posterior.mean == labelled.posterior.mean
         np.testing.assert_array_equal(estimator.labels_, labelled.labels)
-        at_mean = estimator.labels_at(float(estimator.contamination_))
+        at_mean = estimator.labelled_rows_.labels_at(float(estimator.contamination_))
         np.testing.assert_array_equal(at_mean, estimator.labels_)
         np.testing.assert_array_equal(estimator.to_frame()["probability"], labelled.probability)
         # New rows are cut as all rows would be.
@@ -343,29 +347,27 @@ class TestEstimator:
     def test_the_questions_are_those_of_the_labelled_rows(self, estimator, made):
         rows = estimator.suggest(20, random_state=1)
         estimator.update(rows, made.y[rows])
-        labelled = estimator.fit_.labelled_rows
-        assert estimator.expected_width(10) == labelled.expected_width(10)
-        assert estimator.n_for_width(0.05) == labelled.n_for_width(0.05)
-        assert estimator.exact_interval(0.8) == labelled.exact_interval(0.8)
+        labelled = LabelledRows(estimator.decision_scores_).update(rows, made.y[rows])
+        own = estimator.labelled_rows_
+        assert own.expected_width(10) == labelled.expected_width(10)
+        assert own.n_for_width(0.05) == labelled.n_for_width(0.05)
+        assert own.exact_interval(0.8) == labelled.exact_interval(0.8)
         groups = np.arange(367) % 4
         np.testing.assert_array_equal(
             estimator.suggest(9, by=groups, random_state=2),
             labelled.suggest(9, by=groups, random_state=2),
         )
-        table = estimator.by_group(groups)
-        shares = labelled.by_group(groups)
-        assert table.index.tolist() == [share.group for share in shares] == [0, 1, 2, 3]
-        assert table["n_flagged"].tolist() == [
+        shares = own.by_group(groups)
+        assert [share.group for share in shares] == [0, 1, 2, 3]
+        assert [share.n_flagged for share in shares] == [
             estimator.labels_[groups == group].sum() for group in range(4)
         ]
-        ends = binomtest(int(table["n_flagged"][3]), 91).proportion_ci(0.9, method="exact")
-        assert table.loc[3, ["low_flagged", "high_flagged"]].tolist() == pytest.approx(ends)
-        assert table["mean"].tolist() == [share.posterior.mean for share in shares]
-        assert table["high"].tolist() == [share.posterior.interval()[1] for share in shares]
-        assert table["n_labels"].sum() == 20
-        alone = estimator.by_group(np.isin(np.arange(367), rows))
-        assert alone.index.tolist() == [False, True]
-        assert alone.loc[False, ["mean", "low", "high"]].isna().all()
+        ends = binomtest(shares[3].n_flagged, 91).proportion_ci(0.9, method="exact")
+        assert (shares[3].low_flagged, shares[3].high_flagged) == pytest.approx(ends)
+        assert sum(share.n_labels for share in shares) == 20
+        without, alone = own.by_group(np.isin(np.arange(367), rows))
+        assert np.isnan([without.mean, without.low, without.high]).all()
+        assert alone.n_labels == 20
 
     def test_reviewed_flagged_rows_give_the_precision(self, estimator, made):
         assert estimator.fit_.precision is None
@@ -413,9 +415,9 @@ class TestEstimator:
         assert estimator.posterior_.mean == made.y.mean()
         np.testing.assert_array_equal(estimator.labels_, made.y)
         for gamma in (0.0, 0.5, estimator.contamination_, 1.0):
-            np.testing.assert_array_equal(estimator.labels_at(gamma), made.y)
+            np.testing.assert_array_equal(estimator.labelled_rows_.labels_at(gamma), made.y)
         with pytest.raises(ValueError, match=r"gamma must lie between 0 and 1, got 1\.5"):
-            estimator.labels_at(1.5)
+            estimator.labelled_rows_.labels_at(1.5)
         assert "Every row has a label." in estimator.fit_.lines[-1]
         with pytest.raises(ValueError, match="n must be at most 0, the number of rows"):
             estimator.suggest(1)
@@ -429,7 +431,7 @@ class TestEstimator:
         assert nearly.lines[-1].startswith("Next: label 10 rows that suggest")
         last = fit.update(rows[1:], np.zeros(366, int))
         assert last.lines[-1] == "Next: label the last row to know the share."
-        assert estimator.labels_at(0.0).sum() == 0
+        assert estimator.labelled_rows_.labels_at(0.0).sum() == 0
 
     def test_told_rows_are_noted(self, estimator):
         estimator.update([3, 4], [1, 1], at_random=False)
@@ -832,10 +834,9 @@ class TestSample:
         groups = np.arange(self.N_SAMPLED) % 3
         own = known.known_rows[known.known_rows.at_random]
         alone = LabelledRows(held.scores[: self.N_SAMPLED]).update(own.rows, own.labels)
-        flagged = known.labels[: self.N_SAMPLED]
-        for ours, theirs in zip(
-            known.by_group(groups, flagged), alone.by_group(groups, flagged), strict=True
-        ):
-            for name in ("group", "n_rows", "n_flagged", "n_labels", "n_anomalies"):
+        for ours, theirs in zip(known.by_group(groups), alone.by_group(groups), strict=True):
+            for name in ("group", "n_rows", "n_labels", "n_anomalies", "mean", "low", "high"):
                 assert getattr(ours, name) == getattr(theirs, name)
-            assert ours.posterior.interval() == theirs.posterior.interval()
+        flagged = known.labels[: self.N_SAMPLED]
+        expected = [int(flagged[groups == group.group].sum()) for group in known.by_group(groups)]
+        assert [group.n_flagged for group in known.by_group(groups)] == expected

@@ -22,14 +22,15 @@ FALSE_ALARM = 1e-10
 """Probability that correct draws fail the check: 1e-5 over 100,000 tables."""
 
 CAUSES = {
-    "NaN": r"contains NaN",
-    "infinity": r"contains infinity",
-    "too few rows": r"Found array with \d+ sample\(s\) .* minimum of 2 is required",
+    "NaN": r"contains NaN|missing value",
+    "infinity": r"contains infinity|infinite value",
+    "too few rows": r"Found array with \d+ sample\(s\) .* minimum of 2 is required|at least 2 row",
     "too few rows for detectors": r"X has \d rows; the detectors need at least 10",
-    "no columns": r"Found array with 0 feature\(s\)",
+    "no columns": r"Found array with 0 feature\(s\)|and a column, got",
     "not two axes": r"Expected 2D array|Found array with dim 3",
     "complex": r"Complex data not supported",
-    "text": r"X must hold numbers, but",
+    "text": r"X must hold numbers, but|is not a number|are not numbers",
+    "nothing to use": r"X has no usable column",
     "unusable detectors": r"Only \d+ of \d+ detectors gave usable scores, but \d .+ Skipped: .+",
     "bound": r"The mixture's bound is not finite\. Scale the columns to similar ranges",
     "far rows": r"The rows are too far from 0, relative to their spread",

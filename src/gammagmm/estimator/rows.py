@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.checks import check_array_kind, explain_rows, warn_user
 from gammagmm._support.data_frames import as_frame, open_frame
-from gammagmm._support.text import shown
+from gammagmm._support.text import listed, shown
 from gammagmm.distributed.collection import (
     Collection,
     check_collection,
@@ -22,7 +22,7 @@ from gammagmm.distributed.collection import (
     open_collection,
     sample_numbers,
 )
-from gammagmm.errors import ColumnsWarning, NewRowsWarning, Note
+from gammagmm.errors import ColumnsWarning, NewRowsWarning, Note, TableError
 from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plan
 from gammagmm.inspection.sample import Sample
@@ -33,6 +33,7 @@ from gammagmm.table.words import ARRAY, PYTHON
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
+    from gammagmm.readers.raw_table import RawTable
 
 __all__ = [
     "PreparedRows",
@@ -126,15 +127,33 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
         if not is_named:
             _check_kind_of_names(probe, frame)
         raw = frame_table(frame)
-    words, is_guessed = (PYTHON if is_named else ARRAY), is_named and not plan.is_precomputed
-    prepared = prepare(raw, plan.choices, words, guessing=is_guessed)
-    preparation, values = prepared.preparation, prepared.values
     if plan.is_precomputed:
-        preparation = Preparation(raw.columns if is_named else None, len(raw.columns))
+        values, preparation = _scores(raw), Preparation(raw.columns, len(raw.columns))
+        preparation = preparation if is_named else Preparation(None, len(raw.columns))
+        return Rows(values, preparation, Sample.whole(len(values)), container, notes)
+    prepared = prepare(raw, plan.choices, PYTHON if is_named else ARRAY, guessing=is_named)
+    preparation, values = prepared.preparation, prepared.values
     _warn_of(prepared.guesses)
     return Rows(
         values, preparation, Sample.whole(len(values)), container, (*notes, *prepared.notes)
     )
+
+
+def _scores(raw: RawTable, n_least: int = 2) -> Array:
+    """The columns of a frame of scores, which are used as they are."""
+    from sklearn.utils.validation import check_array
+
+    texts = [name for j, name in enumerate(raw.columns) if raw.is_text(j)]
+    if texts:
+        raise TableError(
+            f"X must hold numbers, but it has columns of text: {listed(texts)}", "Drop them."
+        )
+    try:
+        rows = np.column_stack(raw.data)
+        return check_array(rows, input_name="X", ensure_min_samples=n_least)
+    except ValueError as error:
+        clearer = explain_rows(raw, error)
+        raise clearer from (None if clearer is error else error)
 
 
 def _check_kind_of_names(probe: GammaGMM, frame: Any) -> None:
@@ -172,6 +191,8 @@ def new_rows(X: Any, preparation: Preparation) -> Array:
         _check_names(frame.to_native(), preparation)
         raw = frame_table(frame)
         if preparation.columns is None:
+            if preparation.encoder is None:
+                return _scores(raw, 1)
             raw = replace(raw, columns=preparation.names)
     prepared = preparation.apply(raw)
     for note in prepared.unknown:
