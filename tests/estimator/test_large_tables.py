@@ -117,8 +117,9 @@ def labels(frame):
 
 def assert_equal_fits(there, here):
     """The same fit to the bit."""
-    for name in ("scores_", "score_space_", "decision_scores_", "labels_"):
+    for name in ("scores_", "decision_scores_", "labels_"):
         np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
+    np.testing.assert_array_equal(there.fit_.score_space, here.fit_.score_space)
     assert there.thresholds_ == here.thresholds_
     assert there.threshold_ == here.threshold_
     assert [run.elbo for run in there.fit_.runs] == [run.elbo for run in here.fit_.runs]
@@ -313,12 +314,12 @@ class TestLabels:
         assert 0 < labels[rows].sum() < 60
         assert large.posterior_.interval() == whole.posterior.interval()
         assert large.posterior_.mean == whole.posterior.mean
-        assert large.labelled_rows_.exact_interval() == whole.labelled_rows_.exact_interval()
-        assert large.labelled_rows_.exact_interval(
+        assert large.labelled_rows_.exact_interval() == whole.exact_interval()
+        assert large.labelled_rows_.exact_interval(side="lower") == whole.exact_interval(
             side="lower"
-        ) == whole.labelled_rows_.exact_interval(side="lower")
-        assert large.labelled_rows_.expected_width(20) == whole.labelled_rows_.expected_width(20)
-        assert large.labelled_rows_.n_for_width(0.02) == whole.labelled_rows_.n_for_width(0.02)
+        )
+        assert large.labelled_rows_.expected_width(20) == whole.expected_width(20)
+        assert large.labelled_rows_.n_for_width(0.02) == whole.n_for_width(0.02)
         np.testing.assert_array_equal(large.known_rows_.rows, whole.known_rows.rows)
         np.testing.assert_array_equal(large.known_rows_.labels, whole.known_rows.labels)
 
@@ -334,7 +335,7 @@ class TestLabels:
         whole = LabelledRows(all_scores).update(outside, labels[outside], purpose="find")
         whole = whole.update(drawn, labels[drawn])
         assert large.posterior_.interval() == whole.posterior.interval()
-        assert large.labelled_rows_.exact_interval() == whole.labelled_rows_.exact_interval()
+        assert large.labelled_rows_.exact_interval() == whole.exact_interval()
         known = np.union1d(outside, drawn)
         np.testing.assert_array_equal(large.known_rows_.rows, known)
         answers = large.to_frame(table).compute()
