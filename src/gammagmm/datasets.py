@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.checks import as_generator, check_count, check_number
+from gammagmm._support.text import shown
 from gammagmm.errors import TableError
 from gammagmm.readers.arff import parse_arff
 from gammagmm.readers.arrays import read_archive
-from gammagmm.readers.raw_table import numbered_names, shown
+from gammagmm.readers.raw_table import numbered_names
 from gammagmm.readers.source import Source
 
 __all__ = [

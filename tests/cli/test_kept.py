@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from gammagmm import GammaGMM
+from gammagmm.cli.kept import open_kept
 from gammagmm.estimator.reasons import COMBINATION
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here
 from tests.support.saved_fits import members, npy, packed
@@ -125,6 +126,24 @@ def test_python_takes_the_original_columns(folder):
     new = pd.read_csv(folder / "new.csv")[["amount", "age", "country"]]
     with pytest.raises(ValueError, match="The feature names should match those that were passed"):
         estimator.predict(new.rename(columns={"country": "land"}))
+
+
+def test_a_fit_from_beside_a_sheet_has_the_columns_that_are_asked_for_now(tmp_path):
+    rows = customers(200, 8, 0).drop(columns="country").dropna()
+    rows = rows.assign(code=[f"k{i}" for i in range(len(rows))])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    common = ["rows.csv", *QUICK, "--drop", "seen"]
+    done = gammagmm_here("inspect", *common, "--id", "id", "--out", "s.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    sheet = list(csv.reader((tmp_path / "s.csv").read_text().splitlines()))
+    answered = [[*line[:-1], "0"] for line in sheet[1:]]
+    with (tmp_path / "s.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([sheet[0], *answered])
+    options = ["--id", "code", "--inspected", "s.csv", "--save", "kept"]
+    done = gammagmm_here("fit", *common, *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "fitted again" not in done.stderr
+    assert open_kept(tmp_path / "kept.fit")[0].fit.preparation.id == "code"
 
 
 def test_predict_shows_the_first_rows_with_reasons(folder, tmp_path):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import one_line, percent
+from gammagmm._support.text import listed, one_line, percent
 from gammagmm.cli.estimate import ABOVE_LIMIT, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo
 from gammagmm.cli.kept import kept_path, open_kept
@@ -22,7 +22,7 @@ from gammagmm.cli.predict import prepare_new_rows
 from gammagmm.cli.request import check_monitor, read_table
 from gammagmm.errors import Note, TableError
 from gammagmm.monitoring.periods import order_notes, period_names
-from gammagmm.readers.raw_table import RawTable, listed
+from gammagmm.readers.raw_table import RawTable
 from gammagmm.table.frames import frame_table
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import spreadsheet_safe, visible
+from gammagmm._support.text import shown, spreadsheet_safe, visible
 from gammagmm.errors import TableError
-from gammagmm.readers.raw_table import number_or_none, numbered_names, shown
+from gammagmm.readers.raw_table import number_or_none, numbered_names
 from gammagmm.readers.source import Source, decode_any
 from gammagmm.report.origin import Origin
 

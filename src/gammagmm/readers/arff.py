@@ -9,8 +9,9 @@ from itertools import takewhile
 
 import numpy as np
 
+from gammagmm._support.text import shown
 from gammagmm.errors import TableError
-from gammagmm.readers.raw_table import RawTable, check_names, is_number, shown, text_column
+from gammagmm.readers.raw_table import RawTable, check_names, is_number, text_column
 from gammagmm.readers.source import Source, decode
 
 __all__ = ["ArffFile", "Attribute", "Row", "parse_arff", "read_arff"]

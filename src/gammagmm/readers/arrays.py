@@ -11,15 +11,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.text import shown
 from gammagmm.errors import TableError
-from gammagmm.readers.raw_table import (
-    RawTable,
-    check_names,
-    numbered_names,
-    shown,
-    text_column,
-    written,
-)
+from gammagmm.readers.raw_table import RawTable, check_names, numbered_names, text_column, written
 from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, refusing
 
 __all__ = ["as_matrix", "read_archive", "read_npy", "read_npz", "table_of_arrays"]

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.text import shown
 from gammagmm.errors import MissingExtraError, TableError
-from gammagmm.readers.raw_table import RawTable, check_names, shown, text_column, written
+from gammagmm.readers.raw_table import RawTable, check_names, text_column, written
 from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, refusing
 
 __all__ = ["message_bytes", "parquet_chunks", "read_feather", "read_parquet"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gammagmm._support.data_frames import check_same_columns
+from gammagmm._support.text import listed, shown
 from gammagmm.errors import Note, TableError
 from gammagmm.readers.number_forms import (
     has_numbers,
@@ -17,7 +18,7 @@ from gammagmm.readers.number_forms import (
     reread,
     settled,
 )
-from gammagmm.readers.raw_table import NumberForm, RawTable, listed, shown, text_column
+from gammagmm.readers.raw_table import NumberForm, RawTable, text_column
 
 __all__ = ["JoinedTable", "join_raw"]
 

@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from gammagmm._support.documents import unique_keys
+from gammagmm._support.text import shown
 from gammagmm.errors import Note, TableError
-from gammagmm.readers.raw_table import RawTable, check_names, shown
+from gammagmm.readers.raw_table import RawTable, check_names
 from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, decode
 from gammagmm.readers.values import table_of_values
 

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.text import listed, shown
 from gammagmm.errors import TableError
 from gammagmm.readers.arrays import as_matrix, table_of_arrays
-from gammagmm.readers.raw_table import RawTable, listed, shown
+from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.source import (
     CELL_BYTES,
     ZLIB_BITS,

@@ -12,17 +12,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import counted
+from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note
-from gammagmm.readers.raw_table import (
-    PLAIN_MISSING,
-    NumberForm,
-    is_missing,
-    is_number,
-    listed,
-    shown,
-    written,
-)
+from gammagmm.readers.raw_table import PLAIN_MISSING, NumberForm, is_missing, is_number, written
 
 __all__ = [
     "NO_MARK",

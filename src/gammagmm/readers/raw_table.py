@@ -11,22 +11,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import MAX_SHOWN_CHARACTERS, listed, shown
+from gammagmm._support.text import shown
 from gammagmm.errors import Note, TableError
 
 __all__ = [
-    "MAX_SHOWN_CHARACTERS",
     "PLAIN_MISSING",
     "NumberForm",
     "RawTable",
     "check_names",
     "is_missing",
     "is_number",
-    "listed",
     "named_columns",
     "number_or_none",
     "numbered_names",
-    "shown",
     "text_column",
     "written",
 ]

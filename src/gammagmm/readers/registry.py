@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
+from gammagmm._support.text import shown
 from gammagmm.errors import TableError
 from gammagmm.readers.arff import read_arff
 from gammagmm.readers.arrays import read_npy, read_npz
@@ -13,7 +14,7 @@ from gammagmm.readers.arrow import read_feather, read_parquet
 from gammagmm.readers.csv import read_delimited
 from gammagmm.readers.json import read_json, read_json_lines
 from gammagmm.readers.matlab import read_mat
-from gammagmm.readers.raw_table import RawTable, shown
+from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.source import Source, open_source
 from gammagmm.readers.spreadsheet import read_workbook
 from gammagmm.readers.sqlite import read_sqlite

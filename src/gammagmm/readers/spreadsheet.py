@@ -13,17 +13,10 @@ from itertools import pairwise
 from typing import Any
 from xml.parsers import expat
 
+from gammagmm._support.text import listed, shown
 from gammagmm.errors import MissingExtraError, Note, TableError
 from gammagmm.readers.numbers import is_row, numbers_first_note
-from gammagmm.readers.raw_table import (
-    RawTable,
-    check_names,
-    listed,
-    named_columns,
-    numbered_names,
-    shown,
-    written,
-)
+from gammagmm.readers.raw_table import RawTable, check_names, named_columns, numbered_names, written
 from gammagmm.readers.source import Source, check_expansion, refusing
 from gammagmm.readers.values import Value, table_of_values
 

@@ -6,8 +6,9 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
+from gammagmm._support.text import listed, shown
 from gammagmm.errors import Note, TableError
-from gammagmm.readers.raw_table import RawTable, listed, shown
+from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, refusing
 from gammagmm.readers.values import table_of_values
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.text import listed
 from gammagmm.errors import Note, TableError
-from gammagmm.readers.raw_table import RawTable, listed, numbered_names, written
+from gammagmm.readers.raw_table import RawTable, numbered_names, written
 from gammagmm.table.preparation import Preparation
 
 __all__ = ["Origin"]
