@@ -35,7 +35,7 @@ def test_the_table_of_a_command_goes_before_the_keys_of_all(folder):
     assert settings("demo").values == {"seed": 4}
     assert settings(config="none").values == {}
     (note,) = found.used({"seed": 4, "runs": 2, "drop": ["a"], "as_json": True}).notes
-    assert vars(note) == {
+    assert {name: getattr(note, name) for name in ("step", "subject", "message")} == {
         "step": "settings",
         "subject": "gammagmm.toml",
         "message": 'sets seed = 4, drop = ["a"], json = true',
@@ -106,7 +106,7 @@ def test_the_command_uses_tells_and_overrides_them(folder, table):
     answer = json.loads(done.stdout)
     assert [each["name"] for each in answer["detectors"]] == ["KNN", "LOF"]
     note = {"step": "settings", "subject": "gammagmm.toml", "message": told}
-    assert answer["notes"][0] == note
+    assert answer["notes"][0].items() >= note.items()
     assert (folder / "made.csv").read_text().startswith("id,score,")
     # The second time, the file of the settings exists and is not replaced.
     again = gammagmm_here("estimate", table, cwd=folder)

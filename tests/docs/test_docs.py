@@ -315,7 +315,7 @@ def test_the_reference_has_every_public_name(site):
     )
     assert {f"gammagmm.{name}" for name in gammagmm.__all__} <= anchors
     assert {f"gammagmm.errors.{name}" for name in errors.__all__} <= anchors
-    for method in ("fit", "predict", "predict_proba", "labels_at", "to_frame"):
+    for method in ("fit", "predict", "predict_proba", "suggest", "to_frame"):
         assert f"gammagmm.GammaGMM.{method}" in anchors
 
 

@@ -94,8 +94,10 @@ class LabelSummary:
         Number of those that were picked from the top of the ranking.
     n_anomalies : int
         Number of anomalies among the rows with a label.
-    low, high : float
-        Ends of the exact 90 % confidence interval of the share of anomalies.
+    low : float
+        Lower end of the exact 90 % confidence interval of the share of anomalies.
+    high : float
+        Upper end of this interval.
     precision : Precision or None
         Share of anomalies among the rows that are flagged without labels; None if none of them has
         a label.

@@ -74,9 +74,13 @@ class GroupShare:
         Number of rows with a label.
     n_anomalies : int
         Number of anomalies among the rows with a label.
-    mean, low, high : float
-        Posterior mean and 90 % interval of the share of anomalies, from the labels of the group,
-        with the same prior for each group; NaN without labels.
+    mean : float
+        Posterior mean of the share of anomalies, from the labels of the group, with the same prior
+        for each group; NaN without labels.
+    low : float
+        Lower end of the 90 % interval of that posterior; NaN without labels.
+    high : float
+        Upper end of this interval; NaN without labels.
     share_flagged : float
         Share of the rows that are flagged.
     """
