@@ -77,7 +77,7 @@ def seconds_of(function, *arguments):
 
 
 def commands(n_rows, n_times):
-    """Median seconds of `inspect`, and of `estimate --labels` with the fit that it has kept."""
+    """Median seconds of `label`, and of `estimate --labels` with the fit that it has kept."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         np.savetxt(here / "rows.csv", make_rows(n_rows), delimiter=",", fmt="%.6f")
