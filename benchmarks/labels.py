@@ -77,17 +77,17 @@ def seconds_of(function, *arguments):
 
 
 def commands(n_rows, n_times):
-    """Median seconds of `inspect`, and of `estimate --inspected` with the fit that it has kept."""
+    """Median seconds of `label`, and of `estimate --labels` with the fit that it has kept."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         np.savetxt(here / "rows.csv", make_rows(n_rows), delimiter=",", fmt="%.6f")
         sheet, seconds = here / "to_label.csv", []
         for _ in range(n_times):
-            first = run(here, "inspect", "rows.csv", "--force")
+            first = run(here, "label", "rows.csv", "--force")
             lines = list(csv.reader(sheet.read_text().splitlines()))
             with sheet.open("w", newline="") as file:
                 csv.writer(file).writerows([lines[0], *([*line[:-1], "0"] for line in lines[1:])])
-            seconds.append((first, run(here, "estimate", "rows.csv", "--inspected", sheet.name)))
+            seconds.append((first, run(here, "estimate", "rows.csv", "--labels", sheet.name)))
             sheet.with_suffix(".fit").unlink()
     first, second = map(statistics.median, zip(*seconds, strict=True))
     return {"inspect_seconds": first, "inspected_seconds": second}

@@ -88,7 +88,7 @@ async def estimate(
 
     inspected: the sheet of rows_to_label after a person filled its column anomaly with 1 or 0.
     """
-    labels = ["--inspected", inside(inspected)] if inspected else []
+    labels = ["--labels", inside(inspected)] if inspected else []
     options = prepared(missing, categories, drop or [])
     return json.loads(await gammagmm("estimate", inside(path), *options, *labels, "--json"))
 
@@ -108,13 +108,13 @@ async def rows_to_label(
     with tempfile.TemporaryDirectory() as folder:
         sheet = Path(folder) / "to_label.csv"
         options = prepared(missing, categories, drop or [])
-        await gammagmm("inspect", inside(path), *options, f"--n={n}", "--out", str(sheet))
+        await gammagmm("label", inside(path), *options, f"--n={n}", "--out", str(sheet))
         return sheet.read_text(encoding="utf-8")
 
 
 @server.tool(annotations=READS)
 async def predict(fit: str, path: str) -> dict[str, Any]:
-    """Flag new rows with a fit that `gammagmm fit ... --save` kept, and give the reasons."""
+    """Flag new rows with a fit that `gammagmm estimate ... --save` kept, and give the reasons."""
     return json.loads(await gammagmm("predict", inside(fit), inside(path), "--json"))
 
 

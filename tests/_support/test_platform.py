@@ -195,10 +195,10 @@ class TestCommands:
     @pytest.mark.parametrize(
         "arguments",
         [
-            ("estimate", "rows.npy", "--timeout", "600", "--jobs", "2", "--labels", "labels.csv"),
-            pytest.param(("inspect", "rows.npy", "--jobs", "1"), marks=pytest.mark.long),
+            ("estimate", "rows.npy", "--timeout", "600", "--jobs", "2", "--out", "labels.csv"),
+            pytest.param(("label", "rows.npy", "--jobs", "1"), marks=pytest.mark.long),
         ],
-        ids=["estimate", "inspect"],
+        ids=["estimate", "label"],
     )
     def test_estimate_and_inspect(self, arguments, environment, table, tmp_path):
         quick = ("--detectors", "KNN,LOF", "--runs", "2")
@@ -214,7 +214,7 @@ class TestCommands:
         assert "10 of 367 rows" in printed
 
     def test_a_signal_ends_the_work_and_leaves_no_part(self, environment, tmp_path):
-        arguments = ("estimate", "-", "--labels", "labels.csv")  # it waits for its input
+        arguments = ("estimate", "-", "--out", "labels.csv")  # it waits for its input
         process = self.start(*arguments, env=environment, cwd=tmp_path)
         [worker] = wait_until(lambda: psutil.Process(process.pid).children())
         part = tmp_path / f".labels.csv.{worker.pid}-0a1b.part"

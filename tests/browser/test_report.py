@@ -439,7 +439,7 @@ def test_estimate_takes_answers_that_were_restored(page, tmp_path):
     allow_downloads(page, tmp_path)
     page.find_element(By.CSS_SELECTOR, "button[data-save=to_label]").click()
     wait_for(page, tmp_path / "to_label.csv")
-    done = gammagmm_here(*command, "--inspected", tmp_path / "to_label.csv", "--json")
+    done = gammagmm_here(*command, "--labels", tmp_path / "to_label.csv", "--json")
     assert done.returncode == 0, done.stderr
     inspected = json.loads(done.stdout)["inspected"]
     assert (inspected["n_rows"], inspected["n_anomalies"]) == (3, 2)

@@ -58,7 +58,7 @@ def labelled(doubled):
     folder, _ = doubled
     for name in ("march", "april"):
         sheet = folder / f"{name}-labels.csv"
-        done = gammagmm_here("inspect", f"{name}.csv", *OPTIONS, "--out", sheet, cwd=folder)
+        done = gammagmm_here("label", f"{name}.csv", *OPTIONS, "--out", sheet, cwd=folder)
         assert done.returncode == 0, done.stderr
         _, labels = shell_of_outliers(*TABLES[name])
         heads, *lines = csv.reader(sheet.read_text(encoding="utf-8").splitlines())
@@ -127,7 +127,7 @@ def test_a_missing_estimate_is_not_shown_as_zero(doubled):
 
 def test_with_labels_the_alarm_and_the_comparison_follow_the_share(labelled):
     for name, code in (("march", 0), ("april", 3)):
-        options = ("--inspected", f"{name}-labels.csv", "--fail-above", "0.05")
+        options = ("--labels", f"{name}-labels.csv", "--fail-above", "0.05")
         saved = ("--posterior", f"{name}-labelled.json")
         done = gammagmm_here("estimate", f"{name}.csv", *OPTIONS, *options, *saved, cwd=labelled)
         assert done.returncode == code, done.stderr
@@ -211,7 +211,7 @@ def test_histories_of_other_fits_and_other_files_are_not_compared(histories, lab
 def test_a_kept_fit_needs_no_suffix(doubled, tmp_path):
     folder, _ = doubled
     options = (*OPTIONS, "--save", tmp_path / "kept", "--quiet")
-    done = gammagmm_here("fit", folder / "march.csv", *options)
+    done = gammagmm_here("estimate", folder / "march.csv", *options)
     assert done.returncode == 0, done.stderr
     (tmp_path / "kept").mkdir()
     done = gammagmm_here("compare", "kept", "kept.fit", "--json", cwd=tmp_path)

@@ -160,7 +160,7 @@ class TestEstimate:
     @pytest.mark.usefixtures("small_sample")
     def test_a_sample_is_that_of_python(self, folder, run, frame, numbers, tmp_path):
         labels = tmp_path / "labels"
-        asked = (folder / "*.parquet", *DETECTORS, "--json", *DROP, "--labels", labels)
+        asked = (folder / "*.parquet", *DETECTORS, "--json", *DROP, "--out", labels)
         answer = json.loads(run("estimate", *asked).stdout)
         fitted = here(frame.iloc[numbers])
         assert answer["posterior"]["mean"] == fitted.posterior_.mean
@@ -181,7 +181,7 @@ class TestEstimate:
     def test_rows_are_sorted_and_named(self, folder, run, tmp_path):
         labels = tmp_path / "labels"
         asked = (folder / "*.parquet", *DETECTORS, "--id", "key", "--drop", "shop")
-        run("estimate", *asked, "--labels", labels, "--sort")
+        run("estimate", *asked, "--out", labels, "--sort")
         written = pd.read_parquet(labels)
         keys = list(zip(-written["probability"], -written["score"], strict=True))
         assert keys == sorted(keys)
@@ -239,21 +239,21 @@ class TestLabels:
     def test_rows_to_label_and_their_answers(self, folder, run, frame, numbers, tmp_path):
         files, truth = folder / "*.parquet", frame["is_fraud"].to_numpy()
         share, find = tmp_path / "share.csv", tmp_path / "find.csv"
-        run("inspect", files, *DETECTORS, *DROP, "--n", "40", "--out", share)
+        run("label", files, *DETECTORS, *DROP, "--n", "40", "--out", share)
         drawn = answer_sheet(share, truth)
         assert len(drawn) == 40
         assert np.isin(drawn, numbers).all()
-        more = ("--purpose", "find", "--n", "15", "--inspected", share, "--out", find)
-        run("inspect", files, *DETECTORS, *DROP, *more)
+        more = ("--purpose", "find", "--n", "15", "--labels", share, "--out", find)
+        run("label", files, *DETECTORS, *DROP, *more)
         picked = answer_sheet(find, truth)
         assert np.setdiff1d(picked, numbers).size  # rows of all files
         with find.open(newline="") as file:
             for line in csv.DictReader(file):
                 row = frame.iloc[int(line["row"]) - 1]
                 assert float(line["a"]) == pytest.approx(row["a"])
-        asked = ("--inspected", share, "--inspected", find, "--json", "--fail-above", "0.9")
+        asked = ("--labels", share, "--labels", find, "--json", "--fail-above", "0.9")
         labels = tmp_path / "labels"
-        done = run("estimate", files, *DETECTORS, *DROP, *asked, "--labels", labels)
+        done = run("estimate", files, *DETECTORS, *DROP, *asked, "--out", labels)
         answer = json.loads(done.stdout)
         rows = da.from_array(frame[list("abcd")].to_numpy(), chunks=(100, 4))
         fitted = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=1, max_rows=N_SAMPLED, random_state=0)
@@ -264,7 +264,7 @@ class TestLabels:
         written = pd.read_parquet(labels)
         known = sorted({*drawn, *picked})
         np.testing.assert_array_equal(written["label"].iloc[known], truth[known])
-        below = ("--inspected", share, "--fail-above", "0.0")
+        below = ("--labels", share, "--fail-above", "0.0")
         run("estimate", files, *DETECTORS, *DROP, *below, code=3)
 
     def test_a_list_of_known_rows(self, folder, run, frame, tmp_path):
@@ -275,14 +275,14 @@ class TestLabels:
         known.write_text("\n".join(["row,anomaly", *lines]))
         asked = (folder / "*.parquet", *DETECTORS, *DROP, "--known", known, "--json")
         labels = tmp_path / "labels"
-        run("estimate", *asked, "--labels", labels)
+        run("estimate", *asked, "--out", labels)
         written = pd.read_parquet(labels)
         np.testing.assert_array_equal(written["label"].iloc[rows], frame["is_fraud"].iloc[rows])
 
     def test_questions_in_the_terminal(self, folder, run, tmp_path):
         path = tmp_path / "sheet.csv"
         asked = ("--purpose", "find", "--n", "3", "--out", path, "--ask")
-        done = run("inspect", folder / "*.parquet", *DETECTORS, *DROP, *asked, stdin="y\nn\nn\nq\n")
+        done = run("label", folder / "*.parquet", *DETECTORS, *DROP, *asked, stdin="y\nn\nn\nq\n")
         assert "of 150 sampled rows (of 400)" in done.stdout
         with path.open(newline="") as file:
             assert [line["anomaly"] for line in csv.DictReader(file)] == ["1", "0", "0"]
@@ -293,7 +293,7 @@ def kept(tmp_path_factory, folder):
     path = tmp_path_factory.mktemp("kept") / "rows.fit"
     files = sorted(folder.glob("*.parquet"))
     asked = (*files, *DETECTORS, "--id", "key", "--drop", "shop", "--save", path)
-    done = gammagmm_here("fit", *asked)
+    done = gammagmm_here("estimate", *asked)
     assert done.returncode == 0, done.stderr
     return path
 
@@ -302,7 +302,7 @@ class TestKeptFits:
     @pytest.mark.usefixtures("small_sample")
     def test_fit(self, folder, run, tmp_path, frame, numbers):
         path = tmp_path / "rows.fit"
-        run("fit", folder / "*.parquet", *DETECTORS, *DROP, "--save", path)
+        run("estimate", folder / "*.parquet", *DETECTORS, *DROP, "--save", path)
         loaded = GammaGMM.load(path)
         assert loaded.posterior_.mean == here(frame.iloc[numbers]).posterior_.mean
         np.testing.assert_array_equal(loaded.fit_.sample.numbers, numbers)
@@ -314,8 +314,8 @@ class TestKeptFits:
     def test_predict(self, kept, folder, run, tmp_path):
         there, memory = tmp_path / "there", tmp_path / "memory.csv"
         files = sorted(folder.glob("*.parquet"))
-        done = run("predict", kept, folder / "*.parquet", "--json", "--labels", there)
-        asked = ("--json", "--labels", memory)
+        done = run("predict", kept, folder / "*.parquet", "--json", "--out", there)
+        asked = ("--json", "--out", memory)
         expected = run("predict", kept, *files, *asked, engine="memory")
         answers = [json.loads(each.stdout) for each in (done, expected)]
         for name in ("n_rows", "n_flagged", "threshold", "flagged"):
@@ -343,7 +343,7 @@ class TestKeptFits:
 
 def test_a_pattern_of_files_is_estimated_on_a_local_cluster(folder, frame, tmp_path):
     labels, posterior = tmp_path / "labels", tmp_path / "posterior.json"
-    files = ("--labels", labels, "--posterior", posterior)
+    files = ("--out", labels, "--posterior", posterior)
     done = estimate(folder / "*.parquet", *QUICK, *DROP, "--json", *files)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^dashboard: http://\S+/status$", done.stderr, re.MULTILINE)
@@ -398,7 +398,7 @@ def test_a_lost_scheduler_is_two_lines_and_leaves_no_part_of_a_file(folder, tmp_
     address, process = scheduler
     command = [COMMAND, "estimate", str(folder / "*.parquet"), *QUICK, *DROP]
     # So many runs that the fit does not finish before the scheduler is killed.
-    asked = ["--scheduler", address, "--runs", "500", "--labels", str(tmp_path / "labels")]
+    asked = ["--scheduler", address, "--runs", "500", "--out", str(tmp_path / "labels")]
     posterior = ["--posterior", str(tmp_path / "posterior.json")]
     with subprocess.Popen(
         [*command, *asked, *posterior], stderr=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -445,7 +445,7 @@ def test_a_scheduler_lost_while_detectors_are_fitted(scheduler, frame):
 
 
 def test_a_folder_with_other_files_is_not_replaced(folder, tmp_path):
-    asked = (folder / "*.parquet", *QUICK, "--id", "key", "--force", "--labels")
+    asked = (folder / "*.parquet", *QUICK, "--id", "key", "--force", "--out")
     done = estimate(*asked, folder)
     assert done.returncode == 2
     assert "contains files that gammagmm did not write" in done.stderr
@@ -455,7 +455,7 @@ def test_a_folder_with_other_files_is_not_replaced(folder, tmp_path):
     assert done.returncode == 2
     assert "contains the input files" in done.stderr
     assert answers.exists()
-    done = estimate(folder / "0.parquet", *QUICK, "--missing", "drop", "--labels", tmp_path / "x")
+    done = estimate(folder / "0.parquet", *QUICK, "--missing", "drop", "--out", tmp_path / "x")
     assert done.returncode == 2
     assert "Add --id" in done.stderr
 

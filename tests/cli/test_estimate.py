@@ -35,7 +35,7 @@ def test_all_outputs_in_one_call(data, columns, fitted, tmp_path):
     table = {"key": names, **columns, "bad": data.y.tolist(), "noise": range(300)}
     path = write_csv(tmp_path / "all.csv", table)
     files = ("labels.csv", "report.html", "posterior.json", "posterior.svg")
-    outputs = dict(zip(("--labels", "--report", "--posterior", "--picture"), files, strict=True))
+    outputs = dict(zip(("--out", "--report", "--posterior", "--picture"), files, strict=True))
     options = ["--id", "key", "--truth", "bad", "--drop", "noise", "--json"]
     options += [word for pair in outputs.items() for word in pair]
     done = gammagmm("estimate", path, *QUICK, *options, cwd=tmp_path)
@@ -143,7 +143,7 @@ def test_fail_above_sets_the_exit_code(table, data, fitted, tmp_path):
     # It is the estimate with labels that counts.
     assert abs(low - fitted.posterior_.interval()[0]) > 1e-3
     interval = f"the 90% interval {percent(low)} to {percent(high)}"
-    arguments = ("estimate", table, *QUICK, "--inspected", sheet, "--fail-above")
+    arguments = ("estimate", table, *QUICK, "--labels", sheet, "--fail-above")
     done = gammagmm_here(*arguments, high + 1e-4)
     assert (done.returncode, done.stderr) == (0, "")
     done = gammagmm_here(*arguments, low + 1e-4)
@@ -161,7 +161,7 @@ def test_fail_above_with_labels_where_the_fit_has_no_solution(tmp_path):
     rows = np.vstack([rng.normal(5, 0.01, (20, 2)), rng.normal(1, 0.01, (20, 2))])
     path = write_csv(tmp_path / "clusters.csv", dict(zip("ab", rows.T.tolist(), strict=True)))
     sheet = write_labels(tmp_path / "sheet.csv", np.arange(0, 40, 4), np.repeat([0, 1], 20))
-    arguments = ("estimate", path, *QUICK, "--inspected", sheet, "--json", "--fail-above")
+    arguments = ("estimate", path, *QUICK, "--labels", sheet, "--json", "--fail-above")
     for limit, code in ((0.9, 0), (0.05, 3)):
         done = gammagmm_here(*arguments, limit)
         assert done.returncode == code
@@ -173,7 +173,7 @@ def test_fail_above_with_labels_where_the_fit_has_no_solution(tmp_path):
 
 
 def test_files_are_written_although_standard_output_is_closed(table, tmp_path):
-    command = [COMMAND, "estimate", str(table), *QUICK, "--labels", "labels.csv"]
+    command = [COMMAND, "estimate", str(table), *QUICK, "--out", "labels.csv"]
     ours, theirs = os.pipe()
     os.close(ours)
     done = subprocess.run(command, cwd=tmp_path, stdout=theirs, stderr=subprocess.PIPE)

@@ -60,7 +60,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def answered(folder):
     options = ["--id", "@id", "--missing", "impute", "--detectors", "KNN,LOF", "--runs", "1"]
-    outputs = ["--labels", "labels.csv", "--report", "report.html", "--jobs", "1"]
+    outputs = ["--out", "labels.csv", "--report", "report.html", "--jobs", "1"]
     return gammagmm("estimate", "[b]\x1b[31m<i>.csv", *options, *outputs, cwd=folder)
 
 

@@ -48,9 +48,9 @@ def folder(tmp_path_factory):
     new.loc[5, "country"] = "JP"
     new[new.columns[::-1]].to_csv(folder / "new.csv", index=False)
     options = ["--id", "id", "--truth", "seen", "--missing", "impute", "--categories", "encode"]
-    outputs = ["--labels", "labels.csv", "--report", "report.html", "--posterior", "p.json"]
+    outputs = ["--out", "labels.csv", "--report", "report.html", "--posterior", "p.json"]
     done = gammagmm_here(
-        "fit", "rows.csv", "--save", "day1", *QUICK, *options, *outputs, "--json", cwd=folder
+        "estimate", "rows.csv", "--save", "day1", *QUICK, *options, *outputs, "--json", cwd=folder
     )
     assert done.returncode == 0, done.stderr
     (folder / "answer.json").write_text(done.stdout)
@@ -63,7 +63,7 @@ def read_rows(path):
 
 
 def test_the_kept_fit_gives_every_output_again_to_the_bit(folder, tmp_path):
-    again = ["--labels", tmp_path / "l.csv", "--report", tmp_path / "r.html"]
+    again = ["--out", tmp_path / "l.csv", "--report", tmp_path / "r.html"]
     again += ["--posterior", tmp_path / "p.json"]
     done = gammagmm_here("estimate", "--from", "day1", *again, "--json", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
@@ -75,12 +75,19 @@ def test_the_kept_fit_gives_every_output_again_to_the_bit(folder, tmp_path):
 def test_labels_of_rows_go_with_a_kept_fit(folder, tmp_path):
     sheet = tmp_path / "sheet.csv"
     sheet.write_text("row,anomaly\n1,1\n2,1\n40,0\n80,0\n120,0\n160,0\n")
-    common = ["--inspected", sheet, "--json"]
+    common = ["--labels", sheet, "--json"]
     options = ["--id", "id", "--truth", "seen", "--missing", "impute", "--categories", "encode"]
     done = gammagmm_here("estimate", "--from", "day1", *common, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     kept = gammagmm_here(
-        "fit", "rows.csv", "--save", tmp_path / "with.fit", *QUICK, *options, *common, cwd=folder
+        "estimate",
+        "rows.csv",
+        "--save",
+        tmp_path / "with.fit",
+        *QUICK,
+        *options,
+        *common,
+        cwd=folder,
     )
     ours, theirs = (json.loads(each.stdout) for each in (done, kept))
     for each in (ours, theirs):  # the seconds of the detectors differ
@@ -95,7 +102,7 @@ def test_labels_of_rows_go_with_a_kept_fit(folder, tmp_path):
 @pytest.mark.filterwarnings("ignore:In the column 'country':gammagmm.errors.NewRowsWarning")  # JP
 def test_predict_gives_the_answers_of_python(folder, tmp_path):
     labels = tmp_path / "out.csv"
-    done = gammagmm_here("predict", "day1", "new.csv", "--labels", labels, cwd=folder)
+    done = gammagmm_here("predict", "day1", "new.csv", "--out", labels, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert (
         "note: country: 1 row has a text that the training rows do not have ('JP')" in done.stderr
@@ -133,14 +140,14 @@ def test_a_fit_from_beside_a_sheet_has_the_columns_that_are_asked_for_now(tmp_pa
     rows = rows.assign(code=[f"k{i}" for i in range(len(rows))])
     rows.to_csv(tmp_path / "rows.csv", index=False)
     common = ["rows.csv", *QUICK, "--drop", "seen"]
-    done = gammagmm_here("inspect", *common, "--id", "id", "--out", "s.csv", cwd=tmp_path)
+    done = gammagmm_here("label", *common, "--id", "id", "--out", "s.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     sheet = list(csv.reader((tmp_path / "s.csv").read_text().splitlines()))
     answered = [[*line[:-1], "0"] for line in sheet[1:]]
     with (tmp_path / "s.csv").open("w", newline="") as file:
         csv.writer(file).writerows([sheet[0], *answered])
-    options = ["--id", "code", "--inspected", "s.csv", "--save", "kept"]
-    done = gammagmm_here("fit", *common, *options, cwd=tmp_path)
+    options = ["--id", "code", "--labels", "s.csv", "--save", "kept"]
+    done = gammagmm_here("estimate", *common, *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "fitted again" not in done.stderr
     assert open_kept(tmp_path / "kept.fit")[0].fit.preparation.id == "code"
@@ -148,7 +155,7 @@ def test_a_fit_from_beside_a_sheet_has_the_columns_that_are_asked_for_now(tmp_pa
 
 def test_predict_shows_the_first_rows_with_reasons(folder, tmp_path):
     labels = tmp_path / "sorted.csv"
-    gammagmm_here("predict", "day1", "new.csv", "--labels", labels, "--sort", cwd=folder)
+    gammagmm_here("predict", "day1", "new.csv", "--out", labels, "--sort", cwd=folder)
     rows = read_rows(labels)
     scores = [float(row["score"]) for row in rows]
     assert scores == sorted(scores, reverse=True)
@@ -183,7 +190,7 @@ def test_predict_takes_fits_of_python(tmp_path, data, fitted):
     expected = fitted.decision_function(new[names].to_numpy())
     for kept, file in (("named", "new.csv"), ("plain", "ordered.csv")):
         out = tmp_path / f"{kept}.csv"
-        options = ["--id", "name", "--labels", out]
+        options = ["--id", "name", "--out", out]
         done = gammagmm_here("predict", kept, file, *options, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         rows = read_rows(out)
@@ -252,8 +259,8 @@ def test_a_record_that_does_not_fit_is_refused(place, value, folder, tmp_path):
         (["estimate", "--from", "day1", "--by", "x"], "--by needs a column of the file, which a"),
         (["estimate", "--from", "day1", "--engine", "dask"], "it needs no engine"),
         (["estimate", "--from", "no"], "no.fit does not exist or is not a file"),
-        (["estimate", "rows.csv", "--sort"], "--sort needs --labels"),
-        (["predict", "day1", "new.csv", "--sort"], "--sort needs --labels"),
+        (["estimate", "rows.csv", "--sort"], "--sort needs --out"),
+        (["predict", "day1", "new.csv", "--sort"], "--sort needs --out"),
         (["predict", "no", "new.csv"], "no.fit does not exist or is not a file"),
         (
             ["predict", "rows.csv", "new.csv"],
@@ -261,17 +268,17 @@ def test_a_record_that_does_not_fit_is_refused(place, value, folder, tmp_path):
         ),
         (["predict", "day1", "labels.csv"], "lacks 3 columns of the training rows: 'amount'"),
         (["predict", "day1", "new.csv", "--id", "x"], "new.csv has no column 'x'"),
-        (["predict", "day1", "new.csv", "--labels", "rows.csv"], "rows.csv already exists"),
+        (["predict", "day1", "new.csv", "--out", "rows.csv"], "rows.csv already exists"),
         (
-            ["predict", "day1", "new.csv", "--labels", "a.txt"],
-            "--labels writes .csv, and a.txt ends",
+            ["predict", "day1", "new.csv", "--out", "a.txt"],
+            "--out writes .csv, and a.txt ends",
         ),
-        (["fit", "rows.csv", "--save", "day1"], "day1.fit already exists"),
+        (["estimate", "rows.csv", "--save", "day1"], "day1.fit already exists"),
         (
-            ["fit", "rows.csv", "--save", "day1.csv"],
+            ["estimate", "rows.csv", "--save", "day1.csv"],
             "--save writes .fit, and day1.csv ends in .csv",
         ),
-        (["fit", "rows.csv", "--save", "new", "--labels", "new.fit"], "--labels writes .csv"),
+        (["estimate", "rows.csv", "--save", "new", "--out", "new.fit"], "--out writes .csv"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(arguments, words, folder):
@@ -286,7 +293,7 @@ def test_what_does_not_fit_together_is_refused(arguments, words, folder):
 @pytest.mark.long
 def test_the_commands_as_users_run_them(folder, tmp_path):
     done = gammagmm(
-        "fit",
+        "estimate",
         folder / "rows.csv",
         "--save",
         "kept",

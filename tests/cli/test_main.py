@@ -71,7 +71,7 @@ def test_the_line_after_an_interruption_names_the_files_that_were_written(capsys
         (["estimate", "--help"], 0),
         (["estimate", "nowhere.csv"], 2),
         (["estimate", "gap.csv"], 2),
-        (["inspect", "gap.csv"], 2),
+        (["label", "gap.csv"], 2),
         (["estimate", "gap.csv", "--engine", "dask", "--report", "report.doc"], 2),
         (["compare", "gap.csv", "gap.csv", "--picture", "gap.doc"], 2),
     ],
@@ -232,7 +232,7 @@ def test_ctrl_c_ends_the_work_and_leaves_no_file(tmp_path):
     # LSCP is in a compiled loop for long.
     rows = np.random.default_rng(0).normal(size=(20_000, 10))
     np.save(tmp_path / "rows.npy", rows)
-    outputs = ("--labels", "labels.csv", "--report", "report.html")
+    outputs = ("--out", "labels.csv", "--report", "report.html")
     command = [COMMAND, "estimate", "rows.npy", "--detectors", "LSCP,KNN", "--jobs", "1", *outputs]
     start = [sys.executable, "-c", AS_A_TERMINAL_STARTS_IT]
     process = subprocess.Popen([*start, *command], cwd=tmp_path, stderr=subprocess.PIPE)

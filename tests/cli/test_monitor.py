@@ -37,7 +37,7 @@ def kept(tmp_path_factory):
     """Folder with a kept fit of rows with 2 % outliers, and files with 2, 8 and 16 %."""
     folder = tmp_path_factory.mktemp("kept")
     write_rows(folder / "rows.csv", 0.02, 1000, 0)
-    done = gammagmm_here("fit", "rows.csv", "--save", "sales", *QUICK, cwd=folder)
+    done = gammagmm_here("estimate", "rows.csv", "--save", "sales", *QUICK, cwd=folder)
     assert done.returncode == 0, done.stderr
     for share in (2, 8, 16):
         write_rows(folder / f"{share}.csv", share / 100, 1000, share)

@@ -223,7 +223,7 @@ def test_a_comparison_without_labels_gives_no_probability(pair):
         "",
         "Without labels of rows chosen at random, the difference between two estimates says "
         "nothing reliable about the difference between the shares: such an estimate depends on "
-        "assumptions. Label 30 rows of each table with `gammagmm inspect` to compare them.",
+        "assumptions. Label 30 rows of each table with `gammagmm label` to compare them.",
     )
     found = compare_posteriors(*pair)
     assert found["reason"] == words
@@ -236,7 +236,7 @@ def test_a_comparison_without_an_estimate(pair):
     words = comparison_text(("a.json", "b.json"), pair)
     reason = (
         "They cannot be compared: at least one of them has no estimate. This does not mean that "
-        "its data are clean. Label 30 rows of each table with `gammagmm inspect` to compare them."
+        "its data are clean. Label 30 rows of each table with `gammagmm label` to compare them."
     )
     assert words.endswith(f"\n\n{reason}")
     assert words.count("no estimate") == 1 + sum(p is NONE for p in pair)

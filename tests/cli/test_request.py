@@ -68,19 +68,19 @@ BAD_INPUT = [
     (
         ["good.csv", "--fail-above", "0.1"],
         r"--fail-above needs labels: without them, the estimate rests on assumptions and can be "
-        r"wrong in either direction\.\n  Label rows with gammagmm inspect and pass the sheet with "
-        r"--inspected, or leave out --fail-above\.",
+        r"wrong in either direction\.\n  Label rows with gammagmm label and pass the sheet with "
+        r"--labels, or leave out --fail-above\.",
     ),
     (
         ["nowhere.csv", "--fail-above", "0", "--known", "told.csv"],  # before the file is read
         r"--fail-above needs labels.*\n  .*Rows in --known and rows with --purpose find do",
     ),
     (
-        ["good.csv", "--fail-above", "0.1", "--inspected", "unanswered.csv"],
+        ["good.csv", "--fail-above", "0.1", "--labels", "unanswered.csv"],
         r"unanswered\.csv has no answers yet\.\n  Write 1 \(anomaly\) or 0 \(normal\)",
     ),
     (
-        ["good.csv", "--fail-above", "0.1", "--inspected", "unanswered.csv", "--known", "told.csv"],
+        ["good.csv", "--fail-above", "0.1", "--labels", "unanswered.csv", "--known", "told.csv"],
         r"unanswered\.csv has no answers yet",
     ),
     (
@@ -93,20 +93,20 @@ BAD_INPUT = [
         r"name that ends in \.png, \.svg or \.pdf",
     ),
     (["good.csv", "--picture", "p"], r"--picture writes .*, and p has no suffix"),
-    (["nowhere.csv", "--labels", "o.XLSX"], r"--labels writes \.csv, and o\.XLSX ends in \.XLSX"),
+    (["nowhere.csv", "--out", "o.XLSX"], r"--out writes \.csv, and o\.XLSX ends in \.XLSX"),
     (["nowhere.csv", "--report", "out.csv"], r"--report writes \.html or \.htm, and out\.csv ends"),
     (["nowhere.csv", "--posterior", "out.html"], r"--posterior writes \.json, and out\.html ends"),
-    (["good.csv", "--labels", "good.csv"], r"good\.csv already exists\.\n  Pass --force"),
+    (["good.csv", "--out", "good.csv"], r"good\.csv already exists\.\n  Pass --force"),
     (
-        ["good.csv", "--labels", "x", "--report", "../bad0/x"],
+        ["good.csv", "--out", "x", "--report", "../bad0/x"],
         r"Two outputs have the same path\.\n  Give each output a different path",
     ),
     (
-        ["good.csv", "--labels", "good.csv", "--force"],
+        ["good.csv", "--out", "good.csv", "--force"],
         r"is an input and an output\.\n  Choose another output",
     ),
     (
-        ["good.csv", "--labels", "good.csv/l.csv"],
+        ["good.csv", "--out", "good.csv/l.csv"],
         r"good\.csv is not a folder\.\n  Create the folder first",
     ),
     (["points.csv"], r"column 'No\. of items': .* in line 2\.\n  .*--drop 'No\. of items'"),
@@ -155,7 +155,7 @@ def test_the_real_command_refuses_bad_input_alike(bad_folder):
 def test_a_pipe_is_no_output(bad_folder):
     os.mkfifo(bad_folder / "pipe")
     words = r"pipe is not a regular file\.\n  Choose another name"
-    check_refusal(gammagmm_here, ["good.csv", "--labels", "pipe", "--force"], words, bad_folder)
+    check_refusal(gammagmm_here, ["good.csv", "--out", "pipe", "--force"], words, bad_folder)
 
 
 def test_a_folder_without_permission_to_write(table, tmp_path):
@@ -163,7 +163,7 @@ def test_a_folder_without_permission_to_write(table, tmp_path):
     folder.mkdir(mode=0o500)
     if os.access(folder, os.W_OK):
         pytest.skip("this user may write everywhere")
-    done = gammagmm_here("estimate", table, "--labels", folder / "labels.csv")
+    done = gammagmm_here("estimate", table, "--out", folder / "labels.csv")
     assert done.returncode == 2
     assert "is not writable" in done.stderr
 
@@ -180,7 +180,7 @@ def request(path, *, engine="memory", force=False, **groups):
     ("groups", "words"),
     [
         ({"answer": Answer(fail_above=0.1)}, "--fail-above needs labels"),
-        ({"reading": {"missing": "drop"}, "outputs": Outputs(labels=Path("l"))}, "Add --id"),
+        ({"reading": {"missing": "drop"}, "outputs": Outputs(out=Path("l"))}, "Add --id"),
         ({"engine": "spark"}, "--engine must be memory or dask, got 'spark'"),
     ],
 )
@@ -193,7 +193,7 @@ def test_options_that_dask_does_not_have(groups, words):
 def test_the_folder_for_labels_is_checked_before_the_work(tmp_path):
     rows, folder = tmp_path / "rows.parquet", tmp_path / "labels"
     rows.touch()
-    outputs = Outputs(labels=folder)
+    outputs = Outputs(out=folder)
     check_estimate(request(rows, engine="dask", outputs=outputs))
     folder.mkdir()
     with pytest.raises(UsageError, match=r"labels already exists\. Pass --force to replace it\."):
@@ -246,8 +246,8 @@ def test_repeated_ids_are_noted(tmp_path):
 def test_force_replaces_an_existing_file(table, tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("mine")
-    assert gammagmm_here("estimate", table, *QUICK, "--labels", path).returncode == 2
+    assert gammagmm_here("estimate", table, *QUICK, "--out", path).returncode == 2
     assert path.read_text() == "mine"
-    done = gammagmm_here("estimate", table, *QUICK, "--labels", path, "--force")
+    done = gammagmm_here("estimate", table, *QUICK, "--out", path, "--force")
     assert done.returncode == 0, done.stderr
     assert path.read_text().startswith("id,score,")

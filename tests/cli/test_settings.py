@@ -27,11 +27,11 @@ def folder(tmp_path, monkeypatch):
 def test_the_table_of_a_command_goes_before_the_keys_of_all(folder):
     (folder / "gammagmm.toml").write_text(
         'seed = 4\nruns = 3\ndrop = "a"\np0 = 1\n'
-        "[estimate]\nruns = 5\njson = true\n[inspect]\nn = 9\n"
+        "[estimate]\nruns = 5\njson = true\n[label]\nn = 9\n"
     )
     found = settings()
     assert found.values == {"seed": 4, "runs": 5, "drop": ["a"], "p0": 1, "as_json": True}
-    assert settings("inspect").values == {"seed": 4, "runs": 3, "drop": ["a"], "p0": 1, "n": 9}
+    assert settings("label").values == {"seed": 4, "runs": 3, "drop": ["a"], "p0": 1, "n": 9}
     assert settings("demo").values == {"seed": 4}
     assert settings(config="none").values == {}
     (note,) = found.used({"seed": 4, "runs": 2, "drop": ["a"], "as_json": True}).notes
@@ -59,7 +59,7 @@ def test_the_own_file_goes_before_the_project(folder):
     [
         ("rums = 2", "there is no option 'rums'", "Similar ones: runs"),
         ("[estimate]\np_high = 0.2", "there is no option 'estimate.p_high'", "ones: p-high"),
-        ("[inspect]\nreport = 'r.html'", "there is no option 'inspect.report'", ""),
+        ("[label]\nreport = 'r.html'", "there is no option 'label.report'", ""),
         ("[estimat]\nruns = 2", "there is no command 'estimat'", "Similar ones: estimate"),
         ("[compare]\njson = true", "there is no command 'compare'", "The commands are estimate, "),
         ("runs = '2'", "runs must be a whole number, got '2'", "Correct the file"),
@@ -97,11 +97,11 @@ def test_files_that_are_not_there_or_no_tables(folder):
 
 def test_the_command_uses_tells_and_overrides_them(folder, table):
     (folder / "gammagmm.toml").write_text(
-        'detectors = "KNN,LOF"\nruns = 2\njobs = 1\n[estimate]\njson = true\nlabels = "made.csv"\n'
+        'detectors = "KNN,LOF"\nruns = 2\njobs = 1\n[estimate]\njson = true\nout = "made.csv"\n'
     )
     done = gammagmm_here("estimate", table, "--runs", 3, cwd=folder)
     assert done.returncode == 0, done.stderr
-    told = 'sets detectors = "KNN,LOF", jobs = 1, json = true, labels = "made.csv"'
+    told = 'sets detectors = "KNN,LOF", jobs = 1, json = true, out = "made.csv"'
     assert done.stderr.splitlines()[0] == f"note: gammagmm.toml: {told}"
     answer = json.loads(done.stdout)
     assert [each["name"] for each in answer["detectors"]] == ["KNN", "LOF"]

@@ -61,7 +61,7 @@ def test_kills_and_failing_writes(tmp_path):
 @needs_posix
 def test_a_full_disk_keeps_the_answer_the_old_file_and_what_fits(table, tmp_path):
     (tmp_path / "labels.csv").write_text("mine")
-    outputs = ("--labels", "labels.csv", "--posterior", "posterior.json", "--force")
+    outputs = ("--out", "labels.csv", "--posterior", "posterior.json", "--force")
     code = ("-c", ON_A_FULL_DISK)
     done = estimate(table, *outputs, code=code, cwd=tmp_path, stdout=subprocess.PIPE)
     assert done.returncode == 2
@@ -78,7 +78,7 @@ def test_a_full_disk_keeps_the_answer_the_old_file_and_what_fits(table, tmp_path
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_files_are_written_although_standard_output_is_full(table, tmp_path):
     with open("/dev/full", "w") as full:
-        done = estimate(table, "--labels", "labels.csv", cwd=tmp_path, stdout=full)
+        done = estimate(table, "--out", "labels.csv", cwd=tmp_path, stdout=full)
     assert done.returncode == 2
     assert done.stderr.startswith("gammagmm: standard output: No space left on device.\n")
     assert len(done.stderr.splitlines()) == 2
@@ -95,7 +95,7 @@ def test_a_folder_that_nobody_may_write_to():
 
 @pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a folder without permission to write")
 def test_the_answer_comes_although_a_folder_is_read_only(table, tmp_path):
-    outputs = ("--labels", "/sys/gammagmm.csv", "--posterior", "posterior.json")
+    outputs = ("--out", "/sys/gammagmm.csv", "--posterior", "posterior.json")
     done = gammagmm_here("estimate", table, *outputs, *QUICK, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("gammagmm: /sys/gammagmm.csv: ")

@@ -165,4 +165,4 @@ def test_lines_with_labels_end_with_what_to_do_as_well(fitted):
     _, labels, reason, _, following = chosen.lines
     assert "This estimate uses 3 labelled rows" in labels
     assert reason.startswith("The labelled rows were not chosen at random and say nothing about")
-    assert following == "Next: label 30 rows that suggest or gammagmm inspect chooses."
+    assert following == "Next: label 30 rows that suggest or gammagmm label chooses."

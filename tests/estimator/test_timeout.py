@@ -270,7 +270,7 @@ class TestFailedFits:
 def test_command_line(tmp_path, monkeypatch, capsys):
     pd.DataFrame(X).to_csv(tmp_path / "rows.csv", index=False)
     monkeypatch.setenv(MARKER, "1")
-    arguments = ["estimate", str(tmp_path / "rows.csv"), "--timeout", "0.001", "--labels"]
+    arguments = ["estimate", str(tmp_path / "rows.csv"), "--timeout", "0.001", "--out"]
     monkeypatch.setattr("sys.argv", ["gammagmm", *arguments, str(tmp_path / "labels.csv")])
     with pytest.raises(SystemExit) as ended:
         main()

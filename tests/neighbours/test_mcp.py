@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
             writer.writerow([*data.feature_names, *(["kind"] if kinds else [])])
             for i, row in enumerate(data.X):
                 writer.writerow([*row.tolist(), *([kinds[i % 2]] if kinds else [])])
-    run_command("fit", "rows.csv", "--save", "rows", "--detectors", "fast", folder=folder)
+    run_command("estimate", "rows.csv", "--save", "rows", "--detectors", "fast", folder=folder)
     for name in ("-rows.csv", "--help"):
         (folder / name).write_text((folder / "rows.csv").read_text())
     (folder.parent / "secret.csv").write_text((folder / "rows.csv").read_text())

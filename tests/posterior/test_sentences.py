@@ -105,7 +105,7 @@ def test_the_group_is_compared_with_the_estimate(share, words):
 
 def test_a_group_is_what_to_look_at_next():
     *_, last = evidence_lines(NARROW, evidence(group=group(0.2)), 8)
-    assert last.startswith("Next: look at these 400 rows, and label 30 rows (gammagmm inspect")
+    assert last.startswith("Next: look at these 400 rows, and label 30 rows (gammagmm label")
 
 
 def test_equal_ends_are_told_once():

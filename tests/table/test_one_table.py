@@ -69,7 +69,7 @@ def folder(tmp_path_factory):
         orders(seed).to_parquet(folder / f"{name}.parquet")
     for suffix in ("csv", "parquet"):
         save = ("--save", suffix, "--json")
-        done = gammagmm_here("fit", f"rows.{suffix}", *OPTIONS, *QUICK, *save, cwd=folder)
+        done = gammagmm_here("estimate", f"rows.{suffix}", *OPTIONS, *QUICK, *save, cwd=folder)
         assert done.returncode == 0, done.stderr
         (folder / f"{suffix}.json").write_text(done.stdout)
     return folder
@@ -125,7 +125,7 @@ def test_a_kept_fit_in_another_process_gives_the_answers_of_python(suffix, fitte
     fitted.save(folder / f"{suffix}-python.fit", overwrite=True)
     for kept in (suffix, f"{suffix}-python"):
         done = gammagmm_here(
-            *("predict", kept, f"new.{suffix}", "--labels", "out.csv", "--force"), cwd=folder
+            *("predict", kept, f"new.{suffix}", "--out", "out.csv", "--force"), cwd=folder
         )
         assert done.returncode == 0, done.stderr
         with (folder / "out.csv").open() as file:

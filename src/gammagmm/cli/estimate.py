@@ -66,8 +66,6 @@ def run_estimate(request: Request, echo: Echo) -> int:
     if request.kept is not None:
         check_kept(request)
         request = replace(request, kept=kept_path(request.kept))
-    if request.save is not None:
-        request = replace(request, save=kept_path(request.save))
     check_estimate(request)
     if request.kept is not None:
         loaded, origin = open_kept(request.kept)
@@ -157,7 +155,7 @@ def file_writers(
 ) -> Iterator[Callable[[], None]]:
     """A function for each file that was asked for, which writes it completely or not at all."""
     outputs, force, is_sorted = request.outputs, request.running.force, request.answer.is_sorted
-    labels, own = outputs.labels, origin.first(fit.n_rows)
+    labels, own = outputs.out, origin.first(fit.n_rows)
     if save := request.save:
         yield lambda: keep_fit(fit, origin, save, force)
     if labels and origin.large is None:

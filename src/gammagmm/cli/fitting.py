@@ -1,4 +1,4 @@
-"""The fit of a command: the one that `inspect` has kept beside its sheet, or a new one."""
+"""The fit of a command: the one that `label` has kept beside its sheet, or a new one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def kept_fit(
     *,
     keep: Path | None = None,
 ) -> Fit:
-    """The fit that `inspect` has kept beside one of the `sheets`, if it is one of these rows.
+    """The fit that `label` has kept beside one of the `sheets`, if it is one of these rows.
 
     Otherwise it is a new fit, which is kept beside the sheet `keep`.
     """

@@ -58,6 +58,7 @@ def estimate(
     reading: opt.Reading,
     kept: opt.Kept,
     labelling: opt.Labelling,
+    saving: opt.Saving,
     outputs: opt.Outputs,
     answer: opt.Answer,
     engine: opt.Engine,
@@ -70,37 +71,12 @@ def estimate(
         from gammagmm.cli.estimate import run_estimate
 
         request = opt.Request(
-            reading, method, labelling, outputs, answer, engine, running, kept.kept
+            reading, method, labelling, outputs, answer, engine, running, kept.kept, saving.path
         )
         return run_estimate(request, _echo)
 
-    _run(work, outputs.paths, running.debug)
-
-
-@app.command(cls=opt.Command)
-@opt.with_options
-def fit(
-    reading: opt.Reading,
-    saving: opt.Saving,
-    labelling: Annotated[opt.Labelling, "inspected", "known"],
-    outputs: opt.Outputs,
-    answer: Annotated[opt.Answer, "as_json", "is_sorted"],
-    engine: opt.Engine,
-    method: opt.Method,
-    running: opt.Running,
-) -> None:
-    """Estimate the share of anomalies as estimate does, and keep the fit for new rows."""
-
-    def work() -> int:
-        from gammagmm.cli.estimate import run_estimate
-
-        request = opt.Request(
-            reading, method, labelling, outputs, answer, engine, running, save=saving.save
-        )
-        return run_estimate(request, _echo)
-
-    save = saving.save if saving.save.suffix else saving.save.with_suffix(opt.FIT_SUFFIX)
-    _run(work, [*outputs.paths, save], running.debug)
+    kept_fit = [] if saving.path is None else [saving.path]
+    _run(work, [*outputs.paths, *kept_fit], running.debug)
 
 
 @app.command(cls=opt.Command)
@@ -108,7 +84,7 @@ def fit(
 def predict(
     kept: opt.KeptFit,
     reading: Annotated[opt.Reading, "paths", "table", "id"],
-    outputs: Annotated[opt.Outputs, "labels"],
+    outputs: Annotated[opt.Outputs, "out"],
     answer: Annotated[opt.Answer, "as_json", "is_sorted"],
     engine: opt.Engine,
     running: opt.Running,
@@ -164,10 +140,10 @@ def monitor(
 
 @app.command(cls=opt.Command)
 @opt.with_options
-def inspect(
+def label(
     reading: opt.Reading,
     inspecting: opt.Inspecting,
-    labelling: Annotated[opt.Labelling, "by", "inspected"],
+    labelling: Annotated[opt.Labelling, "by", "labels"],
     engine: opt.Engine,
     method: opt.Method,
     running: opt.Running,
@@ -175,10 +151,10 @@ def inspect(
     """Choose rows for a person to label: 30 labels give an estimate that can be relied on."""
 
     def work() -> int:
-        from gammagmm.cli.inspect import run_inspect
+        from gammagmm.cli.label import run_label
 
         request = opt.Request(reading, method, labelling, engine=engine, running=running)
-        return run_inspect(inspecting, request, _echo)
+        return run_label(inspecting, request, _echo)
 
     sheet = inspecting.sheet
     _run(work, [sheet, sheet.with_suffix(opt.FIT_SUFFIX)], running.debug)

@@ -47,7 +47,7 @@ METHOD = (
 START_AGAIN = "Start a new history: the periods before were counted by other scores."
 NOT_ANOMALIES = (
     "A row beyond the cut is unusual, which does not make it an anomaly. To know the share of "
-    "anomalies, label rows with `gammagmm inspect`."
+    "anomalies, label rows with `gammagmm label`."
 )
 
 

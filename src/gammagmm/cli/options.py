@@ -173,7 +173,7 @@ class Kept:
 
     kept: Annotated[
         Path | None,
-        Option("--from", metavar="NAME", help="Fit kept by `gammagmm fit`, instead of files."),
+        Option("--from", metavar="NAME", help="Fit kept by `gammagmm estimate`, instead of files."),
     ] = None
 
 
@@ -184,8 +184,16 @@ class Saving:
     panel: ClassVar[str] = "Output"
 
     save: Annotated[
-        Path, Option("--save", metavar="NAME", help="Keep the fit in this file (.fit).")
-    ]
+        Path | None,
+        Option("--save", metavar="NAME", help="Keep the fit in this file (.fit), for new rows."),
+    ] = None
+
+    @property
+    def path(self) -> Path | None:
+        """The file of the fit, with its suffix."""
+        if self.save is None or self.save.suffix:
+            return self.save
+        return self.save.with_suffix(FIT_SUFFIX)
 
 
 @dataclass(frozen=True)
@@ -194,7 +202,7 @@ class KeptFit:
 
     panel: ClassVar[str] = "Arguments"
 
-    fit_name: Annotated[Path, Argument(metavar="NAME", help="Fit kept by `gammagmm fit`.")]
+    fit_name: Annotated[Path, Argument(metavar="NAME", help="Fit kept by `gammagmm estimate`.")]
 
 
 @dataclass(frozen=True)
@@ -203,16 +211,16 @@ class Labelling:
 
     panel: ClassVar[str] = "Labels and groups"
 
-    inspected: Annotated[
+    labels: Annotated[
         list[Path] | None,
-        _sheet(help="Labels of rows that `gammagmm inspect` chose; may be repeated."),
+        _sheet(help="Labels of rows that `gammagmm label` chose; may be repeated."),
     ] = None
     known: Annotated[
         Path | None, _sheet(help="Labels of rows not chosen at random, such as incidents.")
     ] = None
     by: Annotated[
         str | None,
-        _column(help="Column with groups: each is shown, and inspect takes rows from each."),
+        _column(help="Column with groups: each is shown, and label takes rows from each."),
     ] = None
 
 
@@ -222,9 +230,7 @@ class Outputs:
 
     panel: ClassVar[str] = "Output"
 
-    labels: Annotated[Path | None, _file(help="Write a line for each row to this file (CSV).")] = (
-        None
-    )
+    out: Annotated[Path | None, _file(help="Write a line for each row to this file (CSV).")] = None
     report: Annotated[Path | None, _file(help="Write a report to this file (HTML).")] = None
     posterior: Annotated[Path | None, _file(help="Write the posterior to this file (JSON).")] = None
     picture: Annotated[
@@ -255,13 +261,11 @@ class Answer:
         Option("--columns", help="Only show the columns and what would be done with each."),
     ] = False
     is_sorted: Annotated[
-        bool, Option("--sort", help="Put the most anomalous rows first in --labels.")
+        bool, Option("--sort", help="Put the most anomalous rows first in --out.")
     ] = False
     fail_above: Annotated[
         float | None,
-        _share(
-            help="Exit with code 3 if the interval lies above this; estimate needs --inspected."
-        ),
+        _share(help="Exit with code 3 if the interval lies above this; estimate needs --labels."),
     ] = None
 
 
@@ -275,7 +279,7 @@ class Engine:
         str,
         _choice("memory", "dask")(
             "--engine",
-            help="Where the rows are; dask is for Parquet files, and --labels is then a folder.",
+            help="Where the rows are; dask is for Parquet files, and --out is then a folder.",
         ),
     ] = "memory"
     scheduler: Annotated[
@@ -285,7 +289,7 @@ class Engine:
 
 
 FIT_SUFFIX = ".fit"
-"""Suffix of the file of a kept fit; `inspect` keeps one beside its sheet."""
+"""Suffix of the file of a kept fit; `label` keeps one beside its sheet."""
 
 
 HISTORY_SUFFIX = ".history.json"
@@ -398,7 +402,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked `estimate`, `fit`, `inspect`, `predict` or `demo` for."""
+    """What the user asked `estimate`, `label`, `predict`, `monitor` or `demo` for."""
 
     reading: Reading = Reading()
     method: Method = Method()

@@ -43,12 +43,12 @@ MAX_GROUPS = 30
 
 NO_ESTIMATE = (
     "They cannot be compared: at least one of them has no estimate. This does not mean that its "
-    "data are clean. Label 30 rows of each table with `gammagmm inspect` to compare them."
+    "data are clean. Label 30 rows of each table with `gammagmm label` to compare them."
 )
 NO_LABELS = (
     "Without labels of rows chosen at random, the difference between two estimates says nothing "
     "reliable about the difference between the shares: such an estimate depends on assumptions. "
-    "Label 30 rows of each table with `gammagmm inspect` to compare them."
+    "Label 30 rows of each table with `gammagmm label` to compare them."
 )
 N_DECIMALS = 4
 """Decimals of a probability in the labels."""

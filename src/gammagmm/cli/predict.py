@@ -36,7 +36,7 @@ __all__ = ["Predicted", "answer_new_rows", "prepare_new_rows", "run_predict"]
 MAX_LISTED = 10_000
 """Most flagged rows of files on Dask that are listed as JSON."""
 N_SHOWN = 10
-"""Most rows that are shown without --labels."""
+"""Most rows that are shown without --out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def run_predict(request: Request, echo: Echo) -> int:
     with warnings_as_lines(echo):
         fit = loaded.checked()
         predicted = answer_new_rows(fit, prepared)
-    labels, answer = request.outputs.labels, request.answer
+    labels, answer = request.outputs.out, request.answer
     print_answer(_as_json(predicted) if answer.as_json else _as_text(predicted, labels is None))
     if labels is not None:
         content = rows_csv(
@@ -135,7 +135,7 @@ def _predict_large(loaded: LoadedFit, origin: Origin, request: Request, echo: Ec
         prepared = replace(prepared, notes=first.notes)
         answers = fit.answering(prepared.values)
         predicted = Predicted(fit, prepared, answers, fit.usual_values(), (n_rows, n_flagged))
-    labels, answer = request.outputs.labels, request.answer
+    labels, answer = request.outputs.out, request.answer
     print_answer(_as_json(predicted) if answer.as_json else _as_text(predicted, labels is None))
     if labels is not None:
         write_folder(labels, request, fit, collection, preparation)

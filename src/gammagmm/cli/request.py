@@ -39,7 +39,7 @@ __all__ = [
     "ColumnsError",
     "UsageError",
     "check_estimate",
-    "check_inspect",
+    "check_label",
     "check_monitor",
     "check_outputs",
     "check_predict",
@@ -54,13 +54,12 @@ __all__ = [
 
 SUFFIXES = {
     "--history": (".json",),
-    "--labels": (".csv",),
     "--out": (".csv",),
     "--picture": (".png", ".svg", ".pdf"),
     "--posterior": (".json",),
     "--report": (".html", ".htm"),
     "--save": (".fit",),
-    "--labels with --engine dask": (".parquet",),  # a folder
+    "--out with --engine dask": (".parquet",),  # a folder
 }
 """Suffixes of the files that an option writes."""
 ENGINES = ("memory", "dask")
@@ -71,7 +70,7 @@ NO_SAMPLE = (
     "in either direction"
 )
 LABEL_ROWS = (
-    "Label rows with gammagmm inspect and pass the sheet with --inspected, or leave out "
+    "Label rows with gammagmm label and pass the sheet with --labels, or leave out "
     "--fail-above. Rows in --known and rows with --purpose find do not count: they were not chosen "
     "at random."
 )
@@ -94,8 +93,8 @@ def check_estimate(request: Request) -> None:
     reading, outputs = request.reading, request.outputs
     if request.kept is None:
         _check_reading(reading)
-    if request.answer.is_sorted and outputs.labels is None:
-        raise UsageError("--sort needs --labels", "Add --labels OUT.csv.")
+    if request.answer.is_sorted and outputs.out is None:
+        raise UsageError("--sort needs --out", "Add --out OUT.csv.")
     _check_scale(request.method)
     folder = _check_engine(request)
     given = [path for path, _ in label_sheets(request.labelling)]
@@ -119,8 +118,8 @@ def check_predict(request: Request) -> None:
     _check_files_exist(kept)
     folder = _check_engine(request)
     check_outputs(outputs, request.running.force, [*reading.paths, *map(str, kept)], folder)
-    if request.answer.is_sorted and outputs.labels is None:
-        raise UsageError("--sort needs --labels", "Add --labels OUT.csv.")
+    if request.answer.is_sorted and outputs.out is None:
+        raise UsageError("--sort needs --out", "Add --out OUT.csv.")
 
 
 def check_monitor(monitoring: Monitoring, request: Request, history: Path) -> None:
@@ -162,7 +161,7 @@ def _check_fail_above(request: Request) -> None:
     if request.answer.fail_above is None:
         return
     _check_limit(request.answer.fail_above)
-    if not request.labelling.inspected:
+    if not request.labelling.labels:
         raise UsageError(NO_SAMPLE, LABEL_ROWS)
 
 
@@ -175,7 +174,7 @@ def check_sample(sheets: Sequence[Sheet]) -> None:
 def label_sheets(labelling: Labelling) -> list[tuple[Path, bool]]:
     """The sheets with labels, and whether their rows were chosen at random."""
     known = [] if labelling.known is None else [labelling.known]
-    return [(path, True) for path in labelling.inspected or ()] + [(path, False) for path in known]
+    return [(path, True) for path in labelling.labels or ()] + [(path, False) for path in known]
 
 
 def _check_by(request: Request) -> None:
@@ -185,7 +184,7 @@ def _check_by(request: Request) -> None:
         raise UsageError("--by and --truth name the same column", "Give another column.")
 
 
-def check_inspect(inspecting: Inspecting, request: Request) -> None:
+def check_label(inspecting: Inspecting, request: Request) -> None:
     """Check, before the work starts, that the input can be read and the sheet can be written."""
     paths, sheet = request.reading.paths, inspecting.sheet
     _check_reading(request.reading)
@@ -194,7 +193,7 @@ def check_inspect(inspecting: Inspecting, request: Request) -> None:
     check_suffix("--out", sheet)
     # --ask continues a sheet that exists.
     _check_file(sheet, request.running.force or inspecting.ask)
-    given = request.labelling.inspected or ()
+    given = request.labelling.labels or ()
     _check_files_exist(given)
     _check_places([sheet], [*paths, *map(str, given)])
     _check_by(request)
@@ -276,7 +275,7 @@ def choices_of(reading: Reading) -> Choices:
 
 
 def _check_engine(request: Request) -> Path | None:
-    """The folder that --labels writes for rows on Dask; an unknown engine is refused."""
+    """The folder that --out writes for rows on Dask; an unknown engine is refused."""
     engine = request.engine
     if engine.name not in ENGINES:
         raise UsageError(f"--engine must be memory or dask, got {engine.name!r}")
@@ -284,7 +283,7 @@ def _check_engine(request: Request) -> Path | None:
         if engine.scheduler is not None:
             raise UsageError("--scheduler needs --engine dask", "Add --engine dask.")
         return None
-    folder = request.outputs.labels
+    folder = request.outputs.out
     if folder is not None:
         _check_labels_folder(folder, request.reading, request.running.force)
     return folder
@@ -297,7 +296,7 @@ def _check_labels_folder(folder: Path, reading: Reading, force: bool) -> None:
             "With --missing drop, row numbers no longer identify the rows in the labels",
             "Add --id COLUMN.",
         )
-    check_suffix("--labels with --engine dask", folder)
+    check_suffix("--out with --engine dask", folder)
     if not folder.exists():
         _check_file(folder, False)
     elif folder.is_dir() and not force:

@@ -130,7 +130,7 @@ def read_sheet(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
     if ROW not in heads or ANSWER not in heads:
         raise TableError(
             f"{path} has no columns {ROW!r} and {ANSWER!r}",
-            "Give a file that `gammagmm inspect` wrote, with the answers filled in.",
+            "Give a file that `gammagmm label` wrote, with the answers filled in.",
         )
     positions = {origin.row_number(i): i for i in range(len(X))}
     names = {spreadsheet_safe(name): j for j, name in enumerate(origin.columns or ())}

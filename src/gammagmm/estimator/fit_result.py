@@ -349,7 +349,7 @@ class Fit:
             if len(known) == n_rows:
                 return [answer, labels, more_sentence(0, 0)]  # no row is left to rank
             n_next = min(30, n_rows - len(known))
-            following = f"Next: label {n_next} rows that suggest or gammagmm inspect chooses."
+            following = f"Next: label {n_next} rows that suggest or gammagmm label chooses."
             return [answer, labels, chosen, *ranking, following]
         rows = self.labelled_rows
         exact = exact_sentence(rows.exact_interval(), int(known.labels.sum()))

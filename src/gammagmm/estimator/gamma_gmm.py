@@ -724,7 +724,7 @@ class GammaGMM(BaseEstimator):
 
     @classmethod
     def load(cls, path: Any, *, detectors: Mapping[str, Any] | None = None) -> GammaGMM:
-        """The estimator whose fit `save` or ``gammagmm fit --save`` wrote; nothing is fitted.
+        """The estimator whose fit `save` or ``gammagmm estimate --save`` wrote; nothing is fitted.
 
         If other versions of the packages wrote the file, some training rows are scored again. A
         detector that then gives other scores, beyond rounding, is named in a `SavedFitWarning` and

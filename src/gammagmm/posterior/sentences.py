@@ -199,7 +199,7 @@ def next_sentence(evidence: Evidence) -> str:
     elif evidence.rests_on == "assumptions":
         first = "set p0, p_high and high_gamma to what you know, and "
     return (
-        f"Next: {first}label 30 rows (gammagmm inspect; in Python: suggest, update). With 30 "
+        f"Next: {first}label 30 rows (gammagmm label; in Python: suggest, update). With 30 "
         f"labels, {record.held_30_labels:.0%} of the intervals on {record.n_tables} tables "
         f"contained the true share; their mean width was "
         f"{100.0 * record.width_30_labels:.0f} percentage points."

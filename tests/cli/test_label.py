@@ -1,4 +1,4 @@
-"""``gammagmm inspect``: the questions, the sheet with its fit, and the command in a terminal."""
+"""``gammagmm label``: the questions, the sheet with its fit, and the command in a terminal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from gammagmm.cli.label import Inspection, ask_rows
 
 from gammagmm import GammaGMM
-from gammagmm.cli.inspect import Inspection, ask_rows
 from gammagmm.cli.sheet import Sheet, read_sheet
 from gammagmm.datasets import load_demo
 from gammagmm.report.origin import Origin
@@ -37,7 +37,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def folder(data, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("inspect")
+    folder = tmp_path_factory.mktemp("label")
     with (folder / "rows.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["customer", "region", *data.feature_names])
@@ -316,14 +316,14 @@ class TestDialogueToFind(Dialogue):
 
 class TestCommand:
     def test_from_rows_to_labels_to_a_more_precise_estimate(self, folder, data, whole, options):
-        made = gammagmm_here("inspect", *options, "--n", 8, "--out", "first.csv", cwd=folder)
+        made = gammagmm_here("label", *options, "--n", 8, "--out", "first.csv", cwd=folder)
         assert (made.returncode, made.stderr) == (0, "")
         assert made.stdout.startswith("8 rows to label: write 1 (anomaly) or 0 (normal)")
         assert made.stdout.rstrip().endswith("wide after 8 labels.")
         rows = fill(folder / "first.csv", data.y)
         (folder / "tickets.csv").write_text("row,anomaly\n5,1\n")
         told = gammagmm_here(
-            *("estimate", *options, "--inspected", "first.csv", "--known", "tickets.csv"),
+            *("estimate", *options, "--labels", "first.csv", "--known", "tickets.csv"),
             *("--by", "region", "--json"),
             cwd=folder,
         )
@@ -356,7 +356,7 @@ class TestCommand:
         (folder / "company.csv").write_text("\n".join(lines))
         options = ("--id", "customer", "--drop", "when", "--drop", "region", *DETECTORS)
         done = gammagmm_here(
-            *("inspect", "company.csv", "--truth", "is_fraud", "--out", "company_sheet.csv"),
+            *("label", "company.csv", "--truth", "is_fraud", "--out", "company_sheet.csv"),
             *("--by", "region", "--n", 6, *options),
             cwd=folder,
         )
@@ -371,7 +371,7 @@ class TestCommand:
         with (folder / "company_sheet.csv").open("w", newline="") as file:
             csv.writer(file).writerows([heads, *rows])
         told = gammagmm_here(
-            *("estimate", "company.csv", "--drop", "is_fraud", "--inspected", "company_sheet.csv"),
+            *("estimate", "company.csv", "--drop", "is_fraud", "--labels", "company_sheet.csv"),
             *options,
             cwd=folder,
         )
@@ -379,7 +379,7 @@ class TestCommand:
         assert "This estimate uses 6 labelled rows (0 anomalies)." in told.stdout
 
     def test_questions_with_answers_from_a_pipe(self, folder, options):
-        arguments = ("inspect", *options, "--ask", "--out", "asked.csv", "--n", 5)
+        arguments = ("label", *options, "--ask", "--out", "asked.csv", "--n", 5)
         first = gammagmm(*arguments, cwd=folder, stdin="n\nn\n")
         assert first.returncode == 0, first.stderr
         assert "This estimate uses 2 labelled rows (0 anomalies)." in first.stdout
@@ -392,10 +392,10 @@ class TestCommand:
 
     def test_several_sheets_and_their_contradictions(self, folder, options, data):
         for name, seed in (("one.csv", 1), ("two.csv", 2)):
-            arguments = ("inspect", *options, "--out", name, "--n", 5, "--seed", seed)
+            arguments = ("label", *options, "--out", name, "--n", 5, "--seed", seed)
             assert gammagmm_here(*arguments, cwd=folder).returncode == 0
         rows = {row for name in ("one.csv", "two.csv") for row in fill(folder / name, data.y)}
-        estimate = ("estimate", *options, "--inspected", "one.csv", "--inspected", "two.csv")
+        estimate = ("estimate", *options, "--labels", "one.csv", "--labels", "two.csv")
         told = gammagmm_here(*estimate, "--json", cwd=folder)
         assert json.loads(told.stdout)["labels"]["n_at_random"] == len(rows)
         row = min(rows)
@@ -409,22 +409,22 @@ class TestCommand:
         self, folder, options, data, whole, tmp_path
     ):
         share, find = tmp_path / "to_label.csv", tmp_path / "to_check.csv"
-        made = gammagmm_here("inspect", *options, "--n", 90, "--out", share, cwd=folder)
+        made = gammagmm_here("label", *options, "--n", 90, "--out", share, cwd=folder)
         assert made.returncode == 0, made.stderr
         rows = fill(share, data.y)
-        find_options = ("--purpose", "find", "--inspected", share, "--n", 12, "--out", find)
-        made = gammagmm_here("inspect", *options, *find_options, cwd=folder)
+        find_options = ("--purpose", "find", "--labels", share, "--n", 12, "--out", find)
+        made = gammagmm_here("label", *options, *find_options, cwd=folder)
         assert (made.returncode, made.stderr) == (0, "")
         assert made.stdout.startswith(
             "12 rows from the top of the ranking: write 1 (anomaly) or 0 (normal) in the column "
-            f"anomaly of {find}, and pass the file to gammagmm estimate --inspected"
+            f"anomaly of {find}, and pass the file to gammagmm estimate --labels"
         )
         assert "They do not show the share of anomalies" in made.stdout
         picked = fill(find, data.y)
         labels = tmp_path / "labels.csv"
-        sheets = ("--inspected", share, "--inspected", find)
+        sheets = ("--labels", share, "--labels", find)
         told = gammagmm_here(
-            *("estimate", *options, *sheets, "--json", "--labels", labels), cwd=folder
+            *("estimate", *options, *sheets, "--json", "--out", labels), cwd=folder
         )
         assert (told.returncode, told.stderr) == (0, "")
         answer = json.loads(told.stdout)
@@ -457,7 +457,7 @@ class TestCommand:
         for n_answers in calls:
             now, keys = keys[:n_answers], keys[n_answers:]
             done = gammagmm_here(
-                *("inspect", *options, "--ask", "--purpose", "find", "--n", 20, "--out", path),
+                *("label", *options, "--ask", "--purpose", "find", "--n", 20, "--out", path),
                 cwd=folder,
                 stdin="\n".join(now) + "\n",
             )
@@ -473,23 +473,23 @@ class TestCommand:
         self, folder, options, data, whole, tmp_path
     ):
         find, share = tmp_path / "to_check.csv", tmp_path / "to_label.csv"
-        arguments = ("inspect", *options, "--purpose", "find", "--n", 40, "--out", find)
+        arguments = ("label", *options, "--purpose", "find", "--n", 40, "--out", find)
         assert gammagmm_here(*arguments, cwd=folder).returncode == 0
         picked = fill(find, data.y)
         assert picked == whole.suggest(40, purpose="find").tolist()
         before = find.read_bytes()
-        made = gammagmm_here("inspect", *options, "--out", find, "--ask", cwd=folder, stdin="q\n")
+        made = gammagmm_here("label", *options, "--out", find, "--ask", cwd=folder, stdin="q\n")
         assert made.returncode == 2
         assert f"{find} has rows from the top of the ranking" in made.stderr
-        assert "Give another --out, and pass this file with --inspected." in made.stderr
+        assert "Give another --out, and pass this file with --labels." in made.stderr
         assert find.read_bytes() == before
         told = gammagmm_here(
-            *("estimate", *options, "--inspected", find, "--fail-above", 0.1), cwd=folder
+            *("estimate", *options, "--labels", find, "--fail-above", 0.1), cwd=folder
         )
         assert told.returncode == 2
         assert "rows with --purpose find do not count" in told.stderr
         made = gammagmm_here(
-            *("inspect", *options, "--n", 60, "--inspected", find, "--out", share), cwd=folder
+            *("label", *options, "--n", 60, "--labels", find, "--out", share), cwd=folder
         )
         assert (made.returncode, made.stderr) == (0, "")
         # Rows that were picked take part, and have no answer yet.
@@ -499,7 +499,7 @@ class TestCommand:
         both = set(sampled) & set(picked)
         assert len(both) > 1
         told = gammagmm_here(
-            *("estimate", *options, "--inspected", find, "--inspected", share, "--json"), cwd=folder
+            *("estimate", *options, "--labels", find, "--labels", share, "--json"), cwd=folder
         )
         assert (told.returncode, told.stderr) == (0, "")
         answer = json.loads(told.stdout)
@@ -511,8 +511,8 @@ class TestCommand:
         assert (inspected["n_at_random"], inspected["n_picked"]) == (60, 40 - len(both))
         # More rows of the sample are other ones.
         more = tmp_path / "more.csv"
-        arguments = ("--inspected", find, "--inspected", share, "--out", more)
-        assert gammagmm_here("inspect", *options, *arguments, cwd=folder).returncode == 0
+        arguments = ("--labels", find, "--labels", share, "--out", more)
+        assert gammagmm_here("label", *options, *arguments, cwd=folder).returncode == 0
         assert not set(fill(more, data.y)) & set(sampled)
 
     def test_rows_from_the_top_that_are_said_to_be_random_are_one_line_of_warning(
@@ -521,10 +521,10 @@ class TestCommand:
         rows = whole.suggest(12, purpose="find")
         lines = [f"{row + 1},{data.y[row]}" for row in rows]
         (tmp_path / "top.csv").write_text("\n".join(["row,anomaly", *lines]))
-        sheets = ("--inspected", tmp_path / "top.csv", "--out", tmp_path / "new.csv")
+        sheets = ("--labels", tmp_path / "top.csv", "--out", tmp_path / "new.csv")
         for command in (
-            ("inspect", *options, *sheets, "--purpose", "find"),
-            ("inspect", *options, *sheets, "--purpose", "share", "--force"),
+            ("label", *options, *sheets, "--purpose", "find"),
+            ("label", *options, *sheets, "--purpose", "share", "--force"),
             ("estimate", *options, *sheets[:2]),
         ):
             done = gammagmm_here(*command, cwd=folder)
@@ -536,12 +536,12 @@ class TestCommand:
         one, two = tmp_path / "one.csv", tmp_path / "two.csv"
         one.write_text("row,anomaly\n7,0\n8,1\n")
         two.write_text("row,chosen for,anomaly\n9,find,1\n8,find,0\n")
-        arguments = ("inspect", *options, "--ask", "--purpose", "find", "--inspected", one)
+        arguments = ("label", *options, "--ask", "--purpose", "find", "--labels", one)
         done = gammagmm_here(*arguments, "--out", two, cwd=folder, stdin="q\n")
         assert done.returncode == 2
         assert f"Row 8 is 1 in {one} and 0 in {two}" in done.stderr
         assert not two.with_suffix(".fit").exists()
-        arguments = (*arguments, "--inspected", two, "--out", tmp_path / "three.csv")
+        arguments = (*arguments, "--labels", two, "--out", tmp_path / "three.csv")
         done = gammagmm_here(*arguments, cwd=folder, stdin="q\n")
         assert done.returncode == 2
         assert f"Row 8 is 1 in {one} and 0 in {two}" in done.stderr
@@ -553,7 +553,7 @@ class TestCommand:
     def test_an_earlier_sheet_is_not_written_over(self, folder, options, tmp_path):
         path = tmp_path / "one.csv"
         path.write_text("row,anomaly\n7,0\n")
-        arguments = ("inspect", *options, "--inspected", path, "--out", path, "--force")
+        arguments = ("label", *options, "--labels", path, "--out", path, "--force")
         done = gammagmm_here(*arguments, cwd=folder)
         assert done.returncode == 2
         assert "is an input and an output" in done.stderr
@@ -561,8 +561,8 @@ class TestCommand:
 
     def test_an_earlier_sheet_needs_answers(self, folder, options, tmp_path):
         (tmp_path / "one.csv").write_text("row,anomaly\n7,\n")
-        arguments = ("--inspected", tmp_path / "one.csv", "--out", tmp_path / "two.csv")
-        done = gammagmm_here("inspect", *options, *arguments, cwd=folder)
+        arguments = ("--labels", tmp_path / "one.csv", "--out", tmp_path / "two.csv")
+        done = gammagmm_here("label", *options, *arguments, cwd=folder)
         assert done.returncode == 2
         assert "one.csv has no answers yet" in done.stderr
 
@@ -571,14 +571,14 @@ class TestCommand:
         lines += [f"r{i},{row[0]},{row[1]}" for i, row in enumerate(data.X)]
         (folder / "named.csv").write_text("\n".join(lines))
         arguments = ("named.csv", "--id", "row", *DETECTORS)
-        done = gammagmm_here("inspect", *arguments, "--out", "named_sheet.csv", cwd=folder)
+        done = gammagmm_here("label", *arguments, "--out", "named_sheet.csv", cwd=folder)
         assert done.returncode == 0, done.stderr
         fill(folder / "named_sheet.csv", data.y)
-        told = gammagmm_here("estimate", *arguments, "--inspected", "named_sheet.csv", cwd=folder)
+        told = gammagmm_here("estimate", *arguments, "--labels", "named_sheet.csv", cwd=folder)
         assert told.returncode == 0, told.stderr
 
     def test_a_sheet_by_groups_can_be_made_longer(self, folder, options):
-        arguments = ("inspect", *options, "--ask", "--by", "region", "--out", "grouped.csv")
+        arguments = ("label", *options, "--ask", "--by", "region", "--out", "grouped.csv")
         first = gammagmm_here(*arguments, "--n", 6, cwd=folder, stdin="n\n")
         assert first.returncode == 0, first.stderr
         again = gammagmm_here(*arguments, "--n", 7, cwd=folder, stdin="n\nq\n")
@@ -589,43 +589,43 @@ class TestCommand:
         ("arguments", "words"),
         [
             (
-                ("inspect", "rows.csv", "--truth", "region", "--by", "region", "--out", "n.csv"),
+                ("label", "rows.csv", "--truth", "region", "--by", "region", "--out", "n.csv"),
                 "--by and --truth name the same column",
             ),
-            (("inspect", "rows.csv", "--out", "new.csv", "--n", "0"), "--n must be at least 1"),
+            (("label", "rows.csv", "--out", "new.csv", "--n", "0"), "--n must be at least 1"),
             (
-                ("inspect", "rows.csv", "--out", "new.csv", "--scale", "minmax"),
+                ("label", "rows.csv", "--out", "new.csv", "--scale", "minmax"),
                 "--scale must be standard, robust or none, got 'minmax'",
             ),
             (
                 ("estimate", "rows.csv", "--scale", "minmax"),
                 "--scale must be standard, robust or none, got 'minmax'",
             ),
-            (("inspect", "rows.csv", "--out", "rows.csv", "--force"), "is an input and an output"),
-            (("inspect", "rows.csv", "--out", "rows.fit"), "--out writes .csv, and rows.fit ends"),
+            (("label", "rows.csv", "--out", "rows.csv", "--force"), "is an input and an output"),
+            (("label", "rows.csv", "--out", "rows.fit"), "--out writes .csv, and rows.fit ends"),
             (
-                ("inspect", "-", "--out", "new.csv", "--ask"),
+                ("label", "-", "--out", "new.csv", "--ask"),
                 "--ask reads the answers from standard input",
             ),
             (
-                ("inspect", "rows.csv", *DETECTORS[:-1], "--drop", "region", "--by", "area"),
+                ("label", "rows.csv", *DETECTORS[:-1], "--drop", "region", "--by", "area"),
                 "rows.csv has no column 'area'",
             ),
             (
-                ("inspect", "rows.csv", "--out", "new.csv", "--purpose", "other"),
+                ("label", "rows.csv", "--out", "new.csv", "--purpose", "other"),
                 "--purpose must be share or find, got 'other'",
             ),
             (
-                ("inspect", "rows.csv", "--out", "n.csv", "--purpose", "find", "--by", "region"),
+                ("label", "rows.csv", "--out", "n.csv", "--purpose", "find", "--by", "region"),
                 "--by needs --purpose share: rows from the top of the ranking have no groups",
             ),
             (
-                ("inspect", "rows.csv", "--out", "new.csv", "--inspected", "no.csv"),
+                ("label", "rows.csv", "--out", "new.csv", "--labels", "no.csv"),
                 "no.csv does not exist",
             ),
-            (("estimate", "rows.csv", "--inspected", "no.csv"), "no.csv does not exist"),
+            (("estimate", "rows.csv", "--labels", "no.csv"), "no.csv does not exist"),
             (
-                ("estimate", "rows.csv", "--drop", "region", "--inspected", "rows.csv"),
+                ("estimate", "rows.csv", "--drop", "region", "--labels", "rows.csv"),
                 "has no columns 'row'",
             ),
         ],
@@ -642,7 +642,7 @@ class TestKeptFit:
     @pytest.fixture
     def sheet(self, folder, options, data, tmp_path):
         """A filled sheet with its fit beside it."""
-        done = gammagmm_here("inspect", *options, "--out", tmp_path / "sheet.csv", cwd=folder)
+        done = gammagmm_here("label", *options, "--out", tmp_path / "sheet.csv", cwd=folder)
         assert done.returncode == 0, done.stderr
         fill(tmp_path / "sheet.csv", data.y)
         return tmp_path / "sheet.csv"
@@ -663,8 +663,8 @@ class TestKeptFit:
         """The answer and all files, as texts without the seconds that detectors took."""
         made = [sheet.with_name(name) for name in ("labels.csv", "posterior.json")]
         done = gammagmm_here(
-            *("estimate", *options, "--inspected", sheet, "--json", "--force"),
-            *("--labels", made[0], "--posterior", made[1]),
+            *("estimate", *options, "--labels", sheet, "--json", "--force"),
+            *("--out", made[0], "--posterior", made[1]),
             cwd=folder,
         )
         assert done.returncode == 0, done.stderr
@@ -688,7 +688,7 @@ class TestKeptFit:
         for name in ("kept.csv", "fitted.csv"):
             path = sheet.with_name(name)
             done = gammagmm_here(
-                *("inspect", *options, "--purpose", "find", "--inspected", sheet, "--out", path),
+                *("label", *options, "--purpose", "find", "--labels", sheet, "--out", path),
                 cwd=folder,
             )
             assert (done.returncode, done.stderr) == (0, "")
@@ -703,7 +703,7 @@ class TestKeptFit:
         assert picked[0] == picked[1]
 
     def test_the_learned_ranking_is_the_one_of_a_full_fit(self, folder, options, data, sheet, fits):
-        arguments = ("inspect", *options, "--out", sheet, "--n", 90, "--force")
+        arguments = ("label", *options, "--out", sheet, "--n", 90, "--force")
         assert gammagmm_here(*arguments, cwd=folder).returncode == 0
         fill(sheet, data.y)
         fits.clear()
@@ -719,7 +719,7 @@ class TestKeptFit:
         for name in ("kept.html", "full.html"):
             path = sheet.with_name(name)
             done = gammagmm_here(
-                *("estimate", *options, "--inspected", sheet, "--report", path), cwd=folder
+                *("estimate", *options, "--labels", sheet, "--report", path), cwd=folder
             )
             assert done.returncode == 0, done.stderr
             pages.append(path.read_text("utf-8"))
@@ -732,9 +732,7 @@ class TestKeptFit:
         assert len(texts[0]) > 200
 
     def test_a_fit_of_other_options_is_not_used(self, folder, options, sheet):
-        done = gammagmm_here(
-            *("estimate", *options, "--inspected", sheet, "--p0", "0.02"), cwd=folder
-        )
+        done = gammagmm_here(*("estimate", *options, "--labels", sheet, "--p0", "0.02"), cwd=folder)
         assert done.returncode == 0
         expected = "sheet.fit has a fit of other rows or options. The rows are fitted again."
         assert expected in done.stderr
@@ -742,18 +740,18 @@ class TestKeptFit:
     def test_a_damaged_fit_is_told_and_not_used(self, folder, options, sheet):
         path = sheet.with_suffix(".fit")
         path.write_bytes(path.read_bytes()[:1000])
-        done = gammagmm_here("estimate", *options, "--inspected", sheet, cwd=folder)
+        done = gammagmm_here("estimate", *options, "--labels", sheet, cwd=folder)
         assert done.returncode == 0
         assert "cannot be read as a saved fit" in done.stderr
         assert "The rows are fitted again." in done.stderr
 
     def test_another_number_of_jobs_uses_it_too(self, folder, options, sheet):
-        done = gammagmm_here("estimate", *options, "--inspected", sheet, "--jobs", 1, cwd=folder)
+        done = gammagmm_here("estimate", *options, "--labels", sheet, "--jobs", 1, cwd=folder)
         assert (done.returncode, done.stderr) == (0, "")
 
     def test_a_sheet_is_continued_beside_a_damaged_fit(self, folder, options, sheet):
         sheet.with_suffix(".fit").write_text("damaged")
-        arguments = ("inspect", *options, "--out", sheet, "--ask")
+        arguments = ("label", *options, "--out", sheet, "--ask")
         done = gammagmm_here(*arguments, cwd=folder, stdin="q\n")
         assert done.returncode == 0, done.stderr
         assert "The rows are fitted again." in done.stderr
@@ -762,7 +760,7 @@ class TestKeptFit:
     def test_a_file_that_is_no_fit_is_not_replaced(self, folder, options, tmp_path):
         path = tmp_path / "sheet.fit"
         path.write_text("mine")
-        arguments = ("inspect", *options, "--out", tmp_path / "sheet.csv")
+        arguments = ("label", *options, "--out", tmp_path / "sheet.csv")
         done = gammagmm_here(*arguments, cwd=folder)
         assert done.returncode == 2
         assert "cannot be read as a saved fit" in done.stderr
@@ -812,7 +810,7 @@ class Terminal:
 @pytest.mark.long
 @needs_posix
 def test_the_dialogue_in_a_terminal(folder, options, data):
-    arguments = ("inspect", *options, "--ask", "--out", "terminal.csv", "--n", 6)
+    arguments = ("label", *options, "--ask", "--out", "terminal.csv", "--n", 6)
 
     def answers():
         lines = list(csv.reader((folder / "terminal.csv").read_text().splitlines()))

@@ -1,4 +1,4 @@
-"""``gammagmm inspect``: rows for a person to label, in a sheet or one by one in the terminal."""
+"""``gammagmm label``: rows for a person to label, in a sheet or one by one in the terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gammagmm.cli.fitting import Echo, kept_fit
 from gammagmm.cli.large import cluster_of, holding, read_sample
 from gammagmm.cli.options import Inspecting, Request
 from gammagmm.cli.output import answer_text
-from gammagmm.cli.request import UsageError, check_inspect, read_rows
+from gammagmm.cli.request import UsageError, check_label, read_rows
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
 from gammagmm.posterior.sentences import sentence
 from gammagmm.report.origin import Origin
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.inspection.labelled_rows import LabelledRows
 
-__all__ = ["Inspection", "ask_rows", "run_inspect"]
+__all__ = ["Inspection", "ask_rows", "run_label"]
 
 KEYS = {"y": 1, "n": 0}
 QUESTION = (
@@ -42,9 +42,9 @@ N_AT_ONCE = 10
 END = "There are no more rows to ask about: u undo, q quit."
 
 
-def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
-    """Exit code of ``gammagmm inspect``: write the rows to a sheet, or ask for their labels."""
-    check_inspect(inspecting, request)
+def run_label(inspecting: Inspecting, request: Request, echo: Echo) -> int:
+    """Exit code of ``gammagmm label``: write the rows to a sheet, or ask for their labels."""
+    check_label(inspecting, request)
     with cluster_of(request, echo):
         return _inspect_rows(inspecting, request, echo)
 
@@ -52,7 +52,7 @@ def run_inspect(inspecting: Inspecting, request: Request, echo: Echo) -> int:
 def _inspect_rows(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     """The same while the cluster of the rows, if they are on Dask, is there."""
     force, path = request.running.force, inspecting.sheet
-    by, inspected = request.labelling.by, request.labelling.inspected or ()
+    by, inspected = request.labelling.by, request.labelling.labels or ()
     if request.engine.name == "dask":
         given_sheets = [*inspected, *([path] if path.exists() else [])]
         X, origin = read_sample(request.reading, by, request.method.seed, given_sheets)
@@ -62,7 +62,7 @@ def _inspect_rows(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     is_continued = inspecting.ask and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
     sheet = read_sheet(path, X, origin) if is_continued else None
-    earlier = [(each, read_answers(each, X, origin)) for each in request.labelling.inspected or ()]
+    earlier = [(each, read_answers(each, X, origin)) for each in request.labelling.labels or ()]
     given = [*earlier, *([] if sheet is None else [(path, sheet)])]
     check_agreement(given, origin)
     is_find = inspecting.purpose == "find"
@@ -70,10 +70,10 @@ def _inspect_rows(inspecting: Inspecting, request: Request, echo: Echo) -> int:
         raise UsageError(
             f"{path} has rows from the top of the ranking, and rows for the share must be a random "
             "sample of all rows",
-            "Give another --out, and pass this file with --inspected.",
+            "Give another --out, and pass this file with --labels.",
         )
     with warnings_as_lines(echo):
-        paths = [*(request.labelling.inspected or ()), path]
+        paths = [*(request.labelling.labels or ()), path]
         fit = kept_fit(X, origin, request, paths, echo, keep=None if is_continued else path)
     inspection = Inspection(
         fit=fit,
@@ -206,7 +206,7 @@ def _what_to_do(inspection: Inspection, sheet: Sheet) -> str:
     if inspection.is_find:
         return (
             f"{n_rows} rows from the top of the ranking: write 1 (anomaly) or 0 (normal) in the "
-            f"column anomaly of {path}, and pass the file to gammagmm estimate --inspected, with "
+            f"column anomaly of {path}, and pass the file to gammagmm estimate --labels, with "
             "the sheets you have labelled before. These rows find anomalies and teach the ranking. "
             "They do not show the share of anomalies: label rows with --purpose share for that."
         )
@@ -220,7 +220,7 @@ def _what_to_do(inspection: Inspection, sheet: Sheet) -> str:
     return (
         f"{n_rows} rows to label: write 1 (anomaly) or 0 (normal) in the column anomaly of "
         f"{path}, for as many rows as you like from the top, and pass the file to gammagmm "
-        f"estimate --inspected. The 90% interval is expected to be {' and '.join(widths)}."
+        f"estimate --labels. The 90% interval is expected to be {' and '.join(widths)}."
     )
 
 
