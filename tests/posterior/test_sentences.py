@@ -79,7 +79,7 @@ def test_three_lines_tell_what_the_estimate_rests_on():
         "8.0%. On 200 labelled tables, 44% of the 90% intervals of default fits contained the true "
         "share.",
         "Next: set p0, p_high and high_gamma to what you know, and label 30 rows (gammagmm "
-        "inspect; in Python: suggest, update). With 30 labels, 94% of the intervals on 200 tables "
+        "label; in Python: suggest, update). With 30 labels, 94% of the intervals on 200 tables "
         "contained the true share; their mean width was 13 percentage points.",
     ]
 

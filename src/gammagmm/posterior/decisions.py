@@ -64,7 +64,8 @@ def probability_at(posterior: GammaPosterior, shares: Array) -> Array:
     ``probability_at(posterior, exact_ranks(training).shares_at_least(scores))``.
     """
     distinct, place = np.unique(shares, return_inverse=True)
-    return np.asarray(posterior.sf(distinct))[place]
+    # The weights of a posterior add up to 1 but for rounding.
+    return np.clip(posterior.sf(distinct), 0.0, 1.0)[place]
 
 
 @dataclass(frozen=True)
