@@ -22,8 +22,8 @@ COMMAND = [sys.executable, "-P", "-m", "gammagmm.cli.main"]
 server = MCPServer(
     "gammagmm",
     instructions="Estimates what share of the unlabelled rows of a table are anomalies. Without "
-    "labels the estimate rests on assumptions: report the interval and the sentences in "
-    "evidence.lines together with the share, and never the share alone. If the decision matters, "
+    "labels the estimate rests on assumptions: report the interval and the sentences in lines "
+    "together with the share, and never the share alone. If the decision matters, "
     "let a person label the rows of rows_to_label and pass the sheet to estimate.",
     log_level="WARNING",
 )
@@ -82,15 +82,15 @@ async def estimate(
     missing: Literal["error", "drop", "impute"] = "error",
     categories: Literal["error", "encode"] = "error",
     drop: list[str] | None = None,
-    inspected: str | None = None,
+    labels: str | None = None,
 ) -> dict[str, Any]:
     """Estimate the share of anomalies, with an interval, what it rests on and the flagged rows.
 
-    inspected: the sheet of rows_to_label after a person filled its column anomaly with 1 or 0.
+    labels: the sheet of rows_to_label after a person filled its column anomaly with 1 or 0.
     """
-    labels = ["--labels", inside(inspected)] if inspected else []
+    sheet = ["--labels", inside(labels)] if labels else []
     options = prepared(missing, categories, drop or [])
-    return json.loads(await gammagmm("estimate", inside(path), *options, *labels, "--json"))
+    return json.loads(await gammagmm("estimate", inside(path), *options, *sheet, "--json"))
 
 
 @server.tool(annotations=READS)

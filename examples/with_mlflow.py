@@ -22,7 +22,7 @@ def log_fit(estimator):
     low, high = summary.posterior.interval()
     mlflow.log_params(summary.parameters)
     mlflow.log_metrics({"share": summary.posterior.mean, "share_low": low, "share_high": high})
-    mlflow.log_metrics({"rows": summary.n_rows, "rows_flagged": summary.n_anomalies})
+    mlflow.log_metrics({"rows": summary.n_rows, "rows_flagged": summary.n_flagged})
     mlflow.log_metric("labels", summary.posterior.n_labels)
     has_labels = summary.posterior.n_labels > 0
     mlflow.set_tag("rests_on", "labels" if has_labels else summary.evidence.rests_on)

@@ -441,7 +441,7 @@ def test_estimate_takes_answers_that_were_restored(page, tmp_path):
     wait_for(page, tmp_path / "to_label.csv")
     done = gammagmm_here(*command, "--labels", tmp_path / "to_label.csv", "--json")
     assert done.returncode == 0, done.stderr
-    inspected = json.loads(done.stdout)["inspected"]
+    inspected = json.loads(done.stdout)["labels"]
     assert (inspected["n_rows"], inspected["n_anomalies"]) == (3, 2)
 
 

@@ -17,9 +17,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from gammagmm.cli.label import Inspection, ask_rows
 
 from gammagmm import GammaGMM
+from gammagmm.cli.label import Inspection, ask_rows
 from gammagmm.cli.sheet import Sheet, read_sheet
 from gammagmm.datasets import load_demo
 from gammagmm.report.origin import Origin

@@ -87,7 +87,7 @@ def test_the_tools_only_read_and_the_instructions_ask_for_the_evidence(answers):
     instructions, tools, _ = answers
     assert [tool.name for tool in tools] == ["columns", "estimate", "rows_to_label", "predict"]
     assert all(tool.annotations.read_only_hint for tool in tools)
-    assert "evidence.lines" in instructions
+    assert "lines" in instructions
 
 
 def test_the_answers_are_those_of_the_command_line(answers, folder):
@@ -98,7 +98,7 @@ def test_the_answers_are_those_of_the_command_line(answers, folder):
     expected = json.loads(run_command("estimate", "rows.csv", "--json", folder=folder))
     assert found.keys() == expected.keys()
     assert found["flagged_rows"] == expected["flagged_rows"]
-    assert found["evidence"]["lines"] == expected["evidence"]["lines"]
+    assert found["lines"] == expected["lines"]
     assert found["posterior"]["interval_90"] == near(expected["posterior"]["interval_90"])
     found = predict.structured_content["flagged"]
     text = run_command("predict", "rows", "rows.csv", "--json", folder=folder)
@@ -127,9 +127,9 @@ def test_labels_of_the_chosen_rows_change_the_estimate(ask, folder):
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
         writer.writerows(row | {"anomaly": truth[int(row["row"]) - 1]} for row in rows)
-    arguments = {"path": "text.csv", "drop": ["kind"], "inspected": "labelled.csv"}
+    arguments = {"path": "text.csv", "drop": ["kind"], "labels": "labelled.csv"}
     _, _, [estimate] = ask(("estimate", arguments))
-    assert estimate.structured_content["inspected"]["n_rows"] == 20
+    assert estimate.structured_content["labels"]["n_rows"] == 20
     assert estimate.structured_content["posterior"]["n_labels"] == 20
 
 
