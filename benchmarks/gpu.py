@@ -69,7 +69,7 @@ def exact_iterations(S, n_runs):
 
 def whole_posterior(S, **settings):
     """Seconds from raw scores to posterior and labels, and what the runs did."""
-    make = {"backend": "torch", "random_state": 0, "max_restarts": 0} | settings
+    make = {"device": "cuda", "random_state": 0, "max_restarts": 0} | settings
     seconds, fitted = seconds_of(lambda: GammaGMM("precomputed", **make).fit(S))
     return {
         "seconds": seconds,

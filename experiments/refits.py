@@ -16,21 +16,21 @@ from experiments.results import Result
 from gammagmm import GammaGMM
 from gammagmm.detectors.usable import LOG_OFFSET
 
-BACKEND = os.environ.get("GAMMAGMM_BACKEND", "numpy")
+DEVICE = os.environ.get("GAMMAGMM_DEVICE")
 
 
 def estimator(plan: dict[str, Any], seed: int | None = None) -> GammaGMM:
     """gammaGMM as the paper has it, with this seed or the plan's, for precomputed scores.
 
-    GAMMAGMM_BACKEND=torch fits the mixtures on a GPU.
+    GAMMAGMM_DEVICE=cuda fits the mixtures on a GPU.
     """
     random_state = plan["seed"] if seed is None else seed
-    return GammaGMM("precomputed", **EXACT, random_state=random_state, backend=BACKEND)
+    return GammaGMM("precomputed", **EXACT, random_state=random_state, device=DEVICE)
 
 
 def fit_figures(fitted: GammaGMM, truth: float) -> Result:
     return {
-        "backend": fitted.backend,
+        "backend": "numpy" if fitted.device is None else "torch",
         "figures": metrics.posterior_figures(fitted.posterior_, truth),
         "standard_error": fitted.posterior_.standard_error,
         "between_runs": fitted.posterior_.between_runs,

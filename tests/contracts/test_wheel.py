@@ -198,7 +198,7 @@ from gammagmm.datasets import load_demo
 
 sys.stderr = sys.stdout
 for preset in ("classic", "fast"):
-    GammaGMM(preset, n_runs=2, max_restarts=2, random_state=0, verbose=1).fit(load_demo().X)
+    GammaGMM(preset, n_runs=2, max_restarts=2, random_state=0, progress=True).fit(load_demo().X)
 """
 
 

@@ -25,7 +25,7 @@ from tests.support.random_tables import grouped_scores
         ({"detector_timeout": "1 s"}, TypeError, r"detector_timeout must be a number, got '1 s'"),
         ({"timeout": -1.0}, ValueError, r"timeout must be a finite number above 0, got -1\.0"),
         ({"timeout": "1 s"}, TypeError, r"timeout must be a number, got '1 s'"),
-        ({"progress": 1}, TypeError, r"progress must be a function or None, got 1"),
+        ({"progress": 1}, TypeError, r"progress must be True, False or a function, got 1"),
         ({"mixture_prior": 1.0}, TypeError, r"mixture_prior must be a MixturePrior or None, got"),
         ({"n_jobs": "abc"}, TypeError, r"n_jobs must be a whole number or None, got 'abc'"),
         ({"n_jobs": 1.5}, TypeError, r"n_jobs must be a whole number or None, got 1\.5"),
@@ -120,7 +120,7 @@ def test_a_subset_is_recorded(rows):
 @pytest.mark.filterwarnings("ignore:No solution in any:gammagmm.errors.NoSolutionWarning")
 def test_progress_reaches_the_callback(rows, capsys):
     events = []
-    estimator = make(progress=lambda *event: events.append(event), verbose=1).fit(rows)
+    estimator = make(progress=lambda *event: events.append(event)).fit(rows)
     names = [event[0] for event in events if not event[0].startswith("run ")]
     assert sorted(names) == sorted(2 * estimator.fit_.detector_names)
     # Each run is heard of when it has ended, and each new start of it.
@@ -128,6 +128,8 @@ def test_progress_reaches_the_callback(rows, capsys):
     assert sorted(ended) == ["run 1", "run 2"]
     anew = [event for event in events if event[0] in ended and event[1] == "started"]
     assert len(anew) == sum(run.n_restarts for run in estimator.fit_.runs) > 0
+    assert capsys.readouterr() == ("", "")
+    make(progress=True).fit(rows)
     out, err = capsys.readouterr()
     assert out == ""
     assert "detectors 3/3: " in err

@@ -175,7 +175,7 @@ def test_every_part_comes_back_to_the_bit(kind, saved_fits):
     assert loaded.detector_names == fit.detector_names
     assert loaded.feature_names == fit.feature_names
     assert loaded.plan.parameters == fit.plan.parameters
-    assert (loaded.plan.progress, loaded.plan.verbose) == (None, 0)
+    assert (loaded.plan.progress, loaded.plan.shows_bars) == (None, False)
     x = np.linspace(0.0, 1.0, 101)
     assert loaded.posterior.pdf(x).tobytes() == fit.posterior.pdf(x).tobytes()
     assert repr(loaded) == repr(fit)

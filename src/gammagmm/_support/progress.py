@@ -28,22 +28,22 @@ def quiet(subject: str, state: str, seconds: float) -> None:
 
 
 def check_progress(progress: Any) -> None:
-    """Refuse a `progress` that cannot be called."""
-    if progress is not None and not callable(progress):
-        raise TypeError(f"progress must be a function or None, got {progress!r}.")
+    """Refuse a `progress` that is neither a truth value nor a function."""
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"progress must be True, False or a function, got {progress!r}.")
 
 
 @contextmanager
 def tell(
-    progress: Progress | None, verbose: int, description: str, total: int
+    progress: Progress | None, shows_bars: bool, description: str, total: int
 ) -> Iterator[Progress]:
-    """Callback that passes each event on to `progress` and, if `verbose`, shows it.
+    """Callback that passes each event on to `progress` and, if `shows_bars`, shows it.
 
     A terminal gets a bar of `total` steps, which stays when it is full; a file, a pipe and a
     notebook get a line for each step. Both go to standard error.
     """
     heard = progress or quiet
-    if not verbose or sys.stderr is None:
+    if not shows_bars or sys.stderr is None:
         yield heard
         return
     display = _bars({description: total}) if sys.stderr.isatty() else _lines(description, total)

@@ -169,5 +169,5 @@ def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
         strict=(request.reading.missing, request.reading.categories) == ("error", "error"),
         random_state=method.seed,
         n_jobs=method.jobs,
-        progress=progress,
+        progress=progress or False,
     )

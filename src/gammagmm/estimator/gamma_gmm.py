@@ -101,22 +101,19 @@ class GammaGMM(BaseEstimator):
         Seconds for the whole fit. A fit that takes longer raises a `FitTimeoutError`, whose
         ``so_far`` holds the partial results. Detectors then run in their own processes, which are
         killed; a k-means and the sampling of a Dask collection are not interrupted.
-    backend : "numpy" or "torch", default="numpy"
-        What fits the mixtures: NumPy on the processor's cores, or PyTorch on `device`.
     device : str or torch.device, default=None
-        Device of the backend "torch"; None means CUDA where it is available.
+        Where the mixtures are fitted: None means NumPy on the processor's cores, and "cuda" or
+        another device of PyTorch means there.
     random_state : int or Generator or RandomState or None, default=None
         The only source of randomness. The same seed gives the same answer for any `n_jobs`.
     n_jobs : int, default=None
         Number of detectors that work at the same time, as in joblib. On small tables, the
         detectors of the presets need no worker processes and take turns. The mixtures use as many
         threads, or as many as BLAS if that is more.
-    progress : callable, default=None
-        Called as ``progress(subject, state, seconds)``: with each detector's name, "started" and
-        later its status; then with each run ("run 1", ...) and its status. A run that is restarted
-        is reported as "started" again.
-    verbose : int, default=0
-        1 shows progress bars on standard error.
+    progress : bool or callable, default=False
+        True shows progress bars on standard error. A function is called as ``progress(subject,
+        state, seconds)``: with each detector's name, "started" and later its status; then with each
+        run ("run 1", ...) and its status. A run that is restarted is reported as "started" again.
     columns : dict or None, default=None
         What the named columns of a data frame are: ``{"id": name}`` has the names of the rows,
         ``{"truth": name}`` known labels, which the method does not use, and ``{"drop": [names]}``
@@ -211,12 +208,10 @@ class GammaGMM(BaseEstimator):
         max_mixture_rows: int | str | None = "auto",
         detector_timeout: float | None = None,
         timeout: float | None = None,
-        backend: str = "numpy",
         device: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        progress: Any = None,
-        verbose: int = 0,
+        progress: Any = False,
         columns: Any = None,
         strict: bool = True,
     ) -> None:
@@ -239,12 +234,10 @@ class GammaGMM(BaseEstimator):
         self.max_mixture_rows = max_mixture_rows
         self.detector_timeout = detector_timeout
         self.timeout = timeout
-        self.backend = backend
         self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
-        self.verbose = verbose
         self.columns = columns
         self.strict = strict
 
@@ -728,7 +721,7 @@ class GammaGMM(BaseEstimator):
 
         If other versions of the packages wrote the file, some training rows are scored again. A
         detector that then gives other scores, beyond rounding, is named in a `SavedFitWarning` and
-        in ``notes_``. `random_state` is None if it was not a number, and `progress` is always None.
+        in ``notes_``. `random_state` is None if it was not a number, and `progress` is False.
 
         The page "Saving a fit" of the documentation shows it in use.
 

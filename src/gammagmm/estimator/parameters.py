@@ -103,7 +103,7 @@ class Plan:
     seed: int | None
     n_jobs: int | None
     progress: Progress | None
-    verbose: int
+    shows_bars: bool
     choices: Choices
 
     @property
@@ -124,11 +124,11 @@ class Plan:
 
     def tell(self, step: str, total: int) -> AbstractContextManager[Progress]:
         """Report the progress of a `step` with `total` parts, as the user asked for it."""
-        return tell(self.progress, self.verbose, step, total)
+        return tell(self.progress, self.shows_bars, step, total)
 
     def without_progress(self) -> Plan:
         """The plan as a result keeps it: without the user's callback."""
-        return replace(self, progress=None, verbose=0)
+        return replace(self, progress=None, shows_bars=False)
 
 
 def check_parameters(estimator: GammaGMM) -> Plan:
@@ -140,7 +140,8 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     _check_scale(estimator.scale)
     if not isinstance(estimator.learn, bool | np.bool_):
         raise TypeError(f"learn must be True or False, got {estimator.learn!r}.")
-    check_backend(estimator.backend, estimator.device)
+    backend = "numpy" if estimator.device is None else "torch"
+    check_backend(backend, estimator.device)
     if estimator.max_rows is not None:
         check_count("max_rows", estimator.max_rows, MIN_ROWS)
     max_fit_rows = _check_rows("max_fit_rows", estimator.max_fit_rows, AUTO_FIT_ROWS)
@@ -183,7 +184,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         max_mixture_rows=max_mixture_rows,
         detector_timeout=estimator.detector_timeout,
         deadline=Deadline.after(estimator.timeout),
-        backend=estimator.backend,
+        backend=backend,
         device=estimator.device,
         rng=rng,
         detector_rng=detector_rng,
@@ -191,8 +192,8 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         learning_seed=int(learning_rng.integers(2**32)),
         seed=int(seed) if isinstance(seed, int | np.integer) else None,
         n_jobs=estimator.n_jobs,
-        progress=estimator.progress,
-        verbose=estimator.verbose,
+        progress=estimator.progress if callable(estimator.progress) else None,
+        shows_bars=estimator.progress is True,
         choices=_choices(estimator),
     )
 

@@ -180,7 +180,7 @@ class LoadedFit:
             "mixture_prior": self.mixture_prior,
             "columns": _columns_of(plan.parameters),
             "random_state": plan.seed,
-            "progress": None,
+            "progress": False,
             "device": None if str(device).startswith("device(") else device,
         }
 
@@ -464,7 +464,7 @@ def _plan_of(saved: SavedFit, reader: Reader) -> tuple[Plan, Any]:
     """The plan of a fit that is over, and the parameter `mixture_prior`."""
     parameters = saved.parameters
     # What a machine without PyTorch would refuse, and what ended with the fit.
-    over: dict[str, Any] = dict.fromkeys(("progress", "timeout", "device")) | {"backend": "numpy"}
+    over: dict[str, Any] = dict.fromkeys(("progress", "timeout", "device"))
     if not isinstance(parameters.get("random_state"), int):
         over["random_state"] = None  # a generator, whose seed is not known
     try:
@@ -480,7 +480,6 @@ def _plan_of(saved: SavedFit, reader: Reader) -> tuple[Plan, Any]:
     plan = replace(
         plan,
         given=tuple(sorted(parameters.items())),
-        backend=str(parameters["backend"]),
         learning_seed=saved.learning_seed,
     )
     return plan, prior
