@@ -93,7 +93,7 @@ def check_backend(backend: Any, device: Any = None) -> None:
     try:
         import torch
     except ImportError as error:
-        raise MissingExtraError("backend='torch' needs PyTorch", "deep", name="torch") from error
+        raise MissingExtraError(f"device={device!r} needs PyTorch", "deep", name="torch") from error
     try:
         torch.device("cpu" if device is None else device)
     except RuntimeError as error:
