@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gammagmm.cli.options import Answer, Engine, Outputs, Reading, Request, Running
+from gammagmm.cli.options import Answer, Engine, Labelling, Outputs, Reading, Request, Running
 from gammagmm.cli.request import UsageError, check_estimate, read_rows
 from gammagmm.errors import Note, TableError
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here
@@ -251,3 +252,15 @@ def test_force_replaces_an_existing_file(table, tmp_path):
     done = gammagmm_here("estimate", table, *QUICK, "--out", path, "--force")
     assert done.returncode == 0, done.stderr
     assert path.read_text().startswith("id,score,")
+
+
+@pytest.mark.parametrize("labels", [{"labels": [Path("s.csv")]}, {"known": Path("s.csv")}])
+def test_sheets_cannot_name_the_rows_that_dask_leaves(labels, tmp_path, monkeypatch):
+    """Rows that are left after a drop have other numbers than in their files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.csv").write_text("row,anomaly\n1,0\n")
+    reading = Reading(paths=["rows.parquet"], missing="drop")
+    asked = Request(reading, labelling=Labelling(**labels), engine=Engine("dask"))
+    with pytest.raises(UsageError, match="--missing drop"):
+        check_estimate(asked)
+    check_estimate(replace(asked, reading=replace(reading, missing="impute")))

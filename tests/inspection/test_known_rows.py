@@ -70,3 +70,9 @@ def test_a_list_outside_the_sample_counts_in_the_table(sample):
     every = KnownRows.none().add(range(4), [0, 1, 0, 0], at_random=True, n_rows=5)
     assert every.rows_left(sample).rows.tolist() == [0, 1, 2, 3]
     assert every.rows_left(sample).n_anomalies is None
+
+
+def test_a_row_of_a_sample_is_named_by_its_number_in_the_table():
+    sample = Sample(1000, 2, np.array([40, 700]))
+    with pytest.raises(ValueError, match="Row 700 has both labels"):
+        KnownRows.none().add([1, 1], [0, 1], at_random=True, n_rows=2, sample=sample)

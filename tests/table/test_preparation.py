@@ -603,3 +603,11 @@ def test_forms_belong_to_the_columns_of_numbers():
     preparation = prepared_of(TRAINED).preparation
     with pytest.raises(ValueError, match="every column of numbers must have a form, or none"):
         replace(preparation, forms=preparation.forms[1:])
+
+
+def test_the_labels_of_new_rows_are_not_read():
+    """New rows are scored one by one or together, whatever their labels are."""
+    prepared = prepared_of("a,t\n1,0\n2,1\n4,0\n", truth="t")
+    for cells in ("1", "", "unknown"):
+        new = prepared.preparation.apply(raw_of(f"a,t\n3,{cells}\n"))
+        assert (new.values.tolist(), new.truth) == ([[3.0]], None)

@@ -123,9 +123,10 @@ def _extended(
         ids=None if origin.ids is None else (*origin.ids, *prepared.ids),
         rows=(*origin.places(len(X)), *(origin.table.n_rows + prepared.rows).tolist()),
         numbers=(*(origin.numbers or ()), *numbers.tolist()),
+        # Only the labels of the sample are compared with the estimate.
         truth=None
-        if origin.truth is None or prepared.truth is None
-        else np.append(origin.truth, prepared.truth),
+        if origin.truth is None
+        else np.append(origin.truth, np.zeros(len(prepared.rows), dtype=int)),
         table=table,
         large=replace(large, sample=large.sample.with_more(numbers)),
     )

@@ -279,7 +279,7 @@ class Engine:
         str,
         _choice("memory", "dask")(
             "--engine",
-            help="Where the rows are; dask is for Parquet files, and --out is then a folder.",
+            help="Where the rows are; dask is for Parquet files, and rows are written to a folder.",
         ),
     ] = "memory"
     scheduler: Annotated[

@@ -188,7 +188,7 @@ def check_label(inspecting: Inspecting, request: Request) -> None:
     """Check, before the work starts, that the input can be read and the sheet can be written."""
     paths, sheet = request.reading.paths, inspecting.sheet
     _check_reading(request.reading)
-    _check_engine(request)
+    _check_engine(request, is_labelling=True)
     _check_scale(request.method)
     check_suffix("--out", sheet)
     # --ask continues a sheet that exists.
@@ -274,7 +274,7 @@ def choices_of(reading: Reading) -> Choices:
     )
 
 
-def _check_engine(request: Request) -> Path | None:
+def _check_engine(request: Request, *, is_labelling: bool = False) -> Path | None:
     """The folder that --out writes for rows on Dask; an unknown engine is refused."""
     engine = request.engine
     if engine.name not in ENGINES:
@@ -283,7 +283,14 @@ def _check_engine(request: Request) -> Path | None:
         if engine.scheduler is not None:
             raise UsageError("--scheduler needs --engine dask", "Add --engine dask.")
         return None
-    folder = request.outputs.out
+    labelling, folder = request.labelling, request.outputs.out
+    has_sheets = is_labelling or labelling.labels or labelling.known is not None
+    if request.reading.missing == "drop" and has_sheets:
+        raise UsageError(
+            "With --missing drop and --engine dask, rows have other numbers than in their files, "
+            "so sheets of labels cannot name them",
+            "Use --missing impute, or leave out --engine dask.",
+        )
     if folder is not None:
         _check_labels_folder(folder, request.reading, request.running.force)
     return folder

@@ -85,6 +85,7 @@ class KnownRows:
         at_random: bool,
         picked: bool = False,
         n_rows: int,
+        sample: Sample | None = None,
     ) -> KnownRows:
         """These rows and the earlier ones.
 
@@ -106,6 +107,8 @@ class KnownRows:
             then.
         n_rows : int
             Number of rows of the table.
+        sample : Sample, default=None
+            Which rows of a larger table the rows are; messages name their numbers there.
 
         Returns
         -------
@@ -129,7 +132,8 @@ class KnownRows:
         for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
             before, chosen = found.get(row, (label, now))
             if before != label:
-                raise ValueError(f"Row {row} has both labels, 0 and 1: give one of them.")
+                number = row if sample is None else int(sample.number(np.array([row]))[0])
+                raise ValueError(f"Row {number} has both labels, 0 and 1: give one of them.")
             found[row] = (label, max(chosen, now))
         ordered = sorted(found)
         how = np.array([found[row][1] for row in ordered], dtype=int)

@@ -260,7 +260,12 @@ class LabelledRows:
             raise ValueError(f"The row {lacking[0]} of the table is not among the rows held.")
         places = self.sample.places(numbers)
         known = self.known_rows.add(
-            places, labels, at_random=at_random, picked=picked, n_rows=self.sample.n_held
+            places,
+            labels,
+            at_random=at_random,
+            picked=picked,
+            n_rows=self.sample.n_held,
+            sample=self.part,
         )
         if not at_random and not picked:
             self._check_list(len(known) - len(self.known_rows), len(np.unique(rows)))

@@ -95,9 +95,11 @@ def check_backend(backend: Any, device: Any = None) -> None:
     except ImportError as error:
         raise MissingExtraError(f"device={device!r} needs PyTorch", "deep", name="torch") from error
     try:
-        torch.device("cpu" if device is None else device)
+        kind = torch.device("cpu" if device is None else device).type
     except RuntimeError as error:
         raise ValueError(f"device must be a PyTorch device, got {device!r}.") from error
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r} is not there: PyTorch finds no CUDA device.")
 
 
 def count_threads() -> int:

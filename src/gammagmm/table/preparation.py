@@ -186,7 +186,6 @@ class Preparation:
         problems += self._other_units(raw)
         if problems:
             raise table_error(raw.source, problems, words)
-        truth = _labels(raw, self.truth if self.truth in raw.columns else None, words)
         rows, dropped = _rows_to_keep(raw, places, self.missing, n_least, words)
         encoded = encoder.transform([own[rows] for own in cells])
         ids = _ids(raw, self.id if self.id in raw.columns else None)
@@ -195,7 +194,7 @@ class Preparation:
             encoded.names,
             tuple(ids[row] for row in rows),
             rows,
-            None if truth is None else truth[rows],
+            None,  # the labels of new rows are not compared with anything
             (*raw.notes, *notes, *dropped, *encoded.notes, *encoded.unknown),
             self,
             unknown=encoded.unknown,
