@@ -25,10 +25,10 @@ from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.rows import open_rows
 from gammagmm.estimator.space import score_space, score_training_rows
-from gammagmm.inspection.exact_interval import exact_interval
-from gammagmm.inspection.labelled_rows import LabelledRows
-from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
-from gammagmm.inspection.learned_ranking import Inputs
+from gammagmm.labels.exact_interval import exact_interval
+from gammagmm.labels.labelled_rows import LabelledRows
+from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior
+from gammagmm.labels.learned_ranking import Inputs
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.decisions import cut_off, is_anomaly
 

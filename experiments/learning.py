@@ -18,9 +18,9 @@ from experiments import data, metrics
 from experiments.labels import default_inputs, reference_without
 from experiments.plan import Trial
 from experiments.results import Result
-from gammagmm.inspection.labelled_rows import LabelledRows
-from gammagmm.inspection.labelled_share import count_labels, labelled_posterior
-from gammagmm.inspection.learned_ranking import Inputs, learn_ranking
+from gammagmm.labels.labelled_rows import LabelledRows
+from gammagmm.labels.labelled_share import count_labels, labelled_posterior
+from gammagmm.labels.learned_ranking import Inputs, learn_ranking
 
 WORSE = 0.02
 """A difference of the AUC that counts."""

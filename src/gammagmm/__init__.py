@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
     from gammagmm.estimator.gamma_threshold import GammaThreshold
     from gammagmm.estimator.summary import FitSummary
-    from gammagmm.inspection.known_rows import KnownRows
-    from gammagmm.inspection.labelled_rows import LabelledRows
+    from gammagmm.labels.known_rows import KnownRows
+    from gammagmm.labels.labelled_rows import LabelledRows
     from gammagmm.mixture.prior import MixturePrior
     from gammagmm.monitoring.history import History
     from gammagmm.posterior.contamination import Contamination
@@ -41,8 +41,8 @@ _HOMES = {
     "GammaPosterior": "posterior.gamma_posterior",
     "GammaThreshold": "estimator.gamma_threshold",
     "History": "monitoring.history",
-    "KnownRows": "inspection.known_rows",
-    "LabelledRows": "inspection.labelled_rows",
+    "KnownRows": "labels.known_rows",
+    "LabelledRows": "labels.labelled_rows",
     "MixturePrior": "mixture.prior",
     "estimate_contamination": "estimator.estimate_contamination",
 }

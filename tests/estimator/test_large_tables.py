@@ -14,7 +14,7 @@ import pytest
 
 from gammagmm import GammaGMM
 from gammagmm.errors import ClusterError, MissingExtraError, TableError
-from gammagmm.inspection.labelled_rows import LabelledRows
+from gammagmm.labels.labelled_rows import LabelledRows
 from gammagmm.posterior.storage import posterior_to_text
 from tests.support.needs import KILL
 

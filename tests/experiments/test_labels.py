@@ -10,7 +10,7 @@ from scipy.stats import betabinom
 
 from experiments import labels, metrics
 from gammagmm import GammaPosterior
-from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
+from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.posterior.betas import BetaMixture
 
 PRIOR = BetaMixture(np.array([0.3, 0.7]), np.array([1.1, 1.8]), np.array([146.0, 12.5]))

@@ -9,7 +9,7 @@ import pytest
 from experiments.plan import Trial, load_plan, record_tables
 
 from experiments import learning, tables
-from gammagmm.inspection.labelled_rows import LabelledRows
+from gammagmm.labels.labelled_rows import LabelledRows
 
 PLAN = load_plan()
 TRIAL = Trial("learning", "paper", "WBC", "default")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom, fisher_exact, hypergeom
 
-from gammagmm.inspection.exact_interval import p_between
+from gammagmm.labels.exact_interval import p_between
 from gammagmm.monitoring.alarms import (
     HALF_SPENT,
     WINDOW_WEIGHTS,

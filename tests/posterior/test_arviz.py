@@ -7,7 +7,7 @@ import pytest
 
 from gammagmm import GammaPosterior
 from gammagmm.errors import MissingExtraError
-from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
+from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.posterior.arviz import arviz_arguments
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.track_record import load_reference

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, optimize, stats
 from scipy.signal import find_peaks
 
-from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
+from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import (
     GammaPosterior,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gammagmm import GammaPosterior
-from gammagmm.inspection.labelled_rows import Precision
+from gammagmm.labels.labelled_rows import Precision
 from gammagmm.posterior.assumptions import Assumption
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.evidence import Evidence

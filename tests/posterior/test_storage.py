@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gammagmm import GammaPosterior, LabelledRows
 from gammagmm._support import documents
 from gammagmm.errors import SavedFileError
-from gammagmm.inspection.labelled_share import LabelCounts, labelled_posterior
+from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.storage import posterior_from_text, posterior_to_text
 from gammagmm.posterior.track_record import load_reference

@@ -18,7 +18,7 @@ from gammagmm.report.origin import Origin
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.saved_fit import LoadedFit
-    from gammagmm.inspection.sample import Sample
+    from gammagmm.labels.sample import Sample
     from gammagmm.table.preparation import Preparation
 
 __all__ = ["KeptSource", "check_kept", "keep_fit", "kept_path", "open_kept"]

@@ -27,7 +27,7 @@ from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
-    from gammagmm.inspection.labelled_rows import LabelledRows
+    from gammagmm.labels.labelled_rows import LabelledRows
 
 __all__ = ["Inspection", "ask_rows", "run_label"]
 

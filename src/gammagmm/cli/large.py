@@ -21,7 +21,7 @@ from gammagmm.distributed.cluster import open_cluster
 from gammagmm.distributed.collection import Collection, open_collection, sample_numbers
 from gammagmm.distributed.parquet import read_parquet
 from gammagmm.errors import Note
-from gammagmm.inspection.sample import Sample
+from gammagmm.labels.sample import Sample
 from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.report.origin import Origin

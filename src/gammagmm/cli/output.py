@@ -21,7 +21,7 @@ from gammagmm.report.origin import Origin
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit, RowAnswers
     from gammagmm.estimator.reasons import UsualValues
-    from gammagmm.inspection.labelled_rows import GroupShare
+    from gammagmm.labels.labelled_rows import GroupShare
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = [

@@ -20,7 +20,7 @@ from gammagmm.readers.source import Source, decode_any
 from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
-    from gammagmm.inspection.labelled_rows import LabelledRows
+    from gammagmm.labels.labelled_rows import LabelledRows
 
 __all__ = ["Sheet", "fill_sheet", "read_answers", "read_sheet", "sheet_numbers"]
 

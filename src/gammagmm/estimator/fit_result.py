@@ -26,10 +26,10 @@ from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
 from gammagmm.estimator.rows import Rows, check_columns, new_rows
 from gammagmm.estimator.space import Scores, Scoring, Space, score_space
-from gammagmm.inspection.known_rows import KnownRows, Purpose, check_rows_known
-from gammagmm.inspection.labelled_rows import LabelledRows, Precision
-from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
-from gammagmm.inspection.sample import Sample
+from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
+from gammagmm.labels.labelled_rows import LabelledRows, Precision
+from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
+from gammagmm.labels.sample import Sample
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.monitoring.counts import Count, count_periods, row_digests
 from gammagmm.monitoring.history import ALPHA, History

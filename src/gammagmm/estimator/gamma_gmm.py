@@ -20,8 +20,8 @@ from gammagmm.estimator.rows import map_new_rows, open_rows
 from gammagmm.estimator.saved_fit import read_fit, save_fit
 from gammagmm.estimator.space import fit_space_runs, score_space, score_training_rows
 from gammagmm.estimator.summary import FitSummary, summarise
-from gammagmm.inspection.known_rows import Purpose
-from gammagmm.inspection.labelled_rows import LabelledRows
+from gammagmm.labels.known_rows import Purpose
+from gammagmm.labels.labelled_rows import LabelledRows
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.monitoring.history import History
 from gammagmm.posterior.contamination import Contamination

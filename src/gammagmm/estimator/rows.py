@@ -25,7 +25,7 @@ from gammagmm.distributed.collection import (
 from gammagmm.errors import ColumnsWarning, NewRowsWarning, Note, TableError
 from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plan
-from gammagmm.inspection.sample import Sample
+from gammagmm.labels.sample import Sample
 from gammagmm.table.frames import array_table, frame_table, has_text_names
 from gammagmm.table.guesses import Guess
 from gammagmm.table.preparation import Preparation, prepare

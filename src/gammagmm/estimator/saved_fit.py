@@ -50,8 +50,8 @@ from gammagmm.estimator.parameters import Plain, Plan, check_parameters
 from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior
 from gammagmm.estimator.space import score_space
 from gammagmm.estimator.summary import installed_versions
-from gammagmm.inspection.known_rows import KnownRows
-from gammagmm.inspection.sample import Sample
+from gammagmm.labels.known_rows import KnownRows
+from gammagmm.labels.sample import Sample
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.runs import Run, solved_posteriors

@@ -21,7 +21,7 @@ from gammagmm.errors import Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.partial_fit import check_runs, check_time
 from gammagmm.estimator.rows import Rows
-from gammagmm.inspection.learned_ranking import Inputs, LearnedRanking
+from gammagmm.labels.learned_ranking import Inputs, LearnedRanking
 from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
 from gammagmm.posterior.runs import Run, fit_runs, plan_runs
 from gammagmm.table.scaling import (

@@ -21,8 +21,8 @@ from gammagmm._support.files import write_document
 from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.errors import Note, SavedFileError
 from gammagmm.estimator.fit_result import Fit
-from gammagmm.inspection.labelled_rows import Precision
-from gammagmm.inspection.learned_ranking import RankingCheck
+from gammagmm.labels.labelled_rows import Precision
+from gammagmm.labels.learned_ranking import RankingCheck
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
 from gammagmm.posterior.storage import posterior_of, posterior_to_data

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from gammagmm.inspection.exact_interval import p_between
+from gammagmm.labels.exact_interval import p_between
 from gammagmm.monitoring.counts import Count
 
 __all__ = ["WINDOWS", "Ring", "find_rings", "p_differs", "p_higher", "period_levels"]

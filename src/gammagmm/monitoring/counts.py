@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._support.data_frames import as_column
 from gammagmm.errors import HistoryError
-from gammagmm.inspection.exact_interval import binomial_interval
-from gammagmm.inspection.labelled_rows import MISSING_GROUP, NO_GROUP
+from gammagmm.labels.exact_interval import binomial_interval
+from gammagmm.labels.labelled_rows import MISSING_GROUP, NO_GROUP
 
 __all__ = ["MAX_ROWS", "Count", "Period", "check_rows", "count_periods", "row_digests"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from gammagmm._support.text import percent
 
 if TYPE_CHECKING:
-    from gammagmm.inspection.labelled_rows import Precision
-    from gammagmm.inspection.learned_ranking import Learning
+    from gammagmm.labels.labelled_rows import Precision
+    from gammagmm.labels.learned_ranking import Learning
     from gammagmm.posterior.evidence import Evidence
     from gammagmm.posterior.gamma_posterior import GammaPosterior
     from gammagmm.posterior.track_record import TrackRecord

@@ -14,7 +14,7 @@ from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import Reason
 from gammagmm.estimator.summary import FitSummary, summarise
-from gammagmm.inspection.labelled_rows import GroupShare
+from gammagmm.labels.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import cost_cut, cut_off
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.runs import Run, first_solved, solved_posteriors

@@ -14,7 +14,7 @@ from gammagmm._support.files import write_document
 from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import reason_words
-from gammagmm.inspection.labelled_rows import GroupShare
+from gammagmm.labels.labelled_rows import GroupShare
 from gammagmm.posterior.sensitivity import N_STARTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import record_sentence
 from gammagmm.report.findings import N_STEPS, Findings, ShareCut, find

@@ -15,9 +15,9 @@ from scipy.stats import binomtest
 from gammagmm import GammaGMM, LabelledRows
 from gammagmm.datasets import load_demo
 from gammagmm.errors import LabelsWarning, NoSolutionWarning
-from gammagmm.inspection.exact_interval import exact_interval
-from gammagmm.inspection.known_rows import KnownRows
-from gammagmm.inspection.sample import Sample
+from gammagmm.labels.exact_interval import exact_interval
+from gammagmm.labels.known_rows import KnownRows
+from gammagmm.labels.sample import Sample
 from tests.support.solved_scores import has_content
 
 N_ROWS = 40

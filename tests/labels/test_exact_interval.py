@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gammagmm.inspection.exact_interval import binomial_interval, exact_interval
+from gammagmm.labels.exact_interval import binomial_interval, exact_interval
 
 
 def inverted(n_rows, n_drawn, n_found, mass, side):

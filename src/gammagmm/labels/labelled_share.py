@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln, gammaln, logsumexp
 
-from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.labels.known_rows import KnownRows
 from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gammagmm.inspection.known_rows import KnownRows
-from gammagmm.inspection.sample import Sample
+from gammagmm.labels.known_rows import KnownRows
+from gammagmm.labels.sample import Sample
 
 
 def test_rows_outside_a_list_of_one_row():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gammagmm.inspection.suggestions import spread_evenly, spread_over_groups
+from gammagmm.labels.suggestions import spread_evenly, spread_over_groups
 
 
 @pytest.mark.parametrize("n_rows", [700, 891, 1000, 1598])

@@ -8,8 +8,8 @@ from scipy import stats
 
 from gammagmm import GammaPosterior
 from gammagmm._support.text import percent
-from gammagmm.inspection.known_rows import KnownRows
-from gammagmm.inspection.labelled_share import (
+from gammagmm.labels.known_rows import KnownRows
+from gammagmm.labels.labelled_share import (
     N_OUTCOMES,
     LabelCounts,
     _outcomes,

@@ -19,22 +19,22 @@ from gammagmm._support.checks import (
 )
 from gammagmm._support.data_frames import as_column
 from gammagmm.errors import LabelsWarning
-from gammagmm.inspection.exact_interval import (
+from gammagmm.labels.exact_interval import (
     Side,
     binomial_interval,
     exact_interval,
     p_between,
 )
-from gammagmm.inspection.known_rows import KnownRows, Purpose, check_rows_known
-from gammagmm.inspection.labelled_share import (
+from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
+from gammagmm.labels.labelled_share import (
     LabelCounts,
     count_labels,
     expected_width,
     labelled_posterior,
     n_for_width,
 )
-from gammagmm.inspection.sample import Sample
-from gammagmm.inspection.suggestions import spread_evenly, spread_over_groups
+from gammagmm.labels.sample import Sample
+from gammagmm.labels.suggestions import spread_evenly, spread_over_groups
 from gammagmm.posterior.decisions import cut_off, is_anomaly, probability_at
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
 from gammagmm.posterior.track_record import load_reference

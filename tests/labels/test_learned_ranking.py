@@ -12,9 +12,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from gammagmm import GammaGMM
 from gammagmm.errors import GammaGMMWarning
-from gammagmm.inspection import learned_ranking
-from gammagmm.inspection.known_rows import KnownRows
-from gammagmm.inspection.learned_ranking import Inputs, Standard, learn_ranking
+from gammagmm.labels import learned_ranking
+from gammagmm.labels.known_rows import KnownRows
+from gammagmm.labels.learned_ranking import Inputs, Standard, learn_ranking
 
 N_ROWS = 600
 DETECTORS = ["HBOS", "IForest", "LOF"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._support.data_frames import as_cells, as_column
-from gammagmm.inspection.sample import Sample
+from gammagmm.labels.sample import Sample
 from gammagmm.posterior.decisions import RankTable, ranks_left
 
 __all__ = ["KnownRows", "Purpose", "RowsLeft"]

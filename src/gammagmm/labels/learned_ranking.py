@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.inspection.known_rows import KnownRows
+from gammagmm.labels.known_rows import KnownRows
 
 if TYPE_CHECKING:
     from sklearn.ensemble import ExtraTreesClassifier
