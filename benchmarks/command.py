@@ -87,22 +87,22 @@ def command_large(quick):
         path = folder / "rows.csv"
         write_rows(path, n_rows, n_columns)
         outputs = Outputs(
-            labels=folder / "labels.csv",
+            out=folder / "labels.csv",
             report=folder / "report.html",
             posterior=folder / "posterior.json",
         )
         method = Method(detectors="fast", runs=2)
         request = Request(reading=Reading(paths=[str(path)]), method=method, outputs=outputs)
         start = time.perf_counter()
-        X, origin = read_rows(request.reading)
+        table = read_rows(request.reading)
         read = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # two runs of a trial may have no solution
-            fit = fit_rows(X, origin, request, partial(print, file=sys.stderr))
+            fit = fit_rows(table, request)
         fitted = time.perf_counter()
         with contextlib.redirect_stdout(io.StringIO()):
-            print(answer_text(fit, origin))
-        for write in file_writers(X, origin, request, fit):
+            print(answer_text(fit))
+        for write in file_writers(request, fit):
             write()
         written = time.perf_counter()
         return {

@@ -49,9 +49,8 @@ def fitted(seed: int) -> Any:
 
 def write_labels(seed: int, path: Path) -> None:
     from gammagmm.cli.output import labels_csv
-    from gammagmm.report.origin import Origin
 
-    write_document(labels_csv(fitted(seed).fit_, Origin()), path, overwrite=True)
+    write_document(labels_csv(fitted(seed).fit_), path, overwrite=True)
 
 
 def write_report(seed: int, path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
 from gammagmm.estimator.reasons import usual_values
-from gammagmm.report.origin import Origin
 from gammagmm.report.page import write_report
 from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, chromium, emulate
+from tests.support.tables import knowing
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ def reported(tmp_path_factory):
     columns = np.array([f"feature {j}" for j in range(X.shape[1])], dtype=object)
     columns[most_outstanding(X, order[0])] = SCRIPT_NAME
     path = tmp_path_factory.mktemp("report") / "report.html"
-    origin = Origin("<i>demo</i> & more", columns=tuple(columns), ids=tuple(ids))
-    write_report(estimator.fit_, path, origin)
+    names = {"name": "<i>demo</i> & more", "ids": tuple(ids)}
+    write_report(knowing(estimator.fit_, tuple(columns), **names), path)
     return Reported(estimator, ids, path)
 
 

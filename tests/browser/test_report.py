@@ -26,10 +26,10 @@ from gammagmm.cli.sheet import read_sheet
 from gammagmm.datasets import load_demo, make_contaminated
 from gammagmm.posterior.groups import Group
 from gammagmm.report.findings import MISS_COSTS, N_STEPS
-from gammagmm.report.origin import Origin
 from gammagmm.report.page import write_report
 from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
 from tests.support.command_line import QUICK, gammagmm_here, write_csv
+from tests.support.tables import knowing, table_of
 
 pytestmark = pytest.mark.browser
 
@@ -339,7 +339,7 @@ def test_answers_are_saved_as_a_sheet_that_estimate_takes(page, reported, tmp_pa
     Select(fields[2]).select_by_visible_text("normal")
     page.find_element(By.CSS_SELECTOR, "button[data-save=to_label]").click()
     wait_for(page, tmp_path / "to_label.csv")
-    sheet = read_sheet(tmp_path / "to_label.csv", load_demo().X, Origin())
+    sheet = read_sheet(tmp_path / "to_label.csv", table_of(load_demo().X))
     assert sheet.rows == tuple(rows.tolist())
     assert sheet.answered(picked=False) == ([rows[0], rows[2]], [1, 0])
     assert sheet.picked == frozenset()
@@ -375,14 +375,15 @@ def test_answers_survive_a_reload_and_a_move_of_the_file(page, reported, tmp_pat
 
 def test_answers_are_not_shown_in_a_report_of_other_data(page, reported, tmp_path):
     give_answers(page)
-    X, ids = load_demo().X, tuple(reported.ids)
+    names = {"name": "<i>demo</i> & more", "ids": tuple(reported.ids)}
+    fit = knowing(reported.estimator.fit_, **names)
     others = {
-        "digest": Origin("<i>demo</i> & more", ids=ids, digest="a1"),
-        "rows": Origin("<i>demo</i> & more", ids=ids, rows=tuple(range(1, 1 + len(X)))),
+        "digest": knowing(fit, digest="a1"),
+        "rows": knowing(fit, places=np.arange(1, 1 + fit.n_rows)),
     }
-    for name, origin in others.items():
+    for name, other in others.items():
         path = tmp_path / f"{name}.html"
-        write_report(reported.estimator.fit_, path, origin)
+        write_report(other, path)
         page.get(path.as_uri())
         assert_answers(page, {})
     give_answers(page, {3: "normal"})
@@ -472,7 +473,7 @@ def test_without_storage_the_page_works_and_says_that_answers_are_not_stored(pag
         wait_for(page, tmp_path / "to_label.csv")
         page.find_element(By.ID, "clear").click()
         assert_answers(page, {}, kept=STORED if code == FULL else NOT_STORED)
-    sheet = read_sheet(tmp_path / "to_label.csv", load_demo().X, Origin())
+    sheet = read_sheet(tmp_path / "to_label.csv", table_of(load_demo().X))
     assert sheet.answered(picked=False)[1] == [1, 0, 1]
     assert page.get_log("browser") == []
 
@@ -552,7 +553,7 @@ def learned(reported, tmp_path_factory):
     model.update(rows, data.y[rows])
     assert model.fit_.ranking == "learned"
     path = tmp_path_factory.mktemp("learned") / "report.html"
-    write_report(model.fit_, path, Origin(ids=tuple(reported.ids)))
+    write_report(knowing(model.fit_, ids=tuple(reported.ids)), path)
     return replace(reported, estimator=model, path=path)
 
 
@@ -564,8 +565,8 @@ def grouped(learned, tmp_path_factory):
     groups = groups[np.arange(n_rows) % 7 % 4]
     groups[-40:] = [f"branch {i}" for i in range(40)]
     path = tmp_path_factory.mktemp("grouped") / "report.html"
-    origin = Origin("<i>demo</i> & more", groups=groups, group_column=SCRIPT_NAME)
-    write_report(learned.estimator.fit_, path, origin)
+    known = {"name": "<i>demo</i> & more", "groups": groups, "group_column": SCRIPT_NAME}
+    write_report(knowing(learned.estimator.fit_, **known), path)
     return replace(learned, path=path)
 
 
@@ -710,7 +711,7 @@ def larger(tmp_path_factory):
     path = tmp_path_factory.mktemp("larger") / "report.html"
     ids = tuple(f"TX-2026-{i:06d}" for i in range(len(X)))
     groups = np.array([f"branch {i}" for i in np.arange(len(X)) % 11 % 6])
-    write_report(fit, path, Origin("transactions.csv", ids=ids, groups=groups))
+    write_report(knowing(fit, name="transactions.csv", ids=ids, groups=groups), path)
     return path
 
 
@@ -729,8 +730,9 @@ def test_names_of_sixty_letters_do_not_scroll_sideways(page, reported, tmp_path)
     estimator, path = reported.estimator, tmp_path / "report.html"
     ids = tuple(f"{i:W>60}" for i in range(len(estimator.labels_)))
     evidence = replace(estimator.evidence_, group=Group(np.arange(40), 40, 0.1, 0.9, ("LOF",)))
-    origin = Origin("W" * 200, tuple("M" * 60 + str(j) for j in range(30)), ids)
-    write_report(replace(estimator.fit_, evidence=evidence), path, origin)
+    columns = tuple("M" * 60 + str(j) for j in range(30))
+    fit = knowing(estimator.fit_, columns, name="W" * 200, ids=ids)
+    write_report(replace(fit, evidence=evidence), path)
     page.get(path.as_uri())
     open_parts(page)
     for width in (1280, 390):

@@ -13,8 +13,8 @@ import pytest
 from gammagmm._support.text import one_line, spreadsheet_safe, visible
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_sheet
 from gammagmm.datasets import make_contaminated
-from gammagmm.report.origin import Origin
 from tests.support.command_line import gammagmm, gammagmm_here
+from tests.support.tables import table_of
 
 NAMES = (
     "<script>alert(1)</script>",
@@ -110,21 +110,21 @@ def test_cells_that_a_spreadsheet_would_not_evaluate(cell):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_sheet_with_hostile_names_is_read_back(name, tmp_path):
     X = np.array([[1.0, 2.0], [3.0, 4.0]])
-    origin = Origin(columns=(name, "b"), ids=(name, "v"))
-    text = fill_sheet(Sheet((0, 1), (1, 0)), X, origin)
+    table = table_of(X, (name, "b"), ids=(name, "v"))
+    text = fill_sheet(Sheet((0, 1), (1, 0)), table)
     assert all(
         not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
         for line in csv.reader(io.StringIO(text))
         for cell in line
     )
     (tmp_path / "s.csv").write_text(text, encoding="utf-8", newline="")
-    assert read_sheet(tmp_path / "s.csv", X, origin) == Sheet((0, 1), (1, 0))
+    assert read_sheet(tmp_path / "s.csv", table) == Sheet((0, 1), (1, 0))
     # The sheet of a report shows escape sequences for invisible characters.
     file = io.StringIO()
     shown = spreadsheet_safe(visible(name))
     csv.writer(file).writerows([["row", "name of the row", "anomaly"], [1, shown, 1]])
     (tmp_path / "s.csv").write_text(file.getvalue(), encoding="utf-8", newline="")
-    assert read_sheet(tmp_path / "s.csv", X, origin) == Sheet((0,), (1,))
+    assert read_sheet(tmp_path / "s.csv", table) == Sheet((0,), (1,))
 
 
 WRONG = ([], ["--id", "nobody"], ["--truth"], ["--drop", "b", "--drop"], [], ["--missing", "drop"])

@@ -22,9 +22,9 @@ from gammagmm import GammaGMM
 from gammagmm.cli.label import Inspection, ask_rows
 from gammagmm.cli.sheet import Sheet, read_sheet
 from gammagmm.datasets import load_demo
-from gammagmm.report.origin import Origin
 from tests.support.command_line import COMMAND, gammagmm, gammagmm_here
 from tests.support.needs import needs_posix
+from tests.support.tables import knowing
 
 DETECTORS = ("--detectors", "KNN,LOF", "--scale", "none", "--runs", "2", "--quiet")
 REGIONS = ["north", "south", "east"]
@@ -59,15 +59,11 @@ def whole(data):
 
 @pytest.fixture
 def inspection(whole, data, tmp_path):
-    def begin(n=6, **changes):
-        origin = Origin("demo", columns=data.feature_names)
+    def begin(n=6, columns=data.feature_names, **changes):
         start = Inspection(
-            fit=whole.fit_,
-            X=data.X,
-            origin=origin,
+            fit=knowing(whole.fit_, columns=columns, name="demo"),
             path=tmp_path / "sheet.csv",
             n=n,
-            groups=None,
             shows_rank=False,
             rng=np.random.default_rng(0),
         )
@@ -94,7 +90,7 @@ class Dialogue:
         said, saved = [], []
 
         def read():
-            return read_sheet(inspection.path, inspection.X, inspection.origin)
+            return read_sheet(inspection.path, inspection.fit.table)
 
         def echo(line):
             said.append(line)
@@ -140,7 +136,7 @@ class TestDialogue(Dialogue):
         said, sheet, saved = self.answer(monkeypatch, keys, start)
         assert sheet.answers == saved[-1] == (0, 1, None, None, None, None)
         assert "  There is nothing to undo." in said
-        row = start.origin.row_number(sheet.rows[0])
+        row = start.fit.table.row_number(sheet.rows[0])
         assert f"  Row {row} has no answer now." in said
         assert (1, *(None,) * 5) in saved
         # The estimate is the one of the answers that are left.
@@ -159,13 +155,15 @@ class TestDialogue(Dialogue):
         assert said[0] == "6 of 6 rows have an answer already."
         assert sheet.answers == (0,) * 6
 
-    def test_all_columns_are_shown_and_the_rank_only_if_asked_for(self, monkeypatch, inspection):
+    def test_all_columns_are_shown_and_the_rank_only_if_asked_for(
+        self, monkeypatch, inspection, data
+    ):
         start = inspection()
         said, sheet, _ = self.answer(monkeypatch, ["q"], start)
         row = sheet.rows[0]
         assert said[1] == f"1/6  row {row + 1}"
         shown = " ".join(said[2:])
-        for name, value in zip(start.origin.columns, start.X[row], strict=True):
+        for name, value in zip(data.feature_names, data.X[row], strict=True):
             assert f"{name}: {value:g}"[:12] in shown
         start.path.unlink()
         said, sheet, _ = self.answer(monkeypatch, ["q"], inspection(shows_rank=True))
@@ -189,7 +187,7 @@ class TestDialogue(Dialogue):
 
     def test_hostile_names_cannot_move_the_cursor(self, monkeypatch, inspection, data):
         names = tuple(f"\x1b[2J{name}" for name in data.feature_names)
-        hostile = inspection(n=2, origin=Origin(columns=names))
+        hostile = inspection(n=2, columns=names)
         said, _, _ = self.answer(monkeypatch, ["q"], hostile)
         assert "\\x1b[2J" in said[2]
         assert "\x1b" not in "".join(said)
@@ -249,7 +247,7 @@ class TestDialogueToFind(Dialogue):
             expected = labels[:n_answers] + [None] * (n_rows - n_answers)
             assert list(saved[i]) == expected
         assert len(questions) == 14
-        assert read_sheet(start.path, start.X, start.origin) == sheet
+        assert read_sheet(start.path, start.fit.table) == sheet
 
     def test_a_row_that_is_skipped_is_not_asked_again(self, monkeypatch, inspection, data, whole):
         model = copy.deepcopy(whole)

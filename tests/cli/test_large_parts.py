@@ -22,7 +22,8 @@ def fit(fitted, data):
     """A fit of a frame that drops rows with gaps."""
     model = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0)
     found = model.fit(pd.DataFrame(data.X, columns=NAMES)).fit_
-    return replace(found, preparation=replace(found.preparation, missing="drop"))
+    table = replace(found.table, preparation=replace(found.preparation, missing="drop"))
+    return replace(found, table=table)
 
 
 def test_problems_name_the_row_of_the_file(fit, data):
@@ -62,4 +63,4 @@ def test_a_fit_of_an_array_finds_the_columns_of_every_part_by_their_order(strict
     prepared = prepare_part(files[:20], np.arange(20), first.preparation, "rows.parquet")
     assert prepared.columns == tuple(NAMES)
     np.testing.assert_array_equal(prepared.values, data.X[:20] + 0.1)
-    assert prepared.ids == tuple(str(n) for n in range(1, 21))
+    assert prepared.row_names == tuple(str(n) for n in range(1, 21))

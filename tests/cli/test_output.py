@@ -25,7 +25,7 @@ from gammagmm.estimator.reasons import COMBINATION
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
 from gammagmm.posterior.sentences import ranking_sentence
-from gammagmm.report.origin import Origin
+from tests.support.tables import knowing
 
 
 def posterior(*parts, prob_zero=0.01, n_labels=0):
@@ -41,7 +41,7 @@ NONE = GammaPosterior.degenerate()
 def test_the_labels_are_those_of_the_data_frame_and_need_no_pandas(fitted, monkeypatch):
     frame = fitted.to_frame()
     monkeypatch.setitem(sys.modules, "pandas", None)
-    text = labels_csv(fitted.fit_, Origin())
+    text = labels_csv(fitted.fit_)
     heads, *lines = csv.reader(io.StringIO(text))
     assert heads == ["id", *frame.columns[:3], "reason", *frame.columns[3:]]
     assert [line[0] for line in lines] == [str(i) for i in range(1, 301)]
@@ -51,14 +51,14 @@ def test_the_labels_are_those_of_the_data_frame_and_need_no_pandas(fitted, monke
     written = np.array([[*line[1:4], *line[5:]] for line in lines], dtype=float)
     frame["probability"] = frame["probability"].round(4)
     np.testing.assert_array_equal(written, frame.to_numpy(dtype=float))
-    heads, *ordered = csv.reader(io.StringIO(labels_csv(fitted.fit_, Origin(), is_sorted=True)))
+    heads, *ordered = csv.reader(io.StringIO(labels_csv(fitted.fit_, is_sorted=True)))
     assert ordered == sorted(lines, key=lambda line: -float(line[1]))
 
 
 def test_known_rows_are_first_and_last_in_sorted_labels(fitted):
     worst, best = int(np.argmin(fitted.decision_scores_)), int(np.argmax(fitted.decision_scores_))
     fit = fitted.fit_.update([worst, best], [1, 0])
-    rows = list(csv.DictReader(io.StringIO(labels_csv(fit, Origin(), is_sorted=True))))
+    rows = list(csv.DictReader(io.StringIO(labels_csv(fit, is_sorted=True))))
     assert [rows[0]["id"], rows[-1]["id"]] == [str(worst + 1), str(best + 1)]
 
 
@@ -66,9 +66,8 @@ def test_the_labels_have_the_reasons_with_the_names_of_the_file(fitted, data):
     top = int(np.argmax(fitted.decision_scores_))
     rows = data.X.copy()
     rows[top, 3] = 5400.0
-    fit = replace(fitted.fit_, rows=rows)
-    origin = Origin(columns=("=a", "b", "c", "amount"))
-    lines = list(csv.DictReader(io.StringIO(labels_csv(fit, origin, is_sorted=True))))
+    fit = knowing(fitted.fit_, columns=("=a", "b", "c", "amount"), values=rows)
+    lines = list(csv.DictReader(io.StringIO(labels_csv(fit, is_sorted=True))))
     assert lines[0]["id"] == str(top + 1)
     assert lines[0]["reason"].startswith("amount 5,400 is far above the usual ")
     assert not any(line["reason"].startswith("=") for line in lines)
@@ -78,25 +77,25 @@ def test_the_labels_have_the_reasons_with_the_names_of_the_file(fitted, data):
 @pytest.mark.parametrize(("factor", "place"), [(1.0, "inside"), (5.0, "outside")])
 def test_known_labels_are_compared_with_the_interval(fitted, factor, place):
     n_true = round(factor * fitted.posterior_.mean * 300)
-    origin = Origin(truth=(np.arange(300) < n_true).astype(int))
+    fit = knowing(fitted.fit_, truth=(np.arange(300) < n_true).astype(int))
     words = (
         f"According to the labels in the file, the share is {n_true / 300:.1%}, which is {place} "
         "the interval."
     )
-    assert words in answer_text(fitted.fit_, origin)
-    answer = json.loads(answer_json(fitted.fit_, origin))
-    assert answer["truth"]["inside_interval"] == (place == "inside")
+    assert words in answer_text(fit)
+    answer = json.loads(answer_json(fit))
+    assert answer["truth"]["is_inside"] == (place == "inside")
     assert answer["posterior"]["n_labels"] == 0
 
 
 def test_the_answer_tells_what_it_rests_on(fitted):
     group = Group(np.array([5, 9, 200]), 3, 0.01, 0.9, ("KNN", "LOF"))
     fit = replace(fitted.fit_, evidence=replace(fitted.evidence_, group=group))
-    lines = answer_text(fit, Origin()).split("\n\n")[0].split("\n")
+    lines = answer_text(fit).split("\n\n")[0].split("\n")
     assert lines == fit.lines
     assert len(lines) == 4
     assert max(map(len, lines)) < 260
-    answer = json.loads(answer_json(fit, Origin(rows=tuple(range(7, 307)))))
+    answer = json.loads(answer_json(knowing(fit, places=np.arange(7, 307))))
     assert answer["lines"] == lines
     evidence = answer["evidence"]
     assert evidence["rests_on"] == fitted.evidence_.rests_on
@@ -110,8 +109,8 @@ def test_the_answer_tells_what_it_rests_on(fitted):
 
 def test_flagged_rows_by_group_without_labels(fitted):
     groups = np.array(["north", "", "south\n"])[np.minimum(np.arange(300) % 40, 2)]
-    origin = Origin(groups=groups, group_column="region")
-    answer, table, _ = answer_text(fitted.fit_, origin).split("\n\n")
+    fit = knowing(fitted.fit_, groups=groups, group_column="region")
+    answer, table, _ = answer_text(fit).split("\n\n")
     assert answer == "\n".join(fitted.fit_.lines)
     title, heads, *lines = table.split("\n")
     assert title == "Flagged rows by region:"
@@ -121,17 +120,17 @@ def test_flagged_rows_by_group_without_labels(fitted):
     low, high = binomtest(int(n_flagged), 284).proportion_ci(0.9, method="exact")
     assert lines[0].split()[1:4] == ["284", str(n_flagged), f"{n_flagged / 284:.1%}"]
     assert lines[0].endswith(f"{low:.1%} to {high:.1%}")
-    told = json.loads(answer_json(fitted.fit_, origin))["groups"]
+    told = json.loads(answer_json(fit))["groups"]
     assert [told[0]["low_flagged"], told[0]["high_flagged"]] == pytest.approx([low, high])
     assert sum(group["n_flagged"] for group in told) == fitted.labels_.sum()
     assert {group["mean"] for group in told} == {None}
-    assert json.loads(answer_json(fitted.fit_, Origin()))["groups"] is None
+    assert json.loads(answer_json(fitted.fit_))["groups"] is None
 
 
 def test_groups_with_labels_have_their_shares_too(fitted):
     groups = np.array(["a", "b"])[(np.arange(300) >= 200).astype(int)]
     fit = fitted.fit_.update([0, 1, 2], [0, 1, 0])
-    _, flagged, anomalies, _ = answer_text(fit, Origin(groups=groups)).split("\n\n")
+    _, flagged, anomalies, _ = answer_text(fit.grouped(groups)).split("\n\n")
     assert flagged.startswith("Flagged rows by group:")
     title, _, line = anomalies.split("\n")
     assert title == "Share of anomalies by group, from the labels of each group:"
@@ -143,7 +142,7 @@ def test_groups_with_labels_have_their_shares_too(fitted):
 
 def test_the_text_has_the_largest_groups_only(fitted):
     groups = np.minimum(np.arange(300), 40).astype(str)
-    table = answer_text(fitted.fit_, Origin(groups=groups)).split("\n\n")[1]
+    table = answer_text(fitted.fit_.grouped(groups)).split("\n\n")[1]
     assert table.split("\n")[2].startswith("40 ")
     assert table.endswith("\nThese are the 30 largest of 41 groups. --json prints all.")
     assert table.count("\n") == 32
@@ -152,21 +151,21 @@ def test_the_text_has_the_largest_groups_only(fitted):
 def test_with_labels_the_assumptions_are_not_told(fitted):
     rows = fitted.suggest(10, random_state=0)
     updated = fitted.fit_.update(rows, np.zeros(10, dtype=int))
-    text = answer_text(updated, Origin())
+    text = answer_text(updated)
     assert "This estimate uses 10 labelled rows (0 anomalies)." in text
     assert "rests on" not in text
     assert "stand" in text  # the group
 
 
 def test_the_answer_names_the_ranking_and_counts_the_rows_that_were_picked(fitted, data):
-    answer = json.loads(answer_json(fitted.fit_, Origin()))
+    answer = json.loads(answer_json(fitted.fit_))
     assert (answer["ranking"], answer["check"], answer["labels"]) == ("consensus", None, None)
     sampled = fitted.suggest(30, random_state=3)
     top = fitted.suggest(15, purpose="find")
     assert len(np.intersect1d(sampled, top)) > 0
     fit = fitted.fit_.update(sampled, data.y[sampled])
     fit = fit.update(top, data.y[top], purpose="find")
-    answer = json.loads(answer_json(fit, Origin()))
+    answer = json.loads(answer_json(fit))
     assert (answer["ranking"], answer["check"]) == ("learned", asdict(fit.learning.check))
     rows, inspected = np.union1d(sampled, top), answer["labels"]
     assert (inspected["n_rows"], inspected["n_at_random"]) == (len(rows), 30)
@@ -176,7 +175,7 @@ def test_the_answer_names_the_ranking_and_counts_the_rows_that_were_picked(fitte
     assert answer["flagged_rows"] == (fit.labels.nonzero()[0] + 1).tolist()
     picked = [told for told in answer["notes"] if told["code"] == "labels.picked"]
     assert [told["values"]["n_rows"] for told in picked] == [len(rows) - 30]
-    assert ranking_sentence(fit.learning) in answer_text(fit, Origin())
+    assert ranking_sentence(fit.learning) in answer_text(fit)
 
 
 @pytest.mark.parametrize("n_anomalies", [0, 1])
@@ -185,7 +184,7 @@ def test_a_ranking_without_a_check(fitted, data, n_anomalies):
     rows = [*normal[:5], *anomalies[:n_anomalies]]
     fit = fitted.fit_.update(rows, data.y[rows], at_random=False)
     name = "learned" if n_anomalies else "consensus"
-    answer = json.loads(answer_json(fit, Origin()))
+    answer = json.loads(answer_json(fit))
     assert (answer["ranking"], answer["check"]) == (name, None)
 
 
@@ -193,7 +192,7 @@ def test_the_scores_in_the_labels_are_those_of_the_learned_ranking(fitted, data)
     rows = np.r_[np.flatnonzero(data.y == 0)[:10], np.flatnonzero(data.y == 1)[:5]]
     fit = fitted.fit_.update(rows, data.y[rows], at_random=False)
     assert fit.ranking == "learned"
-    lines = list(csv.DictReader(io.StringIO(labels_csv(fit, Origin()))))
+    lines = list(csv.DictReader(io.StringIO(labels_csv(fit))))
     assert [float(line["score"]) for line in lines] == fit.decision_scores.tolist()
     assert [float(line["probability"]) for line in lines] == fit.probability.round(4).tolist()
     assert [int(line["label"]) for line in lines] == fit.labels.tolist()

@@ -212,16 +212,16 @@ def test_a_column_of_text_with_the_groups_is_left_out_of_the_data(tmp_path):
     rows = [f"{i},{i * i % 7},{REGIONS[i % 3]}" for i in range(30)]
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["a,b,my region", *rows]))
-    X, origin = read_rows(Reading(paths=[str(path)], use=["a"]), by="my region")
-    assert origin.columns == ("a", "b")
-    assert (X.shape, origin.group_column) == ((30, 2), "my region")
-    assert origin.groups.tolist() == [REGIONS[i % 3] for i in range(30)]
-    assert Note.of("tables.groups", "my region", keep="--use 'my region'") in origin.notes
+    table = read_rows(Reading(paths=[str(path)], use=["a"]), by="my region")
+    assert table.columns == ("a", "b")
+    assert (table.values.shape, table.group_column) == ((30, 2), "my region")
+    assert table.groups.tolist() == [REGIONS[i % 3] for i in range(30)]
+    assert Note.of("tables.groups", "my region", keep="--use 'my region'") in table.notes
     encoded = Reading(paths=[str(path)], use=["a"], categories="encode", missing="impute")
-    X, origin = read_rows(encoded, by="my region")
-    assert X.shape[1] > 2
-    X, origin = read_rows(Reading(paths=[str(path)], use=["a"], drop=["my region"]), by="b")
-    assert origin.columns == ("a", "b")  # numbers stay in the data
+    table = read_rows(encoded, by="my region")
+    assert len(table.columns) > 2
+    table = read_rows(Reading(paths=[str(path)], use=["a"], drop=["my region"]), by="b")
+    assert table.columns == ("a", "b")  # numbers stay in the data
     with pytest.raises(TableError, match=r"no column 'my rigion'; similar names: 'my region'"):
         read_rows(Reading(paths=[str(path)]), by="my rigion")
 
@@ -231,16 +231,16 @@ def test_who_labels_rows_does_not_see_known_labels(tmp_path):
     lines = [f"{i * i % 11},{i % 2},{i % 2},{i % 2}" for i in range(30)]
     path.write_text("\n".join(["a,is_fraud,outlier,label", *lines]))
     reading = Reading(paths=[str(path)], truth="label", drop=["outlier"])
-    X, origin = read_rows(reading, keep_table=True)
-    assert list(origin.cells(0, X)) == ["a", "outlier"]  # what the user names is the user's choice
+    table = read_rows(reading, keep_raw=True)
+    assert list(table.cells(0)) == ["a", "outlier"]  # what the user names is the user's choice
 
 
 def test_repeated_ids_are_noted(tmp_path):
     (tmp_path / "rows.csv").write_text("name,a\nu,1\nu,2\nv,3\n")
-    X, origin = read_rows(Reading(paths=[str(tmp_path / "rows.csv")], id="name"))
-    assert X.tolist() == [[1.0], [2.0], [3.0]]
-    assert origin.ids == ("u", "u", "v")
-    [note] = origin.notes
+    table = read_rows(Reading(paths=[str(tmp_path / "rows.csv")], id="name"))
+    assert table.values.tolist() == [[1.0], [2.0], [3.0]]
+    assert table.ids == ("u", "u", "v")
+    [note] = table.notes
     assert note.message == "1 rows have the same id as an earlier row; 'u' occurs 2 times"
 
 

@@ -13,65 +13,65 @@ from gammagmm import LabelledRows
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
 from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import RawTable
-from gammagmm.report.origin import Origin
+from tests.support.tables import table_of
 
 X = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
-ORIGIN = Origin(columns=("a", "=b"), rows=(0, 2, 3, 5))
+TABLE = table_of(X, ("a", "=b"), places=np.array([0, 2, 3, 5]))
 
 
 def test_a_sheet_is_read_as_it_was_written(tmp_path):
     sheet = Sheet((3, 0, 2), (1, None, 0))
-    text = fill_sheet(sheet, X, ORIGIN)
+    text = fill_sheet(sheet, TABLE)
     assert text == "row,a,'=b,anomaly\n6,7,8,1\n1,1,2.5,\n4,1e-07,6,0\n"
     (tmp_path / "s.csv").write_text(text)
-    read = read_sheet(tmp_path / "s.csv", X, ORIGIN)
+    read = read_sheet(tmp_path / "s.csv", TABLE)
     assert read == sheet
     assert read.answered(picked=False) == ([3, 2], [1, 0])
     assert read.answered(picked=True) == ([], [])
 
 
 def test_ids_are_written_as_text():
-    origin = Origin(columns=("a", "b"), ids=("u", "@v", "w", "x"), id_column="id")
-    lines = list(csv.reader(io.StringIO(fill_sheet(Sheet((1,), (None,)), X, origin))))
+    table = table_of(X, ("a", "b"), "id", ids=("u", "@v", "w", "x"))
+    lines = list(csv.reader(io.StringIO(fill_sheet(Sheet((1,), (None,)), table))))
     assert lines == [["row", "id", "a", "b", "anomaly"], ["2", "'@v", "3", "-4.25", ""]]
 
 
 def test_columns_of_the_data_may_be_named_row_and_anomaly(tmp_path):
-    origin = Origin(columns=("row", "anomaly"))
-    (tmp_path / "s.csv").write_text(fill_sheet(Sheet((1,), (1,)), X, origin))
-    assert read_sheet(tmp_path / "s.csv", X, origin) == Sheet((1,), (1,))
+    table = table_of(X, ("row", "anomaly"))
+    (tmp_path / "s.csv").write_text(fill_sheet(Sheet((1,), (1,)), table))
+    assert read_sheet(tmp_path / "s.csv", table) == Sheet((1,), (1,))
 
 
 def test_a_sheet_with_picked_rows_is_read_as_it_was_written(tmp_path):
     sheet = Sheet((3, 0, 2, 1), (1, None, 0, None), frozenset({2, 3}))
-    text = fill_sheet(sheet, X, ORIGIN)
+    text = fill_sheet(sheet, TABLE)
     assert text == (
         "row,chosen for,a,'=b,anomaly\n6,find,7,8,1\n1,share,1,2.5,\n4,find,1e-07,6,0\n"
         "3,share,3,-4.25,\n"
     )
     (tmp_path / "s.csv").write_text(text)
-    read = read_sheet(tmp_path / "s.csv", X, ORIGIN)
+    read = read_sheet(tmp_path / "s.csv", TABLE)
     assert read == sheet
-    assert read == read_answers(tmp_path / "s.csv", X, ORIGIN)
+    assert read == read_answers(tmp_path / "s.csv", TABLE)
     assert read.answered(picked=True) == ([3, 2], [1, 0])
     assert read.answered(picked=False) == ([], [])
 
 
 def test_what_a_row_is_chosen_for_as_a_spreadsheet_saves_it(tmp_path):
     (tmp_path / "s.csv").write_text("row,chosen for,anomaly\n1, FIND,1\n3,Share ,0\n")
-    assert read_sheet(tmp_path / "s.csv", X, ORIGIN) == Sheet((0, 1), (1, 0), frozenset({0}))
+    assert read_sheet(tmp_path / "s.csv", TABLE) == Sheet((0, 1), (1, 0), frozenset({0}))
 
 
 @pytest.mark.parametrize("picked", [(), (1,), (1, 3)])
 @pytest.mark.parametrize("columns", [("chosen for", "b"), ("a", "chosen for")])
 def test_a_column_of_the_data_may_be_named_chosen_for(columns, picked, tmp_path):
-    origin, sheet = Origin(columns=columns), Sheet((1, 3), (1, None), frozenset(picked))
-    (tmp_path / "s.csv").write_text(fill_sheet(sheet, X, origin))
-    assert read_sheet(tmp_path / "s.csv", X, origin) == sheet
+    table, sheet = table_of(X, columns), Sheet((1, 3), (1, None), frozenset(picked))
+    (tmp_path / "s.csv").write_text(fill_sheet(sheet, table))
+    assert read_sheet(tmp_path / "s.csv", table) == sheet
     # It is still compared with the data.
-    other = X + [name == "chosen for" for name in columns]
+    other = table_of(X + [name == "chosen for" for name in columns], columns)
     with pytest.raises(TableError, match=r"line 2: 'chosen for' is .* here and .* in the data"):
-        read_sheet(tmp_path / "s.csv", other, origin)
+        read_sheet(tmp_path / "s.csv", other)
 
 
 @pytest.mark.parametrize("picked", [(), (1,)])
@@ -79,14 +79,14 @@ def test_a_column_of_the_data_may_be_named_chosen_for(columns, picked, tmp_path)
 def test_a_column_that_is_no_feature_may_be_named_chosen_for(is_id, picked, tmp_path):
     names = ("u", "v", "w", "x")
     data = (np.array(names, dtype=object), X[:, 0])
-    table = RawTable("rows.csv", ("chosen for", "a"), data, None, lambda j: data[j].tolist())
-    ids = {"ids": names, "id_column": "chosen for"} if is_id else {}
-    written = Origin(columns=("a",), table=table, **ids)
+    raw = RawTable("rows.csv", ("chosen for", "a"), data, None, lambda j: data[j].tolist())
+    known = {"ids": names, "id_column": "chosen for"} if is_id else {}
+    written = table_of(X[:, :1], ("a",), raw=raw, **known)
     sheet = Sheet((1, 3), (1, None), frozenset(picked))
-    (tmp_path / "s.csv").write_text(fill_sheet(sheet, X[:, :1], written))
-    # `gammagmm estimate` does not keep the table.
-    for origin in (written, Origin(columns=("a",), **ids)):
-        assert read_sheet(tmp_path / "s.csv", X[:, :1], origin) == sheet
+    (tmp_path / "s.csv").write_text(fill_sheet(sheet, written))
+    # `gammagmm estimate` does not keep the columns of the file.
+    for table in (written, replace(written, raw=None)):
+        assert read_sheet(tmp_path / "s.csv", table) == sheet
 
 
 def test_more_rows_come_at_the_end_without_answers():
@@ -125,18 +125,18 @@ def test_answers_as_people_write_them(word, tmp_path):
     # As a spreadsheet saves it: a byte order mark, quotes, rounded numbers, other line ends.
     text = f'\ufeff"row","a","anomaly"\r\n1.0,"1.0000000001","{word}"\r\n\r\n'
     (tmp_path / "s.csv").write_text(text, encoding="utf-8", newline="")
-    assert read_sheet(tmp_path / "s.csv", X, ORIGIN) == Sheet((0,), (1,))
+    assert read_sheet(tmp_path / "s.csv", TABLE) == Sheet((0,), (1,))
 
 
 @pytest.mark.parametrize("separator", [";", "\t"])
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8-sig", "utf-16"])
 def test_a_sheet_as_a_spreadsheet_in_another_country_saves_it(separator, encoding, tmp_path):
     values = np.array([[1.0], [0.0], [1234.5]])
-    origin = Origin(columns=("Größe, cm",))
+    table = table_of(values, ("Größe, cm",))
     heads, *rows = ["row", "Größe, cm", "anomaly"], ["1", "1", "0"], ["3", "1.234,5", "1"]
     text = "".join(f"{separator.join(cells)}\r\n" for cells in (heads, *rows))
     (tmp_path / "s.csv").write_bytes(text.encode(encoding))
-    assert read_sheet(tmp_path / "s.csv", values, origin) == Sheet((0, 2), (0, 1))
+    assert read_sheet(tmp_path / "s.csv", table) == Sheet((0, 2), (0, 1))
 
 
 @pytest.mark.parametrize(
@@ -173,32 +173,32 @@ def test_a_sheet_as_a_spreadsheet_in_another_country_saves_it(separator, encodin
 def test_a_bad_sheet_is_refused_with_its_line(content, message, tmp_path):
     (tmp_path / "s.csv").write_bytes(content)
     with pytest.raises(TableError) as caught:
-        read_sheet(tmp_path / "s.csv", X, ORIGIN)
+        read_sheet(tmp_path / "s.csv", TABLE)
     assert message in str(caught.value)
 
 
 def test_a_row_with_another_name_is_refused(tmp_path):
-    origin = Origin(ids=("u", "v" * 80, "w", "x"))
+    table = table_of(X, ids=("u", "v" * 80, "w", "x"))
     (tmp_path / "s.csv").write_text(f"row,name of the row,anomaly\n2,{'v' * 60}…,1\n1,y,0\n")
     with pytest.raises(TableError, match="line 3: the row is named 'y' here and 'u' in the data"):
-        read_sheet(tmp_path / "s.csv", X, origin)
+        read_sheet(tmp_path / "s.csv", table)
 
 
 def test_a_sheet_without_answers_is_refused(tmp_path):
     (tmp_path / "s.csv").write_text("row,anomaly\n1,\n")
     with pytest.raises(TableError, match=r"has no answers yet\. Write 1 \(anomaly\)"):
-        read_answers(tmp_path / "s.csv", X, ORIGIN)
+        read_answers(tmp_path / "s.csv", TABLE)
 
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(TableError, match="cannot be read"):
-        read_sheet(tmp_path / "none.csv", X, ORIGIN)
+        read_sheet(tmp_path / "none.csv", TABLE)
 
 
 def test_a_column_that_was_moved_is_found(tmp_path):
     """A spreadsheet may put our columns in another order."""
     sheet = Sheet((3, 0, 2), (1, 0, None), frozenset({0, 2}))
-    lines = list(csv.reader(fill_sheet(sheet, X, ORIGIN).splitlines()))
+    lines = list(csv.reader(fill_sheet(sheet, TABLE).splitlines()))
     moved = [[line[0], *line[2:-1], line[1], line[-1]] for line in lines]
     (tmp_path / "s.csv").write_text("\n".join(",".join(line) for line in moved))
-    assert read_sheet(tmp_path / "s.csv", X, ORIGIN) == sheet
+    assert read_sheet(tmp_path / "s.csv", TABLE) == sheet

@@ -188,8 +188,8 @@ def test_precomputed_scores_and_an_index_of_numbers(folder):
     estimator.save(folder / "scores.fit")
     loaded = GammaGMM.load(folder / "scores.fit")
     assert answers(loaded, loaded.scores_) == answers(estimator, estimator.scores_)
-    assert loaded.fit_.container.index.tolist() == list(range(7, 127))
-    assert (loaded.fit_.container.index.name, loaded.detectors_) == ("n", {})
+    assert loaded.fit_.table.container.index.tolist() == list(range(7, 127))
+    assert (loaded.fit_.table.container.index.name, loaded.detectors_) == ("n", {})
 
 
 def test_an_index_of_another_shape_is_refused(folder):

@@ -130,7 +130,7 @@ def assert_equal_fits(there, here):
 class TestFit:
     def test_it_is_that_of_the_same_sample_in_memory(self, large, here, frame, numbers):
         assert_equal_fits(large, here)
-        assert large.fit_.container.index.tolist() == frame.index[numbers].tolist()
+        assert large.fit_.table.container.index.tolist() == frame.index[numbers].tolist()
         assert large.feature_names_in_.tolist() == list("abcd")
         pd.testing.assert_frame_equal(large.to_frame(), here.to_frame())
         assert large.reasons() == here.reasons()
@@ -143,7 +143,7 @@ class TestFit:
         here = estimator().fit(frame)
         assert_equal_fits(there, here)
         assert there.fit_.notes == here.fit_.notes
-        assert there.fit_.container.index.equals(here.fit_.container.index)
+        assert there.fit_.table.container.index.equals(here.fit_.container.index)
         np.testing.assert_array_equal(
             there.suggest(9, purpose="find"), here.suggest(9, purpose="find")
         )
@@ -157,7 +157,7 @@ class TestFit:
     @pytest.mark.parametrize("layout", [1, 7, 64])
     def test_the_sample_does_not_depend_on_the_parts(self, layout, frame, large):
         there = estimator().fit(parts_of(frame, layout))
-        assert there.fit_.container.index.equals(large.fit_.container.index)
+        assert there.fit_.table.container.index.equals(large.fit_.container.index)
         assert_equal_fits(there, large)
         first = there.suggest(20, purpose="find")
         np.testing.assert_array_equal(first, large.suggest(20, purpose="find"))
@@ -176,7 +176,7 @@ class TestFit:
     def test_precomputed_scores(self, frame):
         rows = frame.abs()
         there = estimator(()).set_params(detectors="precomputed").fit(parts_of(rows, 7))
-        sampled = rows.loc[there.fit_.container.index]
+        sampled = rows.loc[there.fit_.table.container.index]
         here = estimator(()).set_params(detectors="precomputed").fit(sampled)
         assert_equal_fits(there, here)
         found = there.predict(parts_of(rows, 7)).compute()
@@ -198,7 +198,7 @@ class TestFit:
         files = parts_of(plain, 7, lambda part: part.reset_index(drop=True))
         there = estimator().fit(files)
         sample = there.fit_.sample
-        assert there.fit_.container.index.tolist() == sample.numbers.tolist()
+        assert there.fit_.table.container.index.tolist() == sample.numbers.tolist()
         assert there.to_frame(files).compute().index.tolist() == list(range(N_ROWS))
         chosen = parts_of(plain, 7)
         chosen = chosen[chosen["a"] > -0.5]  # keeps the numbers that the rows had
@@ -206,7 +206,7 @@ class TestFit:
         answers = there.to_frame(chosen).compute()
         assert answers.index.tolist() == plain.index[plain["a"] > -0.5].tolist()
         np.testing.assert_array_equal(
-            answers["score"].loc[there.fit_.container.index], there.decision_scores_
+            answers["score"].loc[there.fit_.table.container.index], there.decision_scores_
         )
 
 
@@ -403,7 +403,7 @@ class TestFiles:
 
     def test_a_copy_is_small_and_does_not_have_the_table(self, large, frame, numbers):
         copy = pickle.loads(pickle.dumps(large))
-        assert copy.fit_.collection is None
+        assert copy.fit_.table.collection is None
         assert_equal_fits(copy, large)
         np.testing.assert_array_equal(copy.predict(frame), large.predict(frame))
         others = np.setdiff1d(np.arange(N_ROWS), numbers)

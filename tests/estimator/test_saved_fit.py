@@ -25,14 +25,13 @@ from gammagmm.errors import (
     SavedFileError,
     SaveError,
 )
-from gammagmm.estimator.frames import Container
 from gammagmm.estimator.saved_fit import load_fit, save_fit
 from gammagmm.estimator.saved_parts import SavedIndex
 from gammagmm.estimator.summary import summarise
 from gammagmm.posterior.storage import posterior_to_text
 from gammagmm.report.findings import find
-from gammagmm.report.origin import Origin
 from gammagmm.report.page import render
+from gammagmm.table.container import Container
 from tests.support.flat_detector import Flat
 from tests.support.needs import needs_posix
 from tests.support.saved_fits import members, npy, packed
@@ -153,18 +152,19 @@ def plain_data(value):
 
 def parts(fit):
     """Everything in a fit but its plan, its detectors and the default index."""
-    has_index = SavedIndex.of(fit.container.index) is not None
-    index = fit.container.index.tolist() if has_index else None
-    apart = ("plan", "detectors", "container")
+    index = fit.table.container.index
+    has_index = SavedIndex.of(index) is not None
+    table = replace(fit.table, container=None, guesses=(), unknown=())
+    apart = ("plan", "detectors", "table")
     names = [each.name for each in fields(fit) if each.name not in apart]
-    return plain_data([index, *(getattr(fit, name) for name in names)])
+    shown = index.tolist() if has_index else None
+    return plain_data([shown, table, *(getattr(fit, name) for name in names)])
 
 
 def outputs(fit):
     """What the command line and the report write."""
-    origin = Origin()
-    texts = [make(fit, origin) for make in (answer_text, answer_json, labels_csv)]
-    return [*texts, posterior_to_text(fit.posterior), render(find(fit, origin))]
+    texts = [make(fit) for make in (answer_text, answer_json, labels_csv)]
+    return [*texts, posterior_to_text(fit.posterior), render(find(fit))]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -263,7 +263,7 @@ def test_the_file_has_what_the_form_promises(plain):
     with np.load(plain.path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["scores"], plain.fit.scores)
         data = json.loads(file["document.json"])
-    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 4, KEY)
+    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 5, KEY)
     assert data["versions"]["numpy"] == np.__version__
     assert data["scores"] == "scores"
     assert data["runs"][1]["components"]["means"] == "runs.1.components.means"
@@ -284,7 +284,7 @@ def test_fits_that_cannot_be_saved_are_refused(plain, tmp_path):
     fit, path = plain.fit, tmp_path / "rows.fit"
     for index in (pd.Index(np.arange(100) / 2), pd.RangeIndex(100, name=7)):
         with pytest.raises(SaveError, match=r"must consist of .* or texts\. Call reset_index\(\)"):
-            save_fit(replace(fit, container=Container(index=index)), path, KEY, False)
+            save_fit(replace(fit, table=replace(fit.table, container=Container(index=index))), path, KEY, False)
     other = replace(fit.space, consensus=fit.space.consensus + 1e-15)
     with pytest.raises(SaveError, match="its parts do not follow from scores and runs"):
         save_fit(replace(fit, space=other), path, KEY, False)
@@ -354,7 +354,7 @@ def with_other_type(files, data):
 FORGED = {
     "another schema": with_value("schema", "gammagmm/posterior"),
     "an earlier version": with_value("version", 3),
-    "a later version": with_value("version", 5),
+    "a later version": with_value("version", 6),
     "a value of a wrong type": with_value("runs", 0, "elbo", "x"),
     "an array of a wrong type": with_array("scores", lambda a: a.astype(np.float32)),
     "an array of a wrong shape": with_array("rows", lambda a: a[:-1]),

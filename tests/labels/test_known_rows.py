@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gammagmm.labels.known_rows import KnownRows
-from gammagmm.labels.sample import Sample
+from gammagmm.table.sample import Sample
 
 
 def test_rows_outside_a_list_of_one_row():

@@ -17,7 +17,7 @@ from gammagmm.datasets import load_demo
 from gammagmm.errors import LabelsWarning, NoSolutionWarning
 from gammagmm.labels.exact_interval import exact_interval
 from gammagmm.labels.known_rows import KnownRows
-from gammagmm.labels.sample import Sample
+from gammagmm.table.sample import Sample
 from tests.support.solved_scores import has_content
 
 N_ROWS = 40

@@ -290,6 +290,6 @@ def test_the_options_that_the_error_offers_work(folder, name):
             given.setdefault(option, []).append(value)
         else:
             given[option] = value
-    X, _ = read_rows(Reading(paths=[path], table=table, **given))
-    columns = {tuple(column) for column in X.T.tolist()}
+    values = read_rows(Reading(paths=[path], table=table, **given)).values
+    columns = {tuple(column) for column in values.T.tolist()}
     assert {tuple(map(float, SALES)), tuple(SHARES)} <= columns

@@ -12,8 +12,8 @@ from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.groups import Group
 from gammagmm.report.findings import Change, Strongest, find
-from gammagmm.report.origin import Origin
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
+from tests.support.tables import knowing
 
 TRUTH = (np.arange(300) >= 246).astype(int)
 
@@ -147,15 +147,15 @@ def test_rows_without_a_label_are_suggested_up_to_thirty(fit, findings):
 
 def test_names_longer_than_sixty_characters_are_cut(fit):
     ids = ("a" * 60, "b" * 61, *map(str, range(298)))
-    names = set(find(fit, origin=Origin(ids=ids)).ranking)
+    names = set(find(knowing(fit, ids=ids)).ranking)
     assert {"a" * 60, "b" * 60 + "…"} < names
     assert len(names) == 300
 
 
 def test_the_truth_is_the_share_of_the_labels_that_were_not_used(fit, findings):
-    assert findings.truth is None
+    assert findings.summary.truth is None
     for labels in (TRUTH, np.ones(300, dtype=int)):
-        truth = find(fit, origin=Origin(truth=labels)).truth
+        truth = find(knowing(fit, truth=labels)).summary.truth
         low, high = fit.posterior.interval()
         assert truth.share == labels.mean()
         assert truth.is_inside == (low <= labels.mean() <= high)
@@ -266,7 +266,7 @@ def test_humps_are_shown_only_if_each_of_several_runs_has_them(fit):
 def test_the_groups_are_those_of_the_fit(fit):
     assert find(fit).groups == ()
     groups = np.array(["a", "b", "c"])[np.arange(300) % 3]
-    found = find(fit, origin=Origin(groups=groups, group_column="shop")).groups
+    found = find(fit.grouped(groups)).groups
     assert [share.n_flagged for share in found] == [
         int(fit.labels[groups == name].sum()) for name in "abc"
     ]

@@ -29,11 +29,11 @@ from gammagmm.report.findings import (
     Strongest,
     find,
 )
-from gammagmm.report.origin import Origin
 from gammagmm.report.page import render, write_report
 from gammagmm.report.svg import found_svg, posterior_svg
 from tests.support.flat_detector import Flat
 from tests.support.solved_scores import has_content
+from tests.support.tables import knowing
 
 HOSTILE = "<script>alert(1)</script>"
 NAMES = (HOSTILE, "height & width", "depth", "mass")
@@ -62,15 +62,16 @@ def fitted(estimator):
 
 
 @pytest.fixture(scope="module")
-def origin(data):
+def named(fitted, data):
     ids = (HOSTILE, "=1+1", *(f"part {i}" for i in range(298)))
     notes = (Note.of("tables.keys", HOSTILE, words="2 values imputed"),)
-    return Origin(f"{HOSTILE}.csv", NAMES, ids, "ab" * 32, data.y, notes)
+    names = {"name": f"{HOSTILE}.csv", "digest": "ab" * 32, "notes": notes}
+    return knowing(fitted, NAMES, ids=ids, truth=data.y, **names)
 
 
 @pytest.fixture(scope="module")
-def findings(fitted, data, origin):
-    return find(fitted, origin)
+def findings(named):
+    return find(named)
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +120,10 @@ def test_every_step_of_the_slider_equals_labels_at(findings, estimator):
         np.testing.assert_array_equal(step.thresholds, expected)
 
 
-def test_the_flagged_rows_are_the_first_of_the_ranking(findings, estimator, origin):
+def test_the_flagged_rows_are_the_first_of_the_ranking(findings, estimator, named):
     for gamma in (0.01, 0.05, 0.2):
         labels = estimator.labelled_rows_.labels_at(gamma)
-        flagged = {origin.ids[i] for i in labels.nonzero()[0]}
+        flagged = {named.table.ids[i] for i in labels.nonzero()[0]}
         assert set(findings.ranking[: labels.sum()]) == flagged
 
 
@@ -156,8 +157,8 @@ def test_the_top_row_has_the_column_in_which_it_stands_out(data, fitted):
     X = data.X.copy()
     top = int(np.argmax(fitted.decision_scores))
     X[top, 2] = np.median(X[:, 2]) + 50 * X[:, 2].std()
-    fitted = replace(fitted, rows=X)
-    found = find(fitted, Origin(columns=NAMES)).top_rows[0]
+    fitted = knowing(fitted, values=X)
+    found = find(knowing(fitted, NAMES)).top_rows[0]
     assert found.name == str(top + 1)
     reason = found.reasons[0]
     assert (reason.column, reason.value) == ("depth", X[top, 2])
@@ -184,10 +185,10 @@ def test_the_page_shows_the_findings(page, fitted, data):
         assert f"without {name}" in words
 
 
-def test_the_page_tells_what_the_estimate_rests_on(fitted, origin):
+def test_the_page_tells_what_the_estimate_rests_on(named):
     group = Group(np.array([5, 9, 200]), 3, 0.01, 0.9, ("KNN", "LOF"))
-    fitted = replace(fitted, evidence=replace(fitted.evidence, group=group))
-    findings = find(fitted, origin)
+    fitted = replace(named, evidence=replace(named.evidence, group=group))
+    findings = find(fitted)
     words, evidence = words_of(render(findings)), fitted.evidence
     for line in fitted.lines[1:-1]:
         assert line in words
@@ -198,7 +199,7 @@ def test_the_page_tells_what_the_estimate_rests_on(fitted, origin):
     for level in evidence.track_record.levels:
         assert f"{level.mass:.0%} {level.held:.0%} {level.standard_error:.1%}" in words
     order = sorted(group.rows, key=lambda row: -fitted.decision_scores[row])
-    assert list(findings.rows_apart) == [origin.ids[row] for row in order]
+    assert list(findings.rows_apart) == [fitted.table.ids[row] for row in order]
     assert ", ".join(findings.rows_apart[:2]) in words
 
 
@@ -230,8 +231,7 @@ def test_groups_are_shown_by_size_with_their_intervals(fitted, data, findings, p
     assert findings.groups == ()
     assert 'id="groups"' not in page
     groups = np.array([HOSTILE] * 150 + ["b"] * 100 + [f"c{i}" for i in range(50)], dtype=object)
-    origin = Origin(groups=groups, group_column=f"{HOSTILE}-2")
-    found = find(fitted, origin)
+    found = find(knowing(fitted, groups=groups, group_column=f"{HOSTILE}-2"))
     text = render(found)
     words = words_of(text[text.index('id="groups"') : text.index('id="technical"')])
     assert f"Groups by {HOSTILE}-2" in words
@@ -251,7 +251,7 @@ def test_groups_with_labels_have_their_shares_by_labels(estimator, fitted, data)
     rows = estimator.suggest(40, random_state=1)
     groups = np.where(np.arange(300) < 200, "a", "b").astype(object)
     groups[np.setdiff1d(np.arange(300), rows)[:3]] = "without labels"
-    found = find(fitted.update(rows, data.y[rows]), Origin(groups=groups))
+    found = find(fitted.update(rows, data.y[rows]).grouped(groups))
     text = render(found)
     start = text.index("Share of anomalies by group")
     words = words_of(text[start : text.index('id="technical"')])
@@ -362,22 +362,22 @@ def test_many_rows_stay_under_two_megabytes():
     with pytest.warns(UserWarning, match="stopped at max_iter|no solution|No solution"):
         estimator = GammaGMM("precomputed", **options, random_state=0).fit(scores)
     ids = tuple("客" * 90 + f"{i:012d}" for i in range(100_000))
-    page = render(find(estimator.fit_, Origin("big.csv", ids=ids)))
+    page = render(find(knowing(estimator.fit_, name="big.csv", ids=ids)))
     assert len(page.encode()) < 2_000_000
     data = json.loads(Parsed(page).scripts[0])
     assert len(data["ranked"]) == MAX_RANKED
     assert "Only the 5,000 most anomalous rows are listed." in words_of(page)
 
 
-def test_write_report_takes_an_origin(fitted, origin, tmp_path):
-    write_report(fitted, tmp_path / "report.html", origin)
+def test_the_report_has_the_names_of_the_rows(named, tmp_path):
+    write_report(named, tmp_path / "report.html")
     assert "part 7" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_labels_of_rows_are_shown_with_the_posterior_before_them(estimator, fitted, data):
     rows = estimator.suggest(20, random_state=1)
     known = fitted.update(rows, data.y[rows])
-    findings = find(known, Origin(columns=NAMES))
+    findings = find(knowing(known, NAMES))
     page, n_found = render(findings), int(data.y[rows].sum())
     words = words_of(page)
     assert known_sentence(20, n_found, known.fitted_posterior) in words
@@ -512,34 +512,30 @@ def test_the_agreement_is_that_with_the_consensus_if_the_ranking_is_learned(lear
 
 
 def test_rows_to_label_have_their_number_in_the_file(estimator, fitted, data):
-    origin = Origin(rows=tuple(range(100, 100 + len(data.X))))
     rows = estimator.suggest(30, random_state=estimator.random_state)
-    found = find(fitted, origin).to_label
+    found = find(knowing(fitted, places=np.arange(100, 100 + len(data.X)))).to_label
     assert [row.number for row in found] == [row + 101 for row in rows]
 
 
-def test_the_key_of_the_answers_belongs_to_the_data_and_the_rows(fitted, data, origin):
-    def key(fit=fitted, origin=origin):
-        return json.loads(Parsed(render(find(fit, origin))).scripts[0])["answers_key"]
+def test_the_key_of_the_answers_belongs_to_the_data_and_the_rows(named):
+    def key(fit):
+        return json.loads(Parsed(render(find(fit))).scripts[0])["answers_key"]
 
-    named = replace(origin, digest="")
+    known, in_memory = named.update([0], [0]), knowing(named, digest="")
     others = [
         named,
-        replace(named, name="other.csv"),
-        replace(origin, digest="cd" * 32),
-        replace(origin, ids=origin.ids[::-1]),
-        replace(origin, rows=tuple(range(1, 301))),
+        known,
+        in_memory,
+        knowing(known, digest=""),
+        knowing(in_memory, name="other.csv"),
+        knowing(named, digest="cd" * 32),
+        knowing(named, ids=named.table.ids[::-1]),
+        knowing(named, places=np.arange(1, 301)),
     ]
-    known = fitted.update([0], [0])
-    keys = [
-        key(),
-        key(fit=known),
-        key(fit=known, origin=named),
-        *(key(origin=other) for other in others),
-    ]
+    keys = [key(fit) for fit in others]
     assert len(set(keys)) == len(keys)
     # The notes and the name of a file with a digest do not matter.
-    assert key(origin=replace(origin, name="renamed.csv", notes=())) == keys[0]
+    assert key(knowing(named, name="renamed.csv", notes=())) == keys[0]
     assert re.fullmatch("gammagmm [0-9a-f]{64}", keys[0])
 
 
@@ -547,18 +543,20 @@ def test_control_characters_and_marks_of_direction_are_written_out(fitted, data,
     """In every text that is not ours, without a call at each of them."""
     name = "a\x1b[2J\n\u202e\u2066\x85\ud800\"'&b"
     shown = r"a\x1b[2J\n\u202e\u2066\x85\ud800" + "\"'&b"
-    origin = Origin(
-        name,
-        (name, *NAMES[1:]),
-        (name,) * 300,
-        name,
-        None,
-        (Note.of("tables.keys", name, words=name),),
-    )
     X = data.X.copy()
     top = int(np.argmax(fitted.decision_scores))
     X[top, 0] = 9_999.0
-    found = find(replace(fitted, rows=X), origin)
+    found = find(
+        knowing(
+            fitted,
+            (name, *NAMES[1:]),
+            values=X,
+            name=name,
+            digest=name,
+            ids=(name,) * 300,
+            notes=(Note.of("tables.keys", name, words=name),),
+        )
+    )
     detectors = tuple(replace(d, name=name, reason=name) for d in found.summary.detectors)
     summary = replace(found.summary, detectors=detectors, thresholds={name: 1.0})
     page = render(replace(found, summary=summary))

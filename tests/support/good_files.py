@@ -31,7 +31,7 @@ from gammagmm.posterior.groups import Group
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.storage import posterior_to_data, posterior_to_text
 from gammagmm.posterior.track_record import load_track_record
-from gammagmm.report.origin import Origin
+from tests.support.tables import table_of
 from tests.support.workbooks import ods, xlsx, zipped
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
@@ -39,7 +39,6 @@ PICKLE_FOLDER = "canary-of-a-pickle"
 """Folder that a pickle in these files makes in the working directory, if it is ever run."""
 
 TABLE = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
-ORIGIN = Origin(columns=("a", "=b"), ids=("u", "@v", "w", "x"))
 
 
 class Trap:
@@ -224,7 +223,8 @@ def summary_texts() -> list[bytes]:
 
 
 def sheet_texts() -> list[bytes]:
-    text = fill_sheet(Sheet((3, 0, 2), (1, None, 0)), TABLE, ORIGIN)
+    table = table_of(TABLE, ("a", "=b"), ids=("u", "@v", "w", "x"))
+    text = fill_sheet(Sheet((3, 0, 2), (1, None, 0)), table)
     return [text.encode(), b'\xef\xbb\xbf"row","a","anomaly"\r\n1.0,"1.0000000001","yes"\r\n']
 
 

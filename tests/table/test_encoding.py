@@ -145,7 +145,7 @@ def test_copies_pickles_and_files(fitted, tmp_path):
 
 
 def test_the_report_has_the_columns_of_numbers(fitted, tmp_path):
-    assert fitted.fit_.number_names == ("u", "v", "kind=a", "kind=b", "kind=c")
+    assert fitted.fit_.table.columns == ("u", "v", "kind=a", "kind=b", "kind=c")
     fitted.report(tmp_path / "r.html")
     assert "filled with the median" in (tmp_path / "r.html").read_text("utf-8")
 

@@ -90,7 +90,7 @@ def test_the_columns_that_are_left_out_and_used(fitted):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_the_command_gives_the_fit_of_python(suffix, fitted, folder):
-    fit, loaded = fitted.fit_, open_kept(folder / f"{suffix}.fit")[0].fit
+    fit, loaded = fitted.fit_, open_kept(folder / f"{suffix}.fit").fit
     assert loaded.preparation.encoder == fit.preparation.encoder
     assert loaded.preparation.columns == fit.preparation.columns
     for name in ("rows", "scores", "decision_scores", "labels"):
@@ -252,9 +252,9 @@ def test_dates_of_frames_are_those_of_files(kind, is_day, tmp_path):
     pd.DataFrame(X).to_csv(tmp_path / "t.csv", index=False)
     pq.write_table(DATED["pyarrow"](X), tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
-        _, origin, values = read(tmp_path / name)
-        encoders.append(origin.preparation.encoder)
-        rows.append(values)
+        table = read(tmp_path / name)
+        encoders.append(table.preparation.encoder)
+        rows.append(table.values)
     fit = estimator({"use": ["when"]}, **SOLVED).fit(frame).fit_
     assert encoders == [fit.preparation.encoder] * 2
     for values in rows:
@@ -267,8 +267,7 @@ def read(path):
     from gammagmm.cli.request import read_rows
 
     reading = Reading(paths=[str(path)], missing="impute", dates="encode")
-    values, origin = read_rows(reading)
-    return reading, origin, values
+    return read_rows(reading)
 
 
 class TestTablesThatAreUsedAsTheyAre:

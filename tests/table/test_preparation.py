@@ -63,21 +63,21 @@ def test_everything_at_once():
     ]
     assert prepared.values.dtype == np.float64
     assert prepared.ids == ("u", "v", "x")
-    assert prepared.rows.tolist() == [0, 1, 3]
+    assert prepared.all_places.tolist() == [0, 1, 3]
     assert prepared.truth.tolist() == [0, 1, 1]
     texts = "'blue', 'green', 'red'"
     assert prepared.notes == (
         Note.of("tables.dropped", "t.csv", n_dropped=1, rows="4 rows"),
         Note.of("tables.encoded", "colour", n_columns=3, texts=texts),
     )
-    assert repr(prepared) == "Prepared(3 rows, 4 columns, 2 notes)"
+    assert repr(prepared) == "Table(3 rows, 4 columns, 2 notes)"
 
 
 def test_plain_numbers_stay_as_they_are():
     prepared = prepared_of("a,b\n1,5\n2,6\n")
     assert prepared.values.tolist() == [[1.0, 5.0], [2.0, 6.0]]
-    assert (prepared.columns, prepared.ids, prepared.notes) == (("a", "b"), ("1", "2"), ())
-    assert prepared.rows.tolist() == [0, 1]
+    assert (prepared.columns, prepared.row_names, prepared.notes) == (("a", "b"), ("1", "2"), ())
+    assert prepared.all_places.tolist() == [0, 1]
     assert prepared.truth is None
 
 
@@ -138,8 +138,8 @@ def test_ids_are_kept_as_they_are_written():
 
 def test_rows_are_numbered_by_the_file():
     prepared = prepared_of("a,b\n1,2\n,3\n4,5\n", missing="drop")
-    assert prepared.ids == ("1", "3")
-    assert prepared.rows.tolist() == [0, 2]
+    assert prepared.row_names == ("1", "3")
+    assert prepared.all_places.tolist() == [0, 2]
 
 
 TRUTHS = ["0/1", "false/true", "no/yes", "n/o", "normal/anomaly", "inlier/outlier", "1/-1"]
@@ -263,7 +263,7 @@ def test_gaps_are_filled_with_the_median_or_the_most_frequent_text():
         Note.of("tables.filled text", "b", n_cells=1, value="'y'", is_new=False),
         Note.of("tables.encoded", "b", n_columns=3, texts="'x', 'y', 'z'"),
     )
-    assert prepared.rows.tolist() == [0, 1, 2, 3, 4]
+    assert prepared.all_places.tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("missing", ["error", "drop", "impute"])
@@ -413,11 +413,11 @@ def test_what_is_prepared_is_finite_and_its_rows_can_be_found_again(cells, missi
     except TableError:
         return
     assert np.isfinite(prepared.values).all()
-    n_rows = len(prepared.rows)
+    n_rows = len(prepared.all_places)
     assert prepared.values.shape == (n_rows, len(prepared.columns))
-    assert prepared.ids == tuple(str(row + 1) for row in prepared.rows)
+    assert prepared.row_names == tuple(str(row + 1) for row in prepared.all_places)
     for name, values in zip(prepared.columns, prepared.values.T, strict=True):
-        known = [(row, cells[row]["abc".index(name[0])]) for row in prepared.rows]
+        known = [(row, cells[row]["abc".index(name[0])]) for row in prepared.all_places]
         for value, (_, cell) in zip(values, known, strict=True):
             if cell:
                 assert value == (float(name == f"c={cell}") if "=" in name else float(cell))
@@ -430,7 +430,11 @@ def test_new_rows_get_the_figures_of_the_training_rows():
     prepared = training.preparation.apply(new)
     assert prepared.columns == training.columns
     assert prepared.values.tolist() == [[4.0, 0.0, 0.0, 0.0], [100.0, 0.0, 0.0, 1.0]]
-    assert (prepared.ids, prepared.rows.tolist(), prepared.truth) == (("p", "q"), [0, 1], None)
+    assert (prepared.ids, prepared.all_places.tolist(), prepared.truth) == (
+        ("p", "q"),
+        [0, 1],
+        None,
+    )
     unknown = Note.of("tables.unknown text", "colour", n_rows=1, texts="'grey'")
     assert prepared.unknown == (unknown,)
     assert prepared.notes == (
@@ -439,7 +443,7 @@ def test_new_rows_get_the_figures_of_the_training_rows():
         unknown,
     )
     one = training.preparation.apply(raw_of("colour,size,weight,label\nred,1,,yes\n"))
-    assert (one.ids, one.truth) == (("1",), None)
+    assert (one.row_names, one.truth) == (("1",), None)
     assert one.notes == (Note.of("tables.no id", "name"),)
 
 
@@ -486,7 +490,7 @@ def test_new_rows_that_are_refused(text, problems):
 def test_new_rows_without_values_are_dropped_as_in_training():
     preparation = prepared_of("a,b\n1,2\n4,5\n", missing="drop").preparation
     prepared = preparation.apply(raw_of("a,b\n,2\n7,8\n"))
-    assert (prepared.values.tolist(), prepared.rows.tolist()) == ([[7.0, 8.0]], [1])
+    assert (prepared.values.tolist(), prepared.all_places.tolist()) == ([[7.0, 8.0]], [1])
     with pytest.raises(TableError, match="0 rows without missing values"):
         preparation.apply(raw_of("a,b\n,2\n7,\n"))
     assert preparation.apply(raw_of("a,b\n,2\n7,\n"), n_least=0).values.shape == (0, 2)

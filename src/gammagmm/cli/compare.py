@@ -77,7 +77,7 @@ def _posterior_at(path: str) -> GammaPosterior:
     with Path(path).open("rb") as file:
         is_fit = file.read(len(ARCHIVE)) == ARCHIVE
     if is_fit:
-        return open_kept(Path(path))[0].fit.posterior
+        return open_kept(Path(path)).fit.posterior
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
     return GammaPosterior.load(path)

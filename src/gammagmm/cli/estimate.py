@@ -15,16 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gammagmm._support.files import write_document
 from gammagmm._support.platform import is_closed_pipe
 from gammagmm._support.progress import block_bar, quiet, working
 from gammagmm._support.text import one_line, percent
 from gammagmm.cli.columns import columns_text
 from gammagmm.cli.fitting import Echo, kept_fit
-from gammagmm.cli.kept import check_kept, keep_fit, kept_path, open_kept
-from gammagmm.cli.large import cluster_of, holding, read_sample, sample_raw
+from gammagmm.cli.kept import check_kept, kept_path, open_kept
+from gammagmm.cli.large import cluster_of, read_sample, sample_raw
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv
 from gammagmm.cli.request import (
@@ -38,7 +36,7 @@ from gammagmm.cli.request import (
 from gammagmm.cli.sheet import Sheet, read_answers
 from gammagmm.distributed.parquet import write_parquet
 from gammagmm.errors import TableError
-from gammagmm.report.origin import Origin
+from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
     from gammagmm.distributed.collection import Collection
@@ -68,8 +66,8 @@ def run_estimate(request: Request, echo: Echo) -> int:
         request = replace(request, kept=kept_path(request.kept))
     check_estimate(request)
     if request.kept is not None:
-        loaded, origin = open_kept(request.kept)
-        return estimate_rows(loaded.fit.rows, origin, request, echo, loaded.fit)
+        fit = open_kept(request.kept).fit
+        return estimate_rows(fit.table, request, echo, fit)
     reading, by, is_large = request.reading, request.labelling.by, request.engine.name == "dask"
     with cluster_of(request, echo):
         if request.answer.columns:
@@ -78,40 +76,40 @@ def run_estimate(request: Request, echo: Echo) -> int:
             return 0
         if is_large:
             sheets = [path for path, _ in label_sheets(request.labelling)]
-            X, origin = read_sample(reading, by, request.method.seed, sheets)
+            table = read_sample(reading, by, request.method.seed, sheets)
         else:
-            X, origin = read_rows(reading, by=by)
-        return estimate_rows(X, origin, request, echo)
+            table = read_rows(reading, by=by)
+        return estimate_rows(table, request, echo)
 
 
-def estimate_rows(
-    X: Any, origin: Origin, request: Request, echo: Echo, fit: Fit | None = None
-) -> int:
-    """Exit code after the rows `X` are estimated and the outputs written.
+def estimate_rows(table: Table, request: Request, echo: Echo, fit: Fit | None = None) -> int:
+    """Exit code after the rows of `table` are estimated and the outputs written.
 
     They are fitted unless their `fit` is given.
     """
-    origin = replace(origin, notes=(*request.running.notes, *origin.notes))
+    table = replace(table, notes=(*request.running.notes, *table.notes))
     paths = label_sheets(request.labelling)
     # Before the fit, so that a bad sheet is refused at once.
-    sheets = [(path, read_answers(path, X, origin), how) for path, how in paths]
-    check_agreement([(path, sheet) for path, sheet, _ in sheets], origin)
+    sheets = [(path, read_answers(path, table), how) for path, how in paths]
+    check_agreement([(path, sheet) for path, sheet, _ in sheets], table)
     if request.answer.fail_above is not None:
         check_sample([sheet for _, sheet, at_random in sheets if at_random])
     with warnings_as_lines(echo):
         if fit is None:
-            fit = kept_fit(X, origin, request, [path for path, _ in paths], echo)
+            fit = kept_fit(table, request, [path for path, _ in paths], echo)
+        else:
+            fit = fit.with_table(table)
         if sheets:
             labelled = fit.labelled_rows
             for _, sheet, at_random in sheets:
                 labelled = sheet.label(labelled, at_random=at_random)
             fit = fit.with_labels(labelled)
-    text = (answer_json if request.answer.as_json else answer_text)(fit, origin.first(fit.n_rows))
-    _write_each([lambda: print_answer(text), *file_writers(X, origin, request, fit)], echo)
+    text = (answer_json if request.answer.as_json else answer_text)(fit)
+    _write_each([lambda: print_answer(text), *file_writers(request, fit)], echo)
     return _exit_code(request.answer.fail_above, fit.posterior, echo)
 
 
-def check_agreement(sheets: Sequence[tuple[Path, Sheet]], origin: Origin) -> None:
+def check_agreement(sheets: Sequence[tuple[Path, Sheet]], table: Table) -> None:
     """Refuse a row that has different labels in two sheets."""
     seen: dict[int, tuple[int, Path]] = {}
     for path, sheet in sheets:
@@ -121,7 +119,7 @@ def check_agreement(sheets: Sequence[tuple[Path, Sheet]], origin: Origin) -> Non
             before, other = seen.setdefault(row, (label, path))
             if before != label:
                 raise TableError(
-                    f"Row {origin.row_number(row)} is {before} in {other} and {label} in {path}",
+                    f"Row {table.row_number(row)} is {before} in {other} and {label} in {path}",
                     "Correct one of them.",
                 )
 
@@ -150,40 +148,36 @@ def print_answer(text: str) -> None:
             raise OSError(error.errno, error.strerror, "standard output") from error
 
 
-def file_writers(
-    X: Any, origin: Origin, request: Request, fit: Fit
-) -> Iterator[Callable[[], None]]:
+def file_writers(request: Request, fit: Fit) -> Iterator[Callable[[], None]]:
     """A function for each file that was asked for, which writes it completely or not at all."""
     outputs, force, is_sorted = request.outputs, request.running.force, request.answer.is_sorted
-    labels, own = outputs.out, origin.first(fit.n_rows)
+    labels, collection = outputs.out, fit.table.collection
     if save := request.save:
-        yield lambda: keep_fit(fit, origin, save, force)
-    if labels and origin.large is None:
-        yield lambda: write_document(labels_csv(fit, own, is_sorted=is_sorted), labels, force)
+        from gammagmm.estimator.saved_fit import save_fit
+
+        yield lambda: save_fit(fit, save, overwrite=force)
+    if labels and collection is None:
+        yield lambda: write_document(labels_csv(fit, is_sorted=is_sorted), labels, force)
     if posterior := outputs.posterior:
         yield lambda: fit.posterior.save(posterior, overwrite=force)
     if report := outputs.report:
-        yield lambda: _write_report(X, origin, request, fit, report)
+        yield lambda: _write_report(request, fit, report)
     if picture := outputs.picture:
         from gammagmm.report.plots import save_picture
 
         yield lambda: save_picture(fit.posterior, picture, force)
     # Last, because this takes longest and the cluster can be lost.
-    if labels and origin.large is not None:
-        large = origin.large
+    if labels and collection is not None:
         yield lambda: write_folder(
-            labels, request, fit, large.collection, large.preparation, fit.held_by_number
+            labels, request, fit, collection, fit.preparation, fit.held_by_number
         )
 
 
-def _write_report(X: Any, origin: Origin, request: Request, fit: Fit, path: Path) -> None:
-    from gammagmm.report.findings import MAX_SHOWN
+def _write_report(request: Request, fit: Fit, path: Path) -> None:
     from gammagmm.report.page import write_report
 
     with working("report", request.running.quiet):
-        if origin.large is not None:
-            _, origin, fit = holding(X, origin, fit, np.sort(fit.first_rows(MAX_SHOWN)))
-        write_report(fit, path, origin, request.running.force)
+        write_report(fit, path, request.running.force)
 
 
 def write_folder(

@@ -5,19 +5,18 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gammagmm._support.progress import Progress, progress_bars
 from gammagmm._support.text import one_line
 from gammagmm.cli.options import FIT_SUFFIX, Method, Reading, Request
 from gammagmm.errors import SavedFileError
-from gammagmm.report.origin import Origin
+from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
@@ -30,8 +29,7 @@ Echo: TypeAlias = Callable[[str], None]
 
 
 def kept_fit(
-    X: Any,
-    origin: Origin,
+    table: Table,
     request: Request,
     sheets: Sequence[Path],
     echo: Echo,
@@ -40,33 +38,27 @@ def kept_fit(
 ) -> Fit:
     """The fit that `label` has kept beside one of the `sheets`, if it is one of these rows.
 
-    Otherwise it is a new fit, which is kept beside the sheet `keep`.
+    Otherwise it is a new fit, which is kept beside the sheet `keep`. It holds all rows of `table`.
     """
     if not request.running.quiet:
-        for note in origin.notes:
+        for note in table.notes:
             echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
-    return _with_table(X, origin, _kept_or_new(X, origin, request, sheets, echo, keep))
-
-
-def _with_table(X: Any, origin: Origin, fit: Fit) -> Fit:
-    """The fit with all rows of a sample of large files, and with these files."""
-    return fit if origin.large is None else origin.large.complete(fit, X)
+    return _kept_or_new(table.sampled, request, sheets, echo, keep).with_table(table)
 
 
 def _kept_or_new(
-    X: Any, origin: Origin, request: Request, sheets: Sequence[Path], echo: Echo, keep: Path | None
+    table: Table, request: Request, sheets: Sequence[Path], echo: Echo, keep: Path | None
 ) -> Fit:
     if not sheets:
-        return fit_rows(X, origin, request)
-    key = _fit_key(X, origin, request)
+        return fit_rows(table, request)
+    key = _fit_key(table, request)
     for sheet in sheets:
         path = sheet.with_suffix(FIT_SUFFIX)
         # What is not a fit is replaced only if the user asked for that.
         is_strict = sheet == keep and not request.running.force
         if path.is_file() and (found := _load(path, key, is_strict, echo)) is not None:
-            # The numbers are the same; the columns that name or label the rows may be others.
-            return replace(found, preparation=origin.preparation or found.preparation)
-    fit = fit_rows(X, origin, request)
+            return found  # the numbers are the same; what names or labels the rows may differ
+    fit = fit_rows(table, request)
     if keep is not None:
         from gammagmm.estimator.saved_fit import save_fit
 
@@ -91,24 +83,23 @@ def _load(path: Path, key: str, is_strict: bool, echo: Echo) -> Fit | None:
     return found
 
 
-def _fit_key(X: NDArray[np.float64], origin: Origin, request: Request) -> str:
+def _fit_key(table: Table, request: Request) -> str:
     """Text that is the same for the same rows, options and versions."""
     from gammagmm.estimator.summary import installed_versions
 
     options = asdict(request.method) | {
         "jobs": None,
         "timeout": None,
-        "columns": origin.columns,
-        "shape": X.shape if origin.large is None else origin.large.collection.n_rows,
+        "columns": table.columns,
+        "shape": [table.sample.n_rows, *table.values.shape],
     }
     options |= installed_versions()
-    sampled = X if origin.large is None else X[: origin.large.sample.n_sampled]
-    digest = sha256(np.ascontiguousarray(sampled).data)
+    digest = sha256(np.ascontiguousarray(table.values).data)
     digest.update(json.dumps(options, sort_keys=True).encode())
     return digest.hexdigest()
 
 
-def fit_rows(X: Any, origin: Origin, request: Request) -> Fit:
+def fit_rows(table: Table, request: Request) -> Fit:
     """The fit, with progress bars if standard error is a terminal."""
     from gammagmm.detectors.presets import PRESETS
 
@@ -117,17 +108,8 @@ def fit_rows(X: Any, origin: Origin, request: Request) -> Fit:
     detectors = _detectors(request.method)
     n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
     with progress_bars(n_detectors, request.method.runs, request.running.quiet) as progress:
-        estimator = _estimator(request, progress)
-        return estimator.fit(_rows_to_fit(X, origin)).fit_
-
-
-def _rows_to_fit(X: Any, origin: Origin) -> Any:
-    """The rows as the estimator takes them, which have been prepared."""
-    from gammagmm.estimator.rows import PreparedRows
-
-    if origin.large is not None:
-        return origin.large.to_fit(X)
-    return X if origin.preparation is None else PreparedRows(X, origin.preparation)
+        prepared: Any = table
+        return _estimator(request, progress).fit(prepared).fit_
 
 
 def _detectors(method: Method) -> str | list[str]:

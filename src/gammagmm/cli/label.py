@@ -10,20 +10,18 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gammagmm._support.checks import as_generator
 from gammagmm._support.files import write_document
 from gammagmm._support.text import one_line
 from gammagmm.cli.estimate import check_agreement, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo, kept_fit
-from gammagmm.cli.large import cluster_of, holding, read_sample
+from gammagmm.cli.large import cluster_of, read_sample
 from gammagmm.cli.options import Inspecting, Request
 from gammagmm.cli.output import answer_text
 from gammagmm.cli.request import UsageError, check_label, read_rows
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
 from gammagmm.posterior.sentences import sentence
-from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
@@ -55,16 +53,16 @@ def _inspect_rows(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     by, inspected = request.labelling.by, request.labelling.labels or ()
     if request.engine.name == "dask":
         given_sheets = [*inspected, *([path] if path.exists() else [])]
-        X, origin = read_sample(request.reading, by, request.method.seed, given_sheets)
+        table = read_sample(request.reading, by, request.method.seed, given_sheets)
     else:
-        X, origin = read_rows(request.reading, by=by, keep_table=True)
-    origin = replace(origin, notes=(*request.running.notes, *origin.notes))
+        table = read_rows(request.reading, by=by, keep_raw=True)
+    table = replace(table, notes=(*request.running.notes, *table.notes))
     is_continued = inspecting.ask and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
-    sheet = read_sheet(path, X, origin) if is_continued else None
-    earlier = [(each, read_answers(each, X, origin)) for each in request.labelling.labels or ()]
+    sheet = read_sheet(path, table) if is_continued else None
+    earlier = [(each, read_answers(each, table)) for each in request.labelling.labels or ()]
     given = [*earlier, *([] if sheet is None else [(path, sheet)])]
-    check_agreement(given, origin)
+    check_agreement(given, table)
     is_find = inspecting.purpose == "find"
     if not is_find and sheet is not None and sheet.picked:
         raise UsageError(
@@ -74,16 +72,13 @@ def _inspect_rows(inspecting: Inspecting, request: Request, echo: Echo) -> int:
         )
     with warnings_as_lines(echo):
         paths = [*(request.labelling.labels or ()), path]
-        fit = kept_fit(X, origin, request, paths, echo, keep=None if is_continued else path)
+        fit = kept_fit(table, request, paths, echo, keep=None if is_continued else path)
     inspection = Inspection(
         fit=fit,
-        X=X,
-        origin=origin,
         path=path,
         earlier=tuple(each for _, each in earlier),
         is_find=is_find,
         n=inspecting.n,
-        groups=None if origin.groups is None else origin.groups[: fit.n_rows],
         shows_rank=inspecting.show_rank,
         rng=as_generator(request.method.seed),
     )
@@ -102,7 +97,7 @@ def _inspect_rows(inspecting: Inspecting, request: Request, echo: Echo) -> int:
     inspection, sheet = ask_rows(inspection, sheet, echo)
     with warnings_as_lines(echo):
         fit = inspection.labelled(sheet)
-        print_answer(answer_text(fit, inspection.origin.first(fit.n_rows)))
+        print_answer(answer_text(fit))
     return 0
 
 
@@ -111,11 +106,8 @@ class Inspection:
     """A fit without labels, and what is needed to choose, show and save rows to label."""
 
     fit: Fit
-    X: NDArray[np.float64]
-    origin: Origin
     path: Path  # of the sheet
     n: int  # rows of the sheet that are chosen for the same purpose
-    groups: NDArray[np.str_] | None
     shows_rank: bool
     rng: np.random.Generator
     earlier: tuple[Sheet, ...] = ()  # with labels from before
@@ -123,7 +115,7 @@ class Inspection:
 
     def save(self, sheet: Sheet, overwrite: bool = True) -> None:
         """Write the sheet to its file, completely or not at all."""
-        write_document(fill_sheet(sheet, self.X, self.origin), self.path, overwrite)
+        write_document(fill_sheet(sheet, self.fit.table), self.path, overwrite)
 
     def labelled_rows(self, sheet: Sheet) -> LabelledRows:
         """The rows with all answers."""
@@ -156,7 +148,7 @@ class Inspection:
             if n_more < 1 or n_ranked < 1:
                 return self, sheet
             numbers = fit.first_rows(n_ranked)
-            holding = self.holding(numbers)
+            holding = replace(self, fit=self.fit.holding(np.sort(numbers)))
             ranked = holding.fit.sample.places(numbers).tolist()
             found = [row for row in ranked if row not in waiting][:n_more]
             return holding, sheet.extend(found, picked=True)
@@ -170,22 +162,18 @@ class Inspection:
         sample, rows = self.fit.sample, self.fit.labelled_rows
         numbers = sample.number(np.array(before, dtype=np.intp))
         rows = rows.update(numbers, [0] * len(before), at_random=False)
-        suggested = rows.suggest(n_more, by=self.groups, random_state=self.rng)
+        groups = self.fit.table.sampled.groups
+        suggested = rows.suggest(n_more, by=groups, random_state=self.rng)
         return self, sheet.extend(sample.places(suggested).tolist(), picked=False)
-
-    def holding(self, numbers: NDArray[np.intp]) -> Inspection:
-        """The same with the rows of a large table that have these numbers."""
-        X, origin, fit = holding(self.X, self.origin, self.fit, np.sort(numbers))
-        return self if fit is self.fit else replace(self, X=X, origin=origin, fit=fit)
 
     def describe(self, row: int) -> list[str]:
         """Lines with the number of a row and all its columns."""
-        name = f"row {self.origin.row_number(row)}"
+        name = f"row {self.fit.table.row_number(row)}"
         if self.shows_rank:
             scores = self.fit.decision_scores
             rank = int((scores > self.fit.space.decision_scores[row]).sum()) + 1
             name += f", rank {rank} of {len(scores)} by the consensus"
-        cells = self.origin.cells(row, self.X)
+        cells = self.fit.table.cells(row)
         pairs = [f"{one_line(column)}: {one_line(cell)}" for column, cell in cells.items()]
         return [name, *_side_by_side(pairs, max(get_terminal_size().columns, MIN_WIDTH))]
 
@@ -278,7 +266,7 @@ def _answer(
     sheet = sheet.answer(place, label)
     inspection.save(sheet)
     if label is None:
-        echo(f"  Row {inspection.origin.row_number(sheet.rows[place])} has no answer now.")
+        echo(f"  Row {inspection.fit.table.row_number(sheet.rows[place])} has no answer now.")
         return sheet
     with warnings_as_lines(echo):
         rows = inspection.labelled_rows(sheet)

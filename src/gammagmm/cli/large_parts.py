@@ -14,7 +14,8 @@ from gammagmm.cli.words import COMMAND
 from gammagmm.estimator.fit_result import Answering, RowAnswers
 from gammagmm.estimator.reasons import UsualValues, flag_words
 from gammagmm.table.frames import frame_table
-from gammagmm.table.preparation import Preparation, Prepared
+from gammagmm.table.preparation import Preparation
+from gammagmm.table.table import Table
 
 __all__ = ["first_of_part", "monitor_part", "part_answers", "part_frame", "prepare_part"]
 
@@ -23,13 +24,10 @@ Array = NDArray[np.float64]
 
 def prepare_part(
     part: Any, numbers: NDArray[np.intp], preparation: Preparation, source: str
-) -> Prepared:
+) -> Table:
     """The rows of a part of the files, a pandas frame; `numbers` are theirs in all files."""
-    prepared = preparation.apply(frame_table(part, source, numbers), COMMAND, n_least=0)
-    numbers, ids = numbers[prepared.rows], prepared.ids
-    if preparation.id is None:
-        ids = tuple(str(number + 1) for number in numbers.tolist())
-    return replace(prepared, rows=numbers, ids=ids)
+    table = preparation.apply(frame_table(part, source, numbers), COMMAND, n_least=0)
+    return replace(table, places=numbers[table.all_places], raw=None)
 
 
 def part_answers(
@@ -39,18 +37,18 @@ def part_answers(
     source: str,
     answering: Answering,
     held: tuple[NDArray[np.intp], RowAnswers] | None = None,
-) -> tuple[Prepared, RowAnswers | None]:
+) -> tuple[Table, RowAnswers | None]:
     """The rows of a part, whose first row has the number `first`, and the answers for them.
 
     The rows in `held`, by their numbers, have the answers that are given there. None if no row is
     left, because all of them have missing values.
     """
     numbers = np.arange(first, first + len(part))
-    prepared = prepare_part(part, numbers, preparation, source)
-    if not len(prepared.rows):
-        return prepared, None
-    answers = answering(prepared.values)
-    return prepared, answers if held is None else answers.replaced(first, *held)
+    table = prepare_part(part, numbers, preparation, source)
+    if not len(table):
+        return table, None
+    answers = answering(table.values)
+    return table, answers if held is None else answers.replaced(first, *held)
 
 
 def first_of_part(
@@ -67,13 +65,13 @@ def first_of_part(
     These are their numbers, and their probabilities and scores (n, 2). With `flagged_only`, they
     are flagged rows.
     """
-    prepared, answers = part_answers(part, first, preparation, source, answering)
+    table, answers = part_answers(part, first, preparation, source, answering)
     if answers is None:
         return 0, 0, np.empty(0, np.intp), np.empty((0, 2))
     chosen = answers.order
     chosen = (chosen[answers.labels[chosen] == 1] if flagged_only else chosen)[:n]
     keys = np.column_stack([answers.probability, answers.scores])[chosen]
-    return len(answers.labels), int(answers.labels.sum()), prepared.rows[chosen], keys
+    return len(answers.labels), int(answers.labels.sum()), table.all_places[chosen], keys
 
 
 def monitor_part(
@@ -86,12 +84,12 @@ def monitor_part(
 ) -> tuple[Array, list[list[str | None]]]:
     """What `monitored` gives for the rows of a part, and the cells of the columns with `names`."""
     raw = frame_table(part, source, np.arange(first, first + len(part)))
-    prepared = preparation.apply(raw, COMMAND, n_least=0)
-    rows = prepared.rows.tolist()
+    table = preparation.apply(raw, COMMAND, n_least=0)
+    rows = table.all_places.tolist()
     if not rows:
         return np.empty((0, 2)), [[] for _ in names]
     cells = [raw.cells(raw.columns.index(name)) for name in names]
-    return monitored(prepared.values), [[own[row] for row in rows] for own in cells]
+    return monitored(table.values), [[own[row] for row in rows] for own in cells]
 
 
 def part_frame(
@@ -111,15 +109,15 @@ def part_frame(
     import pandas as pd
 
     heads = ["id", "score", "probability", "label", "reason", *(f"score_{name}" for name in names)]
-    prepared, answers = part_answers(part, first, preparation, source, answering, held)
+    table, answers = part_answers(part, first, preparation, source, answering, held)
     if answers is None:
         kinds = ["str", "float64", "float64", "int64", "str", *["float64"] * len(names)]
         return pd.DataFrame({h: pd.Series([], dtype=k) for h, k in zip(heads, kinds, strict=True)})
     flagged = np.flatnonzero(answers.labels)
-    reasons = np.full(len(prepared.rows), "", dtype=object)
-    reasons[flagged] = [flag_words(why) for why in usual.reasons(prepared.values[flagged])]
+    reasons = np.full(len(table), "", dtype=object)
+    reasons[flagged] = [flag_words(why) for why in usual.reasons(table.values[flagged])]
     cells = [
-        list(prepared.ids),
+        list(table.row_names),
         answers.scores,
         answers.probability.round(N_DECIMALS),
         answers.labels,

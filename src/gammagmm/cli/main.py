@@ -174,16 +174,17 @@ def demo(
         from gammagmm.cli.estimate import estimate_rows
         from gammagmm.cli.request import check_outputs
         from gammagmm.datasets import load_demo
-        from gammagmm.report.origin import Origin
         from gammagmm.table.preparation import Preparation
+        from gammagmm.table.sample import Sample
+        from gammagmm.table.table import Table
 
         check_outputs(outputs, running.force)
         dataset = load_demo()
-        names = dataset.feature_names
-        preparation = Preparation(names, len(names))
-        origin = Origin(dataset.name, columns=names, truth=dataset.y, preparation=preparation)
+        X, names = dataset.X, dataset.feature_names
+        preparation, sample = Preparation(names, len(names)), Sample.whole(len(X))
+        table = Table(X, preparation, sample, dataset.name, truth=dataset.y)
         request = opt.Request(method=method, outputs=outputs, answer=answer, running=running)
-        code = estimate_rows(dataset.X, origin, request, _echo)
+        code = estimate_rows(table, request, _echo)
         if not answer.as_json:
             n_true, n_rows = int(dataset.y.sum()), len(dataset.y)
             typer.echo(

@@ -137,7 +137,7 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
     history_path = monitoring.history_path(path)
     check_monitor(monitoring, replace(request, kept=path), history_path)
     before = _read_history(history_path)
-    loaded, _ = open_kept(path)
+    loaded = open_kept(path)
     if before is not None:
         before.check_fit(loaded.fit.digest, loaded.fit.training_count, monitoring.alpha)
     with cluster_of(request, echo):
@@ -208,13 +208,11 @@ class _NewRows:
 def _rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:
     """The rows of files in memory."""
     raw = read_table(request.reading)
-    prepared = prepare_new_rows(fit, raw)
-    rows = prepared.rows.tolist()
+    table = prepare_new_rows(fit, raw)
+    rows = table.all_places.tolist()
     lines = None if raw.lines is None else [raw.lines[row] for row in rows]
     cells = {name: _cells(raw, name, rows) for name in wanted}
-    return _NewRows(
-        lambda fit: (fit.scores_and_digests(prepared.values), cells), lines, prepared.notes
-    )
+    return _NewRows(lambda fit: (fit.scores_and_digests(table.values), cells), lines, table.notes)
 
 
 def _large_rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:

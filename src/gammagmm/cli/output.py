@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
-from gammagmm.report.origin import Origin
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit, RowAnswers
@@ -64,19 +63,17 @@ EXTRA_OF = {
 """The extra that installs a package."""
 
 
-def answer_text(fit: Fit, origin: Origin) -> str:
+def answer_text(fit: Fit) -> str:
     """The estimate in words, a table of the groups and a table of the detectors."""
     lines = fit.lines
-    if origin.truth is not None:
-        share = float(origin.truth.mean())
-        place = "inside" if fit.posterior.contains(share) else "outside"
+    if (truth := fit.truth) is not None:
+        place = "inside" if truth.is_inside else "outside"
         lines.append(
-            f"According to the labels in the file, the share is {percent(share)}, which is {place} "
-            "the interval."
+            f"According to the labels in the file, the share is {percent(truth.share)}, which is "
+            f"{place} the interval."
         )
-    tables = []
-    if origin.groups is not None:
-        tables = _group_tables(fit.labelled_rows.by_group(origin.groups), origin.group_column)
+    groups = fit.group_shares
+    tables = _group_tables(groups, fit.table.group_column) if groups else []
     return "\n\n".join(["\n".join(lines), *tables, _detector_table(fit)])
 
 
@@ -133,47 +130,26 @@ def aligned(table: Sequence[Sequence[str]], n_words: int) -> str:
     return "\n".join(lines)
 
 
-def answer_json(fit: Fit, origin: Origin) -> str:
-    """The summary of a fit as JSON, with the flagged rows, the groups and the known labels."""
+def answer_json(fit: Fit) -> str:
+    """The summary of a fit as JSON, with the flagged rows and the groups."""
     from gammagmm.estimator.summary import summarise
 
-    data = summarise(fit).to_data()
+    data, table = summarise(fit).to_data(), fit.table
     group, flagged = fit.evidence.group, fit.labels.nonzero()[0].tolist()
-    groups = None
-    if origin.groups is not None:
-        groups = [record_to_data(each) for each in fit.labelled_rows.by_group(origin.groups)]
     if group is not None and group.rows is not None:
-        data["evidence"]["group"]["rows"] = [origin.row_number(row) for row in group.rows.tolist()]
-    data["notes"] = [*(note.to_data() for note in origin.notes), *data["notes"]]
+        data["evidence"]["group"]["rows"] = [table.row_number(row) for row in group.rows.tolist()]
     data |= {
-        "source": origin.name,
-        "flagged_rows": [origin.row_number(i) for i in flagged],
-        "flagged_ids": None if origin.ids is None else [origin.ids[i] for i in flagged],
-        "groups": groups,
-        "truth": _truth(fit, origin),
+        "source": table.name,
+        "flagged_rows": [table.row_number(i) for i in flagged],
+        "flagged_ids": None if table.ids is None else [table.ids[i] for i in flagged],
+        "groups": [record_to_data(each) for each in fit.group_shares] or None,
     }
     return json.dumps(data, indent=2, allow_nan=False)
 
 
-def _truth(fit: Fit, origin: Origin) -> dict[str, Any] | None:
-    """How the result compares with labels that the method did not use."""
-    if origin.truth is None:
-        return None
-    labels, truth = fit.labels, origin.truth
-    share = float(truth.mean())
-    return {
-        "share": share,
-        "inside_interval": fit.posterior.contains(share),
-        "hits": int((labels & truth).sum()),
-        "false_alarms": int((labels & (1 - truth)).sum()),
-        "misses": int(((1 - labels) & truth).sum()),
-    }
-
-
-def labels_csv(fit: Fit, origin: Origin, *, is_sorted: bool = False) -> str:
+def labels_csv(fit: Fit, *, is_sorted: bool = False) -> str:
     """A line for each training row; see `rows_csv`."""
-    usual, rows = fit.usual_values(origin.columns or ()), fit.rows[: fit.n_rows]
-    ids = origin.ids or [str(i) for i in range(1, fit.n_rows + 1)]
+    usual, rows, ids = fit.usual_values(), fit.rows[: fit.n_rows], fit.table.sampled.row_names
     return rows_csv(ids, rows, fit.answers, usual, fit.detector_names, is_sorted=is_sorted)
 
 

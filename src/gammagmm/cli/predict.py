@@ -23,13 +23,13 @@ from gammagmm.cli.words import COMMAND
 from gammagmm.errors import Note, TableError
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.table.frames import frame_table
-from gammagmm.table.preparation import Preparation, Prepared
+from gammagmm.table.preparation import Preparation
+from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit, RowAnswers
     from gammagmm.estimator.reasons import UsualValues
     from gammagmm.estimator.saved_fit import LoadedFit
-    from gammagmm.report.origin import Origin
 
 __all__ = ["Predicted", "answer_new_rows", "prepare_new_rows", "run_predict"]
 
@@ -44,7 +44,7 @@ class Predicted:
     """New rows and what a fit says about them."""
 
     fit: Fit
-    prepared: Prepared
+    table: Table
     answers: RowAnswers
     usual: UsualValues
     counts: tuple[int, int] | None = None  # of all rows and the flagged ones, if these are a part
@@ -53,7 +53,7 @@ class Predicted:
         """In which columns the rows at these places stand out, in words."""
         from gammagmm.estimator.reasons import flag_words, reason_words
 
-        found = self.usual.reasons(self.prepared.values[places])
+        found = self.usual.reasons(self.table.values[places])
         is_flagged = self.answers.labels[places] == 1
         return [
             flag_words(reasons) if flagged else reason_words(reasons)
@@ -76,24 +76,24 @@ def run_predict(request: Request, echo: Echo) -> int:
     path = kept_path(cast("Path", request.kept))
     request = replace(request, kept=path)
     check_predict(request)
-    loaded, origin = open_kept(path)
+    loaded = open_kept(path)
     if request.engine.name == "dask":
         with cluster_of(request, echo):
-            return _predict_large(loaded, origin, request, echo)
+            return _predict_large(loaded, request, echo)
     reading = request.reading
     raw = read_table(reading)
-    prepared = prepare_new_rows(loaded.fit, raw, reading.id)
-    prepared = replace(prepared, notes=(*request.running.notes, *prepared.notes))
-    _tell_notes(prepared.notes, request, echo)
+    table = prepare_new_rows(loaded.fit, raw, reading.id)
+    table = replace(table, notes=(*request.running.notes, *table.notes))
+    _tell_notes(table.notes, request, echo)
     with warnings_as_lines(echo):
         fit = loaded.checked()
-        predicted = answer_new_rows(fit, prepared)
+        predicted = answer_new_rows(fit, table)
     labels, answer = request.outputs.out, request.answer
     print_answer(_as_json(predicted) if answer.as_json else _as_text(predicted, labels is None))
     if labels is not None:
         content = rows_csv(
-            prepared.ids,
-            prepared.values,
+            table.row_names,
+            table.values,
             predicted.answers,
             predicted.usual,
             fit.detector_names,
@@ -109,7 +109,7 @@ def _tell_notes(notes: Sequence[Note], request: Request, echo: Echo) -> None:
             echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
 
 
-def _predict_large(loaded: LoadedFit, origin: Origin, request: Request, echo: Echo) -> int:
+def _predict_large(loaded: LoadedFit, request: Request, echo: Echo) -> int:
     """The same for Parquet files on Dask: all rows are counted, and the first ones are shown."""
     name, collection = open_files(request.reading)
     head = frame_table(collection.take(np.arange(0)), name)  # for the names of its columns
@@ -131,10 +131,10 @@ def _predict_large(loaded: LoadedFit, origin: Origin, request: Request, echo: Ec
         fit.check_flagged(n_flagged, n_rows)
         order = np.lexsort((-keys[:, 1], -keys[:, 0]))[:n_listed]
         shown = np.sort(numbers[order])
-        prepared = prepare_part(collection.take(shown), shown, preparation, name)
-        prepared = replace(prepared, notes=first.notes)
-        answers = fit.answering(prepared.values)
-        predicted = Predicted(fit, prepared, answers, fit.usual_values(), (n_rows, n_flagged))
+        table = prepare_part(collection.take(shown), shown, preparation, name)
+        table = replace(table, notes=first.notes)
+        answers = fit.answering(table.values)
+        predicted = Predicted(fit, table, answers, fit.usual_values(), (n_rows, n_flagged))
     labels, answer = request.outputs.out, request.answer
     print_answer(_as_json(predicted) if answer.as_json else _as_text(predicted, labels is None))
     if labels is not None:
@@ -144,8 +144,8 @@ def _predict_large(loaded: LoadedFit, origin: Origin, request: Request, echo: Ec
 
 def prepare_new_rows(
     fit: Fit, raw: RawTable, id_column: str | None = None, n_least: int = 1
-) -> Prepared:
-    """The new rows as numbers, prepared as the training rows were; `id_column` names the rows.
+) -> Table:
+    """The new rows as numbers, table as the training rows were; `id_column` names the rows.
 
     The columns of a fit of an array are found by their order, with a note.
     """
@@ -157,8 +157,8 @@ def prepare_new_rows(
     if preparation.columns is None:
         preparation, note = _by_order(preparation, raw)
         said.append(note)
-    prepared = preparation.apply(raw, COMMAND, n_least=n_least)
-    return replace(prepared, notes=(*said, *prepared.notes))
+    table = preparation.apply(raw, COMMAND, n_least=n_least)
+    return replace(table, notes=(*said, *table.notes))
 
 
 def _by_order(preparation: Preparation, raw: RawTable) -> tuple[Preparation, Note]:
@@ -174,10 +174,11 @@ def _by_order(preparation: Preparation, raw: RawTable) -> tuple[Preparation, Not
     return preparation.renamed(given), note
 
 
-def answer_new_rows(fit: Fit, prepared: Prepared) -> Predicted:
+def answer_new_rows(fit: Fit, table: Table) -> Predicted:
     """What a fit with its detectors says about new rows."""
-    answers = fit.answers_new(prepared.values)
-    return Predicted(fit, prepared, answers, fit.usual_values(prepared.columns))
+    # The columns of a fit of an array have the names of the file.
+    usual = replace(fit.usual_values(), names=table.columns)
+    return Predicted(fit, table, fit.answers_new(table.values), usual)
 
 
 def _as_text(predicted: Predicted, shows_rows: bool) -> str:
@@ -191,19 +192,20 @@ def _as_text(predicted: Predicted, shows_rows: bool) -> str:
     ]
     if not shows_rows:
         return lines[0]
-    table = [["id", "score", "probability", "flagged", "reason"]]
+    names = predicted.table.row_names
+    lines_of_rows = [["id", "score", "probability", "flagged", "reason"]]
     first = answers.order[:N_SHOWN].tolist()
     for i, reason in zip(first, predicted.reasons(first), strict=True):
         numbers = [f"{answers.scores[i]:.3g}", percent(float(answers.probability[i]))]
         flagged = "yes" if answers.labels[i] else "no"
-        table.append([one_line(predicted.prepared.ids[i]), *numbers, flagged, one_line(reason)])
-    heading = f"The {len(table) - 1} most anomalous of them:" if n_rows > 1 else ""
-    return "\n\n".join(filter(None, [*lines, heading])) + "\n" + aligned(table, n_words=5)
+        lines_of_rows.append([one_line(names[i]), *numbers, flagged, one_line(reason)])
+    heading = f"The {len(lines_of_rows) - 1} most anomalous of them:" if n_rows > 1 else ""
+    return "\n\n".join(filter(None, [*lines, heading])) + "\n" + aligned(lines_of_rows, n_words=5)
 
 
 def _as_json(predicted: Predicted) -> str:
     """Counts, and a record for each flagged row, the most anomalous first."""
-    prepared, answers = predicted.prepared, predicted.answers
+    table, answers, names = predicted.table, predicted.answers, predicted.table.row_names
     flagged = [i for i in answers.order.tolist() if answers.labels[i]]
     data = {
         "n_rows": predicted.n_rows,
@@ -211,14 +213,14 @@ def _as_json(predicted: Predicted) -> str:
         "threshold": predicted.fit.threshold,
         "flagged": [
             {
-                "row": int(prepared.rows[i]) + 1,
-                "id": prepared.ids[i],
+                "row": table.row_number(i),
+                "id": names[i],
                 "score": float(answers.scores[i]),
                 "probability": round(float(answers.probability[i]), N_DECIMALS),
                 "reason": reason,
             }
             for i, reason in zip(flagged, predicted.reasons(flagged), strict=True)
         ],
-        "notes": [note.to_data() for note in (*prepared.notes, *predicted.fit.notes)],
+        "notes": [note.to_data() for note in (*table.notes, *predicted.fit.notes)],
     }
     return json.dumps(data, indent=2, allow_nan=False)

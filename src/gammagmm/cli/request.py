@@ -9,9 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gammagmm.cli.columns import working_options
 from gammagmm.cli.options import (
     Inspecting,
@@ -31,9 +28,9 @@ from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import STANDARD_INPUT
-from gammagmm.report.origin import Origin
-from gammagmm.table.preparation import Choices, Prepared, prepare
+from gammagmm.table.preparation import Choices, prepare
 from gammagmm.table.roles import named_columns
+from gammagmm.table.table import Table
 
 __all__ = [
     "ColumnsError",
@@ -47,9 +44,9 @@ __all__ = [
     "check_suffix",
     "choices_for",
     "label_sheets",
-    "origin_of",
     "read_rows",
     "read_table",
+    "table_of",
 ]
 
 SUFFIXES = {
@@ -339,57 +336,37 @@ def read_table(reading: Reading) -> RawTable:
     return join_raw([read_raw(path, table=reading.table) for path in reading.paths])
 
 
-def read_rows(
-    reading: Reading, *, by: str | None = None, keep_table: bool = False
-) -> tuple[NDArray[np.float64], Origin]:
-    """The rows (n, d) of the files, and where they came from; see `origin_of`."""
-    return origin_of(read_table(reading), reading, by, keep_table=keep_table)
+def read_rows(reading: Reading, *, by: str | None = None, keep_raw: bool = False) -> Table:
+    """The rows of the files; see `table_of`."""
+    return table_of(read_table(reading), reading, by, keep_raw=keep_raw)
 
 
-def origin_of(
-    raw: RawTable, reading: Reading, by: str | None, *, keep_table: bool
-) -> tuple[NDArray[np.float64], Origin]:
-    """The rows (n, d) of a table that was read, and where they came from.
+def table_of(raw: RawTable, reading: Reading, by: str | None, *, keep_raw: bool) -> Table:
+    """The rows of a table that was read.
 
-    With `keep_table`, the origin has the columns that are no features as well. With `by`, it has
-    the groups by this column.
+    With `keep_raw`, the columns that are no features are kept as well. With `by`, the rows have the
+    groups by this column.
     """
     choices = choices_for(raw, reading, by)
     try:
-        prepared = prepare(raw, choices, COMMAND)
+        table = prepare(raw, choices, COMMAND)
     except TableError as error:
         raise ColumnsError(error, working_options(raw, choices, error.problems)) from None
     names = [Path(path).name if path != "-" else STANDARD_INPUT for path in reading.paths]
-    has_ids = reading.id is not None or len(prepared.rows) < raw.n_rows
-    notes = list(prepared.notes)
+    notes = list(table.notes)
     if by is not None and choices != choices_of(reading):
         notes.append(Note.of("tables.groups", by, keep=f"--use {quote(by)}"))
-    n_repeated = len(prepared.ids) - len(set(prepared.ids))
-    if reading.id is not None and n_repeated:
-        first, n_times = Counter(prepared.ids).most_common(1)[0]
+    if table.ids is not None and (n_repeated := len(table.ids) - len(set(table.ids))):
+        first, n_times = Counter(table.ids).most_common(1)[0]
         repeated = {"n_repeated": n_repeated, "id": first, "n_times": n_times}
-        notes.append(Note.of("tables.same id", reading.id, **repeated))
-    origin = Origin(
+        notes.append(Note.of("tables.same id", choices.id or "", **repeated))
+    table = replace(
+        table,
         name=", ".join(names).encode("utf-8", "backslashreplace").decode("utf-8"),
-        columns=prepared.columns,
-        ids=prepared.ids if has_ids else None,
-        rows=tuple(prepared.rows.tolist()),
-        digest=raw.digest,
-        truth=prepared.truth,
         notes=tuple(notes),
-        id_column=reading.id,
-        hidden=_label_columns(prepared) if keep_table else frozenset(),
-        table=raw if keep_table or by is not None else None,
-        preparation=prepared.preparation,
     )
-    return prepared.values, origin if by is None else origin.grouped_by(by)
-
-
-def _label_columns(prepared: Prepared) -> frozenset[str]:
-    """The columns with known labels, which a person who labels rows must not see."""
-    guessed = [guess.column for guess in prepared.guesses if guess.kind == "labels"]
-    truth = prepared.preparation.truth
-    return frozenset(guessed if truth is None else [*guessed, truth])
+    table = table if by is None else table.grouped_by(by)
+    return table if keep_raw or by is not None else replace(table, raw=None)
 
 
 def choices_for(raw: RawTable, reading: Reading, by: str | None) -> Choices:

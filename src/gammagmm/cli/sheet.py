@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gammagmm._support.text import shown, spreadsheet_safe, visible
 from gammagmm.errors import TableError
-from gammagmm.readers.raw_table import number_or_none, numbered_names
+from gammagmm.readers.raw_table import number_or_none
 from gammagmm.readers.source import Source, decode_any
-from gammagmm.report.origin import Origin
+from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import LabelledRows
@@ -78,13 +77,13 @@ class Sheet:
         return Sheet((*self.rows, *rows), answers, self.picked | frozenset(rows if picked else ()))
 
 
-def fill_sheet(sheet: Sheet, X: NDArray[np.float64], origin: Origin) -> str:
+def fill_sheet(sheet: Sheet, table: Table) -> str:
     """The sheet as CSV: number of the row in its file, all columns of the file, its label.
 
     If rows were picked, a column tells what each row was chosen for.
     """
-    lines = [origin.cells(row, X) for row in sheet.rows]
-    columns = lines[0] if lines else origin.columns or numbered_names(X.shape[1])
+    lines = [table.cells(row) for row in sheet.rows]
+    columns = lines[0] if lines else table.columns
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     # Next to a column of the file with the same name, ours is always there: it is the second.
@@ -94,7 +93,7 @@ def fill_sheet(sheet: Sheet, X: NDArray[np.float64], origin: Origin) -> str:
         label = "" if answer is None else str(answer)
         safe = map(spreadsheet_safe, cells.values())
         purpose = ["find" if row in sheet.picked else "share"] * has_purpose
-        writer.writerow([origin.row_number(row), *purpose, *safe, label])
+        writer.writerow([table.row_number(row), *purpose, *safe, label])
     return text.getvalue()
 
 
@@ -109,9 +108,9 @@ def sheet_numbers(path: Path) -> list[int]:
     return [int(value) - 1 for value in values if value is not None and value.is_integer()]
 
 
-def read_answers(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
+def read_answers(path: Path, table: Table) -> Sheet:
     """The sheet at `path`, which must have at least one answer."""
-    sheet = read_sheet(path, X, origin)
+    sheet = read_sheet(path, table)
     if not sheet.n_answers:
         raise TableError(
             f"{path} has no answers yet",
@@ -120,7 +119,7 @@ def read_answers(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
     return sheet
 
 
-def read_sheet(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
+def read_sheet(path: Path, table: Table) -> Sheet:
     """The sheet in the file at `path`, or a `TableError` that names the wrong line.
 
     Rows are identified by their numbers. Columns that are features of the data must have the same
@@ -132,8 +131,8 @@ def read_sheet(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
             f"{path} has no columns {ROW!r} and {ANSWER!r}",
             "Give a file that `gammagmm label` wrote, with the answers filled in.",
         )
-    positions = {origin.row_number(i): i for i in range(len(X))}
-    names = {spreadsheet_safe(name): j for j, name in enumerate(origin.columns or ())}
+    positions = {table.row_number(i): i for i in range(len(table))}
+    names = {spreadsheet_safe(name): j for j, name in enumerate(table.columns)}
     # Columns of the data may have our names as well: of each name, ours is the first, or the last
     # for the answer.
     ours = [heads.index(name) for name in (ROW, PURPOSE) if name in heads]
@@ -155,12 +154,12 @@ def read_sheet(path: Path, X: NDArray[np.float64], origin: Origin) -> Sheet:
         row = _position(cells[heads.index(ROW)], positions, where)
         if row in answers:
             raise TableError(
-                f"{where}: row {origin.row_number(row)} occurs twice", "Remove one of the lines."
+                f"{where}: row {table.row_number(row)} occurs twice", "Remove one of the lines."
             )
         for i, j in shared.items():
-            _check_value(cells[i], X[row, j], heads[i], where)
+            _check_value(cells[i], table.values[row, j], heads[i], where)
         others = [i for i in range(len(heads)) if i not in ours]
-        _check_name([cells[i] for i in others], [heads[i] for i in others], row, origin, where)
+        _check_name([cells[i] for i in others], [heads[i] for i in others], row, table, where)
         answers[row] = _label(cells[-1 - heads[::-1].index(ANSWER)], where)
         if PURPOSE in heads and _is_picked(cells[heads.index(PURPOSE)], where):
             picked.add(row)
@@ -225,16 +224,16 @@ def _check_value(cell: str, value: float, column: str, where: str) -> None:
 
 
 def _check_name(
-    cells: Sequence[str], heads: Sequence[str], row: int, origin: Origin, where: str
+    cells: Sequence[str], heads: Sequence[str], row: int, table: Table, where: str
 ) -> None:
     """Refuse a row that has another name than in the data."""
-    columns = (spreadsheet_safe(origin.id_column or NAME), NAME)
+    columns = (spreadsheet_safe(table.preparation.id or NAME), NAME)
     column = next((name for name in columns if name in heads[:-1]), None)
-    if origin.ids is None or column is None or column in (origin.columns or ()):
+    if table.ids is None or column is None or column in table.columns:
         return
-    name, expected = cells[heads.index(column)], spreadsheet_safe(origin.ids[row])
+    name, expected = cells[heads.index(column)], spreadsheet_safe(table.ids[row])
     # A report shows invisible characters as escape sequences, and cuts long names.
-    written = spreadsheet_safe(visible(origin.ids[row]))
+    written = spreadsheet_safe(visible(table.ids[row]))
     is_cut = name.endswith("…") and written.startswith(name[:-1])
     # A spreadsheet turns 007 into 7.
     is_number = number_or_none(name) is not None and number_or_none(name) == number_or_none(

@@ -14,22 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from gammagmm._support.checks import warn_user
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo
-from gammagmm.distributed.collection import (
-    Collection,
-    index_of_part,
-    is_collection,
-    open_collection,
-)
-from gammagmm.errors import DetectorError, NewRowsWarning, Note, TableError
-from gammagmm.estimator.frames import Container
+from gammagmm.distributed.collection import index_of_part, is_collection, open_collection
+from gammagmm.errors import DetectorError, NewRowsWarning, Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
-from gammagmm.estimator.rows import Rows, check_columns, new_rows
+from gammagmm.estimator.rows import check_columns, new_rows, read_more
 from gammagmm.estimator.space import Scores, Scoring, Space, score_space
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
-from gammagmm.labels.labelled_rows import LabelledRows, Precision
+from gammagmm.labels.labelled_rows import GroupShare, LabelledRows, Precision
 from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
-from gammagmm.labels.sample import Sample
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.monitoring.counts import Count, count_periods, row_digests
 from gammagmm.monitoring.history import ALPHA, History
@@ -56,10 +49,22 @@ from gammagmm.posterior.sentences import (
     rows_sentence,
     sentence,
 )
+from gammagmm.table.container import Container
 from gammagmm.table.preparation import Preparation
+from gammagmm.table.sample import Sample
 from gammagmm.table.scaling import ColumnScaler
+from gammagmm.table.table import Table
 
-__all__ = ["Answering", "Cut", "Fit", "Probabilities", "RowAnswers", "complete_fit", "cut_rows"]
+__all__ = [
+    "Answering",
+    "Cut",
+    "Fit",
+    "Probabilities",
+    "RowAnswers",
+    "Truth",
+    "complete_fit",
+    "cut_rows",
+]
 
 Array = NDArray[np.float64]
 
@@ -76,9 +81,9 @@ class Fit:
     ----------
     plan : object
         The checked parameters of the fit; an internal part.
-    preparation : object
-        How the columns of the training rows became numbers. `used` and `left_out` have the names of
-        columns; the rest is internal.
+    table : object
+        The training rows and what is known of them; of a large table, with other rows that were
+        asked for. An internal part, see `preparation`, `sample` and `rows`.
     column_scaler : object or None
         The map that scales the columns for the detectors; None where they are not scaled.
     detectors : mapping
@@ -89,14 +94,8 @@ class Fit:
         Seconds, rows, status and reason of every detector, including those skipped.
     scaler : object
         The map from raw scores to the score space.
-    rows : ndarray of shape (n_held, n_numbers)
-        The training rows as numbers and, of a large table, other rows that were asked for.
     space : object
-        Their scores; an internal part.
-    sample : Sample
-        Which rows of the table they are.
-    container : object
-        The kind of data frame that they came in; an internal part.
+        The scores of the rows; an internal part.
     runs : tuple of Run
         The variational runs.
     posterior : GammaPosterior
@@ -112,11 +111,8 @@ class Fit:
     cut : object
         Labels and thresholds at the posterior mean; an internal part, see `labels` and
         `thresholds`.
-    notes : tuple of Note
-        Everything that was changed, skipped or approximated.
-    collection : object or None, default=None
-        The table on Dask that the training rows are a sample of. A copy and a saved fit do not have
-        it.
+    own_notes : tuple of Note
+        What was changed, skipped or approximated after the rows were prepared, see `notes`.
 
     Examples
     --------
@@ -131,15 +127,12 @@ class Fit:
     """
 
     plan: Plan
-    preparation: Preparation
+    table: Table
     column_scaler: ColumnScaler | None
     detectors: Mapping[str, Any]
     detector_info: tuple[DetectorInfo, ...]
     scaler: ScoreScaler
-    rows: Array
     space: Space
-    sample: Sample
-    container: Container
     runs: tuple[Run, ...]
     posterior: GammaPosterior
     fitted_posterior: GammaPosterior
@@ -147,8 +140,30 @@ class Fit:
     learning: Learning | None
     evidence: Evidence
     cut: Cut
-    notes: tuple[Note, ...]
-    collection: Collection | None = None
+    own_notes: tuple[Note, ...]
+
+    @property
+    def preparation(self) -> Preparation:
+        """How the columns of the training rows became numbers.
+
+        `used` and `left_out` have the names of columns; the rest is internal.
+        """
+        return self.table.preparation
+
+    @property
+    def sample(self) -> Sample:
+        """Which rows of the table are held: all of them, or the training rows and some others."""
+        return self.table.sample
+
+    @property
+    def rows(self) -> Array:
+        """The rows (n_held, n_numbers) that are held, as numbers."""
+        return self.table.values
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Everything that was changed, skipped or approximated."""
+        return (*self.table.notes, *self.own_notes)
 
     @property
     def n_rows(self) -> int:
@@ -174,11 +189,6 @@ class Fit:
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns; empty where the table had none."""
         return self.preparation.columns or ()
-
-    @property
-    def number_names(self) -> tuple[str, ...]:
-        """Names of the columns of numbers that they became; empty where the table had none."""
-        return self.preparation.outputs
 
     @property
     def scores(self) -> Array:
@@ -269,45 +279,57 @@ class Fit:
         """The function that gives the answers for new rows, without a warning."""
         return Answering(self.score_new, self._ranks, self.posterior, self.threshold)
 
-    def hold(self, numbers: NDArray[np.intp], rows: Array) -> Fit:
-        """The fit that holds more `rows` (n, d) of its table, which have these `numbers`."""
-        if not len(numbers):
-            return self
+    def grouped(self, groups: NDArray[Any]) -> Fit:
+        """The fit whose rows belong to these `groups` (n_rows,)."""
+        return replace(self, table=replace(self.table, groups=groups))
+
+    @property
+    def group_shares(self) -> list[GroupShare]:
+        """The flagged rows and the share of anomalies of each group, the largest groups first."""
+        groups = self.table.groups
+        return [] if groups is None else list(self.labelled_rows.by_group(groups[: self.n_rows]))
+
+    @property
+    def truth(self) -> Truth | None:
+        """How the result compares with labels that the method did not use."""
+        truth, labels = self.table.truth, self.labels
+        if truth is None:
+            return None
+        share = float(truth.mean())
+        return Truth(
+            share=share,
+            is_inside=self.posterior.contains(share),
+            hits=int((labels & truth).sum()),
+            false_alarms=int((labels & (1 - truth)).sum()),
+            misses=int(((1 - labels) & truth).sum()),
+        )
+
+    def with_table(self, table: Table) -> Fit:
+        """The fit that holds all rows of `table`, of which the first ones are its own."""
+        rows = table.values[len(self.space) :]
+        if not len(rows):
+            return replace(self, table=table)
         scoring = self.score_new
         own, columns = scoring.raw(rows)
         more, _ = score_space(own, self.scaler)
         scores = scoring.combine(own, columns)
         more = replace(more, decision_scores=scores, honest_scores=scores)
-        return replace(
-            self,
-            rows=np.concatenate([self.rows, rows]),
-            space=self.space + more,
-            sample=self.sample.with_more(numbers),
-        )
+        return replace(self, table=table, space=self.space + more)
 
     def holding(self, numbers: NDArray[np.intp]) -> Fit:
         """The fit that holds the rows of its table with these numbers as well."""
         lacking = self.sample.not_held(numbers)
-        if not len(lacking):
-            return self
-        if self.collection is None:
-            raise TableError(
-                f"The fit has a sample of {self.n_rows:,} of {self.sample.n_rows:,} rows, and "
-                f"{len(lacking):,} of these rows are not among them; a copied or loaded fit cannot "
-                "read them from the table",
-                "Use the estimator that was fitted, or fit again.",
-            )
-        return self.hold(lacking, new_rows(self.collection.take(lacking), self.preparation))
+        return self.with_table(read_more(self.table, lacking)) if len(lacking) else self
 
     def holding_first_rows(self, n: int) -> Fit:
         """The fit that holds the `n` first rows without a label of the whole table as well."""
-        if self.sample.is_whole or self.collection is None:
+        if self.sample.is_whole or self.table.collection is None:
             return self
         return self.holding(np.sort(self.first_rows(n)))
 
     def first_rows(self, n: int) -> NDArray[np.intp]:
         """Numbers of the `n` first rows without a label in the ranking of the whole table."""
-        if self.sample.is_whole or self.collection is None:
+        if self.sample.is_whole or self.table.collection is None:
             return self.labelled_rows.suggest(n, purpose="find")
         known = self.known_rows.rows
         score = partial(
@@ -316,17 +338,12 @@ class Fit:
             answering=self.answering,
             held=self.held_by_number,
         )
-        first = self.collection.first(score, n + len(known))
+        first = self.table.collection.first(score, n + len(known))
         return first[~np.isin(first, known)][:n]
 
-    def usual_values(self, names: Sequence[str] = ()) -> UsualValues:
-        """The usual values of the columns, by the training rows; `names` are those of the columns.
-
-        Without `names`, they are the names of the training table, or x1, x2, ...
-        """
-        rows = self.rows[: self.n_rows]
-        numbered = tuple(f"x{j}" for j in range(1, rows.shape[1] + 1))
-        return usual_values(rows, names or self.number_names or numbered)
+    def usual_values(self) -> UsualValues:
+        """The usual values of the columns, by the training rows."""
+        return usual_values(self.rows[: self.n_rows], self.table.columns)
 
     @property
     def lines(self) -> list[str]:
@@ -511,7 +528,7 @@ class Fit:
             learning = replace(
                 learning, scores=scores[sampled], honest_scores=honest_scores[sampled]
             )
-        notes = [note for note in self.notes if note.step != "labels"]
+        notes = [note for note in self.own_notes if note.step != "labels"]
         notes += _label_notes(known, learning)
         posterior = labelled.posterior
         return replace(
@@ -521,7 +538,7 @@ class Fit:
             space=space,
             posterior=posterior,
             cut=cut_rows(space, self.sample, known, posterior.mean, self.detector_names),
-            notes=tuple(notes),
+            own_notes=tuple(notes),
         )
 
     @property
@@ -537,7 +554,7 @@ class Fit:
     def frame(self) -> Any:
         """The answer for each training row as a data frame of the kind that the rows came in."""
         columns = self.answers.columns(self.detector_names)
-        return self.container.frame(columns, "to_frame")
+        return self.table.container.frame(columns, "to_frame")
 
     def frame_of(self, X: Any) -> Any:
         """The same for new rows `X`; a lazy dask data frame for a collection on Dask.
@@ -550,7 +567,8 @@ class Fit:
         check_columns(X, self.preparation)
         collection = open_collection(X)
         shared: tuple[Any, ...] = (self.preparation, self.answering, self.detector_names)
-        if self.collection is not None and self.collection.is_of(collection.X):
+        own = self.table.collection
+        if own is not None and own.is_of(collection.X):
             return collection.frame(answers_of_part, *shared, self.held_by_number)
         return collection.frame(answers_of_part, *shared)
 
@@ -573,10 +591,6 @@ class Fit:
         order = np.argsort(numbers)
         return numbers[order], self.held[order]
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The state without the table on Dask."""
-        return vars(self) | {"collection": None}
-
     def __repr__(self) -> str:
         answer = posterior_words(self.posterior)
         of_table = "" if self.sample.is_whole else f" sampled of {self.sample.n_rows}"
@@ -590,9 +604,34 @@ class Fit:
         return posterior_html(self.posterior, self.lines)
 
 
+@dataclass(frozen=True)
+class Truth:
+    """The result beside labels that the method did not use.
+
+    Attributes
+    ----------
+    share : float
+        Share of anomalies by these labels.
+    is_inside : bool
+        Whether the 90 % interval contains it.
+    hits : int
+        Number of flagged anomalies.
+    false_alarms : int
+        Number of flagged rows that are normal.
+    misses : int
+        Number of anomalies that are not flagged.
+    """
+
+    share: float
+    is_inside: bool
+    hits: int
+    false_alarms: int
+    misses: int
+
+
 def complete_fit(
     plan: Plan,
-    rows: Rows,
+    table: Table,
     scores: Scores,
     space: Space,
     scaler: ScoreScaler,
@@ -613,24 +652,20 @@ def complete_fit(
     evidence = find_evidence(runs, plan.constraints, posterior, group, plan.run_rng.spawn(1)[0])
     return Fit(
         plan=plan.without_progress(),
-        preparation=rows.preparation,
+        table=table,
         column_scaler=scores.column_scaler,
         detectors=fitted.detectors,
         detector_info=tuple(fitted.info),
         scaler=scaler,
-        rows=rows.values,
         space=space,
-        sample=rows.sample,
-        container=rows.container,
         runs=runs,
         posterior=posterior,
         fitted_posterior=posterior,
         known=known,
         learning=None,
         evidence=evidence,
-        cut=cut_rows(space, rows.sample, known, posterior.mean, names),
-        notes=tuple(notes),
-        collection=rows.collection,
+        cut=cut_rows(space, table.sample, known, posterior.mean, names),
+        own_notes=tuple(notes),
     )
 
 

@@ -282,11 +282,11 @@ class GammaGMM(BaseEstimator):
             The fit took longer than `timeout`; the error has the partial results.
         """
         plan = check_parameters(self)
-        rows = open_rows(X, self, plan)
-        scores = score_training_rows(rows, plan)
+        table = open_rows(X, self, plan)
+        scores = score_training_rows(table, plan)
         space, scaler = score_space(scores.fitted.scores)
         runs, notes = fit_space_runs(space, scores.fitted, plan)
-        return self._keep(complete_fit(plan, rows, scores, space, scaler, runs, notes))
+        return self._keep(complete_fit(plan, table, scores, space, scaler, runs, notes))
 
     def _keep(self, fit: Fit) -> GammaGMM:
         """Set all fitted attributes; no other method sets one."""
@@ -636,13 +636,11 @@ class GammaGMM(BaseEstimator):
         FileExistsError
             The file exists and `overwrite` is False.
         """
-        from gammagmm.report.findings import MAX_SHOWN
-        from gammagmm.report.origin import Origin
         from gammagmm.report.page import write_report
 
         check_is_fitted(self)
-        origin = Origin() if by is None else Origin(groups=as_column(by))
-        write_report(self.fit_.holding_first_rows(MAX_SHOWN), path, origin, overwrite)
+        fit = self.fit_ if by is None else self.fit_.grouped(as_column(by))
+        write_report(fit, path, overwrite)
 
     def to_frame(self, X: Any = None) -> Any:
         """The answers for rows as a data frame of the kind that the rows came in.

@@ -1,10 +1,10 @@
-"""Rows of any kind -> a prepared table; large tables on Dask are sampled."""
+"""Rows of any kind -> a `Table`; large tables on Dask are sampled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from gammagmm._support.checks import check_array_kind, explain_rows, warn_user
 from gammagmm._support.data_frames import as_frame, open_frame
 from gammagmm._support.text import listed, shown
 from gammagmm.distributed.collection import (
-    Collection,
     check_collection,
     is_collection,
     map_rows,
@@ -23,27 +22,20 @@ from gammagmm.distributed.collection import (
     sample_numbers,
 )
 from gammagmm.errors import ColumnsWarning, NewRowsWarning, Note, TableError
-from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plan
-from gammagmm.labels.sample import Sample
+from gammagmm.table.container import Container
 from gammagmm.table.frames import array_table, frame_table, has_text_names
 from gammagmm.table.guesses import Guess
 from gammagmm.table.preparation import Preparation, prepare
+from gammagmm.table.sample import Sample
+from gammagmm.table.table import Table
 from gammagmm.table.words import ARRAY, PYTHON
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
     from gammagmm.readers.raw_table import RawTable
 
-__all__ = [
-    "PreparedRows",
-    "Rows",
-    "SampledRows",
-    "check_columns",
-    "map_new_rows",
-    "new_rows",
-    "open_rows",
-]
+__all__ = ["check_columns", "map_new_rows", "new_rows", "new_table", "open_rows", "read_more"]
 
 Array = NDArray[np.float64]
 
@@ -52,60 +44,22 @@ WARNED = ("id", "labels", "date", "empty")
 """Kinds of columns whose absence a user must know of."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Rows:
-    """The rows of a fit as numbers (n, d)."""
-
-    values: Array
-    preparation: Preparation
-    sample: Sample  # which rows of the table they are
-    container: Container  # the kind of data frame that they came in
-    notes: tuple[Note, ...] = ()  # what was collected, left out, filled, encoded or sampled
-    collection: Any = None  # the table that they are a sample of
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PreparedRows:
-    """Rows (n, d) of files that were prepared before the fit."""
-
-    values: Array
-    preparation: Preparation
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SampledRows:
-    """Rows that were taken from a collection on Dask, as `GammaGMM.fit` takes them."""
-
-    X: Any
-    sample: Sample
-    collection: Collection
-
-
-def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
+def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
     """The rows of `X`, checked; those of a Dask collection are a uniform sample."""
-    if is_collection(X):
-        collection = open_collection(X)
-        # A stream of its own, so that a fit of the same rows in memory has the same numbers.
-        numbers = sample_numbers(collection.n_rows, plan.max_rows, plan.rng.spawn(1)[0])
-        X = SampledRows(
-            collection.take(numbers),
-            Sample(collection.n_rows, len(numbers), numbers),
-            collection,
-        )
-    if isinstance(X, SampledRows):
-        rows = _open_table(X.X, estimator, plan)
-        notes, sample = rows.notes, X.sample
-        if sample.n_sampled < sample.n_rows:
-            counts = {"n_sampled": sample.n_sampled, "n_rows": sample.n_rows}
-            notes = (Note.of("tables.sampled", "max_rows", **counts), *notes)
-        return replace(rows, sample=sample, collection=X.collection, notes=notes)
-    return _open_table(X, estimator, plan)
+    if isinstance(X, Table):  # the command has prepared it
+        return X
+    if not is_collection(X):
+        return _open_table(X, estimator, plan)
+    collection = open_collection(X)
+    # A stream of its own, so that a fit of the same rows in memory has the same numbers.
+    numbers = sample_numbers(collection.n_rows, plan.max_rows, plan.rng.spawn(1)[0])
+    table = _open_table(collection.take(numbers), estimator, plan)
+    sample = Sample(collection.n_rows, len(numbers), numbers)
+    return replace(table, sample=sample, collection=collection).with_sample_note()
 
 
-def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
+def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
     """The rows of a table in memory."""
-    if isinstance(X, PreparedRows):
-        return Rows(X.values, X.preparation, Sample.whole(len(X.values)), Container())
     given = as_frame(X)
     frame = open_frame(given)
     notes = () if frame is given else (_COLLECTED,)
@@ -118,8 +72,7 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
         raise ValueError("columns needs a data frame whose columns have texts as names.")
     if frame is None and plan.choices.missing == "error":
         values = np.array(_validate(probe, X, reset=True), order="K")  # the user may change `X`
-        preparation = Preparation(None, values.shape[1])
-        return Rows(values, preparation, Sample.whole(len(values)), container, notes)
+        return _as_it_is(values, None, container, notes)
     if frame is None:
         raw = array_table(_array_cells(X, 2))
     else:
@@ -128,15 +81,22 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Rows:
             _check_kind_of_names(probe, frame)
         raw = frame_table(frame)
     if plan.is_precomputed:
-        values, preparation = _scores(raw), Preparation(raw.columns, len(raw.columns))
-        preparation = preparation if is_named else Preparation(None, len(raw.columns))
-        return Rows(values, preparation, Sample.whole(len(values)), container, notes)
-    prepared = prepare(raw, plan.choices, PYTHON if is_named else ARRAY, guessing=is_named)
-    preparation, values = prepared.preparation, prepared.values
-    _warn_of(prepared.guesses)
-    return Rows(
-        values, preparation, Sample.whole(len(values)), container, (*notes, *prepared.notes)
+        return _as_it_is(_scores(raw), raw.columns if is_named else None, container, notes)
+    table = prepare(raw, plan.choices, PYTHON if is_named else ARRAY, guessing=is_named)
+    _warn_of(table.guesses)
+    ids = container.row_names if table.ids is None else table.ids
+    return replace(
+        table, container=container, ids=ids, notes=(*notes, *table.notes), places=None, raw=None
     )
+
+
+def _as_it_is(
+    values: Array, columns: tuple[str, ...] | None, container: Container, notes: tuple[Note, ...]
+) -> Table:
+    """The rows of a table of numbers that stays what it is."""
+    preparation, sample = Preparation(columns, values.shape[1]), Sample.whole(len(values))
+    ids = container.row_names
+    return Table(values, preparation, sample, container=container, ids=ids, notes=notes)
 
 
 def _scores(raw: RawTable, n_least: int = 2) -> Array:
@@ -179,9 +139,15 @@ def _warn_of(guesses: tuple[Guess, ...]) -> None:
 
 def new_rows(X: Any, preparation: Preparation) -> Array:
     """Finite rows (n, d) of `X`, which must have the columns of the training rows."""
+    return new_table(X, preparation).values
+
+
+def new_table(X: Any, preparation: Preparation) -> Table:
+    """The same with the names of the rows."""
     frame = open_frame(X)
     if frame is None and preparation.encoder is None:
-        return _validate(_probe(preparation), X, reset=False)
+        values = _validate(_probe(preparation), X, reset=False)
+        return Table(values, preparation, Sample.whole(len(values)))
     if frame is None:
         cells = _array_cells(X, 1)
         _check_names(cells, preparation)
@@ -192,12 +158,30 @@ def new_rows(X: Any, preparation: Preparation) -> Array:
         raw = frame_table(frame)
         if preparation.columns is None:
             if preparation.encoder is None:
-                return _scores(raw, 1)
+                values = _scores(raw, 1)
+                return Table(values, preparation, Sample.whole(len(values)))
             raw = replace(raw, columns=preparation.names)
-    prepared = preparation.apply(raw)
-    for note in prepared.unknown:
+    table = preparation.apply(raw)
+    for note in table.unknown:
         warn_user(f"In the column {shown(note.subject)}, {note.message}.", NewRowsWarning)
-    return prepared.values
+    return table
+
+
+def read_more(table: Table, numbers: NDArray[np.intp]) -> Table:
+    """The table with the rows of its collection that have these numbers, which rise."""
+    if table.collection is None:
+        raise TableError(
+            f"The fit has a sample of {table.sample.n_sampled:,} of {table.sample.n_rows:,} rows, "
+            f"and {len(numbers):,} of these rows are not among them; a copied or loaded fit cannot "
+            "read them from the table",
+            "Use the estimator that was fitted, or fit again.",
+        )
+    taken = table.collection.take(numbers)
+    if table.raw is None:
+        return table.with_more(numbers, new_table(taken, table.preparation))
+    # Rows of files are shown with all of their columns.
+    raw = frame_table(taken, table.name, numbers)
+    return table.with_more(numbers, table.preparation.apply(raw, table.words))
 
 
 def check_columns(X: Any, preparation: Preparation) -> None:

@@ -45,19 +45,20 @@ from gammagmm.errors import (
     SaveError,
 )
 from gammagmm.estimator.fit_result import Fit, cut_rows
-from gammagmm.estimator.frames import Container
 from gammagmm.estimator.parameters import Plain, Plan, check_parameters
-from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior
+from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior, SavedTexts
 from gammagmm.estimator.space import score_space
 from gammagmm.estimator.summary import installed_versions
 from gammagmm.labels.known_rows import KnownRows
-from gammagmm.labels.sample import Sample
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.storage import posterior_of, posterior_to_data
+from gammagmm.table.container import Container
 from gammagmm.table.preparation import Preparation
+from gammagmm.table.sample import Sample
 from gammagmm.table.scaling import ColumnScaler
+from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
@@ -66,7 +67,7 @@ __all__ = ["LoadedFit", "load_fit", "read_fit", "save_fit"]
 
 Array = NDArray[np.float64]
 
-FORM = Form("gammagmm/saved-fit", 4, "saved fit", "Fit the rows again.")
+FORM = Form("gammagmm/saved-fit", 5, "saved fit", "Fit the rows again.")
 CAN_BE_NAN = {"tau", "delta", "reached", "mean"}
 """Fields that are NaN where there is no solution."""
 
@@ -87,8 +88,16 @@ class SavedFit:
         The parameter of this name.
     preparation : Preparation
         How the columns of the training rows became numbers.
+    name, digest : str
+        Name and SHA-256 of the file that the rows came from.
     index : SavedIndex or None
         Index of the data frame that the rows came in.
+    ids : SavedTexts or None
+        Names of the rows held, where they are not those of the index.
+    places : ndarray of shape (n_held,) or None
+        Their places in the file, if these are not 0, 1, ...
+    truth : ndarray of shape (n_sampled,) or None
+        Labels that the method did not use.
     column_scaler : ColumnScaler or None
         The map that scales the columns for the detectors.
     detectors : tuple of DetectorInfo
@@ -118,8 +127,9 @@ class SavedFit:
         The rows, with their labels, that `update` was given.
     learned_scores : ndarray of shape (n_held,) or None
         Scores of these rows by a ranking that was learned from labels.
-    notes : tuple of Note
-        Everything that was changed, skipped or approximated, but for what the labels changed.
+    table_notes, notes : tuple of Note
+        What was changed, skipped or approximated when the rows were prepared, and by the fit, but
+        for what the labels changed.
     """
 
     key: str
@@ -127,7 +137,12 @@ class SavedFit:
     parameters: dict[str, Plain]
     mixture_prior: SavedPrior | None
     preparation: Preparation
+    name: str
+    digest: str
     index: SavedIndex | None
+    ids: SavedTexts | None
+    places: NDArray[np.int64] | None
+    truth: NDArray[np.int64] | None
     column_scaler: ColumnScaler | None
     detectors: tuple[DetectorInfo, ...]
     choices: tuple[str | None, ...]
@@ -143,13 +158,8 @@ class SavedFit:
     evidence: Evidence
     known_rows: KnownRows
     learned_scores: Array | None
+    table_notes: tuple[Note, ...]
     notes: tuple[Note, ...]
-
-    @property
-    def sample(self) -> Sample:
-        """Which rows of the table are held."""
-        numbers = None if self.numbers is None else self.numbers.astype(np.intp)
-        return Sample(self.n_table, self.n_sampled, numbers)
 
     @property
     def detector_names(self) -> list[str]:
@@ -161,14 +171,13 @@ class SavedFit:
 class LoadedFit:
     """A fit from a file, and what else the file has.
 
-    `versions` are those with which it was saved, `mixture_prior` the parameter of the estimator,
-    and `source` the record of where the rows came from, or None.
+    `versions` are those with which it was saved, and `mixture_prior` is the parameter of the
+    estimator.
     """
 
     fit: Fit
     versions: dict[str, str]
     mixture_prior: Any
-    source: Any = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -207,7 +216,7 @@ class LoadedFit:
         notes = [note for name in tried for note in _changes(detectors, name, self.versions)]
         for note in notes:
             warn_user(f"Detector {note.subject} {note.message}.", SavedFitWarning)
-        return replace(self.fit, notes=(*self.fit.notes, *notes))
+        return replace(self.fit, own_notes=(*self.fit.own_notes, *notes))
 
 
 def _changes(detectors: StoredDetectors, name: str, versions: Mapping[str, str]) -> list[Note]:
@@ -239,10 +248,8 @@ def version_words(versions: Mapping[str, str]) -> str:
     return f"saved with {'; '.join(changed)}" if changed else "saved with the same versions"
 
 
-def save_fit(
-    fit: Fit, path: Any, key: str = "", overwrite: bool = False, source: Any = None
-) -> None:
-    """Write a fit to `path`, completely or not at all; `source` is a record that is saved with it.
+def save_fit(fit: Fit, path: Any, key: str = "", overwrite: bool = False) -> None:
+    """Write a fit to `path`, completely or not at all.
 
     An existing file is replaced with `overwrite`, and raises FileExistsError without it. A fit that
     a file cannot hold raises `SaveError`. A `SavedFitWarning` says that some detectors are the
@@ -251,11 +258,9 @@ def save_fit(
     saved = _saved(fit, key)
     writer = FitWriter()
     data = FORM.header | writer.record(saved)
-    data["source"] = None if source is None else writer.record(source, "source")
     content = archive_bytes(to_text(data), writer.arrays)
     # Nothing is written that could not be read back.
-    kind = None if source is None else type(source)
-    loaded = _read(io.BytesIO(content), "The data to write", key, kind)
+    loaded = _read(io.BytesIO(content), "The data to write", key)
     if loaded is None or not _is_same(fit, loaded.fit):
         raise SaveError(
             "The fit cannot be saved: its parts do not follow from scores and runs",
@@ -287,19 +292,20 @@ def load_fit(path: Any, key: str) -> Fit | None:
     return None if loaded is None else loaded.fit
 
 
-def read_fit(path: Any, source: type | None = None) -> LoadedFit:
-    """The fit in the file at `path`, with any key, and its source, a record of the type `source`.
+def read_fit(path: Any) -> LoadedFit:
+    """The fit in the file at `path`, with any key.
 
     `LoadedFit.checked` gives the fit that scores new rows. Raises as `load_fit` does.
     """
     with Path(path).open("rb") as file:
-        loaded = _read(file, str(path), source=source)
+        loaded = _read(file, str(path))
     return cast("LoadedFit", loaded)
 
 
 def _saved(fit: Fit, key: str) -> SavedFit:
     """What the file of a fit has."""
-    plan = fit.plan
+    plan, table = fit.plan, fit.table
+    own_names = None if table.ids == table.container.row_names else table.ids
     choices = {} if plan.is_precomputed else named_detectors(plan.detectors)
     states, new_scores = _stored(fit, choices)
     has_prior = plan.parameters["mixture_prior"] is not None
@@ -309,8 +315,15 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         versions=installed_versions(),
         parameters=plan.parameters,
         mixture_prior=SavedPrior.of(plan.prior) if has_prior else None,
-        preparation=fit.preparation,
-        index=SavedIndex.of(fit.container.index),
+        preparation=table.preparation,
+        name=table.name,
+        digest=table.digest,
+        index=SavedIndex.of(table.container.index),
+        ids=SavedTexts.of(table.ids)
+        if table.ids and table.ids != table.container.row_names
+        else None,
+        places=None if table.places is None else table.places.astype(np.int64),
+        truth=None if table.truth is None else table.truth.astype(np.int64),
         column_scaler=fit.column_scaler,
         detectors=fit.detector_info,
         choices=tuple(choices.values()),
@@ -318,15 +331,16 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         new_scores=new_scores,
         learning_seed=plan.learning_seed,
         scores=fit.space.scores,
-        rows=fit.rows,
-        n_table=fit.sample.n_rows,
-        n_sampled=fit.sample.n_sampled,
-        numbers=None if fit.sample.is_whole else fit.sample.number(fit.sample.all_places),
+        rows=table.values,
+        n_table=table.sample.n_rows,
+        n_sampled=table.sample.n_sampled,
+        numbers=table.sample.numbers,
         runs=fit.runs,
         evidence=fit.evidence,
         known_rows=fit.known,
         learned_scores=fit.space.decision_scores if is_learned else None,
-        notes=tuple(note for note in fit.notes if note.step != "labels"),
+        table_notes=table.notes,
+        notes=tuple(note for note in fit.own_notes if note.step != "labels"),
     )
 
 
@@ -425,9 +439,7 @@ def _is_same(fit: Fit, loaded: Fit) -> bool:
     return all(np.array_equal(*each) for each in arrays) and all(a == b for a, b in pairs)
 
 
-def _read(
-    file: IO[bytes], where: str, key: str | None = None, source: type | None = None
-) -> LoadedFit | None:
+def _read(file: IO[bytes], where: str, key: str | None = None) -> LoadedFit | None:
     """The fit in `file`, or None if it has another key; `where` names the file in errors."""
     reader = Reader(FORM, where)
     with open_archive(file, reader) as archive:
@@ -437,10 +449,7 @@ def _read(
             return None
         inside = FitReader(FORM, where, archive)
         fields = {name: value for name, value in data.items() if name not in FORM.header}
-        origin = fields.pop("source", None)
         saved = inside.record(SavedFit, "fit", fields)
-        is_wanted = source is not None and origin is not None
-        found = inside.record(cast("type", source), "source", origin) if is_wanted else None
     plan, prior = _plan_of(saved, reader)
     for part, fits in _CHECKS.items():
         if not fits(saved, plan):
@@ -449,7 +458,7 @@ def _read(
         fit = _fit_of(saved, plan, where)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         reader.refuse(f"its parts do not fit together: {error}")
-    return LoadedFit(fit, saved.versions, prior, found)
+    return LoadedFit(fit, saved.versions, prior)
 
 
 class _Parameters(SimpleNamespace):
@@ -505,7 +514,7 @@ def _detectors_of(saved: SavedFit) -> Any:
 
 def _fit_of(saved: SavedFit, plan: Plan, where: str) -> Fit:
     """The fit, with everything that follows from what was saved."""
-    container = Container(index=None if saved.index is None else saved.index.index())
+    table = _table_of(saved)
     _, scaler = score_space(saved.scores[: saved.n_sampled])
     space, _ = score_space(saved.scores, scaler)
     posterior, known = combine_runs(solved_posteriors(saved.runs)), KnownRows.none()
@@ -513,26 +522,41 @@ def _fit_of(saved: SavedFit, plan: Plan, where: str) -> Fit:
         raise ValueError(f"the mean of the posterior is {posterior.mean!r}")
     fit = Fit(
         plan=plan.without_progress(),
-        preparation=saved.preparation,
+        table=table,
         column_scaler=saved.column_scaler,
         detectors=dict.fromkeys(saved.detector_names),
         detector_info=saved.detectors,
         scaler=scaler,
-        rows=saved.rows,
         space=space,
-        sample=saved.sample,
-        container=container,
         runs=saved.runs,
         posterior=posterior,
         fitted_posterior=posterior,
         known=known,
         learning=None,
         evidence=saved.evidence,
-        cut=cut_rows(space, saved.sample, known, posterior.mean, saved.detector_names),
-        notes=saved.notes,
+        cut=cut_rows(space, table.sample, known, posterior.mean, saved.detector_names),
+        own_notes=saved.notes,
     )
     fit = _with_labels(fit, saved)
     return fit if plan.is_precomputed else replace(fit, detectors=_detectors_in(saved, fit, where))
+
+
+def _table_of(saved: SavedFit) -> Table:
+    """The rows and what is known of them."""
+    container = Container(index=None if saved.index is None else saved.index.index())
+    numbers = None if saved.numbers is None else saved.numbers.astype(np.intp)
+    return Table(
+        saved.rows,
+        saved.preparation,
+        Sample(saved.n_table, saved.n_sampled, numbers),
+        name=saved.name,
+        digest=saved.digest,
+        container=container,
+        ids=container.row_names if saved.ids is None else saved.ids.texts,
+        places=None if saved.places is None else saved.places.astype(np.intp),
+        truth=saved.truth,
+        notes=saved.table_notes,
+    )
 
 
 def _detectors_in(saved: SavedFit, fit: Fit, where: str) -> StoredDetectors:
@@ -562,7 +586,7 @@ def _with_labels(fit: Fit, saved: SavedFit) -> Fit:
         return fit
     note = Note.of("load.ranking", "ranking", versions=version_words(saved.versions))
     warn_user(f"The ranking {note.message}.", SavedFitWarning)
-    return replace(fit, notes=(*fit.notes, note))
+    return replace(fit, own_notes=(*fit.own_notes, note))
 
 
 def _are_places(places: NDArray[np.intp], n: int) -> bool:
@@ -601,6 +625,14 @@ def _have_rows(saved: SavedFit, plan: Plan) -> bool:
     n_rows, sampled, numbers = len(saved.scores), saved.n_sampled, saved.numbers
     is_right = saved.rows.shape == (n_rows, saved.preparation.n_outputs)
     is_right = is_right and (saved.index is None or len(saved.index) == sampled)
+    is_right = is_right and (saved.ids is None or len(saved.ids) == n_rows)
+    if (places := saved.places) is not None:
+        differ = len(np.unique(places)) == n_rows and bool((places >= 0).all())
+        is_right = is_right and places.shape == (n_rows,) and differ
+        is_right = is_right and bool((np.diff(places[:sampled]) > 0).all())
+    if (truth := saved.truth) is not None:
+        is_label = bool(np.isin(truth, (0, 1)).all())
+        is_right = is_right and truth.shape == (sampled,) and is_label
     if numbers is None:
         return is_right and n_rows == sampled == saved.n_table
     is_right = is_right and numbers.shape == (n_rows,) and 2 <= sampled <= n_rows

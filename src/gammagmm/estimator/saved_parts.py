@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gammagmm.errors import SaveError
 from gammagmm.mixture.prior import MixturePrior
+from gammagmm.table.container import is_default
 
 __all__ = ["SavedIndex", "SavedPrior", "SavedTexts"]
 
@@ -69,7 +70,7 @@ class SavedIndex:
     @classmethod
     def of(cls, index: Any) -> SavedIndex | None:
         """The record of an index; None for none and for the default index, which show the same."""
-        if index is None or _is_default(index):
+        if index is None or is_default(index):
             return None
         is_named = index.name is None or isinstance(index.name, str)
         if is_named and index.dtype == np.int64:
@@ -97,14 +98,6 @@ class SavedIndex:
 
         values = self.numbers if self.texts is None else list(self.texts.texts)
         return pd.Index(values, name=self.name)
-
-
-def _is_default(index: Any) -> bool:
-    """Whether an index of pandas has the numbers from 0 and no name."""
-    import pandas as pd
-
-    is_range = isinstance(index, pd.RangeIndex) and index.name is None
-    return is_range and (index.start, index.step) == (0, 1)
 
 
 @dataclass(frozen=True, eq=False)

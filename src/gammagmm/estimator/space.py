@@ -20,7 +20,6 @@ from gammagmm.detectors.usable import keep_usable, left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.partial_fit import check_runs, check_time
-from gammagmm.estimator.rows import Rows
 from gammagmm.labels.learned_ranking import Inputs, LearnedRanking
 from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
 from gammagmm.posterior.runs import Run, fit_runs, plan_runs
@@ -31,6 +30,7 @@ from gammagmm.table.scaling import (
     robust_scaler,
     standard_scaler,
 )
+from gammagmm.table.table import Table
 
 __all__ = ["Scores", "Scoring", "Space", "fit_space_runs", "score_space", "score_training_rows"]
 
@@ -46,20 +46,20 @@ class Scores:
     column_scaler: ColumnScaler | None  # None where the columns are not scaled
 
 
-def score_training_rows(rows: Rows, plan: Plan) -> Scores:
+def score_training_rows(table: Table, plan: Plan) -> Scores:
     """Raw scores of the rows by the plan's detectors, or the rows themselves."""
     notes: list[Note] = []
     column_scaler = None
     if plan.is_precomputed:
-        fitted = given_scores(rows.values, rows.preparation.columns)
+        fitted = given_scores(table.values, table.preparation.columns)
     else:
         limits = plan.max_fit_rows, plan.is_fit_by_cost
-        made, notes = resolve_detectors(plan.detectors, len(rows.values), *limits)
-        column_scaler = _fit_column_scaler(rows, plan)
-        preparation = rows.preparation
+        made, notes = resolve_detectors(plan.detectors, len(table.values), *limits)
+        column_scaler = _fit_column_scaler(table, plan)
+        preparation = table.preparation
         names = preparation.outputs or None
         notes = constant_notes(column_scaler, preparation.n_outputs, names) + notes
-        scaled = rows.values if column_scaler is None else column_scaler.transform(rows.values)
+        scaled = table.values if column_scaler is None else column_scaler.transform(table.values)
         with plan.tell("detectors", len(made)) as progress:
             settings = FitSettings(
                 plan.max_fit_rows,
@@ -72,17 +72,17 @@ def score_training_rows(rows: Rows, plan: Plan) -> Scores:
             fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
         check_time(plan, fitted)
     usable = keep_usable(fitted)
-    return Scores(usable, (*rows.notes, *notes, *left_out_notes(usable.info)), column_scaler)
+    return Scores(usable, (*notes, *left_out_notes(usable.info)), column_scaler)
 
 
-def _fit_column_scaler(rows: Rows, plan: Plan) -> ColumnScaler | None:
+def _fit_column_scaler(table: Table, plan: Plan) -> ColumnScaler | None:
     """The map that scales the columns for the detectors."""
     if plan.scale is None:
         return None
-    moments = column_moments(rows.values)
+    moments = column_moments(table.values)
     if plan.scale == "standard":
         return standard_scaler(moments)
-    return robust_scaler(moments, rows.values)
+    return robust_scaler(moments, table.values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

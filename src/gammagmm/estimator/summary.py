@@ -20,7 +20,7 @@ from gammagmm._support.documents import (
 from gammagmm._support.files import write_document
 from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.errors import Note, SavedFileError
-from gammagmm.estimator.fit_result import Fit
+from gammagmm.estimator.fit_result import Fit, Truth
 from gammagmm.labels.labelled_rows import Precision
 from gammagmm.labels.learned_ranking import RankingCheck
 from gammagmm.posterior.evidence import Evidence
@@ -154,6 +154,9 @@ class FitSummary:
         The variational runs.
     parameters : dict
         Parameters of the estimator; what is no text, number, boolean or None as its `repr`.
+    truth : Truth or None
+        How the result compares with the labels in the column that ``columns={"truth": ...}`` or
+        ``--truth`` names; None without one.
     notes : tuple of Note
         Everything that was changed, skipped or approximated.
     versions : dict
@@ -188,6 +191,7 @@ class FitSummary:
     thresholds: dict[str, float]
     runs: tuple[RunSummary, ...]
     parameters: dict[str, Plain]
+    truth: Truth | None
     notes: tuple[Note, ...]
     versions: dict[str, str]
     lines: tuple[str, ...]
@@ -325,6 +329,7 @@ def summarise(fit: Fit) -> FitSummary:
             for run in fit.runs
         ),
         parameters=fit.plan.parameters,
+        truth=fit.truth,
         notes=fit.notes,
         versions=installed_versions(),
         lines=tuple(fit.lines),

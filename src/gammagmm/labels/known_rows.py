@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._support.data_frames import as_cells, as_column
-from gammagmm.labels.sample import Sample
 from gammagmm.posterior.decisions import RankTable, ranks_left
+from gammagmm.table.sample import Sample
 
 __all__ = ["KnownRows", "Purpose", "RowsLeft"]
 

@@ -33,11 +33,11 @@ from gammagmm.labels.labelled_share import (
     labelled_posterior,
     n_for_width,
 )
-from gammagmm.labels.sample import Sample
 from gammagmm.labels.suggestions import spread_evenly, spread_over_groups
 from gammagmm.posterior.decisions import cut_off, is_anomaly, probability_at
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
 from gammagmm.posterior.track_record import load_reference
+from gammagmm.table.sample import Sample
 
 __all__ = ["GroupShare", "LabelledRows", "Precision"]
 

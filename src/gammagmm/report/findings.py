@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from gammagmm.posterior.decisions import cost_cut, cut_off
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.runs import Run, first_solved, solved_posteriors
 from gammagmm.posterior.sensitivity import leave_one_out
-from gammagmm.report.origin import Origin
+from gammagmm.table.table import Table
 
 __all__ = [
     "MAX_SHOWN",
@@ -141,22 +141,13 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Truth:
-    """The share of anomalies by labels that the method did not use."""
-
-    share: float
-    is_inside: bool  # the 90 % interval
-
-
-@dataclass(frozen=True)
 class Findings:
     """Everything that a report shows."""
 
     summary: FitSummary
-    origin: Origin
+    table: Table
     rows_apart: tuple[str, ...]  # names of rows that stand apart, `MAX_SHOWN` at most
     humps: tuple[float, ...]  # of the posterior, if every run has several
-    truth: Truth | None
     mean: ShareCut
     lower_end: ShareCut  # of the 90 % interval
     upper_end: ShareCut
@@ -171,27 +162,24 @@ class Findings:
     has_picked: bool  # whether rows from the top of the ranking have labels
     top_rows: tuple[RankedRow, ...]
     to_label: tuple[RowToLabel, ...]
-    groups: tuple[GroupShare, ...]  # the largest first; empty if the origin has none
+    groups: tuple[GroupShare, ...]  # the largest first; empty if the rows have none
 
 
-def find(fit: Fit, origin: Origin | None = None) -> Findings:
+def find(fit: Fit) -> Findings:
     """What a report shows of a fit."""
-    origin = origin or Origin()
-    if origin.numbers is None and not fit.sample.is_whole:
-        origin = replace(origin, numbers=tuple(fit.sample.number(fit.sample.all_places).tolist()))
+    table = fit.table
     scores, probability = fit.held.scores, fit.held.probability
-    names = _shown_names(origin, fit.sample.n_held)
+    names = _shown_names(table)
     order = _order(fit)
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
-    why_top, values_chosen = _described(fit, origin.columns or fit.number_names, top, chosen)
+    why_top, values_chosen = _described(fit, top, chosen)
     sensitivity, apart = tuple(_sensitivity(fit)), _rows_apart(fit)
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
         summary=summarise(fit),
-        origin=origin,
+        table=table,
         rows_apart=tuple(names[row] for row in apart[:MAX_SHOWN]),
         humps=_humps(fit),
-        truth=_truth(fit.posterior, origin.first(fit.n_rows)),
         mean=mean,
         lower_end=ends[0],
         upper_end=ends[1],
@@ -211,12 +199,10 @@ def find(fit: Fit, origin: Origin | None = None) -> Findings:
             )
         ),
         to_label=tuple(
-            RowToLabel(origin.row_number(int(row)), names[row], values)
+            RowToLabel(table.row_number(int(row)), names[row], values)
             for row, values in zip(chosen, values_chosen, strict=True)
         ),
-        groups=()
-        if origin.groups is None
-        else fit.labelled_rows.by_group(origin.groups[: fit.n_rows]),
+        groups=tuple(fit.group_shares),
     )
 
 
@@ -239,7 +225,7 @@ def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
 
 
 def _described(
-    fit: Fit, names: Sequence[str], top: NDArray[np.intp], chosen: NDArray[np.intp]
+    fit: Fit, top: NDArray[np.intp], chosen: NDArray[np.intp]
 ) -> tuple[list[tuple[Reason, ...]], list[str]]:
     """The columns in which the rows `top` stand out, and the values of the rows `chosen`.
 
@@ -247,15 +233,15 @@ def _described(
     """
     if fit.plan.is_precomputed:
         return [()] * len(top), [""] * len(chosen)
-    usual = fit.usual_values(names)
+    usual = fit.usual_values()
     return usual.reasons(fit.rows[top]), usual.described(fit.rows[chosen])
 
 
-def _shown_names(origin: Origin, n_rows: int) -> tuple[str, ...]:
+def _shown_names(table: Table) -> tuple[str, ...]:
     """Names of the rows: long ones are cut, control characters are written out."""
-    if origin.ids is None:
-        return tuple(str(origin.row_number(row)) for row in range(n_rows))
-    cut = (name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…" for name in origin.ids)
+    if table.ids is None:
+        return table.row_names
+    cut = (name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…" for name in table.ids)
     return tuple(visible(name) for name in cut)
 
 
@@ -289,13 +275,6 @@ def _humps(fit: Fit) -> tuple[float, ...]:
     of_runs = [len(posterior.modes()) for posterior in solved_posteriors(fit.runs)]
     modes = fit.fitted_posterior.modes().tolist()
     return tuple(modes) if len(modes) > 1 < len(of_runs) and min(of_runs) > 1 else ()
-
-
-def _truth(posterior: GammaPosterior, origin: Origin) -> Truth | None:
-    if origin.truth is None:
-        return None
-    share = float(np.mean(origin.truth))
-    return Truth(share, posterior.contains(share))
 
 
 def _found(fit: Fit) -> Found | None:

@@ -17,8 +17,7 @@ from gammagmm.estimator.reasons import reason_words
 from gammagmm.labels.labelled_rows import GroupShare
 from gammagmm.posterior.sensitivity import N_STARTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import record_sentence
-from gammagmm.report.findings import N_STEPS, Findings, ShareCut, find
-from gammagmm.report.origin import Origin
+from gammagmm.report.findings import MAX_SHOWN, N_STEPS, Findings, ShareCut, find
 from gammagmm.report.svg import ShareLine, found_svg, posterior_numbers, posterior_svg, share_scale
 
 if TYPE_CHECKING:
@@ -36,14 +35,9 @@ MAX_GROUPS = 30
 """Most groups that the page lists."""
 
 
-def write_report(
-    fit: Fit,
-    path: Any,
-    origin: Origin | None = None,
-    overwrite: bool = False,
-) -> None:
+def write_report(fit: Fit, path: Any, overwrite: bool = False) -> None:
     """Write the report of a fit to `path`, completely or not at all."""
-    write_document(render(find(fit, origin)), path, overwrite)
+    write_document(render(find(fit.holding_first_rows(MAX_SHOWN))), path, overwrite)
 
 
 def render(findings: Findings) -> str:
@@ -155,8 +149,8 @@ def _answers_key(findings: Findings) -> str:
     # rows in their order, so that a copy of this report finds the answers and no other report does.
     # Rows without a file, as in `GammaGMM.report`, are identified by the scores at the top.
     rows = [(row.number, row.name) for row in findings.to_label]
-    origin, scores = findings.origin, [row.score for row in findings.top_rows]
-    identity = json.dumps([origin.digest or [origin.name, scores], rows])
+    table, scores = findings.table, [row.score for row in findings.top_rows]
+    identity = json.dumps([table.digest or [table.name, scores], rows])
     return f"gammagmm {hashlib.sha256(identity.encode('ascii')).hexdigest()}"
 
 

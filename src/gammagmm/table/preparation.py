@@ -1,4 +1,4 @@
-"""A table of any kind and the user's choices -> finite numbers, row ids, true labels, and notes."""
+"""A table of any kind and the user's choices -> a `Table`: numbers, names, labels and notes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gammagmm.readers.number_forms import marks_word, other_units, reread
 from gammagmm.readers.raw_table import NumberForm, RawTable, check_names
 from gammagmm.table.encoder import Column, DateColumn, NumberColumn, TableEncoder, fit_encoder
 from gammagmm.table.frames import array_names
-from gammagmm.table.guesses import Guess, guess_notes
+from gammagmm.table.guesses import guess_notes
 from gammagmm.table.problems import find_problems, infinite_values, missing_values, table_error
 from gammagmm.table.roles import (
     Choices,
@@ -26,57 +26,17 @@ from gammagmm.table.roles import (
     check_features,
     used_as_they_are,
 )
+from gammagmm.table.sample import Sample
+from gammagmm.table.table import Table
 from gammagmm.table.truth import read_truth
 from gammagmm.table.words import PYTHON, Words
 
-__all__ = ["Choices", "Preparation", "Prepared", "column_problems", "prepare"]
+__all__ = ["Choices", "Preparation", "column_problems", "prepare"]
 
-Rows = NDArray[np.intp]
+Places = NDArray[np.intp]
 Labels = NDArray[np.int64]
 
 GAPS_OF_NEW_ROWS = ("fill by hand", "fill and fit")
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """Numbers for the detectors, and the ids and labels of their rows.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n, d)
-        Finite float64.
-    columns : tuple of str
-        Names of the d columns, all different.
-    ids : tuple of str
-        The cell of the id column of each row, "" where it is missing, or the 1-based number of
-        the row in the file.
-    rows : ndarray of shape (n,)
-        Index of each row among the rows of the file, from 0.
-    truth : ndarray of shape (n,) or None
-        1 for an anomaly, 0 for a normal row; None without a truth column.
-    notes : tuple of Note
-        How the file was read, and everything that was left out, filled in or encoded.
-    preparation : Preparation
-        How it was done, which prepares new rows in the same way.
-    guesses : tuple of Guess
-        What columns probably are that the user did not decide about.
-    unknown : tuple of Note
-        The notes about texts that the training rows do not have.
-    """
-
-    values: NDArray[np.float64]
-    columns: tuple[str, ...]
-    ids: tuple[str, ...]
-    rows: Rows
-    truth: Labels | None
-    notes: tuple[Note, ...]
-    preparation: Preparation
-    guesses: tuple[Guess, ...] = ()
-    unknown: tuple[Note, ...] = ()
-
-    def __repr__(self) -> str:
-        n_rows, n_columns = self.values.shape
-        return f"Prepared({n_rows} rows, {n_columns} columns, {len(self.notes)} notes)"
 
 
 @dataclass(frozen=True)
@@ -159,7 +119,7 @@ class Preparation:
         elif set(self.encoder.names) - set(self.columns):
             raise ValueError("the columns that are used must be columns of the training rows")
 
-    def apply(self, raw: RawTable, words: Words = PYTHON, *, n_least: int = 1) -> Prepared:
+    def apply(self, raw: RawTable, words: Words = PYTHON, *, n_least: int = 1) -> Table:
         """Finite numbers of new rows, with the columns and the figures of the training rows.
 
         Additional columns are ignored, with a note. Columns that are not used may be absent. At
@@ -188,16 +148,18 @@ class Preparation:
             raise table_error(raw.source, problems, words)
         rows, dropped = _rows_to_keep(raw, places, self.missing, n_least, words)
         encoded = encoder.transform([own[rows] for own in cells])
-        ids = _ids(raw, self.id if self.id in raw.columns else None)
-        return Prepared(
+        # The labels of new rows are not compared with anything.
+        return Table(
             encoded.values,
-            encoded.names,
-            tuple(ids[row] for row in rows),
-            rows,
-            None,  # the labels of new rows are not compared with anything
-            (*raw.notes, *notes, *dropped, *encoded.notes, *encoded.unknown),
             self,
+            Sample.whole(len(rows)),
+            digest=raw.digest,
+            ids=_ids(raw, self.id if self.id in raw.columns else None, rows),
+            places=None if len(rows) == raw.n_rows else rows,
+            notes=(*raw.notes, *notes, *dropped, *encoded.notes, *encoded.unknown),
             unknown=encoded.unknown,
+            raw=raw,
+            words=words,
         )
 
     def renamed(self, names: Sequence[str]) -> Preparation:
@@ -253,7 +215,7 @@ class Preparation:
 
 def prepare(
     raw: RawTable, choices: Choices, words: Words = PYTHON, *, guessing: bool = True
-) -> Prepared:
+) -> Table:
     r"""Finite numbers of a raw table, according to the user's choices.
 
     Parameters
@@ -270,7 +232,7 @@ def prepare(
 
     Returns
     -------
-    Prepared
+    Table
         At least two rows and one column.
 
     Raises
@@ -310,7 +272,6 @@ def prepare(
         )
     check_names(f"{raw.source}, with its texts encoded", encoder.outputs)
     encoded = encoder.transform(cells, is_new=False)
-    ids = _ids(raw, choices.id)
     forms = tuple(raw.form(raw.columns.index(column.name)) for column in encoder.numbers)
     preparation = Preparation(
         raw.columns if guessing else None,
@@ -321,20 +282,23 @@ def prepare(
         encoder,
         forms if guessing else (),
     )
-    return Prepared(
+    return Table(
         encoded.values,
-        encoded.names,
-        tuple(ids[row] for row in rows),
-        rows,
-        None if truth is None else truth[rows],
-        (
+        preparation,
+        Sample.whole(len(rows)),
+        digest=raw.digest,
+        ids=_ids(raw, choices.id, rows),
+        places=None if len(rows) == raw.n_rows else rows,
+        truth=None if truth is None else truth[rows],
+        notes=(
             *raw.notes,
             *guess_notes(raw.source, roles.guesses, words),
             *dropped,
             *encoded.notes,
         ),
-        preparation,
-        roles.guesses,
+        guesses=roles.guesses,
+        raw=raw,
+        words=words,
     )
 
 
@@ -353,16 +317,17 @@ def _labels(raw: RawTable, name: str | None, words: Words) -> Labels | None:
     return found
 
 
-def _ids(raw: RawTable, name: str | None) -> list[str]:
-    """Name of every row of the file: the cell of column `name`, or the number of the row."""
+def _ids(raw: RawTable, name: str | None, rows: Places) -> tuple[str, ...] | None:
+    """The cells of the column `name` in these rows; None without such a column."""
     if name is None:
-        return [str(row) for row in range(1, raw.n_rows + 1)]
-    return [cell or "" for cell in raw.cells(raw.columns.index(name))]
+        return None
+    cells = raw.cells(raw.columns.index(name))
+    return tuple(cells[row] or "" for row in rows.tolist())
 
 
 def _rows_to_keep(
     raw: RawTable, features: Sequence[int], missing: str, n_needed: int, words: Words
-) -> tuple[Rows, list[Note]]:
+) -> tuple[Places, list[Note]]:
     """Indices of all rows, or of those without missing values if the others are dropped."""
     is_kept = np.ones(raw.n_rows, dtype=bool)
     if missing == "drop":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Sample"]
 
-Rows = NDArray[np.intp]
+Numbers = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Sample:
 
     n_rows: int
     n_sampled: int
-    numbers: Rows | None = None
+    numbers: Numbers | None = None
 
     @classmethod
     def whole(cls, n_rows: int) -> Sample:
@@ -53,29 +53,29 @@ class Sample:
         return self.n_rows if self.numbers is None else len(self.numbers)
 
     @property
-    def all_places(self) -> Rows:
+    def all_places(self) -> Numbers:
         """Places of the held rows: 0, 1, ..."""
         return np.arange(self.n_held)
 
-    def number(self, places: Rows) -> Rows:
+    def number(self, places: Numbers) -> Numbers:
         """Numbers in the table of the rows held at these places."""
         return places if self.numbers is None else self.numbers[places]
 
-    def places(self, numbers: Rows) -> Rows:
+    def places(self, numbers: Numbers) -> Numbers:
         """Places among the held rows of the rows with these numbers, all of which are held."""
         if self.numbers is None:
             return numbers
         order = self._order
         return order[np.searchsorted(self.numbers, numbers, sorter=order)]
 
-    def not_held(self, numbers: Rows) -> Rows:
+    def not_held(self, numbers: Numbers) -> Numbers:
         """Those of the `numbers`, in rising order, whose rows are not held."""
         return np.empty(0, np.intp) if self.numbers is None else np.setdiff1d(numbers, self.numbers)
 
-    def with_more(self, numbers: Rows) -> Sample:
+    def with_more(self, numbers: Numbers) -> Sample:
         """The sample, with the rows with these numbers held after all others."""
         return replace(self, numbers=np.append(self.number(self.all_places), numbers))
 
     @cached_property
-    def _order(self) -> Rows:
+    def _order(self) -> Numbers:
         return np.argsort(self.numbers)  # type: ignore[arg-type]

@@ -136,7 +136,7 @@ def test_the_answers_come_in_the_kind_of_the_rows(kind, data):
     estimator = make_estimator().fit(frame)
     answers = estimator.to_frame()
     assert type(answers) is RETURNED.get(kind, type(frame))
-    assert (estimator.fit_.container.index is not None) == kind.startswith("pandas")
+    assert (estimator.fit_.table.container.index is not None) == kind.startswith("pandas")
     np.testing.assert_array_equal(answers["label"], estimator.labels_)
     np.testing.assert_array_equal(answers["score_LOF"], estimator.scores_[:, 1])
 
@@ -554,7 +554,7 @@ def test_the_shortcut_takes_frames(data, fitted):
 def test_without_the_package_the_frame_says_what_is_missing(package, installed):
     code = [
         f"import sys; sys.modules[{package!r}] = None",
-        "from gammagmm.estimator.frames import Container",
+        "from gammagmm.table.container import Container",
         f"Container({package!r}).frame({{'label': [0, 1]}}, 'to_frame')",
     ]
     done = subprocess.run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gammagmm.labels.sample import Sample
+from gammagmm.table.sample import Sample
 
 
 def test_all_rows_of_a_table():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from gammagmm._support.data_frames import as_frame
 from gammagmm.errors import MissingExtraError
 
-__all__ = ["Container"]
+__all__ = ["Container", "is_default"]
 
 Array = NDArray[np.float64]
 
@@ -40,15 +39,19 @@ class Container:
         index = native.index.copy() if kind in INDEXED else None
         return cls(kind if kind in (*INDEXED, "polars") else "pyarrow", index)
 
+    @property
+    def row_names(self) -> tuple[str, ...] | None:
+        """The names of the rows by their index; None if it only has their numbers."""
+        if self.index is None or is_default(self.index):
+            return None
+        return tuple(map(str, self.index))
+
     def frame(self, columns: dict[str, Any], question: str) -> Any:
         """Columns by name as a data frame of this kind; `question` asks for it."""
-        return self._native(lambda nw: nw.from_dict(columns, backend=self.kind), question)
-
-    def _native(self, make: Callable[[Any], Any], question: str) -> Any:
         import narwhals.stable.v2 as nw
 
         try:
-            made = make(nw).to_native()
+            made = nw.from_dict(columns, backend=cast("Any", self.kind)).to_native()
         except ModuleNotFoundError as error:
             if error.name != self.kind:
                 raise
@@ -58,3 +61,11 @@ class Container:
         if self.index is not None:
             made.index = self.index
         return made
+
+
+def is_default(index: Any) -> bool:
+    """Whether an index of pandas has the numbers from 0 and no name."""
+    import pandas as pd
+
+    is_range = isinstance(index, pd.RangeIndex) and index.name is None
+    return is_range and (index.start, index.step) == (0, 1)

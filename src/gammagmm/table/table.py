@@ -1,0 +1,198 @@
+"""The rows of a table as numbers, and what is known of each row beyond them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm._support.text import listed
+from gammagmm.errors import Note, TableError
+from gammagmm.readers.joined_table import join_raw
+from gammagmm.readers.raw_table import RawTable, numbered_names, written
+from gammagmm.table.container import Container
+from gammagmm.table.guesses import Guess
+from gammagmm.table.sample import Sample
+from gammagmm.table.words import PYTHON, Words
+
+if TYPE_CHECKING:
+    from gammagmm.distributed.collection import Collection
+    from gammagmm.table.preparation import Preparation
+
+__all__ = ["Table"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Rows as finite numbers, how they became numbers, and what else is known of them.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_held, d)
+        The rows that are held, as finite numbers.
+    preparation : Preparation
+        How they became numbers, which prepares new rows in the same way.
+    sample : Sample
+        Which rows of the table they are: all of them, or a random sample and some others.
+    name : str, default="the table"
+        Name of the file or files.
+    digest : str, default=""
+        SHA-256 of the file; empty for rows in memory.
+    container : Container
+        The kind of data frame that the rows came in.
+    ids : tuple of str or None, default=None
+        Names of the rows; None if they only have numbers.
+    places : ndarray of shape (n_held,) or None, default=None
+        Place of each row among those that were read, from 0; None if all of these are held.
+    truth : ndarray of shape (n_sampled,) or None, default=None
+        1 for an anomaly, 0 for a normal row, by labels that the method does not use.
+    notes : tuple of Note, default=()
+        How the rows were read, and everything that was left out, filled in or encoded.
+    unknown : tuple of Note, default=()
+        Those of the notes about texts that the training rows do not have.
+    guesses : tuple of Guess, default=()
+        What columns probably are that the user did not decide about.
+    raw : RawTable or None, default=None
+        The columns as they were read, where a person is shown rows of them.
+    groups : ndarray of shape (n_held,) or None, default=None
+        The group of each row.
+    group_column : str or None, default=None
+        The column with the groups.
+    collection : Collection or None, default=None
+        The table on Dask that these rows are a sample of. A copy and a saved fit do not have it.
+    words : Words
+        The words for what the user can ask for.
+    """
+
+    values: NDArray[np.float64]
+    preparation: Preparation
+    sample: Sample
+    name: str = "the table"
+    digest: str = ""
+    container: Container = field(default_factory=Container)
+    ids: tuple[str, ...] | None = None
+    places: NDArray[np.intp] | None = None
+    truth: NDArray[np.int64] | None = None
+    notes: tuple[Note, ...] = ()
+    unknown: tuple[Note, ...] = ()
+    guesses: tuple[Guess, ...] = ()
+    raw: RawTable | None = None
+    groups: NDArray[Any] | None = None
+    group_column: str | None = None
+    collection: Collection | None = None
+    words: Words = PYTHON
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of numbers: x1, x2, ... if they have none."""
+        return self.preparation.outputs or numbered_names(self.values.shape[1])
+
+    def row_number(self, row: int) -> int:
+        """Number in the table, from 1, of the row that is held at the place `row`, from 0."""
+        if self.sample.numbers is not None:
+            return 1 + int(self.sample.numbers[row])
+        return 1 + self._place(row)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Name of each row: its id, or its number."""
+        if self.ids is not None:
+            return self.ids
+        return tuple(str(self.row_number(row)) for row in range(len(self)))
+
+    @property
+    def sampled(self) -> Table:
+        """The same without the rows that are held beside the sample."""
+        n, own = self.sample.n_sampled, self.sample.numbers
+        if n == len(self):
+            return self
+        return replace(
+            self,
+            values=self.values[:n],
+            sample=replace(self.sample, numbers=None if own is None else own[:n]),
+            ids=None if self.ids is None else self.ids[:n],
+            places=None if self.places is None else self.places[:n],
+            groups=None if self.groups is None else self.groups[:n],
+        )
+
+    def with_sample_note(self) -> Table:
+        """The same with a note if the rows are a sample."""
+        counts = {"n_sampled": self.sample.n_sampled, "n_rows": self.sample.n_rows}
+        if counts["n_sampled"] == counts["n_rows"]:
+            return self
+        return replace(self, notes=(Note.of("tables.sampled", "max_rows", **counts), *self.notes))
+
+    def with_more(self, numbers: NDArray[np.intp], more: Table) -> Table:
+        """The same with the rows of `more` as well, which have these `numbers` in the table."""
+        raw, places = self.raw, self.places
+        if raw is not None and more.raw is not None:
+            places = np.concatenate([self.all_places, raw.n_rows + more.all_places])
+            raw = join_raw([raw, more.raw])
+        elif places is not None:
+            places = np.concatenate([places, more.all_places])
+        extended = replace(
+            self,
+            values=np.concatenate([self.values, more.values]),
+            sample=self.sample.with_more(numbers),
+            ids=None if self.ids is None else (*self.ids, *(more.ids or map(str, numbers + 1))),
+            places=places,
+            raw=raw,
+        )
+        is_by_column = raw is not None and self.group_column is not None
+        return extended.grouped_by(str(self.group_column)) if is_by_column else extended
+
+    def cells(self, row: int) -> dict[str, str]:
+        """The cells of a row by column: those that were read, or else the numbers.
+
+        Columns with known labels are left out: a person who labels rows must not see them.
+        """
+        if self.raw is None:
+            values = (cell or "" for cell in written(self.values[row].tolist()))
+            named = {} if self.ids is None else {"id": self.ids[row]}
+            return named | dict(zip(self.columns, values, strict=True))
+        hidden = {guess.column for guess in self.guesses if guess.kind == "labels"}
+        cells = {}
+        for j, name in enumerate(self.raw.columns):
+            if name == self.preparation.id and self.ids is not None:
+                cells[name] = self.ids[row]
+            elif name not in hidden | {self.preparation.truth}:
+                value = self.raw.data[j][self._place(row)]
+                cell = value if self.raw.is_text(j) else written([float(value)])[0]
+                cells[name] = cell or ""
+        return cells
+
+    def column(self, name: str) -> list[str]:
+        """The cells of one column that was read, for each row that is held."""
+        if self.raw is None:
+            raise ValueError("The rows were not read from a file.")
+        if name not in self.raw.columns:
+            raise TableError(
+                f"There is no column {name!r}", f"The columns are {listed(self.raw.columns)}."
+            )
+        cells = self.raw.cells(self.raw.columns.index(name))
+        return [cells[place] or "" for place in self.all_places.tolist()]
+
+    def grouped_by(self, name: str) -> Table:
+        """The same, with the rows in groups by a column that was read."""
+        return replace(self, groups=np.array(self.column(name), dtype=str), group_column=name)
+
+    def _place(self, row: int) -> int:
+        return row if self.places is None else int(self.places[row])
+
+    @property
+    def all_places(self) -> NDArray[np.intp]:
+        """Place of each row among those that were read, from 0."""
+        return np.arange(len(self)) if self.places is None else self.places
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without what was read, and without the table on Dask."""
+        return vars(self) | {"raw": None, "collection": None}
+
+    def __repr__(self) -> str:
+        n_rows, n_columns = self.values.shape
+        return f"Table({n_rows} rows, {n_columns} columns, {len(self.notes)} notes)"
