@@ -35,6 +35,7 @@ from gammagmm.table.container import Container
 from tests.support.flat_detector import Flat
 from tests.support.needs import needs_posix
 from tests.support.saved_fits import members, npy, packed
+from tests.support.tables import knowing
 
 SETTINGS = {"n_components": 10, "n_runs": 2, "n_draws": 100, "random_state": 0}
 KEY = "rows 5d41, parameters 402a"
@@ -284,7 +285,7 @@ def test_fits_that_cannot_be_saved_are_refused(plain, tmp_path):
     fit, path = plain.fit, tmp_path / "rows.fit"
     for index in (pd.Index(np.arange(100) / 2), pd.RangeIndex(100, name=7)):
         with pytest.raises(SaveError, match=r"must consist of .* or texts\. Call reset_index\(\)"):
-            save_fit(replace(fit, table=replace(fit.table, container=Container(index=index))), path, KEY, False)
+            save_fit(knowing(fit, container=Container(index=index)), path, KEY, False)
     other = replace(fit.space, consensus=fit.space.consensus + 1e-15)
     with pytest.raises(SaveError, match="its parts do not follow from scores and runs"):
         save_fit(replace(fit, space=other), path, KEY, False)

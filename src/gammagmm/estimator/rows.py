@@ -54,6 +54,8 @@ def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
     # A stream of its own, so that a fit of the same rows in memory has the same numbers.
     numbers = sample_numbers(collection.n_rows, plan.max_rows, plan.rng.spawn(1)[0])
     table = _open_table(collection.take(numbers), estimator, plan)
+    if table.container.index is not None and np.array_equal(table.container.index, numbers):
+        table = replace(table, ids=None)  # the collection names them by their numbers
     sample = Sample(collection.n_rows, len(numbers), numbers)
     return replace(table, sample=sample, collection=collection).with_sample_note()
 
@@ -178,7 +180,9 @@ def read_more(table: Table, numbers: NDArray[np.intp]) -> Table:
         )
     taken = table.collection.take(numbers)
     if table.raw is None:
-        return table.with_more(numbers, new_table(taken, table.preparation))
+        more = new_table(taken, table.preparation)
+        ids = more.ids or Container.of(taken).row_names
+        return table.with_more(numbers, replace(more, ids=ids))
     # Rows of files are shown with all of their columns.
     raw = frame_table(taken, table.name, numbers)
     return table.with_more(numbers, table.preparation.apply(raw, table.words))

@@ -93,7 +93,7 @@ class SavedFit:
     index : SavedIndex or None
         Index of the data frame that the rows came in.
     ids : SavedTexts or None
-        Names of the rows held, where they are not those of the index.
+        Names of the rows held; None if they only have numbers.
     places : ndarray of shape (n_held,) or None
         Their places in the file, if these are not 0, 1, ...
     truth : ndarray of shape (n_sampled,) or None
@@ -305,7 +305,6 @@ def read_fit(path: Any) -> LoadedFit:
 def _saved(fit: Fit, key: str) -> SavedFit:
     """What the file of a fit has."""
     plan, table = fit.plan, fit.table
-    own_names = None if table.ids == table.container.row_names else table.ids
     choices = {} if plan.is_precomputed else named_detectors(plan.detectors)
     states, new_scores = _stored(fit, choices)
     has_prior = plan.parameters["mixture_prior"] is not None
@@ -319,9 +318,7 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         name=table.name,
         digest=table.digest,
         index=SavedIndex.of(table.container.index),
-        ids=SavedTexts.of(table.ids)
-        if table.ids and table.ids != table.container.row_names
-        else None,
+        ids=None if table.ids is None else SavedTexts.of(table.ids),
         places=None if table.places is None else table.places.astype(np.int64),
         truth=None if table.truth is None else table.truth.astype(np.int64),
         column_scaler=fit.column_scaler,
@@ -552,7 +549,7 @@ def _table_of(saved: SavedFit) -> Table:
         name=saved.name,
         digest=saved.digest,
         container=container,
-        ids=container.row_names if saved.ids is None else saved.ids.texts,
+        ids=None if saved.ids is None else saved.ids.texts,
         places=None if saved.places is None else saved.places.astype(np.intp),
         truth=saved.truth,
         notes=saved.table_notes,
