@@ -264,3 +264,10 @@ def test_sheets_cannot_name_the_rows_that_dask_leaves(labels, tmp_path, monkeypa
     with pytest.raises(UsageError, match="--missing drop"):
         check_estimate(asked)
     check_estimate(replace(asked, reading=replace(reading, missing="impute")))
+
+
+def test_dask_reads_parquet_only(table):
+    with pytest.raises(UsageError) as caught:
+        check_estimate(request(table, engine="dask"))
+    assert str(table) in caught.value.what
+    assert "--engine" in caught.value.todo

@@ -41,6 +41,9 @@ PICKLE_FOLDER = "canary-of-a-pickle"
 TABLE = np.array([[1.0, 2.5], [3.0, -4.25], [1e-7, 6.0], [7.0, 8.0]])
 
 
+NAMED = table_of(TABLE, ("a", "=b"), ids=("u", "@v", "w", "x"))
+
+
 class Trap:
     """An object that makes PICKLE_FOLDER when it is unpickled."""
 
@@ -223,8 +226,7 @@ def summary_texts() -> list[bytes]:
 
 
 def sheet_texts() -> list[bytes]:
-    table = table_of(TABLE, ("a", "=b"), ids=("u", "@v", "w", "x"))
-    text = fill_sheet(Sheet((3, 0, 2), (1, None, 0)), table)
+    text = fill_sheet(Sheet((3, 0, 2), (1, None, 0)), NAMED)
     return [text.encode(), b'\xef\xbb\xbf"row","a","anomaly"\r\n1.0,"1.0000000001","yes"\r\n']
 
 

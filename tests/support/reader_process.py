@@ -29,7 +29,7 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
 from gammagmm.table.preparation import Choices, prepare
-from tests.support.good_files import KINDS, ORIGIN, PICKLE_FOLDER, TABLE
+from tests.support.good_files import KINDS, NAMED, PICKLE_FOLDER
 from tests.support.mutated_files import mutated_file
 
 __all__ = ["Outcome", "ReaderProcess", "suffix_of"]
@@ -257,7 +257,7 @@ def _read_benchmark(read: Callable[[Path], Any]) -> Callable[[Path], None]:
 READERS: dict[str, Callable[[Path], Any]] = {
     "posterior": _read_posterior,
     "summary": lambda path: repr(FitSummary.load(path)),
-    "sheet": lambda path: read_sheet(path, TABLE, ORIGIN),
+    "sheet": lambda path: read_sheet(path, NAMED),
     "benchmark-arff": _read_benchmark(read_dami_arff),
     "benchmark-npz": _read_benchmark(read_npz),
 }

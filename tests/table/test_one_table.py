@@ -270,6 +270,19 @@ def read(path):
     return read_rows(reading)
 
 
+def test_columns_that_name_and_label_the_rows(tmp_path):
+    X = orders(1).assign(name=lambda frame: [f"order no {i}" for i in range(len(frame))])
+    columns = {"id": "name", "truth": "is_fraud", "drop": ["order_id", "opened"]}
+    model = estimator(columns, **SOLVED).fit(X)
+    truth, is_fraud = model.summary().truth, X["is_fraud"].to_numpy()
+    assert truth.share == is_fraud.mean()
+    assert truth.hits == (model.labels_ * is_fraud).sum()
+    assert truth.hits + truth.misses == is_fraud.sum()
+    model.report(tmp_path / "report.html")
+    first = model.suggest(1, purpose="find")[0]
+    assert f"order no {first}" in (tmp_path / "report.html").read_text()
+
+
 class TestTablesThatAreUsedAsTheyAre:
     def test_frames_whose_names_are_no_texts(self):
         X = orders(1)[["order_id", "amount", "is_fraud"]]

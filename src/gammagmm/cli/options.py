@@ -220,7 +220,7 @@ class Labelling:
     ] = None
     by: Annotated[
         str | None,
-        _column(help="Column with groups: each is shown, and label takes rows from each."),
+        _column(help="Column with groups of rows, which are shown, labelled or counted apart."),
     ] = None
 
 
@@ -230,7 +230,10 @@ class Outputs:
 
     panel: ClassVar[str] = "Output"
 
-    out: Annotated[Path | None, _file(help="Write a line for each row to this file (CSV).")] = None
+    out: Annotated[
+        Path | None,
+        _file(help="Write a line for each row to this file (CSV; with dask, a Parquet folder)."),
+    ] = None
     report: Annotated[Path | None, _file(help="Write a report to this file (HTML).")] = None
     posterior: Annotated[Path | None, _file(help="Write the posterior to this file (JSON).")] = None
     picture: Annotated[

@@ -280,6 +280,13 @@ def _check_engine(request: Request, *, is_labelling: bool = False) -> Path | Non
         if engine.scheduler is not None:
             raise UsageError("--scheduler needs --engine dask", "Add --engine dask.")
         return None
+    for path in request.reading.paths:
+        suffix = Path(path).suffix.lower()
+        if path == "-" or (Path(path).is_file() and suffix not in ("", ".parquet", ".pq")):
+            raise UsageError(
+                f"--engine dask reads Parquet files and folders, and {path} is neither",
+                "Leave out --engine dask, or convert the file to Parquet.",
+            )
     labelling, folder = request.labelling, request.outputs.out
     has_sheets = is_labelling or labelling.labels or labelling.known is not None
     if request.reading.missing == "drop" and has_sheets:

@@ -191,6 +191,11 @@ class Fit:
         return self.preparation.columns or ()
 
     @property
+    def number_names(self) -> tuple[str, ...]:
+        """Names of the columns of numbers that they became; empty where the table had none."""
+        return self.preparation.outputs
+
+    @property
     def scores(self) -> Array:
         """Raw scores (n_rows, n_detectors) of the training rows."""
         return self.space.scores[: self.n_rows]

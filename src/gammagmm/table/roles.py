@@ -83,6 +83,7 @@ class Choices:
         for name in ("id", "truth"):
             if not isinstance(given.get(name), str | None):
                 raise TypeError(f"columns[{name!r}] must be the name of a column.")
+        check_choice("dates", given.get("dates", "drop"), "columns['dates']")
         return cls(
             id=given.get("id"),
             truth=given.get("truth"),
@@ -109,10 +110,11 @@ def _texts(name: str, given: Any) -> list[str]:
     return list(names)
 
 
-def check_choice(name: str, value: str) -> None:
-    """Refuse an unknown value of a choice."""
+def check_choice(name: str, value: str, called: str = "") -> None:
+    """Refuse an unknown value of a choice, which the user knows as `called`."""
     if value not in ALLOWED[name]:
-        raise ValueError(f"{name} must be one of {', '.join(ALLOWED[name])}, got {value!r}.")
+        allowed = ", ".join(ALLOWED[name])
+        raise ValueError(f"{called or name} must be one of {allowed}, got {value!r}.")
 
 
 @dataclass(frozen=True)
