@@ -12,8 +12,8 @@ import pytest
 from gammagmm.detectors.fit import score_rows
 from gammagmm.detectors.presets import NAMES, resolve_detectors
 from gammagmm.detectors.stored import (
-    PLAIN,
     OBJECTS,
+    PLAIN,
     Training,
     check_types,
     even_places,
