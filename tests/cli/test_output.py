@@ -23,8 +23,8 @@ from gammagmm.cli.output import (
 from gammagmm.estimator.reasons import COMBINATION
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.comparison import NO_ESTIMATE, NO_LABELS, compare_posteriors
-from gammagmm.posterior.groups import Group
 from gammagmm.posterior.sentences import ranking_sentence
+from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.report.origin import Origin
 
 
@@ -90,8 +90,8 @@ def test_known_labels_are_compared_with_the_interval(fitted, factor, place):
 
 
 def test_the_answer_tells_what_it_rests_on(fitted):
-    group = Group(np.array([5, 9, 200]), 3, 0.01, 0.9, ("KNN", "LOF"))
-    fit = replace(fitted.fit_, evidence=replace(fitted.evidence_, group=group))
+    group = SeparateRows(np.array([5, 9, 200]), 3, 0.01, 0.9, ("KNN", "LOF"))
+    fit = replace(fitted.fit_, evidence=replace(fitted.evidence_, separate_rows=group))
     lines = answer_text(fit, Origin()).split("\n\n")[0].split("\n")
     assert lines == fit.lines
     assert len(lines) == 4
@@ -104,8 +104,8 @@ def test_the_answer_tells_what_it_rests_on(fitted):
         assert told["changed"] == list(other.changed)
         assert told["mean"] == (None if np.isnan(other.mean) else other.mean)
     assert evidence["track_record"]["n_tables"] == fitted.evidence_.track_record.n_tables
-    assert evidence["group"]["rows"] == [13, 17, 208]
-    assert evidence["group"]["detectors"] == ["KNN", "LOF"]
+    assert evidence["separate_rows"]["rows"] == [13, 17, 208]
+    assert evidence["separate_rows"]["detectors"] == ["KNN", "LOF"]
 
 
 def test_flagged_rows_by_group_without_labels(fitted):

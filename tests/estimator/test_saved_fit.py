@@ -184,7 +184,7 @@ def test_every_part_comes_back_to_the_bit(kind, saved_fits):
 
 
 def test_the_fits_have_what_a_file_can_have(saved_fits):
-    assert saved_fits("plain").fit.evidence.group.n_rows == 6
+    assert saved_fits("plain").fit.evidence.separate_rows.n_rows == 6
     assert saved_fits("skipped").fit.column_scaler is None
     assert len(saved_fits("named").fit.column_scaler.kept) == 4
     assert saved_fits("unsolved").fit.posterior.is_degenerate
@@ -355,7 +355,7 @@ FORGED = {
     "an array of a wrong shape": with_array("rows", lambda a: a[:-1]),
     "columns that do not exist": with_array("column_scaler.kept", lambda a: a + 1),
     "a run that does not fit": with_array("runs.0.components.means", lambda a: a[:, :2]),
-    "evidence of other rows": with_array("evidence.group.rows", lambda a: a + 500),
+    "evidence of other rows": with_array("evidence.separate_rows.rows", lambda a: a + 500),
     "a label of no row": with_label_outside,
     "an unknown detector": with_value("choices", 0, "os.system"),
     "another detector": with_value("choices", 0, "HBOS"),

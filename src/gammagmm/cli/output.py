@@ -128,12 +128,13 @@ def answer_json(fit: Fit, origin: Origin) -> str:
     from gammagmm.estimator.summary import summarise
 
     data = summarise(fit).to_data()
-    group, flagged = fit.evidence.group, fit.labels.nonzero()[0].tolist()
+    separate, flagged = fit.evidence.separate_rows, fit.labels.nonzero()[0].tolist()
     groups = None
     if origin.groups is not None:
         groups = [record_to_data(each) for each in fit.labelled_rows.by_group(origin.groups)]
-    if group is not None and group.rows is not None:
-        data["evidence"]["group"]["rows"] = [origin.row_number(row) for row in group.rows.tolist()]
+    if separate is not None and separate.rows is not None:
+        numbers = [origin.row_number(row) for row in separate.rows.tolist()]
+        data["evidence"]["separate_rows"]["rows"] = numbers
     data["notes"] = [*(note.to_data() for note in origin.notes), *data["notes"]]
     data |= {
         "source": origin.name,

@@ -137,7 +137,8 @@ def _to_data(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(value, list):
         return [_to_data(item, arrays) for item in value]
     if isinstance(value, np.ndarray | np.generic):
-        kind, content = "array" if isinstance(value, np.ndarray) else "number", str(len(arrays))
+        kind = "array" if isinstance(value, np.ndarray) else "number"
+        content: Any = str(len(arrays))
         arrays[content] = np.asarray(value)
     elif isinstance(value, tuple):
         kind, content = "tuple", _to_data(list(value), arrays)

@@ -658,14 +658,14 @@ def _is_run(run: Run, m: int, p0: float) -> bool:
 
 def _have_evidence(saved: SavedFit, plan: Plan) -> bool:
     """Whether the evidence is about the rows, detectors and parameters of the fit."""
-    group = saved.evidence.group
+    separate = saved.evidence.separate_rows
     is_right = saved.evidence.constraints == plan.constraints
-    if group is None:
+    if separate is None:
         return is_right
-    rows = group.rows
+    rows = separate.rows
     is_right = is_right and rows is not None and _are_places(rows, saved.n_sampled)
-    is_right = is_right and len(cast("Any", rows)) == group.n_rows
-    return is_right and set(group.detectors) <= set(saved.detector_names)
+    is_right = is_right and len(cast("Any", rows)) == separate.n_rows
+    return is_right and set(separate.detectors) <= set(saved.detector_names)
 
 
 _CHECKS = {
