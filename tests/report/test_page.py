@@ -280,7 +280,7 @@ def test_rows_that_stand_apart_are_marked_where_they_are_known(fitted, data):
         words = words_of(page)
         assert "2 rows (1.0%) stand apart from the others in the scores of KNN, LOF." in words
         assert ("The most anomalous of them:" in words) == (known is separate)
-        assert page.count("<td>yes</td><td") == (2 if known is group else 0)
+        assert page.count("<td>yes</td><td") == (2 if known is separate else 0)
 
 
 def test_humps_are_told_where_every_run_has_them(fitted, findings):
