@@ -35,7 +35,7 @@ from gammagmm.detectors.stored import (
     even_places,
     to_bytes,
 )
-from gammagmm.detectors.usable import judge_scores, score_range
+from gammagmm.detectors.usable import judge_scores
 from gammagmm.errors import (
     DetectorError,
     MissingExtraError,
@@ -592,8 +592,7 @@ def _have_scores(saved: SavedFit, plan: Plan) -> bool:
     is_right = len(shape) == 2 and shape[0] >= 2 and shape[1] == n_detectors >= 1
     if not is_right or len(set(names)) < len(names):
         return False
-    seen = score_range(saved.scores)
-    return all(judge_scores(seen, column)[0] == "ok" for column in range(n_detectors))
+    return all(judge_scores(scores)[0] == "ok" for scores in saved.scores.T)
 
 
 def _have_rows(saved: SavedFit, plan: Plan) -> bool:
