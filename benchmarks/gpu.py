@@ -58,8 +58,8 @@ def exact_iterations(S, n_runs):
     prior = MixturePrior().resolve(Z)
     whitened, few = prior.whiten(Z), Z[:20_000]
     starts = [
-        start_moments(whitened[:20_000], start_labels(few, N_COMPONENTS, rng), N_COMPONENTS)
-        for rng in np.random.default_rng(0).spawn(n_runs)
+        start_moments(whitened[:20_000], labels, N_COMPONENTS)
+        for labels in start_labels(few[None], N_COMPONENTS, np.random.default_rng(0).spawn(n_runs))
     ]
     # A run has settled after one step that changes the bound by less than tol: never.
     rows, start = TorchRows(whitened[None]), np.stack(starts) * (len(Z) / len(few))

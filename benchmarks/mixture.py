@@ -81,7 +81,7 @@ def begin_sklearn(Z, labels):
 def per_iteration(n_rows, n_detectors, n_repeats=5):
     """Milliseconds of an iteration from the same start, and the difference of the bounds."""
     Z = make_space(n_rows, n_detectors)
-    labels = start_labels(Z, N_COMPONENTS, np.random.default_rng(0))
+    (labels,) = start_labels(Z[None], N_COMPONENTS, [np.random.default_rng(0)])
     ascents, m_step = begin_ascent(Z, labels)
     theirs = begin_sklearn(Z, labels)
 

@@ -50,7 +50,8 @@ for seed in (1, 2, 3):
     scores = window_scores(make_series(seed), window=day, stride=day)
     other = GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores)
     verb = "contains" if other.posterior_.contains(0.03) else "misses"
-    print(f"series {seed}: the interval {verb} 3 %, a group of {other.evidence_.group.n_rows} days")
+    separate = other.evidence_.separate_rows
+    print(f"series {seed}: the interval {verb} 3 %, and {separate.n_rows} days stand apart")
 
 # Windows that overlap by half: each unusual day raises the scores of four half days.
 scores = window_scores(load, window=day, stride=day // 2)

@@ -191,7 +191,7 @@ def clean(trial: Trial, plan: dict[str, Any]) -> Result:
 
 def _evidence(fitted: GammaGMM, y: np.ndarray) -> Result:
     """The posterior of a fit beside the labels `y`, and what the fit says that it rests on."""
-    truth, evidence, group = float(y.mean()), fitted.evidence_, fitted.evidence_.group
+    truth, evidence, group = float(y.mean()), fitted.evidence_, fitted.evidence_.separate_rows
     apart = None
     if group is not None:
         apart = {

@@ -24,7 +24,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from gammagmm import GammaGMM
 from gammagmm.cli.sheet import read_sheet
 from gammagmm.datasets import load_demo, make_contaminated
-from gammagmm.posterior.groups import Group
+from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.report.findings import MISS_COSTS, N_STEPS
 from gammagmm.report.page import write_report
 from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
@@ -729,7 +729,8 @@ def test_a_larger_table_prints_on_three_pages_and_fits_the_screens(page, larger)
 def test_names_of_sixty_letters_do_not_scroll_sideways(page, reported, tmp_path):
     estimator, path = reported.estimator, tmp_path / "report.html"
     ids = tuple(f"{i:W>60}" for i in range(len(estimator.labels_)))
-    evidence = replace(estimator.evidence_, group=Group(np.arange(40), 40, 0.1, 0.9, ("LOF",)))
+    separate = SeparateRows(np.arange(40), 40, 0.1, 0.9, ("LOF",))
+    evidence = replace(estimator.evidence_, separate_rows=separate)
     columns = tuple("M" * 60 + str(j) for j in range(30))
     fit = knowing(estimator.fit_, columns, name="W" * 200, ids=ids)
     write_report(replace(fit, evidence=evidence), path)

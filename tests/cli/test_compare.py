@@ -15,8 +15,8 @@ import pytest
 from scipy.stats import fisher_exact
 
 from gammagmm import GammaPosterior, History
-from gammagmm.cli.output import NO_ESTIMATE, NO_LABELS
 from gammagmm.monitoring.counts import Count, Period
+from gammagmm.posterior.comparison import NO_ESTIMATE, NO_LABELS
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here, write_csv
 
 CALLS_ONE_SMALLER = re.compile(

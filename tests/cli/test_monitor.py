@@ -11,8 +11,8 @@ import pytest
 
 from gammagmm import History
 from gammagmm.cli.monitor import ALARM
-from gammagmm.cli.output import NO_LABELS
 from gammagmm.monitoring.counts import Count, Period
+from gammagmm.posterior.comparison import NO_LABELS
 from tests.support.command_line import QUICK, gammagmm_here, write_csv
 from tests.support.saved_fits import members, npy, packed
 

@@ -33,7 +33,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 from gammagmm._support.processes import run_alone
-from gammagmm.detectors.fit import FitSettings, combine_scores, fit_detectors, score_rows
+from gammagmm.detectors.fit import FitSettings, fit_detectors, score_rows
 from gammagmm.detectors.presets import PRESETS, resolve_detectors
 from gammagmm.detectors.pyod_subclasses import LSCP as OurLSCP
 from gammagmm.errors import DetectorError, DetectorWarning, Note
@@ -529,15 +529,6 @@ class TestNewRows:
             "2 of 2 scores are not finite, the first of them in row 0"
         )
         assert caught.value.todo == "Check the rows, or fit without this detector."
-
-    def test_rows_of_the_fit_keep_their_scores(self):
-        X, rows = make_X(6, 2), np.array([1, 4])
-        own = np.array([[10.0, 20.0], [30.0, 40.0]])
-        scores = combine_scores(X, rows, own, lambda new: -new)
-        np.testing.assert_array_equal(scores[rows], own)
-        np.testing.assert_array_equal(scores[[0, 2, 3, 5]], -X[[0, 2, 3, 5]])
-        everywhere = combine_scores(X[rows], np.arange(2), own, lambda new: 1 / 0)
-        np.testing.assert_array_equal(everywhere, own)
 
 
 class TestIsolation:

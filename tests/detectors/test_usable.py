@@ -89,24 +89,3 @@ class TestLeftOut:
         with pytest.warns(DetectorWarning, match="PCA was skipped: 120 of 120 .*not finite") as w:
             fit(["KNN", "HBOS", "PCA"], X)
         assert len(w) == 1
-
-
-class TestFittedDetectors:
-    def test_without(self):
-        fitted = fit(["KNN", "LOF", "HBOS"], make_X())
-        kept = fitted.without({"LOF": "it cannot score new rows"})
-        assert list(kept.detectors) == ["KNN", "HBOS"]
-        np.testing.assert_array_equal(kept.scores, fitted.scores[:, [0, 2]])
-        assert [(info.status, info.reason) for info in kept.info] == [
-            ("ok", ""),
-            ("failed", "it cannot score new rows"),
-            ("ok", ""),
-        ]
-        assert kept.info[1].seconds == fitted.info[1].seconds
-        assert len(fitted.detectors) == 3
-
-    def test_without_none(self):
-        fitted = fit(["KNN", "LOF"], make_X())
-        same = fitted.without({})
-        assert same.info == fitted.info
-        np.testing.assert_array_equal(same.scores, fitted.scores)

@@ -185,7 +185,7 @@ def test_every_part_comes_back_to_the_bit(kind, saved_fits):
 
 
 def test_the_fits_have_what_a_file_can_have(saved_fits):
-    assert saved_fits("plain").fit.evidence.group.n_rows == 6
+    assert saved_fits("plain").fit.evidence.separate_rows.n_rows == 6
     assert saved_fits("skipped").fit.column_scaler is None
     assert len(saved_fits("named").fit.column_scaler.kept) == 4
     assert saved_fits("unsolved").fit.posterior.is_degenerate
@@ -341,15 +341,10 @@ def with_label_outside(files, data):
 def with_other_type(files, data):
     """A detector with a type that it does not need."""
     state = members(io.BytesIO(np.load(io.BytesIO(files["states.0.npy"])).tobytes()))
-    node = {"__loader__": "ObjectNode", "__module__": "sklearn.dummy", "__class__": "Dummy"}
-    schema = json.loads(state["schema.json"])
-    schema["content"]["neigh_"] = node
-    state["schema.json"] = json.dumps(schema).encode()
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, part in state.items():
-            archive.writestr(name, part)
-    files["states.0.npy"] = npy(np.frombuffer(file.getvalue(), dtype=np.uint8))
+    document = json.loads(state["document.json"])
+    document["content"].append(["neigh_", {"type": "DummyClassifier", "content": []}])
+    forged = packed(state | {"document.json": json.dumps(document)})
+    files["states.0.npy"] = npy(np.frombuffer(forged, dtype=np.uint8))
 
 
 FORGED = {
@@ -361,7 +356,7 @@ FORGED = {
     "an array of a wrong shape": with_array("rows", lambda a: a[:-1]),
     "columns that do not exist": with_array("column_scaler.kept", lambda a: a + 1),
     "a run that does not fit": with_array("runs.0.components.means", lambda a: a[:, :2]),
-    "evidence of other rows": with_array("evidence.group.rows", lambda a: a + 500),
+    "evidence of other rows": with_array("evidence.separate_rows.rows", lambda a: a + 500),
     "a label of no row": with_label_outside,
     "an unknown detector": with_value("choices", 0, "os.system"),
     "another detector": with_value("choices", 0, "HBOS"),
@@ -431,7 +426,7 @@ import sys
 from gammagmm.estimator.saved_parts import SavedIndex
 from gammagmm.estimator.saved_fit import load_fit
 print(load_fit({str(plain.path)!r}, {KEY!r}).n_flagged)
-unused = {{"pyod", "numba", "sklearn", "skops", "scipy.stats", "pandas", "matplotlib", "torch"}}
+unused = {{"pyod", "numba", "sklearn", "scipy.stats", "pandas", "matplotlib", "torch"}}
 print(unused & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -20,10 +20,11 @@ def test_outliers_that_everybody_sees_are_named(kind, share, n_blobs):
     X, y = sceptic_table(kind, share, n_blobs, 500, seed=7)
     posterior, evidence, lines = answer(X)
     n_outliers = int(y.sum())
-    assert abs(evidence.group.n_rows - n_outliers) <= max(2, 0.1 * n_outliers)
-    assert y[evidence.group.rows].mean() > 0.95
-    assert f"{evidence.group.n_rows} rows ({evidence.group.share:.1%}) stand apart" in lines
-    if evidence.group.share > posterior.interval()[1]:
+    separate = evidence.separate_rows
+    assert abs(separate.n_rows - n_outliers) <= max(2, 0.1 * n_outliers)
+    assert y[separate.rows].mean() > 0.95
+    assert f"{separate.n_rows} rows ({separate.share:.1%}) stand apart" in lines
+    if separate.share > posterior.interval()[1]:
         assert "the estimate excludes some of them" in lines
 
 
@@ -31,13 +32,14 @@ def test_outliers_that_everybody_sees_are_named(kind, share, n_blobs):
 def test_a_wrong_interval_is_never_silent(share):
     X, y = sceptic_table("cluster", share, 1, 500, seed=7)
     posterior, evidence, lines = answer(X)
-    assert posterior.contains(y.mean()) or evidence.group or evidence.rests_on == "assumptions"
+    is_warned = evidence.separate_rows is not None or evidence.rests_on == "assumptions"
+    assert posterior.contains(y.mean()) or is_warned
     assert "of the 90% intervals of default fits contained the true share" in lines
 
 
 def test_a_clean_table_has_no_group_and_rests_on_assumptions():
     _, evidence, lines = answer(clean_table("normal", 500, seed=7))
-    assert evidence.group is None
+    assert evidence.separate_rows is None
     assert evidence.rests_on == "assumptions"
     assert "No group of rows stands apart" in lines
     assert "Next: set p0, p_high and high_gamma to what you know" in lines
@@ -48,13 +50,13 @@ def test_units_do_not_matter():
     units = 2.0 ** np.array([-10, 0, 3, 13, 20])
     plain, scrambled = answer(X), answer(X * units)
     assert scrambled[0].mean == pytest.approx(plain[0].mean, rel=1e-9)
-    assert scrambled[1].group.rows.tolist() == plain[1].group.rows.tolist()
+    assert scrambled[1].separate_rows.rows.tolist() == plain[1].separate_rows.rows.tolist()
 
 
 def test_a_sharp_gap_rests_on_the_data():
     X, y = sceptic_table("far", 0.1, 1, 2000, seed=8)
     fitted = GammaGMM(["KNN", "IForest", "HBOS"], random_state=0).fit(X)
     assert fitted.posterior_.contains(y.mean())
-    assert fitted.evidence_.group.n_rows == y.sum()
+    assert fitted.evidence_.separate_rows.n_rows == y.sum()
     assert fitted.evidence_.rests_on == "data"
     assert "The estimate rests on the data: other values" in fitted.fit_.lines[2]

@@ -141,7 +141,7 @@ def change(data, path, value):
         (["evidence", "assumptions", 0, "p0"], "1", "p0 must hold finite numbers, got '1'"),
         (["evidence", "constraints", "p0"], 2.0, "evidence.constraints: p0 must"),
         (["evidence", "track_record", "levels", 0], 1, "levels must be an object, got int"),
-        (["evidence", "group"], {}, "evidence.group has missing or unexpected fields"),
+        (["evidence", "separate_rows"], {}, "separate_rows has missing or unexpected fields"),
     ],
 )
 def test_what_is_no_summary_is_refused(path, value, words, saved):
@@ -156,12 +156,12 @@ def test_what_is_no_summary_is_refused(path, value, words, saved):
 def test_a_group_has_no_rows_in_a_file(fitted, saved):
     data = json.loads(saved.read_text())
     group = {"n_rows": 2, "share": 0.1, "depth": 0.9, "detectors": ["near", "local"]}
-    data["evidence"]["group"] = {"rows": None, **group}
+    data["evidence"]["separate_rows"] = {"rows": None, **group}
     saved.write_text(json.dumps(data))
-    assert FitSummary.load(saved).evidence.group.detectors == ("near", "local")
-    data["evidence"]["group"]["rows"] = [1, 2]
+    assert FitSummary.load(saved).evidence.separate_rows.detectors == ("near", "local")
+    data["evidence"]["separate_rows"]["rows"] = [1, 2]
     saved.write_text(json.dumps(data))
-    with pytest.raises(SavedFileError, match=r"evidence\.group\.rows must be null, got list"):
+    with pytest.raises(SavedFileError, match=r"separate_rows\.rows must be null, got list"):
         FitSummary.load(saved)
 
 

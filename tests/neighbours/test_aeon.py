@@ -53,7 +53,7 @@ def test_the_scores_of_windows_are_those_of_pyod_on_the_rows_of_a_table(example)
 def test_the_group_consists_of_the_unusual_days(example, unusual_days):
     estimator = fit(example, stride=DAY)
     assert len(unusual_days) == 15
-    assert sorted(estimator.evidence_.group.rows.tolist()) == unusual_days
+    assert sorted(estimator.evidence_.separate_rows.rows.tolist()) == unusual_days
     assert estimator.posterior_.contains(15 / N_DAYS)
     assert set(unusual_days) <= set(np.flatnonzero(estimator.labels_).tolist())
 
@@ -63,5 +63,5 @@ def test_an_unusual_day_counts_four_times_if_windows_overlap_by_half(example, un
     # The windows from half a day before to half a day after touch its middle hours. aeon gives a
     # point the mean of the two windows that contain it, so a fourth half day is affected.
     touched = {2 * day + step for day in unusual_days for step in (-1, 0, 1, 2)}
-    assert set(estimator.evidence_.group.rows.tolist()) == touched
+    assert set(estimator.evidence_.separate_rows.rows.tolist()) == touched
     assert estimator.posterior_.interval()[0] > 2 * 15 / N_DAYS

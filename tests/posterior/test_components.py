@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from gammagmm.errors import MixtureError
-from gammagmm.mixture.fit import fit_mixture
 from gammagmm.posterior.components import active_components, expected_shrinkage, order_components
+from tests.support.mixtures import fit_mixture
 
 
 @pytest.mark.long
@@ -43,7 +43,7 @@ def test_quadrature_agrees_with_the_mean_over_a_fine_grid_of_quantiles(shape, ra
 
 def test_inactive_mass_is_spread_evenly_and_the_alphas_sum_to_rows_plus_components(rng):
     Z = np.vstack([rng.normal(size=(150, 2)), rng.normal(4.0, 0.3, size=(20, 2))])
-    mixture = fit_mixture(Z, 30, random_state=0)
+    mixture = fit_mixture(Z, 30)
     components = active_components(mixture)
     counts = mixture.weight_concentration[0] - 1.0
     active = counts >= 1.0
@@ -54,7 +54,7 @@ def test_inactive_mass_is_spread_evenly_and_the_alphas_sum_to_rows_plus_componen
 
 
 def test_a_mixture_without_members_is_refused(rng):
-    mixture = fit_mixture(rng.normal(size=(2, 1)), 50, random_state=0)
+    mixture = fit_mixture(rng.normal(size=(2, 1)), 50)
     empty = replace(mixture, weight_concentration=np.ones((2, 50)))
     with pytest.raises(
         MixtureError, match=r"Every component is expected .*\. Fit fewer components"
@@ -64,7 +64,7 @@ def test_a_mixture_without_members_is_refused(rng):
 
 def test_components_come_most_anomalous_first_with_all_their_parameters(rng):
     Z = np.vstack([rng.normal(size=(150, 2)), rng.normal(4.0, 0.3, size=(20, 2))])
-    mixture = fit_mixture(Z, 30, random_state=0)
+    mixture = fit_mixture(Z, 30)
     before, after = active_components(mixture), order_components(mixture)
     assert np.all(np.diff(after.anomalousness) <= 0.0)
     assert after.means[0].mean() > 3.0
@@ -74,7 +74,7 @@ def test_components_come_most_anomalous_first_with_all_their_parameters(rng):
 
 
 def test_one_expected_member_is_enough(rng):
-    mixture = fit_mixture(rng.normal(size=(40, 2)), 3, random_state=0)
+    mixture = fit_mixture(rng.normal(size=(40, 2)), 3)
     counts = np.array([[30.0, 2.0, 1.999], [1.0, 1.0, 1.0]])
     components = active_components(replace(mixture, weight_concentration=counts))
     np.testing.assert_allclose(components.alpha, [30.0 + 1.999 / 2, 2.0 + 1.999 / 2])

@@ -9,21 +9,21 @@ from gammagmm.posterior import evidence as module
 from gammagmm.posterior.assumptions import Assumption
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.evidence import find_evidence
-from gammagmm.posterior.groups import Group
 from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.posterior.track_record import load_track_record
 
 POSTERIOR = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [50.0], [950.0]])))
 GIVEN = stats.beta(50.0, 950.0)  # the same, given that there are anomalies
 
 
-def found_for(moves, monkeypatch, posterior=POSTERIOR, group=None):
+def found_for(moves, monkeypatch, posterior=POSTERIOR, separate_rows=None):
     others = tuple(
         Assumption(("p_high",), 0.01, 0.1, 0.15, 0.25, 0.99 * (GIVEN.mean() + move * GIVEN.std()))
         for move in moves
     )
     monkeypatch.setattr(module, "find_assumptions", lambda *_: others)
-    return find_evidence([], Constraints(), posterior, group, np.random.default_rng(0))
+    return find_evidence([], Constraints(), posterior, separate_rows, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -58,19 +58,18 @@ def test_it_is_told_in_one_line(monkeypatch):
     low, high = found.means
     ends = (0.99 * (0.05 - GIVEN.std()), 0.99 * (0.05 + GIVEN.std()))
     assert (low, high) == pytest.approx(ends)
-    assert repr(found) == (
-        f"Evidence(rests on assumptions, other answers give {low:.3f} to {high:.3f}, no group)"
-    )
-    group = Group(np.arange(7), 7, 0.02, 0.9, ("KNN", "LOF"))
-    assert repr(replace(found, group=group)).endswith("a group of 7 rows (2.0%))")
+    others = f"other answers give {low:.3f} to {high:.3f}"
+    assert repr(found) == f"Evidence(rests on assumptions, {others}, no separate rows)"
+    separate = SeparateRows(np.arange(7), 7, 0.02, 0.9, ("KNN", "LOF"))
+    assert repr(replace(found, separate_rows=separate)).endswith(", 7 separate rows (2.0%))")
 
 
 def test_the_rows_of_the_group_can_be_left_out(monkeypatch):
-    group = Group(np.arange(7), 7, 0.02, 0.9, ("KNN", "LOF"))
-    found = found_for([0.0], monkeypatch, group=group)
-    assert found.without_rows().group.rows is None
-    assert found.without_rows().group.share == 0.02
-    assert found_for([0.0], monkeypatch).without_rows().group is None
+    separate = SeparateRows(np.arange(7), 7, 0.02, 0.9, ("KNN", "LOF"))
+    found = found_for([0.0], monkeypatch, separate_rows=separate)
+    assert found.without_rows().separate_rows.rows is None
+    assert found.without_rows().separate_rows.share == 0.02
+    assert found_for([0.0], monkeypatch).without_rows().separate_rows is None
 
 
 def test_every_fit_has_it():
@@ -80,7 +79,7 @@ def test_every_fit_has_it():
     fitted = GammaGMM("precomputed", n_runs=2, random_state=0).fit(scores)
     evidence = fitted.evidence_
     assert evidence is fitted.fit_.evidence
-    assert evidence.group.rows.tolist() == list(range(20))
+    assert evidence.separate_rows.rows.tolist() == list(range(20))
     assert evidence.constraints == Constraints()
     assert evidence.track_record == load_track_record()
     assert len(evidence.assumptions) == 4

@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from joblib import cpu_count
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
@@ -19,7 +18,6 @@ from gammagmm.posterior.runs import (
     first_solved,
     fit_runs,
     plan_runs,
-    thread_count,
 )
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
@@ -307,12 +305,6 @@ def test_as_many_components_as_rows_are_allowed():
     for n_components, n_used in ((5, 5), (6, 6), (7, 5)):
         settings, notes = plan_runs(6, prior, Constraints(), n_components)
         assert (settings.n_components, len(notes)) == (n_used, int(n_components > 6))
-
-
-def test_threads_are_those_asked_for_up_to_the_cores():
-    with threadpool_limits(1):
-        assert thread_count(1) == 1
-        assert thread_count(10**6) == cpu_count()
 
 
 def test_progress_tells_the_seconds_since_the_start(rng):

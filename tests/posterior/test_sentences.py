@@ -8,17 +8,17 @@ from gammagmm.labels.labelled_rows import Precision
 from gammagmm.posterior.assumptions import Assumption
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.evidence import Evidence
-from gammagmm.posterior.groups import Group
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.sentences import (
     evidence_lines,
-    group_sentence,
     known_sentence,
     more_sentence,
     precision_sentence,
     rows_sentence,
     sentence,
+    separate_rows_sentence,
 )
+from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.posterior.track_record import Level, TrackRecord
 
 
@@ -32,8 +32,8 @@ NONE = GammaPosterior.degenerate()
 RECORD = TrackRecord(200, (Level(0.9, 0.445, 0.035),), 0.1312, 0.935)
 
 
-def group(share):
-    return Group(None, round(2000 * share), share, 0.8, ("KNN", "LOF", "COPOD"))
+def separate(share):
+    return SeparateRows(None, round(2000 * share), share, 0.8, ("KNN", "LOF", "COPOD"))
 
 
 def evidence(means=(0.04, 0.08), rests_on="assumptions", **changes):
@@ -98,13 +98,13 @@ def test_three_lines_tell_what_the_estimate_rests_on():
     ],
 )
 def test_the_group_is_compared_with_the_estimate(share, words):
-    found = group_sentence(NARROW, evidence(group=group(share)), 8)
+    found = separate_rows_sentence(NARROW, evidence(separate_rows=separate(share)), 8)
     rows = f"{round(2000 * share):,} rows ({share:.1%})"
     assert found == f"{rows} stand apart from the others in 3 of 8 detectors{words}"
 
 
 def test_a_group_is_what_to_look_at_next():
-    *_, last = evidence_lines(NARROW, evidence(group=group(0.2)), 8)
+    *_, last = evidence_lines(NARROW, evidence(separate_rows=separate(0.2)), 8)
     assert last.startswith("Next: look at these 400 rows, and label 30 rows (gammagmm label")
 
 
@@ -123,7 +123,7 @@ def test_answers_that_agree():
 
 
 def test_without_an_estimate():
-    assert group_sentence(NONE, evidence(group=group(0.1)), 8) == (
+    assert separate_rows_sentence(NONE, evidence(separate_rows=separate(0.1)), 8) == (
         "200 rows (10.0%) stand apart from the others in 3 of 8 detectors."
     )
     _, basis, _ = evidence_lines(NONE, evidence((np.nan, 0.06)), 8)
@@ -135,14 +135,14 @@ def test_without_an_estimate():
 
 
 def test_one_detector_cannot_tell():
-    assert group_sentence(NARROW, evidence(), 1) == (
+    assert separate_rows_sentence(NARROW, evidence(), 1) == (
         "A single detector cannot show whether a group of rows stands apart."
     )
 
 
 def test_with_labels_the_assumptions_are_no_reason():
     labelled = replace(NARROW, n_labels=30)
-    assert group_sentence(labelled, evidence(group=group(0.2)), 8).endswith(
+    assert separate_rows_sentence(labelled, evidence(separate_rows=separate(0.2)), 8).endswith(
         "; the estimate excludes some of them."
     )
 
@@ -156,12 +156,15 @@ def test_the_rows_of_a_sample_name_their_table():
 def test_a_share_at_the_end_of_the_interval_lies_inside():
     low, high = NARROW.interval()
     for share in (low, high):
-        told = group_sentence(NARROW, evidence(group=group(share)), 8)
+        told = separate_rows_sentence(NARROW, evidence(separate_rows=separate(share)), 8)
         assert told.endswith("their share lies inside the interval.")
 
 
 def test_two_detectors_can_show_a_group():
-    assert group_sentence(NARROW, evidence(), 2) == "No group of rows stands apart from the others."
+    assert (
+        separate_rows_sentence(NARROW, evidence(), 2)
+        == "No group of rows stands apart from the others."
+    )
 
 
 @pytest.mark.parametrize(

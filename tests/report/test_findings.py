@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.groups import Group
+from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.report.findings import Change, Strongest, find
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 from tests.support.tables import knowing
@@ -226,14 +226,16 @@ def test_a_change_is_far_outside_the_interval_or_by_a_factor_of_two(without, wit
 def test_rows_of_the_group_are_marked_in_the_ranking(fit):
     order = np.argsort(-fit.decision_scores, kind="stable")
     rows = np.append(order[[0, 3, 49]], order[60:200])
-    evidence = replace(fit.evidence, group=Group(rows, len(rows), 0.4, 0.9, ("a", "b")))
+    evidence = replace(
+        fit.evidence, separate_rows=SeparateRows(rows, len(rows), 0.4, 0.9, ("a", "b"))
+    )
     found = find(replace(fit, evidence=evidence)).top_rows
     assert [place for place, row in enumerate(found) if row.is_apart] == [0, 3, 49]
 
 
 def test_rows_apart_are_the_first_fifty_of_the_group(fit):
     rows = np.arange(100, 160)
-    evidence = replace(fit.evidence, group=Group(rows, 60, 0.2, 0.9, ("a", "b")))
+    evidence = replace(fit.evidence, separate_rows=SeparateRows(rows, 60, 0.2, 0.9, ("a", "b")))
     found = find(replace(fit, evidence=evidence))
     expected = sorted(rows, key=lambda row: -fit.decision_scores[row])[:50]
     assert found.rows_apart == tuple(str(row + 1) for row in expected)

@@ -19,8 +19,8 @@ from gammagmm.errors import DetectorWarning, NoSolutionWarning, Note
 from gammagmm.estimator.summary import LabelSummary
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.groups import Group
 from gammagmm.posterior.sentences import known_sentence, ranking_sentence
+from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.report.findings import (
     MAX_RANKED,
     MAX_STEP,
@@ -186,8 +186,8 @@ def test_the_page_shows_the_findings(page, fitted, data):
 
 
 def test_the_page_tells_what_the_estimate_rests_on(named):
-    group = Group(np.array([5, 9, 200]), 3, 0.01, 0.9, ("KNN", "LOF"))
-    fitted = replace(named, evidence=replace(named.evidence, group=group))
+    separate = SeparateRows(np.array([5, 9, 200]), 3, 0.01, 0.9, ("KNN", "LOF"))
+    fitted = replace(named, evidence=replace(named.evidence, separate_rows=separate))
     findings = find(fitted)
     words, evidence = words_of(render(findings)), fitted.evidence
     for line in fitted.lines[1:-1]:
@@ -198,7 +198,7 @@ def test_the_page_tells_what_the_estimate_rests_on(named):
         assert other.words in words
     for level in evidence.track_record.levels:
         assert f"{level.mass:.0%} {level.held:.0%} {level.standard_error:.1%}" in words
-    order = sorted(group.rows, key=lambda row: -fitted.decision_scores[row])
+    order = sorted(separate.rows, key=lambda row: -fitted.decision_scores[row])
     assert list(findings.rows_apart) == [fitted.table.ids[row] for row in order]
     assert ", ".join(findings.rows_apart[:2]) in words
 
@@ -263,7 +263,7 @@ def test_groups_with_labels_have_their_shares_by_labels(estimator, fitted, data)
 
 
 def test_a_table_without_a_group_says_so(fitted, findings):
-    evidence = replace(fitted.evidence, group=None)
+    evidence = replace(fitted.evidence, separate_rows=None)
     summary = replace(findings.summary, evidence=evidence)
     bare = replace(findings, summary=summary, rows_apart=())
     assert "In no pair of detectors does the same group of rows stand apart" in words_of(
@@ -273,14 +273,14 @@ def test_a_table_without_a_group_says_so(fitted, findings):
 
 def test_rows_that_stand_apart_are_marked_where_they_are_known(fitted, data):
     top = np.argsort(-fitted.decision_scores, kind="stable")[[0, 2]]
-    group = Group(top, 2, 0.01, 0.9, ("KNN", "LOF"))
-    for known in (group, group.without_rows()):
-        fit = replace(fitted, evidence=replace(fitted.evidence, group=known))
+    separate = SeparateRows(top, 2, 0.01, 0.9, ("KNN", "LOF"))
+    for known in (separate, replace(separate, rows=None)):
+        fit = replace(fitted, evidence=replace(fitted.evidence, separate_rows=known))
         page = render(find(fit))
         words = words_of(page)
         assert "2 rows (1.0%) stand apart from the others in the scores of KNN, LOF." in words
-        assert ("The most anomalous of them:" in words) == (known is group)
-        assert page.count("<td>yes</td><td") == (2 if known is group else 0)
+        assert ("The most anomalous of them:" in words) == (known is separate)
+        assert page.count("<td>yes</td><td") == (2 if known is separate else 0)
 
 
 def test_humps_are_told_where_every_run_has_them(fitted, findings):

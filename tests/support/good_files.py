@@ -27,8 +27,8 @@ from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.groups import Group
 from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.posterior.storage import posterior_to_data, posterior_to_text
 from gammagmm.posterior.track_record import load_track_record
 from tests.support.tables import table_of
@@ -197,7 +197,7 @@ def summary_texts() -> list[bytes]:
     run |= {"converged": True, "n_restarts": 0, "n_components": 3}
     constraints = Constraints(0.01, 0.01, 0.15, 0.25)
     other = Assumption(("p0",), 0.1, 0.01, 0.15, 0.25, 0.06)
-    group = Group(None, 2, 0.5, 0.9, ("KNN",))
+    group = SeparateRows(None, 2, 0.5, 0.9, ("KNN",))
     evidence = Evidence(group, (other,), "data", load_track_record(), constraints)
     summary = {
         "schema": "gammagmm/fit",

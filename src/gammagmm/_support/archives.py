@@ -18,7 +18,7 @@ from gammagmm._support.documents import MAX_BYTES as MAX_DOCUMENT_BYTES
 from gammagmm._support.documents import Reader
 from gammagmm.errors import SavedFileError
 
-__all__ = ["Archive", "archive_bytes", "digest_of", "is_plain", "open_archive"]
+__all__ = ["Archive", "archive_bytes", "digest_of", "open_archive"]
 
 Array = NDArray[Any]
 
@@ -70,14 +70,14 @@ def open_archive(file: IO[bytes], reader: Reader) -> Iterator[Archive]:
             reader.refuse(f"it is larger than {MAX_BYTES:,} bytes")
         opened = zipfile.ZipFile(file)
     with opened:
-        if not is_plain(opened, n_bytes):
+        if not _is_plain(opened, n_bytes):
             reader.refuse("its table of contents is damaged, or its members are compressed")
         members = {member.filename: member for member in opened.infolist()}
         _check_digest(opened, members, reader)
         yield Archive(opened, members, reader)
 
 
-def is_plain(opened: zipfile.ZipFile, n_bytes: int) -> bool:
+def _is_plain(opened: zipfile.ZipFile, n_bytes: int) -> bool:
     """Whether the members of an archive of `n_bytes` are different ones without compression."""
     members = opened.infolist()
     is_stored = all(

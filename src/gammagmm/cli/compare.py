@@ -10,7 +10,7 @@ from gammagmm._support.documents import Form, Reader, read_document
 from gammagmm._support.text import one_line, percent, visible
 from gammagmm.cli.kept import kept_path, open_kept
 from gammagmm.cli.options import Answer, Outputs, Pair, Running
-from gammagmm.cli.output import aligned, compare_posteriors, comparison_text, labels_words
+from gammagmm.cli.output import aligned, comparison_text, labels_words
 from gammagmm.cli.request import UsageError, check_outputs
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def run_compare(pair: Pair, outputs: Outputs, answer: Answer, running: Running) 
         ]
         save_comparison(named, outputs.picture, running.force)
     if answer.as_json:
+        from gammagmm.posterior.comparison import compare_posteriors
+
         return json.dumps(compare_posteriors(*posteriors), indent=2, allow_nan=False)
     return comparison_text(paths, posteriors)
 

@@ -9,7 +9,7 @@ import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ __all__ = [
     "aligned",
     "answer_json",
     "answer_text",
-    "compare_posteriors",
     "comparison_text",
     "environment",
     "labels_csv",
@@ -40,15 +39,6 @@ Array = NDArray[np.float64]
 MAX_GROUPS = 30
 """Most groups in the text."""
 
-NO_ESTIMATE = (
-    "They cannot be compared: at least one of them has no estimate. This does not mean that its "
-    "data are clean. Label 30 rows of each table with `gammagmm label` to compare them."
-)
-NO_LABELS = (
-    "Without labels of rows chosen at random, the difference between two estimates says nothing "
-    "reliable about the difference between the shares: such an estimate depends on assumptions. "
-    "Label 30 rows of each table with `gammagmm label` to compare them."
-)
 N_DECIMALS = 4
 """Decimals of a probability in the labels."""
 EXTRA_OF = {
@@ -135,9 +125,10 @@ def answer_json(fit: Fit) -> str:
     from gammagmm.estimator.summary import summarise
 
     data, table = summarise(fit).to_data(), fit.table
-    group, flagged = fit.evidence.group, fit.labels.nonzero()[0].tolist()
-    if group is not None and group.rows is not None:
-        data["evidence"]["group"]["rows"] = [table.row_number(row) for row in group.rows.tolist()]
+    separate, flagged = fit.evidence.separate_rows, fit.labels.nonzero()[0].tolist()
+    if separate is not None and separate.rows is not None:
+        numbers = [table.row_number(row) for row in separate.rows.tolist()]
+        data["evidence"]["separate_rows"]["rows"] = numbers
     data |= {
         "source": table.name,
         "flagged_rows": [table.row_number(i) for i in flagged],
@@ -185,68 +176,10 @@ def rows_csv(
     return text.getvalue()
 
 
-def compare_posteriors(first: GammaPosterior, second: GammaPosterior) -> dict[str, Any]:
-    """Means and intervals of two posteriors, and the probability that one share is larger.
-
-    P(B > A) is the integral of P(B > x) over the distribution of A, where A and B are independent.
-    The probabilities are None, and "reason" says why, unless both posteriors use labels.
-    """
-    data: dict[str, Any] = {}
-    for letter, posterior in (("a", first), ("b", second)):
-        is_missing = not posterior.has_estimate
-        data |= {
-            f"no_answer_{letter}": is_missing,
-            f"mean_{letter}": None if is_missing else posterior.mean,
-            f"interval_90_{letter}": None if is_missing else list(posterior.interval()),
-            f"n_labels_{letter}": posterior.n_labels,
-        }
-    reason = _why_not_comparable(first, second)
-    if reason is not None:
-        names = ("prob_b_above_a", "prob_a_above_b", "prob_equal")
-        return data | dict.fromkeys(names) | {"reason": reason}
-    exceeds = _probability_above(second, first)
-    equal = _probability_equal(first, second)
-    return data | {
-        "prob_b_above_a": exceeds,
-        "prob_a_above_b": max(0.0, 1.0 - equal - exceeds),
-        "prob_equal": equal,
-        "reason": None,
-    }
-
-
-def _why_not_comparable(first: GammaPosterior, second: GammaPosterior) -> str | None:
-    """Why the two say nothing about which share is larger; None if they do."""
-    if not (first.has_estimate and second.has_estimate):
-        return NO_ESTIMATE
-    return None if first.n_labels > 0 and second.n_labels > 0 else NO_LABELS
-
-
-def _probability_above(upper: GammaPosterior, lower: GammaPosterior) -> float:
-    """P(upper > lower): the atoms of `lower`, and a density by the trapezoid rule."""
-    from gammagmm.posterior.beta_binomials import BetaBinomialMixture
-
-    at_zero = float(lower.prob_zero * upper.prob_above(0.0))
-    if isinstance(lower.betas, BetaBinomialMixture):
-        return float(at_zero + lower.betas.pmf @ upper.sf(lower.betas.shares))
-    edges = np.unique(np.concatenate([lower.betas.grid(), upper.betas.grid(), [0.0, 1.0]]))
-    mass, survival = np.diff(lower.cdf(edges)), upper.sf(edges)
-    return float(at_zero + mass @ (0.5 * (survival[1:] + survival[:-1])))
-
-
-def _probability_equal(first: GammaPosterior, second: GammaPosterior) -> float:
-    """P(first = second), which is above 0 if both have shares of whole rows, or atoms at 0."""
-    from gammagmm.posterior.beta_binomials import BetaBinomialMixture
-
-    equal = float(first.prob_zero * second.prob_zero)
-    ours, theirs = first.betas, second.betas
-    if isinstance(ours, BetaBinomialMixture) and isinstance(theirs, BetaBinomialMixture):
-        _, place, other = np.intersect1d(ours.shares, theirs.shares, return_indices=True)
-        equal += float(ours.pmf[place] @ theirs.pmf[other])
-    return equal
-
-
 def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str:
     """A table of two posteriors and, if both use labels, which share is probably larger."""
+    from gammagmm.posterior.comparison import compare_posteriors
+
     table = [["", "mean", "90% interval", "labels"]]
     for letter, name, posterior in zip("AB", names, pair, strict=True):
         cells = ["no estimate", ""]

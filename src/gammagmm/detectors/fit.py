@@ -8,11 +8,10 @@ from __future__ import annotations
 import copy
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
@@ -45,8 +44,6 @@ __all__ = [
     "FitSettings",
     "FittedDetectors",
     "Status",
-    "check_alike",
-    "combine_scores",
     "fit_detectors",
     "given_scores",
     "score_rows",
@@ -126,23 +123,6 @@ class FittedDetectors:
         kept = {name: detector for name, detector in self.detectors.items() if name in ok}
         return FittedDetectors(kept, self.scores[:, is_kept], info)
 
-    def without(self, failed: Mapping[str, str]) -> FittedDetectors:
-        """The detectors that are not in `failed`, which gives the reason for each that is.
-
-        >>> fitted = given_scores(np.zeros((3, 2)), ["KNN", "LOF"])
-        >>> kept = fitted.without({"LOF": "it cannot score new rows"})
-        >>> list(kept.detectors), kept.scores.shape, kept.info[1].reason
-        (['KNN'], (3, 1), 'it cannot score new rows')
-        """
-        return self.with_info(
-            [
-                replace(record, status="failed", reason=failed[record.name])
-                if record.name in failed
-                else record
-                for record in self.info
-            ]
-        )
-
 
 def fit_detectors(
     detectors: Mapping[str, Any],
@@ -188,31 +168,7 @@ def score_rows(detectors: Mapping[str, Any], X: FloatArray) -> FloatArray:
     return np.column_stack([_finite_scores(*named, X) for named in detectors.items()])
 
 
-def combine_scores(
-    X: FloatArray,
-    rows: NDArray[np.intp],
-    own: FloatArray,
-    score_new: Callable[[FloatArray], FloatArray],
-) -> FloatArray:
-    """Scores (n,) or (n, M) of all rows X (n, d) by detectors that were fitted on some of them.
-
-    The rows with the numbers `rows` (k,) keep the scores `own` (k,) or (k, M) of the fit; the
-    others are new rows for `score_new`, which takes (n - k, d) and returns (n - k,) or (n - k, M).
-
-    >>> X = np.array([[1.0], [2.0], [3.0]])
-    >>> combine_scores(X, np.array([1]), np.array([9.0]), lambda new: new[:, 0]).tolist()
-    [1.0, 9.0, 3.0]
-    """
-    is_new = np.ones(len(X), dtype=bool)
-    is_new[rows] = False
-    scores = np.empty((len(X), *own.shape[1:]))
-    scores[rows] = own
-    if is_new.any():
-        scores[is_new] = score_new(X[is_new])
-    return scores
-
-
-def check_alike(own: FloatArray, new: FloatArray) -> None:
+def _check_alike(own: FloatArray, new: FloatArray) -> None:
     """Refuse scores that separate the rows of the fit, a random sample, from the others."""
     from scipy.stats import ks_2samp
 
@@ -476,7 +432,10 @@ def _fit_some(detector: Any, X: FloatArray, rows: NDArray[np.intp]) -> FloatArra
             "fitted on a sample: set max_fit_rows=None"
         )
     own = _fit_all(detector, X[rows])
+    others = np.delete(np.arange(len(X)), rows)
     with one_thread(), np.errstate(all="ignore"):
-        scores = combine_scores(X, rows, own, partial(_new_scores, detector))
-    check_alike(own, np.delete(scores, rows))
+        new = _new_scores(detector, X[others])
+    _check_alike(own, new)
+    scores = np.empty(len(X))
+    scores[rows], scores[others] = own, new
     return scores

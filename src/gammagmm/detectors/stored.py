@@ -1,11 +1,11 @@
 """Fitted detectors that have names <-> bytes, without pickles.
 
-skops writes the attributes of a detector. What follows from other attributes, or is in the fit
-already, is left out: trees of neighbours, compiled forms, training rows and scores. Bytes that are
-read may have the types that this detector needs and no others, which is checked before anything is
-made of them; the class of the detector comes from its name, not from the bytes. Types are not
-enough: compiled code would follow wrong numbers out of its arrays, so what it gets is computed here
-or checked.
+The attributes of a detector are numbers, texts, lists, arrays, and objects that have such
+attributes. What follows from other attributes, or is in the fit already, is left out: trees of
+neighbours, compiled forms, training rows and scores. The class of a detector comes from its name,
+those of its objects from a list, and no constructor is called: bytes can only set attributes.
+Attributes are enough to do harm: compiled code would follow wrong numbers out of its arrays, so
+what it gets is computed here or checked.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from __future__ import annotations
 import inspect
 import io
 import json
-import warnings
-import zipfile
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.archives import is_plain
-from gammagmm._support.documents import MAX_REASON
+from gammagmm._support.archives import Archive, archive_bytes, open_archive
+from gammagmm._support.documents import MAX_REASON, Form, Reader
 from gammagmm.detectors.fit import score_rows
 from gammagmm.detectors.presets import NAMES, detector_class
 from gammagmm.errors import MissingExtraError, SavedFileError
@@ -34,33 +33,23 @@ __all__ = ["StoredDetectors", "Training", "check_types", "even_places", "from_by
 Array: TypeAlias = NDArray[np.float64]
 State: TypeAlias = dict[str, Any]
 
-SCHEMA = "schema.json"
+READER = Reader(Form("", 1, "detector"), "The state of a detector")
 
-NODES = {
-    "DictNode": {"builtins.dict"},
-    "ListNode": {"builtins.list"},
-    "TupleNode": {"builtins.tuple"},
-    "JsonNode": {"builtins.str"},  # text, a number, a boolean or None
-    "TypeNode": {"builtins.str"},  # of the keys of a dict
-    "NdArrayNode": {"numpy.ndarray", "numpy.bool", "numpy.float64", "numpy.int32", "numpy.int64"},
-}
-"""The kinds of nodes of skops that every detector may have, and their types."""
+PLAIN = ("dict", "tuple", "array", "number")
+"""The types that every detector may have, besides those of JSON; a number is one of NumPy."""
 
 OBJECTS = {
-    "KNN": {"sklearn.neighbors._unsupervised.NearestNeighbors"},
-    "IForest": {
-        "sklearn.ensemble._iforest.IsolationForest",
-        "sklearn.tree._classes.ExtraTreeRegressor",
-    },
-    "LOF": {"gammagmm.detectors.neighbours.QuickLocalOutlierFactor"},
-    "OCSVM": {"sklearn.svm._classes.OneClassSVM"},
+    "KNN": {"NearestNeighbors": "sklearn.neighbors"},
+    "IForest": {"IsolationForest": "sklearn.ensemble", "ExtraTreeRegressor": "sklearn.tree"},
+    "LOF": {"QuickLocalOutlierFactor": "gammagmm.detectors.neighbours"},
+    "OCSVM": {"OneClassSVM": "sklearn.svm"},
     "LSCP": {
-        "gammagmm.detectors.pyod_subclasses.LOF",
-        "gammagmm.detectors.neighbours.QuickLocalOutlierFactor",
+        "LOF": "gammagmm.detectors.pyod_subclasses",
+        "QuickLocalOutlierFactor": "gammagmm.detectors.neighbours",
     },
-    "PCA": {"sklearn.decomposition._pca.PCA", "sklearn.preprocessing._data.StandardScaler"},
+    "PCA": {"PCA": "sklearn.decomposition", "StandardScaler": "sklearn.preprocessing"},
 }
-"""Classes of which a detector of this name has objects; the others need none."""
+"""Classes of which a detector of this name has objects, and their modules; others need none."""
 
 _FOLLOWING = {"labels_", "threshold_", "_mu", "_sigma"}
 """Attributes that PyOD computes from the training scores."""
@@ -86,8 +75,6 @@ class Training:
 
 def to_bytes(name: str, detector: Any, training: Training) -> bytes:
     """The fitted `detector`, which has this name among those of the presets; the same each time."""
-    from skops.io import dumps
-
     if name in _NETWORKS:
         state = _network_state(detector)
     else:
@@ -95,18 +82,15 @@ def to_bytes(name: str, detector: Any, training: Training) -> bytes:
         if name in _REDUCERS:
             _REDUCERS[name](state, training)
     state["decision_scores_"] = _unless_same(detector.decision_scores_, training.scores)
-    return _normalised(dumps(state))
+    arrays: dict[str, NDArray[Any]] = {}
+    return archive_bytes(json.dumps(_to_data(state, arrays)), arrays)
 
 
 def from_bytes(name: str, content: bytes, training: Training) -> Any:
     """The detector that `to_bytes` wrote; any error means that it cannot be made of them."""
-    from skops.io import loads
-
     check_types(name, content)
-    trusted = sorted(OBJECTS.get(name, ()))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn's about versions: the scores are compared
-        state = loads(content, trusted=trusted)
+    with open_archive(io.BytesIO(content), READER) as archive:
+        state = _from_data(archive.document(), name, archive)
     scores = state.pop("decision_scores_")
     if name in _NETWORKS:
         detector = _network(detector_class(name), state, training)
@@ -127,58 +111,58 @@ def check_types(name: str, content: bytes) -> None:
 
     Nothing is imported or made.
     """
-    schema = _schema(content)
-    if name not in NAMES or schema.get("__loader__") != "DictNode":
-        raise ValueError(f"it is not the state of a detector {name}")
-    allowed = NODES | {"ObjectNode": OBJECTS.get(name, set())}
-    for node in _nodes(schema):
-        kind, made = str(node["__loader__"]), f"{node.get('__module__')}.{node.get('__class__')}"
-        if made not in allowed.get(kind, ()):
-            raise ValueError(f"the detector {name} does not need the type {made[:100]}")
-
-
-def _schema(content: bytes) -> dict[str, Any]:
-    """The JSON document of skops' bytes."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if not is_plain(archive, len(content)):
-                raise ValueError("its members are compressed or overlap")
-            schema = json.loads(archive.read(SCHEMA))
-    except Exception as error:  # zipfile raises almost any on a damaged archive
-        raise ValueError(f"the state of a detector cannot be read: {error}") from error
-    return schema if isinstance(schema, dict) else {}
-
-
-def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every node of a schema of skops."""
-    waiting = [schema]
+    if name not in NAMES:
+        raise ValueError(f"there is no detector {name}")
+    with open_archive(io.BytesIO(content), READER) as archive:
+        waiting = [archive.document()]
     while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            if "__loader__" in value:
-                yield value
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
+        data = waiting.pop()
+        if isinstance(data, list):
+            waiting.extend(data)
+        elif isinstance(data, dict):
+            READER.check_fields(data, {"type", "content"}, "a part")
+            if data["type"] not in (*PLAIN, *OBJECTS.get(name, ())):
+                kind = str(data["type"])[:100]
+                raise ValueError(f"the detector {name} does not need the type {kind}")
+            waiting.append(data["content"])
 
 
-def _normalised(content: bytes) -> bytes:
-    """The bytes of skops without times, addresses in memory and indentation."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    schema = json.loads(members[SCHEMA])
-    names: dict[str, str] = {}
-    for node in _nodes(schema):
-        node.pop("__id__", None)
-        if "file" in node:
-            node["file"] = names.setdefault(node["file"], f"{len(names)}.npy")
-    arrays = {new: members[old] for old, new in names.items()}
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        schema_bytes = json.dumps(schema, separators=(",", ":")).encode()
-        for name, part in {SCHEMA: schema_bytes, **arrays}.items():
-            archive.writestr(zipfile.ZipInfo(name), part)
-    return file.getvalue()
+def _to_data(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+    """The value as JSON; arrays and numbers of NumPy go to `arrays`, under the names in the data.
+
+    What JSON does not have is an object with a type and a content; attributes are pairs.
+    """
+    if value is None or type(value) in (str, bool, int, float):
+        return value
+    if isinstance(value, list):
+        return [_to_data(item, arrays) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        kind = "array" if isinstance(value, np.ndarray) else "number"
+        content: Any = str(len(arrays))
+        arrays[content] = np.asarray(value)
+    elif isinstance(value, tuple):
+        kind, content = "tuple", _to_data(list(value), arrays)
+    else:
+        is_dict = isinstance(value, dict)
+        kind, own = ("dict", value) if is_dict else (type(value).__name__, vars(value))
+        content = [[key, _to_data(item, arrays)] for key, item in own.items()]
+    return {"type": kind, "content": content}
+
+
+def _from_data(data: Any, name: str, archive: Archive) -> Any:
+    """The value of which `_to_data` made the data, for a detector of this name."""
+    if isinstance(data, list):
+        return [_from_data(item, name, archive) for item in data]
+    if not isinstance(data, dict):
+        return data
+    kind, content = data["type"], _from_data(data["content"], name, archive)
+    if kind in ("array", "number"):
+        return archive.array(content) if kind == "array" else archive.array(content)[()]
+    if kind in ("dict", "tuple"):
+        return dict(content) if kind == "dict" else tuple(content)
+    made = object.__new__(getattr(import_module(OBJECTS[name][kind]), kind))
+    vars(made).update(content)
+    return made
 
 
 def _unless_same(array: Any, known: Array) -> Any:

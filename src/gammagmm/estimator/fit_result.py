@@ -36,19 +36,19 @@ from gammagmm.posterior.decisions import (
 )
 from gammagmm.posterior.evidence import Evidence, find_evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, posterior_words
-from gammagmm.posterior.groups import find_group
 from gammagmm.posterior.runs import Run, describe_runs, solved_posteriors
 from gammagmm.posterior.sentences import (
     evidence_lines,
     exact_sentence,
-    group_sentence,
     known_sentence,
     more_sentence,
     precision_sentence,
     ranking_sentence,
     rows_sentence,
     sentence,
+    separate_rows_sentence,
 )
+from gammagmm.posterior.separate_rows import find_separate_rows
 from gammagmm.table.container import Container
 from gammagmm.table.preparation import Preparation
 from gammagmm.table.sample import Sample
@@ -377,7 +377,7 @@ class Fit:
         exact = exact_sentence(rows.exact_interval(), int(known.labels.sum()))
         low, high = self.posterior.interval()
         n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
-        found = group_sentence(self.posterior, self.evidence, n_detectors)
+        found = separate_rows_sentence(self.posterior, self.evidence, n_detectors)
         if precision is not None and known.listed.any():
             found = precision_sentence(precision)
         following = more_sentence(n_more, n_rows - len(known))
@@ -653,8 +653,8 @@ def complete_fit(
             warn_user(note.message, category)
     posterior, known = combine_runs(solved_posteriors(runs)), KnownRows.none()
     names = list(fitted.detectors)
-    group = find_group(space.values, names)
-    evidence = find_evidence(runs, plan.constraints, posterior, group, plan.run_rng.spawn(1)[0])
+    separate = find_separate_rows(space.values, names)
+    evidence = find_evidence(runs, plan.constraints, posterior, separate, plan.run_rng.spawn(1)[0])
     return Fit(
         plan=plan.without_progress(),
         table=table,

@@ -35,7 +35,7 @@ from gammagmm.detectors.stored import (
     even_places,
     to_bytes,
 )
-from gammagmm.detectors.usable import judge_scores, score_range
+from gammagmm.detectors.usable import judge_scores
 from gammagmm.errors import (
     DetectorError,
     MissingExtraError,
@@ -613,8 +613,7 @@ def _have_scores(saved: SavedFit, plan: Plan) -> bool:
     is_right = len(shape) == 2 and shape[0] >= 2 and shape[1] == n_detectors >= 1
     if not is_right or len(set(names)) < len(names):
         return False
-    seen = score_range(saved.scores)
-    return all(judge_scores(seen, column)[0] == "ok" for column in range(n_detectors))
+    return all(judge_scores(scores)[0] == "ok" for scores in saved.scores.T)
 
 
 def _have_rows(saved: SavedFit, plan: Plan) -> bool:
@@ -687,14 +686,14 @@ def _is_run(run: Run, m: int, p0: float) -> bool:
 
 def _have_evidence(saved: SavedFit, plan: Plan) -> bool:
     """Whether the evidence is about the rows, detectors and parameters of the fit."""
-    group = saved.evidence.group
+    separate = saved.evidence.separate_rows
     is_right = saved.evidence.constraints == plan.constraints
-    if group is None:
+    if separate is None:
         return is_right
-    rows = group.rows
+    rows = separate.rows
     is_right = is_right and rows is not None and _are_places(rows, saved.n_sampled)
-    is_right = is_right and len(cast("Any", rows)) == group.n_rows
-    return is_right and set(group.detectors) <= set(saved.detector_names)
+    is_right = is_right and len(cast("Any", rows)) == separate.n_rows
+    return is_right and set(separate.detectors) <= set(saved.detector_names)
 
 
 _CHECKS = {

@@ -15,10 +15,12 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
+from joblib import cpu_count, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 from threadpoolctl import ThreadpoolController
 
+from gammagmm._support.processes import allowed_jobs
 from gammagmm.errors import MissingExtraError
 from gammagmm.mixture.statistics import Statistics, block_size, matrix_places, pairs
 
@@ -102,10 +104,15 @@ def check_backend(backend: Any, device: Any = None) -> None:
         raise ValueError(f"device={device!r} is not there: PyTorch finds no CUDA device.")
 
 
-def count_threads() -> int:
-    """Number of threads of a fit: that of BLAS, so that limits set for BLAS apply here too."""
+def count_threads(n_jobs: int | None = 1) -> int:
+    """Threads of a fit: `n_jobs`, but at least those of BLAS and at most one for each core.
+
+    Limits that are set for BLAS therefore apply here too. The jobs of joblib may be those of a
+    cluster.
+    """
     blas = ThreadpoolController().select(user_api="blas").info()
-    return max((library["num_threads"] for library in blas), default=1)
+    n_threads = min(effective_n_jobs(allowed_jobs(n_jobs)), cpu_count())
+    return max([n_threads, *(library["num_threads"] for library in blas)])
 
 
 class NumpyRows:

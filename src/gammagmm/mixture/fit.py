@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,22 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from gammagmm._support.checks import as_generator, check_count, check_positive, check_rows
 from gammagmm._support.processes import NEVER, Deadline
 from gammagmm.errors import MixtureError
-from gammagmm.mixture.backends import Rows, check_backend, count_threads, place_rows
+from gammagmm.mixture.backends import Rows, place_rows
 from gammagmm.mixture.m_step import MStep, Parameters, State
-from gammagmm.mixture.prior import MixturePrior, ResolvedPrior
+from gammagmm.mixture.prior import ResolvedPrior
 from gammagmm.mixture.statistics import start_moments
 
 __all__ = [
     "Ascents",
     "Mixture",
     "accelerated_step",
-    "all_start_labels",
     "ascend",
     "begin",
-    "fit_mixture",
+    "fit_mixtures",
     "plain_step",
     "start_labels",
     "start_rows",
@@ -52,82 +49,38 @@ class Mixture(Parameters):
     converged: bool
 
 
-def fit_mixture(
-    Z: Array,
-    n_components: int = 100,
+def fit_mixtures(
+    spaces: Array,
+    prior: ResolvedPrior,
+    rngs: Sequence[np.random.Generator],
+    n_components: int,
+    max_iter: int,
+    tol: float,
     *,
-    prior: MixturePrior | None = None,
-    max_iter: int = 1500,
-    tol: float = 1e-3,
-    random_state: Any = None,
+    accelerated: bool = False,
     backend: str = "numpy",
     device: Any = None,
-) -> Mixture:
-    """Truncated stick-breaking mixture of `Z` (n, n_detectors), fitted from one k-means start.
+    deadline: Deadline = NEVER,
+    n_threads: int = 1,
+) -> Iterator[tuple[int, Mixture]]:
+    """The number and the mixture of each run, as soon as it has settled; see `ascend`.
 
-    Coordinate ascent on the evidence lower bound. The iterates equal those of scikit-learn's
-    ``BayesianGaussianMixture`` with full covariances, unless the prior's scale matrix is singular
-    and has to be regularised.
-
-    Parameters
-    ----------
-    Z : array-like of shape (n, n_detectors)
-        The score space.
-    n_components : int, default=100
-        Number of components at which the stick-breaking process is truncated.
-    prior : MixturePrior, default=None
-        Prior; None is ``MixturePrior()``.
-    max_iter, tol : int and float, default=1500 and 1e-3
-        The ascent stops when the bound changes by less than `tol`, or after `max_iter` iterations.
-    random_state : int or Generator or RandomState or None
-        Seed or generator of the k-means start.
-    backend : "numpy" or "torch", default="numpy"
-        What computes the E-step: compiled code on the CPU, or PyTorch on `device`.
-    device : str or torch.device, default=None
-        Device of the torch backend; None is CUDA if it is available, else the CPU.
-
-    Returns
-    -------
-    Mixture
-        The parameters, the bound and the number of iterations.
-
-    Examples
-    --------
-    >>> Z = np.random.default_rng(0).normal(size=(200, 2))
-    >>> fit_mixture(Z, 5, random_state=0).weight_concentration.shape
-    (2, 5)
+    Each is a truncated stick-breaking mixture of `spaces` (R, n, M), the rows of each run, or
+    (1, n, M), those of all, and starts from one k-means with its own generator. With plain steps,
+    the iterates equal those of scikit-learn's ``BayesianGaussianMixture`` with full covariances,
+    unless the prior's scale matrix is singular and has to be regularised.
     """
-    Z = check_rows("Z", Z)
-    check_count("n_components", n_components, 1)
-    check_count("max_iter", max_iter, 1)
-    check_positive("tol", tol)
-    check_backend(backend, device)
-    if not isinstance(prior, MixturePrior | None):
-        raise TypeError(f"prior must be a MixturePrior or None, got {prior!r}.")
-    resolved = (prior or MixturePrior()).resolve(Z)
-    labels = start_labels(Z, n_components, as_generator(random_state))
-    whitened = resolved.whiten(Z)
-    rows = place_rows(whitened[None], backend, device, count_threads())
-    start = start_moments(whitened, labels, n_components)
-    ((_, mixture),) = ascend(rows, start[None], resolved, max_iter, tol)
-    if not mixture.converged:
-        from gammagmm.mixture.convergence import MixtureConvergenceWarning
-
-        warnings.warn(
-            f"The mixture did not converge: its bound still changed by more than tol={tol} after "
-            f"max_iter={max_iter} iterations. Raise max_iter or tol.",
-            MixtureConvergenceWarning,
-            stacklevel=2,
-        )
-    return mixture
+    whitened = prior.whiten(spaces)
+    labels = start_labels(spaces, n_components, rngs, deadline, n_threads)
+    own = whitened if len(whitened) > 1 else [whitened[0]] * len(labels)
+    starts = [start_moments(*each, n_components) for each in zip(own, labels, strict=True)]
+    rows = place_rows(whitened, backend, device, n_threads)
+    return ascend(
+        rows, np.stack(starts), prior, max_iter, tol, accelerated=accelerated, deadline=deadline
+    )
 
 
-def start_labels(Z: Array, n_components: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Cluster of each row of `Z` (n, M) by one k-means; no more clusters than distinct rows."""
-    return all_start_labels(Z[None], n_components, [rng])[0]
-
-
-def all_start_labels(
+def start_labels(
     spaces: Array,
     n_components: int,
     rngs: Sequence[np.random.Generator],

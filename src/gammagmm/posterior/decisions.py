@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 SEVERAL_TIMES = 3.0
 """A share of flagged rows that is so many times the expected one needs an explanation."""
-RARE = 1e-3
+CHANCE = 1e-3
 """Probability below which chance does not explain it."""
 
 
@@ -53,7 +53,7 @@ def is_far_above(n_flagged: int, n_rows: int, share: float) -> bool:
     (True, False, False)
     """
     p_flagged = min(SEVERAL_TIMES * share, 1.0)
-    return n_flagged > 0 and bool(bdtrc(n_flagged - 1, n_rows, p_flagged) < RARE)
+    return n_flagged > 0 and bool(bdtrc(n_flagged - 1, n_rows, p_flagged) < CHANCE)
 
 
 def probability_at(posterior: GammaPosterior, shares: Array) -> Array:

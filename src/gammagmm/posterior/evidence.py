@@ -11,9 +11,9 @@ import numpy as np
 from gammagmm._support.text import percent
 from gammagmm.posterior.assumptions import Assumption, find_assumptions
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.groups import Group
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import Run
+from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.posterior.track_record import TrackRecord, load_track_record
 
 __all__ = ["Evidence", "find_evidence"]
@@ -30,7 +30,7 @@ class Evidence:
 
     Attributes
     ----------
-    group : Group or None
+    separate_rows : SeparateRows or None
         The rows that visibly stand apart from the others; None if there are none.
     assumptions : tuple of Assumption
         The estimate under other answers to the paper's two questions, from the same mixtures.
@@ -48,10 +48,10 @@ class Evidence:
     >>> from gammagmm.datasets import load_demo
     >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
     >>> estimator.fit(load_demo().X).evidence_
-    Evidence(rests on assumptions, other answers give 0.093 to 0.176, no group)
+    Evidence(rests on assumptions, other answers give 0.093 to 0.176, no separate rows)
     """
 
-    group: Group | None
+    separate_rows: SeparateRows | None
     assumptions: tuple[Assumption, ...]
     rests_on: Literal["data", "assumptions"]
     track_record: TrackRecord
@@ -64,31 +64,34 @@ class Evidence:
         return (min(means), max(means)) if means else (np.nan, np.nan)
 
     def without_rows(self) -> Evidence:
-        """The evidence without the positions of the group's rows.
+        """The evidence without the positions of the separate rows.
 
         Returns
         -------
         Evidence
-            The same evidence, whose ``group.rows`` is None.
+            The same evidence, whose ``separate_rows.rows`` is None.
         """
-        return self if self.group is None else replace(self, group=self.group.without_rows())
+        if self.separate_rows is None:
+            return self
+        return replace(self, separate_rows=replace(self.separate_rows, rows=None))
 
     def __repr__(self) -> str:
-        group = "no group"
-        if self.group is not None:
-            group = f"a group of {self.group.n_rows} rows ({percent(self.group.share)})"
+        separate = "no separate rows"
+        if self.separate_rows is not None:
+            share = percent(self.separate_rows.share)
+            separate = f"{self.separate_rows.n_rows} separate rows ({share})"
         low, high = self.means
         others = f"other answers give {low:.3f} to {high:.3f}"
         if np.isnan(low):
             others = "other answers give no estimate"
-        return f"Evidence(rests on {self.rests_on}, {others}, {group})"
+        return f"Evidence(rests on {self.rests_on}, {others}, {separate})"
 
 
 def find_evidence(
     runs: Sequence[Run],
     constraints: Constraints,
     posterior: GammaPosterior,
-    group: Group | None,
+    separate_rows: SeparateRows | None,
     rng: np.random.Generator,
 ) -> Evidence:
     """What the `posterior` of the `runs` rests on."""
@@ -101,4 +104,4 @@ def find_evidence(
         # A NaN, an answer without a solution, is not a small move.
         agree = bool((np.abs(means - given.mean) <= MAX_MOVE * given.std).all())
     rests_on: Literal["data", "assumptions"] = "data" if agree else "assumptions"
-    return Evidence(group, assumptions, rests_on, load_track_record(), constraints)
+    return Evidence(separate_rows, assumptions, rests_on, load_track_record(), constraints)

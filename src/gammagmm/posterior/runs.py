@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -11,21 +11,14 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from joblib import cpu_count, effective_n_jobs
 from numpy.typing import NDArray
 
-from gammagmm._support.processes import NEVER, Deadline, OutOfTimeError, allowed_jobs
+from gammagmm._support.processes import NEVER, Deadline, OutOfTimeError
 from gammagmm._support.progress import Progress, quiet
 from gammagmm.errors import NoSolutionWarning, Note, UnsolvedRunsWarning
-from gammagmm.mixture.backends import count_threads, place_rows
-from gammagmm.mixture.fit import (
-    START_ROWS,
-    Mixture,
-    all_start_labels,
-    ascend,
-)
+from gammagmm.mixture.backends import count_threads
+from gammagmm.mixture.fit import START_ROWS, Mixture, fit_mixtures
 from gammagmm.mixture.prior import ResolvedPrior
-from gammagmm.mixture.statistics import start_moments
 from gammagmm.posterior.components import Components, order_components
 from gammagmm.posterior.gamma_posterior import GammaPosterior, run_posterior
 from gammagmm.posterior.link import Constraints, average_conditionals, solve_link
@@ -41,7 +34,6 @@ __all__ = [
     "make_run",
     "plan_runs",
     "solved_posteriors",
-    "thread_count",
 ]
 
 Array = NDArray[np.float64]
@@ -205,7 +197,7 @@ def _fit_spaces(
     The result does not depend on `n_jobs`, because each start has its own generator.
     """
     # Deviation D9: the published script refits the detectors as well.
-    fit = partial(_fit_starts, spaces, n_threads=thread_count(n_jobs))
+    fit = partial(_fit_starts, spaces, n_threads=count_threads(n_jobs))
     found = dict(enumerate(fit(settings, [Start(i, one, 0) for i, one in enumerate(streams)])))
     runs = {i: run for i, run in found.items() if run is not None}
     while max_restarts > 0 and not settings.deadline.is_over:
@@ -219,15 +211,6 @@ def _fit_spaces(
         runs |= {i: run for i, run in zip(unsolved, again, strict=True) if run is not None}
         max_restarts -= len(unsolved)
     return tuple(runs.values())
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """Threads of a fit: `n_jobs`, but at least those of BLAS and at most one for each core.
-
-    The jobs of joblib may be those of a cluster.
-    """
-    n_threads = min(effective_n_jobs(allowed_jobs(n_jobs)), cpu_count())
-    return max(count_threads(), n_threads)
 
 
 class Start(NamedTuple):
@@ -244,7 +227,6 @@ def _fit_starts(
     """A run from each start; None for a run that the deadline interrupted."""
     has_all = len(spaces) in (1, len(starts))
     Z = spaces if has_all else spaces[[start.run for start in starts]]
-    whitened = settings.prior.whiten(Z)
     rngs = [start.stream.spawn(1)[0].spawn(2) for start in starts]
     began, made, told = time.perf_counter(), dict[int, Future[Run]](), set[int]()
 
@@ -257,36 +239,24 @@ def _fit_starts(
 
     with ThreadPoolExecutor(n_threads) as pool:
         with suppress(OutOfTimeError):
-            for place, mixture in _settled(Z, whitened, settings, [a for a, _ in rngs], n_threads):
+            for place, mixture in fit_mixtures(
+                Z,
+                settings.prior,
+                [start for start, _ in rngs],
+                settings.n_components,
+                settings.max_iter,
+                settings.tol,
+                accelerated=settings.accelerated,
+                backend=settings.backend,
+                device=settings.device,
+                deadline=settings.deadline,
+                n_threads=n_threads,
+            ):
                 tell_made()  # those before this one: they were made while it settled
                 n_restarts = starts[place].n_restarts
                 made[place] = pool.submit(make_run, mixture, settings, rngs[place][1], n_restarts)
         tell_made()
     return [made[place].result() if place in made else None for place in range(len(starts))]
-
-
-def _settled(
-    Z: Array,
-    whitened: Array,
-    settings: RunSettings,
-    rngs: Sequence[np.random.Generator],
-    n_threads: int,
-) -> Iterator[tuple[int, Mixture]]:
-    """The place and the mixture of each run, as soon as it has settled."""
-    n_components, deadline = settings.n_components, settings.deadline
-    labels = all_start_labels(Z, n_components, rngs, deadline, n_threads)
-    own = whitened if len(whitened) > 1 else [whitened[0]] * len(labels)
-    starts = [start_moments(*each, n_components) for each in zip(own, labels, strict=True)]
-    rows = place_rows(whitened, settings.backend, settings.device, n_threads)
-    return ascend(
-        rows,
-        np.stack(starts),
-        settings.prior,
-        settings.max_iter,
-        settings.tol,
-        accelerated=settings.accelerated,
-        deadline=deadline,
-    )
 
 
 def make_run(

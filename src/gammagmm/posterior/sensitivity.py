@@ -10,7 +10,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.mixture.backends import place_rows
+from gammagmm.mixture.backends import count_threads, place_rows
 from gammagmm.mixture.fit import ascend
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.statistics import start_moments
@@ -31,7 +31,6 @@ from gammagmm.posterior.runs import (
     make_run,
     plan_runs,
     solved_posteriors,
-    thread_count,
 )
 
 __all__ = [
@@ -140,7 +139,7 @@ def leave_one_out(
         own = replace(settings, prior=settings.prior.marginal(columns))
         return _continue(Z[:, columns], labels, own, stream)
 
-    with ThreadPoolExecutor(thread_count(n_jobs)) as pool:
+    with ThreadPoolExecutor(count_threads(n_jobs)) as pool:
         return list(pool.map(continued, chosen_columns, streams))
 
 

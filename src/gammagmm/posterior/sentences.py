@@ -19,7 +19,6 @@ __all__ = [
     "basis_sentence",
     "evidence_lines",
     "exact_sentence",
-    "group_sentence",
     "known_sentence",
     "more_sentence",
     "next_sentence",
@@ -28,6 +27,7 @@ __all__ = [
     "record_sentence",
     "rows_sentence",
     "sentence",
+    "separate_rows_sentence",
 ]
 
 
@@ -136,33 +136,33 @@ def evidence_lines(posterior: GammaPosterior, evidence: Evidence, n_detectors: i
     basis = basis_sentence(posterior, evidence)
     if posterior.has_estimate:
         basis = f"{basis} {record_sentence(evidence.track_record)}"
-    group = group_sentence(posterior, evidence, n_detectors)
-    return [group, basis, next_sentence(evidence)]
+    separate = separate_rows_sentence(posterior, evidence, n_detectors)
+    return [separate, basis, next_sentence(evidence)]
 
 
-def group_sentence(posterior: GammaPosterior, evidence: Evidence, n_detectors: int) -> str:
+def separate_rows_sentence(posterior: GammaPosterior, evidence: Evidence, n_detectors: int) -> str:
     """The rows that stand apart, and how the estimate compares with them."""
-    group, answers = evidence.group, evidence.constraints
+    separate, answers = evidence.separate_rows, evidence.constraints
     if n_detectors < 2:
         return "A single detector cannot show whether a group of rows stands apart."
-    if group is None:
+    if separate is None:
         return "No group of rows stands apart from the others."
     apart = (
-        f"{group.n_rows:,} rows ({percent(group.share)}) stand apart from the others in "
-        f"{len(group.detectors)} of {n_detectors} detectors"
+        f"{separate.n_rows:,} rows ({percent(separate.share)}) stand apart from the others in "
+        f"{len(separate.detectors)} of {n_detectors} detectors"
     )
     if not posterior.has_estimate:
         return f"{apart}."
     low, high = posterior.interval()
-    if group.share > high:
+    if separate.share > high:
         because = ""
-        if group.share >= answers.high_gamma and not posterior.n_labels:
+        if separate.share >= answers.high_gamma and not posterior.n_labels:
             because = (
                 f", because p_high = {percent(answers.p_high)} makes a share of "
                 f"{percent(answers.high_gamma)} or more unlikely"
             )
         return f"{apart}; the estimate excludes some of them{because}."
-    if group.share < low:
+    if separate.share < low:
         return f"{apart}; the estimate also includes rows that do not stand apart."
     return f"{apart}; their share lies inside the interval."
 
@@ -194,8 +194,8 @@ def record_sentence(record: TrackRecord) -> str:
 def next_sentence(evidence: Evidence) -> str:
     """What to do next."""
     record, first = evidence.track_record, ""
-    if evidence.group is not None:
-        first = f"look at these {evidence.group.n_rows:,} rows, and "
+    if evidence.separate_rows is not None:
+        first = f"look at these {evidence.separate_rows.n_rows:,} rows, and "
     elif evidence.rests_on == "assumptions":
         first = "set p0, p_high and high_gamma to what you know, and "
     return (

@@ -263,11 +263,11 @@ def _order(fit: Fit) -> NDArray[np.intp]:
 
 def _rows_apart(fit: Fit) -> NDArray[np.intp]:
     """Positions of rows of the group that stands apart, most anomalous first."""
-    group = fit.evidence.group
-    if group is None or group.rows is None:
+    separate = fit.evidence.separate_rows
+    if separate is None or separate.rows is None:
         return np.empty(0, dtype=np.intp)
-    order = np.argsort(-fit.decision_scores[group.rows], kind="stable")
-    return group.rows[order]
+    order = np.argsort(-fit.decision_scores[separate.rows], kind="stable")
+    return separate.rows[order]
 
 
 def _humps(fit: Fit) -> tuple[float, ...]:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import gaussian_kde
 
-from gammagmm.posterior.groups import find_group, first_valley
+from gammagmm.posterior.separate_rows import find_separate_rows, first_valley
 
 NAMES = ["A", "B", "C", "D"]
 
@@ -59,19 +59,18 @@ def test_scores_that_are_mostly_equal_have_a_valley():
 def test_detectors_that_see_the_same_rows_make_a_group():
     Z = np.column_stack([two_humps(seed=seed) for seed in range(4)])
     Z[:, 3] = np.random.default_rng(9).normal(size=1000)  # sees nothing
-    group = find_group(Z, NAMES)
+    group = find_separate_rows(Z, NAMES)
     assert group.detectors == ("A", "B", "C")
     assert group.rows.tolist() == list(range(900, 1000))
     assert (group.n_rows, group.share) == (100, 0.1)
     assert 0.9 < group.depth <= 1.0
-    assert group.without_rows().rows is None
 
 
 def test_a_detector_that_sees_nothing_has_no_vote():
     heavy_tailed = np.sort(np.random.default_rng(0).standard_t(3, size=1000))
     Z = np.column_stack([two_humps(), heavy_tailed])
     assert first_valley(Z[:, 0]).depth > 0.9
-    assert find_group(Z, NAMES) is None
+    assert find_separate_rows(Z, NAMES) is None
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -81,21 +80,21 @@ def test_more_than_half_of_the_rows_are_not_apart(seed):
     low = rng.normal(0.0, 0.3, size=(420, 2))
     Z = np.vstack([low, rng.normal(4.0, 1.0, size=(580, 2))])
     assert first_valley(Z[:, 0]) is None
-    assert find_group(Z, NAMES) is None
+    assert find_separate_rows(Z, NAMES) is None
 
 
 def test_detectors_that_see_other_rows_make_none():
     Z = np.column_stack([two_humps(seed=seed) for seed in range(2)])
     Z[:, 1] = Z[::-1, 1]
-    assert find_group(Z, NAMES) is None
-    assert find_group(Z[:, :1], NAMES) is None
+    assert find_separate_rows(Z, NAMES) is None
+    assert find_separate_rows(Z[:, :1], NAMES) is None
 
 
 def test_a_row_needs_half_of_the_valleys():
     Z = np.column_stack([two_humps(seed=seed) for seed in range(4)])
     Z[900, :3] = 0.0
     Z[901, :2] = 0.0
-    group = find_group(Z, NAMES)
+    group = find_separate_rows(Z, NAMES)
     assert group.detectors == tuple(NAMES)
     assert 900 not in group.rows
     assert 901 in group.rows
@@ -105,8 +104,8 @@ def test_shallow_valleys_do_not_count():
     # The rows are the same in each column, in another unit.
     shallow = two_humps(3000, 0.15, 3.3)
     deep = two_humps(3000, 0.15, 4.5)
-    assert find_group(np.column_stack([shallow, 2.0 * shallow]), NAMES) is None
-    assert find_group(np.column_stack([deep, 2.0 * deep]), NAMES).share == pytest.approx(
+    assert find_separate_rows(np.column_stack([shallow, 2.0 * shallow]), NAMES) is None
+    assert find_separate_rows(np.column_stack([deep, 2.0 * deep]), NAMES).share == pytest.approx(
         0.15, abs=0.01
     )
 
@@ -114,13 +113,13 @@ def test_shallow_valleys_do_not_count():
 def test_all_rows_beyond_the_first_of_several_gaps_belong_to_the_group():
     Z = np.column_stack([two_humps(seed=seed) for seed in range(3)])
     Z[990:] += 1000.0
-    assert find_group(Z, NAMES).rows.tolist() == list(range(900, 1000))
+    assert find_separate_rows(Z, NAMES).rows.tolist() == list(range(900, 1000))
 
 
 def test_units_do_not_matter():
     Z = np.column_stack([two_humps(seed=seed) for seed in range(3)])
-    expected = find_group(Z, NAMES)
-    found = find_group(Z * [1e-6, 1.0, 1e6] + [0.0, 5.0, -3.0], NAMES)
+    expected = find_separate_rows(Z, NAMES)
+    found = find_separate_rows(Z * [1e-6, 1.0, 1e6] + [0.0, 5.0, -3.0], NAMES)
     assert found.rows.tolist() == expected.rows.tolist()
     assert found.depth == pytest.approx(expected.depth, abs=1e-6)
 
@@ -132,9 +131,9 @@ def test_detectors_agree_from_four_fifths_of_the_rows_that_either_sees():
         return scores
 
     first, second = seeing(range(9)), seeing(range(1, 10))  # 8 of 10 rows
-    assert find_group(np.column_stack([first, second]), NAMES).detectors == ("A", "B")
+    assert find_separate_rows(np.column_stack([first, second]), NAMES).detectors == ("A", "B")
     second[10] += 50.0  # 8 of 11
-    assert find_group(np.column_stack([first, second]), NAMES) is None
+    assert find_separate_rows(np.column_stack([first, second]), NAMES) is None
 
 
 def test_a_gap_is_cut_within_a_cell_of_its_middle():
@@ -149,4 +148,4 @@ def test_a_gap_is_cut_within_a_cell_of_its_middle():
 def test_two_detectors_outweigh_a_deeper_valley_of_another():
     Z = np.column_stack([two_humps(distance=100.0)[::-1], *(two_humps(seed=s) for s in (1, 2))])
     assert first_valley(Z[:, 0]).depth >= max(first_valley(Z[:, j]).depth for j in (1, 2))
-    assert find_group(Z, NAMES).detectors == ("B", "C")
+    assert find_separate_rows(Z, NAMES).detectors == ("B", "C")

@@ -1,25 +1,24 @@
-"""Score space -> the group of rows that visibly stands apart, if there is one.
+"""Score space -> the rows that visibly stand apart from the others, if there are some.
 
 A person looks at the histogram of the scores for a second hump beyond a valley. Here every detector
-is looked at in this way, and a group is reported if several detectors see the same rows.
+is looked at in this way, and rows are reported if several detectors see the same ones.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Group", "find_group"]
+__all__ = ["SeparateRows", "find_separate_rows"]
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 MIN_DEPTH = 0.25
 """A valley counts if its density is at most three quarters of that of the lower hump beside it."""
 MIN_ROWS = 5
-"""Fewest rows of a group."""
+"""Fewest rows that stand apart."""
 MIN_OVERLAP = 0.8
 """Two detectors see the same rows if they share this much of the rows that either sees."""
 MIN_DETECTORS = 2
@@ -30,7 +29,7 @@ _MAX_CELLS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class SeparateRows:
     """Rows that visibly stand apart from the others.
 
     Attributes
@@ -44,7 +43,7 @@ class Group:
     depth : float
         Median over the detectors of 1 - (density in the valley) / (density of the lower hump).
     detectors : tuple of str
-        The detectors that see the group.
+        The detectors that see them.
     """
 
     rows: NDArray[np.intp] | None
@@ -52,16 +51,6 @@ class Group:
     share: float
     depth: float
     detectors: tuple[str, ...]
-
-    def without_rows(self) -> Group:
-        """The group without the positions of its rows.
-
-        Returns
-        -------
-        Group
-            The same group, whose `rows` is None.
-        """
-        return replace(self, rows=None)
 
 
 @dataclass(frozen=True)
@@ -72,12 +61,12 @@ class Valley:
     depth: float  # 1 - density in the valley / density of the lower hump beside it
 
 
-def find_group(Z: Array, names: list[str]) -> Group | None:
-    """The group of rows of the score space `Z` (n, M) that stands apart, or None.
+def find_separate_rows(Z: Array, names: list[str]) -> SeparateRows | None:
+    """The rows of the score space `Z` (n, M) that stand apart, or None.
 
     Nearly the same rows lie beyond the valleys of several detectors. Of several sets of detectors,
-    it is the one whose valleys are deepest in total; the group has the rows beyond at least half of
-    their valleys.
+    it is the one whose valleys are deepest in total, and the rows are those beyond at least half of
+    these valleys.
     """
     found = {column: first_valley(Z[:, column]) for column in range(Z.shape[1])}
     valleys = {column: valley for column, valley in found.items() if valley is not None}
@@ -93,7 +82,8 @@ def find_group(Z: Array, names: list[str]) -> Group | None:
         return None
     rows = np.flatnonzero(2 * beyond[chosen].sum(axis=0) >= chosen.sum())
     seen_by = tuple(names[column] for column in np.array(list(valleys))[chosen])
-    return Group(rows, len(rows), len(rows) / len(Z), float(np.median(depths[chosen])), seen_by)
+    depth = float(np.median(depths[chosen]))
+    return SeparateRows(rows, len(rows), len(rows) / len(Z), depth, seen_by)
 
 
 def first_valley(scores: Array) -> Valley | None:
