@@ -15,6 +15,7 @@ from gammagmm.readers import source as sources
 from gammagmm.readers.json import read_json_lines
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Source
+from gammagmm.table.preparation import Choices, prepare
 from tests.support.raw_columns import columns_of
 
 
@@ -43,8 +44,6 @@ def test_json_lines(write):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"a": [1]}', r"line 2, column 'a': found a nested value\. Write numbers, text"),
-        ('{"a": {"b": 1}}', r"line 2, column 'a': found a nested value"),
         ("[1, 2]", r"line 2: expected a JSON object, found '\[1, 2\]'\. Write one"),
         ('{"a": 1', r"line 2: this is not JSON \(Expecting .*\)\. Write one JSON object per line"),
         ('{"a": 1, "a": 2}', r"line 2: this is not JSON \(a key occurs twice in one object\)"),
@@ -101,9 +100,6 @@ def test_one_object_is_one_row(write):
         ("[]", r"t\.json contains no table"),
         ("3", r"t\.json contains no table"),
         ('[{"a": 1}', r"t\.json is not JSON \(Expecting .*\)\. Write a list of objects"),
-        ('[{"a": 1}, {"a": [2]}]', r"t\.json, row 2, column 'a': found a nested value"),
-        ('{"a": [1, {}]}', r"t\.json, row 2, column 'a': found a nested value"),
-        ('{"a": {"u": 1, "v": []}}', r"t\.json, row 'v', column 'a': found a nested value"),
         ('{"a": [1, 2], "b": [1]}', r"column 'a' has 2 values, but column 'b' has 1\. Give every"),
         ('{"a": 1}\n{"a": 2', r"t\.json, line 2: this is not JSON"),
         ('[{"a": 1, "a": 2}]', r"is not JSON \(a key occurs twice in one object\)"),
@@ -160,9 +156,22 @@ def test_the_column_of_row_names_does_not_replace_another(write):
     assert columns_of(raw) == {"index_": ["u", "v"], "index": [1.0, 2.0]}
 
 
-def test_named_rows_with_nested_values(write):
-    with pytest.raises(TableError, match=r"t\.json, row 'v', column 'a': found a nested value"):
-        read_raw(write('{"u": {"a": 1}, "v": {"a": []}}', "t.json"))
+NESTED = {
+    "t.jsonl": '{"a": 1, "b": 1}\n\n{"a": [1], "b": 2}',
+    "rows.json": '[{"a": 1, "b": 1}, {"a": {}, "b": 2}]',
+    "columns.json": '{"a": [1, {}], "b": [1, 2]}',
+    "names.json": '{"u": {"a": 1, "b": 1}, "v": {"a": [], "b": 2}, "w": {"b": 3}}',
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_columns_with_nested_values_are_refused_if_they_are_used(write, name):
+    raw = read_raw(write(NESTED[name], name))
+    prepared = prepare(raw, Choices(drop=("a",), categories="encode"))
+    assert prepared.values[:2, -1].tolist() == [1.0, 2.0]
+    place = "line 3" if name == "t.jsonl" else "row 2"
+    with pytest.raises(TableError, match=rf"{name}, {place}, column 'a': found a nested value\. W"):
+        prepare(raw, Choices(categories="encode"))
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ from gammagmm.readers.raw_table import (
     NumberForm,
     RawTable,
     check_names,
+    complete_names,
     is_missing,
-    named_columns,
     number_or_none,
     numbered_names,
     text_column,
@@ -109,7 +109,7 @@ def read_delimited(source: Source) -> RawTable:
     for j, column in _written_numbers(table, numbers, texts).items():
         data[j], notes[j], forms[j] = column.values, column.message, column.form
     kept = [j for j, name in enumerate(table.columns) if name or not _is_empty(data[j])]
-    columns, named = named_columns([table.columns[j] for j in kept])
+    columns, named = complete_names([table.columns[j] for j in kept])
     check_names(table.name, columns)
 
     def cells_of(j: int) -> list[str | None]:

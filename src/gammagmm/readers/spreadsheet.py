@@ -16,7 +16,13 @@ from xml.parsers import expat
 from gammagmm._support.text import listed, shown
 from gammagmm.errors import MissingExtraError, Note, TableError
 from gammagmm.readers.numbers import is_row, numbers_first_note
-from gammagmm.readers.raw_table import RawTable, check_names, named_columns, numbered_names, written
+from gammagmm.readers.raw_table import (
+    RawTable,
+    check_names,
+    complete_names,
+    numbered_names,
+    written,
+)
 from gammagmm.readers.source import Source, check_expansion, refusing
 from gammagmm.readers.values import Value, table_of_values
 
@@ -225,7 +231,7 @@ def _table(name: str, rows: list[list[Any]], first: int, notes: list[Note]) -> R
     notes += [] if has_header else [numbers_first_note(name, "row", names)]
     columns = [[_value(row[j]) for _, row in body] for j in range(len(names))]
     kept = [j for j, n in enumerate(names) if n or any(c is not None for c in columns[j])]
-    unique, named = named_columns([names[j] for j in kept])
+    unique, named = complete_names([names[j] for j in kept])
     check_names(f"{name}, row {number}", unique)
     notes += named
     notes += [

@@ -30,10 +30,14 @@ MAX_TODOS = 3
 
 
 def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem]:
-    """The problems of the columns that are used, in their order."""
+    """The problems of the columns that are used, in their order.
+
+    The error of a column that is neither numbers nor text is raised.
+    """
     problems, dates = [], dict(roles.dates)
     used = {raw.columns[j] for j in roles.features}
     for j in roles.features:
+        raw.check_column(j)
         if raw.is_gap(j).all():  # of an array; columns with names are left out
             problems.append(_problem(raw, j, "empty", "all its values are missing", ("drop",)))
             continue
