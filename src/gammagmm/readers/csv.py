@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gammagmm.errors import Note, TableError
 from gammagmm.readers.numbers import (
     NO_MARK,
-    Column,
+    ReadNumbers,
     assumed_mark,
     assumed_points,
     certain_points,
@@ -137,7 +137,7 @@ def _is_empty(values: NDArray[Any]) -> bool:
 
 def _written_numbers(
     table: DelimitedText, numbers: Numbers, texts: Mapping[int, list[str | None]]
-) -> dict[int, Column]:
+) -> dict[int, ReadNumbers]:
     """Columns of numbers in other than plain form, by position.
 
     If numbers have commas, and these are decimal marks, the points of plain numbers such as
@@ -181,9 +181,9 @@ def _plain_forms(table: DelimitedText, numbers: Numbers) -> dict[int, NumberForm
 
 def _points_beside_commas(
     cells_of: Mapping[int, list[str | None]], numbers: Numbers, mark: str, reason: str
-) -> dict[int, Column]:
+) -> dict[int, ReadNumbers]:
     """Plain columns with points in a file with decimal commas; `mark` is for open ones."""
-    found = dict[int, Column]()
+    found = dict[int, ReadNumbers]()
     for j, cells in cells_of.items():
         example = next((cell for cell in cells if cell is not None and "." in cell), None)
         if example is None:
@@ -290,7 +290,7 @@ def _sniff_delimiter(text: str) -> str:
     shifted = ""
     for delimiter in DELIMITERS:
         try:
-            sample = list(islice(_cells(text, delimiter), N_SNIFFED_RECORDS))
+            sample = list(islice(_split(text, delimiter), N_SNIFFED_RECORDS))
         except csv.Error:
             continue
         widths = {len(cells) for _, cells in sample}
@@ -302,7 +302,7 @@ def _sniff_delimiter(text: str) -> str:
     return shifted or max(reversed(DELIMITERS), key=first_line.count)
 
 
-def _cells(text: str, delimiter: str) -> Iterator[Record]:
+def _split(text: str, delimiter: str) -> Iterator[Record]:
     """Line and cells of every record that is not blank."""
     lines = (match[0] for match in LINE.finditer(text))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -317,7 +317,7 @@ def _records(name: str, text: str, delimiter: str) -> Iterator[Record]:
     """Line and cells of every record that is not blank; broken quotes are a `TableError`."""
     line = 0
     try:
-        for line, cells in _cells(text, delimiter):
+        for line, cells in _split(text, delimiter):
             yield line, cells
     except csv.Error as error:
         raise TableError(

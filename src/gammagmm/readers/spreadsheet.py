@@ -29,7 +29,7 @@ from gammagmm.readers.values import Value, table_of_values
 __all__ = ["ods_bytes", "read_workbook", "xlsx_bytes"]
 
 ADVICE = "Save it again as .xlsx or .ods, or as CSV."
-CELL_BYTES = 200  # memory that calamine and Python take for a cell, with their copies
+SHEET_CELL_BYTES = 200  # memory that calamine and Python take for a cell, with their copies
 TEXT_COPIES = 4  # of a text that several cells share
 # Rows and cells of a sheet, as calamine sees them. The short forms give their place at once.
 ROW = re.compile(rb"<(?:[\w.-]+:)?row(?=[\s/>])")
@@ -108,7 +108,7 @@ def xlsx_bytes(parts: dict[str, bytes]) -> int:
             if HIDDEN_XML.search(part):
                 raise ValueError("a sheet contains comments or other text between its cells")
             indices = (int(match[1]) for match in VALUE.finditer(part)) if lengths else ()
-            total += _area(part) * CELL_BYTES
+            total += _area(part) * SHEET_CELL_BYTES
             total += TEXT_COPIES * sum(lengths[i] for i in indices if i < len(lengths))
     return total
 
@@ -174,7 +174,7 @@ class OdsSize:
 
     def finish(self) -> None:
         """Add the current table to the total."""
-        self.total += self.n_rows * self.n_columns * CELL_BYTES + TEXT_COPIES * self.n_text
+        self.total += self.n_rows * self.n_columns * SHEET_CELL_BYTES + TEXT_COPIES * self.n_text
         self.n_rows = self.n_columns = self.n_text = self.row = self.column = 0
         self.row_repeats = self.cell_repeats = 0
 

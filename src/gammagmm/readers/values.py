@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import Note
-from gammagmm.readers.numbers import Column, missing_words_note, read_texts, unusual_words
+from gammagmm.readers.numbers import ReadNumbers, missing_words_note, read_texts, unusual_words
 from gammagmm.readers.raw_table import RawTable, check_names, is_missing, text_column, written
 
 __all__ = ["Value", "table_of_values"]
@@ -70,7 +70,7 @@ def table_of_values(
     return RawTable(name, names, data, lines, cells_of, notes=tuple(found), unit=unit, forms=forms)
 
 
-def _is_mixed(cells: Sequence[Value], column: Column) -> bool:
+def _is_mixed(cells: Sequence[Value], column: ReadNumbers) -> bool:
     """Whether numbers stand beside texts of another meaning: percents, or true and false."""
     beside = {cell for cell in cells if cell is not None and not isinstance(cell, str)}
     if column.form.is_percent:
@@ -88,7 +88,7 @@ def _text(value: Value, write: Callable[[Any], str | None] | None) -> str | None
     return written([value])[0] if write is None else write(value)
 
 
-def _numbers(cells: Sequence[Value], column: Column | None) -> NDArray[np.float64]:
+def _numbers(cells: Sequence[Value], column: ReadNumbers | None) -> NDArray[np.float64]:
     """Numbers of a column; those of its texts come from `column`."""
     values = np.array([_number(cell) for cell in cells], dtype=np.float64)
     if column is not None:

@@ -146,7 +146,9 @@ def _guess_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | None:
 
 
 def _id(name: str, why: str, can_be_used: bool = True) -> Guess:
-    return Guess(name, "id", f"it looks like an id {why}", ("id", "use") if can_be_used else ("id",))
+    return Guess(
+        name, "id", f"it looks like an id {why}", ("id", "use") if can_be_used else ("id",)
+    )
 
 
 def _is_named_like_numbers(words: list[str]) -> bool:
