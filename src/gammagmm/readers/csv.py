@@ -88,6 +88,11 @@ class Numbers:
     text_columns: frozenset[int] = frozenset()
     missing_words: Mapping[int, Counter[str]] = field(default_factory=dict)  # the unusual ones
 
+    @property
+    def plain(self) -> set[int]:
+        """The columns without text."""
+        return set(range(len(self.values))) - self.text_columns
+
 
 def read_delimited(source: Source) -> RawTable:
     """Raw table of a file with cells separated by commas, semicolons, tabs or pipes."""
@@ -146,8 +151,7 @@ def _written_numbers(
 
     @cache
     def plain() -> dict[int, list[str | None]]:
-        columns = set(range(len(table.columns))) - numbers.text_columns
-        return {j: _without_missing(cells) for j, cells in _texts(table, columns).items()}
+        return {j: _without_missing(cells) for j, cells in _texts(table, numbers.plain).items()}
 
     def marks_of_plain_columns() -> set[str]:
         return set(map(decimal_mark, plain().values()))
@@ -168,9 +172,8 @@ def _written_numbers(
 
 def _plain_forms(table: DelimitedText, numbers: Numbers) -> dict[int, NumberForm]:
     """How columns of plain numbers are written, by position; only the first rows are looked at."""
-    plain = set(range(len(table.columns))) - numbers.text_columns
     forms = {}
-    for j, cells in _texts(table, plain, N_SNIFFED_RECORDS).items():
+    for j, cells in _texts(table, numbers.plain, N_SNIFFED_RECORDS).items():
         fractions = _fractions(numbers.values[j])
         first = _without_missing(cells)
         if len(fractions) or any("." in cell for cell in first if cell is not None):
@@ -201,16 +204,15 @@ def _open_points(table: DelimitedText, numbers: Numbers) -> dict[int, str]:
     fractions = {j: _fractions(values) for j, values in enumerate(numbers.values)}
     if not all(map(_may_be_thousands, fractions.values())):
         return {}
-    plain = set(range(len(table.columns))) - numbers.text_columns
     first = {
         j: [cell for cell in cells if "." in cell and not is_missing(cell)]
-        for j, cells in _texts(table, plain, N_SNIFFED_RECORDS).items()
+        for j, cells in _texts(table, numbers.plain, N_SNIFFED_RECORDS).items()
     }
     if any(map(decimal_mark, first.values())):  # which most files show at once
         return {}
     examples = {j: f"{values[0]:.3f}" for j, values in fractions.items() if len(values)}
     examples |= {j: cells[0] for j, cells in first.items() if cells}
-    return {} if not examples or _has_certain_point(table, numbers, plain) else examples
+    return {} if not examples or _has_certain_point(table, numbers) else examples
 
 
 def _fractions(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -226,12 +228,13 @@ def _may_be_thousands(fractions: NDArray[np.float64]) -> bool:
     return is_in_range and np.array_equal(fractions, np.round(fractions, 3))
 
 
-def _has_certain_point(table: DelimitedText, numbers: Numbers, plain: Collection[int]) -> bool:
+def _has_certain_point(table: DelimitedText, numbers: Numbers) -> bool:
     """Whether a point of a plain column is a decimal mark."""
     if isinstance(numbers.lines, range):  # the quick way: all that follows are plain numbers
         start = table.text.index("\n") if table.has_header else 0
         return CERTAIN_POINT.search(table.text, start) is not None
-    return any(decimal_mark(_without_missing(cells)) for cells in _texts(table, plain).values())
+    plain = _texts(table, numbers.plain).values()
+    return any(decimal_mark(_without_missing(cells)) for cells in plain)
 
 
 def open_text(source: Source) -> DelimitedText:

@@ -52,10 +52,10 @@ def array_names(d: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(d))
 
 
-def array_table(cells: Cells, name: str = "X") -> RawTable:
+def array_table(cells: Cells) -> RawTable:
     """Raw table of an array (n, d)."""
-    columns = map(as_cells, cells.T)
-    return _table(name, array_names(cells.shape[1]), columns, range(len(cells)), {})
+    names, columns = array_names(cells.shape[1]), map(as_cells, cells.T)
+    return _table("X", names, columns, range(len(cells)), {})
 
 
 def _table(
