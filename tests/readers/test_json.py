@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 from gammagmm.readers import source as sources
 from gammagmm.readers.json import read_json_lines
+from gammagmm.readers.raw_table import NumberForm
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Source
 from gammagmm.table.preparation import Choices, prepare
@@ -84,9 +85,9 @@ def test_json_of_every_form(write, form):
         "c": [1185.43, 2.5, None],
     }
     assert raw.place(1) == ("line 2" if form == "an object a line" else "row 2")
-    messages = [note.message for note in raw.notes]
-    assert messages[0] == "'-' read as 1 missing value"
-    assert messages[1].startswith("read with decimal commas and thousands separators")
+    assert raw.notes[0] == Note.of("tables.missing words", "b", words="'-'", n_cells=1)
+    assert (raw.notes[1].code, raw.notes[1].subject) == ("tables.numbers", "c")
+    assert raw.form(2) == NumberForm(",")
 
 
 def test_one_object_is_one_row(write):
