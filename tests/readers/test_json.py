@@ -24,7 +24,7 @@ def test_json_lines(write):
     rows = [
         {"a": 1, "b": "x", "c": True, "big": 2**60 + 1},
         {"b": 2.5, "a": None, "d": None, "big": 1},
-        {"b": False, "c": 0.5, "a": float("nan"), "big": 10**400},
+        {"b": False, "c": 0.5, "a": float("nan"), "big": -(10**400)},
         {"b": float("nan"), "big": 2},
     ]
     text = "\n\n".join(map(json.dumps, rows))
@@ -35,7 +35,7 @@ def test_json_lines(write):
             "a": [1.0, None, None, None],
             "b": ["x", "2.5", "false", None],
             "c": [1.0, None, 0.5, None],
-            "big": [float(2**60), 1.0, np.inf, 2.0],
+            "big": [float(2**60), 1.0, -np.inf, 2.0],
             "d": [None] * 4,
         }
         assert raw.place(1) == "line 3"

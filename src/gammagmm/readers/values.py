@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.data_frames import as_cells, as_objects
 from gammagmm.errors import Note
 from gammagmm.readers.numbers import ReadNumbers, missing_words_note, read_texts, unusual_words
 from gammagmm.readers.raw_table import RawTable, check_names, is_missing, text_column, written
@@ -90,17 +91,8 @@ def _text(value: Value, write: Callable[[Any], str | None] | None) -> str | None
 
 def _numbers(cells: Sequence[Value], column: ReadNumbers | None) -> NDArray[np.float64]:
     """Numbers of a column; those of its texts come from `column`."""
-    values = np.array([_number(cell) for cell in cells], dtype=np.float64)
+    values = as_cells(as_objects(None if isinstance(cell, str) else cell for cell in cells))
     if column is not None:
         is_text = np.array([isinstance(cell, str) for cell in cells], dtype=bool)
         values[is_text] = column.values[is_text]
     return values
-
-
-def _number(value: Value) -> float:
-    if value is None or isinstance(value, str):
-        return np.nan
-    try:
-        return float(value)
-    except OverflowError:  # a whole number of more than 308 digits
-        return np.inf
