@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gammagmm._support.checks import as_generator, check_count, check_number
 from gammagmm._support.text import shown
 from gammagmm.errors import TableError
-from gammagmm.readers.arff import parse_arff
+from gammagmm.readers.arff import read_arff
 from gammagmm.readers.arrays import read_archive
 from gammagmm.readers.raw_table import numbered_names
 from gammagmm.readers.source import Source
@@ -385,37 +385,36 @@ def read_dami_arff(path: str | os.PathLike[str]) -> Dataset:
     ...     read_dami_arff(Path(folder, "small.arff"))
     Dataset('small', 2 rows, 1 features, gamma=0.5000)
     """
-    file = parse_arff(_open(path, ".arff"))
-    roles = [attribute.name.lower() for attribute in file.attributes]
+    raw = read_arff(_open(path, ".arff"))
+    roles = [name.lower() for name in raw.columns]
     features = [j for j, role in enumerate(roles) if role not in ("id", "outlier")]
-    for attribute in (file.attributes[j] for j in features):
-        if not attribute.is_numeric:
-            raise TableError(
-                f"{path}, line {attribute.line}: attribute {shown(attribute.name)} has the type "
-                f"{shown(attribute.type)}",
-                "Use the version of the file in which every attribute is numeric.",
-            )
     if roles.count("outlier") != 1:
         raise TableError(
             f"{path} needs exactly one attribute 'outlier', and has {roles.count('outlier')}",
             "Declare it with the values yes and no.",
         )
-    names = tuple(file.attributes[j].name for j in features)
-    values, labels = list[list[float]](), list[int]()
-    for row in file.rows:
-        where = f"{path}, line {row.line}"
-        cells = ["?" if cell is None else cell for cell in row.cells]
-        label, numbers = cells[roles.index("outlier")], [cells[j] for j in features]
-        if label.lower() not in ARFF_LABELS:
-            what = f"{where}, 'outlier': expected yes or no, found {shown(label)}"
-            raise TableError(what, "Correct the line.")
-        if "?" in numbers:
-            what = f"{where}, {shown(names[numbers.index('?')])}: expected a number, found '?'"
-            raise TableError(what, "Use the version of the file without missing values.")
-        values.append([float(number) for number in numbers])
-        labels.append(ARFF_LABELS[label.lower()])
-    X = np.array(values).reshape(len(values), len(features))
-    return _checked_dataset(path, X, np.array(labels), names)
+    for j in features:
+        name = shown(raw.columns[j])
+        if raw.is_text(j):
+            raise TableError(
+                f"{path}: attribute {name} contains text",
+                "Use the version of the file in which every attribute is numeric.",
+            )
+        if raw.is_gap(j).any():
+            place = raw.place(int(raw.is_gap(j).argmax()))
+            raise TableError(
+                f"{path}, {place}, {name}: a value is missing",
+                "Use the version of the file without missing values.",
+            )
+    cells = [cell or "?" for cell in raw.cells(roles.index("outlier"))]
+    if unknown := [row for row, cell in enumerate(cells) if cell.lower() not in ARFF_LABELS]:
+        where = f"{path}, {raw.place(unknown[0])}, 'outlier'"
+        what = f"{where}: expected yes or no, found {shown(cells[unknown[0]])}"
+        raise TableError(what, "Correct the line.")
+    y = np.array([ARFF_LABELS[cell.lower()] for cell in cells])
+    X = np.column_stack([np.empty((raw.n_rows, 0)), *(raw.data[j] for j in features)])
+    names = tuple(raw.columns[j] for j in features)
+    return _checked_dataset(path, X, y, names)
 
 
 def _open(path: str | os.PathLike[str], suffix: str) -> Source:

@@ -93,7 +93,7 @@ def test_what_is_refused_in_pandas_is_refused(mpd, table):
     with pytest.raises(TableError) as caught:
         make_estimator().fit(mpd.DataFrame(table[NAMES]))
     assert "missing" in {problem.code for problem in caught.value.problems}
-    with pytest.raises(TypeError, match=r"drop or encode the columns 'day' \(Duration\)"):
+    with pytest.raises(TypeError, match="column 'day' of X must hold numbers"):
         make_estimator().fit(mpd.DataFrame(table[["width"]]).assign(day=pd.Timedelta("1D")))
     with pytest.raises(TableError, match="X has 2 columns named 'width'"):
         make_estimator().fit(mpd.DataFrame(table[["width", "width"]]))

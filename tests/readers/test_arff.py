@@ -45,7 +45,6 @@ def test_arff(write, name):
     ("header", "row", "message"),
     [
         ("@attribute a date", "1", r"line 1, column 'a': the type 'date' cannot be read\. Write"),
-        ("@attribute a relational", "1", r"the type 'relational' cannot be read"),
         ("@attribute a", "1", r"line 1: this attribute has no type\. Write @attribute NAME TYPE"),
         ("@relation r", "1", r"contains no @attribute before its @data\. Write the ARFF header"),
         (

@@ -97,6 +97,7 @@ def test_npz(tmp_path, save):
         "y": np.array([0, 1]),
         "name": np.array(["u", "v"]),
         "code": np.array([b"p", b"q"]),
+        "number": np.array(["1.50", "2"]),
         "X": np.array([[1.0, 2.0], [3.0, np.nan]]),
         "other": np.zeros((3, 3)),
         "version": np.array(3),
@@ -110,8 +111,10 @@ def test_npz(tmp_path, save):
         "y": [0.0, 1.0],
         "name": ["u", "v"],
         "code": ["p", "q"],
+        "number": [1.5, 2.0],
     }
     assert raw.cells(3) == ["u", "v"]
+    assert raw.cells(5) == ["1.50", "2"]
 
 
 def test_the_only_matrix_of_an_npz(tmp_path):

@@ -13,7 +13,10 @@ import pyarrow.parquet
 import pytest
 
 from gammagmm.errors import MissingExtraError, TableError
+from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.registry import read_raw
+from gammagmm.table.frames import frame_table
+from gammagmm.table.preparation import Choices, prepare
 from tests.support.raw_columns import columns_of
 
 
@@ -105,12 +108,39 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize("suffix", ARROW)
 @pytest.mark.parametrize("kind", REFUSED)
-def test_arrow_types_that_are_neither_numbers_nor_text(tmp_path, kind):
-    write_parquet(pa.table({"a": [1], "when": REFUSED[kind]}), tmp_path / "t.parquet")
-    message = rf"t\.parquet, column 'when': the type {kind}.* cannot be read\. Write the column as"
+def test_types_that_are_neither_numbers_nor_text_are_refused_if_they_are_used(
+    tmp_path, suffix, kind
+):
+    table = pa.table({"when": pa.concat_arrays([REFUSED[kind]] * 2), "a": [1, 2], "b": [3, 1]})
+    ARROW[suffix](table, tmp_path / f"t{suffix}")
+    raw = read_raw(tmp_path / f"t{suffix}")
+    message = rf"t\{suffix}, column 'when': the type {kind}.* cannot be read\. Write the column as"
+    assert prepare(raw, Choices(drop=("when",))).values.tolist() == [[1.0, 3.0], [2.0, 1.0]]
+    for choices in (Choices(), Choices(id="when"), Choices(truth="when")):
+        with pytest.raises(TableError, match=message):
+            prepare(raw, choices)
+    twice = join_raw([raw, raw])
+    assert prepare(twice, Choices(drop=("when",))).values.shape == (4, 2)
     with pytest.raises(TableError, match=message):
-        read_raw(tmp_path / "t.parquet")
+        prepare(twice, Choices())
+
+
+@pytest.mark.parametrize("suffix", ARROW)
+def test_numbers_that_are_stored_as_text_are_the_same_in_files_and_frames(tmp_path, suffix):
+    texts = {
+        "numbers": (["1.50", None, " 2e3"], [1.5, None, 2000.0]),
+        "gaps": (["1", "", "n/a"], [1.0, None, None]),
+        "codes": (["007", "8", "9"], ["007", "8", "9"]),
+        "commas": (["1,5", "2,5", "3"], ["1,5", "2,5", "3"]),
+        "words": (["1", "two", None], ["1", "two", None]),
+    }
+    table = pa.table({name: cells for name, (cells, _) in texts.items()})
+    ARROW[suffix](table, tmp_path / f"t{suffix}")
+    for raw in (read_raw(tmp_path / f"t{suffix}"), frame_table(table)):
+        assert columns_of(raw) == {name: values for name, (_, values) in texts.items()}
+        assert [raw.cells(j) for j in range(5)] == [cells for cells, _ in texts.values()]
 
 
 @pytest.mark.parametrize("suffix", ARROW)

@@ -51,10 +51,7 @@ def test_a_first_line_of_numbers_is_data(write):
     raw = read_raw(write("1,2\n3,4\n"))
     assert raw.columns == ("x1", "x2")
     assert rows_of(raw) == [[1.0, 2.0], [3.0, 4.0]]
-    said = "the first line has only numbers, so it is a row of data; "
-    assert [note.message for note in raw.notes] == [f"{said}the columns are called x1, x2, ..."]
-    [note] = read_raw(write("1.5\n2\n")).notes
-    assert note.message == f"{said}the column is called x1"
+    assert raw.notes == (Note.of("tables.numbers first", raw.source, unit="line", n_columns=2),)
 
 
 def test_the_numbers_by_which_pandas_calls_columns_are_names(write):
@@ -198,12 +195,8 @@ def test_a_header_without_a_cell_for_the_row_names(write, header, cells, index):
     raw = read_raw(write(f"{header}\n{cells[0]}\t1\t2\n{cells[1]}\t3\t4\n"))
     first, second = header.split("\t")
     assert columns_of(raw) == {**index, first: [1.0, 3.0], second: [2.0, 4.0]}
-    [note] = raw.notes
-    assert note.subject == next(iter(index))
-    assert note.message == (
-        "the header has one cell less than the rows; the first column is taken as the names of "
-        f"the rows and is called {note.subject!r}"
-    )
+    name = next(iter(index))
+    assert raw.notes == (Note.of("tables.row names", name, name=name),)
 
 
 @pytest.mark.parametrize("names", ["11", "23", "aa", "a2", "a ", "1"])

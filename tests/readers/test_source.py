@@ -102,7 +102,7 @@ def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(write):
 
 
 def test_the_size_limit_holds_for_files_that_expand_slowly(write, read_input, monkeypatch):
-    monkeypatch.setattr(sources, "MAX_BYTES", 1_500_000)
+    monkeypatch.setattr(sources, "MAX_TABLE_BYTES", 1_500_000)
     text = b"a\n" + b"1\n" * 10**6
     message = r"takes more than 0\.0015 GB in memory, which is the limit\. Give fewer rows"
     with pytest.raises(TableError, match=message):

@@ -58,8 +58,8 @@ def test_the_first_sheet_with_cells_is_read(write, kind):
     sheets = {"empty": [], "rows": [["a"], [1], [2]], "more": [["b"], [3], [4]]}
     raw = read(write, kind, sheets)
     assert columns_of(raw) == {"a": [1.0, 2.0]}
-    [note] = raw.notes
-    assert note.message == "the sheet 'rows' is read, and not 'empty', 'more'"
+    others = {"sheet": "'rows'", "others": "'empty', 'more'"}
+    assert raw.notes == (Note.of("tables.sheet", raw.source, **others),)
     assert columns_of(read(write, kind, sheets, "more")) == {"b": [3.0, 4.0]}
     with pytest.raises(TableError, match=r"has no sheet 'x'\. Choose one of: 'empty', 'rows', 'm"):
         read(write, kind, sheets, "x")
@@ -74,17 +74,16 @@ def test_titles_empty_rows_and_columns_are_skipped(write, kind):
     raw = read(write, kind, {"s": rows})
     assert columns_of(raw) == {"index": [1.0, 4.0], "a": [2.0, 5.0], "b": [3.0, None]}
     assert raw.place(1) == "row 7"
-    assert [note.message for note in raw.notes] == [
-        "skipped the text above the column names: 'Sales'",
-        "column 1 has no name in the file and is called 'index'",
-    ]
+    assert raw.notes == (
+        Note.of("tables.titles", raw.source, titles="'Sales'"),
+        Note.of("tables.unnamed", "index", place=1, name="index"),
+    )
 
 
 def test_a_first_row_of_numbers_is_data(write, kind):
     raw = read(write, kind, {"s": [[1, 2.5], [3, 4]]})
     assert columns_of(raw) == {"x1": [1.0, 3.0], "x2": [2.5, 4.0]}
-    [note] = raw.notes
-    assert note.message.startswith("the first row has only numbers, so it is a row of data; ")
+    assert raw.notes == (Note.of("tables.numbers first", raw.source, unit="row", n_columns=2),)
     raw = read(write, kind, {"s": [["25%", "50%"], [3, 4]]})
     assert (columns_of(raw), raw.notes) == ({"25%": [3.0], "50%": [4.0]}, ())
     with pytest.raises(TableError, match=r"contains column names but no rows\. Add the rows"):

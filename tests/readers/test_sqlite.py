@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from gammagmm.errors import TableError
+from gammagmm.errors import Note, TableError
 from gammagmm.readers.registry import read_raw
 from tests.support.raw_columns import columns_of
 
@@ -84,16 +84,13 @@ def test_columns_that_the_database_computes_are_left_out(database):
     path = database("CREATE TABLE t (a, b AS (zeroblob(900000000))); INSERT INTO t VALUES (1);")
     raw = read_raw(path)
     assert columns_of(raw) == {"a": [1.0]}
-    [note] = raw.notes
-    assert note.message == "is computed by the database when it is read, and left out"
+    assert raw.notes == (Note.of("tables.computed", "b"),)
 
 
 def test_binary_data(database):
     raw = read_raw(database("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, x'00ff'), (2, NULL);"))
     assert columns_of(raw) == {"a": [1.0, 2.0], "b": ["(binary)", None]}
-    assert [(n.subject, n.message) for n in raw.notes] == [
-        ("b", "contains binary data, which are not read")
-    ]
+    assert raw.notes == (Note.of("tables.binary", "b"),)
 
 
 def test_other_files(write):

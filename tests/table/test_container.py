@@ -240,7 +240,7 @@ def test_text_is_refused_by_the_name_of_its_column(kind, data):
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_dates_are_left_out_and_durations_are_refused(kind, data, fitted):
+def test_dates_are_left_out_and_durations_are_refused_if_they_are_used(kind, data, fitted):
     days = [datetime.datetime(2026, 1, 1 + i % 28, 12) for i in range(len(data))]
     table = with_column(kind, data, "when", days)
     with pytest.warns(ColumnsWarning, match="'when'"):
@@ -248,9 +248,13 @@ def test_dates_are_left_out_and_durations_are_refused(kind, data, fitted):
     assert found.fit_.preparation.left_out == ("when",)
     assert found.posterior_.summary() == fitted.posterior_.summary()
     durations = with_column(kind, data, "when", [datetime.timedelta(seconds=5)] * len(data))
-    for ask in (make_estimator().fit, fitted.predict):
-        with pytest.raises(TypeError, match=r"drop or encode the columns 'when' \(\w+"):
-            ask(durations)
+    with pytest.raises(TypeError, match=r"column 'when' of X .*, got '\w+'\. Drop or encode it"):
+        make_estimator().fit(durations)
+    found = make_estimator().set_params(columns={"drop": ["when"]}).fit(durations)
+    assert found.posterior_.summary() == fitted.posterior_.summary()
+    with pytest.raises(TableError) as caught:
+        found.predict(with_column(kind, data, "mass", [datetime.timedelta(1)] * len(data)))
+    assert [(own.column, own.code) for own in caught.value.problems] == [("mass", "kind")]
 
 
 @pytest.mark.parametrize("value", [np.datetime64("2026-01-01"), np.timedelta64(5, "ns")])

@@ -74,6 +74,15 @@ def test_columns_that_are_no_features_are_left_out_with_a_note(name, cells, kind
     assert prepared.preparation.left_out == (name,)
 
 
+def test_text_that_cannot_be_encoded_is_not_offered_as_data():
+    texts = np.array([f"text {i}" for i in range(21)], dtype=object)
+    columns = {"comment": texts, "id": texts, "few id": np.array([*"abc"] * 7, dtype=object)}
+    data = (np.arange(21.0) % 4, *columns.values())
+    raw = RawTable("t.csv", ("value", *columns), data, None, lambda j: [])
+    guesses = prepare(raw, Choices(categories="encode")).guesses
+    assert [guess.instead for guess in guesses] == [("id",), ("id",), ("id", "use")]
+
+
 MESSAGES = {
     PYTHON: (
         "left out: it looks like an id by its name; columns={'id': 'id'} names the rows by it, "
@@ -292,8 +301,6 @@ def test_many_columns_of_one_kind_have_one_note(words, helps):
 def test_choices_of_columns_are_tuples():
     with pytest.raises(TypeError, match="use must be a tuple of column names, got 'size'"):
         Choices(use="size")
-    with pytest.raises(ValueError, match="dates must be one of drop, encode, got 'x'"):
-        Choices(dates="x")
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ EXCHANGES = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 def as_frame(X: Any) -> DataFrame[Any] | LazyFrame[Any] | None:
     """The data frame `X` as one of Narwhals; None for everything else.
 
-    Columns with the same name, sparse columns, times of day and durations are refused. So are
-    tables that Narwhals does not know: NumPy would read their dates as numbers.
+    Columns with the same name and sparse columns are refused. So are tables that Narwhals does not
+    know: NumPy would read their dates as numbers.
     """
     if X is None or isinstance(X, np.ndarray | list | tuple):
         return None
@@ -58,7 +58,7 @@ def as_frame(X: Any) -> DataFrame[Any] | LazyFrame[Any] | None:
         return None
     if not frame.implementation.is_polars():  # which has no equal names
         _check_names(frame.columns)
-    _check_types(frame)
+    _check_dense(frame)
     return frame
 
 
@@ -161,21 +161,11 @@ def _check_is_array(X: Any) -> None:
         )
 
 
-def _check_types(frame: DataFrame[Any] | LazyFrame[Any]) -> None:
-    """Refuse columns of times of day or durations, and sparse columns of pandas."""
-    import narwhals.stable.v2 as nw
-
-    schema = frame.collect_schema()
-    times = [
-        f"{name!r} ({type(of).__name__})"
-        for name, of in schema.items()
-        if of.is_temporal() and of not in (nw.Date, nw.Datetime)
-    ]
-    if times:
-        raise TypeError(f"X must hold numbers: drop or encode the columns {', '.join(times)}.")
+def _check_dense(frame: DataFrame[Any] | LazyFrame[Any]) -> None:
+    """Refuse sparse columns of pandas."""
     if not frame.implementation.is_pandas_like():
         return
-    types = zip(schema, frame.to_native().dtypes, strict=True)
+    types = zip(frame.columns, frame.to_native().dtypes, strict=True)
     if sparse := [str(name) for name, of in types if type(of).__name__ == "SparseDtype"]:
         raise TypeError(
             f"The detectors need dense columns, but these of X are sparse: {listed(sparse)}. Call "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import RawTable, check_names, is_number, text_column
 from gammagmm.readers.source import Source, decode
 
-__all__ = ["ArffFile", "Attribute", "Row", "parse_arff", "read_arff"]
+__all__ = ["read_arff"]
 
 NUMERIC_TYPES = frozenset({"real", "numeric", "integer"})
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -23,56 +23,32 @@ CELL = re.compile(rf"(\s*(?:{QUOTED})\s*|[^,]*),")
 ESCAPE = re.compile(r"\\(.)")
 
 
-@dataclass(frozen=True)
-class Attribute:
-    """A column as the header of an ARFF file declares it."""
-
-    name: str
-    type: str  # as it is written, in lower case: "real", "{red, blue}"
-    is_numeric: bool  # otherwise the column is text
-    line: int
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of an ARFF file: its cells without their quotes, None where missing."""
-
-    line: int
-    cells: list[str | None]
-
-
-@dataclass(frozen=True, eq=False)
-class ArffFile:
-    """The attributes of an ARFF file, and its rows, which are read one by one and only once."""
-
-    attributes: list[Attribute]
-    rows: Iterator[Row]
-
-
 def read_arff(source: Source) -> RawTable:
     """Raw table of an ARFF file: numbers, and text for nominal and string attributes."""
-    file = parse_arff(source)
-    rows = list(file.rows)
-    names = tuple(attribute.name for attribute in file.attributes)
-    texts = [[row.cells[j] for row in rows] for j in range(len(names))]
+    stripped = ((i, line.strip()) for i, line in enumerate(decode(source).splitlines(), start=1))
+    lines = ((i, line) for i, line in stripped if line and not line.startswith("%"))
+    attributes = _attributes(source.name, lines)
+    places, texts = list[int](), [list[str | None]() for _ in attributes]
+    for place, line in lines:
+        places.append(place)
+        cells = _row_cells(f"{source.name}, line {place}", line, attributes)
+        for column, cell in zip(texts, cells, strict=True):
+            column.append(cell)
     data = tuple(
         np.array([np.nan if cell is None else float(cell) for cell in cells], dtype=np.float64)
         if attribute.is_numeric
         else text_column(cells)
-        for cells, attribute in zip(texts, file.attributes, strict=True)
+        for cells, attribute in zip(texts, attributes, strict=True)
     )
-    return RawTable(source.name, names, data, [row.line for row in rows], texts.__getitem__)
+    names = tuple(attribute.name for attribute in attributes)
+    return RawTable(source.name, names, data, places, texts.__getitem__)
 
 
-def parse_arff(source: Source) -> ArffFile:
-    """Attributes and rows of an ARFF file; cells of numeric attributes are numbers or missing."""
-    stripped = ((i, line.strip()) for i, line in enumerate(decode(source).splitlines(), start=1))
-    lines = ((i, line) for i, line in stripped if line and not line.startswith("%"))
-    attributes = _attributes(source.name, lines)
-    rows = (
-        Row(line, _cells(f"{source.name}, line {line}", text, attributes)) for line, text in lines
-    )
-    return ArffFile(attributes, rows)
+class Attribute(NamedTuple):
+    """A column as the header of an ARFF file declares it; it is text if it is not numeric."""
+
+    name: str
+    is_numeric: bool
 
 
 def _attributes(name: str, lines: Iterator[tuple[int, str]]) -> list[Attribute]:
@@ -86,15 +62,14 @@ def _attributes(name: str, lines: Iterator[tuple[int, str]]) -> list[Attribute]:
             raise TableError(
                 f"{name}, line {line}: this attribute has no type", "Write @attribute NAME TYPE."
             )
-        column, declared = _unquoted(match[1]), match[2].lower()
-        kind = declared.split()[0]
+        column, kind = _unquoted(match[1]), match[2].lower().split()[0]
         if kind not in NUMERIC_TYPES and kind != "string" and not kind.startswith("{"):
             raise TableError(
                 f"{name}, line {line}, column {shown(column)}: the type {shown(kind)} cannot be "
                 "read",
                 "Write the column as numbers or text, or write the file without it.",
             )
-        attributes.append(Attribute(column, declared, kind in NUMERIC_TYPES, line))
+        attributes.append(Attribute(column, kind in NUMERIC_TYPES))
     if not attributes:
         raise TableError(
             f"{name} contains no @attribute before its @data", "Write the ARFF header."
@@ -103,8 +78,11 @@ def _attributes(name: str, lines: Iterator[tuple[int, str]]) -> list[Attribute]:
     return attributes
 
 
-def _cells(where: str, text: str, attributes: list[Attribute]) -> list[str | None]:
-    """Cells of one row, None where they are missing."""
+def _row_cells(where: str, text: str, attributes: list[Attribute]) -> list[str | None]:
+    """Cells of one row without their quotes, None where they are missing.
+
+    Those of numeric attributes are numbers.
+    """
     if text.startswith("{"):
         raise TableError(f"{where}: sparse ARFF rows cannot be read", "Write out every value.")
     has_quotes = "'" in text or '"' in text

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from gammagmm._support.text import shown
 from gammagmm.errors import TableError
-from gammagmm.readers.raw_table import RawTable, check_names, numbered_names, text_column, written
+from gammagmm.readers.raw_table import (
+    RawTable,
+    check_names,
+    numbered_names,
+    text_column,
+    typed_texts,
+    written_cells,
+)
 from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, refusing
 
 __all__ = ["as_matrix", "read_archive", "read_npy", "read_npz", "table_of_arrays"]
@@ -124,13 +131,13 @@ def table_of_arrays(source: Source, matrix: Array, vectors: Mapping[str, Array])
     check_names(source.name, columns)
     arrays = [*matrix.T, *vectors.values()]
     pairs = zip(columns, arrays, strict=True)
-    data = tuple(_column(f"{source.name}, array {shown(name)},", array) for name, array in pairs)
+    cells = [_column(f"{source.name}, array {shown(name)},", array) for name, array in pairs]
+    data = tuple(typed_texts(own) if own.dtype == object else own for own in cells)
 
-    def cells(j: int) -> list[str | None]:
-        is_text = data[j].dtype == object
-        return list(data[j]) if is_text else written(arrays[j].tolist())
+    def write_cells(j: int) -> list[str | None]:
+        return written_cells(cells[j] if cells[j].dtype == object else arrays[j])
 
-    return RawTable(source.name, columns, data, None, cells)
+    return RawTable(source.name, columns, data, None, write_cells)
 
 
 def _column(where: str, array: Array) -> Array:

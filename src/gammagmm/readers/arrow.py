@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from gammagmm._support.text import shown
 from gammagmm.errors import MissingExtraError, TableError
-from gammagmm.readers.raw_table import RawTable, check_names, text_column, written
+from gammagmm.readers.raw_table import (
+    NO_FRACTION,
+    NOT_READABLE,
+    RawTable,
+    check_names,
+    typed_texts,
+    written_cells,
+)
 from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, refusing
 
 __all__ = ["message_bytes", "parquet_chunks", "read_feather", "read_parquet"]
@@ -22,7 +29,6 @@ __all__ = ["message_bytes", "parquet_chunks", "read_feather", "read_parquet"]
 BATCH_ROWS = 4096
 FILE_MAGIC = b"ARROW1\0\0"
 MAX_DEPTH = 16
-NO_FRACTION = ".000000"  # of a second
 # Fields of a Parquet footer, of its row groups, its column chunks and their pages.
 GROUPS, COLUMNS, N_ROWS, CHUNK = 4, 1, 3, 3
 N_VALUES, CHUNK_SIZE, DATA_START, DICTIONARY_START = 5, 7, 9, 11
@@ -54,15 +60,17 @@ def read_parquet(source: Source) -> RawTable:
     with refusing(source.name, (Exception,), "Write it again as Parquet."):
         buffer = arrow.BufferReader(source.content)
         file = parquet.ParquetFile(buffer)
-        _check_schema(source, arrow, file.schema_arrow)
+        kinds = _kinds(source, arrow, file.schema_arrow)
         Meter(source).add(file.metadata.num_rows * file.metadata.num_columns * CELL_BYTES)
         meter = Meter(source)
         for n_cells, n_bytes in parquet_chunks(source.content):
             meter.add(n_cells * CELL_BYTES + n_bytes)
         # A text that a column repeats is kept once: else a kilobyte could become gigabytes.
-        texts = [field.name for field in file.schema_arrow if _is_text(arrow, field.type)]
+        texts = [name for name, kind in kinds.items() if kind == "text"]
+        readable = [name for name, kind in kinds.items() if kind != "other"]
         again = parquet.ParquetFile(buffer, read_dictionary=texts)
-        return _collect(source, arrow, file.schema_arrow, again.iter_batches(BATCH_ROWS))
+        batches = again.iter_batches(BATCH_ROWS, columns=readable)
+        return _collect(source, arrow, file.schema_arrow, kinds, batches)
 
 
 def read_feather(source: Source) -> RawTable:
@@ -75,9 +83,12 @@ def read_feather(source: Source) -> RawTable:
         meter = Meter(source)
         for message in arrow.ipc.MessageReader.open_stream(buffer):
             meter.add(message_bytes(message.metadata.to_pybytes(), memoryview(message.body or b"")))
-        reader = arrow.ipc.open_stream(buffer)
-        _check_schema(source, arrow, reader.schema)
-        return _collect(source, arrow, reader.schema, reader)
+        schema = arrow.ipc.open_stream(buffer).schema
+        kinds = _kinds(source, arrow, schema)
+        readable = [j for j, kind in enumerate(kinds.values()) if kind != "other"]
+        options = arrow.ipc.IpcReadOptions(included_fields=readable)
+        batches = arrow.ipc.open_stream(buffer, options=options)
+        return _collect(source, arrow, schema, kinds, batches)
 
 
 def _import(source: Source, module: str) -> Any:
@@ -88,43 +99,31 @@ def _import(source: Source, module: str) -> Any:
         raise MissingExtraError(needs, "data", name="pyarrow") from None
 
 
-def _check_schema(source: Source, arrow: Any, schema: Any) -> None:
-    """Refuse names that occur twice, and types that are neither numbers nor text."""
+def _kinds(source: Source, arrow: Any, schema: Any) -> dict[str, str]:
+    """Kind of each column by its name: "number", "text", "time" or "other"."""
     check_names(source.name, tuple(schema.names))
-    for field in schema:
-        kinds = (_is_text, _is_number, _is_time)
-        if not any(is_kind(arrow, field.type) for is_kind in kinds):
-            raise TableError(
-                f"{source.name}, column {shown(field.name)}: the type {str(field.type)[:100]} "
-                "cannot be read",
-                "Write the column as numbers or text, or write the file without it.",
-            )
+    return {field.name: _kind(arrow.types, field.type) for field in schema}
 
 
-def _value_type(arrow: Any, kind: Any) -> Any:
+def _kind(types: Any, declared: Any) -> str:
+    kind = _value_type(types, declared)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "time"
+    are_numbers = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)
+    is_number = types.is_null(kind) or any(is_kind(kind) for is_kind in are_numbers)
+    return "number" if is_number else "other"
+
+
+def _value_type(types: Any, declared: Any) -> Any:
     """The type itself, or the type of the categories of a dictionary."""
-    return kind.value_type if arrow.types.is_dictionary(kind) else kind
-
-
-def _is_text(arrow: Any, kind: Any) -> bool:
-    kind, types = _value_type(arrow, kind), arrow.types
-    return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
-
-
-def _is_number(arrow: Any, kind: Any) -> bool:
-    kind, types = _value_type(arrow, kind), arrow.types
-    kinds = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
-    return any(is_kind(kind) for is_kind in kinds)
-
-
-def _is_time(arrow: Any, kind: Any) -> bool:
-    kind, types = _value_type(arrow, kind), arrow.types
-    return types.is_date(kind) or types.is_timestamp(kind)
+    return declared.value_type if types.is_dictionary(declared) else declared
 
 
 def _times(arrow: Any, array: Any) -> list[str | None]:
     """Dates and times as ISO 8601 writes them, in UTC if they have a zone; equal ones are one."""
-    kind = _value_type(arrow, array.type)
+    kind = _value_type(arrow.types, array.type)
     plain = arrow.date32() if arrow.types.is_date(kind) else arrow.timestamp("us")
     moments = array.cast(kind).cast(plain, safe=False).to_numpy(zero_copy_only=False)
     distinct, places = np.unique(moments, return_inverse=True)
@@ -133,37 +132,48 @@ def _times(arrow: Any, array: Any) -> list[str | None]:
     return [texts[place] for place in places]
 
 
-def _collect(source: Source, arrow: Any, schema: Any, batches: Iterable[Any]) -> RawTable:
-    """Raw table of batches; each is validated before its cells are read."""
-    columns, meter = tuple(schema.names), Meter(source)
-    is_time = [_is_time(arrow, field.type) for field in schema]
-    is_text = [time or _is_text(arrow, f.type) for time, f in zip(is_time, schema, strict=True)]
-    parts: list[list[Any]] = [[] for _ in columns]
+def _collect(
+    source: Source, arrow: Any, schema: Any, kinds: Mapping[str, str], batches: Iterable[Any]
+) -> RawTable:
+    """Raw table of batches of the readable columns; each is validated before its cells are read."""
+    meter, parts = Meter(source), {name: list[Any]() for name in kinds}
     for batch in batches:
         batch.validate(full=True)
-        meter.add(batch.num_rows * len(columns) * CELL_BYTES)
-        for part, array, text, time in zip(parts, batch.columns, is_text, is_time, strict=True):
-            if time:
-                part.append(_times(arrow, array))
-            elif text:
-                part.append(_texts(arrow, array, meter))
+        meter.add(batch.num_rows * len(kinds) * CELL_BYTES)
+        for name, kind in kinds.items():
+            if kind == "other":
+                parts[name] += [NOT_READABLE] * batch.num_rows
             else:
-                part.append(array.cast(_value_type(arrow, array.type)))
-    data = tuple(
-        text_column(chain.from_iterable(part)) if text else _numbers(arrow, part)
-        for part, text in zip(parts, is_text, strict=True)
-    )
+                parts[name] += _read_cells(arrow, batch.column(name), kind, meter)
+    data = tuple(_column(arrow, kind, parts[name]) for name, kind in kinds.items())
+    refused = {
+        j: TableError(
+            f"{source.name}, column {shown(name)}: the type {str(schema.field(j).type)[:100]} "
+            "cannot be read",
+            "Write the column as numbers or text, or leave it out.",
+        )
+        for j, name in enumerate(kinds)
+        if kinds[name] == "other"
+    }
 
-    def cells(j: int) -> list[str | None]:
-        if is_text[j]:
-            return list(chain.from_iterable(parts[j]))
-        if not arrow.types.is_integer(_value_type(arrow, schema.field(j).type)):
-            return written(data[j].tolist())
+    def write_cells(j: int) -> list[str | None]:
+        field = schema.field(j)
+        if kinds[field.name] != "number":
+            return parts[field.name]
+        if not arrow.types.is_integer(_value_type(arrow.types, field.type)):
+            return written_cells(data[j])
         # Whole numbers above 2**53 are usually ids: all their digits are kept.
-        digits = (array.cast(arrow.string()).to_pylist() for array in parts[j])
+        digits = (array.cast(arrow.string()).to_pylist() for array in parts[field.name])
         return list(chain.from_iterable(digits))
 
-    return RawTable(source.name, columns, data, None, cells)
+    return RawTable(source.name, tuple(kinds), data, None, write_cells, refused=refused)
+
+
+def _read_cells(arrow: Any, array: Any, kind: str, meter: Meter) -> list[Any]:
+    """Cells of dates and texts as text; numbers stay an array, in a list of its own."""
+    if kind == "number":
+        return [array.cast(_value_type(arrow.types, array.type))]
+    return _times(arrow, array) if kind == "time" else _texts(arrow, array, meter)
 
 
 def _texts(arrow: Any, array: Any, meter: Meter) -> list[str | None]:
@@ -178,10 +188,12 @@ def _texts(arrow: Any, array: Any, meter: Meter) -> list[str | None]:
     return texts
 
 
-def _numbers(arrow: Any, parts: list[Any]) -> NDArray[np.float64]:
-    floats = (part.cast(arrow.float64(), safe=False) for part in parts)
-    found = [array.to_numpy(zero_copy_only=False) for array in floats]
-    return np.concatenate([np.empty(0), *found]).astype(np.float64)
+def _column(arrow: Any, kind: str, cells: list[Any]) -> NDArray[Any]:
+    if kind != "number":
+        return typed_texts(cells)
+    floats = (array.cast(arrow.float64(), safe=False) for array in cells)
+    numbers = [array.to_numpy(zero_copy_only=False) for array in floats]
+    return np.concatenate([np.empty(0), *numbers]).astype(np.float64)
 
 
 def parquet_chunks(content: bytes) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gammagmm.errors import Note, TableError
 from gammagmm.readers.numbers import (
     NO_MARK,
-    Column,
+    ReadNumbers,
     assumed_mark,
     assumed_points,
     certain_points,
@@ -38,8 +38,8 @@ from gammagmm.readers.raw_table import (
     NumberForm,
     RawTable,
     check_names,
+    complete_names,
     is_missing,
-    named_columns,
     number_or_none,
     numbered_names,
     text_column,
@@ -88,6 +88,11 @@ class Numbers:
     text_columns: frozenset[int] = frozenset()
     missing_words: Mapping[int, Counter[str]] = field(default_factory=dict)  # the unusual ones
 
+    @property
+    def plain(self) -> set[int]:
+        """The columns without text."""
+        return set(range(len(self.values))) - self.text_columns
+
 
 def read_delimited(source: Source) -> RawTable:
     """Raw table of a file with cells separated by commas, semicolons, tabs or pipes."""
@@ -109,7 +114,7 @@ def read_delimited(source: Source) -> RawTable:
     for j, column in _written_numbers(table, numbers, texts).items():
         data[j], notes[j], forms[j] = column.values, column.message, column.form
     kept = [j for j, name in enumerate(table.columns) if name or not _is_empty(data[j])]
-    columns, named = named_columns([table.columns[j] for j in kept])
+    columns, named = complete_names([table.columns[j] for j in kept])
     check_names(table.name, columns)
 
     def cells_of(j: int) -> list[str | None]:
@@ -137,7 +142,7 @@ def _is_empty(values: NDArray[Any]) -> bool:
 
 def _written_numbers(
     table: DelimitedText, numbers: Numbers, texts: Mapping[int, list[str | None]]
-) -> dict[int, Column]:
+) -> dict[int, ReadNumbers]:
     """Columns of numbers in other than plain form, by position.
 
     If numbers have commas, and these are decimal marks, the points of plain numbers such as
@@ -146,8 +151,7 @@ def _written_numbers(
 
     @cache
     def plain() -> dict[int, list[str | None]]:
-        columns = set(range(len(table.columns))) - numbers.text_columns
-        return {j: _without_missing(cells) for j, cells in _texts(table, columns).items()}
+        return {j: _without_missing(cells) for j, cells in _texts(table, numbers.plain).items()}
 
     def marks_of_plain_columns() -> set[str]:
         return set(map(decimal_mark, plain().values()))
@@ -168,9 +172,8 @@ def _written_numbers(
 
 def _plain_forms(table: DelimitedText, numbers: Numbers) -> dict[int, NumberForm]:
     """How columns of plain numbers are written, by position; only the first rows are looked at."""
-    plain = set(range(len(table.columns))) - numbers.text_columns
     forms = {}
-    for j, cells in _texts(table, plain, N_SNIFFED_RECORDS).items():
+    for j, cells in _texts(table, numbers.plain, N_SNIFFED_RECORDS).items():
         fractions = _fractions(numbers.values[j])
         first = _without_missing(cells)
         if len(fractions) or any("." in cell for cell in first if cell is not None):
@@ -181,9 +184,9 @@ def _plain_forms(table: DelimitedText, numbers: Numbers) -> dict[int, NumberForm
 
 def _points_beside_commas(
     cells_of: Mapping[int, list[str | None]], numbers: Numbers, mark: str, reason: str
-) -> dict[int, Column]:
+) -> dict[int, ReadNumbers]:
     """Plain columns with points in a file with decimal commas; `mark` is for open ones."""
-    found = dict[int, Column]()
+    found = dict[int, ReadNumbers]()
     for j, cells in cells_of.items():
         example = next((cell for cell in cells if cell is not None and "." in cell), None)
         if example is None:
@@ -201,16 +204,15 @@ def _open_points(table: DelimitedText, numbers: Numbers) -> dict[int, str]:
     fractions = {j: _fractions(values) for j, values in enumerate(numbers.values)}
     if not all(map(_may_be_thousands, fractions.values())):
         return {}
-    plain = set(range(len(table.columns))) - numbers.text_columns
     first = {
         j: [cell for cell in cells if "." in cell and not is_missing(cell)]
-        for j, cells in _texts(table, plain, N_SNIFFED_RECORDS).items()
+        for j, cells in _texts(table, numbers.plain, N_SNIFFED_RECORDS).items()
     }
     if any(map(decimal_mark, first.values())):  # which most files show at once
         return {}
     examples = {j: f"{values[0]:.3f}" for j, values in fractions.items() if len(values)}
     examples |= {j: cells[0] for j, cells in first.items() if cells}
-    return {} if not examples or _has_certain_point(table, numbers, plain) else examples
+    return {} if not examples or _has_certain_point(table, numbers) else examples
 
 
 def _fractions(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -226,12 +228,13 @@ def _may_be_thousands(fractions: NDArray[np.float64]) -> bool:
     return is_in_range and np.array_equal(fractions, np.round(fractions, 3))
 
 
-def _has_certain_point(table: DelimitedText, numbers: Numbers, plain: Collection[int]) -> bool:
+def _has_certain_point(table: DelimitedText, numbers: Numbers) -> bool:
     """Whether a point of a plain column is a decimal mark."""
     if isinstance(numbers.lines, range):  # the quick way: all that follows are plain numbers
         start = table.text.index("\n") if table.has_header else 0
         return CERTAIN_POINT.search(table.text, start) is not None
-    return any(decimal_mark(_without_missing(cells)) for cells in _texts(table, plain).values())
+    plain = _texts(table, numbers.plain).values()
+    return any(decimal_mark(_without_missing(cells)) for cells in plain)
 
 
 def open_text(source: Source) -> DelimitedText:
@@ -290,7 +293,7 @@ def _sniff_delimiter(text: str) -> str:
     shifted = ""
     for delimiter in DELIMITERS:
         try:
-            sample = list(islice(_cells(text, delimiter), N_SNIFFED_RECORDS))
+            sample = list(islice(_split(text, delimiter), N_SNIFFED_RECORDS))
         except csv.Error:
             continue
         widths = {len(cells) for _, cells in sample}
@@ -302,7 +305,7 @@ def _sniff_delimiter(text: str) -> str:
     return shifted or max(reversed(DELIMITERS), key=first_line.count)
 
 
-def _cells(text: str, delimiter: str) -> Iterator[Record]:
+def _split(text: str, delimiter: str) -> Iterator[Record]:
     """Line and cells of every record that is not blank."""
     lines = (match[0] for match in LINE.finditer(text))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -317,7 +320,7 @@ def _records(name: str, text: str, delimiter: str) -> Iterator[Record]:
     """Line and cells of every record that is not blank; broken quotes are a `TableError`."""
     line = 0
     try:
-        for line, cells in _cells(text, delimiter):
+        for line, cells in _split(text, delimiter):
             yield line, cells
     except csv.Error as error:
         raise TableError(

@@ -61,7 +61,7 @@ def join_raw(tables: Sequence[RawTable]) -> RawTable:
             forms[j] = _common_form(parts, j)
 
     def cells(j: int) -> list[str | None]:
-        return [cell for part in parts for cell in part.cells(j)]
+        return [cell for part in parts for cell in part.write_cells(j)]
 
     data = tuple(
         text_column(cells(j)) if j in text_places else np.concatenate([p.data[j] for p in parts])
@@ -69,9 +69,18 @@ def join_raw(tables: Sequence[RawTable]) -> RawTable:
     )
     source = ", ".join(part.source for part in parts)
     digest = ", ".join(part.digest for part in parts)
-    notes = _joined_notes(parts)
+    refused = {j: error for table in reversed(tables) for j, error in table.refused.items()}
     return JoinedTable(
-        source, first.columns, data, None, cells, digest, notes, forms=forms, parts=parts
+        source,
+        first.columns,
+        data,
+        None,
+        cells,
+        digest,
+        _joined_notes(parts),
+        forms=forms,
+        refused=refused,
+        parts=parts,
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gammagmm._support.documents import unique_keys
 from gammagmm._support.text import shown
 from gammagmm.errors import Note, TableError
-from gammagmm.readers.raw_table import RawTable, check_names
+from gammagmm.readers.raw_table import NOT_READABLE, RawTable
 from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, decode
 from gammagmm.readers.values import table_of_values
 
@@ -45,9 +46,7 @@ def read_json(source: Source) -> RawTable:
         document = [document]
     if not isinstance(document, list) or not _are_all(document, dict):
         raise TableError(f"{source.name} contains no table", ADVICE)
-    for number, row in enumerate(document, start=1):
-        _check_flat(f"{source.name}, row {number}", row)
-    return _table_of_rows(source, document, None)
+    return _table_of_rows(source, document)
 
 
 def _parse(text: str) -> Any:
@@ -72,35 +71,51 @@ def _table_of_lines(source: Source, text: str) -> RawTable:
 def _table_of_rows(
     source: Source,
     rows: Sequence[dict[str, Any]],
-    lines: list[int] | None,
+    lines: list[int] | None = None,
     notes: Sequence[Note] = (),
 ) -> RawTable:
     names = tuple(dict.fromkeys(key for row in rows for key in row))
     # If every row has its own key, the table is as wide as it is long.
     check_expansion(source.name, len(rows) * len(names) * CELL_BYTES, len(source.content))
-    check_names(source.name, names)
     columns = {name: [row.get(name) for row in rows] for name in names}
-    return table_of_values(source.name, columns, lines, write=json.dumps, notes=notes)
+    return _table(source, columns, lines, notes)
 
 
 def _table_of_lists(source: Source, columns: dict[str, list[Any]]) -> RawTable:
     lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        first, other = (next(n for n, k in lengths.items() if k == size) for size in _two(lengths))
+    first = next(iter(lengths))
+    other = next((name for name in lengths if lengths[name] != lengths[first]), None)
+    if other is not None:
         raise TableError(
             f"{source.name}: column {shown(first)} has {lengths[first]} values, but column "
             f"{shown(other)} has {lengths[other]}",
             "Give every column the same number of values.",
         )
-    for name, values in columns.items():
-        for number, value in enumerate(values, start=1):
-            if isinstance(value, dict | list):
-                raise _nested(f"{source.name}, row {number}", name)
-    return table_of_values(source.name, columns, write=json.dumps)
+    return _table(source, columns)
 
 
-def _two(lengths: dict[str, int]) -> list[int]:
-    return list(dict.fromkeys(lengths.values()))[:2]
+def _table(
+    source: Source,
+    columns: dict[str, list[Any]],
+    lines: list[int] | None = None,
+    notes: Sequence[Note] = (),
+) -> RawTable:
+    """Raw table of columns; those with lists or objects among their values are refused if used."""
+    nested = {
+        name: next(row for row, value in enumerate(values) if isinstance(value, dict | list))
+        for name, values in columns.items()
+        if any(isinstance(value, dict | list) for value in values)
+    }
+    plain = {name: [NOT_READABLE] * len(columns[name]) for name in nested}
+    raw = table_of_values(source.name, columns | plain, lines, write=json.dumps, notes=notes)
+    refused = {
+        raw.columns.index(name): TableError(
+            f"{source.name}, {raw.place(row)}, column {shown(name)}: found a nested value",
+            "Write numbers, text, true, false or null only, or leave the column out.",
+        )
+        for name, row in nested.items()
+    }
+    return replace(raw, refused=refused)
 
 
 def _table_of_objects(source: Source, document: dict[str, dict[str, Any]]) -> RawTable:
@@ -116,11 +131,11 @@ def _table_of_objects(source: Source, document: dict[str, dict[str, Any]]) -> Ra
         len(inner) > len(document) and not _are_row_numbers(document)
     )
     if are_rows_inside:
-        names, rows = inner, _transposed(source, document)
+        check_expansion(source.name, len(inner) * len(document) * CELL_BYTES, len(source.content))
+        names = inner
+        rows = [{name: own.get(key) for name, own in document.items()} for key in inner]
     else:
         names, rows = list(document), list(document.values())
-        for name, row in document.items():
-            _check_flat(f"{source.name}, row {shown(name)}", row)
     keys = f"the {'inner' if are_rows_inside else 'outer'} keys, such as {shown(names[0])}, are"
     if all(map(str.isdecimal, names)):
         notes = [] if are_rows_inside else [f"{keys} the numbers of the rows"]
@@ -131,22 +146,12 @@ def _table_of_objects(source: Source, document: dict[str, dict[str, Any]]) -> Ra
         rows = [{kept: name, **row} for name, row in zip(names, rows, strict=True)]
         notes = [f"{keys} the names of the rows, in the column {kept!r}"]
     said = [Note.of("tables.keys", source.name, words=words) for words in notes]
-    return _table_of_rows(source, rows, None, said)
+    return _table_of_rows(source, rows, notes=said)
 
 
 def _are_row_numbers(keys: Collection[str]) -> bool:
     """Whether keys are the numbers from 0, or from 1, in any order."""
     return any(set(keys) == {str(i + first) for i in range(len(keys))} for first in (0, 1))
-
-
-def _transposed(source: Source, columns: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of columns that are objects with the names of the rows as keys."""
-    keys = list(dict.fromkeys(key for values in columns.values() for key in values))
-    check_expansion(source.name, len(keys) * len(columns) * CELL_BYTES, len(source.content))
-    rows = [{name: values.get(key) for name, values in columns.items()} for key in keys]
-    for key, row in zip(keys, rows, strict=True):
-        _check_flat(f"{source.name}, row {shown(key)}", row)
-    return rows
 
 
 def _row(where: str, text: str) -> dict[str, Any]:
@@ -159,18 +164,4 @@ def _row(where: str, text: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         what = f"{where}: expected a JSON object, found {shown(text.strip())}"
         raise TableError(what, "Write one JSON object per line.")
-    _check_flat(where, row)
     return row
-
-
-def _check_flat(where: str, row: dict[str, Any]) -> None:
-    for key, value in row.items():
-        if isinstance(value, dict | list):
-            raise _nested(where, key)
-
-
-def _nested(where: str, column: str) -> TableError:
-    return TableError(
-        f"{where}, column {shown(column)}: found a nested value",
-        "Write numbers, text, true, false or null only.",
-    )

@@ -202,12 +202,8 @@ def _old_variables(content: bytes) -> Iterator[Variable]:
         if kind % 10 or has_imaginary:
             yield Variable(name)
         else:
-            numbers, shape = content[start:position], (rows, columns)
-            load = partial(_old_values, numbers, order + OLD_KINDS[stored], shape)
-            yield Variable(name, shape, load)
+            shape = (rows, columns)
+            values = np.frombuffer(content[start:position], order + OLD_KINDS[stored])
+            yield Variable(name, shape, partial(_shaped, values, shape))
     if position != len(content):
         raise ValueError("the file is incomplete")
-
-
-def _old_values(numbers: bytes, kind: str, shape: tuple[int, int]) -> NDArray[Any]:
-    return _shaped(np.frombuffer(numbers, kind), shape)

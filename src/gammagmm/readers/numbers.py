@@ -18,8 +18,8 @@ from gammagmm.readers.raw_table import PLAIN_MISSING, NumberForm, is_missing, is
 
 __all__ = [
     "NO_MARK",
-    "Cells",
-    "Column",
+    "ReadNumbers",
+    "Texts",
     "assumed_mark",
     "assumed_points",
     "certain_points",
@@ -34,7 +34,7 @@ __all__ = [
     "unusual_words",
 ]
 
-Cells = Sequence[str | None]
+Texts = Sequence[str | None]
 
 SIGNS = {"€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "₽": "RUB", "₺": "TRY", "₩": "KRW"}
 CODES = (
@@ -85,7 +85,7 @@ class Amount(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class ReadNumbers:
     """Numbers of a column, and how they were read.
 
     Attributes
@@ -128,7 +128,7 @@ class Column:
         return "" if self.form.is_certain else self.form.decimal
 
 
-def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | None:
+def read_column(cells: Texts, assumed: str = "", reason: str = "") -> ReadNumbers | None:
     """Numbers of a column of text, None if some cell is not a number.
 
     Where "1,234" can be 1234 or 1.234 and no cell of the column decides, the decimal mark
@@ -140,7 +140,7 @@ def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | N
     if words is not None:
         listed_words = " and ".join(f"{shown(w)} is {v:g}" for w, v in list(words.items())[:2])
         flags = _spread(cells, words)
-        return Column(flags, NumberForm(), "as numbers", listed_words, is_boolean=True)
+        return ReadNumbers(flags, NumberForm(), "as numbers", listed_words, is_boolean=True)
     amounts = _amounts(distinct)
     if amounts is None:
         return None
@@ -151,7 +151,7 @@ def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | N
     has_marks = any("," in core or "." in core for core in cores)
     is_open = has_marks and len(styles) > 1
     if is_open and not assumed:
-        return Column(np.empty(0), NumberForm(is_certain=False))
+        return ReadNumbers(np.empty(0), NumberForm(is_certain=False))
     decimal, group = next((style for style in styles if style[0] == assumed), styles[0])
     values = {cell: _value(amount, decimal, group) for cell, amount in amounts.items()}
     example = max(distinct[:N_EXAMPLES], key=lambda cell: _n_marks(amounts[cell], cell))
@@ -161,7 +161,7 @@ def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | N
         _currency(amounts.values()),
         not is_open,
     )
-    return Column(
+    return ReadNumbers(
         _spread(cells, values),
         form,
         _manner(list(amounts.values()), cores, decimal, group),
@@ -170,13 +170,13 @@ def read_column(cells: Cells, assumed: str = "", reason: str = "") -> Column | N
     )
 
 
-def assumed_points(values: NDArray[np.float64], cell: str, reason: str) -> Column:
+def assumed_points(values: NDArray[np.float64], cell: str, reason: str) -> ReadNumbers:
     """Plain numbers whose points are assumed to be decimal marks; `cell` is one of them."""
     form = NumberForm(".", is_certain=False)
-    return Column(values, form, "with decimal points", _example(cell, float(cell)), reason)
+    return ReadNumbers(values, form, "with decimal points", _example(cell, float(cell)), reason)
 
 
-def certain_points(values: NDArray[np.float64], cells: Iterable[str | None]) -> Column:
+def certain_points(values: NDArray[np.float64], cells: Iterable[str | None]) -> ReadNumbers:
     """Plain numbers with decimal points in a file with decimal commas."""
     pattern = _pattern(",", ".")
     with_points = [cell for cell in cells if cell is not None and "." in cell]
@@ -188,14 +188,14 @@ def certain_points(values: NDArray[np.float64], cells: Iterable[str | None]) -> 
         other = shown(with_points[is_open.index(True)])
         example += f"; {counted(sum(is_open), 'cell')} such as {other} could also be thousands"
     manner = "with decimal points, unlike columns with decimal commas"
-    return Column(values, NumberForm("."), manner, example)
+    return ReadNumbers(values, NumberForm("."), manner, example)
 
 
 def read_texts(
-    texts: Mapping[int, Cells],
+    texts: Mapping[int, Texts],
     other_marks: Callable[[], set[str]] = set,
     usual: tuple[str, str] = (".", NO_MARK),
-) -> dict[int, Column]:
+) -> dict[int, ReadNumbers]:
     """Numbers of those columns of text, by position, whose cells are all numbers.
 
     A column that does not show its decimal mark has the mark of the other columns: those of
@@ -389,7 +389,7 @@ def _manner(amounts: list[Amount], cores: list[str], decimal: str, group: str) -
     return ", ".join(parts) or "as numbers"
 
 
-def _spread(cells: Cells, values: dict[str, float]) -> NDArray[np.float64]:
+def _spread(cells: Texts, values: dict[str, float]) -> NDArray[np.float64]:
     """The value of every cell, NaN where it is missing."""
     found = (np.nan if cell is None else values[cell] for cell in cells)
     return np.fromiter(found, dtype=np.float64, count=len(cells))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,17 +16,21 @@ from gammagmm._support.text import shown
 from gammagmm.errors import Note, TableError
 
 __all__ = [
+    "NOT_READABLE",
+    "NO_FRACTION",
     "PLAIN_MISSING",
     "NumberForm",
     "RawTable",
     "check_names",
+    "complete_names",
     "is_missing",
     "is_number",
-    "named_columns",
     "number_or_none",
     "numbered_names",
     "text_column",
+    "typed_texts",
     "written",
+    "written_cells",
 ]
 
 PLAIN_MISSING = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
@@ -36,6 +41,10 @@ MISSING_MARKERS = PLAIN_MISSING | {
     *("#div/0!", "#value!", "#wert!", "#valeur!", "#valor!", "#ref!", "#bezug!", "#name?"),
     *("#num!", "#zahl!", "#null!"),
 }
+# Texts of digits that are no quantities, because they begin with a zero.
+CODE = re.compile(r"\s*0\d")
+NOT_READABLE = "(not readable)"  # each cell of a column that is neither numbers nor text
+NO_FRACTION = ".000000"  # of a second
 # Up to this number float64 represents every whole number, so it may be written without a point.
 MAX_EXACT = 2.0**53
 
@@ -78,9 +87,8 @@ class RawTable:
         missing.
     lines : sequence of int or None
         1-based line of each row in a text file; None for a binary file.
-    cells : callable
-        ``cells(j)`` lists the cells of column `j` as they are written in the file, None where
-        missing: it keeps "007", which as a number is 7.
+    write_cells : callable
+        ``write_cells(j)`` gives what `cells` gives.
     digest : str
         SHA-256 of the file; for several files their digests, separated by commas.
     notes : tuple of Note
@@ -90,17 +98,21 @@ class RawTable:
         What `lines` counts: "line" of a text file, "row" of a sheet.
     forms : mapping of int to NumberForm
         How columns of numbers, by position, are written as text; others hold numbers only.
+    refused : mapping of int to Exception
+        Columns, by position, that are neither numbers nor text, with the error that is raised if
+        they are used. Their cells are `NOT_READABLE`.
     """
 
     source: str
     columns: tuple[str, ...]
     data: tuple[NDArray[Any], ...]
     lines: Sequence[int] | None
-    cells: Callable[[int], list[str | None]]
+    write_cells: Callable[[int], list[str | None]]
     digest: str = ""
     notes: tuple[Note, ...] = ()
     unit: str = "line"
     forms: Mapping[int, NumberForm] = field(default_factory=dict)
+    refused: Mapping[int, Exception] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -110,6 +122,19 @@ class RawTable:
     def place(self, row: int) -> str:
         """Place of a row (counted from 0) in the file: "line 7" of text, "row 7" otherwise."""
         return f"row {row + 1}" if self.lines is None else f"{self.unit} {self.lines[row]}"
+
+    def cells(self, column: int) -> list[str | None]:
+        """Cells of a column (counted from 0) as they are written in the file, None where missing.
+
+        They keep "007", which as a number is 7.
+        """
+        self.check_column(column)
+        return self.write_cells(column)
+
+    def check_column(self, column: int) -> None:
+        """Refuse to use a column (counted from 0) that is neither numbers nor text."""
+        if column in self.refused:
+            raise self.refused[column]
 
     def is_text(self, column: int) -> bool:
         """Whether a column (counted from 0) contains text."""
@@ -145,7 +170,7 @@ def check_names(where: str, names: tuple[str, ...]) -> None:
         )
 
 
-def named_columns(names: Sequence[str]) -> tuple[tuple[str, ...], list[Note]]:
+def complete_names(names: Sequence[str]) -> tuple[tuple[str, ...], list[Note]]:
     """Names of all columns: those without one are called "index" or "x2", with a note."""
     found, notes = list(names), []
     for j, name in enumerate(names):
@@ -189,6 +214,25 @@ def text_column(cells: Iterable[str | None]) -> NDArray[Any]:
     column = np.empty(len(kept), dtype=object)
     column[:] = kept
     return column
+
+
+def typed_texts(cells: Iterable[str | None]) -> NDArray[Any]:
+    """Column of numbers if all texts are plain numbers or mark missing values; otherwise of text.
+
+    Codes such as "007" are texts. Tables with typed columns may store numbers as text.
+    """
+    kept, numbers = list(cells), list[float]()
+    for cell in kept:
+        number = math.nan if cell is None else number_or_none(cell)
+        if number is None or (cell is not None and CODE.match(cell)):
+            return text_column(kept)
+        numbers.append(number)
+    return np.array(numbers, dtype=np.float64)
+
+
+def written_cells(column: NDArray[Any]) -> list[str | None]:
+    """Cells of a column of numbers or of text as text, None where missing."""
+    return column.tolist() if column.dtype == object else written(column.tolist())
 
 
 def written(values: Iterable[float]) -> list[str | None]:

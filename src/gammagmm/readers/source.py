@@ -36,7 +36,7 @@ STANDARD_INPUT = "standard input"
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".arff", ".json", ".jsonl", ".ndjson")
 
 CELL_BYTES = 8  # memory that one number of a table takes
-MAX_BYTES = 4_000_000_000
+MAX_TABLE_BYTES = 4_000_000_000
 # Up to MAX_FREE_BYTES any file may expand; a larger result needs a file of a plausible size.
 # Numbers as text shrink to about a third, and gzip cannot shrink anything below 1/1032.
 MAX_FREE_BYTES = 100_000_000
@@ -197,9 +197,9 @@ def join_chunks(name: str, chunks: Iterable[tuple[bytes, int]]) -> bytes:
 
 def check_expansion(name: str, n_bytes: int, n_used: int) -> None:
     """Refuse to fill `n_bytes` of memory from `n_used` bytes of a file if that is too much."""
-    if n_bytes > MAX_BYTES:
+    if n_bytes > MAX_TABLE_BYTES:
         raise TableError(
-            f"{name} takes more than {MAX_BYTES / 1e9:g} GB in memory, which is the limit",
+            f"{name} takes more than {MAX_TABLE_BYTES / 1e9:g} GB in memory, which is the limit",
             "Give fewer rows or columns.",
         )
     if n_bytes > MAX_FREE_BYTES and n_bytes > MAX_EXPANSION * n_used:

@@ -16,14 +16,20 @@ from xml.parsers import expat
 from gammagmm._support.text import listed, shown
 from gammagmm.errors import MissingExtraError, Note, TableError
 from gammagmm.readers.numbers import is_row, numbers_first_note
-from gammagmm.readers.raw_table import RawTable, check_names, named_columns, numbered_names, written
+from gammagmm.readers.raw_table import (
+    RawTable,
+    check_names,
+    complete_names,
+    numbered_names,
+    written,
+)
 from gammagmm.readers.source import Source, check_expansion, refusing
 from gammagmm.readers.values import Value, table_of_values
 
 __all__ = ["ods_bytes", "read_workbook", "xlsx_bytes"]
 
 ADVICE = "Save it again as .xlsx or .ods, or as CSV."
-CELL_BYTES = 200  # memory that calamine and Python take for a cell, with their copies
+SHEET_CELL_BYTES = 200  # memory that calamine and Python take for a cell, with their copies
 TEXT_COPIES = 4  # of a text that several cells share
 # Rows and cells of a sheet, as calamine sees them. The short forms give their place at once.
 ROW = re.compile(rb"<(?:[\w.-]+:)?row(?=[\s/>])")
@@ -102,7 +108,7 @@ def xlsx_bytes(parts: dict[str, bytes]) -> int:
             if HIDDEN_XML.search(part):
                 raise ValueError("a sheet contains comments or other text between its cells")
             indices = (int(match[1]) for match in VALUE.finditer(part)) if lengths else ()
-            total += _area(part) * CELL_BYTES
+            total += _area(part) * SHEET_CELL_BYTES
             total += TEXT_COPIES * sum(lengths[i] for i in indices if i < len(lengths))
     return total
 
@@ -168,7 +174,7 @@ class OdsSize:
 
     def finish(self) -> None:
         """Add the current table to the total."""
-        self.total += self.n_rows * self.n_columns * CELL_BYTES + TEXT_COPIES * self.n_text
+        self.total += self.n_rows * self.n_columns * SHEET_CELL_BYTES + TEXT_COPIES * self.n_text
         self.n_rows = self.n_columns = self.n_text = self.row = self.column = 0
         self.row_repeats = self.cell_repeats = 0
 
@@ -225,7 +231,7 @@ def _table(name: str, rows: list[list[Any]], first: int, notes: list[Note]) -> R
     notes += [] if has_header else [numbers_first_note(name, "row", names)]
     columns = [[_value(row[j]) for _, row in body] for j in range(len(names))]
     kept = [j for j, n in enumerate(names) if n or any(c is not None for c in columns[j])]
-    unique, named = named_columns([names[j] for j in kept])
+    unique, named = complete_names([names[j] for j in kept])
     check_names(f"{name}, row {number}", unique)
     notes += named
     notes += [

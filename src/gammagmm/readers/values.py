@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.data_frames import as_cells, as_objects
 from gammagmm.errors import Note
-from gammagmm.readers.numbers import Column, missing_words_note, read_texts, unusual_words
+from gammagmm.readers.numbers import ReadNumbers, missing_words_note, read_texts, unusual_words
 from gammagmm.readers.raw_table import RawTable, check_names, is_missing, text_column, written
 
 __all__ = ["Value", "table_of_values"]
@@ -70,7 +71,7 @@ def table_of_values(
     return RawTable(name, names, data, lines, cells_of, notes=tuple(found), unit=unit, forms=forms)
 
 
-def _is_mixed(cells: Sequence[Value], column: Column) -> bool:
+def _is_mixed(cells: Sequence[Value], column: ReadNumbers) -> bool:
     """Whether numbers stand beside texts of another meaning: percents, or true and false."""
     beside = {cell for cell in cells if cell is not None and not isinstance(cell, str)}
     if column.form.is_percent:
@@ -88,19 +89,10 @@ def _text(value: Value, write: Callable[[Any], str | None] | None) -> str | None
     return written([value])[0] if write is None else write(value)
 
 
-def _numbers(cells: Sequence[Value], column: Column | None) -> NDArray[np.float64]:
+def _numbers(cells: Sequence[Value], column: ReadNumbers | None) -> NDArray[np.float64]:
     """Numbers of a column; those of its texts come from `column`."""
-    values = np.array([_number(cell) for cell in cells], dtype=np.float64)
+    values = as_cells(as_objects(None if isinstance(cell, str) else cell for cell in cells))
     if column is not None:
         is_text = np.array([isinstance(cell, str) for cell in cells], dtype=bool)
         values[is_text] = column.values[is_text]
     return values
-
-
-def _number(value: Value) -> float:
-    if value is None or isinstance(value, str):
-        return np.nan
-    try:
-        return float(value)
-    except OverflowError:  # a whole number of more than 308 digits
-        return np.inf

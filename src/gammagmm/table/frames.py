@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from gammagmm._support.data_frames import as_cells, as_objects, open_frame
 from gammagmm._support.text import listed, shown
-from gammagmm.readers.raw_table import RawTable, number_or_none, text_column, written
+from gammagmm.readers.raw_table import (
+    NO_FRACTION,
+    NOT_READABLE,
+    RawTable,
+    typed_texts,
+    written,
+    written_cells,
+)
 
 if TYPE_CHECKING:
     from narwhals.stable.v2 import DataFrame
@@ -19,10 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["array_names", "array_table", "frame_table", "has_text_names"]
 
 Cells = NDArray[Any]
-
-CODE = re.compile(r"\s*0\d")
-"""Texts of digits that are no quantities, because they begin with a zero."""
-NO_FRACTION = ".000000"  # of a second
 
 
 def has_text_names(frame: DataFrame[Any]) -> bool:
@@ -38,20 +41,10 @@ def frame_table(X: Any, name: str = "X", numbers: NDArray[np.intp] | None = None
     frame = open_frame(X)
     if frame is None:
         raise TypeError(f"X must be a data frame, got {type(X).__name__}.")
-    names = tuple(map(str, frame.columns))
     columns = list(frame.iter_columns())
-    data = tuple(_column_data(column, own) for column, own in zip(columns, names, strict=True))
-
-    def cells(j: int) -> list[str | None]:
-        if data[j].dtype == object:
-            return list(data[j])
-        if not columns[j].dtype.is_integer():
-            return written(data[j].tolist())
-        # Whole numbers above 2**53 are usually ids: all their digits are kept.
-        return [None if value is None else str(value) for value in columns[j].to_list()]
-
+    whole = {j: column for j, column in enumerate(columns) if column.dtype.is_integer()}
     places = range(len(frame)) if numbers is None else (numbers + 1).tolist()
-    return RawTable(name, names, data, places, cells, unit="row")
+    return _table(name, [*map(str, frame.columns)], map(_cells_of, columns), places, whole)
 
 
 def array_names(d: int) -> tuple[str, ...]:
@@ -59,19 +52,52 @@ def array_names(d: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(d))
 
 
-def array_table(cells: Cells, name: str = "X") -> RawTable:
+def array_table(cells: Cells) -> RawTable:
     """Raw table of an array (n, d)."""
-    names = array_names(cells.shape[1])
-    data = tuple(_as_column(own, name) for own, name in zip(cells.T, names, strict=True))
-
-    def written_cells(j: int) -> list[str | None]:
-        return list(data[j]) if data[j].dtype == object else written(data[j].tolist())
-
-    return RawTable(name, names, data, range(len(cells)), written_cells, unit="row")
+    names, columns = array_names(cells.shape[1]), map(as_cells, cells.T)
+    return _table("X", names, columns, range(len(cells)), {})
 
 
-def _column_data(column: Any, name: str) -> Cells:
-    """Numbers with NaN where they are missing, or texts with None; dates are texts."""
+def _table(
+    name: str,
+    names: Sequence[str],
+    columns: Iterable[Cells],
+    places: Sequence[int],
+    whole: dict[int, Any],
+) -> RawTable:
+    """Raw table of columns as `as_cells` gives them; those of `whole` hold whole numbers."""
+    data, texts, refused = list[Cells](), dict[int, list[str | None]](), dict[int, Exception]()
+    for j, cells in enumerate(columns):
+        if cells.dtype != object:
+            data.append(cells)
+            continue
+        kinds = {type(cell) for cell in cells if cell is not None}
+        if all(issubclass(kind, date) for kind in kinds):
+            texts[j] = [_moment(cell) for cell in cells]
+        elif kinds <= {str, float}:
+            texts[j] = [written([cell])[0] if isinstance(cell, float) else cell for cell in cells]
+        else:
+            found = listed(dict.fromkeys(type(cell).__name__ for cell in cells if cell is not None))
+            refused[j] = TypeError(
+                f"The column {shown(names[j])} of X must hold numbers, text or dates alone, got "
+                f"{found}. Drop or encode it."
+            )
+            texts[j] = [NOT_READABLE] * len(cells)
+        data.append(typed_texts(texts[j]))
+
+    def write_cells(j: int) -> list[str | None]:
+        # Whole numbers above 2**53 are usually ids: all their digits are kept.
+        if j in whole:
+            return [None if value is None else str(value) for value in whole[j].to_list()]
+        return texts[j] if j in texts else written_cells(data[j])
+
+    return RawTable(
+        name, tuple(names), tuple(data), places, write_cells, unit="row", refused=refused
+    )
+
+
+def _cells_of(column: Any) -> Cells:
+    """Numbers with NaN where they are missing, or other cells as `as_cells` gives them."""
     import narwhals.stable.v2 as nw
 
     kind = column.dtype
@@ -81,41 +107,7 @@ def _column_data(column: Any, name: str) -> Cells:
         if values.dtype.kind in "biuf":
             return as_cells(values)
     # Not to_numpy(), which fills the gaps of a dictionary of pyarrow with one of its texts.
-    return _as_column(as_objects(column.to_list()), name)
-
-
-def _as_column(values: Cells, name: str) -> Cells:
-    """Cells of any type as numbers with NaN, or as texts with None."""
-    cells = as_cells(values)
-    if cells.dtype != object:
-        return cells
-    kinds = {type(cell) for cell in cells if cell is not None}
-    if all(issubclass(kind, date) for kind in kinds):
-        return text_column(map(_moment, cells))
-    if not kinds <= {str, float}:
-        found = listed(dict.fromkeys(type(cell).__name__ for cell in cells if cell is not None))
-        raise TypeError(
-            f"The column {shown(name)} of X must hold numbers, text or dates alone, got {found}. "
-            "Drop or encode it."
-        )
-    numbers = _as_numbers(cells)
-    return text_column(_texts(cells)) if numbers is None else numbers
-
-
-def _as_numbers(cells: Cells) -> NDArray[np.float64] | None:
-    """Texts of numbers, and numbers beside them, as numbers; None if a text is no number.
-
-    Codes such as "007" are texts.
-    """
-    for cell in cells:
-        if isinstance(cell, str) and (number_or_none(cell) is None or CODE.match(cell)):
-            return None
-    return np.array([np.nan if cell is None else float(cell) for cell in cells])
-
-
-def _texts(cells: Cells) -> list[str | None]:
-    """The cells as texts; numbers among them as they are written."""
-    return [cell if cell is None or isinstance(cell, str) else written([cell])[0] for cell in cells]
+    return as_cells(as_objects(column.to_list()))
 
 
 def _moment(value: date | None) -> str | None:

@@ -14,7 +14,7 @@ from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note, Problem
 from gammagmm.readers.numbers import looks_like_number
 from gammagmm.readers.raw_table import RawTable, written
-from gammagmm.table.encoder import n_texts
+from gammagmm.table.encoder import MAX_CATEGORIES, n_texts
 from gammagmm.table.truth import looks_like_labels, read_truth
 from gammagmm.table.words import Words
 
@@ -77,6 +77,8 @@ class Guess:
 
 def guess(raw: RawTable, j: int) -> Guess | None:
     """What column `j` probably is; None for an ordinary column of numbers or text."""
+    if j in raw.refused:
+        return None  # it is a problem if it is used
     name = raw.columns[j]
     words = [word.lower() for word in WORD.findall(name)]
     find = _guess_text if raw.is_text(j) else _guess_numbers
@@ -98,11 +100,12 @@ def _guess_text(raw: RawTable, j: int, words: list[str]) -> Guess | None:
     if n == 1:
         only = next(cell for cell in cells if cell is not None)
         return Guess(name, "constant", f"its only text is {shown(only)}")
+    can_be_used = n <= MAX_CATEGORIES
     if ID_WORDS.intersection(words):
-        return _id(name, "by its name")
+        return _id(name, "by its name", can_be_used)
     is_unique = raw.n_rows >= MIN_ROWS and n == raw.n_rows
     if is_unique and (_are_codes(cells.tolist(), words) or not are_mostly_numbers(cells.tolist())):
-        return _id(name, "because its texts are all different")
+        return _id(name, "because its texts are all different", can_be_used)
     return None
 
 
@@ -142,8 +145,10 @@ def _guess_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | None:
     return Guess(name, "whole numbers", why, ("id", "drop"))
 
 
-def _id(name: str, why: str) -> Guess:
-    return Guess(name, "id", f"it looks like an id {why}", ("id", "use"))
+def _id(name: str, why: str, can_be_used: bool = True) -> Guess:
+    return Guess(
+        name, "id", f"it looks like an id {why}", ("id", "use") if can_be_used else ("id",)
+    )
 
 
 def _is_named_like_numbers(words: list[str]) -> bool:
@@ -180,7 +185,7 @@ def guess_notes(source: str, guesses: Sequence[Guess], words: Words) -> list[Not
             continue
         names = listed(own.column for own in found)
         instead = words.dates if kind == "date" else words.use("NAME")
-        helps = f"; {instead} keeps them" if kind in ("id", "labels", "date") else ""
+        helps = f"; {instead} keeps them" if all("use" in own.instead for own in found) else ""
         told = f"{counted(len(found), 'column')} {said}: {names}{helps}"
         notes.append(Note.of("tables.guesses", source, kind=kind, words=told))
     return notes

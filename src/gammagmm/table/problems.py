@@ -30,10 +30,14 @@ MAX_TODOS = 3
 
 
 def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem]:
-    """The problems of the columns that are used, in their order."""
+    """The problems of the columns that are used, in their order.
+
+    The error of a column that is neither numbers nor text is raised.
+    """
     problems, dates = [], dict(roles.dates)
     used = {raw.columns[j] for j in roles.features}
     for j in roles.features:
+        raw.check_column(j)
         if raw.is_gap(j).all():  # of an array; columns with names are left out
             problems.append(_problem(raw, j, "empty", "all its values are missing", ("drop",)))
             continue
@@ -48,20 +52,22 @@ def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem
 
 def infinite_values(raw: RawTable, j: int, remedies: tuple[str, ...]) -> list[Problem]:
     """The problem of a column of numbers that contains infinite ones."""
-    rows = np.flatnonzero(np.isinf(raw.data[j]))
-    if not len(rows):
-        return []
-    found = f"{counted(len(rows), 'infinite value')}, {_first_place(raw, rows)}"
-    return [_problem(raw, j, "infinite", found, remedies)]
+    return _cells_problem(raw, j, "infinite", np.isinf(raw.data[j]), remedies)
 
 
 def missing_values(raw: RawTable, j: int, remedies: tuple[str, ...]) -> list[Problem]:
     """The problem of a column with missing values."""
-    rows = np.flatnonzero(raw.is_gap(j))
+    return _cells_problem(raw, j, "missing", raw.is_gap(j), remedies)
+
+
+def _cells_problem(
+    raw: RawTable, j: int, code: str, is_wrong: NDArray[np.bool_], remedies: tuple[str, ...]
+) -> list[Problem]:
+    rows = np.flatnonzero(is_wrong)
     if not len(rows):
         return []
-    found = f"{counted(len(rows), 'missing value')}, {_first_place(raw, rows)}"
-    return [_problem(raw, j, "missing", found, remedies)]
+    first = f"{'the first ' if len(rows) > 1 else ''}in {raw.place(rows[0])}"
+    return [_problem(raw, j, code, f"{counted(len(rows), f'{code} value')}, {first}", remedies)]
 
 
 def _problem(raw: RawTable, j: int, code: str, found: str, remedies: tuple[str, ...]) -> Problem:
@@ -113,10 +119,6 @@ def _different_forms(numbers: list[Cell]) -> list[Cell]:
     others = [pair for pair in numbers if pair[1] != last[1]]
     unlike = (pair for pair in others if read_column([pair[1], last[1]]) is None)
     return sorted([last, next(unlike, numbers[0])])
-
-
-def _first_place(raw: RawTable, rows: NDArray[np.intp]) -> str:
-    return f"{'the first ' if len(rows) > 1 else ''}in {raw.place(rows[0])}"
 
 
 def table_error(source: str, problems: Sequence[Problem], words: Words) -> TableError:

@@ -26,6 +26,7 @@ VOCABULARIES = (
 def read_truth(raw: RawTable, name: str) -> NDArray[np.int64] | Problem:
     """1 for an anomaly, 0 for a normal row; or why the meaning of the cells is not clear."""
     column = raw.columns.index(name)
+    raw.check_column(column)
     gaps = np.flatnonzero(raw.is_gap(column))
     where = f"truth column {shown(name)}"
     if len(gaps):
