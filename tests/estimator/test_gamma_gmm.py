@@ -368,7 +368,7 @@ def test_a_bad_parameter_is_refused_by_name(parameters, error, message):
         (
             pd.DataFrame({"size": np.arange(20) % 3, "time": pd.to_timedelta(["1 day"] * 20)}),
             TypeError,
-            r"X must hold numbers: drop or encode the columns 'time' \(Duration\)",
+            r"The column 'time' of X must hold numbers, text or dates alone",
         ),
         ([["1.0", "blue"]] * 20, ValueError, r"column 1 holds text \('blue' in row 0\)"),
     ],

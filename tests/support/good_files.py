@@ -219,6 +219,7 @@ def summary_texts() -> list[bytes]:
         "parameters": {"p0": 0.01, "detectors": "classic", "random_state": None, "verbose": False},
         "detectors": [detector, detector],
         "runs": [run],
+        "truth": {"share": 0.2, "is_inside": True, "hits": 1, "false_alarms": 0, "misses": 3},
         "notes": [note],
         "versions": {"python": "3.11.7", "numpy": "2.0"},
     }
