@@ -10,7 +10,7 @@ import pickle
 import sqlite3
 import zipfile
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -136,6 +136,9 @@ def arrow_table() -> pa.Table:
             "text": pa.array(["a", None, "1"]),
             "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
             "empty": pa.nulls(3),
+            "list": pa.array([[1, 2], None, []]),
+            "struct": pa.array([{"a": "x", "b": [1.5]}, None, {"a": "y", "b": []}]),
+            "duration": pa.array([timedelta(1), None, timedelta(0)]),
         }
     )
 

@@ -208,7 +208,7 @@ def _read_table(path: Path) -> None:
     """Check the columns against the contract of `RawTable`, and prepare the table for a fit."""
     raw = read_raw(path)
     for j, column in enumerate(raw.data):
-        cells = raw.cells(j)
+        cells = raw.write_cells(j)
         if not len(cells) == len(column) == len(raw.is_gap(j)) == raw.n_rows > 0:
             raise BrokenLawError(f"column {j} has {len(cells)} cells, {len(column)} values")
         is_text = column.dtype == object
@@ -219,7 +219,9 @@ def _read_table(path: Path) -> None:
     if len(set(raw.columns)) < len(raw.columns):
         raise BrokenLawError("two columns have the same name")
     _refuse_shortly(raw)
-    prepared = prepare(raw, Choices(missing="impute", categories="encode", dates="encode"))
+    drop = tuple(raw.columns[j] for j in raw.refused)
+    choices = Choices(drop=drop, missing="impute", categories="encode", dates="encode")
+    prepared = prepare(raw, choices)
     if not np.isfinite(prepared.values).all():
         raise BrokenLawError("the numbers are not finite")
     if not np.array_equal(prepared.preparation.apply(raw).values, prepared.values):
