@@ -156,6 +156,22 @@ def test_trees_that_lead_nowhere_are_refused(change):
         from_bytes("IForest", packed(files | {name: npy(change(arrays[name]))}), training)
 
 
+def test_rows_with_other_columns_than_the_fit_are_refused():
+    detector, X = fitted("KNN")
+    content = to_bytes("KNN", detector, Training(X[:7], np.zeros(7)))
+    with pytest.raises(ValueError, match="columns of the fit"):
+        from_bytes("KNN", content, Training(X[:7, :4], np.zeros(7)))
+
+
+def test_an_object_of_another_class_than_the_detector_has_there_is_refused():
+    detector, X = fitted("IForest")
+    training = Training(X, detector.decision_scores_)
+    files = members(io.BytesIO(to_bytes("IForest", detector, training)))
+    document = files["document.json"].replace(b"IsolationForest", b"ExtraTreeRegressor")
+    with pytest.raises(ValueError, match="no forest"):
+        from_bytes("IForest", packed(files | {"document.json": document}), training)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_forged_numbers_are_refused_or_give_scores(name):
     """And they never end the process, as compiled code would that follows a wrong number."""

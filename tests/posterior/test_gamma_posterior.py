@@ -9,7 +9,6 @@ from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import (
     GammaPosterior,
-    _peaks,
     combine_runs,
     run_posterior,
 )
@@ -312,16 +311,6 @@ def test_summary_holds_the_numbers():
     assert (summary["standard_error"], summary["between_runs"]) == (0.002, 0.01)
     assert summary["n_labels"] == 0
     assert replace(posterior, n_labels=30).summary() == summary | {"n_labels": 30}
-
-
-def test_peaks_are_those_of_scipy(rng):
-    n_found = 0
-    for n_levels in [2, 3, 8, 1000] * 50:  # few levels make plateaus and equal peaks
-        values = np.pad(rng.integers(0, n_levels, 30) / n_levels, 1)
-        expected, _ = find_peaks(values, prominence=0.3)
-        np.testing.assert_array_equal(_peaks(values, 0.3), expected)
-        n_found += len(expected)
-    assert n_found > 200
 
 
 def test_the_upper_tail_at_many_points_is_that_of_scipy(rng):

@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
-from gammagmm.errors import MixtureConvergenceWarning, NoSolutionWarning, UnsolvedRunsWarning
+from gammagmm.errors import NoSolutionWarning, UnsolvedRunsWarning
 from gammagmm.estimator.gamma_gmm import GammaGMM
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.link import Constraints
@@ -14,12 +14,11 @@ from gammagmm.posterior.runs import (
     AUTO_TOL,
     RunSettings,
     choose_rows,
-    describe_runs,
     first_solved,
     fit_runs,
     plan_runs,
 )
-from tests.support.solved_scores import SOLVED, grouped_scores, has_content
+from tests.support.solved_scores import grouped_scores, has_content
 
 LOW = Constraints(p_high=0.001)
 
@@ -185,102 +184,6 @@ def test_only_solved_runs_enter_the_posterior(rng):
     means = [run.posterior.mean for run in estimator.fit_.runs if run.posterior is not None]
     assert len(means) == 2
     np.testing.assert_allclose(estimator.posterior_.mean, np.mean(means))
-
-
-def test_the_notes_describe_every_kind_of_run(rng):
-    Z = np.vstack([rng.normal(size=(300, 2)), rng.normal(4.0, 0.5, size=(12, 2))])
-    (solved,) = fit_runs(Z, settings_for(Z, p_high=0.02), (1, 0), rng)
-    solved = replace(solved, status="solved", reachable=(0.001, 0.5), reached=0.01)
-    slack = replace(solved, status="slack", reachable=(0.001, 0.008), n_restarts=1)
-    unsolved = replace(solved, status="unsolved", reachable=(0.2, 0.5), posterior=None)
-    capped = replace(solved, converged=False, n_restarts=2)
-    assert describe_runs((solved, solved), Constraints(), 40) == []
-    described = describe_runs((solved, slack, unsolved, capped), Constraints(), 40)
-    assert [category for _, category in described] == [
-        MixtureConvergenceWarning,
-        None,
-        None,
-        UnsolvedRunsWarning,
-    ]
-    assert [note.message for note, _ in described] == [
-        "1 of 4 runs stopped at max_iter=40 before they converged: raise max_iter or tol.",
-        "3 starts had no solution and were replaced by new ones.",
-        "In 1 of 4 runs P(gamma >= 0.15) is at most 0.008, below p_high=0.01: these runs use "
-        "delta = 0.",
-        "1 of 4 runs have no solution and are excluded from the posterior: their mixtures allow "
-        "0.2 to 0.5 for P(gamma >= 0.15), but p_high is 0.01. Raise p_high or high_gamma, or check "
-        "for duplicate rows.",
-    ]
-    # Of several slack runs, the largest value that one of them can reach.
-    other = replace(slack, reachable=(0.001, 0.003), n_restarts=0)
-    for several in ((slack, other), (other, slack)):
-        told = describe_runs((*several, solved), Constraints(), 40)[1][0].message
-        assert told.startswith("In 2 of 3 runs P(gamma >= 0.15) is at most 0.008, below p_high")
-    (one,) = describe_runs((slack,), Constraints(p_high=0.001), 40)[:1]
-    assert one[0].message == "1 start had no solution and was replaced by a new one."
-
-
-@pytest.mark.parametrize(
-    ("reached", "told"),
-    [
-        ([0.005, 0.005], None),
-        ([0.02, 0.02], None),
-        ([0.0049, 0.0049], "0.0049"),
-        ([0.0201, 0.0201], "0.02"),
-        ([0.03, 0.001], None),  # the posterior has the mean of both
-        ([0.08, 0.004], "0.042"),
-        ([0.002, 0.001], "0.0015"),
-    ],
-)
-def test_a_note_says_that_the_posterior_is_far_from_p_high(rng, reached, told):
-    Z = np.vstack([rng.normal(size=(300, 2)), rng.normal(4.0, 0.5, size=(12, 2))])
-    (run,) = fit_runs(Z, settings_for(Z, p_high=0.02), (1, 0), rng)
-    runs = [replace(run, status="solved", reached=each) for each in reached]
-    # Neither a slack nor an unsolved run counts.
-    slack = replace(run, status="slack", reachable=(0.001, 0.008), reached=0.008, n_restarts=0)
-    unsolved = replace(run, status="unsolved", posterior=None, reached=np.nan)
-    described = describe_runs((*runs, slack, slack, unsolved), Constraints(), 40)
-    messages = [note.message for note, category in described if category is None]
-    assert len(messages) == (1 if told is None else 2)
-    if told is not None:
-        change = "lower" if float(told) > 0.01 else "raise"
-        assert messages[1] == (
-            f"P(gamma >= 0.15) is {told} on average over the 2 solved runs, but p_high is 0.01: "
-            "p_high holds at the expected anomalousness r of each component, and the posterior "
-            f"averages over draws of r. If this matters, {change} p_high."
-        )
-    assert not any("on average" in n.message for n, _ in describe_runs((slack,), LOW, 40))
-
-
-@pytest.mark.parametrize(("n_detectors", "is_far"), [(4, False), (3, True)])
-def test_a_fit_notes_how_far_its_posterior_is_from_p_high(n_detectors, is_far):
-    scores = grouped_scores(np.random.default_rng(0), 200, n_detectors)
-    estimator = GammaGMM("precomputed", **SOLVED, random_state=0).fit(scores)
-    assert has_content(estimator.fit_.runs, 2)
-    notes = [note for note in estimator.notes_ if note.subject == "p_high"]
-    n_draws = 20_000
-    share = np.mean(estimator.posterior_.sample(n_draws, 0) >= 0.15)
-    assert (share > 2 * SOLVED["p_high"]) == is_far == bool(notes)
-    for note in notes:
-        told = float(note.message.split()[4])  # two digits of what the draws show
-        assert told == pytest.approx(share, abs=4 * np.sqrt(share / n_draws) + 0.005)
-
-
-def test_a_large_first_component_is_the_cause_only_if_every_unsolved_run_has_it(rng):
-    run = solved_run(rng)
-    unsolved = replace(run, status="unsolved", posterior=None)
-    first = run.components
-    large = replace(first, alpha=np.where(np.arange(len(first)) == 0, 1e6, first.alpha))
-    above = replace(unsolved, components=large)
-    assert above.first_share > 0.25 > unsolved.first_share
-    with_cause, without = "alone contains at least max_gamma=0.25", "Raise p_high or high_gamma"
-    for runs, words in (
-        ((above, above), with_cause),
-        ((above, unsolved), without),
-        ((unsolved,), without),
-    ):
-        (_, message), *_ = [(n, n.message) for n, _ in describe_runs(runs, Constraints(), 40)[-1:]]
-        assert words in message
 
 
 def test_an_unsolved_run_has_no_weights(rng):

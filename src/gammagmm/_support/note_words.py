@@ -68,6 +68,22 @@ def _replaced_starts(values: dict[str, Any]) -> str:
     return f"{values['n_starts']} starts had no solution and were replaced by new ones."
 
 
+def _cause(values: dict[str, Any]) -> str:
+    """Why runs have no solution, and what to change."""
+    words = (
+        "their mixtures allow {low:.3g} to {high:.3g} for P(gamma >= {high_gamma}), but p_high is "
+        "{p_high}. "
+    )
+    if values["is_first_large"]:
+        words += (
+            "Their most anomalous component alone contains at least max_gamma={max_gamma} of the "
+            "rows: raise max_gamma, or check for duplicate rows."
+        )
+    else:
+        words += "Raise p_high or high_gamma, or check for duplicate rows."
+    return words.format(**values)
+
+
 def _period(values: dict[str, Any]) -> str:
     done = {
         "dropped": "was dropped, because the same rows are now counted under another name.",
@@ -137,10 +153,14 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "link.missed": "P(gamma >= {high_gamma}) is {reached:.2g} on average over the {n_solved} "
     "solved runs, but p_high is {p_high}: p_high holds at the expected anomalousness r of each "
     "component, and the posterior averages over draws of r. If this matters, {change} p_high.",
-    "link.unsolved": "{n_unsolved} of {n_runs} runs have no solution and are excluded from the "
-    "posterior: {cause}",
-    "link.no solution": "No solution in any of {n_runs} runs: {cause} The result is the point mass "
-    "at 0 that the paper prescribes.",
+    "link.unsolved": lambda values: (
+        f"{values['n_unsolved']} of {values['n_runs']} runs have no solution and are excluded from "
+        f"the posterior: {_cause(values)}"
+    ),
+    "link.no solution": lambda values: (
+        f"No solution in any of {values['n_runs']} runs: {_cause(values)} The result is the point "
+        "mass at 0 that the paper prescribes."
+    ),
     # Labels.
     "labels.posterior": "the posterior uses {n_known} known rows ({n_anomalies} anomalies) and, "
     "for the other rows, the distribution of the share in labelled real tables as its prior; it "

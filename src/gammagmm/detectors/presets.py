@@ -32,13 +32,6 @@ __all__ = [
 
 Detectors: TypeAlias = str | Sequence[Any] | Mapping[str, Any]
 
-PYOD = {
-    "IForest": "iforest",
-    "LODA": "loda",
-    "PCA": "pca",
-}
-"""Detectors that PyOD provides, by name: their modules in pyod.models."""
-
 OURS = {
     "KNN": ("pyod_subclasses", "pyod.models.knn.KNN"),
     "LOF": ("pyod_subclasses", "pyod.models.lof.LOF"),
@@ -50,7 +43,10 @@ OURS = {
     "AE": ("autoencoders", "pyod.models.auto_encoder.AutoEncoder"),
     "VAE": ("autoencoders", "pyod.models.vae.VAE"),
 }
-"""Our subclasses, by name: their modules here, and the PyOD classes that they replace."""
+"""Our subclasses, by name: their modules here, and the PyOD classes that they replace.
+
+The other detectors that have names are PyOD's own.
+"""
 
 PRESETS = {
     "classic": ("KNN", "IForest", "LOF", "OCSVM", "LSCP", "HBOS", "LODA", "COPOD"),
@@ -244,9 +240,9 @@ def _make(choice: Any) -> Any:
 
 def detector_class(name: str) -> Any:
     """The class of the detector `name`."""
-    if name in PYOD:
-        return getattr(import_module(f"pyod.models.{PYOD[name]}"), name)
-    return _our_class(name)
+    if name in OURS:
+        return _our_class(name)
+    return getattr(import_module(f"pyod.models.{name.lower()}"), name)
 
 
 def _our_class(name: str) -> Any:

@@ -36,7 +36,8 @@ from gammagmm.posterior.decisions import (
 )
 from gammagmm.posterior.evidence import Evidence, find_evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, posterior_words
-from gammagmm.posterior.runs import Run, describe_runs, solved_posteriors
+from gammagmm.posterior.run_notes import describe_runs
+from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.sentences import (
     evidence_lines,
     exact_sentence,

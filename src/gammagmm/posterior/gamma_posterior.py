@@ -279,11 +279,15 @@ class GammaPosterior:
         ndarray
             The shares at the maxima.
         """
+        from scipy.signal import find_peaks
+
         if self.is_degenerate:
             return np.empty(0)
         grid = self.betas.grid()
         density = self.pdf(grid)
-        return grid[_peaks(np.pad(density, 1), prominence * density.max()) - 1]
+        # A maximum at an end of the grid is one, too.
+        peaks, _ = find_peaks(np.pad(density, 1), prominence=prominence * density.max())
+        return np.asarray(grid[peaks - 1])
 
     def sample(self, n: int, random_state: Any = None) -> Array:
         """Independent draws, zeros from the atom included.
@@ -475,28 +479,6 @@ def _evaluate(function: Callable[[Array], Array], x: ArrayLike) -> Array:
     x = np.asarray(x, dtype=np.float64)
     is_nan = np.isnan(x)
     return np.where(is_nan, np.nan, function(np.where(is_nan, 0.0, x)))[()]
-
-
-def _peaks(values: Array, prominence: float) -> NDArray[np.intp]:
-    """Indices of the local maxima of `values` (n,) that rise by `prominence` above both sides.
-
-    A side of a maximum ends at a higher value. This is SciPy's ``find_peaks``, without the import
-    of all of ``scipy.signal``.
-
-    >>> _peaks(np.array([0.0, 3.0, 2.0, 2.5, 0.0, 1.0, 1.0, 1.0, 0.0]), prominence=1.0)
-    array([1, 6])
-    """
-    last = np.append(np.flatnonzero(np.diff(values)), len(values) - 1)  # of each plateau
-    first = np.append(0, last[:-1] + 1)
-    heights = values[first]
-    found = []
-    for i in 1 + np.flatnonzero((heights[1:-1] > heights[:-2]) & (heights[1:-1] > heights[2:])):
-        is_higher = heights > heights[i]
-        left = heights[i - np.argmax(is_higher[i::-1]) if is_higher[:i].any() else 0 : i]
-        right = heights[i : i + np.argmax(is_higher[i:]) if is_higher[i:].any() else None]
-        if heights[i] - max(left.min(), right.min()) >= prominence:
-            found.append((first[i] + last[i]) // 2)
-    return np.array(found, dtype=np.intp)
 
 
 def run_posterior(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.processes import NEVER, Deadline, OutOfTimeError
 from gammagmm._support.progress import Progress, quiet
-from gammagmm.errors import NoSolutionWarning, Note, UnsolvedRunsWarning
+from gammagmm.errors import Note
 from gammagmm.mixture.backends import count_threads
 from gammagmm.mixture.fit import START_ROWS, Mixture, fit_mixtures
 from gammagmm.mixture.prior import ResolvedPrior
@@ -28,7 +28,6 @@ __all__ = [
     "Run",
     "RunSettings",
     "choose_rows",
-    "describe_runs",
     "first_solved",
     "fit_runs",
     "make_run",
@@ -298,74 +297,3 @@ def solved_posteriors(runs: Sequence[Run]) -> list[GammaPosterior]:
 def first_solved(runs: Sequence[Run]) -> Run:
     """The first run that has a posterior, or the first run if none has."""
     return next((run for run in runs if run.posterior is not None), runs[0])
-
-
-def describe_runs(
-    runs: tuple[Run, ...], constraints: Constraints, max_iter: int, *, accelerated: bool = False
-) -> list[tuple[Note, type[Warning] | None]]:
-    """Notes about the runs, each with the category of its warning, or None if it is not one."""
-    n_runs = len(runs)
-    n_capped = sum(not run.converged for run in runs)
-    n_restarts = sum(run.n_restarts for run in runs)
-    unsolved = [run for run in runs if run.status == "unsolved"]
-    slack = [run for run in runs if run.status == "slack"]
-    described: list[tuple[Note, type[Warning] | None]] = []
-    asked: dict[str, Any] = {"high_gamma": constraints.high_gamma, "p_high": constraints.p_high}
-    values: dict[str, Any]
-    if n_capped:
-        raised = "max_iter" if accelerated else "max_iter or tol"
-        capped = {"n_capped": n_capped, "n_runs": n_runs, "max_iter": max_iter, "raised": raised}
-        from gammagmm.mixture.convergence import MixtureConvergenceWarning
-
-        described.append((Note.of("mixture.max_iter", "runs", **capped), MixtureConvergenceWarning))
-    if n_restarts:
-        described.append((Note.of("link.restarts", "runs", n_starts=n_restarts), None))
-    if slack:
-        most = max(run.reachable[1] for run in slack)
-        values = {"n_slack": len(slack), "n_runs": n_runs, "most": most} | asked
-        described.append((Note.of("link.slack", "p_high", **values), None))
-    missed = _missed(runs, constraints)
-    if missed:
-        described.append((Note.of("link.missed", "p_high", **missed), None))
-    if unsolved:
-        cause = _explain_unsolved(unsolved, constraints)
-        if len(unsolved) < n_runs:
-            values = {"n_unsolved": len(unsolved), "n_runs": n_runs, "cause": cause}
-            described.append((Note.of("link.unsolved", "runs", **values), UnsolvedRunsWarning))
-        else:
-            values = {"n_runs": n_runs, "cause": cause}
-            described.append((Note.of("link.no solution", "runs", **values), NoSolutionWarning))
-    return described
-
-
-def _missed(runs: Sequence[Run], constraints: Constraints) -> dict[str, Any]:
-    """By how much the solved runs are off from `p_high`, if it is more than a factor of two.
-
-    Empty if it is not. Slack runs do not count: `p_high` does not bind them.
-    """
-    reached = [run.reached for run in runs if run.status == "solved"]
-    if not reached or 0.5 <= np.mean(reached) / constraints.p_high <= 2.0:
-        return {}
-    return {
-        "high_gamma": constraints.high_gamma,
-        "p_high": constraints.p_high,
-        "reached": float(np.mean(reached)),
-        "n_solved": len(reached),
-        "change": "lower" if np.mean(reached) > constraints.p_high else "raise",
-    }
-
-
-def _explain_unsolved(unsolved: list[Run], constraints: Constraints) -> str:
-    """Why there is no solution, and what to change."""
-    low = min(run.reachable[0] for run in unsolved)
-    high = max(run.reachable[1] for run in unsolved)
-    cause = (
-        f"their mixtures allow {low:.3g} to {high:.3g} for P(gamma >= {constraints.high_gamma}), "
-        f"but p_high is {constraints.p_high}."
-    )
-    if all(run.first_share >= constraints.max_gamma for run in unsolved):
-        return (
-            f"{cause} Their most anomalous component alone contains at least max_gamma="
-            f"{constraints.max_gamma} of the rows: raise max_gamma, or check for duplicate rows."
-        )
-    return f"{cause} Raise p_high or high_gamma, or check for duplicate rows."
