@@ -131,8 +131,9 @@ def _warn_of(guesses: tuple[Guess, ...]) -> None:
     if not found:
         return
     named = "; ".join(f"{shown(guess.column)}: {guess.why}" for guess in found)
-    usable = [guess.column for guess in found if guess.kind != "empty"]
-    keep = f" To use them, pass columns={{'use': {usable}}}." if usable else ""
+    usable = [guess.column for guess in found if {"use", "dates"} & {*guess.instead}]
+    them = "it" if len(usable) == 1 else "them"
+    keep = f" To use {them}, pass columns={{'use': {usable}}}." if usable else ""
     warn_user(
         f"{'This column is' if len(found) == 1 else 'These columns are'} not used ({named}).{keep}",
         ColumnsWarning,

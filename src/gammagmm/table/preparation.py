@@ -137,6 +137,8 @@ class Preparation:
         place_of, encoder = {name: j for j, name in enumerate(raw.columns)}, self._map
         places = [place_of[name] for name in encoder.names]
         columns = encoder.columns
+        for j in places:
+            raw.check_column(j)
         cells = [_cells(raw, j, column) for j, column in zip(places, columns, strict=True)]
         problems = [
             problem
