@@ -137,8 +137,6 @@ class Preparation:
         place_of, encoder = {name: j for j, name in enumerate(raw.columns)}, self._map
         places = [place_of[name] for name in encoder.names]
         columns = encoder.columns
-        for j in places:
-            raw.check_column(j)
         cells = [_cells(raw, j, column) for j, column in zip(places, columns, strict=True)]
         problems = [
             problem
@@ -353,6 +351,8 @@ def _rows_to_keep(
 
 def _cells(raw: RawTable, j: int, column: Column) -> NDArray[Any]:
     """The cells of a column of new rows; those of text are as they are written in the file."""
+    if not isinstance(column, NumberColumn | DateColumn):
+        raw.check_column(j)
     if raw.is_text(j) or isinstance(column, NumberColumn):
         return raw.data[j]
     cells = np.empty(raw.n_rows, dtype=object)
