@@ -48,12 +48,14 @@ def check_positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}.")
 
 
-def check_count(name: str, value: Any, minimum: int) -> None:
-    """Refuse a value that is not a whole number of at least `minimum`."""
+def check_count(name: str, value: Any, minimum: int, maximum: int | None = None) -> None:
+    """Refuse a value that is not a whole number of at least `minimum` and at most `maximum`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number, got {value!r}.")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value!r}.")
+    if maximum is not None and int(value) > maximum:
+        raise ValueError(f"{name} must be at most {maximum}, got {value!r}.")
 
 
 def check_number(name: str, value: Any) -> None:

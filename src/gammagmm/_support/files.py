@@ -1,14 +1,21 @@
-"""Files that are written completely or not at all."""
+"""Files that are written completely or not at all, and by one process at a time."""
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["write_document"]
+__all__ = ["clear_parts", "locked", "write_document"]
+
+LOCK_SECONDS = 60.0
+"""Time for which a process waits for a file that another one changes."""
+POLLING_SECONDS = 0.01
 
 
 def write_document(content: str | bytes, path: Any, overwrite: bool = False) -> None:
@@ -56,3 +63,56 @@ def _place(part: Path, path: Path, overwrite: bool) -> None:
 
 def _refuse_existing(path: Path) -> NoReturn:
     raise FileExistsError(f"{path} already exists: pass overwrite=True to replace it.") from None
+
+
+def clear_parts(path: Any) -> None:
+    """Remove the parts that ended processes have left beside the locked file at `path`."""
+    path = Path(path).absolute()
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        with suppress(OSError):
+            part.unlink()
+
+
+@contextmanager
+def locked(path: Any) -> Iterator[None]:
+    """The right to change the file at `path`, which one process has at a time.
+
+    The lock belongs to the process and ends with it, however that ends. It is a file beside the
+    other one, which is removed afterwards; one that a killed process has left does no harm. Raises
+    TimeoutError if another process keeps the right for `LOCK_SECONDS`.
+    """
+    lock = Path(path).absolute()
+    lock = lock.with_name(f".{lock.name}.lock")
+    moment = time.monotonic() + LOCK_SECONDS
+    while (number := _try_lock(lock)) is None:
+        if time.monotonic() > moment:
+            raise TimeoutError(f"another process has changed {path} for {LOCK_SECONDS:.0f} seconds")
+        time.sleep(POLLING_SECONDS)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            lock.unlink()
+        os.close(number)
+
+
+def _try_lock(lock: Path) -> int | None:
+    """Descriptor of the file `lock` that this process has locked; None if another process has."""
+    flags = os.O_RDWR | os.O_CREAT
+    if not hasattr(os, "O_TEMPORARY"):
+        import fcntl
+
+        number = os.open(lock, flags | os.O_CLOEXEC, 0o666)
+        is_ours = False
+        with suppress(BlockingIOError, FileNotFoundError):
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The process that had it before may have removed the file in the meantime.
+            is_ours = os.path.samestat(os.fstat(number), os.stat(lock))
+        if not is_ours:
+            os.close(number)
+        return number if is_ours else None
+    flags |= os.O_EXCL | os.O_TEMPORARY | getattr(os, "O_NOINHERIT", 0)
+    try:  # Windows deletes such a file when the process that made it ends
+        return os.open(lock, flags)
+    except (FileExistsError, PermissionError):
+        return None

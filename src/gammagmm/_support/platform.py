@@ -11,16 +11,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-__all__ = ["Ended", "is_closed_pipe", "run_group"]
+__all__ = ["Ended", "end_group", "is_closed_pipe", "run_group"]
 
 ENDING_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """Sent by Ctrl-C, a time limit, a terminal that closes, and a Windows console that closes."""
 
 POLLING_SECONDS = 0.1
+ENDING_SECONDS = 3.0
+"""Time that a process group has to clean up before it is killed."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,17 @@ class Ended:
     is_interrupted: bool  # it was killed because a signal asked this process to end
 
 
-def run_group(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
+def run_group(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    started: Callable[[int], None] = lambda pid: None,
+) -> Ended:
     """The end of a command that runs in a process group of its own.
 
-    A signal that ends a command, such as Ctrl-C, kills the whole group at once. A signal that is
-    ignored stays ignored: ``nohup`` ignores the end of the terminal. Only the main thread may
-    call this.
+    A signal that ends a command, such as Ctrl-C, ends the whole group at once. A signal that is
+    ignored stays ignored: ``nohup`` ignores the end of the terminal. Whatever else the group has
+    ends with the command. `started` is called with the number of its process. Only the main thread
+    may call this.
     """
     process: subprocess.Popen[bytes] | None = None
     is_interrupted = False
@@ -46,7 +54,7 @@ def run_group(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
         nonlocal is_interrupted
         is_interrupted = True
         if process is not None:
-            _kill_group(process)
+            _interrupt_group(process)
 
     numbers = [getattr(signal, name) for name in ENDING_SIGNALS if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}
@@ -59,9 +67,11 @@ def run_group(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
         process = subprocess.Popen(
             command, env=environment, start_new_session=True, creationflags=flags
         )
+        started(process.pid)
         if is_interrupted:  # while the process was starting
-            _kill_group(process)
+            _interrupt_group(process)
         code = _wait(process)
+        end_group(process.pid)
     finally:
         for number in heard:
             signal.signal(number, before[number] or signal.SIG_DFL)
@@ -78,16 +88,49 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
             return process.wait(timeout)
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and everything that it started."""
+def _interrupt_group(process: subprocess.Popen[bytes]) -> None:
+    """End the process and everything that it started, of which trackers of resources may stay."""
     if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        _signal_group(process.pid, signal.SIGTERM)
+    else:
+        _kill_tree(process.pid)
+        process.kill()
+
+
+def end_group(pid: int) -> None:
+    """End what is left of the group of the process `pid`, which has ended or will end now.
+
+    The group first gets SIGTERM, which ends Python at once, even in compiled code. The trackers of
+    multiprocessing and loky ignore it: they remove semaphores and shared memory when the other
+    processes are gone. What remains after `ENDING_SECONDS` is killed.
+    """
+    if not hasattr(os, "killpg"):
+        _kill_tree(pid)
         return
-    tree = ["taskkill", "/PID", str(process.pid), "/T", "/F"]
-    with suppress(OSError):  # without taskkill, only the process is killed
+    is_left = _signal_group(pid, signal.SIGTERM)
+    moment = time.monotonic() + ENDING_SECONDS
+    while is_left and time.monotonic() < moment:
+        time.sleep(0.005)
+        is_left = _signal_group(pid, 0)
+    if is_left:
+        _signal_group(pid, signal.SIGKILL)
+
+
+def _signal_group(pid: int, number: int) -> bool:
+    """Send a signal to the group of the process `pid`; False if it has no process any more."""
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # macOS, for a group of processes that have ended
+        return False
+    return True
+
+
+def _kill_tree(pid: int) -> None:
+    tree = ["taskkill", "/PID", str(pid), "/T", "/F"]
+    with suppress(OSError):  # without taskkill, only the process itself can be killed
         subprocess.run(tree, capture_output=True, check=False)
-    process.kill()
 
 
 def is_closed_pipe(error: OSError) -> bool:

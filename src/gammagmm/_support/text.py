@@ -74,8 +74,13 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "
 
 
 def spreadsheet_safe(cell: str) -> str:
-    """The cell, with an apostrophe in front if a spreadsheet would run it as a formula."""
-    if not cell.startswith(FORMULA):
+    """The cell as a CSV file can have it: two different cells stay different.
+
+    An apostrophe stands in front if a spreadsheet would run it as a formula, and in front of such
+    an apostrophe. Control characters and direction marks are escaped, except line ends and tabs.
+    """
+    cell = "".join(c if c in "\n\t" else visible(c) for c in cell)
+    if not cell.lstrip("'").startswith(FORMULA):
         return cell
     try:
         float(cell)

@@ -209,7 +209,7 @@ def _write_each(steps: Sequence[Callable[[], None]], echo: Echo) -> None:
         except OSError as error:
             errors.append(error)
     for other in errors[1:]:
-        echo(f"gammagmm: {one_line(str(other))}")
+        echo(f"gammagmm: {one_line(f'{other.filename}: {other.strerror}')}.")
     if errors:
         raise errors[0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -15,17 +15,24 @@ import numpy as np
 from gammagmm._support.progress import Progress, progress_bars
 from gammagmm._support.text import one_line
 from gammagmm.cli.options import FIT_SUFFIX, Method, Reading, Request
-from gammagmm.errors import SavedFileError
+from gammagmm.errors import Note, SavedFileError
 from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
-__all__ = ["Echo", "fit_rows", "kept_fit"]
+__all__ = ["Echo", "fit_rows", "kept_fit", "tell"]
 
 Echo: TypeAlias = Callable[[str], None]
 """Writes a line to standard error."""
+
+
+def tell(notes: Iterable[Note], request: Request, echo: Echo) -> None:
+    """Write the notes to standard error, unless the user wants quiet."""
+    if not request.running.quiet:
+        for note in notes:
+            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
 
 
 def kept_fit(
@@ -40,9 +47,7 @@ def kept_fit(
 
     Otherwise it is a new fit, which is kept beside the sheet `keep`. It holds all rows of `table`.
     """
-    if not request.running.quiet:
-        for note in table.notes:
-            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
+    tell(table.notes, request, echo)
     return _kept_or_new(table.sampled, request, sheets, echo, keep).with_table(table)
 
 

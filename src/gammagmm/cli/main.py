@@ -349,6 +349,8 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _print_interrupted([])
         code = INTERRUPTED
+    except SystemExit:  # Rich ends so when the reader of a --help has closed the pipe
+        code = 0
     except GammaGMMError as error:  # in a file with settings, which is read with the options
         if "--debug" in sys.argv:
             raise

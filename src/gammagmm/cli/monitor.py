@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.text import listed, one_line, percent
 from gammagmm.cli.estimate import ABOVE_LIMIT, print_answer, warnings_as_lines
-from gammagmm.cli.fitting import Echo
+from gammagmm.cli.fitting import Echo, tell
 from gammagmm.cli.kept import kept_path, open_kept
 from gammagmm.cli.large import cluster_of, open_files
 from gammagmm.cli.options import Monitoring, Request
@@ -155,27 +155,35 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
     by = request.labelling.by
     groups = None if by is None else [cell or "" for cell in cells[by]]
     notes = [*request.running.notes, *new.notes]
-    if before is not None and periods is not None:
-        notes += order_notes([period.name for period in before.periods], periods)
-    if not request.running.quiet:
-        for note in notes:
-            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
-    with warnings_as_lines(echo):
-        history = fit.monitor(
+    tell(notes, request, echo)
+    seen: list[History | None] = []
+
+    def add(earlier: History | None) -> History:
+        seen.append(earlier)  # another process may have changed the file since it was checked
+        return fit.monitor(
             found,
             periods,
             groups,
-            before,
+            earlier,
             name=name,
             alpha=monitoring.alpha,
             replace=request.running.force,
         )
+
+    from gammagmm.monitoring.history import History
+
+    with warnings_as_lines(echo):
+        history = History.update_file(history_path, add)
+    before = seen[0]
+    if before is not None and periods is not None:
+        late = order_notes([period.name for period in before.periods], periods)
+        notes += late
+        tell(late, request, echo)
     counted = Counted(before, history, {name} if periods is None else set(periods))
     if request.answer.as_json:
         print_answer(_as_json(counted, [*notes, *fit.notes, *counted.changes]))
     else:
         print_answer(_as_text(counted, fit.notes))
-    history.save(history_path, overwrite=True)
     if request.outputs.picture is not None:
         from gammagmm.report.plots import save_history_picture
 

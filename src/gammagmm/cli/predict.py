@@ -13,7 +13,7 @@ import numpy as np
 from gammagmm._support.files import write_document
 from gammagmm._support.text import listed, one_line, percent
 from gammagmm.cli.estimate import print_answer, warnings_as_lines, write_folder
-from gammagmm.cli.fitting import Echo
+from gammagmm.cli.fitting import Echo, tell
 from gammagmm.cli.kept import kept_path, open_kept
 from gammagmm.cli.large import cluster_of, open_files
 from gammagmm.cli.options import Request
@@ -84,7 +84,7 @@ def run_predict(request: Request, echo: Echo) -> int:
     raw = read_table(reading)
     table = prepare_new_rows(loaded.fit, raw, reading.id)
     table = replace(table, notes=(*request.running.notes, *table.notes))
-    _tell_notes(table.notes, request, echo)
+    tell(table.notes, request, echo)
     with warnings_as_lines(echo):
         fit = loaded.checked()
         predicted = answer_new_rows(fit, table)
@@ -103,19 +103,13 @@ def run_predict(request: Request, echo: Echo) -> int:
     return 0
 
 
-def _tell_notes(notes: Sequence[Note], request: Request, echo: Echo) -> None:
-    if not request.running.quiet:
-        for note in notes:
-            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
-
-
 def _predict_large(loaded: LoadedFit, request: Request, echo: Echo) -> int:
     """The same for Parquet files on Dask: all rows are counted, and the first ones are shown."""
     name, collection = open_files(request.reading)
     head = frame_table(collection.take(np.arange(0)), name)  # for the names of its columns
     first = prepare_new_rows(loaded.fit, head, request.reading.id, 0)
     preparation = first.preparation
-    _tell_notes((*request.running.notes, *first.notes), request, echo)
+    tell((*request.running.notes, *first.notes), request, echo)
     with warnings_as_lines(echo):
         from gammagmm.cli.large_parts import first_of_part, prepare_part
 

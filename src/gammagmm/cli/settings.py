@@ -23,8 +23,9 @@ __all__ = ["Settings", "SettingsError", "defaults_of", "find_file"]
 OWN_FILE, PROJECT_FILE = "gammagmm.toml", "pyproject.toml"
 NO_FILE = "none"
 """Value of --config with which no file is read."""
-NOT_IN_FILES = frozenset({"config", "debug", "force", "scheduler", "monitor.picture"})
-"""Options that a file must not set: it could replace files or send the rows somewhere."""
+OUTPUTS = frozenset({"history", "out", "picture", "posterior", "report", "save"})
+NOT_IN_FILES = OUTPUTS | {"config", "debug", "force", "from", "scheduler"}
+"""Options that a file must not set: it could write or replace files, or send the rows somewhere."""
 MAX_BYTES = 1_000_000
 MAX_SHOWN = 60
 """Most characters of a wrong value that an error shows."""
@@ -142,8 +143,7 @@ def _settings_of(name: str, command: Any) -> dict[str, Setting]:
     found = {}
     for option in command.params:
         key = option.opts[0].removeprefix("--")
-        is_allowed = not {key, f"{name}.{key}"} & NOT_IN_FILES
-        if option.param_type_name == "option" and is_allowed:
+        if option.param_type_name == "option" and key not in NOT_IN_FILES:
             choices = tuple((option.metavar or "").split("|"))
             kind = _kind(get_args(hints[option.name].annotation)[0])
             found[key] = Setting(option.name, kind, choices if len(choices) > 1 else ())
@@ -161,7 +161,7 @@ def _kind(hint: Any) -> type[Any]:
 
 def _check(path: Path, key: str, name: str, value: Any, known: Mapping[str, Setting]) -> None:
     """Refuse a `name` that is no option and a value of the wrong type; `key` has its table too."""
-    if {name, key} & NOT_IN_FILES:
+    if name in NOT_IN_FILES:
         raise SettingsError(
             f"{path}: {key} cannot be set in a file", f"Pass --{name} on the command line."
         )

@@ -15,6 +15,7 @@ import numpy as np
 from gammagmm._support.text import shown, spreadsheet_safe, visible
 from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import number_or_none
+from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Source, decode_any
 from gammagmm.table.table import Table
 
@@ -29,6 +30,7 @@ NAME = "name of the row"
 YES = frozenset({"1", "1.0", "yes", "y", "true", "anomaly"})
 NO = frozenset({"0", "0.0", "no", "n", "false", "normal"})
 MAX_BYTES = 100_000_000
+WORKBOOKS = (".xlsx", ".ods")
 OTHER_DATA = "Give a sheet that was made from these data, and the same options as for the sheet."
 
 
@@ -168,6 +170,8 @@ def read_sheet(path: Path, table: Table) -> Sheet:
 
 def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
     """Number, from 1, and cells of each line that is not empty."""
+    if path.suffix.lower() in WORKBOOKS:
+        return _read_workbook(path)
     try:
         if path.stat().st_size > MAX_BYTES:
             raise TableError(f"{path} is larger than {MAX_BYTES:,} bytes", "Give a sheet of rows.")
@@ -180,6 +184,15 @@ def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
     except OSError as error:
         raise TableError(f"{path} cannot be read ({error.strerror})", "Check the path.") from error
     return [(number, cells) for number, cells in lines if any(cell.strip() for cell in cells)]
+
+
+def _read_workbook(path: Path) -> list[tuple[int, list[str]]]:
+    """The same of the first sheet of a workbook, in which a person has saved the sheet."""
+    raw = read_raw(str(path))
+    columns = [raw.cells(j) for j in range(len(raw.columns))]
+    numbers = raw.lines or range(2, raw.n_rows + 2)
+    lines = [[cell or "" for cell in cells] for cells in zip(*columns, strict=True)]
+    return [(1, list(raw.columns)), *zip(numbers, lines, strict=True)]
 
 
 def _separator(text: str) -> str:

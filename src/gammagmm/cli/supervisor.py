@@ -1,25 +1,51 @@
 """Run a command in a process of its own, which Ctrl-C ends at once.
 
-The compiled loop of a detector can ignore signals for half a minute. The process that waits for it
-does not.
+The compiled loop of a detector can ignore Ctrl-C for half a minute. The process that waits for it
+does not. A third process, the guard, only waits for the end of the waiting one: if that is killed,
+the guard ends the work and removes what it has left.
 """
 
 from __future__ import annotations
 
 import glob
+import json
 import os
+import secrets
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from gammagmm._support.platform import run_group
+from gammagmm._support.platform import end_group, run_group
 
-__all__ = ["INTERRUPTED", "is_supervised", "run_supervised"]
+__all__ = ["INTERRUPTED", "guard", "is_supervised", "run_supervised"]
 
 MARKER = "_GAMMAGMM_SUPERVISED"
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
+GUARD = "import sys; sys.path.insert(0, sys.argv[1]); from gammagmm.cli import supervisor as s; "
+GUARD += "s.guard(sys.stdin)"
+PACKAGES = str(Path(__file__).parents[2])
+QUIET_TRACKERS = "ignore:resource_tracker:UserWarning"
+"""Python's filter of the warnings about what an interrupted process has left, which is removed."""
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What a process can leave if it is ended: parts of `outputs`, and a `folder` of its own."""
+
+    outputs: tuple[str, ...]
+    folder: str
+
+    def clear(self, pid: int) -> None:
+        """Remove what the ended process `pid` has left."""
+        for path in map(Path, self.outputs):
+            _clear_parts(pid, path)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def is_supervised() -> bool:
@@ -30,24 +56,79 @@ def is_supervised() -> bool:
 def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> int:
     """Exit code of ``gammagmm`` with these arguments, run in a process group of its own.
 
-    Ctrl-C, or a signal that ends this process, kills the group and removes the unfinished parts
-    of `outputs`. A negative code is the signal that ended the work from outside.
+    However the work or this process ends, nothing of the group goes on, and its temporary files and
+    the unfinished parts of `outputs` are removed. A negative code is the signal that ended the work
+    from outside.
     """
-    # Without -P, and the same for the workers, a module in the user's folder would be run as ours.
+    folder = Path(tempfile.gettempdir(), f"gammagmm-{secrets.token_hex(8)}")
+    remains = Remains(tuple(str(path.absolute()) for path in outputs), str(folder))
+    watcher = _start_guard(remains)
+    folder.mkdir(mode=0o700)
+    filters = filter(None, (os.environ.get("PYTHONWARNINGS"), QUIET_TRACKERS))
+    environment = os.environ | {
+        MARKER: "1",
+        # Without it, and -P below, a module in the user's folder would be run as ours.
+        "PYTHONSAFEPATH": "1",
+        "PYTHONWARNINGS": ",".join(filters),
+        **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder)),
+    }
     command = [sys.executable, "-P", "-m", "gammagmm.cli.main", *arguments]
-    ended = run_group(command, os.environ | {MARKER: "1", "PYTHONSAFEPATH": "1"})
-    if ended.code != 0:  # Windows does not tell a process that was killed from one that failed
-        _clear_parts(ended.pid, outputs)
+    try:
+        ended = run_group(command, environment, lambda pid: _tell(watcher, str(pid)))
+        remains.clear(ended.pid)
+    finally:
+        _tell(watcher, "done")
+        watcher.communicate()
     return INTERRUPTED if ended.is_interrupted else ended.code
 
 
-def _clear_parts(pid: int, outputs: Iterable[Path]) -> None:
-    """Remove the parts of `outputs` that the ended process `pid` had begun to write."""
-    for path in outputs:
-        for part in path.parent.glob(f".{glob.escape(path.name)}.{pid}-*.part"):
-            if part.name.endswith("-old.part") and not path.exists():
-                part.rename(path)  # ended between two renames
-            elif part.is_dir():
-                shutil.rmtree(part)
-            else:
-                part.unlink(missing_ok=True)
+def _start_guard(remains: Remains) -> subprocess.Popen[bytes]:
+    """The process that ends the work if this process is killed."""
+    watcher = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", GUARD, PACKAGES],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    )
+    _tell(watcher, json.dumps([remains.outputs, remains.folder]))
+    return watcher
+
+
+def _tell(watcher: subprocess.Popen[bytes], line: str) -> None:
+    """Write a line to the guard, which may have been killed."""
+    if watcher.stdin is not None:
+        with suppress(OSError):
+            watcher.stdin.write(f"{line}\n".encode("utf-8", "surrogatepass"))
+            watcher.stdin.flush()
+
+
+def guard(lines: Iterable[str]) -> None:
+    """Wait for the end of the process that writes `lines`, and clean up if it was killed.
+
+    Its lines are what the work can leave, the number of the working process, and "done".
+    """
+    outputs, folder, *told = [], "", *()
+    for number, line in enumerate(lines):
+        if number == 0:
+            outputs, folder = json.loads(line)
+        else:
+            told.append(line.strip())
+    if not folder or "done" in told:
+        return
+    pid = int(told[0]) if told else 0
+    if pid:
+        end_group(pid)
+    Remains(tuple(outputs), folder).clear(pid)
+
+
+def _clear_parts(pid: int, path: Path) -> None:
+    """Remove the parts of the output `path` that the ended process `pid` had begun to write."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.{pid}-*.part"):
+        if part.name.endswith("-old.part") and not path.exists():
+            part.rename(path)  # ended between two renames
+        elif part.is_dir():
+            shutil.rmtree(part)
+        else:
+            part.unlink(missing_ok=True)

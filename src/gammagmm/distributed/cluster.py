@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 CONNECT_SECONDS = 10
+LOOPBACK = "127.0.0.1"
 
 # Fitted detectors are part of the graph, so that a part lost with a worker can be scored again.
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1TB"}
@@ -48,7 +49,15 @@ def open_cluster(scheduler: str | None = None, n_workers: int | None = None) -> 
     if scheduler is None:
         n_workers = n_workers or os.cpu_count()
         with (
-            distributed.LocalCluster(n_workers=n_workers, threads_per_worker=1) as cluster,
+            # Without these addresses, the pages with the state of the cluster would be public. A
+            # free port is found without a warning.
+            distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                host=LOOPBACK,
+                dashboard_address=f"{LOOPBACK}:0",
+                worker_dashboard_address=f"{LOOPBACK}:0",
+            ) as cluster,
             distributed.Client(cluster) as client,
         ):
             yield client

@@ -95,6 +95,8 @@ def check_folder(folder: Any, overwrite: bool, inputs: Sequence[str] = ()) -> Pa
         )
     if not os.path.lexists(place):
         return place
+    if place.is_symlink():
+        raise FolderError(f"{place} is a link", "Give the folder that it leads to.")
     if not overwrite:
         raise FolderError(f"{place} already exists", "Choose another name, or pass overwrite=True.")
     if not place.is_dir() or not all(PART.fullmatch(name) for name in os.listdir(place)):

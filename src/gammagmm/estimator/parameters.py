@@ -31,6 +31,9 @@ AUTO_FIT_ROWS = 20_000
 AUTO_MIXTURE_ROWS = 20_000
 """What ``max_mixture_rows="auto"`` means."""
 
+MAX_COUNT = 1_000_000
+"""Most runs, draws, restarts, iterations and components; more would only fill the memory."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -135,7 +138,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     """The plan of a fit, once each parameter of the estimator has been found valid."""
     minima = {"n_components": 1, "n_runs": 1, "n_draws": 2, "max_restarts": 0, "max_iter": 1}
     for name, minimum in minima.items():
-        check_count(name, getattr(estimator, name), minimum)
+        check_count(name, getattr(estimator, name), minimum, MAX_COUNT)
     tol = _check_tol(estimator.tol)
     _check_scale(estimator.scale)
     if not isinstance(estimator.learn, bool | np.bool_):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gammagmm._support.checks import check_probability
 from gammagmm._support.documents import Form, Reader, read_document, record_to_data, to_text
-from gammagmm._support.files import write_document
+from gammagmm._support.files import clear_parts, locked, write_document
 from gammagmm._support.text import one_line, percent
 from gammagmm.errors import HistoryError, MissingExtraError
 from gammagmm.monitoring.alarms import Ring, find_rings, period_levels
@@ -299,6 +300,45 @@ class History:
         reader.check_header(data)
         fields = {name: value for name, value in data.items() if name not in FORM.header}
         return reader.record(cls, "history", fields)
+
+    @classmethod
+    def update_file(cls, path: Any, change: Callable[[History | None], History]) -> History:
+        """Change the history in a file that several processes may change.
+
+        The file is locked while it is read, changed and written, so that no period is lost. If the
+        process ends at any moment, the file has the last complete history.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Name of the file; it is made if it does not exist.
+        change : callable
+            ``change(history)`` returns the new history; `history` is that of the file, or None if
+            there is no file. For example
+            ``lambda history: estimator.monitor(X, history=history)``.
+
+        Returns
+        -------
+        History
+            The new history.
+
+        Raises
+        ------
+        HistoryError
+            Another process keeps the file locked, or `change` refuses.
+        SavedFileError
+            The file is damaged, or `save` did not write it.
+        """
+        try:
+            with locked(path):
+                clear_parts(path)
+                changed = change(cls.load(path) if Path(path).exists() else None)
+                changed.save(path, overwrite=True)
+        except TimeoutError as error:
+            raise HistoryError(
+                f"The history cannot be changed: {error}", "Try again when that process has ended."
+            ) from error
+        return changed
 
     def __repr__(self) -> str:
         n_periods = f"{len(self.periods)} period{'s' * (len(self.periods) != 1)}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import importlib
 import io
+import os
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -52,7 +54,7 @@ def read_workbook(source: Source, table: str | None) -> RawTable:
         raise MissingExtraError(needs, "excel", name="python_calamine") from None
     content = _checked(source)
     try:
-        with refusing(source.name, (Exception,), ADVICE):
+        with _without_panics(), refusing(source.name, (Exception,), ADVICE):
             workbook = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
             return _read(source.name, workbook, table)
     except BaseException as error:
@@ -60,6 +62,23 @@ def read_workbook(source: Source, table: str | None) -> RawTable:
         if type(error).__name__ != "PanicException":
             raise
         raise TableError(f"{source.name} cannot be read: it is damaged", ADVICE) from None
+
+
+@contextmanager
+def _without_panics() -> Iterator[None]:
+    """Nothing on standard error, where a panic of a Rust library is printed before it is raised."""
+    try:
+        kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # it is closed
+        yield
+        return
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
 
 
 def _checked(source: Source) -> bytes:

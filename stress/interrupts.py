@@ -1,0 +1,212 @@
+"""End `gammagmm estimate` in each of its phases, by each kind of signal: what is left afterwards?
+
+    python -m stress.interrupts --times 20 --results stress/results/interrupts.json
+
+A phase is known by what the working process shows to others: the libraries that it has loaded, its
+worker processes and the part of a file that it writes. After each signal, processes, shared memory,
+temporary files, ports and outputs are compared with those before. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+PHASES = ("reading", "detectors", "mixtures", "writing")
+KINDS = ("INT", "TERM", "HUP", "KILL of the parent", "KILL of the child")
+OUTPUTS = ("rows.out.csv", "posterior.json", "report.html")
+PATIENCE = 6.0
+"""Seconds after which nothing may be left."""
+SHARED = Path("/dev/shm")
+
+
+def write_rows(path: Path, n_rows: int = 20_000) -> None:
+    """A table on which the detectors need workers."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 8))
+    X[: n_rows // 50] += 4.0
+    lines = ",".join("abcdefgh") + "\n"
+    path.write_text(lines + "".join(",".join(map(repr, row)) + "\n" for row in X.tolist()))
+
+
+def command(folder: Path) -> list[str]:
+    """The command, which writes every kind of output."""
+    out, posterior, report = (str(folder / name) for name in OUTPUTS)
+    options = ["--detectors", "KNN,LOF,IForest,OCSVM", "--runs", "2", "--jobs", "2"]
+    options += ["--out", out, "--posterior", posterior, "--report", report]
+    module = [sys.executable, "-P", "-m", "gammagmm.cli.main", "estimate"]
+    return [*module, str(folder / "rows.csv"), *options, "--quiet"]
+
+
+def work_of(parent: psutil.Process) -> psutil.Process | None:
+    """The process that does the work, a child of the one that waits."""
+    for child in parent.children():
+        if "gammagmm.cli.main" in child.cmdline():
+            return child
+    return None
+
+
+def has_loaded(work: psutil.Process, word: str) -> bool:
+    """Whether a process has loaded a library, or has ended."""
+    try:
+        return word in Path(f"/proc/{work.pid}/maps").read_text()
+    except OSError:
+        return True
+
+
+def is_in(phase: str, work: psutil.Process, folder: Path) -> bool:
+    """Whether the work is in a phase now."""
+    if phase == "reading":
+        return True
+    if phase == "writing":
+        return any(name.endswith(".part") for name in os.listdir(folder))
+    has_workers = any("loky" in " ".join(c.cmdline()) for c in work.children(recursive=True))
+    is_sharing = any(name.startswith(f"joblib_memmapping_folder_{work.pid}_") for name in shared())
+    if phase == "detectors":
+        return has_workers and is_sharing
+    # The workers have given their last scores back once the shared rows are gone.
+    return has_workers and not is_sharing and work.pid in _SHARED_BEFORE
+
+
+_SHARED_BEFORE: set[int] = set()
+"""Processes that have shared rows with their workers."""
+
+
+def shared() -> set[str]:
+    return set(os.listdir(SHARED))
+
+
+def state(folder: Path) -> dict[str, set[str]]:
+    """What a command could leave on this machine."""
+    temporary = Path(tempfile.gettempdir())
+    mine = [p for p in psutil.process_iter(["cmdline"]) if _is_ours(p)]
+    return {
+        "processes": {f"{p.pid} {p.info['cmdline'][:4]}" for p in mine},
+        "shared memory": shared(),
+        "temporary files": {name for name in os.listdir(temporary) if "gammagmm-" in name},
+        "parts": {name for name in os.listdir(folder) if name.startswith(".")},
+    }
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    words = " ".join(process.info["cmdline"] or ())
+    is_known = any(word in words for word in ("gammagmm.cli", "loky", "resource_tracker"))
+    return is_known and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def bad_outputs(folder: Path, n_rows: int) -> list[str]:
+    """Outputs that exist and are not whole."""
+    checks: dict[str, Callable[[str], bool]] = {
+        "rows.out.csv": lambda text: text.count("\n") == n_rows + 1 and text.endswith("\n"),
+        "posterior.json": lambda text: bool(json.loads(text)),
+        "report.html": lambda text: text.rstrip().endswith("</html>"),
+    }
+    return [
+        name
+        for name, is_whole in checks.items()
+        if (folder / name).exists() and not is_whole((folder / name).read_text("utf-8"))
+    ]
+
+
+def interrupt(phase: str, kind: str, folder: Path, rng: random.Random) -> dict[str, Any]:
+    """What is left after a signal of this kind in this phase."""
+    for name in OUTPUTS:
+        (folder / name).unlink(missing_ok=True)
+    before = state(folder)
+    process = subprocess.Popen(
+        command(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    work, is_reached = reach(phase, process, folder)
+    delay = {"reading": 0.6, "detectors": 0.4, "mixtures": 0.3, "writing": 0.02}[phase]
+    time.sleep(rng.uniform(0.0, delay))
+    is_hit = is_reached and process.poll() is None and work is not None
+    is_hit = is_hit and (phase != "reading" or not has_loaded(work, "sklearn"))
+    if work is not None and process.poll() is None:
+        target = work.pid if kind == "KILL of the child" else process.pid
+        with suppress(ProcessLookupError):
+            os.kill(target, getattr(signal, f"SIG{kind.split()[0]}"))
+    words = process.communicate(timeout=60)[1].decode()
+    return {
+        "hit": is_hit,
+        "left": what_is_left(folder, before),
+        "bad": bad_outputs(folder, 20_000),
+        "traceback": "Traceback" in words or "leaked" in words,
+    }
+
+
+def reach(
+    phase: str, process: subprocess.Popen[bytes], folder: Path
+) -> tuple[psutil.Process | None, bool]:
+    """The process that does the work, and whether it is in the phase now; it may have ended."""
+    parent, work = psutil.Process(process.pid), None
+    while process.poll() is None:
+        with suppress(psutil.Error, OSError):
+            work = work or work_of(parent)
+            if work is not None and is_in(phase, work, folder):
+                return work, True
+            if work is not None and phase == "mixtures" and is_in("detectors", work, folder):
+                _SHARED_BEFORE.add(work.pid)
+        time.sleep(0.002)
+    return work, False
+
+
+def what_is_left(folder: Path, before: dict[str, set[str]]) -> dict[str, list[str]]:
+    """What the command has left for `PATIENCE` seconds; nothing where all is as it was before."""
+    moment = time.monotonic() + PATIENCE
+    while True:
+        now = state(folder)
+        left = {what: sorted(now[what] - before[what]) for what in now if now[what] - before[what]}
+        if not left or time.monotonic() > moment:
+            return left
+        time.sleep(0.02)
+
+
+def main() -> None:
+    """Interrupt, and write the counts."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rng, counts, faults = random.Random(options.seed), {}, []
+    with tempfile.TemporaryDirectory(prefix="interrupts-") as place:
+        folder = Path(place)
+        write_rows(folder / "rows.csv")
+        for phase in PHASES:
+            for kind in KINDS:
+                n_hits = n_tries = 0
+                while n_hits < options.times and n_tries < 4 * options.times:
+                    n_tries += 1
+                    found = interrupt(phase, kind, folder, rng)
+                    n_hits += found["hit"]
+                    if found["left"] or found["bad"] or found["traceback"]:
+                        faults.append({"phase": phase, "kind": kind} | found)
+                        print(faults[-1], flush=True)
+                counts[f"{phase}, {kind}"] = n_hits
+                print(phase, kind, n_hits, n_tries, flush=True)
+                if options.results:
+                    found = {"interrupts": counts, "total": sum(counts.values()), "faults": faults}
+                    options.results.write_text(json.dumps(found, indent=1) + "\n")
+    sys.exit(bool(faults) or min(counts.values()) < options.times)
+
+
+if __name__ == "__main__":
+    main()
