@@ -2,7 +2,7 @@
 
     python -m stress.interrupts --times 20 --results stress/results/interrupts.json
 
-A phase is known by what the working process shows to others: the libraries that it has loaded, its
+Run it where nothing else works with loky or multiprocessing. A phase is known by what the working process shows to others: the libraries that it has loaded, its
 worker processes and the part of a file that it writes. After each signal, processes, shared memory,
 temporary files, ports and outputs are compared with those before. Linux only.
 """

@@ -77,6 +77,12 @@ def send_later():
         thread.join()
 
 
+def worker_of(pid):
+    """The process that does the work of a command; the other child of the command is its guard."""
+    children = psutil.Process(pid).children()
+    return next((child for child in children if "gammagmm.cli.main" in child.cmdline()), None)
+
+
 def is_running(pid):
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -216,7 +222,7 @@ class TestCommands:
     def test_a_signal_ends_the_work_and_leaves_no_part(self, environment, tmp_path):
         arguments = ("estimate", "-", "--out", "labels.csv")  # it waits for its input
         process = self.start(*arguments, env=environment, cwd=tmp_path)
-        [worker] = wait_until(lambda: psutil.Process(process.pid).children())
+        worker = wait_until(lambda: worker_of(process.pid))
         part = tmp_path / f".labels.csv.{worker.pid}-0a1b.part"
         part.write_text("half a")
         process.send_signal(signal.SIGTERM)

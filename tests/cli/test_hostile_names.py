@@ -96,13 +96,20 @@ def test_the_labels_are_text_to_a_spreadsheet(answered, folder):
 
 
 @pytest.mark.parametrize(
-    "cell", ["=1", "+a", "-a", "@a", "\ta", "\ra", "\na", "\uff1d1+1", "\uff0ba", "\uff20a"]
+    "cell", ["=1", "+a", "-a", "@a", "\ta", "\na", "\uff1d1+1", "\uff0ba", "\uff20a", "'=1", "''@a"]
 )
 def test_cells_that_a_spreadsheet_would_evaluate(cell):
     assert spreadsheet_safe(cell) == f"'{cell}"
 
 
-@pytest.mark.parametrize("cell", ["-1.5", "+2", "a=b", "", "'=1", " =1"])
+def test_different_cells_stay_different_and_show_what_they_hold():
+    cells = ["=1", "'=1", "''=1", "\t=1", "'\t=1", "a", "'a", "''a", "-1", "'-1"]
+    assert len({spreadsheet_safe(cell) for cell in cells}) == len(cells)
+    assert spreadsheet_safe("a\x1b[2J\u202eb\r") == r"a\x1b[2J\u202eb\r"
+    assert spreadsheet_safe("two\nlines\tand a tab") == "two\nlines\tand a tab"
+
+
+@pytest.mark.parametrize("cell", ["-1.5", "+2", "a=b", "", "'1", " =1"])
 def test_cells_that_a_spreadsheet_would_not_evaluate(cell):
     assert spreadsheet_safe(cell) == cell
 

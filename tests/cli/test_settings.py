@@ -59,7 +59,7 @@ def test_the_own_file_goes_before_the_project(folder):
     [
         ("rums = 2", "there is no option 'rums'", "Similar ones: runs"),
         ("[estimate]\np_high = 0.2", "there is no option 'estimate.p_high'", "ones: p-high"),
-        ("[label]\nreport = 'r.html'", "there is no option 'label.report'", ""),
+        ("[label]\nreport = 'r.html'", "label.report cannot be set in a file", "--report"),
         ("[estimat]\nruns = 2", "there is no command 'estimat'", "Similar ones: estimate"),
         ("[compare]\njson = true", "there is no command 'compare'", "The commands are estimate, "),
         ("runs = '2'", "runs must be a whole number, got '2'", "Correct the file"),
@@ -97,21 +97,16 @@ def test_files_that_are_not_there_or_no_tables(folder):
 
 def test_the_command_uses_tells_and_overrides_them(folder, table):
     (folder / "gammagmm.toml").write_text(
-        'detectors = "KNN,LOF"\nruns = 2\njobs = 1\n[estimate]\njson = true\nout = "made.csv"\n'
+        'detectors = "KNN,LOF"\nruns = 2\njobs = 1\n[estimate]\njson = true\nscale = "robust"\n'
     )
     done = gammagmm_here("estimate", table, "--runs", 3, cwd=folder)
     assert done.returncode == 0, done.stderr
-    told = 'sets detectors = "KNN,LOF", jobs = 1, json = true, out = "made.csv"'
+    told = 'sets detectors = "KNN,LOF", jobs = 1, json = true, scale = "robust"'
     assert done.stderr.splitlines()[0] == f"note: gammagmm.toml: {told}"
     answer = json.loads(done.stdout)
     assert [each["name"] for each in answer["detectors"]] == ["KNN", "LOF"]
     note = {"step": "settings", "subject": "gammagmm.toml", "message": told}
     assert answer["notes"][0].items() >= note.items()
-    assert (folder / "made.csv").read_text().startswith("id,score,")
-    # The second time, the file of the settings exists and is not replaced.
-    again = gammagmm_here("estimate", table, cwd=folder)
-    assert again.returncode == 2
-    assert again.stderr.splitlines()[0] == "gammagmm: made.csv already exists."
 
 
 def test_an_error_in_the_settings_is_two_lines(folder, table):
@@ -121,3 +116,38 @@ def test_an_error_in_the_settings_is_two_lines(folder, table):
     assert done.stderr == (
         "gammagmm: gammagmm.toml: runs must be a whole number, got 'many'.\n  Correct the file.\n"
     )
+
+
+PLACES = ("../victim", "/tmp/victim", ".ssh/authorized_keys", "link", "plain.csv")
+WRITING = ("out", "report", "picture", "posterior", "save", "history")
+HOSTILE = [f"{key} = '{place}'" for key in WRITING for place in PLACES]
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+@pytest.mark.parametrize("command", ["estimate", "monitor"])
+def test_a_file_with_settings_writes_nothing(command, line, folder):
+    place = folder / "inside"
+    place.mkdir()
+    (folder / "victim").write_text("mine")
+    (place / "link").symlink_to(folder / "victim")
+    before = sorted(folder.rglob("*"))
+    for text in (line, f"[{command}]\n{line}", f"[{command}]\njson = true\n{line}\nforce = true"):
+        path = place / "gammagmm.toml"
+        path.write_text(text)
+        with pytest.raises(SettingsError) as caught:
+            settings(command, str(path))
+        assert str(path) in caught.value.what
+        assert f"--{line.split()[0]}" in caught.value.todo or "force" in caught.value.what
+        path.unlink()
+    assert sorted(folder.rglob("*")) == before
+    assert (folder / "victim").read_text() == "mine"
+
+
+def test_the_command_itself_writes_nothing_for_hostile_settings(folder, table):
+    (folder / "inside").mkdir()
+    for line in HOSTILE[::7]:
+        (folder / "inside" / "gammagmm.toml").write_text(line)
+        done = gammagmm_here("estimate", table, cwd=folder / "inside")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "cannot be set in a file" in done.stderr
+    assert [path.name for path in folder.rglob("*") if path.is_file()] == ["gammagmm.toml"]

@@ -99,20 +99,20 @@ def locked(path: Any) -> Iterator[None]:
 def _try_lock(lock: Path) -> int | None:
     """Descriptor of the file `lock` that this process has locked; None if another process has."""
     flags = os.O_RDWR | os.O_CREAT
-    if not hasattr(os, "O_TEMPORARY"):
+    try:
         import fcntl
-
-        number = os.open(lock, flags | os.O_CLOEXEC, 0o666)
-        is_ours = False
-        with suppress(BlockingIOError, FileNotFoundError):
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The process that had it before may have removed the file in the meantime.
-            is_ours = os.path.samestat(os.fstat(number), os.stat(lock))
-        if not is_ours:
-            os.close(number)
-        return number if is_ours else None
-    flags |= os.O_EXCL | os.O_TEMPORARY | getattr(os, "O_NOINHERIT", 0)
-    try:  # Windows deletes such a file when the process that made it ends
-        return os.open(lock, flags)
-    except (FileExistsError, PermissionError):
-        return None
+    except ImportError:  # Windows, which deletes such a file when the process that made it ends
+        flags |= os.O_EXCL | getattr(os, "O_TEMPORARY", 0) | getattr(os, "O_NOINHERIT", 0)
+        try:
+            return os.open(lock, flags)
+        except (FileExistsError, PermissionError):
+            return None
+    number = os.open(lock, flags | os.O_CLOEXEC, 0o666)
+    is_ours = False
+    with suppress(BlockingIOError, FileNotFoundError):
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The process that had it before may have removed the file in the meantime.
+        is_ours = os.path.samestat(os.fstat(number), os.stat(lock))
+    if not is_ours:
+        os.close(number)
+    return number if is_ours else None

@@ -71,7 +71,8 @@ def run_group(
         if is_interrupted:  # while the process was starting
             _interrupt_group(process)
         code = _wait(process)
-        end_group(process.pid)
+        if hasattr(os, "killpg"):
+            end_group(process.pid)
     finally:
         for number in heard:
             signal.signal(number, before[number] or signal.SIG_DFL)
@@ -98,7 +99,7 @@ def _interrupt_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_group(pid: int) -> None:
-    """End what is left of the group of the process `pid`, which has ended or will end now.
+    """End the process `pid` and what is left of its group; on Windows, what it has started.
 
     The group first gets SIGTERM, which ends Python at once, even in compiled code. The trackers of
     multiprocessing and loky ignore it: they remove semaphores and shared memory when the other
