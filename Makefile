@@ -224,6 +224,7 @@ fuzz: install
 # Hours; goes on where it was stopped. Figures in stress/results.
 soak: install
 	$(BIN)/python -m stress.kills --kills 50
+	$(BIN)/python -m stress.interrupts --times 20 --results stress/results/interrupts.json
 	$(BIN)/python -m stress.soak
 	$(BIN)/python -m stress.pipeline
 

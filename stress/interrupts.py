@@ -2,9 +2,10 @@
 
     python -m stress.interrupts --times 20 --results stress/results/interrupts.json
 
-Run it where nothing else works with loky or multiprocessing. A phase is known by what the working process shows to others: the libraries that it has loaded, its
+A phase is known by what the working process shows to others: the libraries that it has loaded, its
 worker processes and the part of a file that it writes. After each signal, processes, shared memory,
-temporary files, ports and outputs are compared with those before. Linux only.
+temporary files and outputs are compared with those before. Linux only, and only where
+nothing else works with loky or multiprocessing.
 """
 
 from __future__ import annotations
@@ -143,8 +144,10 @@ def interrupt(phase: str, kind: str, folder: Path, rng: random.Random) -> dict[s
         target = work.pid if kind == "KILL of the child" else process.pid
         with suppress(ProcessLookupError):
             os.kill(target, getattr(signal, f"SIG{kind.split()[0]}"))
+    start = time.monotonic()
     words = process.communicate(timeout=60)[1].decode()
     return {
+        "late": is_hit and time.monotonic() - start > PATIENCE,
         "hit": is_hit,
         "left": what_is_left(folder, before),
         "bad": bad_outputs(folder, 20_000),
@@ -186,6 +189,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    for kind in ("SIGINT", "SIGHUP"):  # where this runs in the background, they are ignored
+        signal.signal(getattr(signal, kind), signal.default_int_handler)
     rng, counts, faults = random.Random(options.seed), {}, []
     with tempfile.TemporaryDirectory(prefix="interrupts-") as place:
         folder = Path(place)
@@ -197,13 +202,18 @@ def main() -> None:
                     n_tries += 1
                     found = interrupt(phase, kind, folder, rng)
                     n_hits += found["hit"]
-                    if found["left"] or found["bad"] or found["traceback"]:
+                    if any(found[fault] for fault in ("late", "left", "bad", "traceback")):
                         faults.append({"phase": phase, "kind": kind} | found)
                         print(faults[-1], flush=True)
                 counts[f"{phase}, {kind}"] = n_hits
                 print(phase, kind, n_hits, n_tries, flush=True)
                 if options.results:
-                    found = {"interrupts": counts, "total": sum(counts.values()), "faults": faults}
+                    found = {
+                        "times": options.times,
+                        "total": sum(counts.values()),
+                        "faults": faults,
+                    }
+                    found |= {"interrupts": counts}
                     options.results.write_text(json.dumps(found, indent=1) + "\n")
     sys.exit(bool(faults) or min(counts.values()) < options.times)
 

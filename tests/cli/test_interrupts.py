@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import psutil
 import pytest
 
@@ -40,6 +43,25 @@ def test_a_local_cluster_listens_on_loopback_only():
             if connection.status == psutil.CONN_LISTEN
         }
     assert found == {"127.0.0.1"}
+
+
+@pytest.mark.long
+@needs_posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_a_cluster_ends_with_its_command(name, tmp_path):
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(5000, 4)), columns=list("abcd"))
+    rows.to_parquet(tmp_path / "rows.parquet")
+    arguments = ("estimate", str(tmp_path / "rows.parquet"), "--engine", "dask", "--jobs", "2")
+    begin = "import os, signal, sys\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+    begin += "os.execv(sys.argv[1], sys.argv[1:])"  # what runs in the background may ignore Ctrl-C
+    command = [sys.executable, "-c", begin, COMMAND, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr.readline().startswith(b"dashboard: http://127.0.0.1:")
+    started = psutil.Process(process.pid).children(recursive=True)
+    assert len(started) > 3
+    process.send_signal(getattr(signal, name))
+    process.communicate(timeout=60)
+    assert psutil.wait_procs(started, timeout=10)[1] == []
 
 
 @needs_posix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from gammagmm import History
 from gammagmm.cli.monitor import ALARM
 from gammagmm.monitoring.counts import Count, Period
 from gammagmm.posterior.comparison import NO_LABELS
-from tests.support.command_line import QUICK, gammagmm_here, write_csv
+from tests.support.command_line import COMMAND, QUICK, gammagmm_here, write_csv
 from tests.support.saved_fits import members, npy, packed
 
 ABOVE_LIMIT = 3
@@ -46,6 +47,20 @@ def kept(tmp_path_factory):
 
 def monitor(kept, *options):
     return gammagmm_here("monitor", "sales", *options, "--quiet", cwd=kept)
+
+
+@pytest.mark.long
+def test_commands_at_the_same_time_lose_no_period(kept):
+    options = ("--history", "together.json", "--quiet", "--period")
+    for i in range(3):
+        started = []
+        for name in (f"a{i}", f"b{i}"):
+            write_rows(kept / f"{name}.csv", 0.02, 500, 100 + len(name) * i + ord(name[0]))
+            command = [COMMAND, "monitor", "sales", f"{name}.csv", *options, name]
+            started.append(subprocess.Popen(command, cwd=kept, stdout=subprocess.DEVNULL))
+        assert {process.wait() for process in started} <= {0, ALARM}
+    names = [period.name for period in History.load(kept / "together.json").periods]
+    assert sorted(names) == ["a0", "a1", "a2", "b0", "b1", "b2"]
 
 
 def test_tables_with_2_8_and_16_percent_are_told_in_the_right_order(kept):

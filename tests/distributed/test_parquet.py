@@ -62,6 +62,14 @@ def test_earlier_results_are_replaced_only_if_asked(tmp_path):
     assert os.listdir(tmp_path) == ["rows"]
 
 
+def test_a_link_is_not_replaced(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "mine", target_is_directory=True)
+    with pytest.raises(FolderError, match="link"):
+        check_folder(tmp_path / "link", True)
+    assert (tmp_path / "link").is_symlink()
+
+
 def test_a_folder_with_other_files_or_the_inputs_is_not_replaced(tmp_path):
     write(tmp_path / "rows")
     inputs = [str(tmp_path / "rows" / "part-00001.parquet")]
