@@ -54,11 +54,14 @@ def command(folder: Path) -> list[str]:
 
 
 def work_of(parent: psutil.Process) -> psutil.Process | None:
-    """The process that does the work, a child of the one that waits."""
-    for child in parent.children():
-        if "gammagmm.cli.main" in child.cmdline():
-            return child
-    return None
+    """The process that does the work, a child of the one that waits.
+
+    The guard, which is started before it, shows another command as soon as it is itself.
+    """
+    children = {child: child.cmdline() for child in parent.children()}
+    if not any("-I" in words for words in children.values()):
+        return None
+    return next((c for c, words in children.items() if "gammagmm.cli.main" in words), None)
 
 
 def has_loaded(work: psutil.Process, word: str) -> bool:

@@ -79,8 +79,10 @@ def send_later():
 
 def worker_of(pid):
     """The process that does the work of a command; the other child of the command is its guard."""
-    children = psutil.Process(pid).children()
-    return next((child for child in children if "gammagmm.cli.main" in child.cmdline()), None)
+    children = {child: child.cmdline() for child in psutil.Process(pid).children()}
+    if not any("-I" in words for words in children.values()):  # it has not started yet
+        return None
+    return next((c for c, words in children.items() if "gammagmm.cli.main" in words), None)
 
 
 def is_running(pid):
