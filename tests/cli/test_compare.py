@@ -15,6 +15,7 @@ import pytest
 from scipy.stats import fisher_exact
 
 from gammagmm import GammaPosterior, History
+from gammagmm.cli.output import NOT_COMPARABLE
 from gammagmm.monitoring.counts import Count, Period
 from gammagmm.posterior.comparison import NO_ESTIMATE, NO_LABELS
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here, write_csv
@@ -85,7 +86,7 @@ def test_without_labels_nothing_says_which_share_is_larger(doubled, other, reaso
         assert not CALLS_ONE_SMALLER.search(text), text
     assert "probability" not in words.stdout
     assert "exceeds" not in words.stdout + data.stdout
-    assert words.stdout.endswith(f"\n\n{reason}\n")
+    assert words.stdout.endswith(f"\n\n{NOT_COMPARABLE[reason]}\n")
     answer = json.loads(data.stdout)
     assert answer["reason"] == reason
     for name in ("prob_b_above_a", "prob_a_above_b", "prob_equal"):
@@ -145,7 +146,7 @@ def test_with_labels_the_alarm_and_the_comparison_follow_the_share(labelled):
     # One estimate with labels does not make the other one reliable.
     for names in ((pair[0], "april.json"), ("march.json", pair[1])):
         done = gammagmm_here("compare", *names, cwd=labelled)
-        assert done.stdout.endswith(f"\n\n{NO_LABELS}\n")
+        assert done.stdout.endswith(f"\n\n{NOT_COMPARABLE[NO_LABELS]}\n")
 
 
 def test_the_legend_of_the_picture_says_which_estimate_has_no_labels(labelled, tmp_path):

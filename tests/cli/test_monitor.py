@@ -12,6 +12,7 @@ import pytest
 
 from gammagmm import History
 from gammagmm.cli.monitor import ALARM
+from gammagmm.cli.output import NOT_COMPARABLE
 from gammagmm.monitoring.counts import Count, Period
 from gammagmm.posterior.comparison import NO_LABELS
 from tests.support.command_line import COMMAND, QUICK, gammagmm_here, write_csv
@@ -251,7 +252,7 @@ def test_the_number_of_groups_is_told_and_empty_cells_are_missing(kept):
 def test_compare_shows_the_posteriors_of_kept_fits(kept):
     done = gammagmm_here("compare", "sales.fit", "sales.fit", cwd=kept)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith(f"{NO_LABELS}\n")
+    assert done.stdout.endswith(f"{NOT_COMPARABLE[NO_LABELS]}\n")
     assert "A  sales.fit" in done.stdout
 
 

@@ -14,6 +14,7 @@ from scipy.stats import binomtest
 
 from gammagmm import GammaPosterior, LabelledRows
 from gammagmm.cli.output import (
+    NOT_COMPARABLE,
     answer_json,
     answer_text,
     comparison_text,
@@ -218,14 +219,14 @@ def test_a_comparison_with_labels():
 def test_a_comparison_without_labels_gives_no_probability(pair):
     *table, empty, words = comparison_text(("a.json", "b.json"), pair).splitlines()
     assert [line.split()[-1] for line in table[1:]] == [str(p.n_labels) for p in pair]
-    assert (empty, words) == ("", NO_LABELS)
+    assert (empty, words) == ("", NOT_COMPARABLE[NO_LABELS])
 
 
 @pytest.mark.parametrize("pair", [(NARROW, NONE), (NONE, NARROW), (FITTED, NONE), (NONE, NONE)])
 def test_a_comparison_without_an_estimate(pair):
     words = comparison_text(("a.json", "b.json"), pair)
     table, reason = words.split("\n\n")
-    assert reason == NO_ESTIMATE
+    assert reason == NOT_COMPARABLE[NO_ESTIMATE]
     assert table.count("no estimate") == sum(p is NONE for p in pair)
 
 

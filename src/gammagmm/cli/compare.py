@@ -119,7 +119,7 @@ def compare_histories(first: History, second: History) -> dict[str, Any]:
         }
     is_same = first.fit == second.fit
     p_value = p_differs(*counts) if is_same else None
-    return data | {"p_value": p_value, "reason": None if is_same else OTHER_FITS}
+    return data | {"p_value": p_value, "reason": None if is_same else "other fits"}
 
 
 def histories_text(names: tuple[str, str], pair: list[History]) -> str:
@@ -131,7 +131,7 @@ def histories_text(names: tuple[str, str], pair: list[History]) -> str:
         words = [f"{letter}  {one_line(name)}", one_line(history.newest.name)]
         table.append([*words, *numbers, " to ".join(map(percent, count.interval()))])
     found = compare_histories(*pair)
-    return f"{aligned(table, n_words=2)}\n\n{found['reason'] or _difference(found)}"
+    return f"{aligned(table, n_words=2)}\n\n{OTHER_FITS if found['reason'] else _difference(found)}"
 
 
 def _difference(found: dict[str, Any]) -> str:

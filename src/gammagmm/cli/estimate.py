@@ -26,6 +26,7 @@ from gammagmm.cli.large import cluster_of, read_sample, sample_raw
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv
 from gammagmm.cli.request import (
+    UsageError,
     check_estimate,
     check_sample,
     choices_for,
@@ -67,6 +68,11 @@ def run_estimate(request: Request, echo: Echo) -> int:
     check_estimate(request)
     if request.kept is not None:
         fit = open_kept(request.kept).fit
+        if request.outputs.out is not None and not fit.sample.is_whole:
+            raise UsageError(
+                f"{request.kept} has a sample of the table, and --out writes all of its rows",
+                "Give the files to gammagmm predict, with --engine dask and --out.",
+            )
         return estimate_rows(fit.table, request, echo, fit)
     reading, by, is_large = request.reading, request.labelling.by, request.engine.name == "dask"
     with cluster_of(request, echo):

@@ -39,6 +39,15 @@ Array = NDArray[np.float64]
 MAX_GROUPS = 30
 """Most groups in the text."""
 
+NOT_COMPARABLE = {
+    "no estimate": "They cannot be compared: at least one of them has no estimate. This does not "
+    "mean that its data are clean. Label 30 rows of each table with `gammagmm label` to compare "
+    "them.",
+    "no labels": "Without labels of rows chosen at random, the difference between two estimates "
+    "says nothing reliable about the difference between the shares: such an estimate depends on "
+    "assumptions. Label 30 rows of each table with `gammagmm label` to compare them.",
+}
+"""Why two posteriors cannot be compared, by the code of the reason."""
 N_DECIMALS = 4
 """Decimals of a probability in the labels."""
 EXTRA_OF = {
@@ -188,7 +197,7 @@ def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str
             cells = [percent(posterior.mean), f"{low} to {high}"]
         table.append([f"{letter}  {one_line(name)}", *cells, f"{posterior.n_labels:,}"])
     found = compare_posteriors(*pair)
-    words = found["reason"] or (
+    words = NOT_COMPARABLE.get(found["reason"]) or (
         f"The share in B exceeds that in A with probability {percent(found['prob_b_above_a'])}; "
         f"it is lower with probability {percent(found['prob_a_above_b'])}."
     )

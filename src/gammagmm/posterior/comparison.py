@@ -11,15 +11,8 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = ["NO_ESTIMATE", "NO_LABELS", "compare_posteriors"]
 
-NO_ESTIMATE = (
-    "They cannot be compared: at least one of them has no estimate. This does not mean that its "
-    "data are clean. Label 30 rows of each table with `gammagmm label` to compare them."
-)
-NO_LABELS = (
-    "Without labels of rows chosen at random, the difference between two estimates says nothing "
-    "reliable about the difference between the shares: such an estimate depends on assumptions. "
-    "Label 30 rows of each table with `gammagmm label` to compare them."
-)
+NO_ESTIMATE, NO_LABELS = "no estimate", "no labels"
+"""Why two posteriors cannot be compared: one of them has no estimate, or does not use labels."""
 
 
 def compare_posteriors(first: GammaPosterior, second: GammaPosterior) -> dict[str, Any]:
