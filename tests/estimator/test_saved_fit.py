@@ -338,12 +338,10 @@ def with_label_outside(files, data):
         files[f"known_rows.{name}.npy"] = npy(np.array([value], dtype=kind))
 
 
-def with_other_type(files, data):
-    """A detector with a type that it does not need."""
+def with_other_detector(files, data):
+    """The state of a detector with another name, which is the right one in the fit."""
     state = members(io.BytesIO(np.load(io.BytesIO(files["states.0.npy"])).tobytes()))
-    document = json.loads(state["document.json"])
-    document["content"].append(["neigh_", {"type": "DummyClassifier", "content": []}])
-    forged = packed(state | {"document.json": json.dumps(document)})
+    forged = packed(state | {"document.json": json.dumps({"detector": "HBOS"})})
     files["states.0.npy"] = npy(np.frombuffer(forged, dtype=np.uint8))
 
 
@@ -360,7 +358,7 @@ FORGED = {
     "a label of no row": with_label_outside,
     "an unknown detector": with_value("choices", 0, "os.system"),
     "another detector": with_value("choices", 0, "HBOS"),
-    "a type that is not needed": with_other_type,
+    "the state of another detector": with_other_detector,
 }
 
 

@@ -253,11 +253,14 @@ class _Quick(BaseDeepLearningDetector):
             blocks = torch.from_numpy(self._standardise(X)).split(batch_size or _SCORED_ROWS)
             return torch.cat([(self._reconstruct(z) - z).norm(dim=1) for z in blocks]).numpy()
 
-    def set_weights(self, weights: dict[str, NDArray[Any]]) -> None:
-        """Make the network of a fitted detector that has these weights."""
-        with torch.device("meta"):  # no memory is taken for sizes that the weights do not have
+    def set_weights(self, weights_of: Callable[..., NDArray[Any]]) -> None:
+        """Make the network of a fitted detector; `weights_of` takes a name, a shape and a type."""
+        with torch.device("meta"):  # no memory is taken for weights that are replaced
             self.build_model()
-        given = {name: torch.from_numpy(values) for name, values in weights.items()}
+        given = {}
+        for name, empty in self.model.state_dict().items():
+            kind = np.float64 if empty.is_floating_point() else np.int64
+            given[name] = torch.from_numpy(weights_of(name, empty.shape, kind))
         self.model.load_state_dict(given, assign=True)
         self._keep_model()
 

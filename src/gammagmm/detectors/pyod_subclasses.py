@@ -33,7 +33,7 @@ from gammagmm.detectors.lscp_search import Ensemble, find_nearest, local_scores,
 from gammagmm.detectors.neighbours import QuickLocalOutlierFactor, Search, search_quickly
 from gammagmm.detectors.support_vectors import copy_rbf, rbf_decisions
 
-__all__ = ["HBOS", "KNN", "LOF", "LSCP", "OCSVM", "Frozen", "make_search"]
+__all__ = ["HBOS", "KNN", "LOF", "LSCP", "OCSVM", "Frozen", "make_search", "model_for"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -65,19 +65,29 @@ class Frozen:
         return X
 
 
+def model_for(detector: Any, cls: type) -> Any:
+    """scikit-learn's unfitted model with the parameters that the detector has, too."""
+    names = [name for name in inspect.signature(cls).parameters if hasattr(detector, name)]
+    return cls(**{name: getattr(detector, name) for name in names})
+
+
 class KNN(Frozen, knn.KNN):
     """PyOD's KNN with a faster search."""
 
     def fit(self, X: Any, y: Any = None) -> KNN:
         """Fitted detector, on the rows X (n, d); y is ignored."""
         X = self._check_training(X, y)
-        self.neigh_.fit(X)
-        self.tree_ = self.neigh_ if self.neigh_._tree is None else self.neigh_._tree
-        search_quickly(self.neigh_)
+        self.prepare_search(X)
         distances, _ = self.neigh_.kneighbors(n_neighbors=self.n_neighbors)
         self.decision_scores_ = self._get_dist_by_method(distances).ravel()
         self._process_decision_scores()
         return self
+
+    def prepare_search(self, X: NDArray[Any]) -> None:
+        """Make the search for neighbours among the training rows X (n, d)."""
+        self.neigh_.fit(X)
+        self.tree_ = self.neigh_ if self.neigh_._tree is None else self.neigh_._tree
+        search_quickly(self.neigh_)
 
 
 class LOF(Frozen, lof.LOF):
@@ -90,8 +100,7 @@ class LOF(Frozen, lof.LOF):
     def fit_shared(self, X: Any, y: Any, search: Search | None) -> LOF:
         """Fitted detector that shares its search with others; None for a search of its own."""
         X = self._check_training(X, y)
-        names = inspect.signature(QuickLocalOutlierFactor).parameters
-        self.detector_ = QuickLocalOutlierFactor(**{name: getattr(self, name) for name in names})
+        self.detector_ = model_for(self, QuickLocalOutlierFactor)
         self.detector_.search = search
         self.detector_.fit(X=X, y=y)
         self.decision_scores_ = invert_order(self.detector_.negative_outlier_factor_)
@@ -230,8 +239,7 @@ class OCSVM(Frozen, ocsvm.OCSVM):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> OCSVM:
         """Fitted detector, on the rows X (n, d); y is ignored."""
         X = self._check_training(X, y)
-        names = inspect.signature(OneClassSVM).parameters
-        self.detector_ = OneClassSVM(**{name: getattr(self, name) for name in names})
+        self.detector_ = model_for(self, OneClassSVM)
         # If it is unset, scikit-learn draws it from the global generator. libsvm uses it only to
         # split rows for probability estimates, which a one-class SVM does not have.
         self.detector_.random_state = 0
@@ -270,14 +278,20 @@ class HBOS(Frozen, hbos.HBOS):
         sizes = [get_optimal_n_bins(x) if is_auto else self.n_bins for x in X.T]
         bins = zip(X.T, sizes, strict=True)
         heights, edges = zip(*(np.histogram(x, n, density=True) for x, n in bins), strict=True)
-        # PyOD's compiled logarithm is that of the C library; NumPy's differs in the last bit.
-        log2 = np.log2 if is_auto else np.vectorize(math.log2, otypes=[np.float64])
-        self.bin_scores_ = [log2(height + self.alpha) for height in heights]
         self.hist_ = list(heights) if is_auto else np.column_stack(heights)
         self.bin_edges_ = list(edges) if is_auto else np.column_stack(edges).astype(np.float64)
+        self.prepare_scores()
         self.decision_scores_ = self._score(X)
         self._process_decision_scores()
         return self
+
+    def prepare_scores(self) -> None:
+        """Compute the score of each bin from its height."""
+        is_auto = isinstance(self.hist_, list)
+        # PyOD's compiled logarithm is that of the C library; NumPy's differs in the last bit.
+        log2 = np.log2 if is_auto else np.vectorize(math.log2, otypes=[np.float64])
+        heights = self.hist_ if isinstance(self.hist_, list) else self.hist_.T
+        self.bin_scores_ = [log2(height + self.alpha) for height in heights]
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores (n,) of the rows X (n, d), higher for more anomalous."""

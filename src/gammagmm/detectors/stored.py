@@ -1,58 +1,38 @@
 """Fitted detectors that have names <-> bytes, without pickles.
 
-The attributes of a detector are numbers, texts, lists, arrays, and objects that have such
-attributes. What follows from other attributes, or is in the fit already, is left out: trees of
-neighbours, compiled forms, training rows and scores. The class of a detector comes from its name,
-those of its objects from a list, and no constructor is called: bytes can only set attributes.
-Attributes are enough to do harm: compiled code would follow wrong numbers out of its arrays, so
-what it gets is computed here or checked.
+The bytes have the name of the detector and arrays of what it learned. The detector is made as for a
+fit of as many rows, so its class and its parameters are ours; only the seed comes from the bytes.
+What follows from other arrays, or is in the fit already, is left out: trees of neighbours, compiled
+forms, training rows and scores. Compiled code would follow wrong numbers out of its arrays, so each
+array must have the type and the shape that the detector needs, its floats must be finite, and
+numbers of rows, columns and nodes must be in range.
 """
 
 from __future__ import annotations
 
-import inspect
 import io
 import json
-from collections.abc import Iterator, Mapping
-from copy import copy
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
-from importlib import import_module
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from gammagmm._support.archives import Archive, archive_bytes, open_archive
 from gammagmm._support.documents import MAX_REASON, Form, Reader
 from gammagmm.detectors.fit import score_rows
-from gammagmm.detectors.presets import NAMES, detector_class
+from gammagmm.detectors.presets import NAMES, resolve_detectors
 from gammagmm.errors import MissingExtraError, SavedFileError
 
-__all__ = ["StoredDetectors", "Training", "check_types", "even_places", "from_bytes", "to_bytes"]
+__all__ = ["StoredDetectors", "Training", "check_name", "even_places", "from_bytes", "to_bytes"]
 
 Array: TypeAlias = NDArray[np.float64]
 State: TypeAlias = dict[str, Any]
 
 READER = Reader(Form("", 1, "detector"), "The state of a detector")
-
-PLAIN = ("dict", "tuple", "array", "number")
-"""The types that every detector may have, besides those of JSON; a number is one of NumPy."""
-
-OBJECTS = {
-    "KNN": {"NearestNeighbors": "sklearn.neighbors"},
-    "IForest": {"IsolationForest": "sklearn.ensemble", "ExtraTreeRegressor": "sklearn.tree"},
-    "LOF": {"QuickLocalOutlierFactor": "gammagmm.detectors.neighbours"},
-    "OCSVM": {"OneClassSVM": "sklearn.svm"},
-    "LSCP": {
-        "LOF": "gammagmm.detectors.pyod_subclasses",
-        "QuickLocalOutlierFactor": "gammagmm.detectors.neighbours",
-    },
-    "PCA": {"PCA": "sklearn.decomposition", "StandardScaler": "sklearn.preprocessing"},
-}
-"""Classes of which a detector of this name has objects, and their modules; others need none."""
-
-_FOLLOWING = {"labels_", "threshold_", "_mu", "_sigma"}
-"""Attributes that PyOD computes from the training scores."""
 
 MAX_TRIED = 200
 """Most training rows that are scored as new rows, to see whether a detector has changed."""
@@ -75,316 +55,353 @@ class Training:
 
 def to_bytes(name: str, detector: Any, training: Training) -> bytes:
     """The fitted `detector`, which has this name among those of the presets; the same each time."""
-    if name in _NETWORKS:
-        state = _network_state(detector)
-    else:
-        state = {key: value for key, value in vars(detector).items() if key not in _FOLLOWING}
-        if name in _REDUCERS:
-            _REDUCERS[name](state, training)
-    state["decision_scores_"] = _unless_same(detector.decision_scores_, training.scores)
-    arrays: dict[str, NDArray[Any]] = {}
-    return archive_bytes(json.dumps(_to_data(state, arrays)), arrays)
+    arrays = {key: np.asarray(value) for key, value in _LEARNED[name](detector).items()}
+    arrays["scores"] = detector.decision_scores_
+    if getattr(detector, "random_state", None) is not None:
+        arrays["random_state"] = np.asarray(detector.random_state, dtype=np.int64)
+    for key, known in vars(training).items():
+        if key in arrays and np.array_equal(arrays[key], known):
+            del arrays[key]
+    return archive_bytes(json.dumps({"detector": name}), arrays)
 
 
 def from_bytes(name: str, content: bytes, training: Training) -> Any:
     """The detector that `to_bytes` wrote; any error means that it cannot be made of them."""
-    check_types(name, content)
+    from gammagmm.detectors.pyod_subclasses import Frozen
+
     with open_archive(io.BytesIO(content), READER) as archive:
-        state = _from_data(archive.document(), name, archive)
-    scores = state.pop("decision_scores_")
-    if name in _NETWORKS:
-        detector = _network(detector_class(name), state, training)
-    else:
-        detector = object.__new__(detector_class(name))
-        vars(detector).update(state)
-        if hasattr(detector, "n_features_"):
-            detector.n_features_ = training.rows.shape[1]
-        if name in _COMPLETERS:
-            _COMPLETERS[name](detector, training)
-    detector.decision_scores_ = training.scores if scores is None else scores
+        _check_document(name, archive)
+        parts = _Parts(archive, training)
+        scores = parts.array("scores", None)
+        n_rows, width = len(scores), training.rows.shape[1]
+        detector = resolve_detectors([name], n_rows)[0][name]
+        if "random_state" in parts:
+            detector.random_state = int(parts.array("random_state", kind=np.int64))
+        detector._set_n_classes(None)
+        if isinstance(detector, Frozen):
+            detector.n_features_ = width
+        detector.decision_scores_ = scores
+        _COMPLETERS[name](detector, parts, n_rows, width)
     detector._process_decision_scores()
     return detector
 
 
-def check_types(name: str, content: bytes) -> None:
-    """Raise ValueError if the bytes have a type that a detector of this name does not need.
-
-    Nothing is imported or made.
-    """
-    if name not in NAMES:
-        raise ValueError(f"there is no detector {name}")
+def check_name(name: str, content: bytes) -> None:
+    """Raise `SavedFileError` if the bytes are damaged or have no detector of this name."""
     with open_archive(io.BytesIO(content), READER) as archive:
-        waiting = [archive.document()]
-    while waiting:
-        data = waiting.pop()
-        if isinstance(data, list):
-            waiting.extend(data)
-        elif isinstance(data, dict):
-            READER.check_fields(data, {"type", "content"}, "a part")
-            if data["type"] not in (*PLAIN, *OBJECTS.get(name, ())):
-                kind = str(data["type"])[:100]
-                raise ValueError(f"the detector {name} does not need the type {kind}")
-            waiting.append(data["content"])
+        _check_document(name, archive)
 
 
-def _to_data(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    """The value as JSON; arrays and numbers of NumPy go to `arrays`, under the names in the data.
-
-    What JSON does not have is an object with a type and a content; attributes are pairs.
-    """
-    if value is None or type(value) in (str, bool, int, float):
-        return value
-    if isinstance(value, list):
-        return [_to_data(item, arrays) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
-        kind = "array" if isinstance(value, np.ndarray) else "number"
-        content: Any = str(len(arrays))
-        arrays[content] = np.asarray(value)
-    elif isinstance(value, tuple):
-        kind, content = "tuple", _to_data(list(value), arrays)
-    else:
-        is_dict = isinstance(value, dict)
-        kind, own = ("dict", value) if is_dict else (type(value).__name__, vars(value))
-        content = [[key, _to_data(item, arrays)] for key, item in own.items()]
-    return {"type": kind, "content": content}
+def _check_document(name: str, archive: Archive) -> None:
+    document = archive.document()
+    READER.check_fields(document, {"detector"}, "a detector")
+    if name not in NAMES or document["detector"] != name:
+        READER.refuse(f"it is no detector {name}")
 
 
-def _from_data(data: Any, name: str, archive: Archive) -> Any:
-    """The value of which `_to_data` made the data, for a detector of this name."""
-    if isinstance(data, list):
-        return [_from_data(item, name, archive) for item in data]
-    if not isinstance(data, dict):
-        return data
-    kind, content = data["type"], _from_data(data["content"], name, archive)
-    if kind in ("array", "number"):
-        return archive.array(content) if kind == "array" else archive.array(content)[()]
-    if kind in ("dict", "tuple"):
-        return dict(content) if kind == "dict" else tuple(content)
-    made = object.__new__(getattr(import_module(OBJECTS[name][kind]), kind))
-    vars(made).update(content)
-    return made
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """The arrays of a detector; those that are not stored are those of the training."""
+
+    archive: Archive
+    training: Training
+
+    def __contains__(self, name: str) -> bool:
+        return f"{name}.npy" in self.archive.members
+
+    def array(
+        self,
+        name: str,
+        *shape: int | None,
+        kind: DTypeLike = np.float64,
+        is_finite: bool = True,
+    ) -> NDArray[Any]:
+        """The array of this shape, where None is any size, and type; floats must be finite."""
+        known = vars(self.training)
+        is_known = name in known and name not in self
+        array: NDArray[Any] = known[name] if is_known else self.archive.array(name)
+        is_right = array.dtype == kind and array.ndim == len(shape)
+        is_right = is_right and all(
+            size in (None, own) for size, own in zip(shape, array.shape, strict=True)
+        )
+        is_finite = is_finite and array.dtype.kind == "f"
+        if not is_right or (is_finite and not np.isfinite(array).all()):
+            raise ValueError(f"its part {name} is not what the detector needs")
+        return array
+
+    def set_attributes(self, detector: Any, shapes: Mapping[str, tuple[int | None, ...]]) -> None:
+        """Set the attributes of these names, perhaps of an inner object, to arrays."""
+        for name, shape in shapes.items():
+            place, _, last = name.rpartition(".")
+            target = attrgetter(place)(detector) if place else detector
+            setattr(target, last, self.array(name, *shape))
 
 
-def _unless_same(array: Any, known: Array) -> Any:
-    """None for an array that is `known` already."""
-    return None if np.array_equal(array, known) else array
+def _attributes(*names: str, **others: str) -> Callable[[Any], State]:
+    """A function that gives these attributes of a detector; `others` have other names there."""
+    places = dict.fromkeys(names) | others
+    return lambda detector: {
+        name: attrgetter(place or name)(detector) for name, place in places.items()
+    }
 
 
-def _reduce_knn(state: State, training: Training) -> None:
-    """Without the trees of the training rows."""
-    del state["tree_"]
-    state["neigh_"] = _without_tree(state["neigh_"], training)
+def _complete_knn(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
+    detector.prepare_search(parts.array("rows", n_rows, width))
 
 
-def _complete_knn(detector: Any, training: Training) -> None:
-    from gammagmm.detectors.neighbours import search_quickly
-
-    model = detector.neigh_
-    _with_tree(model, training)
-    detector.tree_ = model if model._tree is None else model._tree
-    search_quickly(model)
-
-
-def _without_tree(model: Any, training: Training) -> Any:
-    """scikit-learn's model of neighbours without its tree, and without rows that are known."""
-    model = copy(model)
-    model._tree = None
-    model._fit_X = _unless_same(model._fit_X, training.rows)
-    return model
-
-
-def _with_tree(model: Any, training: Training) -> None:
-    rows = training.rows if model._fit_X is None else model._fit_X
-    if rows.dtype != np.float64 or rows.shape[1:] != training.rows.shape[1:]:
-        raise ValueError("its rows do not have the columns of the fit")
-    model._fit(rows)
-
-
-def _reduce_lof(state: State, training: Training) -> None:
-    """Without the tree; of the distances to neighbours, only the largest is used for new rows."""
-    model = _without_tree(state["detector_"], training)
-    vars(model).pop("search", None)
-    model._distances_fit_X_ = model._distances_fit_X_[:, -1].copy()
-    state["detector_"] = model
-
-
-def _complete_lof(detector: Any, training: Training, search: Any = None) -> None:
+def _learned_lof(detector: Any) -> State:
+    """Of the distances to neighbours, only the largest is used for new rows."""
     model = detector.detector_
+    distances = model._distances_fit_X_[:, -1]
+    return {"rows": model._fit_X, "densities": model._lrd, "distances": distances}
+
+
+def _complete_lof(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
+    rows = parts.array("rows", n_rows, width)
+    learned = (parts.array(name, n_rows) for name in ("densities", "distances"))
+    _fill_lof(detector, rows, *learned)
+
+
+def _fill_lof(
+    detector: Any, rows: Array, densities: Array, distances: Array, search: Any = None
+) -> None:
+    """Give the LOF, which has its scores, the model that was fitted on the rows."""
+    from gammagmm.detectors.neighbours import QuickLocalOutlierFactor
+    from gammagmm.detectors.pyod_subclasses import model_for
+
+    model = detector.detector_ = model_for(detector, QuickLocalOutlierFactor)
     model.search = search
-    _with_tree(model, training)
-    shape = model.n_samples_fit_, model.n_neighbors_
-    model._distances_fit_X_ = np.broadcast_to(model._distances_fit_X_[:, None], shape)
+    model._fit(rows)
+    model.n_neighbors_ = model.n_neighbors
+    model._lrd = densities
+    model._distances_fit_X_ = np.broadcast_to(distances[:, None], (len(rows), model.n_neighbors))
+    model.negative_outlier_factor_ = -detector.decision_scores_
+    percent = 100.0 * model.contamination
+    model.offset_ = np.percentile(model.negative_outlier_factor_, percent)
 
 
-def _reduce_lscp(state: State, training: Training) -> None:
-    """Without what `LSCP.prepare_regions` computes; the rows of its detectors are its own."""
-    rows = state["X_train_norm_"]
-    for name in ("trees_", "search_", "ensemble_", "scaler_", "training_pseudo_label_"):
-        del state[name]
-    del state["train_scores_"]
-    reduced = [copy(detector) for detector in state["detectors_"]]
-    for detector in reduced:
-        for name in _FOLLOWING:
-            del vars(detector)[name]
-        _reduce_lof(vars(detector), Training(rows, training.scores))
-    state["detectors_"] = reduced
-    state["X_train_norm_"] = _unless_same(rows, training.rows)
+def _learned_lscp(detector: Any) -> State:
+    """What each LOF learned is in a row of an array; a subspace ends where the columns are -1."""
+    rows, lofs = detector.X_train_norm_, detector.detectors_
+    subspaces = np.full((len(detector.subspaces_), rows.shape[1]), -1, dtype=np.int64)
+    for row, features in zip(subspaces, detector.subspaces_, strict=True):
+        row[: len(features)] = features
+    learned = [_learned_lof(each) | {"lof_scores": each.decision_scores_} for each in lofs]
+    names = ("lof_scores", "densities", "distances")
+    stacked = {name: np.stack([each[name] for each in learned]) for name in names}
+    return {"rows": rows, "subspaces": subspaces} | stacked
 
 
-def _complete_lscp(detector: Any, training: Training) -> None:
-    from gammagmm.detectors.pyod_subclasses import LOF, make_search
+def _complete_lscp(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
+    from gammagmm.detectors.pyod_subclasses import make_search
 
-    detectors, width = detector.detectors_, training.rows.shape[1]
-    if detector.X_train_norm_ is None:
-        detector.X_train_norm_ = training.rows
-    rows = detector.X_train_norm_
-    if rows.ndim != 2 or rows.shape[1] != width or {type(each) for each in detectors} != {LOF}:
-        raise ValueError("its rows or detectors are not those of the fit")
-    detector.check_parameters(len(rows))
-    detector.search_ = make_search(detectors)
-    for each in detectors:
-        _complete_lof(each, Training(rows, each.decision_scores_), detector.search_)
-        each.n_features_ = width
-        each._process_decision_scores()
+    rows = detector.X_train_norm_ = parts.array("rows", n_rows, width)
+    lofs = detector.detectors_ = deepcopy(detector.detector_list)
+    names = ("lof_scores", "densities", "distances")
+    learned = [parts.array(name, len(lofs), n_rows) for name in names]
+    detector.search_ = make_search(lofs)
+    for lof, scores, densities, distances in zip(lofs, *learned, strict=True):
+        lof._set_n_classes(None)
+        lof.n_features_, lof.decision_scores_ = width, scores
+        _fill_lof(lof, rows, densities, distances, detector.search_)
+        lof._process_decision_scores()
+    subspaces = parts.array("subspaces", detector.local_region_iterations, width, kind=np.int64)
+    if not ((subspaces >= -1) & (subspaces < width)).all() or (subspaces < 0).all(axis=1).any():
+        raise ValueError("its subspaces have columns that the rows do not have")
+    detector.subspaces_ = [features[features >= 0] for features in subspaces]
     detector.prepare_regions()
 
 
-def _reduce_ocsvm(state: State, training: Training) -> None:
-    """Without the form of the support vectors that our compiled function needs."""
-    del state["rbf_"]
+def _complete_ocsvm(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
+    from sklearn.svm import OneClassSVM
 
+    from gammagmm.detectors.pyod_subclasses import model_for
 
-def _complete_ocsvm(detector: Any, training: Training) -> None:
-    svm, width = detector.detector_, training.rows.shape[1]
-    n_support = len(svm.support_)
-    shapes = [
-        (svm.support_vectors_, (n_support, width), np.float64),
-        (svm.dual_coef_, (1, n_support), np.float64),
-        (svm._dual_coef_, (1, n_support), np.float64),
-        (svm.support_, (n_support,), np.int32),
-        (svm.intercept_, (1,), np.float64),
-        (svm._intercept_, (1,), np.float64),
-        (svm._probA, (0,), np.float64),
-        (svm._probB, (0,), np.float64),
-    ]
-    # libsvm reads as far as these arrays promise.
-    is_right = all(part.shape == shape and part.dtype == kind for part, shape, kind in shapes)
-    is_right = is_right and svm._n_support.shape == (2,) and svm._n_support.dtype == np.int32
-    is_right = is_right and int(svm._n_support[0]) == n_support > 0
-    if not is_right or svm._sparse or svm.kernel not in _KERNELS or svm._impl != "one_class":
-        raise ValueError("its support vectors do not fit together")
+    svm = detector.detector_ = model_for(detector, OneClassSVM)
+    svm.random_state = 0
+    support = svm.support_ = parts.array("support", None, kind=np.int32)
+    n_support = len(support)
+    if not n_support or not ((support >= 0) & (support < n_rows)).all():
+        raise ValueError("its support vectors are not training rows")
+    svm.support_vectors_ = parts.array("vectors", n_support, width)
+    svm.dual_coef_ = parts.array("coefficients", 1, n_support)
+    svm.intercept_ = parts.array("intercept", 1)
+    svm._dual_coef_, svm._intercept_, svm.offset_ = svm.dual_coef_, svm.intercept_, -svm.intercept_
+    svm._n_support = np.full(2, n_support, dtype=np.int32)
+    svm._probA, svm._probB, svm._sparse = np.empty(0), np.empty(0), False
+    svm._gamma, svm.n_features_in_, svm.shape_fit_ = 1.0 / width, width, (n_rows, width)
     detector.prepare_kernel()
 
 
-_KERNELS = ("linear", "poly", "rbf", "sigmoid")
-
-
-def _reduce_iforest(state: State, training: Training) -> None:
-    """With the nodes of all trees in a few arrays."""
-    forest = copy(state["detector_"])
+def _learned_iforest(detector: Any) -> State:
+    """The nodes of all trees are in a few arrays."""
+    forest = detector.detector_
     trees = [estimator.tree_.__getstate__() for estimator in forest.estimators_]
-    state["trees"] = {
-        "depths": [int(tree["max_depth"]) for tree in trees],
-        "sizes": [len(tree["nodes"]) for tree in trees],
+    seeds = [estimator.random_state for estimator in forest.estimators_]
+    return {
+        "offset": forest.offset_,
+        "seeds": np.array([forest._seeds, seeds], dtype=np.int64),
+        "sizes": np.array([len(tree["nodes"]) for tree in trees], dtype=np.int64),
         "nodes": np.concatenate([tree["nodes"] for tree in trees]),
         "values": np.concatenate([tree["values"] for tree in trees]),
     }
-    forest.estimators_ = [copy(estimator) for estimator in forest.estimators_]
-    for estimator in forest.estimators_:
-        del estimator.tree_
-    state["detector_"] = forest
 
 
-def _complete_iforest(detector: Any, training: Training) -> None:
+def _complete_iforest(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
+    from numpy.lib.recfunctions import repack_fields
     from sklearn.ensemble import IsolationForest
-    from sklearn.tree import ExtraTreeRegressor
+    from sklearn.ensemble._iforest import _average_path_length
+    from sklearn.tree._tree import NODE_DTYPE
 
-    forest, width = detector.detector_, training.rows.shape[1]
-    made = {type(each) for each in forest.estimators_}
-    if type(forest) is not IsolationForest or made != {ExtraTreeRegressor}:
-        raise ValueError("it is no forest")
+    from gammagmm.detectors.pyod_subclasses import model_for
+
+    forest = detector.detector_ = model_for(detector, IsolationForest)
+    forest.offset_ = parts.array("offset")[()]
+    n_trees = forest.n_estimators
+    forest._seeds, seeds = parts.array("seeds", 2, n_trees, kind=np.int64)
+    sizes = parts.array("sizes", n_trees, kind=np.int64)
+    nodes = parts.array("nodes", None, kind=repack_fields(NODE_DTYPE))
+    values = parts.array("values", len(nodes), 1, 1)
+    if not ((sizes >= 1) & (sizes <= len(nodes))).all() or sizes.sum() != len(nodes):
+        raise ValueError("its trees do not have the sizes of its nodes")
+    if not ((nodes["n_node_samples"] >= 1) & (nodes["n_node_samples"] <= n_rows)).all():
+        raise ValueError("its nodes have no rows, or more than the fit")
+    ends = np.cumsum(sizes)[:-1]
+    split = zip(np.split(nodes, ends), np.split(values, ends), strict=True)
+    trees = [_tree(*part, width) for part in split]
+    n_drawn = int(nodes["n_node_samples"][0])  # a root has all rows that were drawn for its tree
+    forest.max_samples_ = forest._max_samples = n_drawn
+    forest._n_samples, forest._sample_weight = n_rows, None
     forest.n_features_in_ = forest._max_features = width
-    parts = vars(detector).pop("trees")
-    ends = np.cumsum(parts["sizes"])[:-1]
-    nodes, values = (np.split(parts[name], ends) for name in ("nodes", "values"))
-    trees = zip(forest.estimators_, parts["depths"], nodes, values, strict=True)
-    for estimator, depth, own_nodes, own_values in trees:
-        estimator.tree_ = _tree(depth, own_nodes, own_values, width)
+    forest.estimators_features_ = [np.arange(width)] * n_trees
+    first = forest.estimator_ = forest._get_estimator()
+    first.max_depth = int(np.ceil(np.log2(max(n_drawn, 2))))
+    forest.estimators_ = [copy(first) for _ in trees]
+    for estimator, tree, seed in zip(forest.estimators_, trees, seeds.tolist(), strict=True):
+        estimator.tree_, estimator.random_state = tree, seed
+        estimator.n_features_in_, estimator.n_outputs_, estimator.max_features_ = width, 1, 1
+    forest._decision_path_lengths = [tree.compute_node_depths() for tree in trees]
+    forest._average_path_length_per_tree = [
+        _average_path_length(tree.n_node_samples) for tree in trees
+    ]
 
 
-def _tree(depth: int, nodes: NDArray[Any], values: Array, width: int) -> Any:
+def _tree(nodes: NDArray[Any], values: Array, width: int) -> Any:
     """scikit-learn's tree; it follows nodes without a check, so wrong ones are refused here."""
     from sklearn.tree._tree import Tree
 
-    left, right, tested = nodes["left_child"], nodes["right_child"], nodes["feature"]
-    places, is_leaf = np.arange(len(nodes)), left == -1
-    inside = places[~is_leaf]
-    is_right = len(nodes) > 0 and bool((right[is_leaf] == -1).all())
-    for child in (left[inside], right[inside]):
-        is_right = is_right and bool(((child > inside) & (child < len(nodes))).all())
-    if not is_right or not ((tested[inside] >= 0) & (tested[inside] < width)).all():
+    places, is_leaf = np.arange(len(nodes)), nodes["left_child"] == -1
+    inside = nodes[~is_leaf]
+    children = np.stack([inside["left_child"], inside["right_child"]])
+    # Every node but the first is the child of one node, which is before it.
+    is_right = np.array_equal(np.sort(children, axis=None), places[1:])
+    is_right = is_right and bool((children > places[~is_leaf]).all())
+    is_right = is_right and bool((nodes["right_child"][is_leaf] == -1).all())
+    is_right = is_right and bool(((inside["feature"] >= 0) & (inside["feature"] < width)).all())
+    if not is_right or not np.isfinite(nodes["threshold"]).all():
         raise ValueError("a tree of its forest has nodes that lead nowhere")
     tree = Tree(width, np.ones(1, dtype=np.intp), 1)
-    state = {"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": values}
+    state = {"max_depth": 0, "node_count": len(nodes), "nodes": nodes, "values": values}
     tree.__setstate__(state)
+    depth = int(tree.compute_node_depths().max()) - 1  # it counts nodes, the first among them
+    tree.__setstate__(state | {"max_depth": depth})
     return tree
 
 
-def _reduce_tails(state: State, training: Training) -> None:
-    """Without what follows from the training rows."""
-    for name in ("sorted_columns_", "tails_", "_outlyingness"):
-        state.pop(name, None)
-    state["X_train"] = _unless_same(state["X_train"], training.rows)
+def _complete_hbos(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
+    n_bins = detector.n_bins
+    parts.set_attributes(detector, {"hist_": (n_bins, width), "bin_edges_": (n_bins + 1, width)})
+    detector.prepare_scores()
 
 
-def _complete_tails(detector: Any, training: Training) -> None:
-    if detector.X_train is None:
-        detector.X_train = training.rows
+def _complete_loda(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
+    n_cuts, n_bins = detector.n_random_cuts, detector.n_bins
+    shapes = {"histograms_": (n_cuts, n_bins), "limits_": (n_cuts, n_bins + 1)}
+    parts.set_attributes(detector, {"projections_": (n_cuts, width)} | shapes)
+
+
+def _complete_tails(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
+    detector.X_train = parts.array("rows", n_rows, width)
+    parts.set_attributes(detector, {"skewness_": (width,)})
     detector.prepare_tails()
 
 
-_REDUCERS = {
-    "KNN": _reduce_knn,
-    "IForest": _reduce_iforest,
-    "LOF": _reduce_lof,
-    "LSCP": _reduce_lscp,
-    "OCSVM": _reduce_ocsvm,
-    "COPOD": _reduce_tails,
-    "ECOD": _reduce_tails,
-}
-_COMPLETERS: dict[str, Any] = {
-    "KNN": _complete_knn,
-    "LOF": _complete_lof,
-    "LSCP": _complete_lscp,
-    "OCSVM": _complete_ocsvm,
-    "IForest": _complete_iforest,
-    "COPOD": _complete_tails,
-    "ECOD": _complete_tails,
-}
-_NETWORKS = ("AE", "VAE")
-_LEARNED = ("X_mean", "X_std", "data_num", "feature_size", "_classes")
-"""Attributes of a fitted network besides its parameters and weights."""
+_MOMENTS = ("mean_", "var_", "scale_")
+_SPECTRUM = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 
 
-def _network_state(detector: Any) -> State:
-    """Parameters, moments of the columns and weights of a network."""
-    names = [*inspect.signature(type(detector)).parameters, *_LEARNED]
-    state = {name: getattr(detector, name) for name in names}
+def _complete_pca(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
+    from sklearn.decomposition import PCA
+    from sklearn.preprocessing import StandardScaler
+
+    from gammagmm.detectors.pyod_subclasses import model_for
+
+    scaler = detector.scaler_ = StandardScaler()
+    pca = detector.detector_ = model_for(detector, PCA)
+    n_components = min(n_rows, width)
+    shapes: dict[str, tuple[int, ...]] = {f"scaler_.{name}": (width,) for name in _MOMENTS}
+    shapes |= {f"detector_.{name}": (n_components,) for name in _SPECTRUM}
+    shapes |= {"detector_.mean_": (width,), "detector_.components_": (n_components, width)}
+    parts.set_attributes(detector, shapes)
+    scaler.n_features_in_ = pca.n_features_in_ = width
+    scaler.n_samples_seen_ = pca.n_samples_ = n_rows
+    pca.noise_variance_ = 0.0  # no component is left out
+    pca.n_components_ = detector.n_components_ = detector.n_selected_components_ = n_components
+    detector.components_ = detector.selected_components_ = pca.components_
+    detector.w_components_ = detector.selected_w_components_ = pca.explained_variance_ratio_
+
+
+def _learned_network(detector: Any) -> State:
     weights = {name: each.numpy() for name, each in detector.model.state_dict().items()}
-    return {"attributes": state, "weights": weights}
+    return {"X_mean": detector.X_mean, "X_std": detector.X_std} | weights
 
 
-def _network(made: Any, state: State, training: Training) -> Any:
-    """The network with these weights; imports PyTorch."""
-    attributes = state["attributes"]
-    learned = {name: attributes.pop(name) for name in _LEARNED}
-    detector = made(**attributes)
-    vars(detector).update(learned)
-    width = training.rows.shape[1]
-    if detector.feature_size != width or {learned[x].shape for x in _LEARNED[:2]} != {(width,)}:
-        raise ValueError("it does not have the columns of the fit")
-    detector.set_weights(state["weights"])
-    return detector
+def _complete_network(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
+    detector.data_num, detector.feature_size = n_rows, width
+    detector.X_mean = parts.array("X_mean", width)
+    # Of a column whose squares are too large for a float, the deviation is infinite.
+    detector.X_std = parts.array("X_std", width, is_finite=False)
+    detector.set_weights(lambda name, shape, kind: parts.array(name, *shape, kind=kind))
+
+
+_LEARNED: dict[str, Callable[[Any], State]] = {
+    "KNN": _attributes(rows="neigh_._fit_X"),
+    "IForest": _learned_iforest,
+    "LOF": _learned_lof,
+    "OCSVM": _attributes(
+        support="detector_.support_",
+        vectors="detector_.support_vectors_",
+        coefficients="detector_.dual_coef_",
+        intercept="detector_.intercept_",
+    ),
+    "LSCP": _learned_lscp,
+    "HBOS": _attributes("hist_", "bin_edges_"),
+    "LODA": _attributes("projections_", "histograms_", "limits_"),
+    "COPOD": _attributes("skewness_", rows="X_train"),
+    "AE": _learned_network,
+    "VAE": _learned_network,
+    "ECOD": _attributes("skewness_", rows="X_train"),
+    "PCA": _attributes(
+        *(f"scaler_.{name}" for name in _MOMENTS),
+        *(f"detector_.{name}" for name in ("mean_", "components_", *_SPECTRUM)),
+    ),
+}
+"""What a detector of this name learned, besides its scores."""
+_COMPLETERS: dict[str, Callable[[Any, _Parts, int, int], None]] = {
+    "KNN": _complete_knn,
+    "IForest": _complete_iforest,
+    "LOF": _complete_lof,
+    "OCSVM": _complete_ocsvm,
+    "LSCP": _complete_lscp,
+    "HBOS": _complete_hbos,
+    "LODA": _complete_loda,
+    "COPOD": _complete_tails,
+    "AE": _complete_network,
+    "VAE": _complete_network,
+    "ECOD": _complete_tails,
+    "PCA": _complete_pca,
+}
+"""Functions that give it to a new detector of this name, for so many rows and columns."""
 
 
 @dataclass(eq=False, repr=False)

@@ -31,7 +31,7 @@ from gammagmm.detectors.presets import NAMES, PRESETS, named_detectors
 from gammagmm.detectors.stored import (
     StoredDetectors,
     Training,
-    check_types,
+    check_name,
     even_places,
     to_bytes,
 )
@@ -557,14 +557,14 @@ def _table_of(saved: SavedFit) -> Table:
 
 
 def _detectors_in(saved: SavedFit, fit: Fit, where: str) -> StoredDetectors:
-    """The detectors, whose types are those that they need."""
+    """The detectors, of which the file has the names that were asked for."""
     choices = dict(zip([info.name for info in saved.detectors], saved.choices, strict=True))
     stored: dict[str, tuple[str, NDArray[np.uint8]] | None] = {}
     for name, state in zip(saved.detector_names, saved.states, strict=True):
         choice = choices[name]
         stored[name] = None if choice is None or state is None else (choice, state)
         if choice is not None and state is not None:
-            check_types(choice, state.tobytes())
+            check_name(choice, state.tobytes())
     new_scores = dict(zip(saved.detector_names, saved.new_scores, strict=True))
     rows = np.ascontiguousarray(fit.detector_columns)
     return StoredDetectors(stored, new_scores, rows, fit.scores, where)
