@@ -16,7 +16,7 @@ from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import solved_posteriors
-from gammagmm.posterior.sensitivity import draw_runs, relink
+from gammagmm.posterior.leave_one_out import draw_runs, relink
 
 
 def seeds(trial: Trial, plan: dict[str, Any]) -> Result:

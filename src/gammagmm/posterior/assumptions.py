@@ -10,7 +10,7 @@ import numpy as np
 from gammagmm._support.text import percent
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import Run
-from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, relink
+from gammagmm.posterior.leave_one_out import DrawnRun, draw_runs, relink
 
 __all__ = ["Assumption", "find_assumptions", "other_answers"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gammagmm._support.dates import seconds_of
 from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note, Problem, TableError
-from gammagmm.readers.number_forms import marks_word, other_units, reread
+from gammagmm.readers.numbers import marks_word, other_units, reread
 from gammagmm.readers.raw_table import NumberForm, RawTable, check_names
 from gammagmm.table.encoder import Column, DateColumn, NumberColumn, TableEncoder, fit_encoder
 from gammagmm.table.frames import array_names

@@ -14,7 +14,7 @@ from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.statistics import start_moments
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import RunSettings, make_run
-from gammagmm.posterior.sensitivity import (
+from gammagmm.posterior.leave_one_out import (
     N_DRAWS,
     N_STARTS,
     DrawnRun,
