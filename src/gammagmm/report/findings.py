@@ -17,8 +17,8 @@ from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.labels.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import cost_cut, cut_off
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.runs import Run, first_solved, solved_posteriors
 from gammagmm.posterior.leave_one_out import leave_one_out
+from gammagmm.posterior.runs import Run, first_solved, solved_posteriors
 from gammagmm.table.table import Table
 
 __all__ = [
