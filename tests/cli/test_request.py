@@ -228,11 +228,15 @@ def test_a_column_of_text_with_the_groups_is_left_out_of_the_data(tmp_path):
 
 def test_who_labels_rows_does_not_see_known_labels(tmp_path):
     path = tmp_path / "rows.csv"
-    lines = [f"{i * i % 11},{i % 2},{i % 2},{i % 2}" for i in range(30)]
-    path.write_text("\n".join(["a,is_fraud,outlier,label", *lines]))
-    reading = Reading(paths=[str(path)], truth="label", drop=["outlier"])
+    lines = [f"{i * i % 11},{i % 2},{i % 2},{i % 2},{i % 3}" for i in range(30)]
+    path.write_text("\n".join(["a,is_fraud,outlier,label,b", *lines]))
+    reading = Reading(paths=[str(path)], truth="label", drop=["outlier", "b"])
     table = read_rows(reading, keep_raw=True)
-    assert list(table.cells(0)) == ["a", "outlier"]  # what the user names is the user's choice
+    assert list(table.cells(0)) == ["a", "b"]
+    table = read_rows(replace(reading, drop=None), by="outlier", keep_raw=True)
+    assert list(table.cells(0)) == ["a", "b"]
+    table = read_rows(replace(reading, drop=None, use=["outlier"]), keep_raw=True)
+    assert list(table.cells(0)) == ["a", "outlier", "b"]  # what the user uses as data is shown
 
 
 def test_repeated_ids_are_noted(tmp_path):

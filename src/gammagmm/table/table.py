@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from gammagmm.errors import Note, TableError
 from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.raw_table import RawTable, numbered_names, written
 from gammagmm.table.container import Container
-from gammagmm.table.guesses import Guess
+from gammagmm.table.guesses import Guess, guess
 from gammagmm.table.sample import Sample
 from gammagmm.table.words import PYTHON, Words
 
@@ -149,22 +150,32 @@ class Table:
     def cells(self, row: int) -> dict[str, str]:
         """The cells of a row by column: those that were read, or else the numbers.
 
-        Columns with known labels are left out: a person who labels rows must not see them.
+        Columns that look like known labels are left out unless they are used as data, whatever else
+        they are for: a person who labels rows must not see them.
         """
         if self.raw is None:
             values = (cell or "" for cell in written(self.values[row].tolist()))
             named = {} if self.ids is None else {"id": self.ids[row]}
             return named | dict(zip(self.columns, values, strict=True))
-        hidden = {guess.column for guess in self.guesses if guess.kind == "labels"}
-        cells = {}
+        hidden, cells = self._hidden, {}
         for j, name in enumerate(self.raw.columns):
             if name == self.preparation.id and self.ids is not None:
                 cells[name] = self.ids[row]
-            elif name not in hidden | {self.preparation.truth}:
+            elif name not in hidden:
                 value = self.raw.data[j][self._place(row)]
                 cell = value if self.raw.is_text(j) else written([float(value)])[0]
                 cells[name] = cell or ""
         return cells
+
+    @cached_property
+    def _hidden(self) -> frozenset[str | None]:
+        """The columns that were read with known labels, and those that look like that."""
+        if self.raw is None:
+            return frozenset()
+        used = self.preparation.used
+        own = (guess(self.raw, j) for j, name in enumerate(self.raw.columns) if name not in used)
+        looks = {each.column for each in own if each is not None and each.kind == "labels"}
+        return frozenset({self.preparation.truth, *looks})
 
     def column(self, name: str) -> list[str]:
         """The cells of one column that was read, for each row that is held."""
