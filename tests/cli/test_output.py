@@ -25,6 +25,7 @@ from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.comparison import NO_ESTIMATE, NO_LABELS, compare_posteriors
 from gammagmm.posterior.sentences import ranking_sentence
 from gammagmm.posterior.separate_rows import SeparateRows
+from gammagmm.table.table import Groups
 from tests.support.tables import knowing
 
 
@@ -109,7 +110,7 @@ def test_the_answer_tells_what_it_rests_on(fitted):
 
 def test_flagged_rows_by_group_without_labels(fitted):
     groups = np.array(["north", "", "south\n"])[np.minimum(np.arange(300) % 40, 2)]
-    fit = knowing(fitted.fit_, groups=groups, group_column="region")
+    fit = knowing(fitted.fit_, groups=Groups(groups, "region"))
     answer, table, _ = answer_text(fit).split("\n\n")
     assert answer == "\n".join(fitted.fit_.lines)
     title, heads, *lines = table.split("\n")

@@ -214,8 +214,8 @@ def test_a_column_of_text_with_the_groups_is_left_out_of_the_data(tmp_path):
     path.write_text("\n".join(["a,b,my region", *rows]))
     table = read_rows(Reading(paths=[str(path)], use=["a"]), by="my region")
     assert table.columns == ("a", "b")
-    assert (table.values.shape, table.group_column) == ((30, 2), "my region")
-    assert table.groups.tolist() == [REGIONS[i % 3] for i in range(30)]
+    assert (table.values.shape, table.groups.column) == ((30, 2), "my region")
+    assert table.groups.values.tolist() == [REGIONS[i % 3] for i in range(30)]
     assert Note.of("tables.groups", "my region", keep="--use 'my region'") in table.notes
     encoded = Reading(paths=[str(path)], use=["a"], categories="encode", missing="impute")
     table = read_rows(encoded, by="my region")

@@ -31,6 +31,7 @@ from gammagmm.report.findings import (
 )
 from gammagmm.report.page import render, write_report
 from gammagmm.report.svg import found_svg, posterior_svg
+from gammagmm.table.table import Groups
 from tests.support.flat_detector import Flat
 from tests.support.solved_scores import has_content
 from tests.support.tables import knowing
@@ -123,7 +124,7 @@ def test_every_step_of_the_slider_equals_labels_at(findings, estimator):
 def test_the_flagged_rows_are_the_first_of_the_ranking(findings, estimator, named):
     for gamma in (0.01, 0.05, 0.2):
         labels = estimator.labelled_rows_.labels_at(gamma)
-        flagged = {named.table.ids[i] for i in labels.nonzero()[0]}
+        flagged = {named.table.row_names[i] for i in labels.nonzero()[0]}
         assert set(findings.ranking[: labels.sum()]) == flagged
 
 
@@ -199,7 +200,7 @@ def test_the_page_tells_what_the_estimate_rests_on(named):
     for level in evidence.track_record.levels:
         assert f"{level.mass:.0%} {level.held:.0%} {level.standard_error:.1%}" in words
     order = sorted(separate.rows, key=lambda row: -fitted.decision_scores[row])
-    assert list(findings.rows_apart) == [fitted.table.ids[row] for row in order]
+    assert list(findings.rows_apart) == [fitted.table.row_names[row] for row in order]
     assert ", ".join(findings.rows_apart[:2]) in words
 
 
@@ -231,7 +232,7 @@ def test_groups_are_shown_by_size_with_their_intervals(fitted, data, findings, p
     assert findings.groups == ()
     assert 'id="groups"' not in page
     groups = np.array([HOSTILE] * 150 + ["b"] * 100 + [f"c{i}" for i in range(50)], dtype=object)
-    found = find(knowing(fitted, groups=groups, group_column=f"{HOSTILE}-2"))
+    found = find(knowing(fitted, groups=Groups(groups, f"{HOSTILE}-2")))
     text = render(found)
     words = words_of(text[text.index('id="groups"') : text.index('id="technical"')])
     assert f"Groups by {HOSTILE}-2" in words
@@ -529,7 +530,7 @@ def test_the_key_of_the_answers_belongs_to_the_data_and_the_rows(named):
         knowing(known, digest=""),
         knowing(in_memory, name="other.csv"),
         knowing(named, digest="cd" * 32),
-        knowing(named, ids=named.table.ids[::-1]),
+        knowing(named, ids=named.table.row_names[::-1]),
         knowing(named, places=np.arange(1, 301)),
     ]
     keys = [key(fit) for fit in others]

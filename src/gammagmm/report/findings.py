@@ -239,9 +239,9 @@ def _described(
 
 def _shown_names(table: Table) -> tuple[str, ...]:
     """Names of the rows: long ones are cut, control characters are written out."""
-    if table.ids is None:
+    if table.given_names is None:
         return table.row_names
-    cut = (name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…" for name in table.ids)
+    cut = (name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…" for name in table.given_names)
     return tuple(visible(name) for name in cut)
 
 
