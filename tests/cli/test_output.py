@@ -155,7 +155,7 @@ def test_with_labels_the_assumptions_are_not_told(fitted):
     text = answer_text(updated)
     assert "This estimate uses 10 labelled rows (0 anomalies)." in text
     assert "rests on" not in text
-    assert "stand" in text  # the group
+    assert "separate" in text
 
 
 def test_the_answer_names_the_ranking_and_counts_the_rows_that_were_picked(fitted, data):

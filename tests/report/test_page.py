@@ -194,14 +194,14 @@ def test_the_page_tells_what_the_estimate_rests_on(named):
     for line in fitted.lines[1:-1]:
         assert line in words
     assert f"What to do now L{fitted.lines[-1].removeprefix('Next: l')}" in words
-    assert "3 rows (1.0%) stand apart from the others in the scores of KNN, LOF." in words
+    assert "3 rows (1.0%) are separate from the rest in the scores of KNN, LOF." in words
     for other in evidence.assumptions:
         assert other.words in words
     for level in evidence.track_record.levels:
         assert f"{level.mass:.0%} {level.held:.0%} {level.standard_error:.1%}" in words
     order = sorted(separate.rows, key=lambda row: -fitted.decision_scores[row])
-    assert list(findings.rows_apart) == [fitted.table.row_names[row] for row in order]
-    assert ", ".join(findings.rows_apart[:2]) in words
+    assert list(findings.separate_rows) == [fitted.table.row_names[row] for row in order]
+    assert ", ".join(findings.separate_rows[:2]) in words
 
 
 @pytest.mark.parametrize("mean", [0.013, 0.07])
@@ -263,25 +263,22 @@ def test_groups_with_labels_have_their_shares_by_labels(estimator, fitted, data)
     assert "without labels 3" in words_of(text[:start])
 
 
-def test_a_table_without_a_group_says_so(fitted, findings):
+def test_a_table_without_separate_rows_says_so(fitted, findings):
     evidence = replace(fitted.evidence, separate_rows=None)
     summary = replace(findings.summary, evidence=evidence)
-    bare = replace(findings, summary=summary, rows_apart=())
-    assert "In no pair of detectors does the same group of rows stand apart" in words_of(
-        render(bare)
-    )
+    bare = replace(findings, summary=summary, separate_rows=())
+    assert "In no pair of detectors are the same rows separate" in words_of(render(bare))
 
 
-def test_rows_that_stand_apart_are_marked_where_they_are_known(fitted, data):
+def test_separate_rows_are_marked(fitted):
     top = np.argsort(-fitted.decision_scores, kind="stable")[[0, 2]]
-    separate = SeparateRows(top, 2, 0.01, 0.9, ("KNN", "LOF"))
-    for known in (separate, replace(separate, rows=None)):
-        fit = replace(fitted, evidence=replace(fitted.evidence, separate_rows=known))
+    for separate in (SeparateRows(top, 2, 0.01, 0.9, ("KNN", "LOF")), None):
+        fit = replace(fitted, evidence=replace(fitted.evidence, separate_rows=separate))
         page = render(find(fit))
         words = words_of(page)
-        assert "2 rows (1.0%) stand apart from the others in the scores of KNN, LOF." in words
-        assert ("The most anomalous of them:" in words) == (known is separate)
-        assert page.count("<td>yes</td><td") == (2 if known is separate else 0)
+        told = "2 rows (1.0%) are separate from the rest in the scores of KNN, LOF."
+        assert (told in words) == ("The most anomalous of them:" in words) == (separate is not None)
+        assert page.count("<td>yes</td><td") == (0 if separate is None else 2)
 
 
 def test_humps_are_told_where_every_run_has_them(fitted, findings):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from gammagmm._support.checks import as_generator
 from gammagmm._support.text import one_line
-from gammagmm.cli.large_parts import are_complete
 from gammagmm.cli.options import Reading, Request
 from gammagmm.cli.request import choices_for, table_of
 from gammagmm.cli.sheet import sheet_numbers
@@ -76,6 +75,8 @@ def sample_raw(
         return name, collection, numbers, raw
     # The columns that are used are known now; the sample is one of the rows without gaps in them. A
     # word may not be in the new sample, so that its column is one of numbers with other gaps.
+    from gammagmm.cli.large_parts import are_complete
+
     has_gaps = True
     while has_gaps:
         kinds = _kinds_of_used(raw, reading, by)

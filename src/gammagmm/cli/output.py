@@ -9,7 +9,7 @@ import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,8 +126,9 @@ def answer_json(fit: Fit) -> str:
 
     data, table, names = summarise(fit).to_data(), fit.table, fit.table.given_names
     separate, flagged = fit.evidence.separate_rows, fit.labels.nonzero()[0].tolist()
-    if separate is not None and separate.rows is not None:
-        numbers = [table.row_number(row) for row in separate.rows.tolist()]
+    if separate is not None:
+        rows = cast("NDArray[np.intp]", separate.rows)
+        numbers = [table.row_number(row) for row in rows.tolist()]
         data["evidence"]["separate_rows"]["rows"] = numbers
     data |= {
         "source": table.name,

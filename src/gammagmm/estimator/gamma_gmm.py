@@ -138,8 +138,8 @@ class GammaGMM(BaseEstimator):
     posterior_ : GammaPosterior
         Posterior of the contamination factor, with the labels that `update` was given.
     evidence_ : Evidence
-        What the estimate without labels rests on: a group of rows that stands apart, the estimate
-        under other answers to the two questions, and the method's track record.
+        What the estimate without labels rests on: rows that are separate from the rest, the
+        estimate under other answers to the two questions, and the method's track record.
     contamination_ : Contamination
         Mean of the posterior, a float for PyOD's and scikit-learn's ``contamination``.
     scores_ : ndarray of shape (n_rows, n_detectors)
