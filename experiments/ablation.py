@@ -12,6 +12,7 @@ from scipy.special import logit
 from scipy.stats import beta
 
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, run_posterior
+from gammagmm.posterior.leave_one_out import N_DRAWS, DrawnRun
 from gammagmm.posterior.link import (
     AveragedConditionals,
     Constraints,
@@ -21,7 +22,6 @@ from gammagmm.posterior.link import (
     n_anomalous_pmf,
 )
 from gammagmm.posterior.runs import Run
-from gammagmm.posterior.sensitivity import N_DRAWS, DrawnRun
 
 DELTAS = (0.0, *-np.geomspace(0.1, 1e4, 60))
 """Values of delta between which a solution is looked for."""

@@ -14,9 +14,9 @@ from experiments.results import Result
 from gammagmm import GammaGMM, MixturePrior
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.leave_one_out import draw_runs, relink
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import solved_posteriors
-from gammagmm.posterior.sensitivity import draw_runs, relink
 
 
 def seeds(trial: Trial, plan: dict[str, Any]) -> Result:

@@ -39,7 +39,7 @@ N_PARTS = 2
 would be a narrow hump that describes how the tables were collected."""
 N_LABELS = 30
 NAMES = {"oddbench": "OddBench", "pool": "pool", "paper": "paper"}
-TOLERANCE = 0.1, 2.0  # of a group's share: relative, and in rows
+TOLERANCE = 0.1, 2.0  # of the share of separate rows: relative, and in rows
 
 
 def main() -> None:
@@ -214,7 +214,7 @@ def _labels(results: Iterable[Result]) -> dict[str, Any]:
 
 
 def _groups(tables: list[Result]) -> dict[str, Any]:
-    """How often rows stand apart, and what they have to do with the labels."""
+    """How often rows are separate from the rest, and what they have to do with the labels."""
     found = [table for table in tables if table["group"]]
     return {
         "n_tables": len(found),
@@ -264,7 +264,7 @@ def _sceptic(results: dict[Any, Result]) -> dict[str, Any]:
 
 
 def is_found(result: Result) -> bool:
-    """Whether the group has the share of the outliers, within a tenth or two rows."""
+    """Whether the separate rows have the share of the outliers, within a tenth or two rows."""
     share = result["group"]["share"] if result["group"] else 0.0
     tolerance = max(TOLERANCE[0] * result["truth"], TOLERANCE[1] / result["rows"])
     return abs(share - result["truth"]) <= tolerance + 1e-9
@@ -422,7 +422,7 @@ def _sceptic_table(lines: list[dict[str, Any]]) -> str:
         for line in sorted(lines, key=lambda line: (list(kinds).index(line["kind"]), line["share"]))
     ]
     heads = ["outliers", "share", "tables", "estimates", "interval holds", "rests on assumptions"]
-    return _markdown([*heads, "group", "found", "silent"], rows)
+    return _markdown([*heads, "separate rows", "found", "silent"], rows)
 
 
 def _markdown(heads: list[str], lines: list[list[str]]) -> str:

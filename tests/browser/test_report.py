@@ -27,6 +27,7 @@ from gammagmm.datasets import load_demo, make_contaminated
 from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.report.findings import MISS_COSTS, N_STEPS
 from gammagmm.report.page import write_report
+from gammagmm.table.table import Groups
 from tests.support.browser import FORMULA_NAME, IMAGE_NAME, SCRIPT_NAME, emulate
 from tests.support.command_line import QUICK, gammagmm_here, write_csv
 from tests.support.tables import knowing, table_of
@@ -565,7 +566,7 @@ def grouped(learned, tmp_path_factory):
     groups = groups[np.arange(n_rows) % 7 % 4]
     groups[-40:] = [f"branch {i}" for i in range(40)]
     path = tmp_path_factory.mktemp("grouped") / "report.html"
-    known = {"name": "<i>demo</i> & more", "groups": groups, "group_column": SCRIPT_NAME}
+    known = {"name": "<i>demo</i> & more", "groups": Groups(groups, SCRIPT_NAME)}
     write_report(knowing(learned.estimator.fit_, **known), path)
     return replace(learned, path=path)
 

@@ -157,6 +157,18 @@ class TestEstimate:
         done = run("estimate", with_gaps, *DETECTORS, *DROP, code=2)
         assert "'b'" in done.stderr
 
+    def test_marks_of_gaps_among_numbers_stored_as_text(self, frame, run, tmp_path):
+        frame = frame.assign(b=frame["b"].astype(str))
+        frame.loc[[7, 125], "b"] = ["NA", "n/a"]
+        files, labels, kept = write(tmp_path / "in", frame), tmp_path / "labels", tmp_path / "k.fit"
+        options = ("--id", "key", "--drop", "shop", "--missing", "drop", "--json")
+        done = run("estimate", files, *DETECTORS, *options, "--out", labels, "--save", kept)
+        answer = json.loads(done.stdout)
+        assert answer["n_rows"] == N_ROWS - 2
+        assert pd.read_parquet(labels)["id"].tolist() == frame["key"].drop([7, 125]).tolist()
+        again = json.loads(run("estimate", "--from", kept, "--json", engine="memory").stdout)
+        assert again["source"] == answer["source"] == str(files)
+
     @pytest.mark.usefixtures("small_sample")
     def test_a_sample_is_that_of_python(self, folder, run, frame, numbers, tmp_path):
         labels = tmp_path / "labels"

@@ -14,8 +14,10 @@ import pytest
 from gammagmm import GammaGMM
 from gammagmm.cli.kept import open_kept
 from gammagmm.estimator.reasons import COMBINATION
+from gammagmm.estimator.saved_fit import read_fit, save_fit
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here
 from tests.support.saved_fits import members, npy, packed
+from tests.support.tables import knowing
 
 COUNTRIES = np.array(["DE", "FR", "US", "BR"])
 
@@ -176,6 +178,17 @@ def test_predict_shows_the_first_rows_with_reasons(folder, tmp_path):
     assert [each["id"] for each in answer["flagged"]] == [row["id"] for row in flagged]
     assert [each["row"] for each in answer["flagged"]] == [1 + int(r["id"][1:]) for r in flagged]
     assert [each["reason"] for each in answer["flagged"]] == [row["reason"] for row in flagged]
+
+
+@pytest.mark.parametrize(("name", "shown"), [("rows.parquet", "rows.parquet"), (None, "py.fit")])
+def test_a_fit_keeps_the_name_of_its_rows_without_a_digest(name, shown, tmp_path, fitted):
+    fit = knowing(fitted.fit_, name=name)
+    assert fit.table.digest == ""
+    save_fit(fit, tmp_path / "py.fit")
+    assert read_fit(tmp_path / "py.fit").fit.table.name == name
+    assert open_kept(tmp_path / "py.fit").fit.table.name == shown
+    done = gammagmm_here("estimate", "--from", "py.fit", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["source"] == shown
 
 
 def test_predict_takes_fits_of_python(tmp_path, data, fitted):

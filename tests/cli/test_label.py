@@ -648,13 +648,13 @@ class TestKeptFit:
     @pytest.fixture
     def fits(self, monkeypatch):
         """The tables that are fitted."""
-        fits, fit = [], GammaGMM.fit
+        fits, fit = [], GammaGMM._fit_table
 
-        def counted(self, X, y=None):
-            fits.append(X)
-            return fit(self, X, y)
+        def counted(self, table, plan):
+            fits.append(table)
+            return fit(self, table, plan)
 
-        monkeypatch.setattr(GammaGMM, "fit", counted)
+        monkeypatch.setattr(GammaGMM, "_fit_table", counted)
         return fits
 
     def outputs(self, folder, options, sheet):

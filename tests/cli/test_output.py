@@ -26,6 +26,7 @@ from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.comparison import NO_ESTIMATE, NO_LABELS, compare_posteriors
 from gammagmm.posterior.sentences import ranking_sentence
 from gammagmm.posterior.separate_rows import SeparateRows
+from gammagmm.table.table import Groups
 from tests.support.tables import knowing
 
 
@@ -110,7 +111,7 @@ def test_the_answer_tells_what_it_rests_on(fitted):
 
 def test_flagged_rows_by_group_without_labels(fitted):
     groups = np.array(["north", "", "south\n"])[np.minimum(np.arange(300) % 40, 2)]
-    fit = knowing(fitted.fit_, groups=groups, group_column="region")
+    fit = knowing(fitted.fit_, groups=Groups(groups, "region"))
     answer, table, _ = answer_text(fit).split("\n\n")
     assert answer == "\n".join(fitted.fit_.lines)
     title, heads, *lines = table.split("\n")
@@ -155,7 +156,7 @@ def test_with_labels_the_assumptions_are_not_told(fitted):
     text = answer_text(updated)
     assert "This estimate uses 10 labelled rows (0 anomalies)." in text
     assert "rests on" not in text
-    assert "stand" in text  # the group
+    assert "separate" in text
 
 
 def test_the_answer_names_the_ranking_and_counts_the_rows_that_were_picked(fitted, data):

@@ -214,8 +214,8 @@ def test_a_column_of_text_with_the_groups_is_left_out_of_the_data(tmp_path):
     path.write_text("\n".join(["a,b,my region", *rows]))
     table = read_rows(Reading(paths=[str(path)], use=["a"]), by="my region")
     assert table.columns == ("a", "b")
-    assert (table.values.shape, table.group_column) == ((30, 2), "my region")
-    assert table.groups.tolist() == [REGIONS[i % 3] for i in range(30)]
+    assert (table.values.shape, table.groups.column) == ((30, 2), "my region")
+    assert table.groups.values.tolist() == [REGIONS[i % 3] for i in range(30)]
     assert Note.of("tables.groups", "my region", keep="--use 'my region'") in table.notes
     encoded = Reading(paths=[str(path)], use=["a"], categories="encode", missing="impute")
     table = read_rows(encoded, by="my region")
@@ -228,11 +228,15 @@ def test_a_column_of_text_with_the_groups_is_left_out_of_the_data(tmp_path):
 
 def test_who_labels_rows_does_not_see_known_labels(tmp_path):
     path = tmp_path / "rows.csv"
-    lines = [f"{i * i % 11},{i % 2},{i % 2},{i % 2}" for i in range(30)]
-    path.write_text("\n".join(["a,is_fraud,outlier,label", *lines]))
-    reading = Reading(paths=[str(path)], truth="label", drop=["outlier"])
+    lines = [f"{i * i % 11},{i % 2},{i % 2},{i % 2},{i % 3}" for i in range(30)]
+    path.write_text("\n".join(["a,is_fraud,outlier,label,b", *lines]))
+    reading = Reading(paths=[str(path)], truth="label", drop=["outlier", "b"])
     table = read_rows(reading, keep_raw=True)
-    assert list(table.cells(0)) == ["a", "outlier"]  # what the user names is the user's choice
+    assert list(table.cells(0)) == ["a", "b"]
+    table = read_rows(replace(reading, drop=None), by="outlier", keep_raw=True)
+    assert list(table.cells(0)) == ["a", "b"]
+    table = read_rows(replace(reading, drop=None, use=["outlier"]), keep_raw=True)
+    assert list(table.cells(0)) == ["a", "outlier", "b"]  # what the user uses as data is shown
 
 
 def test_repeated_ids_are_noted(tmp_path):

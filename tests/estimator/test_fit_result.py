@@ -137,9 +137,9 @@ def test_a_detector_that_cannot_show_itself_is_fitted(data):
 
 def test_at_most_four_lines_tell_the_estimate_and_what_it_rests_on(fitted):
     fit = fitted.fit_
-    answer, group, basis, following = fit.lines
+    answer, rows_line, basis, following = fit.lines
     assert answer.startswith(f"About {fit.posterior.mean:.1%} of the rows are anomalies (90%")
-    assert "apart" in group
+    assert "separate" in rows_line
     assert f"rests on {'the data' if fit.evidence.rests_on == 'data' else 'assumptions'}:" in basis
     assert following.startswith("Next: ")
     assert repr(fit).splitlines()[1:] == [f"  {line}" for line in fit.lines[1:]]
@@ -148,12 +148,12 @@ def test_at_most_four_lines_tell_the_estimate_and_what_it_rests_on(fitted):
 
 def test_lines_with_labels_end_with_what_to_do_as_well(fitted):
     labelled = fitted.fit_.update([0, 1, 2], [0, 0, 0])
-    _, labels, ranking, group, following = labelled.lines
+    _, labels, ranking, rows_line, following = labelled.lines
     assert ranking.startswith("All labels are of one kind, so the rows are still ranked by the")
     assert labels.startswith("This estimate uses 3 labelled rows (0 anomalies).")
     _, high = labelled.labelled_rows.exact_interval()
     assert labels.endswith(f"By the labels alone, it is at most {high:.1%} with 95% confidence.")
-    assert "apart" in group
+    assert "separate" in rows_line
     low, high = labelled.posterior.interval()
     n_more = labelled.labelled_rows.n_for_width(0.5 * (high - low))
     assert following == f"Next: about {n_more} more labels would make this interval half as wide."

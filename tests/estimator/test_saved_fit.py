@@ -264,7 +264,7 @@ def test_the_file_has_what_the_form_promises(plain):
     with np.load(plain.path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["scores"], plain.fit.scores)
         data = json.loads(file["document.json"])
-    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 5, KEY)
+    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 6, KEY)
     assert data["versions"]["numpy"] == np.__version__
     assert data["scores"] == "scores"
     assert data["runs"][1]["components"]["means"] == "runs.1.components.means"
@@ -283,9 +283,6 @@ def test_an_existing_file_stays_unless_told(plain, tmp_path):
 
 def test_fits_that_cannot_be_saved_are_refused(plain, tmp_path):
     fit, path = plain.fit, tmp_path / "rows.fit"
-    for index in (pd.Index(np.arange(100) / 2), pd.RangeIndex(100, name=7)):
-        with pytest.raises(SaveError, match=r"must consist of .* or texts\. Call reset_index\(\)"):
-            save_fit(knowing(fit, container=Container(index=index)), path, KEY, False)
     other = replace(fit.space, consensus=fit.space.consensus + 1e-15)
     with pytest.raises(SaveError, match="its parts do not follow from scores and runs"):
         save_fit(replace(fit, space=other), path, KEY, False)
@@ -295,6 +292,42 @@ def test_fits_that_cannot_be_saved_are_refused(plain, tmp_path):
     ):
         save_fit(replace(fit, runs=runs), path, KEY, False)
     assert os.listdir(tmp_path) == []
+
+
+INDEXES = {
+    "dates": pd.date_range("2024-01-01", periods=100, freq="h", name="at"),
+    "levels": pd.MultiIndex.from_product([range(10), list("abcdefghij")]),
+    "mixed": pd.Index([1, "1", 2.5, None, *range(96)]),
+    "halves": pd.Index(np.arange(100) / 2),
+    "name": pd.RangeIndex(100, name=7),
+}
+
+
+@pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES)
+def test_an_index_of_another_kind_becomes_texts_with_a_note(index, plain, tmp_path):
+    fit = knowing(plain.fit, container=Container(index=index))
+    save_fit(fit, tmp_path / "rows.fit", KEY)
+    loaded = load_fit(tmp_path / "rows.fit", KEY)
+    texts = [str(each) for each in index]
+    name = None if index.name is None else str(index.name)
+    assert loaded.frame().index.equals(pd.Index(texts, name=name))
+    assert loaded.table.row_names == fit.table.row_names == tuple(texts)
+    assert outputs(replace(loaded, table=replace(loaded.table, notes=()))) == outputs(
+        replace(fit, table=replace(fit.table, notes=()))
+    )
+    [note] = [note for note in loaded.notes if note.code == "load.index"]
+    assert type(index).__name__ in note.fields["kind"]
+    # It is text now, so nothing changes any more.
+    save_fit(loaded, tmp_path / "again.fit", KEY)
+    assert load_fit(tmp_path / "again.fit", KEY).notes == loaded.notes
+
+
+def test_the_names_of_the_rows_are_in_the_file_once(plain, tmp_path):
+    frame = pd.DataFrame(plain.X, index=[f"row {i}" for i in range(100)], columns=list("abcd"))
+    own = save(plain.estimator.__class__(**plain.estimator.get_params()), frame, tmp_path)
+    names = [name for name in members(own.path) if name.startswith(("ids", "index"))]
+    assert names == ["index.texts.content.npy", "index.texts.ends.npy"]
+    assert own.load().table.row_names == tuple(frame.index)
 
 
 def test_no_file_is_the_usual_error(plain, tmp_path):
@@ -348,7 +381,7 @@ def with_other_detector(files, data):
 FORGED = {
     "another schema": with_value("schema", "gammagmm/posterior"),
     "an earlier version": with_value("version", 3),
-    "a later version": with_value("version", 6),
+    "a later version": with_value("version", 7),
     "a value of a wrong type": with_value("runs", 0, "elbo", "x"),
     "an array of a wrong type": with_array("scores", lambda a: a.astype(np.float32)),
     "an array of a wrong shape": with_array("rows", lambda a: a[:-1]),

@@ -23,7 +23,7 @@ def test_outliers_that_everybody_sees_are_named(kind, share, n_blobs):
     separate = evidence.separate_rows
     assert abs(separate.n_rows - n_outliers) <= max(2, 0.1 * n_outliers)
     assert y[separate.rows].mean() > 0.95
-    assert f"{separate.n_rows} rows ({separate.share:.1%}) stand apart" in lines
+    assert f"{separate.n_rows} rows ({separate.share:.1%}) are separate" in lines
     if separate.share > posterior.interval()[1]:
         assert "the estimate excludes some of them" in lines
 
@@ -41,7 +41,7 @@ def test_a_clean_table_has_no_group_and_rests_on_assumptions():
     _, evidence, lines = answer(clean_table("normal", 500, seed=7))
     assert evidence.separate_rows is None
     assert evidence.rests_on == "assumptions"
-    assert "No group of rows stands apart" in lines
+    assert "No rows are separate" in lines
     assert "Next: set p0, p_high and high_gamma to what you know" in lines
 
 

@@ -11,8 +11,8 @@ from experiments.ablation import (
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
+from gammagmm.posterior.leave_one_out import DrawnRun, draw_runs, relink
 from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, relink
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def test_labelled_rows_are_counted_with_the_estimate_before_them():
 
 def test_three_lines_tell_what_the_estimate_rests_on():
     assert evidence_lines(NARROW, evidence(), 8) == [
-        "No group of rows stands apart from the others.",
+        "No rows are separate from the rest.",
         "The estimate rests on assumptions: other values of p0, p_high and high_gamma give 4.0% to "
         "8.0%. On 200 labelled tables, 44% of the 90% intervals of default fits contained the true "
         "share.",
@@ -94,13 +94,13 @@ def test_three_lines_tell_what_the_estimate_rests_on():
         ),
         (0.1, "; the estimate excludes some of them."),
         (0.05, "; their share lies inside the interval."),
-        (0.01, "; the estimate also includes rows that do not stand apart."),
+        (0.01, "; the estimate also includes rows that are not separate."),
     ],
 )
 def test_the_group_is_compared_with_the_estimate(share, words):
     found = separate_rows_sentence(NARROW, evidence(separate_rows=separate(share)), 8)
     rows = f"{round(2000 * share):,} rows ({share:.1%})"
-    assert found == f"{rows} stand apart from the others in 3 of 8 detectors{words}"
+    assert found == f"{rows} are separate from the rest in 3 of 8 detectors{words}"
 
 
 def test_a_group_is_what_to_look_at_next():
@@ -124,7 +124,7 @@ def test_answers_that_agree():
 
 def test_without_an_estimate():
     assert separate_rows_sentence(NONE, evidence(separate_rows=separate(0.1)), 8) == (
-        "200 rows (10.0%) stand apart from the others in 3 of 8 detectors."
+        "200 rows (10.0%) are separate from the rest in 3 of 8 detectors."
     )
     _, basis, _ = evidence_lines(NONE, evidence((np.nan, 0.06)), 8)
     assert basis.startswith("The result rests on assumptions: other values of p0, p_high and ")
@@ -136,7 +136,7 @@ def test_without_an_estimate():
 
 def test_one_detector_cannot_tell():
     assert separate_rows_sentence(NARROW, evidence(), 1) == (
-        "A single detector cannot show whether a group of rows stands apart."
+        "A single detector cannot show whether rows are separate from the rest."
     )
 
 
@@ -161,10 +161,7 @@ def test_a_share_at_the_end_of_the_interval_lies_inside():
 
 
 def test_two_detectors_can_show_a_group():
-    assert (
-        separate_rows_sentence(NARROW, evidence(), 2)
-        == "No group of rows stands apart from the others."
-    )
+    assert separate_rows_sentence(NARROW, evidence(), 2) == "No rows are separate from the rest."
 
 
 @pytest.mark.parametrize(

@@ -230,15 +230,15 @@ def test_rows_of_the_group_are_marked_in_the_ranking(fit):
         fit.evidence, separate_rows=SeparateRows(rows, len(rows), 0.4, 0.9, ("a", "b"))
     )
     found = find(replace(fit, evidence=evidence)).top_rows
-    assert [place for place, row in enumerate(found) if row.is_apart] == [0, 3, 49]
+    assert [place for place, row in enumerate(found) if row.is_separate] == [0, 3, 49]
 
 
-def test_rows_apart_are_the_first_fifty_of_the_group(fit):
+def test_separate_rows_are_the_first_fifty_of_them(fit):
     rows = np.arange(100, 160)
     evidence = replace(fit.evidence, separate_rows=SeparateRows(rows, 60, 0.2, 0.9, ("a", "b")))
     found = find(replace(fit, evidence=evidence))
     expected = sorted(rows, key=lambda row: -fit.decision_scores[row])[:50]
-    assert found.rows_apart == tuple(str(row + 1) for row in expected)
+    assert found.separate_rows == tuple(str(row + 1) for row in expected)
 
 
 def test_agreement_is_spearmans_correlation_with_the_consensus(fit, findings):

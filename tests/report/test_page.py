@@ -31,6 +31,7 @@ from gammagmm.report.findings import (
 )
 from gammagmm.report.page import render, write_report
 from gammagmm.report.svg import found_svg, posterior_svg
+from gammagmm.table.table import Groups
 from tests.support.flat_detector import Flat
 from tests.support.solved_scores import has_content
 from tests.support.tables import knowing
@@ -123,7 +124,7 @@ def test_every_step_of_the_slider_equals_labels_at(findings, estimator):
 def test_the_flagged_rows_are_the_first_of_the_ranking(findings, estimator, named):
     for gamma in (0.01, 0.05, 0.2):
         labels = estimator.labelled_rows_.labels_at(gamma)
-        flagged = {named.table.ids[i] for i in labels.nonzero()[0]}
+        flagged = {named.table.row_names[i] for i in labels.nonzero()[0]}
         assert set(findings.ranking[: labels.sum()]) == flagged
 
 
@@ -193,14 +194,14 @@ def test_the_page_tells_what_the_estimate_rests_on(named):
     for line in fitted.lines[1:-1]:
         assert line in words
     assert f"What to do now L{fitted.lines[-1].removeprefix('Next: l')}" in words
-    assert "3 rows (1.0%) stand apart from the others in the scores of KNN, LOF." in words
+    assert "3 rows (1.0%) are separate from the rest in the scores of KNN, LOF." in words
     for other in evidence.assumptions:
         assert other.words in words
     for level in evidence.track_record.levels:
         assert f"{level.mass:.0%} {level.held:.0%} {level.standard_error:.1%}" in words
     order = sorted(separate.rows, key=lambda row: -fitted.decision_scores[row])
-    assert list(findings.rows_apart) == [fitted.table.ids[row] for row in order]
-    assert ", ".join(findings.rows_apart[:2]) in words
+    assert list(findings.separate_rows) == [fitted.table.row_names[row] for row in order]
+    assert ", ".join(findings.separate_rows[:2]) in words
 
 
 @pytest.mark.parametrize("mean", [0.013, 0.07])
@@ -231,7 +232,7 @@ def test_groups_are_shown_by_size_with_their_intervals(fitted, data, findings, p
     assert findings.groups == ()
     assert 'id="groups"' not in page
     groups = np.array([HOSTILE] * 150 + ["b"] * 100 + [f"c{i}" for i in range(50)], dtype=object)
-    found = find(knowing(fitted, groups=groups, group_column=f"{HOSTILE}-2"))
+    found = find(knowing(fitted, groups=Groups(groups, f"{HOSTILE}-2")))
     text = render(found)
     words = words_of(text[text.index('id="groups"') : text.index('id="technical"')])
     assert f"Groups by {HOSTILE}-2" in words
@@ -262,25 +263,22 @@ def test_groups_with_labels_have_their_shares_by_labels(estimator, fitted, data)
     assert "without labels 3" in words_of(text[:start])
 
 
-def test_a_table_without_a_group_says_so(fitted, findings):
+def test_a_table_without_separate_rows_says_so(fitted, findings):
     evidence = replace(fitted.evidence, separate_rows=None)
     summary = replace(findings.summary, evidence=evidence)
-    bare = replace(findings, summary=summary, rows_apart=())
-    assert "In no pair of detectors does the same group of rows stand apart" in words_of(
-        render(bare)
-    )
+    bare = replace(findings, summary=summary, separate_rows=())
+    assert "In no pair of detectors are the same rows separate" in words_of(render(bare))
 
 
-def test_rows_that_stand_apart_are_marked_where_they_are_known(fitted, data):
+def test_separate_rows_are_marked(fitted):
     top = np.argsort(-fitted.decision_scores, kind="stable")[[0, 2]]
-    separate = SeparateRows(top, 2, 0.01, 0.9, ("KNN", "LOF"))
-    for known in (separate, replace(separate, rows=None)):
-        fit = replace(fitted, evidence=replace(fitted.evidence, separate_rows=known))
+    for separate in (SeparateRows(top, 2, 0.01, 0.9, ("KNN", "LOF")), None):
+        fit = replace(fitted, evidence=replace(fitted.evidence, separate_rows=separate))
         page = render(find(fit))
         words = words_of(page)
-        assert "2 rows (1.0%) stand apart from the others in the scores of KNN, LOF." in words
-        assert ("The most anomalous of them:" in words) == (known is separate)
-        assert page.count("<td>yes</td><td") == (2 if known is separate else 0)
+        told = "2 rows (1.0%) are separate from the rest in the scores of KNN, LOF."
+        assert (told in words) == ("The most anomalous of them:" in words) == (separate is not None)
+        assert page.count("<td>yes</td><td") == (0 if separate is None else 2)
 
 
 def test_humps_are_told_where_every_run_has_them(fitted, findings):
@@ -529,7 +527,7 @@ def test_the_key_of_the_answers_belongs_to_the_data_and_the_rows(named):
         knowing(known, digest=""),
         knowing(in_memory, name="other.csv"),
         knowing(named, digest="cd" * 32),
-        knowing(named, ids=named.table.ids[::-1]),
+        knowing(named, ids=named.table.row_names[::-1]),
         knowing(named, places=np.arange(1, 301)),
     ]
     keys = [key(fit) for fit in others]

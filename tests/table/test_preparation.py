@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from gammagmm.errors import Note, SavedFileError, TableError
 from gammagmm.readers.csv import read_delimited
 from gammagmm.readers.raw_table import NumberForm, RawTable
 from gammagmm.readers.source import Source
+from gammagmm.table.frames import frame_table
 from gammagmm.table.guesses import Guess
 from gammagmm.table.preparation import Choices, Preparation, prepare
 from gammagmm.table.words import ARRAY, PYTHON, problem_todo
@@ -610,3 +612,19 @@ def test_the_labels_of_new_rows_are_not_read():
     for cells in ("1", "", "unknown"):
         new = prepared.preparation.apply(raw_of(f"a,t\n3,{cells}\n"))
         assert (new.values.tolist(), new.truth) == ([[3.0]], None)
+
+
+@pytest.mark.parametrize("missing", ["error", "drop"])
+def test_a_mark_of_gaps_is_a_word_among_the_words_of_the_training_rows(missing):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "region": ["NA", "north", "NA"]})
+    training = prepare(frame_table(frame), Choices(missing=missing, categories="encode"))
+    again = training.preparation.apply(frame_table(frame[frame["region"] == "NA"]))
+    assert again.values.tolist() == training.values[[0, 2]].tolist()
+    gaps = frame_table(frame.assign(region=["NA", None, "north"]))
+    if missing == "drop":
+        (one, word), (_, other) = training.values[:2].tolist()
+        assert training.preparation.apply(gaps).values.tolist() == [[one, word], [4.0, other]]
+        return
+    with pytest.raises(TableError) as caught:
+        training.preparation.apply(gaps)
+    assert [problem.code for problem in caught.value.problems] == ["missing"]

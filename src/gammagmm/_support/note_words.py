@@ -170,6 +170,8 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "posterior, they only bound the number of anomalies",
     "labels.ranking": "{words}",
     # Kept fits, histories and settings.
+    "load.index": "has been texts since the fit was saved, because a file holds an index of whole "
+    "numbers or texts; that of the training rows was another one ({kind})",
     "load.missing": "cannot score new rows any more ({versions}): {reason}",
     "load.other scores": "scores {n_changed:,} of {n_rows:,} rows that were tried differently from "
     "the saved fit ({versions}). The answers for the training rows are the saved ones; new rows "

@@ -107,14 +107,15 @@ def _fit_key(table: Table, request: Request) -> str:
 def fit_rows(table: Table, request: Request) -> Fit:
     """The fit, with progress bars if standard error is a terminal."""
     from gammagmm.detectors.presets import PRESETS
+    from gammagmm.estimator.parameters import check_parameters
 
     gc.freeze()  # what has been imported
     gc.enable()
     detectors = _detectors(request.method)
     n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
     with progress_bars(n_detectors, request.method.runs, request.running.quiet) as progress:
-        prepared: Any = table
-        return _estimator(request, progress).fit(prepared).fit_
+        estimator = _estimator(request, progress)
+        return estimator._fit_table(table, check_parameters(estimator)).fit_
 
 
 def _detectors(method: Method) -> str | list[str]:

@@ -23,13 +23,13 @@ def kept_path(name: Path) -> Path:
 
 
 def open_kept(path: Path) -> LoadedFit:
-    """The fit in the file at `path`."""
+    """The fit in the file at `path`, with the name of this file if its rows had none."""
     from gammagmm.estimator.saved_fit import read_fit
 
     loaded = read_fit(path)
-    if loaded.fit.table.digest:
+    if loaded.fit.table.name is not None:
         return loaded
-    table = replace(loaded.fit.table, name=path.name)  # GammaGMM.save wrote it
+    table = replace(loaded.fit.table, name=path.name)
     return replace(loaded, fit=replace(loaded.fit, table=table))
 
 

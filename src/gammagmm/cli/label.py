@@ -163,7 +163,8 @@ class Inspection:
         numbers = sample.number(np.array(before, dtype=np.intp))
         rows = rows.update(numbers, [0] * len(before), at_random=False)
         groups = self.fit.table.sampled.groups
-        suggested = rows.suggest(n_more, by=groups, random_state=self.rng)
+        by = None if groups is None else groups.values
+        suggested = rows.suggest(n_more, by=by, random_state=self.rng)
         return self, sheet.extend(sample.places(suggested).tolist(), picked=False)
 
     def describe(self, row: int) -> list[str]:

@@ -73,12 +73,24 @@ def sample_raw(
     numbers, raw = draw(collection)
     if reading.missing != "drop":
         return name, collection, numbers, raw
-    # The columns that are used are known now; the sample is one of the rows without gaps in them.
-    roles = assign_roles(raw, choices_for(raw, reading, by))
-    used = [raw.columns[j] for j in roles.features]
-    collection = open_collection(collection.X.dropna(subset=used))
-    numbers, raw = draw(collection)
+    # The columns that are used are known now; the sample is one of the rows without gaps in them. A
+    # word may not be in the new sample, so that its column is one of numbers with other gaps.
+    from gammagmm.cli.large_parts import are_complete
+
+    has_gaps = True
+    while has_gaps:
+        kinds = _kinds_of_used(raw, reading, by)
+        collection = collection.filtered(are_complete, name, kinds)
+        numbers, raw = draw(collection)
+        used = map(raw.columns.index, _kinds_of_used(raw, reading, by))
+        has_gaps = any(raw.is_gap(j).any() for j in used)
     return name, collection, numbers, replace(raw, notes=(Note.of("tables.gaps left out", name),))
+
+
+def _kinds_of_used(raw: RawTable, reading: Reading, by: str | None) -> dict[str, bool]:
+    """Whether each column that is used is text, by its name."""
+    roles = assign_roles(raw, choices_for(raw, reading, by))
+    return {raw.columns[j]: raw.is_text(j) for j in roles.features}
 
 
 def read_sample(reading: Reading, by: str | None, seed: int, sheets: Sequence[Path]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,13 +14,45 @@ from gammagmm.cli.output import N_DECIMALS
 from gammagmm.cli.words import COMMAND
 from gammagmm.estimator.fit_result import Answering, RowAnswers
 from gammagmm.estimator.reasons import UsualValues, flag_words
+from gammagmm.readers.raw_table import RawTable, number_or_none
 from gammagmm.table.frames import frame_table
 from gammagmm.table.preparation import Preparation
 from gammagmm.table.table import Table
 
-__all__ = ["first_of_part", "monitor_part", "part_answers", "part_frame", "prepare_part"]
+__all__ = [
+    "are_complete",
+    "first_of_part",
+    "monitor_part",
+    "part_answers",
+    "part_frame",
+    "prepare_part",
+]
 
 Array = NDArray[np.float64]
+
+
+def are_complete(part: Any, source: str, kinds: dict[str, bool]) -> NDArray[np.bool_]:
+    """Which rows (n,) of a part of the files have a value in each column of `kinds`.
+
+    `kinds` says by name whether a column is text where the rows are read together. A part alone may
+    look different: "NA" is a gap among numbers, and a word among words.
+    """
+    raw = frame_table(part[list(kinds)], source)
+    is_complete = np.ones(len(part), dtype=bool)
+    for j, is_text in enumerate(kinds.values()):
+        is_complete &= ~_gaps(raw, j, is_text)
+    return is_complete
+
+
+def _gaps(raw: RawTable, j: int, is_text: bool) -> NDArray[np.bool_]:
+    """Which cells of a column are missing if it is read as text, or as numbers."""
+    if raw.is_text(j) == is_text:
+        return raw.is_gap(j)
+    cells = raw.write_cells(j)
+    if is_text:
+        return np.array([cell is None for cell in cells], dtype=bool)
+    numbers = (math.nan if cell is None else number_or_none(cell) for cell in cells)
+    return np.array([number is not None and math.isnan(number) for number in numbers], dtype=bool)
 
 
 def prepare_part(

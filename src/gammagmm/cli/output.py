@@ -9,7 +9,7 @@ import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +71,8 @@ def answer_text(fit: Fit) -> str:
             f"According to the labels in the file, the share is {percent(truth.share)}, which is "
             f"{place} the interval."
         )
-    groups = fit.group_shares
-    tables = _group_tables(groups, fit.table.group_column) if groups else []
+    groups = fit.table.groups
+    tables = [] if groups is None else _group_tables(fit.group_shares, groups.column)
     return "\n\n".join(["\n".join(lines), *tables, _detector_table(fit)])
 
 
@@ -133,15 +133,16 @@ def answer_json(fit: Fit) -> str:
     """The summary of a fit as JSON, with the flagged rows and the groups."""
     from gammagmm.estimator.summary import summarise
 
-    data, table = summarise(fit).to_data(), fit.table
+    data, table, names = summarise(fit).to_data(), fit.table, fit.table.given_names
     separate, flagged = fit.evidence.separate_rows, fit.labels.nonzero()[0].tolist()
-    if separate is not None and separate.rows is not None:
-        numbers = [table.row_number(row) for row in separate.rows.tolist()]
+    if separate is not None:
+        rows = cast("NDArray[np.intp]", separate.rows)
+        numbers = [table.row_number(row) for row in rows.tolist()]
         data["evidence"]["separate_rows"]["rows"] = numbers
     data |= {
         "source": table.name,
         "flagged_rows": [table.row_number(i) for i in flagged],
-        "flagged_ids": None if table.ids is None else [table.ids[i] for i in flagged],
+        "flagged_ids": None if names is None else [names[i] for i in flagged],
         "groups": [record_to_data(each) for each in fit.group_shares] or None,
     }
     return json.dumps(data, indent=2, allow_nan=False)

@@ -139,7 +139,7 @@ def _predict_large(loaded: LoadedFit, request: Request, echo: Echo) -> int:
 def prepare_new_rows(
     fit: Fit, raw: RawTable, id_column: str | None = None, n_least: int = 1
 ) -> Table:
-    """The new rows as numbers, table as the training rows were; `id_column` names the rows.
+    """The new rows as numbers, prepared as the training rows were; `id_column` names the rows.
 
     The columns of a fit of an array are found by their order, with a note.
     """

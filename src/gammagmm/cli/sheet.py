@@ -242,11 +242,11 @@ def _check_name(
     """Refuse a row that has another name than in the data."""
     columns = (spreadsheet_safe(table.preparation.id or NAME), NAME)
     column = next((name for name in columns if name in heads[:-1]), None)
-    if table.ids is None or column is None or column in table.columns:
+    if table.given_names is None or column is None or column in table.columns:
         return
-    name, expected = cells[heads.index(column)], spreadsheet_safe(table.ids[row])
+    name, expected = cells[heads.index(column)], spreadsheet_safe(table.given_names[row])
     # A report shows invisible characters as escape sequences, and cuts long names.
-    written = spreadsheet_safe(visible(table.ids[row]))
+    written = spreadsheet_safe(visible(table.given_names[row]))
     is_cut = name.endswith("…") and written.startswith(name[:-1])
     # A spreadsheet turns 007 into 7.
     is_number = number_or_none(name) is not None and number_or_none(name) == number_or_none(

@@ -54,7 +54,7 @@ from gammagmm.table.container import Container
 from gammagmm.table.preparation import Preparation
 from gammagmm.table.sample import Sample
 from gammagmm.table.scaling import ColumnScaler
-from gammagmm.table.table import Table
+from gammagmm.table.table import Groups, Table
 
 __all__ = [
     "Answering",
@@ -287,13 +287,14 @@ class Fit:
 
     def grouped(self, groups: NDArray[Any]) -> Fit:
         """The fit whose rows belong to these `groups` (n_rows,)."""
-        return replace(self, table=replace(self.table, groups=groups))
+        return replace(self, table=replace(self.table, groups=Groups(groups)))
 
     @property
     def group_shares(self) -> list[GroupShare]:
         """The flagged rows and the share of anomalies of each group, the largest groups first."""
-        groups = self.table.groups
-        return [] if groups is None else list(self.labelled_rows.by_group(groups[: self.n_rows]))
+        if self.table.groups is None:
+            return []
+        return list(self.labelled_rows.by_group(self.table.groups.first(self.n_rows).values))
 
     @property
     def truth(self) -> Truth | None:
@@ -560,7 +561,7 @@ class Fit:
     def frame(self) -> Any:
         """The answer for each training row as a data frame of the kind that the rows came in."""
         columns = self.answers.columns(self.detector_names)
-        return self.table.container.frame(columns, "to_frame")
+        return self.table.container.first(self.n_rows).frame(columns, "to_frame")
 
     def frame_of(self, X: Any) -> Any:
         """The same for new rows `X`; a lazy dask data frame for a collection on Dask.

@@ -15,7 +15,7 @@ from gammagmm._support.data_frames import as_column
 from gammagmm.distributed.collection import in_memory
 from gammagmm.errors import SavedFileError
 from gammagmm.estimator.fit_result import Fit, complete_fit
-from gammagmm.estimator.parameters import check_parameters
+from gammagmm.estimator.parameters import Plan, check_parameters
 from gammagmm.estimator.rows import map_new_rows, open_rows
 from gammagmm.estimator.saved_fit import read_fit, save_fit
 from gammagmm.estimator.space import fit_space_runs, score_space, score_training_rows
@@ -27,6 +27,7 @@ from gammagmm.monitoring.history import History
 from gammagmm.posterior.contamination import Contamination
 from gammagmm.posterior.decisions import cost_cut, is_anomaly
 from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.table.table import Table
 
 __all__ = ["GammaGMM"]
 
@@ -137,8 +138,8 @@ class GammaGMM(BaseEstimator):
     posterior_ : GammaPosterior
         Posterior of the contamination factor, with the labels that `update` was given.
     evidence_ : Evidence
-        What the estimate without labels rests on: a group of rows that stands apart, the estimate
-        under other answers to the two questions, and the method's track record.
+        What the estimate without labels rests on: rows that are separate from the rest, the
+        estimate under other answers to the two questions, and the method's track record.
     contamination_ : Contamination
         Mean of the posterior, a float for PyOD's and scikit-learn's ``contamination``.
     scores_ : ndarray of shape (n_rows, n_detectors)
@@ -282,7 +283,10 @@ class GammaGMM(BaseEstimator):
             The fit took longer than `timeout`; the error has the partial results.
         """
         plan = check_parameters(self)
-        table = open_rows(X, self, plan)
+        return self._fit_table(open_rows(X, self, plan), plan)
+
+    def _fit_table(self, table: Table, plan: Plan) -> GammaGMM:
+        """Fit rows that are prepared, with the checked parameters."""
         scores = score_training_rows(table, plan)
         space, scaler = score_space(scores.fitted.scores)
         runs, notes = fit_space_runs(space, scores.fitted, plan)

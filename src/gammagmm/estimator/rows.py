@@ -46,16 +46,12 @@ WARNED = ("id", "labels", "date", "empty")
 
 def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
     """The rows of `X`, checked; those of a Dask collection are a uniform sample."""
-    if isinstance(X, Table):  # the command has prepared it
-        return X
     if not is_collection(X):
         return _open_table(X, estimator, plan)
     collection = open_collection(X)
     # A stream of its own, so that a fit of the same rows in memory has the same numbers.
     numbers = sample_numbers(collection.n_rows, plan.max_rows, plan.rng.spawn(1)[0])
     table = _open_table(collection.take(numbers), estimator, plan)
-    if table.container.index is not None and np.array_equal(table.container.index, numbers):
-        table = replace(table, ids=None)  # the collection names them by their numbers
     sample = Sample(collection.n_rows, len(numbers), numbers)
     return replace(table, sample=sample, collection=collection).with_sample_note()
 
@@ -86,10 +82,8 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
         return _as_it_is(_scores(raw), raw.columns if is_named else None, container, notes)
     table = prepare(raw, plan.choices, PYTHON if is_named else ARRAY, guessing=is_named)
     _warn_of(table.guesses)
-    ids = container.row_names if table.ids is None else table.ids
-    return replace(
-        table, container=container, ids=ids, notes=(*notes, *table.notes), places=None, raw=None
-    )
+    notes = (*notes, *table.notes)
+    return replace(table, container=container, notes=notes, places=None, raw=None)
 
 
 def _as_it_is(
@@ -97,8 +91,7 @@ def _as_it_is(
 ) -> Table:
     """The rows of a table of numbers that stays what it is."""
     preparation, sample = Preparation(columns, values.shape[1]), Sample.whole(len(values))
-    ids = container.row_names
-    return Table(values, preparation, sample, container=container, ids=ids, notes=notes)
+    return Table(values, preparation, sample, container=container, notes=notes)
 
 
 def _scores(raw: RawTable, n_least: int = 2) -> Array:
@@ -181,11 +174,10 @@ def read_more(table: Table, numbers: NDArray[np.intp]) -> Table:
         )
     taken = table.collection.take(numbers)
     if table.raw is None:
-        more = new_table(taken, table.preparation)
-        ids = more.ids or Container.of(taken).row_names
-        return table.with_more(numbers, replace(more, ids=ids))
+        more = replace(new_table(taken, table.preparation), container=Container.of(taken))
+        return table.with_more(numbers, more)
     # Rows of files are shown with all of their columns.
-    raw = frame_table(taken, table.name, numbers)
+    raw = frame_table(taken, table.name or table.raw.source, numbers)
     return table.with_more(numbers, table.preparation.apply(raw, table.words))
 
 

@@ -46,7 +46,7 @@ from gammagmm.errors import (
 )
 from gammagmm.estimator.fit_result import Fit, cut_rows
 from gammagmm.estimator.parameters import Plain, Plan, check_parameters
-from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior, SavedTexts
+from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior, SavedTexts, index_notes
 from gammagmm.estimator.space import score_space
 from gammagmm.estimator.summary import installed_versions
 from gammagmm.labels.known_rows import KnownRows
@@ -67,7 +67,7 @@ __all__ = ["LoadedFit", "load_fit", "read_fit", "save_fit"]
 
 Array = NDArray[np.float64]
 
-FORM = Form("gammagmm/saved-fit", 5, "saved fit", "Fit the rows again.")
+FORM = Form("gammagmm/saved-fit", 6, "saved fit", "Fit the rows again.")
 CAN_BE_NAN = {"tau", "delta", "reached", "mean"}
 """Fields that are NaN where there is no solution."""
 
@@ -88,12 +88,14 @@ class SavedFit:
         The parameter of this name.
     preparation : Preparation
         How the columns of the training rows became numbers.
-    name, digest : str
-        Name and SHA-256 of the file that the rows came from.
+    name : str or None
+        Name of the file that the rows came from; None for rows in memory.
+    digest : str
+        SHA-256 of the file; empty for rows in memory.
     index : SavedIndex or None
-        Index of the data frame that the rows came in.
+        Index of the rows held, if they came in a data frame that has one.
     ids : SavedTexts or None
-        Names of the rows held; None if they only have numbers.
+        Names of the rows held by a column of ids; None without it.
     places : ndarray of shape (n_held,) or None
         Their places in the file, if these are not 0, 1, ...
     truth : ndarray of shape (n_sampled,) or None
@@ -137,7 +139,7 @@ class SavedFit:
     parameters: dict[str, Plain]
     mixture_prior: SavedPrior | None
     preparation: Preparation
-    name: str
+    name: str | None
     digest: str
     index: SavedIndex | None
     ids: SavedTexts | None
@@ -336,7 +338,7 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         evidence=fit.evidence,
         known_rows=fit.known,
         learned_scores=fit.space.decision_scores if is_learned else None,
-        table_notes=table.notes,
+        table_notes=(*table.notes, *index_notes(table.container.index)),
         notes=tuple(note for note in fit.own_notes if note.step != "labels"),
     )
 
@@ -620,7 +622,7 @@ def _have_rows(saved: SavedFit, plan: Plan) -> bool:
     """Whether the rows, their numbers and their index belong to the scores and the columns."""
     n_rows, sampled, numbers = len(saved.scores), saved.n_sampled, saved.numbers
     is_right = saved.rows.shape == (n_rows, saved.preparation.n_outputs)
-    is_right = is_right and (saved.index is None or len(saved.index) == sampled)
+    is_right = is_right and (saved.index is None or len(saved.index) == n_rows)
     is_right = is_right and (saved.ids is None or len(saved.ids) == n_rows)
     if (places := saved.places) is not None:
         differ = len(np.unique(places)) == n_rows and bool((places >= 0).all())

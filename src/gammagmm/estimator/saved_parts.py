@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.errors import SaveError
+from gammagmm.errors import Note
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.table.container import is_default
 
-__all__ = ["SavedIndex", "SavedPrior", "SavedTexts"]
+__all__ = ["SavedIndex", "SavedPrior", "SavedTexts", "index_notes"]
 
 Array = NDArray[np.float64]
 
@@ -61,7 +61,10 @@ class SavedTexts:
 
 @dataclass(frozen=True, eq=False)
 class SavedIndex:
-    """An index of pandas: whole numbers or texts, and its name."""
+    """An index of pandas: whole numbers or texts, and its name.
+
+    Of any other index, such as one of dates, these are the names of the rows, see `index_notes`.
+    """
 
     name: str | None
     numbers: NDArray[np.int64] | None
@@ -72,16 +75,10 @@ class SavedIndex:
         """The record of an index; None for none and for the default index, which show the same."""
         if index is None or is_default(index):
             return None
-        is_named = index.name is None or isinstance(index.name, str)
-        if is_named and index.dtype == np.int64:
-            return cls(index.name, index.to_numpy(dtype=np.int64), None)
-        if is_named and index.nlevels == 1 and all(isinstance(each, str) for each in index):
-            return cls(index.name, None, SavedTexts.of(list(index)))
-        raise SaveError(
-            f"The index of the training rows ({type(index).__name__}, {index.dtype}) cannot be "
-            "saved: it must consist of whole numbers or texts",
-            "Call reset_index() on the table and fit again.",
-        )
+        name = None if index.name is None else str(index.name)
+        if index.dtype == np.int64 and name == index.name:
+            return cls(name, index.to_numpy(dtype=np.int64), None)
+        return cls(name, None, SavedTexts.of(list(map(str, index))))
 
     def __post_init__(self) -> None:
         if (self.numbers is None) == (self.texts is None):
@@ -98,6 +95,17 @@ class SavedIndex:
 
         values = self.numbers if self.texts is None else list(self.texts.texts)
         return pd.Index(values, name=self.name)
+
+
+def index_notes(index: Any) -> list[Note]:
+    """A note if the record of an index is not what the index is, but texts."""
+    saved = SavedIndex.of(index)
+    if saved is None or saved.numbers is not None:
+        return []
+    are_texts = index.nlevels == 1 and all(isinstance(each, str) for each in index)
+    if are_texts and saved.name == index.name:
+        return []
+    return [Note.of("load.index", "index", kind=f"{type(index).__name__}, {index.dtype}")]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gammagmm._support.text import percent
+from gammagmm.posterior.leave_one_out import DrawnRun, draw_runs, relink
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import Run
-from gammagmm.posterior.sensitivity import DrawnRun, draw_runs, relink
 
 __all__ = ["Assumption", "find_assumptions", "other_answers"]
 

@@ -1,4 +1,4 @@
-"""What an estimate rests on: rows that stand apart, assumptions, and the method's track record."""
+"""What an estimate rests on: separate rows, assumptions, and the method's track record."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Evidence:
     Attributes
     ----------
     separate_rows : SeparateRows or None
-        The rows that visibly stand apart from the others; None if there are none.
+        The rows that are visibly separate from the rest; None if there are none.
     assumptions : tuple of Assumption
         The estimate under other answers to the paper's two questions, from the same mixtures.
     rests_on : "data" or "assumptions"

@@ -141,18 +141,18 @@ def evidence_lines(posterior: GammaPosterior, evidence: Evidence, n_detectors: i
 
 
 def separate_rows_sentence(posterior: GammaPosterior, evidence: Evidence, n_detectors: int) -> str:
-    """The rows that stand apart, and how the estimate compares with them."""
+    """The rows that are separate from the rest, and how the estimate compares with them."""
     separate, answers = evidence.separate_rows, evidence.constraints
     if n_detectors < 2:
-        return "A single detector cannot show whether a group of rows stands apart."
+        return "A single detector cannot show whether rows are separate from the rest."
     if separate is None:
-        return "No group of rows stands apart from the others."
-    apart = (
-        f"{separate.n_rows:,} rows ({percent(separate.share)}) stand apart from the others in "
+        return "No rows are separate from the rest."
+    found = (
+        f"{separate.n_rows:,} rows ({percent(separate.share)}) are separate from the rest in "
         f"{len(separate.detectors)} of {n_detectors} detectors"
     )
     if not posterior.has_estimate:
-        return f"{apart}."
+        return f"{found}."
     low, high = posterior.interval()
     if separate.share > high:
         because = ""
@@ -161,10 +161,10 @@ def separate_rows_sentence(posterior: GammaPosterior, evidence: Evidence, n_dete
                 f", because p_high = {percent(answers.p_high)} makes a share of "
                 f"{percent(answers.high_gamma)} or more unlikely"
             )
-        return f"{apart}; the estimate excludes some of them{because}."
+        return f"{found}; the estimate excludes some of them{because}."
     if separate.share < low:
-        return f"{apart}; the estimate also includes rows that do not stand apart."
-    return f"{apart}; their share lies inside the interval."
+        return f"{found}; the estimate also includes rows that are not separate."
+    return f"{found}; their share lies inside the interval."
 
 
 def basis_sentence(posterior: GammaPosterior, evidence: Evidence) -> str:

@@ -1,4 +1,4 @@
-"""Score space -> the rows that visibly stand apart from the others, if there are some.
+"""Score space -> the rows that are visibly separate from the rest, if there are some.
 
 A person looks at the histogram of the scores for a second hump beyond a valley. Here every detector
 is looked at in this way, and rows are reported if several detectors see the same ones.
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 MIN_DEPTH = 0.25
 """A valley counts if its density is at most three quarters of that of the lower hump beside it."""
 MIN_ROWS = 5
-"""Fewest rows that stand apart."""
+"""Fewest rows that are reported."""
 MIN_OVERLAP = 0.8
 """Two detectors see the same rows if they share this much of the rows that either sees."""
 MIN_DETECTORS = 2
@@ -30,12 +30,12 @@ _MAX_CELLS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class SeparateRows:
-    """Rows that visibly stand apart from the others.
+    """Rows that are visibly separate from the rest.
 
     Attributes
     ----------
     rows : ndarray of shape (n_rows,) or None
-        Positions of the rows, from 0; None for rows on Dask and in a summary.
+        Positions among the training rows, from 0; None in a `FitSummary`, which has no rows.
     n_rows : int
         Number of rows.
     share : float
@@ -62,7 +62,7 @@ class Valley:
 
 
 def find_separate_rows(Z: Array, names: list[str]) -> SeparateRows | None:
-    """The rows of the score space `Z` (n, M) that stand apart, or None.
+    """The rows of the score space `Z` (n, M) that are separate from the rest, or None.
 
     Nearly the same rows lie beyond the valleys of several detectors. Of several sets of detectors,
     it is the one whose valleys are deepest in total, and the rows are those beyond at least half of

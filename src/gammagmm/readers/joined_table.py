@@ -11,7 +11,7 @@ import numpy as np
 from gammagmm._support.data_frames import check_same_columns
 from gammagmm._support.text import listed, shown
 from gammagmm.errors import Note, TableError
-from gammagmm.readers.number_forms import (
+from gammagmm.readers.numbers import (
     has_numbers,
     marks_word,
     other_units,

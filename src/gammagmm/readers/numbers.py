@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note
-from gammagmm.readers.raw_table import PLAIN_MISSING, NumberForm, is_missing, is_number, written
+from gammagmm.readers.raw_table import (
+    PLAIN_MISSING,
+    NumberForm,
+    RawTable,
+    is_missing,
+    is_number,
+    written,
+)
 
 __all__ = [
     "NO_MARK",
@@ -24,13 +31,18 @@ __all__ = [
     "assumed_points",
     "certain_points",
     "decimal_mark",
+    "has_numbers",
     "has_open_point",
     "is_row",
     "looks_like_number",
+    "marks_word",
     "missing_words_note",
     "numbers_first_note",
+    "other_units",
     "read_column",
     "read_texts",
+    "reread",
+    "settled",
     "unusual_words",
 ]
 
@@ -221,7 +233,7 @@ def assumed_mark(marks: set[str], usual: tuple[str, str]) -> tuple[str, str]:
     if len(certain) != 1:
         return usual
     [mark] = certain
-    return mark, f"other columns have decimal {'commas' if mark == ',' else 'points'}"
+    return mark, f"other columns have {marks_word(mark)}"
 
 
 def looks_like_number(cell: str) -> bool:
@@ -281,6 +293,49 @@ def numbers_first_note(source: str, unit: str, columns: Sequence[str]) -> Note:
 def unusual_words(cells: Iterable[str]) -> Counter[str]:
     """Words for missing values, with their counts, other than the plain ones, among `cells`."""
     return Counter(cell for cell in cells if cell.lower() not in PLAIN_MISSING)
+
+
+def settled(raw: RawTable, j: int) -> RawTable:
+    """`raw`, where the form of column `j` is certain if any cell, not only the first, shows it."""
+    column = None if raw.form(j).is_certain else read_column(raw.cells(j))
+    if column is None or not column.form.is_certain:
+        return raw
+    return replace(raw, forms={**raw.forms, j: column.form})
+
+
+def reread(raw: RawTable, j: int, decimal: str, reason: str) -> RawTable:
+    """`raw` with its column `j` read with the mark `decimal`, unless its cells show the mark."""
+    raw = settled(raw, j)
+    column = None if raw.form(j).is_certain else read_column(raw.cells(j), decimal, reason)
+    if column is None:
+        return raw
+    name = raw.columns[j]
+    others = [note for note in raw.notes if (note.code, note.subject) != ("tables.numbers", name)]
+    notes = (*others, Note.of("tables.numbers", name, words=column.message))
+    data = (*raw.data[:j], column.values, *raw.data[j + 1 :])
+    return replace(raw, data=data, notes=notes, forms={**raw.forms, j: column.form})
+
+
+def marks_word(decimal: str) -> str:
+    """A decimal mark in words."""
+    return "decimal commas" if decimal == "," else "decimal points"
+
+
+def has_numbers(raw: RawTable, j: int) -> bool:
+    """Whether some cell of a column of numbers is not missing."""
+    return not bool(np.isnan(raw.data[j]).all())
+
+
+def other_units(raw: RawTable, j: int, form: NumberForm) -> tuple[str, str] | None:
+    """The unit of column `j` and that of `form`, in words; None if they do not contradict."""
+    own = raw.form(j)
+    if not has_numbers(raw, j):
+        return None
+    if own.is_percent != form.is_percent:
+        return _percents(own), _percents(form)
+    if own.currency and form.currency and own.currency != form.currency:
+        return f"amounts in {own.currency}", f"amounts in {form.currency}"
+    return None
 
 
 def _booleans(distinct: list[str]) -> dict[str, float] | None:
@@ -393,3 +448,7 @@ def _spread(cells: Texts, values: dict[str, float]) -> NDArray[np.float64]:
     """The value of every cell, NaN where it is missing."""
     found = (np.nan if cell is None else values[cell] for cell in cells)
     return np.fromiter(found, dtype=np.float64, count=len(cells))
+
+
+def _percents(form: NumberForm) -> str:
+    return "percents" if form.is_percent else "numbers without a percent sign"

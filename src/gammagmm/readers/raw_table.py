@@ -21,6 +21,7 @@ __all__ = [
     "PLAIN_MISSING",
     "NumberForm",
     "RawTable",
+    "are_gaps",
     "check_names",
     "complete_names",
     "is_missing",
@@ -142,10 +143,7 @@ class RawTable:
 
     def is_gap(self, column: int) -> NDArray[np.bool_]:
         """Which cells of a column are missing, shape (n_rows,)."""
-        cells = self.data[column]
-        if self.is_text(column):
-            return np.array([cell is None for cell in cells], dtype=bool)
-        return np.isnan(cells)
+        return are_gaps(self.data[column])
 
     def form(self, column: int) -> NumberForm:
         """How the numbers of a column (counted from 0) are written."""
@@ -183,6 +181,13 @@ def complete_names(names: Sequence[str]) -> tuple[tuple[str, ...], list[Note]]:
 def numbered_names(d: int) -> tuple[str, ...]:
     """Names "x1", "x2", ... for `d` columns without names."""
     return tuple(f"x{j}" for j in range(1, d + 1))
+
+
+def are_gaps(cells: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which cells (n,) of a column of numbers or of text are missing."""
+    if cells.dtype == object:
+        return np.array([cell is None for cell in cells], dtype=bool)
+    return np.isnan(cells)
 
 
 def is_missing(cell: str) -> bool:

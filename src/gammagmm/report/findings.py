@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,8 @@ from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.labels.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import cost_cut, cut_off
 from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.leave_one_out import leave_one_out
 from gammagmm.posterior.runs import Run, first_solved, solved_posteriors
-from gammagmm.posterior.sensitivity import leave_one_out
 from gammagmm.table.table import Table
 
 __all__ = [
@@ -116,7 +117,7 @@ class RankedRow:
     name: str
     score: float
     probability: float
-    is_apart: bool  # one of the group that stands apart
+    is_separate: bool  # from the rest
     reasons: tuple[Reason, ...]  # the columns in which it stands out
 
 
@@ -146,7 +147,7 @@ class Findings:
 
     summary: FitSummary
     table: Table
-    rows_apart: tuple[str, ...]  # names of rows that stand apart, `MAX_SHOWN` at most
+    separate_rows: tuple[str, ...]  # names of rows separate from the rest, `MAX_SHOWN` at most
     humps: tuple[float, ...]  # of the posterior, if every run has several
     mean: ShareCut
     lower_end: ShareCut  # of the 90 % interval
@@ -173,12 +174,12 @@ def find(fit: Fit) -> Findings:
     order = _order(fit)
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
     why_top, values_chosen = _described(fit, top, chosen)
-    sensitivity, apart = tuple(_sensitivity(fit)), _rows_apart(fit)
+    sensitivity, separate = tuple(_sensitivity(fit)), _separate_rows(fit)
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
         summary=summarise(fit),
         table=table,
-        rows_apart=tuple(names[row] for row in apart[:MAX_SHOWN]),
+        separate_rows=tuple(names[row] for row in separate[:MAX_SHOWN]),
         humps=_humps(fit),
         mean=mean,
         lower_end=ends[0],
@@ -193,9 +194,9 @@ def find(fit: Fit) -> Findings:
         strongest=_strongest(sensitivity),
         has_picked=bool(fit.known.picked.any()),
         top_rows=tuple(
-            RankedRow(names[row], float(scores[row]), float(probability[row]), is_apart, reasons)
-            for row, is_apart, reasons in zip(
-                top, np.isin(top, apart).tolist(), why_top, strict=True
+            RankedRow(names[row], float(scores[row]), float(probability[row]), is_separate, reasons)
+            for row, is_separate, reasons in zip(
+                top, np.isin(top, separate).tolist(), why_top, strict=True
             )
         ),
         to_label=tuple(
@@ -239,9 +240,9 @@ def _described(
 
 def _shown_names(table: Table) -> tuple[str, ...]:
     """Names of the rows: long ones are cut, control characters are written out."""
-    if table.ids is None:
+    if table.given_names is None:
         return table.row_names
-    cut = (name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…" for name in table.ids)
+    cut = (name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…" for name in table.given_names)
     return tuple(visible(name) for name in cut)
 
 
@@ -261,13 +262,13 @@ def _order(fit: Fit) -> NDArray[np.intp]:
     return np.lexsort((-fit.space.decision_scores, group))
 
 
-def _rows_apart(fit: Fit) -> NDArray[np.intp]:
-    """Positions of rows of the group that stands apart, most anomalous first."""
+def _separate_rows(fit: Fit) -> NDArray[np.intp]:
+    """Positions of the rows that are separate from the rest, most anomalous first."""
     separate = fit.evidence.separate_rows
-    if separate is None or separate.rows is None:
+    if separate is None:
         return np.empty(0, dtype=np.intp)
-    order = np.argsort(-fit.decision_scores[separate.rows], kind="stable")
-    return separate.rows[order]
+    rows = cast("NDArray[np.intp]", separate.rows)
+    return rows[np.argsort(-fit.decision_scores[rows], kind="stable")]
 
 
 def _humps(fit: Fit) -> tuple[float, ...]:

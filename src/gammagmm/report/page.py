@@ -15,7 +15,7 @@ from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import reason_words
 from gammagmm.labels.labelled_rows import GroupShare
-from gammagmm.posterior.sensitivity import N_STARTS, SAMPLE_ROWS
+from gammagmm.posterior.leave_one_out import N_STARTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import record_sentence
 from gammagmm.report.findings import MAX_SHOWN, N_STEPS, Findings, ShareCut, find
 from gammagmm.report.svg import ShareLine, found_svg, posterior_numbers, posterior_svg, share_scale

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -45,6 +45,16 @@ class Container:
         if self.index is None or is_default(self.index):
             return None
         return tuple(map(str, self.index))
+
+    def first(self, n: int) -> Container:
+        """That of the first `n` rows."""
+        return self if self.index is None else replace(self, index=self.index[:n])
+
+    def with_more(self, more: Container) -> Container:
+        """That of these rows, and then those of `more`, if both have an index."""
+        if self.index is None or more.index is None:
+            return self
+        return replace(self, index=self.index.append(more.index))
 
     def frame(self, columns: dict[str, Any], question: str) -> Any:
         """Columns by name as a data frame of this kind; `question` asks for it."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from gammagmm._support.dates import seconds_of
 from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note, Problem, TableError
-from gammagmm.readers.number_forms import marks_word, other_units, reread
-from gammagmm.readers.raw_table import NumberForm, RawTable, check_names
+from gammagmm.readers.numbers import marks_word, other_units, reread
+from gammagmm.readers.raw_table import NumberForm, RawTable, are_gaps, check_names
 from gammagmm.table.encoder import Column, DateColumn, NumberColumn, TableEncoder, fit_encoder
 from gammagmm.table.frames import array_names
 from gammagmm.table.guesses import guess_notes
@@ -146,7 +146,10 @@ class Preparation:
         problems += self._other_units(raw)
         if problems:
             raise table_error(raw.source, problems, words)
-        rows, dropped = _rows_to_keep(raw, places, self.missing, n_least, words)
+        # The kind of the column in the training rows decides whether a cell is missing: "NA" is a
+        # word in a column of words, even where it is the only text of the new rows.
+        gaps = [are_gaps(own) for own in cells]
+        rows, dropped = _rows_to_keep(raw, gaps, self.missing, n_least, words)
         encoded = encoder.transform([own[rows] for own in cells])
         # The labels of new rows are not compared with anything.
         return Table(
@@ -246,8 +249,8 @@ def prepare(
     >>> from gammagmm.readers.csv import read_delimited
     >>> from gammagmm.readers.source import Source
     >>> raw = read_delimited(Source("f.csv", ".csv", b"name,a,c\nu,1,x\nv,,y\nw,3,z\n"))
-    >>> prepared = prepare(raw, Choices(id="name", missing="impute", categories="encode"))
-    >>> prepared.columns, prepared.ids, prepared.values[1].tolist()
+    >>> table = prepare(raw, Choices(id="name", missing="impute", categories="encode"))
+    >>> table.columns, table.ids, table.values[1].tolist()
     (('a', 'c=x', 'c=y', 'c=z'), ('u', 'v', 'w'), [2.0, 0.0, 1.0, 0.0])
     """
     if raw.n_rows < 2:
@@ -260,7 +263,8 @@ def prepare(
     if problems := column_problems(raw, roles, choices):
         raise table_error(raw.source, problems, words)
     truth = _labels(raw, choices.truth, words)
-    rows, dropped = _rows_to_keep(raw, features, choices.missing, 2, words)
+    gaps = [raw.is_gap(j) for j in features]
+    rows, dropped = _rows_to_keep(raw, gaps, choices.missing, 2, words)
     names = tuple(raw.columns[j] for j in features)
     cells = [raw.data[j][rows] for j in features]
     encoder = fit_encoder(names, cells, dict(roles.dates))
@@ -326,13 +330,17 @@ def _ids(raw: RawTable, name: str | None, rows: Places) -> tuple[str, ...] | Non
 
 
 def _rows_to_keep(
-    raw: RawTable, features: Sequence[int], missing: str, n_needed: int, words: Words
+    raw: RawTable,
+    gaps: Sequence[NDArray[np.bool_]],
+    missing: str,
+    n_needed: int,
+    words: Words,
 ) -> tuple[Places, list[Note]]:
-    """Indices of all rows, or of those without missing values if the others are dropped."""
+    """Indices of all rows, or of those without `gaps` in any column if the others are dropped."""
     is_kept = np.ones(raw.n_rows, dtype=bool)
     if missing == "drop":
-        for j in features:
-            is_kept &= ~raw.is_gap(j)
+        for is_gap in gaps:
+            is_kept &= ~is_gap
     rows = np.flatnonzero(is_kept)
     if len(rows) < n_needed:
         needed = "two rows are" if n_needed == 2 else "one row is"
@@ -378,7 +386,7 @@ def _new_problems(
         if (known & np.isnan(seconds_of(cells, column.form))).any():
             problems += _other_kind(raw, j, f"dates ({column.form})")
     if missing == "error":
-        problems += missing_values(raw, j, GAPS_OF_NEW_ROWS)
+        problems += missing_values(raw, j, are_gaps(cells), GAPS_OF_NEW_ROWS)
     return problems
 
 

@@ -46,7 +46,7 @@ def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem
         elif raw.columns[j] not in dates:
             problems += _texts(raw, j, choices.categories, used)
         if choices.missing == "error":
-            problems += missing_values(raw, j, ("fill", "drop rows", "drop"))
+            problems += missing_values(raw, j, raw.is_gap(j), ("fill", "drop rows", "drop"))
     return problems
 
 
@@ -55,9 +55,11 @@ def infinite_values(raw: RawTable, j: int, remedies: tuple[str, ...]) -> list[Pr
     return _cells_problem(raw, j, "infinite", np.isinf(raw.data[j]), remedies)
 
 
-def missing_values(raw: RawTable, j: int, remedies: tuple[str, ...]) -> list[Problem]:
+def missing_values(
+    raw: RawTable, j: int, is_gap: NDArray[np.bool_], remedies: tuple[str, ...]
+) -> list[Problem]:
     """The problem of a column with missing values."""
-    return _cells_problem(raw, j, "missing", raw.is_gap(j), remedies)
+    return _cells_problem(raw, j, "missing", is_gap, remedies)
 
 
 def _cells_problem(

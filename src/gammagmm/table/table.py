@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from gammagmm.errors import Note, TableError
 from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.raw_table import RawTable, numbered_names, written
 from gammagmm.table.container import Container
-from gammagmm.table.guesses import Guess
+from gammagmm.table.guesses import Guess, guess
 from gammagmm.table.sample import Sample
 from gammagmm.table.words import PYTHON, Words
 
@@ -21,7 +22,27 @@ if TYPE_CHECKING:
     from gammagmm.distributed.collection import Collection
     from gammagmm.table.preparation import Preparation
 
-__all__ = ["Table"]
+__all__ = ["Groups", "Table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of rows.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_held,) or (n_sampled,)
+        The group of each row. Groups that the user gives are those of the sample only.
+    column : str or None, default=None
+        The column that was read for them; None if the user gave them.
+    """
+
+    values: NDArray[Any]
+    column: str | None = None
+
+    def first(self, n: int) -> Groups:
+        """The groups of the first `n` rows."""
+        return replace(self, values=self.values[:n])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,14 +57,14 @@ class Table:
         How they became numbers, which prepares new rows in the same way.
     sample : Sample
         Which rows of the table they are: all of them, or a random sample and some others.
-    name : str, default="the table"
-        Name of the file or files.
+    name : str or None, default=None
+        Name of the file or files; None for rows in memory.
     digest : str, default=""
         SHA-256 of the file; empty for rows in memory.
     container : Container
-        The kind of data frame that the rows came in.
+        The kind of data frame that the rows came in, and its index, if it has one.
     ids : tuple of str or None, default=None
-        Names of the rows; None if they only have numbers.
+        Names of the rows by the column of the choice ``id``; None without it, see `given_names`.
     places : ndarray of shape (n_held,) or None, default=None
         Place of each row among those that were read, from 0; None if all of these are held.
     truth : ndarray of shape (n_sampled,) or None, default=None
@@ -56,10 +77,8 @@ class Table:
         What columns probably are that the user did not decide about.
     raw : RawTable or None, default=None
         The columns as they were read, where a person is shown rows of them.
-    groups : ndarray of shape (n_held,) or None, default=None
-        The group of each row.
-    group_column : str or None, default=None
-        The column with the groups.
+    groups : Groups or None, default=None
+        The groups of the rows.
     collection : Collection or None, default=None
         The table on Dask that these rows are a sample of. A copy and a saved fit do not have it.
     words : Words
@@ -69,7 +88,7 @@ class Table:
     values: NDArray[np.float64]
     preparation: Preparation
     sample: Sample
-    name: str = "the table"
+    name: str | None = None
     digest: str = ""
     container: Container = field(default_factory=Container)
     ids: tuple[str, ...] | None = None
@@ -79,8 +98,7 @@ class Table:
     unknown: tuple[Note, ...] = ()
     guesses: tuple[Guess, ...] = ()
     raw: RawTable | None = None
-    groups: NDArray[Any] | None = None
-    group_column: str | None = None
+    groups: Groups | None = None
     collection: Collection | None = None
     words: Words = PYTHON
 
@@ -98,11 +116,21 @@ class Table:
             return 1 + int(self.sample.numbers[row])
         return 1 + self._place(row)
 
-    @property
-    def row_names(self) -> tuple[str, ...]:
-        """Name of each row: its id, or its number."""
+    @cached_property
+    def given_names(self) -> tuple[str, ...] | None:
+        """Names of the rows, by the column of ids or the index; None if they only have numbers."""
         if self.ids is not None:
             return self.ids
+        index, numbers = self.container.index, self.sample.numbers
+        # A collection without an index names its rows by their numbers.
+        has_numbers = index is not None and numbers is not None and np.array_equal(index, numbers)
+        return None if has_numbers else self.container.row_names
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Name of each row: the name that it was given, or its number."""
+        if self.given_names is not None:
+            return self.given_names
         return tuple(str(self.row_number(row)) for row in range(len(self)))
 
     @property
@@ -115,9 +143,10 @@ class Table:
             self,
             values=self.values[:n],
             sample=replace(self.sample, numbers=None if own is None else own[:n]),
+            container=self.container.first(n),
             ids=None if self.ids is None else self.ids[:n],
             places=None if self.places is None else self.places[:n],
-            groups=None if self.groups is None else self.groups[:n],
+            groups=None if self.groups is None else self.groups.first(n),
         )
 
     def with_sample_note(self) -> Table:
@@ -139,32 +168,43 @@ class Table:
             self,
             values=np.concatenate([self.values, more.values]),
             sample=self.sample.with_more(numbers),
+            container=self.container.with_more(more.container),
             ids=None if self.ids is None else (*self.ids, *(more.ids or map(str, numbers + 1))),
             places=places,
             raw=raw,
         )
-        is_by_column = raw is not None and self.group_column is not None
-        return extended.grouped_by(str(self.group_column)) if is_by_column else extended
+        column = None if self.groups is None else self.groups.column
+        return extended if column is None else extended.grouped_by(column)
 
     def cells(self, row: int) -> dict[str, str]:
         """The cells of a row by column: those that were read, or else the numbers.
 
-        Columns with known labels are left out: a person who labels rows must not see them.
+        Columns that look like known labels are left out unless they are used as data, whatever else
+        they are for: a person who labels rows must not see them.
         """
         if self.raw is None:
             values = (cell or "" for cell in written(self.values[row].tolist()))
-            named = {} if self.ids is None else {"id": self.ids[row]}
+            named = {} if self.given_names is None else {"id": self.given_names[row]}
             return named | dict(zip(self.columns, values, strict=True))
-        hidden = {guess.column for guess in self.guesses if guess.kind == "labels"}
-        cells = {}
+        hidden, cells = self._hidden, {}
         for j, name in enumerate(self.raw.columns):
             if name == self.preparation.id and self.ids is not None:
                 cells[name] = self.ids[row]
-            elif name not in hidden | {self.preparation.truth}:
+            elif name not in hidden:
                 value = self.raw.data[j][self._place(row)]
                 cell = value if self.raw.is_text(j) else written([float(value)])[0]
                 cells[name] = cell or ""
         return cells
+
+    @cached_property
+    def _hidden(self) -> frozenset[str | None]:
+        """The columns that were read with known labels, and those that look like that."""
+        if self.raw is None:
+            return frozenset()
+        used = self.preparation.used
+        own = (guess(self.raw, j) for j, name in enumerate(self.raw.columns) if name not in used)
+        looks = {each.column for each in own if each is not None and each.kind == "labels"}
+        return frozenset({self.preparation.truth, *looks})
 
     def column(self, name: str) -> list[str]:
         """The cells of one column that was read, for each row that is held."""
@@ -179,7 +219,7 @@ class Table:
 
     def grouped_by(self, name: str) -> Table:
         """The same, with the rows in groups by a column that was read."""
-        return replace(self, groups=np.array(self.column(name), dtype=str), group_column=name)
+        return replace(self, groups=Groups(np.array(self.column(name), dtype=str), name))
 
     def _place(self, row: int) -> int:
         return row if self.places is None else int(self.places[row])
@@ -190,8 +230,12 @@ class Table:
         return np.arange(len(self)) if self.places is None else self.places
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without what was read, and without the table on Dask."""
-        return vars(self) | {"raw": None, "collection": None}
+        """The state without what was read, and without the table on Dask.
+
+        Groups by a column keep its name as a title, and no other row can be read for them.
+        """
+        state = {each.name: getattr(self, each.name) for each in fields(self)}
+        return state | {"raw": None, "collection": None}
 
     def __repr__(self) -> str:
         n_rows, n_columns = self.values.shape

@@ -1,4 +1,4 @@
-"""Fitted runs -> the posterior under other constraints, or with one detector fewer."""
+"""Fitted runs -> the estimate without each detector, or under other constraints."""
 
 from __future__ import annotations
 

@@ -12,9 +12,7 @@ from gammagmm.mixture.backends import place_rows
 from gammagmm.mixture.fit import ascend
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.statistics import start_moments
-from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.runs import RunSettings, make_run
-from gammagmm.posterior.sensitivity import (
+from gammagmm.posterior.leave_one_out import (
     N_DRAWS,
     N_STARTS,
     DrawnRun,
@@ -22,6 +20,8 @@ from gammagmm.posterior.sensitivity import (
     leave_one_out,
     relink,
 )
+from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.runs import RunSettings, make_run
 
 
 @pytest.fixture(scope="module")
