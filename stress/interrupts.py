@@ -190,6 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--results", type=Path)
+    parser.add_argument("--phases", nargs="+", default=PHASES, choices=PHASES)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for kind in ("SIGINT", "SIGHUP"):  # where this runs in the background, they are ignored
@@ -198,7 +199,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="interrupts-") as place:
         folder = Path(place)
         write_rows(folder / "rows.csv")
-        for phase in PHASES:
+        for phase in options.phases:
             for kind in KINDS:
                 n_hits = n_tries = 0
                 while n_hits < options.times and n_tries < 4 * options.times:

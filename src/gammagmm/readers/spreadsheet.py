@@ -68,17 +68,18 @@ def read_workbook(source: Source, table: str | None) -> RawTable:
 def _without_panics() -> Iterator[None]:
     """Nothing on standard error, where a panic of a Rust library is printed before it is raised."""
     try:
-        kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+        kept = os.dup(2)
     except OSError:  # it is closed
         yield
         return
+    unread, written_to = os.pipe()  # no file is opened while a workbook is read
     try:
-        os.dup2(nothing, 2)
+        os.dup2(written_to, 2)
         yield
     finally:
         os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nothing)
+        for number in (kept, unread, written_to):
+            os.close(number)
 
 
 def _checked(source: Source) -> bytes:
