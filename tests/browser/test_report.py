@@ -712,7 +712,7 @@ def larger(tmp_path_factory):
     path = tmp_path_factory.mktemp("larger") / "report.html"
     ids = tuple(f"TX-2026-{i:06d}" for i in range(len(X)))
     groups = np.array([f"branch {i}" for i in np.arange(len(X)) % 11 % 6])
-    write_report(knowing(fit, name="transactions.csv", ids=ids, groups=groups), path)
+    write_report(knowing(fit, name="transactions.csv", ids=ids).grouped(groups), path)
     return path
 
 
