@@ -45,7 +45,8 @@ class Remains:
         """Remove what the ended process `pid` has left."""
         for path in map(Path, self.outputs):
             _clear_parts(pid, path)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def is_supervised() -> bool:
@@ -60,18 +61,18 @@ def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> int:
     the unfinished parts of `outputs` are removed. A negative code is the signal that ended the work
     from outside.
     """
-    folder = Path(tempfile.gettempdir(), f"gammagmm-{secrets.token_hex(8)}")
-    remains = Remains(tuple(str(path.absolute()) for path in outputs), str(folder))
+    remains = Remains(tuple(str(path.absolute()) for path in outputs), _new_folder())
     watcher = _start_guard(remains)
-    folder.mkdir(mode=0o700)
     filters = filter(None, (os.environ.get("PYTHONWARNINGS"), QUIET_TRACKERS))
     environment = os.environ | {
         MARKER: "1",
         # Without it, and -P below, a module in the user's folder would be run as ours.
         "PYTHONSAFEPATH": "1",
         "PYTHONWARNINGS": ",".join(filters),
-        **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder)),
     }
+    with suppress(OSError):  # on a machine without room for it, the usual places are used
+        os.mkdir(remains.folder, mode=0o700)
+        environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), remains.folder)
     command = [sys.executable, "-P", "-m", "gammagmm.cli.main", *arguments]
     try:
         ended = run_group(command, environment, lambda pid: _tell(watcher, str(pid)))
@@ -80,6 +81,13 @@ def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> int:
         _tell(watcher, "done")
         watcher.communicate()
     return INTERRUPTED if ended.is_interrupted else ended.code
+
+
+def _new_folder() -> str:
+    """Name of a folder for temporary files that does not exist; empty where there is no place."""
+    with suppress(OSError):
+        return str(Path(tempfile.gettempdir(), f"gammagmm-{secrets.token_hex(8)}"))
+    return ""
 
 
 def _start_guard(remains: Remains) -> subprocess.Popen[bytes]:
@@ -115,7 +123,7 @@ def guard(lines: Iterable[str]) -> None:
             outputs, folder = json.loads(line)
         else:
             told.append(line.strip())
-    if not folder or "done" in told:
+    if "done" in told:
         return
     pid = int(told[0]) if told else 0
     if pid:
