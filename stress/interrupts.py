@@ -3,9 +3,9 @@
     python -m stress.interrupts --times 20 --results stress/results/interrupts.json
 
 A phase is known by what the working process shows to others: the libraries that it has loaded, its
-worker processes and the part of a file that it writes. After each signal, processes, shared memory,
-temporary files and outputs are compared with those before. Linux only, and only where
-nothing else works with loky or multiprocessing.
+worker processes and the part of a file that it writes. After each signal, there must be no process
+of its sessions, no shared memory, temporary file or part of a file, and each output must be whole
+or absent. Linux only.
 """
 
 from __future__ import annotations
@@ -94,22 +94,26 @@ def shared() -> set[str]:
     return set(os.listdir(SHARED))
 
 
-def state(folder: Path) -> dict[str, set[str]]:
-    """What a command could leave on this machine."""
-    temporary = Path(tempfile.gettempdir())
-    mine = [p for p in psutil.process_iter(["cmdline"]) if _is_ours(p)]
-    return {
-        "processes": {f"{p.pid} {p.info['cmdline'][:4]}" for p in mine},
-        "shared memory": shared(),
-        "temporary files": {name for name in os.listdir(temporary) if "gammagmm-" in name},
-        "parts": {name for name in os.listdir(folder) if name.startswith(".")},
+def remains(sessions: set[int], folder: Path) -> dict[str, list[str]]:
+    """What a command has left of the processes in these sessions, each named by its first one."""
+    found = {
+        "processes": [str(p.info) for p in psutil.process_iter(["cmdline"]) if _is_in(p, sessions)],
+        "shared memory": [
+            name
+            for name in shared()
+            if any(f"{mark}{pid}{mark}" in name for pid in sessions for mark in "-_")
+        ],
+        "temporary files": os.listdir(folder / "temporary"),
+        "parts": [name for name in os.listdir(folder) if name.startswith(".")],
     }
+    return {what: names for what, names in found.items() if names}
 
 
-def _is_ours(process: psutil.Process) -> bool:
-    words = " ".join(process.info["cmdline"] or ())
-    is_known = any(word in words for word in ("gammagmm.cli", "loky", "resource_tracker"))
-    return is_known and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE
+def _is_in(process: psutil.Process, sessions: set[int]) -> bool:
+    with suppress(OSError, psutil.Error):
+        is_over = process.status() == psutil.STATUS_ZOMBIE
+        return os.getsid(process.pid) in sessions and not is_over
+    return False
 
 
 def bad_outputs(folder: Path, n_rows: int) -> list[str]:
@@ -130,17 +134,20 @@ def interrupt(phase: str, kind: str, folder: Path, rng: random.Random) -> dict[s
     """What is left after a signal of this kind in this phase."""
     for name in OUTPUTS:
         (folder / name).unlink(missing_ok=True)
-    before = state(folder)
     process = subprocess.Popen(
         command(folder),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        env=os.environ | {"TMPDIR": str(folder / "temporary")},
     )
     work, is_reached = reach(phase, process, folder)
     delay = {"reading": 0.6, "detectors": 0.4, "mixtures": 0.3, "writing": 0.02}[phase]
     time.sleep(rng.uniform(0.0, delay))
+    sessions = {process.pid}
+    with suppress(psutil.Error):
+        sessions |= {child.pid for child in psutil.Process(process.pid).children()}
     is_hit = is_reached and process.poll() is None and work is not None
     is_hit = is_hit and (phase != "reading" or not has_loaded(work, "sklearn"))
     if work is not None and process.poll() is None:
@@ -152,7 +159,7 @@ def interrupt(phase: str, kind: str, folder: Path, rng: random.Random) -> dict[s
     return {
         "late": is_hit and time.monotonic() - start > PATIENCE,
         "hit": is_hit,
-        "left": what_is_left(folder, before),
+        "left": what_is_left(sessions, folder),
         "bad": bad_outputs(folder, 20_000),
         "traceback": "Traceback" in words or "leaked" in words,
     }
@@ -174,15 +181,12 @@ def reach(
     return work, False
 
 
-def what_is_left(folder: Path, before: dict[str, set[str]]) -> dict[str, list[str]]:
+def what_is_left(sessions: set[int], folder: Path) -> dict[str, list[str]]:
     """What the command has left for `PATIENCE` seconds; nothing where all is as it was before."""
     moment = time.monotonic() + PATIENCE
-    while True:
-        now = state(folder)
-        left = {what: sorted(now[what] - before[what]) for what in now if now[what] - before[what]}
-        if not left or time.monotonic() > moment:
-            return left
+    while (left := remains(sessions, folder)) and time.monotonic() < moment:
         time.sleep(0.02)
+    return left
 
 
 def main() -> None:
@@ -199,6 +203,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="interrupts-") as place:
         folder = Path(place)
         write_rows(folder / "rows.csv")
+        (folder / "temporary").mkdir()
         for phase in options.phases:
             for kind in KINDS:
                 n_hits = n_tries = 0
