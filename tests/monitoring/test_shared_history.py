@@ -124,6 +124,26 @@ def test_a_lock_ends_with_its_process_and_nobody_waits_for_ever(tmp_path, monkey
     assert os.listdir(tmp_path) == ["h.json"]
 
 
+@needs_posix
+def test_a_link_to_a_history_is_the_history(tmp_path):
+    path, link = tmp_path / "h.json", tmp_path / "link.json"
+    History("fit", Count(1000, 50)).save(path)
+    link.symlink_to(path)
+    for name, place in (("a", link), ("b", path), ("c", link)):
+        new = Period(name, Count(100, 5), {}, name)
+        History.update_file(place, lambda history, new=new: history.add([new]))
+    assert link.is_symlink()
+    assert [period.name for period in History.load(path).periods] == ["a", "b", "c"]
+
+
+def test_parts_of_another_history_are_left(tmp_path):
+    path, other = tmp_path / "a", tmp_path / ".a.b.12-0a1b2c3d.part"
+    other.write_text("another process writes it")
+    (tmp_path / ".a.12-0a1b2c3d.part").write_text("a killed process has left it")
+    History.update_file(path, lambda history: History("fit", Count(10, 1)))
+    assert sorted(os.listdir(tmp_path)) == [other.name, "a"]
+
+
 def test_a_change_that_is_refused_changes_nothing(tmp_path):
     path = tmp_path / "h.json"
     History("fit", Count(10, 1)).save(path)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import glob
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -68,9 +68,11 @@ def _refuse_existing(path: Path) -> NoReturn:
 def clear_parts(path: Any) -> None:
     """Remove the parts that ended processes have left beside the locked file at `path`."""
     path = Path(path).absolute()
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        with suppress(OSError):
-            part.unlink()
+    own = re.compile(rf"\.{re.escape(path.name)}\.\d+-[0-9a-f]{{8}}\.part")
+    for part in path.parent.iterdir():
+        if own.fullmatch(part.name):
+            with suppress(OSError):
+                part.unlink()
 
 
 @contextmanager
@@ -107,12 +109,17 @@ def _try_lock(lock: Path) -> int | None:
             return os.open(lock, flags)
         except (FileExistsError, PermissionError):
             return None
-    number = os.open(lock, flags | os.O_CLOEXEC, 0o666)
+    try:
+        number = os.open(lock, flags | os.O_CLOEXEC, 0o666)
+    except PermissionError:  # another user has made it
+        number = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     is_ours = False
-    with suppress(BlockingIOError, FileNotFoundError):
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The process that had it before may have removed the file in the meantime.
-        is_ours = os.path.samestat(os.fstat(number), os.stat(lock))
-    if not is_ours:
-        os.close(number)
+    try:
+        with suppress(BlockingIOError, FileNotFoundError):
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The process that had it before may have removed the file in the meantime.
+            is_ours = os.path.samestat(os.fstat(number), os.stat(lock))
+    finally:
+        if not is_ours:
+            os.close(number)
     return number if is_ours else None

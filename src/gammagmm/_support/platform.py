@@ -72,7 +72,11 @@ def run_group(
             _interrupt_group(process)
         code = _wait(process)
         if hasattr(os, "killpg"):
-            end_group(process.pid)
+            # What is left of a command that ended by itself needs no time to clean up.
+            if code < 0 or is_interrupted:
+                end_group(process.pid)
+            else:
+                _signal_group(process.pid, signal.SIGTERM)
     finally:
         for number in heard:
             signal.signal(number, before[number] or signal.SIG_DFL)

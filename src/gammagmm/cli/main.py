@@ -135,7 +135,7 @@ def monitor(
         )
         return run_monitor(monitoring, request, _echo)
 
-    _run(work, [monitoring.history_path(kept.fit_name), *outputs.paths], running.debug)
+    _run(work, [monitoring.history_path(kept.fit_name).resolve(), *outputs.paths], running.debug)
 
 
 @app.command(cls=opt.Command)

@@ -77,8 +77,8 @@ def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> int:
     try:
         ended = run_group(command, environment, lambda pid: _tell(watcher, str(pid)))
         remains.clear(ended.pid)
+        _tell(watcher, "done")  # otherwise, the guard cleans up
     finally:
-        _tell(watcher, "done")
         watcher.communicate()
     return INTERRUPTED if ended.is_interrupted else ended.code
 

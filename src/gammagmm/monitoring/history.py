@@ -329,6 +329,7 @@ class History:
         SavedFileError
             The file is damaged, or `save` did not write it.
         """
+        path = Path(path).resolve()  # two names of one file have one lock
         try:
             with locked(path):
                 clear_parts(path)

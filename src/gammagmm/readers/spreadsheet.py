@@ -7,6 +7,7 @@ import importlib
 import io
 import os
 import re
+import threading
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ PLACE = re.compile(rb"\br\s*=\s*[\"']([^\"']*)[\"']")
 VALUE = re.compile(rb"<(?:[\w.-]+:)?v(?:\s[^>]*)?>\s*(\d{1,9})\s*<")
 SHARED = re.compile(rb"<(?:[\w.-]+:)?si(?=[\s/>])")
 HIDDEN_XML = re.compile(rb"<!--|<!\[CDATA\[|<!DOCTYPE|\0")
+_ONE_READER = threading.Lock()
 EMPTY_ATTRIBUTES = {"table:style-name", "table:number-columns-repeated"}
 
 
@@ -67,19 +69,20 @@ def read_workbook(source: Source, table: str | None) -> RawTable:
 @contextmanager
 def _without_panics() -> Iterator[None]:
     """Nothing on standard error, where a panic of a Rust library is printed before it is raised."""
-    try:
-        kept = os.dup(2)
-    except OSError:  # it is closed
-        yield
-        return
-    unread, written_to = os.pipe()  # no file is opened while a workbook is read
-    try:
-        os.dup2(written_to, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        for number in (kept, unread, written_to):
-            os.close(number)
+    with _ONE_READER:
+        try:
+            kept = os.dup(2)
+        except OSError:  # it is closed
+            yield
+            return
+        unread, written_to = os.pipe()  # no file is opened while a workbook is read
+        try:
+            os.dup2(written_to, 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            for number in (kept, unread, written_to):
+                os.close(number)
 
 
 def _checked(source: Source) -> bytes:
