@@ -79,7 +79,8 @@ def is_in(phase: str, work: psutil.Process, folder: Path) -> bool:
     if phase == "writing":
         return any(name.endswith(".part") for name in os.listdir(folder))
     has_workers = any("loky" in " ".join(c.cmdline()) for c in work.children(recursive=True))
-    is_sharing = any(name.startswith(f"joblib_memmapping_folder_{work.pid}_") for name in shared())
+    folders = SHARED.glob(f"joblib_memmapping_folder_{work.pid}_*")
+    is_sharing = any(any(folder.iterdir()) for folder in folders)
     if phase == "detectors":
         return has_workers and is_sharing
     # The workers have given their last scores back once the shared rows are gone.
