@@ -44,10 +44,14 @@ def write_rows(path: Path, n_rows: int = 20_000) -> None:
     path.write_text(lines + "".join(",".join(map(repr, row)) + "\n" for row in X.tolist()))
 
 
-def command(folder: Path) -> list[str]:
-    """The command, which writes every kind of output."""
+def command(folder: Path, phase: str) -> list[str]:
+    """The command, which writes every kind of output; only the last phase needs the mixtures' end.
+
+    Many runs make the phase of the mixtures so long that no signal comes after it.
+    """
     out, posterior, report = (str(folder / name) for name in OUTPUTS)
-    options = ["--detectors", "KNN,LOF,IForest,OCSVM", "--runs", "2", "--jobs", "2"]
+    runs = "2" if phase == "writing" else "40"
+    options = ["--detectors", "KNN,LOF,IForest,OCSVM", "--runs", runs, "--jobs", "2"]
     options += ["--out", out, "--posterior", posterior, "--report", report]
     module = [sys.executable, "-P", "-m", "gammagmm.cli.main", "estimate"]
     return [*module, str(folder / "rows.csv"), *options, "--quiet"]
@@ -136,7 +140,7 @@ def interrupt(phase: str, kind: str, folder: Path, rng: random.Random) -> dict[s
     for name in OUTPUTS:
         (folder / name).unlink(missing_ok=True)
     process = subprocess.Popen(
-        command(folder),
+        command(folder, phase),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
