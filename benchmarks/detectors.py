@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 from fits import make_rows
 from gammagmm._support.processes import run_alone
-from gammagmm.datasets import load_benchmark, make_contaminated
+from gammagmm.datasets import make_contaminated
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import NAMES, PRESETS, resolve_detectors
 from gammagmm.estimator.parameters import AUTO_FIT_ROWS
@@ -90,6 +90,8 @@ def compare(name, X):
 
 def detectors(quick):
     """PageBlocks: each detector, and each preset on all cores against PyOD's sum."""
+    from experiments.datasets import load_benchmark
+
     X = make_rows(150) if quick else load_benchmark("PageBlocks").X
     presets = {"trial": ("KNN", "HBOS")} if quick else PRESETS
     rows = {name: compare(name, X) for name in (presets["trial"] if quick else NAMES)}
@@ -152,6 +154,8 @@ def subsets(quick):
 
 
 def labelled_datasets():
+    from experiments.datasets import load_benchmark
+
     return [(name, load_benchmark(name, collection)) for collection, name in LABELLED]
 
 

@@ -100,7 +100,7 @@ def fits(quick):
         with tempfile.TemporaryDirectory() as folder:
             bench = Bench(folder, limit=2.0, n_runs=2)
             return {"cases": [bench.case("made", make_rows(100), ["KNN", "HBOS"])]}
-    from gammagmm.datasets import load_benchmark
+    from experiments.datasets import load_benchmark
 
     with tempfile.TemporaryDirectory() as folder, checked_out(EARLIER) as earlier:
         bench = Bench(folder, earlier)

@@ -18,7 +18,6 @@ import numpy as np
 from sklearn.mixture import BayesianGaussianMixture
 
 from gammagmm import GammaGMM
-from gammagmm.datasets import data_folder
 from gammagmm.mixture.backends import NumpyRows, count_threads
 from gammagmm.mixture.fit import begin, plain_step, start_labels
 from gammagmm.mixture.m_step import MStep
@@ -45,6 +44,8 @@ def benchmark_scores(quick):
     """The ten published scores of PageBlocks; made scores in a trial."""
     if quick:
         return np.exp(make_space(120, 3))
+    from experiments.datasets import data_folder
+
     folder = data_folder()
     if folder is None:
         raise SystemExit("GAMMAGMM_DATA must name the folder of the benchmark datasets.")

@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 RESULTS = Path(__file__).parent / "results"
 TRIAL = ROOT / "build" / "benchmarks"
+sys.path.append(str(ROOT))  # for the package `experiments`
 CHILD = """
 import importlib, json, sys
 folder, module, name, options, answer = sys.argv[1:]

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gammagmm.datasets import Dataset, data_folder, load_benchmark
+from experiments.datasets import NO_FOLDER, MissingDataError, data_folder, load_benchmark
+from gammagmm.datasets import Dataset
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import detector_parts, resolve_detectors
 from gammagmm.detectors.usable import keep_usable
@@ -22,11 +23,6 @@ from gammagmm.mixture.score_space import fit_scaler
 CACHE = Path(os.environ.get("GAMMAGMM_CACHE", Path(__file__).parent / "cache"))
 TURBINE = re.compile(r"T(15|21)")
 NO_SENSORS = ("time", "group")  # `group` numbers the batches of rows
-NO_FOLDER = "GAMMAGMM_DATA is not set. Set it to the folder that holds the datasets."
-
-
-class MissingDataError(Exception):
-    """The data folder does not hold the dataset."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +41,12 @@ class Scored:
 
 def load(collection: str, name: str) -> Dataset:
     """The dataset, from the folder that GAMMAGMM_DATA names."""
-    folder = data_folder()
-    if folder is None:
-        raise RuntimeError(NO_FOLDER)
-    if match := TURBINE.fullmatch(name):
-        if not (folder / "turbines" / f"{match[1]}_data.csv").is_file():
-            raise MissingDataError(f"no turbines/{match[1]}_data.csv in the data folder")
-        return read_turbine(folder / "turbines", int(match[1]))
-    try:
+    folder, match = data_folder(), TURBINE.fullmatch(name)
+    if folder is None or match is None:
         return load_benchmark(name, collection)
-    except FileNotFoundError as error:
-        raise MissingDataError(f"no {collection}/{name} in the data folder") from error
+    if not (folder / "turbines" / f"{match[1]}_data.csv").is_file():
+        raise MissingDataError(f"no turbines/{match[1]}_data.csv in the data folder")
+    return read_turbine(folder / "turbines", int(match[1]))
 
 
 def cache_path(collection: str, name: str) -> Path:

@@ -21,9 +21,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from experiments.data import NO_FOLDER, cache_path
+from experiments.datasets import data_folder
 from experiments.plan import Trial, load_plan, small_plan, trials
 from experiments.results import RESULTS, Result, append_result, only_writer, read_results
-from gammagmm.datasets import data_folder
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ORDER = (

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.datasets import data_folder
 from threadpoolctl import threadpool_limits
 
-from gammagmm.datasets import data_folder
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.posterior.components import Components, expected_anomalousness
 from tests.support.demo_scores import demo_scores

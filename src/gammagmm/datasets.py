@@ -1,35 +1,22 @@
-"""The demo set, synthetic rows with a chosen gamma, and benchmark files with labels."""
+"""The demo set, and synthetic rows with a chosen gamma."""
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.checks import as_generator, check_count, check_number
-from gammagmm._support.text import shown
-from gammagmm.errors import TableError
-from gammagmm.readers.arff import read_arff
-from gammagmm.readers.arrays import read_archive
 from gammagmm.readers.raw_table import numbered_names
-from gammagmm.readers.source import Source
 
 __all__ = [
     "Dataset",
-    "data_folder",
-    "load_benchmark",
     "load_demo",
     "make_contaminated",
-    "read_dami_arff",
-    "read_npz",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -42,8 +29,6 @@ BOX_MARGIN = 0.1  # global anomalies: box wider by this share of the range, on e
 LOCAL_SCALE = 5.0  # local anomalies: covariances times this
 DISPLACEMENT = 3.0  # clustered anomalies: distance in standard deviations, in every feature
 TIGHT_SCALE = 0.1  # clustered anomalies: covariance of an inlier cluster times this
-
-ARFF_LABELS = {"yes": 1, "no": 0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,213 +215,3 @@ _ANOMALIES: dict[str, _Draw] = {
     "clustered": _clustered,
     "dependency": _dependency,
 }
-
-
-def data_folder() -> Path | None:
-    """Folder of the benchmark collections: the value of GAMMAGMM_DATA.
-
-    Returns
-    -------
-    pathlib.Path or None
-        The folder; None if the environment variable ``GAMMAGMM_DATA`` is not set, or empty.
-
-    Raises
-    ------
-    FileNotFoundError
-        The value is not a folder.
-
-    Examples
-    --------
-    >>> folder = data_folder()
-    >>> folder is None or folder.is_dir()
-    True
-    """
-    folder = os.environ.get("GAMMAGMM_DATA")
-    if not folder:
-        return None
-    if not Path(folder).is_dir():
-        raise FileNotFoundError(f"GAMMAGMM_DATA is {folder!r}, which is not a folder.")
-    return Path(folder)
-
-
-def load_benchmark(name: str, collection: str = "paper") -> Dataset:
-    """A dataset of a collection in the data folder.
-
-    Parameters
-    ----------
-    name : str
-        Name of the dataset: that of its file without ``.npz`` or ``.arff``.
-    collection : str, default="paper"
-        Name of the collection: a folder in `data_folder`.
-
-    Returns
-    -------
-    Dataset
-        The rows with their labels.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such dataset, or no such collection.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from unittest.mock import patch
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "paper").mkdir()
-    ...     np.savez(Path(folder, "paper", "small.npz"), X=[[0.5], [9.0]], y=[0, 1])
-    ...     with patch.dict(os.environ, GAMMAGMM_DATA=folder):
-    ...         load_benchmark("small")
-    Dataset('small', 2 rows, 1 features, gamma=0.5000)
-    """
-    files = _benchmark_files(collection)
-    if name not in files:
-        raise FileNotFoundError(
-            f"There is no dataset {name!r} in {collection!r}. "
-            f"Choose one of: {', '.join(sorted(files))}."
-        )
-    return _READERS[files[name].suffix](files[name])
-
-
-def _benchmark_files(collection: str) -> dict[str, Path]:
-    """Dataset name -> file."""
-    folder = data_folder()
-    if folder is None or not (folder / collection).is_dir():
-        raise FileNotFoundError(
-            f"There is no collection {collection!r} in {folder or 'any data folder'}. Set the "
-            "environment variable GAMMAGMM_DATA to the folder that contains it."
-        )
-    files = sorted((folder / collection).iterdir())
-    return {path.stem: path for path in files if path.suffix in _READERS}
-
-
-def read_npz(path: str | os.PathLike[str]) -> Dataset:
-    """Dataset in an .npz file with ``X`` (n, d) and ``y`` (n,), where 1 is an anomaly.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        Name of the file.
-
-    Returns
-    -------
-    Dataset
-        The rows with their labels.
-
-    Raises
-    ------
-    TableError
-        The file does not have these arrays, or a value is not a finite number.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savez(Path(folder, "small.npz"), X=[[0.5], [9.0]], y=[0, 1])
-    ...     read_npz(Path(folder, "small.npz"))
-    Dataset('small', 2 rows, 1 features, gamma=0.5000)
-    """
-    source = _open(path, ".npz")
-    if not zipfile.is_zipfile(io.BytesIO(source.content)):
-        raise TableError(f"{path} is not an .npz file", "Write it with numpy.savez.")
-    arrays = read_archive(source, ("X", "y"))
-    advice = "Write it with numpy.savez(path, X=X, y=y)."
-    if lacking := sorted({"X", "y"} - arrays.keys()):
-        raise TableError(f"{path} must hold arrays X and y: it has no {lacking[0]}", advice)
-    X, y = arrays["X"], arrays["y"]
-    are_numbers = X.dtype.kind in "biuf" and y.dtype.kind in "biuf"
-    if X.ndim != 2 or not are_numbers or y.shape != X.shape[:1]:
-        raise TableError(
-            f"{path} must hold numbers X of shape (n, d) and y of shape (n,), got X of shape "
-            f"{X.shape} and type {X.dtype}, y of shape {y.shape} and type {y.dtype}",
-            advice,
-        )
-    return _checked_dataset(path, X, y, numbered_names(X.shape[1]))
-
-
-def read_dami_arff(path: str | os.PathLike[str]) -> Dataset:
-    r"""Dataset in an ARFF file of the DAMI collection (Campos et al., 2016).
-
-    The attribute ``outlier`` is yes or no, an attribute ``id`` is left out, and every other
-    attribute is numeric, without missing values.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        Name of the file.
-
-    Returns
-    -------
-    Dataset
-        The rows with their labels.
-
-    Raises
-    ------
-    TableError
-        The file is not of this form.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     lines = ["@ATTRIBUTE a REAL", "@ATTRIBUTE outlier {yes,no}", "@DATA"]
-    ...     _ = Path(folder, "small.arff").write_text("\n".join([*lines, "1,no", "9,yes"]))
-    ...     read_dami_arff(Path(folder, "small.arff"))
-    Dataset('small', 2 rows, 1 features, gamma=0.5000)
-    """
-    raw = read_arff(_open(path, ".arff"))
-    roles = [name.lower() for name in raw.columns]
-    features = [j for j, role in enumerate(roles) if role not in ("id", "outlier")]
-    if roles.count("outlier") != 1:
-        raise TableError(
-            f"{path} needs exactly one attribute 'outlier', and has {roles.count('outlier')}",
-            "Declare it with the values yes and no.",
-        )
-    for j in features:
-        name = shown(raw.columns[j])
-        if raw.is_text(j):
-            raise TableError(
-                f"{path}: attribute {name} contains text",
-                "Use the version of the file in which every attribute is numeric.",
-            )
-        if raw.is_gap(j).any():
-            place = raw.place(int(raw.is_gap(j).argmax()))
-            raise TableError(
-                f"{path}, {place}, {name}: a value is missing",
-                "Use the version of the file without missing values.",
-            )
-    cells = [cell or "?" for cell in raw.cells(roles.index("outlier"))]
-    if unknown := [row for row, cell in enumerate(cells) if cell.lower() not in ARFF_LABELS]:
-        where = f"{path}, {raw.place(unknown[0])}, 'outlier'"
-        what = f"{where}: expected yes or no, found {shown(cells[unknown[0]])}"
-        raise TableError(what, "Correct the line.")
-    y = np.array([ARFF_LABELS[cell.lower()] for cell in cells])
-    X = np.column_stack([np.empty((raw.n_rows, 0)), *(raw.data[j] for j in features)])
-    names = tuple(raw.columns[j] for j in features)
-    return _checked_dataset(path, X, y, names)
-
-
-def _open(path: str | os.PathLike[str], suffix: str) -> Source:
-    if not Path(path).is_file():
-        raise TableError(f"{path} does not exist or is not a file", "Check the path.")
-    return Source(str(path), suffix, Path(path).read_bytes())
-
-
-def _checked_dataset(
-    path: str | os.PathLike[str], X: NDArray[Any], y: NDArray[Any], feature_names: tuple[str, ...]
-) -> Dataset:
-    if not X.size:
-        what = f"{path} contains no rows or no features: X has the shape {X.shape}"
-        raise TableError(what, "Give a file that has both.")
-    if not np.isfinite(X).all():
-        row, column = np.argwhere(~np.isfinite(X))[0]
-        what = f"{path}: X[{row}, {column}] is {X[row, column]}, not a finite number"
-        raise TableError(what, "Correct or remove the row.")
-    if not np.isin(y, (0, 1)).all():
-        what = f"{path}: y must hold 0 and 1 only, got {np.unique(y)[:5].tolist()}"
-        raise TableError(what, "Write 1 for an anomaly and 0 for a normal row.")
-    return Dataset(X.astype(np.float64), y.astype(np.int64), Path(path).stem, feature_names)
-
-
-_READERS: dict[str, Callable[[Path], Dataset]] = {".npz": read_npz, ".arff": read_dami_arff}

@@ -246,12 +246,12 @@ class TableError(GammaGMMError, ValueError):
 
     Examples
     --------
-    >>> from gammagmm.datasets import read_npz
+    >>> from gammagmm import GammaGMM
     >>> try:
-    ...     read_npz("nowhere.npz")
+    ...     GammaGMM().fit([[1.0, None], [2.0, 3.0]])
     ... except TableError as error:
-    ...     print(error)
-    nowhere.npz does not exist or is not a file. Check the path.
+    ...     print(error.what)
+    Input X contains NaN, which is a missing value
     """
 
     def __init__(

@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy
+from experiments.datasets import data_folder, load_benchmark
 from numpy.testing import assert_allclose, assert_array_equal
 from packaging.version import Version
 from pyod.models.copod import COPOD as PyodCOPOD
@@ -25,7 +26,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KDTree
 
-from gammagmm.datasets import data_folder, load_benchmark
 from gammagmm.detectors.lscp_search import (
     Ensemble,
     _bin_counts,

@@ -44,7 +44,7 @@ def test_missing_data_are_named(tmp_path, monkeypatch):
 
 
 def test_without_a_data_folder_the_error_names_the_variable(monkeypatch):
-    monkeypatch.setattr("experiments.data.data_folder", lambda: None)
+    monkeypatch.delenv("GAMMAGMM_DATA", raising=False)
     with pytest.raises(RuntimeError, match=r"GAMMAGMM_DATA is not set\. Set it to the folder"):
         data.load("paper", "Glass")
 

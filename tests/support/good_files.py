@@ -306,8 +306,6 @@ KINDS: dict[str, Callable[[], list[bytes]]] = {
     "posterior": posterior_texts,
     "summary": summary_texts,
     "sheet": sheet_texts,
-    "benchmark-arff": arff_texts,
-    "benchmark-npz": npzs,
     "txt": txt_texts,
     "zip": zips,
     "json": json_texts,

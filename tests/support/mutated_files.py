@@ -123,7 +123,7 @@ def splice(content: bytes, kind: str, rng: Generator) -> bytes:
 
 def insert_word(content: bytes, kind: str, rng: Generator) -> bytes:
     """`content` with a word of the format, an odd number or a control character."""
-    base = kind.removeprefix("benchmark-").removesuffix(".gz")
+    base = kind.removesuffix(".gz")
     words = TEXT_WORDS.get("csv" if base == "tsv" else base, []) + NUMBERS + CONTROLS
     word = _pick(MAGICS, rng) if rng.random() < 0.05 else _pick(words, rng).encode()
     place = int(rng.integers(len(content) + 1))
@@ -301,7 +301,6 @@ GRAMMARS: dict[str, Callable[[Generator], bytes]] = {
     "csv": csv_text,
     "tsv": csv_text,
     "arff": arff_text,
-    "benchmark-arff": arff_text,
     "jsonl": json_text,
     "posterior": partial(json_document, "posterior"),
     "summary": partial(json_document, "summary"),
@@ -311,7 +310,6 @@ GRAMMARS: dict[str, Callable[[Generator], bytes]] = {
     "json": json_text,
     "xlsx": xlsx_bytes,
     "ods": ods_bytes,
-    "benchmark-npz": npz_bytes,
 }
 
 

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from gammagmm.cli.sheet import read_sheet
-from gammagmm.datasets import read_dami_arff, read_npz
 from gammagmm.errors import MissingExtraError, SavedFileError, TableError
 from gammagmm.estimator.summary import FitSummary
 from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -153,7 +152,7 @@ class Watch:
 
 def suffix_of(kind: str) -> str:
     """Suffix of the files of a kind, without the dot."""
-    return SUFFIXES.get(kind, kind.removeprefix("benchmark-"))
+    return SUFFIXES.get(kind, kind)
 
 
 def examine(kind: str, content: bytes, watch: Watch) -> Outcome:
@@ -247,20 +246,9 @@ def _read_posterior(path: Path) -> None:
         raise BrokenLawError(f"mean {posterior.mean}")
 
 
-def _read_benchmark(read: Callable[[Path], Any]) -> Callable[[Path], None]:
-    def check(path: Path) -> None:
-        found = read(path)
-        if not np.isfinite(found.X).all() or found.y.shape != found.X.shape[:1]:
-            raise BrokenLawError("the numbers are not finite, or the number of labels is wrong")
-
-    return check
-
-
 READERS: dict[str, Callable[[Path], Any]] = {
     "posterior": _read_posterior,
     "summary": lambda path: repr(FitSummary.load(path)),
     "sheet": lambda path: read_sheet(path, NAMED),
-    "benchmark-arff": _read_benchmark(read_dami_arff),
-    "benchmark-npz": _read_benchmark(read_npz),
 }
 """The kinds that `read_raw` does not read."""
