@@ -41,7 +41,7 @@ def test_a_vector_is_one_column(tmp_path):
     [
         (
             np.array([[1, "a"]], dtype=object),
-            r"contains Python objects, which are never unpickled\. W",
+            r"cannot be read: it contains Python objects, which are never unpickled\. W",
         ),
         (np.zeros((2, 2, 2)), r"has the type float64 and the shape \(2, 2, 2\)\. Save a two-"),
         (np.float64(3), r"has the type float64 and the shape \(\)"),
@@ -73,7 +73,7 @@ def test_damaged_npy(write, content):
 
 
 def test_npy_of_a_later_version_is_refused(write):
-    message = r"t\.npy is not a plain array of numbers\. Write a float array"
+    message = r"t\.npy cannot be read: it is not a plain array of numbers\. Write numbers"
     with pytest.raises(TableError, match=message):
         read_raw(write(b"\x93NUMPY\x03\x00" + npy_header((1, 1))[8:] + bytes(8), "t.npy"))
 
@@ -81,7 +81,7 @@ def test_npy_of_a_later_version_is_refused(write):
 @pytest.mark.parametrize("shape", [(10**6, 10**6), (-1, 3), (3, 10)])
 def test_a_shape_that_the_bytes_do_not_fill(write, shape):
     declared = npy_header(shape) + bytes(64)
-    message = r"declares the shape \(.*\), which is -?\d+ bytes, but has \d+ bytes\. Write the file"
+    message = r"cannot be read: it declares the shape \(.*\), which is -?\d+ bytes, but has 64"
     with pytest.raises(TableError, match=message):
         read_raw(write(declared, "t.npy"))
     with zipfile.ZipFile(write(b"", "t.npz"), "w") as archive:
@@ -138,7 +138,7 @@ def test_the_only_matrix_of_an_npz(tmp_path):
             r"contains 0 two-dimensional arrays, and none is named X: no array\. Name the table X",
         ),
         ({"X": np.ones((2, 2)), "x2": np.ones(2)}, r"column name 'x2' occurs 2 times"),
-        ({"X": np.ones((2, 2)), "o": np.array([{}, 1])}, r"array 'o', contains Python objects, w"),
+        ({"X": np.ones((2, 2)), "o": np.array([{}, 1])}, r"array 'o', .* contains Python objects, w"),
         ({"X": np.ones((2, 2)), "t": np.zeros(2, "M8[D]")}, r"array 't', has the type datetime64"),
         (
             {"X": np.ones((2, 2)), "s": np.array([b"\xff", b"a"])},
@@ -154,7 +154,7 @@ def test_npz_that_is_refused(tmp_path, arrays, message):
 
 
 def test_damaged_npz(write, tmp_path):
-    with pytest.raises(TableError, match=r"t\.npz cannot be read: .*\. Write it with numpy\.savez"):
+    with pytest.raises(TableError, match=r"t\.npz cannot be read: .*\. Write numbers or strings"):
         read_raw(write(b"no zip at all", "t.npz"))
     np.savez_compressed(tmp_path / "t.npz", X=np.arange(999.0).reshape(333, 3))
     content = bytearray((tmp_path / "t.npz").read_bytes())

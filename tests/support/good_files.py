@@ -117,7 +117,6 @@ def mats() -> list[bytes]:
     odd = {"big": TABLE.astype(np.uint8), "y": np.array([["a", 1.0]], dtype=object), "s": {"t": 1}}
     for arrays, options in [
         (plain, {}),
-        (plain, {"format": "4"}),
         (plain, {"do_compression": True}),
         (odd, {}),
     ]:

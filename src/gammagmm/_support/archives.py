@@ -18,7 +18,7 @@ from gammagmm._support.documents import MAX_BYTES as MAX_DOCUMENT_BYTES
 from gammagmm._support.documents import Reader
 from gammagmm.errors import SavedFileError
 
-__all__ = ["Archive", "archive_bytes", "digest_of", "open_archive"]
+__all__ = ["Archive", "archive_bytes", "digest_of", "open_archive", "plain_array"]
 
 Array = NDArray[Any]
 
@@ -27,6 +27,33 @@ DIGEST = "sha256"
 """The member with the SHA-256 of all others. It finds damage; it is no signature."""
 MAX_BYTES = 4_000_000_000
 """Larger files are refused unread."""
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def plain_array(content: bytes) -> Array:
+    """The array of the bytes of an .npy file; nothing is unpickled.
+
+    A ValueError or another exception if they are not a plain array. The header is compared with
+    the size before the array is made, because it could declare any size.
+    """
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError("it is not a plain array of numbers")
+    shape, _, kind = HEADERS[version](file)
+    if kind.hasobject:
+        raise ValueError("it contains Python objects, which are never unpickled")
+    n_declared, n_bytes = math.prod(shape) * kind.itemsize, len(content) - file.tell()
+    if min(shape, default=0) < 0 or bool in map(type, shape) or n_declared > n_bytes:
+        raise ValueError(
+            f"it declares the shape {shape}, which is {n_declared} bytes, but has {n_bytes} bytes"
+        )
+    file.seek(0)
+    array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    return array
 
 
 def archive_bytes(text: str, arrays: Mapping[str, Array]) -> bytes:
@@ -124,18 +151,7 @@ class Archive:
         """The array with this `name`; each can be read once."""
         content = self._content(f"{name}.npy", MAX_BYTES)
         with _refusing(self.reader):
-            file = io.BytesIO(content)
-            if np.lib.format.read_magic(file) != (1, 0):
-                self.reader.refuse(f"the array {name} has another format")
-            shape, _, kind = np.lib.format.read_array_header_1_0(file)
-            n_declared = math.prod(shape) * kind.itemsize
-            is_shape = min(shape, default=0) >= 0 and bool not in map(type, shape)
-            # Before the array is made: a header could declare any size.
-            if not is_shape or kind.hasobject or n_declared != len(content) - file.tell():
-                self.reader.refuse(f"the array {name} has no plain numbers or a wrong size")
-            file.seek(0)
-            array: Array = np.lib.format.read_array(file, allow_pickle=False)
-            return array
+            return plain_array(content)
 
     def _content(self, name: str, most: int) -> bytes:
         """The bytes of a member, once its checksum has been found right."""

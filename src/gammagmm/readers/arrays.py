@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-import math
 import zipfile
-from collections.abc import Collection, Mapping
-from typing import IO, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.archives import plain_array
 from gammagmm._support.text import shown
 from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import (
@@ -21,30 +21,27 @@ from gammagmm.readers.raw_table import (
     typed_texts,
     written_cells,
 )
-from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, refusing
+from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, refusing, unpacked
 
-__all__ = ["as_matrix", "read_archive", "read_npy", "read_npz", "table_of_arrays"]
+__all__ = ["as_matrix", "read_npy", "read_npz", "table_of_arrays"]
 
 Array = NDArray[Any]
 
 COLUMN_BYTES = 1000  # memory of a column beyond its numbers: its name and its array
-HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+ADVICE = "Write numbers or strings with numpy.save or numpy.savez."
 
 
 def read_npy(source: Source) -> RawTable:
     """Raw table of an .npy file: rows of numbers, or one column."""
     # NumPy's reader raises almost any exception on a damaged header.
-    with refusing(source.name, (Exception,), "Write it with numpy.save."):
-        array = _read_array(source.name, io.BytesIO(source.content), len(source.content))
+    with refusing(source.name, (Exception,), ADVICE):
+        array = plain_array(source.content)
     return table_of_arrays(source, as_matrix(source.name, array), {})
 
 
 def read_npz(source: Source) -> RawTable:
     """Raw table of an .npz file: its array X or its only matrix, and the vectors of its length."""
-    arrays = read_archive(source)
+    arrays = _read_archive(source)
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     if "X" not in arrays and len(matrices) != 1:
         found = ", ".join(f"{shown(name)} {array.shape}" for name, array in arrays.items())
@@ -59,55 +56,19 @@ def read_npz(source: Source) -> RawTable:
     return table_of_arrays(source, matrix, vectors)
 
 
-def read_archive(source: Source, names: Collection[str] | None = None) -> dict[str, Array]:
-    """Arrays of an .npz file by name; only those in `names` if these are given."""
-    advice = "Write it with numpy.savez."
+def _read_archive(source: Source) -> dict[str, Array]:
+    """Arrays of an .npz file by name."""
+    arrays = {}
     with (
-        refusing(source.name, (Exception,), advice),
+        refusing(source.name, (Exception,), ADVICE),
         zipfile.ZipFile(io.BytesIO(source.content)) as archive,
     ):
-        members = {
-            info.filename.removesuffix(".npy"): info
-            for info in archive.infolist()
-            if info.filename.endswith(".npy")
-        }
-        asked = {name: m for name, m in members.items() if names is None or name in names}
-        # Other methods decompress any amount at once, whatever size is declared.
-        methods = {member.compress_type for member in asked.values()}
-        if methods - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise TableError(f"{source.name} uses an unsupported compression method", advice)
-        # The sum, not each one: members that share their bytes would pass one by one.
-        n_bytes = sum(member.file_size for member in asked.values())
-        check_expansion(source.name, n_bytes, len(source.content))
-        arrays = {}
-        for name, member in asked.items():
-            with archive.open(member) as file:
-                where = f"{source.name}, array {shown(name)},"
-                arrays[name] = _read_array(where, file, member.file_size)
-        return arrays
-
-
-def _read_array(where: str, file: IO[bytes], n_bytes: int) -> Array:
-    """Array of .npy bytes, once its header agrees with the `n_bytes` that the file has."""
-    version = np.lib.format.read_magic(file)
-    if version not in HEADERS:
-        raise TableError(f"{where} is not a plain array of numbers", "Write a float array.")
-    shape, _, kind = HEADERS[version](file)
-    if kind.hasobject:
-        raise TableError(
-            f"{where} contains Python objects, which are never unpickled",
-            "Write numbers or strings: array.astype(float) or array.astype(str).",
-        )
-    n_declared = math.prod(shape) * kind.itemsize
-    if min(shape, default=0) < 0 or bool in map(type, shape) or n_declared > n_bytes:
-        raise TableError(
-            f"{where} declares the shape {shape}, which is {n_declared} bytes, but has {n_bytes} "
-            "bytes",
-            "Write the file again: it is damaged or cut off.",
-        )
-    file.seek(0)
-    array: Array = np.lib.format.read_array(file, allow_pickle=False)
-    return array
+        members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+        for member, content in unpacked(source, archive, members):
+            name = member.removesuffix(".npy")
+            with refusing(f"{source.name}, array {shown(name)},", (Exception,), ADVICE):
+                arrays[name] = plain_array(content)
+    return arrays
 
 
 def as_matrix(where: str, array: Array) -> Array:

@@ -1,4 +1,4 @@
-"""MAT files of versions 4 to 7 -> raw table, by NumPy alone.
+"""MAT files of versions 5 to 7 -> raw table, by NumPy alone.
 
 SciPy's reader ends the process on some damaged files and never returns on others. Only full arrays
 of numbers are needed here, which are a small part of the format.
@@ -36,14 +36,13 @@ __all__ = ["read_mat"]
 ADVICE = "Save it again in MATLAB with save(..., '-v7'), or as CSV."
 DAMAGE = (ValueError, struct.error, zlib.error)  # what the functions below raise on a damaged file
 
-# Codes of the format, version 5: elements, flags of an array, classes, and types in the file.
+# Codes of the format: elements, flags of an array, classes, and types in the file.
 HEADER_BYTES = 128
 MATRIX, COMPRESSED = 14, 15
 LOGICAL, COMPLEX = 0x02, 0x08
 CLASSES = dict(enumerate(("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), start=6))
 STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8"}
 STORED |= {13: "u8"}
-OLD_KINDS = ("f8", "f4", "i4", "i2", "u2", "u1")  # types of version 4
 
 Element = tuple[int, memoryview, int]  # type, contents, position of the next one
 
@@ -63,20 +62,18 @@ class Variable:
 def read_mat(source: Source) -> RawTable:
     """Raw table of a MAT file up to version 7: its array X or its largest one, and a vector y."""
     content = source.content
-    if content[:8] == b"\x89HDF\r\n\x1a\n" or content[:10] == b"MATLAB 7.3":
+    is_hdf = content[:8] == b"\x89HDF\r\n\x1a\n" or content[:10] == b"MATLAB 7.3"
+    if is_hdf or 0 in content[:4]:
+        version = "7.3 (HDF5)" if is_hdf else "4"
         raise TableError(
-            f"{source.name} is a MAT file of version 7.3 (HDF5), which cannot be read",
+            f"{source.name} is a MAT file of version {version}, which cannot be read",
             "Save it in MATLAB with save(..., '-v7').",
         )
     variables: dict[str, Variable] = {}
     with refusing(source.name, DAMAGE, ADVICE):
-        if 0 in content[:4]:
-            listing = _old_variables(content)
-        elif content[126:128] in (b"IM", b"MI"):
-            listing = _variables(source)
-        else:
+        if content[126:128] not in (b"IM", b"MI"):
             raise ValueError("it is not a MAT file")
-        for variable in listing:
+        for variable in _variables(source):
             variables.setdefault(variable.name, variable)  # the first one of a name counts
     name = _table_name(source.name, variables)
     matrix = as_matrix(f"{source.name}, array {shown(name)}", _load(source, variables[name]))
@@ -114,7 +111,7 @@ def _load(source: Source, variable: Variable) -> NDArray[Any]:
 
 
 def _variables(source: Source) -> Iterator[Variable]:
-    """Variables of versions 5 to 7, compressed ones included."""
+    """All variables, compressed ones included."""
     order = ">" if source.content[126:128] == b"MI" else "<"
     position, content = HEADER_BYTES, memoryview(source.content)
     while position + 8 <= len(content):
@@ -156,7 +153,12 @@ def _variable(head: memoryview, order: str, read_body: Callable[[], memoryview])
             raise ValueError(f"its data type {stored} is not numeric")
         values = np.frombuffer(numbers, np.dtype(order + STORED[stored]))
         values = values.astype("?" if is_logical else kind)
-        return _shaped(values.astype(complex) if is_complex else values, shape)
+        if min(shape, default=0) < 0 or math.prod(shape) != len(values):
+            raise ValueError(
+                f"an array has the shape {shape[:4]} but contains {len(values)} numbers"
+            )
+        values = values.astype(complex) if is_complex else values
+        return values.reshape(shape, order="F")
 
     return Variable(name, shape, load)
 
@@ -174,36 +176,3 @@ def _element(body: memoryview, position: int, order: str) -> Element:
     if start + n_bytes > min(len(body), end):
         raise ValueError("the file is incomplete")
     return kind, body[start : start + n_bytes], end
-
-
-def _shaped(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    if min(shape, default=0) < 0 or math.prod(shape) != len(values):
-        raise ValueError(f"an array has the shape {shape[:4]} but contains {len(values)} numbers")
-    return values.reshape(shape, order="F")
-
-
-def _old_variables(content: bytes) -> Iterator[Variable]:
-    """Variables of version 4."""
-    position = 0
-    while position + 20 <= len(content):
-        order = "<" if struct.unpack_from("<i", content, position)[0] in range(5000) else ">"
-        kind, rows, columns, has_imaginary, n_name = struct.unpack_from(
-            f"{order}5i", content, position
-        )
-        stored = kind // 10 % 10
-        if kind not in range(2000) or stored >= len(OLD_KINDS) or min(rows, columns, n_name) < 0:
-            raise ValueError("it is not a MAT file")
-        start = position + 20 + n_name
-        name = content[position + 20 : start].split(b"\0")[0].decode("latin-1")
-        n_bytes = rows * columns * np.dtype(OLD_KINDS[stored]).itemsize * (1 + (has_imaginary == 1))
-        position = start + n_bytes
-        if position > len(content):
-            raise ValueError("the file is incomplete")
-        if kind % 10 or has_imaginary:
-            yield Variable(name)
-        else:
-            shape = (rows, columns)
-            values = np.frombuffer(content[start:position], order + OLD_KINDS[stored])
-            yield Variable(name, shape, partial(_shaped, values, shape))
-    if position != len(content):
-        raise ValueError("the file is incomplete")

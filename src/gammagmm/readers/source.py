@@ -12,9 +12,10 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gammagmm._support.text import listed, shown
 from gammagmm.errors import Note, TableError
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "join_chunks",
     "open_source",
     "refusing",
+    "unpacked",
 ]
 
 STANDARD_INPUT = "standard input"
@@ -41,7 +43,6 @@ MAX_TABLE_BYTES = 4_000_000_000
 # Numbers as text shrink to about a third, and gzip cannot shrink anything below 1/1032.
 MAX_FREE_BYTES = 100_000_000
 MAX_EXPANSION = 1000
-MAX_NAME, MAX_NAMES = 40, 20  # characters of a name and names that a message lists
 CHUNK_BYTES = 1 << 20
 PACKED_CHUNK_BYTES = 1 << 16
 ZLIB_BITS, GZIP_BITS = 15, 31  # the codes of zlib for the two kinds of stream
@@ -98,17 +99,16 @@ def open_source(path: str | os.PathLike[str], suffixes: Collection[str]) -> Sour
         advice = "Compress it again with gzip, or give the decompressed file."
         with refusing(str(path), (zlib.error,), advice):
             content = join_chunks(str(path), inflate(content, GZIP_BITS))
-    if suffix == ".zip":
-        suffix, content = _only_member(str(path), content, suffixes)
-    return Source(str(path), suffix, content, digest)
+    source = Source(str(path), suffix, content, digest)
+    return _only_member(source, suffixes) if suffix == ".zip" else source
 
 
-def _only_member(name: str, content: bytes, suffixes: Collection[str]) -> tuple[str, bytes]:
-    """Suffix and bytes of the only file in a .zip."""
-    advice = "Compress it again, or give the decompressed file."
+def _only_member(source: Source, suffixes: Collection[str]) -> Source:
+    """The only file in a .zip."""
+    name = source.name
     with (
-        refusing(name, (Exception,), advice),
-        zipfile.ZipFile(io.BytesIO(content)) as archive,
+        refusing(name, (Exception,), "Compress it again, or give the decompressed file."),
+        zipfile.ZipFile(io.BytesIO(source.content)) as archive,
     ):
         members = [
             member
@@ -116,25 +116,34 @@ def _only_member(name: str, content: bytes, suffixes: Collection[str]) -> tuple[
             if not member.is_dir() and not member.filename.startswith("__MACOSX/")
         ]
         if len(members) != 1:
-            found = [repr(member.filename[:MAX_NAME]) for member in members]
-            more = f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else ""
+            names = listed(member.filename for member in members)
             raise TableError(
-                f"{name} contains {len(found)} files: {', '.join(found[:MAX_NAMES])}{more}",
+                f"{name} contains {len(members)} files: {names}",
                 "Give a .zip with one file, or the decompressed files.",
             )
         [member] = members
         suffix = Path(member.filename).suffix.lower()
         if suffix not in suffixes or suffix not in TEXT_SUFFIXES:
             raise TableError(
-                f"{name} contains {member.filename[:MAX_NAME]!r}, which cannot be read inside a "
-                ".zip",
+                f"{name} contains {shown(member.filename)}, which cannot be read inside a .zip",
                 f"Decompress it first; a .zip may contain {', '.join(TEXT_SUFFIXES)}.",
             )
-        # Other methods decompress any amount at once, whatever size is declared.
-        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise TableError(f"{name} uses an unsupported compression method", advice)
-        check_expansion(name, member.file_size, len(content))
-        return suffix, archive.read(member)
+        [(_, content)] = unpacked(source, archive, [member])
+        return replace(source, suffix=suffix, content=content)
+
+
+def unpacked(
+    source: Source, archive: zipfile.ZipFile, members: Collection[zipfile.ZipInfo]
+) -> Iterator[tuple[str, bytes]]:
+    """Name and contents of these members of a file, once the sizes they declare were checked."""
+    # Other methods decompress any amount at once, whatever size is declared.
+    if {member.compress_type for member in members} - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        raise ValueError("it uses an unsupported compression method")
+    # The sum, not each one: members that share their bytes would pass one by one.
+    n_bytes = sum(member.file_size for member in members)
+    check_expansion(source.name, n_bytes, len(source.content))
+    for member in members:
+        yield member.filename, archive.read(member)
 
 
 def _format_suffix(path: Path, suffixes: Collection[str]) -> str:

@@ -26,7 +26,7 @@ from gammagmm.readers.raw_table import (
     numbered_names,
     written,
 )
-from gammagmm.readers.source import Source, check_expansion, refusing
+from gammagmm.readers.source import Source, check_expansion, refusing, unpacked
 from gammagmm.readers.values import Value, table_of_values
 
 __all__ = ["ods_bytes", "read_workbook", "xlsx_bytes"]
@@ -112,11 +112,7 @@ def _parts(source: Source, is_ods: bool) -> dict[str, bytes]:
             raise TableError(f"{source.name} is not {kind}", ADVICE)
         kept = [info for info in infos if info.filename.lower().endswith((".xml", ".rels"))]
         kept += [info for info in infos if info.filename == "mimetype"]
-        if {info.compress_type for info in kept} - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise TableError(f"{source.name} uses an unsupported compression method", ADVICE)
-        n_bytes = sum(info.file_size for info in kept)
-        check_expansion(source.name, n_bytes, len(source.content))
-        return {info.filename: archive.read(info) for info in kept}
+        return dict(unpacked(source, archive, kept))
 
 
 def xlsx_bytes(parts: dict[str, bytes]) -> int:
