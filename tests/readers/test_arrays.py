@@ -138,7 +138,10 @@ def test_the_only_matrix_of_an_npz(tmp_path):
             r"contains 0 two-dimensional arrays, and none is named X: no array\. Name the table X",
         ),
         ({"X": np.ones((2, 2)), "x2": np.ones(2)}, r"column name 'x2' occurs 2 times"),
-        ({"X": np.ones((2, 2)), "o": np.array([{}, 1])}, r"array 'o', .* contains Python objects, w"),
+        (
+            {"X": np.ones((2, 2)), "o": np.array([{}, 1])},
+            r"array 'o', .* Python objects, w",
+        ),
         ({"X": np.ones((2, 2)), "t": np.zeros(2, "M8[D]")}, r"array 't', has the type datetime64"),
         (
             {"X": np.ones((2, 2)), "s": np.array([b"\xff", b"a"])},

@@ -21,8 +21,6 @@ from gammagmm.readers.numbers import (
     NO_MARK,
     ReadNumbers,
     assumed_mark,
-    assumed_points,
-    certain_points,
     decimal_mark,
     has_open_point,
     is_row,
@@ -58,8 +56,6 @@ N_SHOWN_LINES = 3
 # The decimal mark where no column shows it, and the reason.
 COMMA_LOCALE = (",", "cells separated by semicolons usually have decimal commas")
 POINT_LOCALE = (".", NO_MARK)
-# A point after 0 or not before three digits does not separate thousands.
-CERTAIN_POINT = re.compile(r"\.(?:(?!\d{3}\b)|(?<=\b0\.))")
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # Below this size PyArrow saves less time than its import takes.
 MIN_QUICK_CHARACTERS = 1_000_000
@@ -160,13 +156,18 @@ def _written_numbers(
     found = read_texts(texts, marks_of_plain_columns, usual)
     marks = {column.decimal for column in found.values()}
     assumed = {column.assumed for column in found.values()}
-    if "," in marks | assumed:
-        marks |= marks_of_plain_columns()
-        mark, reason = assumed_mark(marks, usual if "," in assumed else POINT_LOCALE)
-        return found | _points_beside_commas(plain(), numbers, mark, reason)
-    if not marks - {""} and (table.delimiter != "," or "." in assumed):
-        examples = _open_points(table, numbers)
-        found |= {j: assumed_points(numbers.values[j], examples[j], NO_MARK) for j in examples}
+    has_commas = "," in marks | assumed
+    if not has_commas:
+        is_usual = table.delimiter == "," and "." not in assumed
+        if "." in marks or is_usual or not _may_have_thousands(table, numbers):
+            return found
+    marks |= marks_of_plain_columns()
+    if "." in marks and not has_commas:
+        return found
+    mark, reason = assumed_mark(marks, usual if "," in assumed else POINT_LOCALE)
+    for j, cells in plain().items():
+        column = read_column(cells, mark, reason) if has_open_point(cells) else None
+        found |= {} if column is None else {j: column}
     return found
 
 
@@ -174,67 +175,26 @@ def _plain_forms(table: DelimitedText, numbers: Numbers) -> dict[int, NumberForm
     """How columns of plain numbers are written, by position; only the first rows are looked at."""
     forms = {}
     for j, cells in _texts(table, numbers.plain, N_SNIFFED_RECORDS).items():
-        fractions = _fractions(numbers.values[j])
         first = _without_missing(cells)
-        if len(fractions) or any("." in cell for cell in first if cell is not None):
-            is_open = _may_be_thousands(fractions)
-            forms[j] = NumberForm(".", is_certain=not is_open or bool(decimal_mark(first)))
+        if len(_fractions(numbers.values[j])) or any("." in (cell or "") for cell in first):
+            forms[j] = NumberForm(".", is_certain=bool(decimal_mark(first)))
     return forms
 
 
-def _points_beside_commas(
-    cells_of: Mapping[int, list[str | None]], numbers: Numbers, mark: str, reason: str
-) -> dict[int, ReadNumbers]:
-    """Plain columns with points in a file with decimal commas; `mark` is for open ones."""
-    found = dict[int, ReadNumbers]()
-    for j, cells in cells_of.items():
-        example = next((cell for cell in cells if cell is not None and "." in cell), None)
-        if example is None:
-            continue
-        if not has_open_point(cells):
-            found[j] = certain_points(numbers.values[j], cells)
-            continue
-        column = read_column(cells, mark, reason) if mark == "," else None
-        found[j] = column or assumed_points(numbers.values[j], example, reason)
-    return found
-
-
-def _open_points(table: DelimitedText, numbers: Numbers) -> dict[int, str]:
-    """A cell of each column whose points may separate thousands; none if a point cannot."""
-    fractions = {j: _fractions(values) for j, values in enumerate(numbers.values)}
-    if not all(map(_may_be_thousands, fractions.values())):
-        return {}
-    first = {
-        j: [cell for cell in cells if "." in cell and not is_missing(cell)]
-        for j, cells in _texts(table, numbers.plain, N_SNIFFED_RECORDS).items()
-    }
-    if any(map(decimal_mark, first.values())):  # which most files show at once
-        return {}
-    examples = {j: f"{values[0]:.3f}" for j, values in fractions.items() if len(values)}
-    examples |= {j: cells[0] for j, cells in first.items() if cells}
-    return {} if not examples or _has_certain_point(table, numbers) else examples
+def _may_have_thousands(table: DelimitedText, numbers: Numbers) -> bool:
+    """Whether plain numbers have points and, by their values and first rows, all in thousands."""
+    fractions = _fractions(numbers.values)
+    if not np.array_equal(fractions, np.round(fractions, 3)):
+        return False
+    first = _texts(table, numbers.plain, N_SNIFFED_RECORDS).values()
+    cells = [cell for column in first for cell in column if "." in cell and not is_missing(cell)]
+    return (len(fractions) > 0 or len(cells) > 0) and not decimal_mark(cells)
 
 
 def _fractions(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The numbers that are finite and not whole."""
     finite = values[np.isfinite(values)]
     return finite[finite % 1.0 != 0.0]
-
-
-def _may_be_thousands(fractions: NDArray[np.float64]) -> bool:
-    """Whether numbers have at most three digits before the point, not only 0, and after it."""
-    size = np.abs(fractions)
-    is_in_range = bool(((size > 1.0) & (size < 1000.0)).all())
-    return is_in_range and np.array_equal(fractions, np.round(fractions, 3))
-
-
-def _has_certain_point(table: DelimitedText, numbers: Numbers) -> bool:
-    """Whether a point of a plain column is a decimal mark."""
-    if isinstance(numbers.lines, range):  # the quick way: all that follows are plain numbers
-        start = table.text.index("\n") if table.has_header else 0
-        return CERTAIN_POINT.search(table.text, start) is not None
-    plain = _texts(table, numbers.plain).values()
-    return any(decimal_mark(_without_missing(cells)) for cells in plain)
 
 
 def open_text(source: Source) -> DelimitedText:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, NamedTuple
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import counted, listed, shown
+from gammagmm._support.text import listed, shown
 from gammagmm.errors import Note
 from gammagmm.readers.raw_table import (
     PLAIN_MISSING,
@@ -28,8 +28,6 @@ __all__ = [
     "ReadNumbers",
     "Texts",
     "assumed_mark",
-    "assumed_points",
-    "certain_points",
     "decimal_mark",
     "has_numbers",
     "has_open_point",
@@ -106,28 +104,16 @@ class ReadNumbers:
         NaN where a cell is missing.
     form : NumberForm
         How they are written.
-    manner : str
-        How the column was read: "with decimal commas". Empty if it could not be decided.
-    example : str
-        A cell and its value.
-    reason : str
-        Why the decimal mark is assumed if the column does not show it.
+    message : str
+        How the column was read, with an example. Empty if it could not be decided.
     is_boolean : bool
         Whether the cells are words for true and false.
     """
 
     values: NDArray[np.float64]
     form: NumberForm
-    manner: str = ""
-    example: str = ""
-    reason: str = ""
+    message: str = ""
     is_boolean: bool = False
-
-    @property
-    def message(self) -> str:
-        """How the column was read, with an example."""
-        why = f"; this is an assumption: {self.reason}" if self.assumed else ""
-        return f"read {self.manner}: {self.example}{why}" if self.manner else ""
 
     @property
     def decimal(self) -> str:
@@ -151,8 +137,8 @@ def read_column(cells: Texts, assumed: str = "", reason: str = "") -> ReadNumber
     words = _booleans(distinct)
     if words is not None:
         listed_words = " and ".join(f"{shown(w)} is {v:g}" for w, v in list(words.items())[:2])
-        flags = _spread(cells, words)
-        return ReadNumbers(flags, NumberForm(), "as numbers", listed_words, is_boolean=True)
+        message = f"read as numbers: {listed_words}"
+        return ReadNumbers(_spread(cells, words), NumberForm(), message, is_boolean=True)
     amounts = _amounts(distinct)
     if amounts is None:
         return None
@@ -166,41 +152,18 @@ def read_column(cells: Texts, assumed: str = "", reason: str = "") -> ReadNumber
         return ReadNumbers(np.empty(0), NumberForm(is_certain=False))
     decimal, group = next((style for style in styles if style[0] == assumed), styles[0])
     values = {cell: _value(amount, decimal, group) for cell, amount in amounts.items()}
-    example = max(distinct[:N_EXAMPLES], key=lambda cell: _n_marks(amounts[cell], cell))
+    example = max(distinct[:N_EXAMPLES], key=len)
     form = NumberForm(
         decimal if has_marks else "",
         any(amount.is_percent for amount in amounts.values()),
-        _currency(amounts.values()),
+        next((amount.currency for amount in amounts.values() if amount.currency), ""),
         not is_open,
     )
-    return ReadNumbers(
-        _spread(cells, values),
-        form,
-        _manner(list(amounts.values()), cores, decimal, group),
-        _example(example.translate(PLAIN_LETTERS), values[example]),
-        reason if is_open else "",
-    )
-
-
-def assumed_points(values: NDArray[np.float64], cell: str, reason: str) -> ReadNumbers:
-    """Plain numbers whose points are assumed to be decimal marks; `cell` is one of them."""
-    form = NumberForm(".", is_certain=False)
-    return ReadNumbers(values, form, "with decimal points", _example(cell, float(cell)), reason)
-
-
-def certain_points(values: NDArray[np.float64], cells: Iterable[str | None]) -> ReadNumbers:
-    """Plain numbers with decimal points in a file with decimal commas."""
-    pattern = _pattern(",", ".")
-    with_points = [cell for cell in cells if cell is not None and "." in cell]
-    is_open = [pattern.fullmatch(cell.lstrip("+-")) is not None for cell in with_points]
-    # Infinite values decide too, but they have no point.
-    cell = with_points[is_open.index(False) if False in is_open else 0]
-    example = _example(cell, float(cell))
-    if True in is_open:
-        other = shown(with_points[is_open.index(True)])
-        example += f"; {counted(sum(is_open), 'cell')} such as {other} could also be thousands"
-    manner = "with decimal points, unlike columns with decimal commas"
-    return ReadNumbers(values, NumberForm("."), manner, example)
+    shown_cell = shown(example.translate(PLAIN_LETTERS))
+    message = f"read {_manner(amounts.values(), form, group)}: {shown_cell} is "
+    message += str(written([values[example]])[0])
+    message += f"; this is an assumption: {reason}" if is_open else ""
+    return ReadNumbers(_spread(cells, values), form, message)
 
 
 def read_texts(
@@ -416,31 +379,19 @@ def _value(amount: Amount, decimal: str, group: str) -> float:
     return -value if amount.is_negative else value
 
 
-def _example(cell: str, value: float) -> str:
-    return f"{shown(cell)} is {written([value])[0]}"
-
-
-def _n_marks(amount: Amount, cell: str) -> int:
-    """How much a cell shows of the way in which its column is written."""
-    return sum(amount.core.count(mark) > 0 for mark in MARKS) * 10 + min(len(cell), 9)
-
-
-def _currency(amounts: Iterable[Amount]) -> str:
-    return next((amount.currency for amount in amounts if amount.currency), "")
-
-
-def _manner(amounts: list[Amount], cores: list[str], decimal: str, group: str) -> str:
+def _manner(amounts: Collection[Amount], form: NumberForm, group: str) -> str:
     """How numbers are written: "with decimal commas, as amounts in EUR"."""
-    forms = {amount.form for amount in amounts}
-    currency = _currency(amounts)
-    has_decimal_comma = decimal == "," and any("," in core for core in cores)
-    marks = ["decimal commas"] if has_decimal_comma else []
+    signs = {amount.form for amount in amounts}
+    has_marks = any(form.decimal in amount.core for amount in amounts) if form.decimal else False
+    is_assumed_point = form.decimal == "." and not form.is_certain
+    marks = ["decimal commas"] if form.decimal == "," and has_marks else []
+    marks += ["decimal points"] if is_assumed_point and has_marks else []
     marks += ["thousands separators"] if group else []
-    marks += ["negative numbers in parentheses"] if "parentheses" in forms else []
-    marks += ["trailing minus signs"] if "trailing" in forms else []
+    marks += ["negative numbers in parentheses"] if "parentheses" in signs else []
+    marks += ["trailing minus signs"] if "trailing" in signs else []
     parts = [f"with {' and '.join(marks)}"] if marks else []
-    parts += [f"as amounts in {currency}"] if currency else []
-    parts += ["in percent, not divided by 100"] if amounts[0].is_percent else []
+    parts += [f"as amounts in {form.currency}"] if form.currency else []
+    parts += ["in percent, not divided by 100"] if form.is_percent else []
     return ", ".join(parts) or "as numbers"
 
 
