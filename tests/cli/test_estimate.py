@@ -100,7 +100,7 @@ def test_the_scale_of_the_columns(columns, data, tmp_path):
         again = GammaGMM(["KNN", "LOF"], scale=scale, n_runs=2, random_state=0).fit(X)
         assert answer["posterior"]["mean"] == pytest.approx(again.posterior_.mean, rel=1e-9)
         messages = [note["message"] for note in answer["notes"] if note["step"] == "columns"]
-        noted = ["the detectors do not use the constant column year"]
+        noted = ["constant columns are not used by the detectors: year"]
         assert messages == (noted if scale else [])
 
 

@@ -171,7 +171,7 @@ def test_damaged_mat(read, old, new, message):
 
 
 @pytest.mark.parametrize("n_lost", [1, 20, 40])
-def test_mat_4_that_is_truncated(read, n_lost):
+def test_a_packed_mat_that_is_truncated(read, n_lost):
     with pytest.raises(TableError, match=r"t\.mat cannot be read: the file is incomplete"):
         read(mats()[1][:-n_lost], "t.mat")
 

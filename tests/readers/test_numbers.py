@@ -174,6 +174,11 @@ def test_certain_decimal_points_beside_decimal_commas_stay(write):
     assert columns_of(raw)["b"] == [1.107, np.inf]
 
 
+def test_a_column_with_both_decimal_marks_stays_text(write):
+    raw = read_raw(write("a;b\n6.069;30.367\n9 134,54;53.629\n"))
+    assert columns_of(raw) == {"a": ["6.069", "9 134,54"], "b": [30.367, 53.629]}
+
+
 @pytest.mark.parametrize("comma", ["1,107", "2.107 €"])
 def test_one_assumption_holds_for_the_whole_file(write, comma):
     raw = read_raw(write(f"a;b\n{comma};1.103\n{comma};950\n"))

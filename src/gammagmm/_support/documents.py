@@ -167,16 +167,12 @@ class Reader:
             self.refuse(f"{name} must be null, got {_shown(value)}")
         return self.plain(name, value, kind)
 
-    def plain_value(self, name: str, value: Any) -> Any:
-        """A text, a finite number, a boolean or None."""
-        if not (value is None or type(value) in (str, bool)):
-            self.number(name, value)
-        return value
-
     def _union(self, name: str, value: Any, kind: Any) -> Any:
-        """A plain value, or a value of the first type of a union with None."""
+        """A text, a finite number, a boolean or None, or a value of the first type beside None."""
         if kind == Plain:
-            return self.plain_value(name, value)
+            if not (value is None or type(value) in (str, bool)):
+                self.number(name, value)
+            return value
         return None if value is None else self.value(name, value, get_args(kind)[0])
 
     def _one_of(self, name: str, value: Any, allowed: tuple[Any, ...]) -> Any:

@@ -45,27 +45,10 @@ def _unknown(values: dict[str, Any]) -> str:
     )
 
 
-def _missing_words(values: dict[str, Any]) -> str:
-    n_cells = values["n_cells"]
-    count = "1 missing value" if n_cells == 1 else f"{n_cells} missing values"
-    return f"{values['words']} read as {count}"
-
-
 def _numbers_first(values: dict[str, Any]) -> str:
     is_one = values["n_columns"] == 1
     named = "the column is called x1" if is_one else "the columns are called x1, x2, ..."
     return f"the first {values['unit']} has only numbers, so it is a row of data; {named}"
-
-
-def _constant(values: dict[str, Any]) -> str:
-    kind = "column" if values["n_columns"] == 1 else "columns"
-    return f"the detectors do not use the constant {kind} {values['columns']}"
-
-
-def _replaced_starts(values: dict[str, Any]) -> str:
-    if values["n_starts"] == 1:
-        return "1 start had no solution and was replaced by a new one."
-    return f"{values['n_starts']} starts had no solution and were replaced by new ones."
 
 
 def _cause(values: dict[str, Any]) -> str:
@@ -103,7 +86,9 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "tables.sheet": "the sheet {sheet} is read, and not {others}",
     "tables.titles": "skipped the text above the column names: {titles}",
     "tables.durations": "durations are read as seconds",
-    "tables.missing words": _missing_words,
+    "tables.missing words": lambda values: (
+        f"{values['words']} read as {counted(values['n_cells'], 'missing value')}"
+    ),
     "tables.numbers first": _numbers_first,
     "tables.computed": "is computed by the database when it is read, and left out",
     "tables.binary": "contains binary data, which are not read",
@@ -131,7 +116,7 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "tables.same id": "{n_repeated} rows have the same id as an earlier row; {id!r} occurs "
     "{n_times} times",
     "tables.sampled": "the fit has a random sample of {n_sampled} of {n_rows} rows",
-    "columns.constant": _constant,
+    "columns.constant": "constant columns are not used by the detectors: {columns}",
     # Detectors and mixtures.
     "detectors.skipped": "skipped: {reason}",
     "detectors.sampled": "fitted on {n_fit} random rows of {n_rows}; the others are scored as new "
@@ -147,7 +132,9 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "the nearest centre",
     "mixture.max_iter": "{n_capped} of {n_runs} runs stopped at max_iter={max_iter} before they "
     "converged: raise {raised}.",
-    "link.restarts": _replaced_starts,
+    "link.restarts": lambda values: (
+        f"{counted(values['n_starts'], 'start')} without a solution, replaced by new starts."
+    ),
     "link.slack": "In {n_slack} of {n_runs} runs P(gamma >= {high_gamma}) is at most {most:.3g}, "
     "below p_high={p_high}: these runs use delta = 0.",
     "link.missed": "P(gamma >= {high_gamma}) is {reached:.2g} on average over the {n_solved} "

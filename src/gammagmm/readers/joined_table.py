@@ -107,18 +107,10 @@ def _with_one_mark(tables: tuple[RawTable, ...], j: int) -> tuple[RawTable, ...]
     tables = tuple(settled(table, j) for table in tables)
     marks = {table.form(j).decimal for table in tables if table.form(j).is_certain} - {""}
     is_open = [table for table in tables if not table.form(j).is_certain]
-    if not is_open:
-        return tables
-    if len(marks) != 1:
+    if is_open and len(marks) != 1:
         raise _no_common_mark(is_open[0], tables, j)
-    [mark] = marks
-    reason = f"other files have {marks_word(mark)}"
-    return tuple(
-        reread(table, j, mark, reason)
-        if table in is_open and table.form(j).decimal != mark
-        else table
-        for table in tables
-    )
+    mark = min(marks)  # the only one where a table is open
+    return tuple(reread(t, j, mark, f"other files have {marks_word(mark)}") for t in tables)
 
 
 def _no_common_mark(open_one: RawTable, tables: Sequence[RawTable], j: int) -> TableError:

@@ -268,6 +268,8 @@ def settled(raw: RawTable, j: int) -> RawTable:
 
 def reread(raw: RawTable, j: int, decimal: str, reason: str) -> RawTable:
     """`raw` with its column `j` read with the mark `decimal`, unless its cells show the mark."""
+    if raw.form(j).decimal == decimal:
+        return raw
     raw = settled(raw, j)
     column = None if raw.form(j).is_certain else read_column(raw.cells(j), decimal, reason)
     if column is None:

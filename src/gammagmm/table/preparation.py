@@ -189,8 +189,7 @@ class Preparation:
     def _with_trained_marks(self, raw: RawTable) -> RawTable:
         """The table with the decimal marks of the training rows where its cells do not decide."""
         for j, form in self._trained_forms(raw):
-            own = raw.form(j)
-            if form.decimal and own.decimal != form.decimal and not own.is_certain:
+            if form.decimal:
                 reason = f"the training rows are read with {marks_word(form.decimal)}"
                 raw = reread(raw, j, form.decimal, reason)
         return raw
