@@ -22,7 +22,6 @@ from gammagmm.readers.numbers import (
     ReadNumbers,
     assumed_mark,
     decimal_mark,
-    has_open_point,
     is_row,
     looks_like_number,
     missing_words_note,
@@ -166,8 +165,10 @@ def _written_numbers(
         return found
     mark, reason = assumed_mark(marks, usual if "," in assumed else POINT_LOCALE)
     for j, cells in plain().items():
-        column = read_column(cells, mark, reason) if has_open_point(cells) else None
-        found |= {} if column is None else {j: column}
+        has_points = any("." in cell for cell in cells if cell is not None)
+        if has_points and not decimal_mark(cells):
+            column = read_column(cells, mark, reason)
+            found |= {} if column is None else {j: column}
     return found
 
 

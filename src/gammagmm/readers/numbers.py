@@ -30,7 +30,6 @@ __all__ = [
     "assumed_mark",
     "decimal_mark",
     "has_numbers",
-    "has_open_point",
     "is_row",
     "looks_like_number",
     "marks_word",
@@ -221,18 +220,6 @@ def _is_bare_number(cell: str) -> bool:
     amount = _amount(cell.strip())
     has_unit = amount is not None and (amount.is_percent or bool(amount.currency))
     return not has_unit and looks_like_number(cell)
-
-
-def has_open_point(cells: Iterable[str | None]) -> bool:
-    """Whether points in plain numbers may all separate thousands: "1.185" and "950"."""
-    pattern, n_points = _pattern(",", "."), 0
-    for cell in cells:
-        if cell is None:
-            continue
-        if not pattern.fullmatch(cell.lstrip("+-")):
-            return False
-        n_points += "." in cell
-    return n_points > 0
 
 
 def decimal_mark(cells: Iterable[str | None]) -> str:
