@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gammagmm.errors import Note, TableError
-from gammagmm.readers.csv import read_delimited
+from gammagmm.readers.csv import open_text, parse, parse_quickly, read_delimited
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Source
 from gammagmm.table.preparation import Choices, prepare
@@ -233,3 +235,82 @@ def test_floats_survive_a_csv_file_to_the_last_bit(rows):
     raw = read_delimited(Source("table.csv", ".csv", text.encode()))
     found = np.column_stack(raw.data)
     assert found.tobytes() == np.array(rows).tobytes()
+
+
+cells = st.one_of(
+    finite.map(repr),
+    st.integers().map(str),
+    st.sampled_from(["", " 1 ", "nan", "inf", "1e999", "1e-999", "-0", "+1", "1.", ".5", "nan(1)"]),
+    st.sampled_from(
+        ["0x10", "1_0", "1d5", "1e5", "x", "NA", '"1"', "-nan", "1\t", "\u0661", "1,5"]
+    ),
+    st.text("0123456789.eE+-", max_size=6),
+)
+
+
+def sheet(text):
+    return open_text(Source("table.csv", ".csv", text.encode()))
+
+
+@given(
+    header=st.sampled_from(["a;b\n", "a;b\r\n", "", "\n", "1;b\n", "\ufeffa;b\n", '"a";b\n']),
+    rows=st.lists(st.tuples(cells, cells), min_size=1, max_size=6),
+    newline=st.sampled_from(["\n", "\r\n", "\r", "\n\n", ";1\n"]),
+    end=st.sampled_from(["", "\n", "\r\n", "\n  \n"]),
+)
+def test_the_quick_way_gives_what_the_standard_library_gives_or_nothing(header, rows, newline, end):
+    try:
+        table = sheet(header + newline.join(map(";".join, rows)) + end)
+    except TableError:
+        return
+    quick = parse_quickly(table)
+    if quick is None:
+        return
+    expected = parse(table)
+    assert not expected.text_columns
+    assert list(quick.lines) == expected.lines
+    assert quick.values.tobytes() == expected.values.tobytes()
+
+
+@given(st.lists(st.tuples(finite, finite), min_size=1, max_size=20), st.booleans(), st.booleans())
+def test_the_quick_way_takes_plain_numbers(rows, has_header, ends_with_newline):
+    text = "a\tb\n" * has_header + "\n".join(f"{a!r}\t{b!r}" for a, b in rows)
+    quick = parse_quickly(sheet(text + "\n" * ends_with_newline))
+    assert quick is not None
+    assert quick.values.tobytes() == np.array(rows).T.tobytes()
+
+
+ODD = {
+    "gap": "a,b\n1,\n",
+    "text": "a,b\n1,x\n",
+    "ragged": "a,b\n1,2\n3\n",
+    "infinite": "a,b\n1,inf\n",
+    "blank line": "a,b\n\n1,2\n",
+    "quotes": 'a,b\n1,"2"\n',
+    "carriage return": "a,b\r1,2\r",
+    "underscore": "a,b\n1,1_0\n",
+    "long cell": f"a,b\n1,{'0' * 140_000}1\n",
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_the_quick_way_leaves_what_is_unusual_to_the_standard_library(kind):
+    table = sheet(ODD[kind]) if kind != "ragged" else sheet("a,b\n1,2\n" * 60 + "3\n")
+    assert parse_quickly(table) is None
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_large_files_read_alike_with_and_without_pyarrow(write, monkeypatch, is_there):
+    if not is_there:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    values = np.random.default_rng(1).normal(size=(20_000, 3))
+    text = "a,b,c\n" + "\n".join(",".join(map(repr, row)) for row in values.tolist())
+    raw = read_raw(write(text))
+    assert len(text) > 1_000_000
+    assert isinstance(raw.lines, range) == is_there
+    assert raw.place(19_999) == "line 20001"
+    assert raw.cells(1)[5] == repr(float(values[5, 1]))
+    np.testing.assert_array_equal(np.column_stack(raw.data), values)
+    raw = read_raw(write(text + "\n1,x,2\n"))
+    assert [raw.is_text(j) for j in range(3)] == [False, True, False]
+    assert (raw.data[1][20_000], raw.place(20_000)) == ("x", "line 20002")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import re
 from array import array
 from collections import Counter, defaultdict
@@ -55,6 +56,8 @@ N_SHOWN_LINES = 3
 COMMA_LOCALE = (",", "cells separated by semicolons usually have decimal commas")
 POINT_LOCALE = (".", NO_MARK)
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+# Below this size PyArrow saves less time than its import takes.
+MIN_QUICK_CHARACTERS = 1_000_000
 
 Record = tuple[int, list[str]]  # 1-based line of the file, cells
 
@@ -75,7 +78,7 @@ class DelimitedText:
 class Numbers:
     """The numbers of a table: d columns of n rows."""
 
-    lines: list[int]  # line of each row
+    lines: list[int] | range  # line of each row
     values: NDArray[np.float64]  # (d, n), NaN where a cell is missing or text
     text_columns: frozenset[int] = frozenset()
     missing_words: Mapping[int, Counter[str]] = field(default_factory=dict)  # the unusual ones
@@ -89,7 +92,8 @@ class Numbers:
 def read_delimited(source: Source) -> RawTable:
     """Raw table of a file with cells separated by commas, semicolons, tabs or pipes."""
     table = open_text(source)
-    numbers = parse(table)
+    numbers = parse_quickly(table) if len(table.text) > MIN_QUICK_CHARACTERS else None
+    numbers = numbers or parse(table)
     if not numbers.lines:
         raise TableError(
             f"{table.name} contains column names but no rows", "Add the rows below them."
@@ -362,3 +366,49 @@ def _texts(
 
 def _without_missing(cells: Iterable[str]) -> list[str | None]:
     return [None if is_missing(cell) else cell for cell in cells]
+
+
+def parse_quickly(table: DelimitedText) -> Numbers | None:
+    """The result of `parse`, by PyArrow; None if PyArrow is missing or might read it differently.
+
+    The two agree if every cell is a finite number that PyArrow accepts, if no quotation mark,
+    blank line or lone carriage return changes the lines, and if no cell is longer than the
+    standard library allows.
+    """
+    content = table.text.encode()
+    n_lines = _count_lines(content)
+    if n_lines is None or '"' in table.text:
+        return None
+    try:
+        values = _arrow_values(table, content)
+    except (ImportError, ValueError, OSError):  # pyarrow.ArrowInvalid is a ValueError
+        return None
+    n_rows = n_lines - int(table.has_header)
+    if values.shape != (len(table.columns), n_rows) or not np.isfinite(values).all():
+        return None
+    return Numbers(range(1 + int(table.has_header), n_lines + 1), values)
+
+
+def _count_lines(content: bytes) -> int | None:
+    """Number of lines, None if parsers may split them differently or if one is very long."""
+    if content.count(b"\r") != content.count(b"\r\n"):
+        return None
+    ends = np.flatnonzero(np.frombuffer(content, dtype=np.uint8) == ord("\n"))
+    ends = np.concatenate([[-1], ends, [len(content)] if content[-1:] != b"\n" else []])
+    return len(ends) - 1 if np.diff(ends).max() < csv.field_size_limit() else None
+
+
+def _arrow_values(table: DelimitedText, content: bytes) -> NDArray[np.float64]:
+    """Columns (d, n) as PyArrow reads them; with no null values a missing cell is an error."""
+    arrow: Any = importlib.import_module("pyarrow")
+    arrow_csv: Any = importlib.import_module("pyarrow.csv")
+    names = [str(j) for j in range(len(table.columns))]
+    read = arrow_csv.read_csv(
+        arrow.BufferReader(content),
+        arrow_csv.ReadOptions(column_names=names, skip_rows=int(table.has_header)),
+        arrow_csv.ParseOptions(delimiter=table.delimiter, quote_char=False),
+        arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, arrow.float64()), null_values=[]
+        ),
+    )
+    return np.array([column.to_numpy() for column in read.columns], dtype=np.float64)
