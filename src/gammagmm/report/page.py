@@ -15,7 +15,6 @@ from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import reason_words
 from gammagmm.labels.labelled_rows import GroupShare
-from gammagmm.posterior.leave_one_out import N_STARTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import record_sentence
 from gammagmm.report.findings import MAX_SHOWN, N_STEPS, Findings, ShareCut, find
 from gammagmm.report.svg import ShareLine, found_svg, posterior_numbers, posterior_svg, share_scale
@@ -48,13 +47,10 @@ def render(findings: Findings) -> str:
         script=_asset("page.js"),
         data=_script_data(findings),
         start=round(findings.mean.gamma / findings.steps[-1].gamma * N_STEPS),
-        has_detector_changes=any(change.what == "detectors" for change in findings.sensitivity),
         pyod_default=PYOD_DEFAULT,
         max_components=MAX_COMPONENTS,
         groups=_group_lines(findings.groups),
         n_first=N_FIRST,
-        sample_rows=SAMPLE_ROWS,
-        n_starts=N_STARTS,
     )
 
 
