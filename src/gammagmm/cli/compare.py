@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,13 +45,13 @@ def run_compare(pair: Pair, outputs: Outputs, answer: Answer, running: Running) 
         )
     posteriors = [_posterior_at(path) for path in paths]
     if outputs.picture is not None:
-        from gammagmm.report.plots import save_comparison
+        from gammagmm.report.plots import plot_comparison, save_picture
 
         named = [
             (f"{letter}  {visible(path)} ({labels_words(posterior)})", posterior)
             for letter, path, posterior in zip("AB", paths, posteriors, strict=True)
         ]
-        save_comparison(named, outputs.picture, running.force)
+        save_picture(partial(plot_comparison, named), outputs.picture, running.force)
     if answer.as_json:
         from gammagmm.posterior.comparison import compare_posteriors
 

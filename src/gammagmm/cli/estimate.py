@@ -171,7 +171,7 @@ def file_writers(request: Request, fit: Fit) -> Iterator[Callable[[], None]]:
     if picture := outputs.picture:
         from gammagmm.report.plots import save_picture
 
-        yield lambda: save_picture(fit.posterior, picture, force)
+        yield lambda: save_picture(fit.posterior.plot, picture, force)
     # Last, because this takes longest and the cluster can be lost.
     if labels and collection is not None:
         yield lambda: write_folder(

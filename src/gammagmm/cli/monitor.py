@@ -185,9 +185,9 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
     else:
         print_answer(_as_text(counted, fit.notes))
     if request.outputs.picture is not None:
-        from gammagmm.report.plots import save_history_picture
+        from gammagmm.report.plots import save_picture
 
-        save_history_picture(history, request.outputs.picture, overwrite=True)
+        save_picture(history.plot, request.outputs.picture, overwrite=True)
     return _exit_code(counted, request.answer.fail_above, echo)
 
 
