@@ -592,12 +592,8 @@ class TestCommand:
             ),
             (("label", "rows.csv", "--out", "new.csv", "--n", "0"), "--n must be at least 1"),
             (
-                ("label", "rows.csv", "--out", "new.csv", "--scale", "minmax"),
-                "--scale must be standard, robust or none, got 'minmax'",
-            ),
-            (
                 ("estimate", "rows.csv", "--scale", "minmax"),
-                "--scale must be standard, robust or none, got 'minmax'",
+                "must be standard, robust or none, got 'minmax'",
             ),
             (("label", "rows.csv", "--out", "rows.csv", "--force"), "is an input and an output"),
             (("label", "rows.csv", "--out", "rows.fit"), "--out writes .csv, and rows.fit ends"),
@@ -611,7 +607,7 @@ class TestCommand:
             ),
             (
                 ("label", "rows.csv", "--out", "new.csv", "--purpose", "other"),
-                "--purpose must be share or find, got 'other'",
+                "must be share or find, got 'other'",
             ),
             (
                 ("label", "rows.csv", "--out", "n.csv", "--purpose", "find", "--by", "region"),

@@ -15,7 +15,7 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
-from typer import Argument, Context, Option
+from typer import Argument, BadParameter, Context, Option
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
@@ -62,8 +62,16 @@ def _read_settings(ctx: Context, config: str | None) -> Any:
 
 
 def _choice(*words: str) -> partial[Any]:
-    """An option with one of these values; `request` checks it."""
-    return partial(Option, metavar="|".join(words), autocompletion=lambda: list(words))
+    """An option with one of these values."""
+
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in words:
+            listed = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise BadParameter(f"must be {listed}, got {value!r}.")
+        return value
+
+    shown = "|".join(words)
+    return partial(Option, metavar=shown, autocompletion=lambda: list(words), callback=check)
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,24 @@ import io
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
+from gammagmm.cli.new_rows import prepare_part
 
 if TYPE_CHECKING:
-    from gammagmm.estimator.fit_result import Fit, RowAnswers
+    from gammagmm.estimator.fit_result import Answering, Fit, RowAnswers
     from gammagmm.estimator.reasons import UsualValues
     from gammagmm.labels.labelled_rows import GroupShare
     from gammagmm.posterior.gamma_posterior import GammaPosterior
+    from gammagmm.table.preparation import Preparation
+    from gammagmm.table.table import Table
 
 __all__ = [
     "aligned",
@@ -31,10 +34,10 @@ __all__ = [
     "environment",
     "labels_csv",
     "labels_words",
+    "part_frame",
+    "row_columns",
     "rows_csv",
 ]
-
-Array = NDArray[np.float64]
 
 MAX_GROUPS = 30
 """Most groups in the text."""
@@ -148,42 +151,76 @@ def answer_json(fit: Fit) -> str:
     return json.dumps(data, indent=2, allow_nan=False)
 
 
-def labels_csv(fit: Fit, *, is_sorted: bool = False) -> str:
-    """A line for each training row; see `rows_csv`."""
-    usual, rows, ids = fit.usual_values(), fit.rows[: fit.n_rows], fit.table.sampled.row_names
-    return rows_csv(ids, rows, fit.answers, usual, fit.detector_names, is_sorted=is_sorted)
+def row_columns(
+    table: Table, answers: RowAnswers, usual: UsualValues, detectors: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """Columns with a value for each row: id, score, probability, label, reason, detectors' scores.
 
-
-def rows_csv(
-    ids: Sequence[str],
-    rows: Array,
-    answers: RowAnswers,
-    usual: UsualValues,
-    detectors: Sequence[str],
-    *,
-    is_sorted: bool = False,
-) -> str:
-    """A line for each of `rows`: id, score, probability, label, reason, each detector's score.
-
-    Only flagged rows have a reason. The most anomalous row is first if `is_sorted`, otherwise the
-    rows keep their order.
+    Only flagged rows have a reason. The ids are numbers from 1 if no column names the rows.
     """
     from gammagmm.estimator.reasons import flag_words
 
-    order = answers.order if is_sorted else np.arange(len(ids))
     flagged = np.flatnonzero(answers.labels)
-    words = map(flag_words, usual.reasons(rows[flagged]))
-    reasons = dict(zip(flagged.tolist(), words, strict=True))
+    reasons = np.full(len(table), "", dtype=object)
+    reasons[flagged] = [flag_words(why) for why in usual.reasons(table.values[flagged])]
+    probability = [round(p, N_DECIMALS) for p in answers.probability.tolist()]
+    return {
+        "id": np.array(table.row_names, dtype=object),
+        "score": answers.scores,
+        "probability": np.array(probability, dtype=np.float64),
+        "label": answers.labels,
+        "reason": reasons,
+        **{f"score_{name}": own for name, own in zip(detectors, answers.own.T, strict=True)},
+    }
+
+
+def rows_csv(columns: Mapping[str, NDArray[Any]], order: NDArray[np.intp]) -> str:
+    """A line for each row with its values of `columns`, in this `order`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    heads = ["id", "score", "probability", "label", "reason", *(f"score_{d}" for d in detectors)]
-    writer.writerow(map(spreadsheet_safe, heads))
-    for i in order.tolist():
-        answer = [float(answers.scores[i]), round(float(answers.probability[i]), N_DECIMALS)]
-        reason = spreadsheet_safe(reasons.get(i, ""))
-        cells = [spreadsheet_safe(ids[i]), *answer, int(answers.labels[i]), reason]
-        writer.writerow([*cells, *answers.own[i].tolist()])
+    writer.writerow(map(spreadsheet_safe, columns))
+    safe = [
+        [spreadsheet_safe(cell) if isinstance(cell, str) else cell for cell in own[order].tolist()]
+        for own in columns.values()
+    ]
+    writer.writerows(zip(*safe, strict=True))
     return text.getvalue()
+
+
+def labels_csv(fit: Fit, *, is_sorted: bool = False) -> str:
+    """A line for each training row, the most anomalous first if `is_sorted`."""
+    table, answers = fit.table.sampled, fit.answers
+    columns = row_columns(table, answers, fit.usual_values(), fit.detector_names)
+    return rows_csv(columns, answers.order if is_sorted else table.sample.all_places)
+
+
+def part_frame(
+    part: Any,
+    first: int,
+    preparation: Preparation,
+    source: str,
+    answering: Answering,
+    usual: UsualValues,
+    detectors: Sequence[str],
+    held: tuple[NDArray[np.intp], RowAnswers] | None = None,
+) -> Any:
+    """The columns of `row_columns` for a part of files on Dask, as a pandas frame.
+
+    The first row of the part has the number `first`. The rows in `held`, by their numbers, have the
+    answers that are given there.
+    """
+    import pandas as pd
+
+    from gammagmm.estimator.fit_result import RowAnswers
+
+    table, empty = prepare_part(part, first, preparation, source), np.empty(0)
+    answers = RowAnswers(empty, empty, empty.astype(int), np.empty((0, len(detectors))))
+    if len(table):
+        answers = answering(table.values)
+    if held is not None:
+        answers = answers.replaced(first, *held)
+    columns = row_columns(table, answers, usual, detectors)
+    return pd.DataFrame(columns).astype({"id": "str", "reason": "str"})
 
 
 def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str:

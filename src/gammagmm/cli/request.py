@@ -13,7 +13,6 @@ from gammagmm.cli.columns import working_options
 from gammagmm.cli.options import (
     Inspecting,
     Labelling,
-    Method,
     Monitoring,
     Outputs,
     Reading,
@@ -23,7 +22,6 @@ from gammagmm.cli.sheet import Sheet
 from gammagmm.cli.words import COMMAND
 from gammagmm.distributed.parquet import check_folder, matching_files
 from gammagmm.errors import GammaGMMError, Note, TableError
-from gammagmm.monitoring.periods import EVERY
 from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
@@ -59,9 +57,6 @@ SUFFIXES = {
     "--out with --engine dask": (".parquet",),  # a folder
 }
 """Suffixes of the files that an option writes."""
-ENGINES = ("memory", "dask")
-SCALES = ("standard", "robust", "none")
-PURPOSES = ("share", "find")
 NO_SAMPLE = (
     "--fail-above needs labels: without them, the estimate rests on assumptions and can be wrong "
     "in either direction"
@@ -92,7 +87,6 @@ def check_estimate(request: Request) -> None:
         _check_reading(reading)
     if request.answer.is_sorted and outputs.out is None:
         raise UsageError("--sort needs --out", "Add --out OUT.csv.")
-    _check_scale(request.method)
     folder = _check_engine(request)
     given = [path for path, _ in label_sheets(request.labelling)]
     kept = [] if request.kept is None else [request.kept]
@@ -133,8 +127,6 @@ def check_monitor(monitoring: Monitoring, request: Request, history: Path) -> No
     _check_places([history, *request.outputs.paths], [*paths, *map(str, kept)])
     if monitoring.every is not None and monitoring.time is None:
         raise UsageError("--every needs --time", "Add --time COLUMN.")
-    if monitoring.every not in (None, *EVERY):
-        raise UsageError(f"--every must be hour, day, week or month, got {monitoring.every!r}")
     if monitoring.period is not None and monitoring.time is not None:
         raise UsageError("--period and --time cannot be given together", "Give one of them.")
     if monitoring.alpha is not None and not 0.0 < monitoring.alpha < 1.0:
@@ -185,8 +177,7 @@ def check_label(inspecting: Inspecting, request: Request) -> None:
     """Check, before the work starts, that the input can be read and the sheet can be written."""
     paths, sheet = request.reading.paths, inspecting.sheet
     _check_reading(request.reading)
-    _check_engine(request, is_labelling=True)
-    _check_scale(request.method)
+    _check_engine(request)
     check_suffix("--out", sheet)
     # --ask continues a sheet that exists.
     _check_file(sheet, request.running.force or inspecting.ask)
@@ -196,8 +187,6 @@ def check_label(inspecting: Inspecting, request: Request) -> None:
     _check_by(request)
     if inspecting.n < 1:
         raise UsageError(f"--n must be at least 1, got {inspecting.n}")
-    if inspecting.purpose not in PURPOSES:
-        raise UsageError(f"--purpose must be share or find, got {inspecting.purpose!r}")
     if inspecting.purpose == "find" and request.labelling.by is not None:
         raise UsageError(
             "--by needs --purpose share: rows from the top of the ranking have no groups"
@@ -242,20 +231,13 @@ def check_suffix(option: str, path: Path) -> None:
 
 
 def _check_reading(reading: Reading) -> None:
-    """Refuse standard input among files, and unknown values of --missing and --categories."""
+    """Refuse standard input among files."""
     if not reading.paths:
         raise UsageError("No file with rows is given")
     if "-" in reading.paths and len(reading.paths) > 1:
         raise UsageError(
             "Standard input (-) and files cannot be read together", "Give one or the other."
         )
-    choices_of(reading)
-
-
-def _check_scale(method: Method) -> None:
-    """Refuse an unknown value of --scale."""
-    if method.scale not in SCALES:
-        raise UsageError(f"--scale must be standard, robust or none, got {method.scale!r}")
 
 
 def choices_of(reading: Reading) -> Choices:
@@ -271,11 +253,9 @@ def choices_of(reading: Reading) -> Choices:
     )
 
 
-def _check_engine(request: Request, *, is_labelling: bool = False) -> Path | None:
-    """The folder that --out writes for rows on Dask; an unknown engine is refused."""
+def _check_engine(request: Request) -> Path | None:
+    """The folder that --out writes for rows on Dask."""
     engine = request.engine
-    if engine.name not in ENGINES:
-        raise UsageError(f"--engine must be memory or dask, got {engine.name!r}")
     if engine.name == "memory":
         if engine.scheduler is not None:
             raise UsageError("--scheduler needs --engine dask", "Add --engine dask.")
@@ -287,14 +267,12 @@ def _check_engine(request: Request, *, is_labelling: bool = False) -> Path | Non
                 f"--engine dask reads Parquet files and folders, and {path} is neither",
                 "Leave out --engine dask, or convert the file to Parquet.",
             )
-    labelling, folder = request.labelling, request.outputs.out
-    has_sheets = is_labelling or labelling.labels or labelling.known is not None
-    if request.reading.missing == "drop" and has_sheets:
+    if request.reading.missing == "drop":
         raise UsageError(
-            "With --missing drop and --engine dask, rows have other numbers than in their files, "
-            "so sheets of labels cannot name them",
+            "--missing drop needs all rows in memory, and --engine dask reads a sample of them",
             "Use --missing impute, or leave out --engine dask.",
         )
+    folder = request.outputs.out
     if folder is not None:
         _check_labels_folder(folder, request.reading, request.running.force)
     return folder
@@ -302,11 +280,6 @@ def _check_engine(request: Request, *, is_labelling: bool = False) -> Path | Non
 
 def _check_labels_folder(folder: Path, reading: Reading, force: bool) -> None:
     """Refuse a folder for labels that cannot be written, or must not be replaced."""
-    if reading.missing == "drop" and reading.id is None:
-        raise UsageError(
-            "With --missing drop, row numbers no longer identify the rows in the labels",
-            "Add --id COLUMN.",
-        )
     check_suffix("--out with --engine dask", folder)
     if not folder.exists():
         _check_file(folder, False)
