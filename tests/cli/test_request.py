@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from gammagmm.cli.options import Answer, Engine, Outputs, Reading, Request, Running
-from gammagmm.cli.request import UsageError, check_estimate, read_rows
+from gammagmm.cli.options import Engine, Outputs, Reading, Request, Running
+from gammagmm.cli.request import UsageError, check_request, read_rows
 from gammagmm.errors import Note, TableError
 from tests.support.command_line import QUICK, gammagmm, gammagmm_here
 from tests.support.needs import needs_posix
@@ -176,31 +176,23 @@ def request(path, *, engine="dask", force=False, **groups):
     )
 
 
-@pytest.mark.parametrize(
-    ("groups", "words"),
-    [
-        ({"answer": Answer(fail_above=0.1)}, "--fail-above needs labels"),
-        ({"reading": {"missing": "drop"}}, "--missing drop"),
-    ],
-)
-def test_options_that_dask_does_not_have(groups, words):
-    with pytest.raises(UsageError) as caught:
-        check_estimate(request("rows.parquet", **groups))
-    assert words in str(caught.value)
+def test_dask_does_not_leave_out_rows_with_gaps():
+    with pytest.raises(UsageError, match="--missing drop"):
+        check_request(request("rows.parquet", reading={"missing": "drop"}))
 
 
 def test_the_folder_for_labels_is_checked_before_the_work(tmp_path):
     rows, folder = tmp_path / "rows.parquet", tmp_path / "labels"
     rows.touch()
     outputs = Outputs(out=folder)
-    check_estimate(request(rows, outputs=outputs))
+    check_request(request(rows, outputs=outputs))
     folder.mkdir()
     with pytest.raises(UsageError, match=r"labels already exists\. Pass --force to replace it\."):
-        check_estimate(request(rows, outputs=outputs))
-    check_estimate(request(rows, outputs=outputs, force=True))
+        check_request(request(rows, outputs=outputs))
+    check_request(request(rows, outputs=outputs, force=True))
     (folder / "mine.txt").touch()
     with pytest.raises(FileExistsError, match=r"contains files that .*\. Choose another name\."):
-        check_estimate(request(rows, outputs=outputs, force=True))
+        check_request(request(rows, outputs=outputs, force=True))
 
 
 REGIONS = ("north", "south", "")
@@ -258,6 +250,6 @@ def test_force_replaces_an_existing_file(table, tmp_path):
 
 def test_dask_reads_parquet_only(table):
     with pytest.raises(UsageError) as caught:
-        check_estimate(request(table))
+        check_request(request(table))
     assert str(table) in caught.value.what
     assert "--engine" in caught.value.todo

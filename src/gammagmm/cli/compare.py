@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gammagmm._support.documents import Form, Reader, read_document
 from gammagmm._support.text import one_line, percent, visible
 from gammagmm.cli.kept import kept_path, open_kept
-from gammagmm.cli.options import Answer, Outputs, Pair, Running
+from gammagmm.cli.options import Answer, Outputs, Pair, Request
 from gammagmm.cli.output import aligned, comparison_text, labels_words
-from gammagmm.cli.request import UsageError, check_outputs
+from gammagmm.cli.request import UsageError, check_request
 
 if TYPE_CHECKING:
     from gammagmm.monitoring.history import History
@@ -31,9 +31,10 @@ OTHER_FITS = (
 )
 
 
-def run_compare(pair: Pair, outputs: Outputs, answer: Answer, running: Running) -> str:
+def run_compare(pair: Pair, request: Request) -> str:
     """The comparison as text or as JSON; the picture is written if it was asked for."""
-    check_outputs(outputs, running.force)
+    check_request(request, needs_files=False)
+    outputs, answer = request.outputs, request.answer
     paths = (_found(pair.first), _found(pair.second))
     are_histories = [_schema(path) == HISTORY for path in paths]
     if all(are_histories):
@@ -51,7 +52,7 @@ def run_compare(pair: Pair, outputs: Outputs, answer: Answer, running: Running) 
             (f"{letter}  {visible(path)} ({labels_words(posterior)})", posterior)
             for letter, path, posterior in zip("AB", paths, posteriors, strict=True)
         ]
-        save_picture(partial(plot_comparison, named), outputs.picture, running.force)
+        save_picture(partial(plot_comparison, named), outputs.picture, request.running.force)
     if answer.as_json:
         from gammagmm.posterior.comparison import compare_posteriors
 

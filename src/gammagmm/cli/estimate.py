@@ -26,7 +26,8 @@ from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv, part_frame
 from gammagmm.cli.request import (
     UsageError,
-    check_estimate,
+    check_fail_above,
+    check_request,
     check_sample,
     choices_for,
     label_sheets,
@@ -62,7 +63,8 @@ def run_estimate(request: Request, echo: Echo) -> int:
     if request.kept is not None:
         check_kept(request)
         request = replace(request, kept=kept_path(request.kept))
-    check_estimate(request)
+    check_request(request, needs_files=request.kept is None)
+    check_fail_above(request)
     if request.kept is not None:
         fit = open_kept(request.kept).fit
         if request.outputs.out is not None and not fit.sample.is_whole:

@@ -16,7 +16,7 @@ from gammagmm._support.files import write_document
 from gammagmm._support.text import one_line
 from gammagmm.cli.estimate import check_agreement, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo, kept_fit
-from gammagmm.cli.options import Inspecting, Request
+from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_text
 from gammagmm.cli.request import UsageError, check_label
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
@@ -40,16 +40,17 @@ N_AT_ONCE = 10
 END = "There are no more rows to ask about: u undo, q quit."
 
 
-def run_label(inspecting: Inspecting, request: Request, echo: Echo) -> int:
+def run_label(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm label``: write the rows to a sheet, or ask for their labels."""
-    check_label(inspecting, request)
+    check_label(request)
     with cluster_of(request, echo):
-        return _inspect_rows(inspecting, request, echo)
+        return _inspect_rows(request, echo)
 
 
-def _inspect_rows(inspecting: Inspecting, request: Request, echo: Echo) -> int:
+def _inspect_rows(request: Request, echo: Echo) -> int:
     """The same while the cluster of the rows, if they are on Dask, is there."""
-    force, path = request.running.force, inspecting.sheet
+    inspecting, force = request.inspecting, request.running.force
+    path = inspecting.sheet
     labelled = request.labelling.labels or ()
     sheets = [*labelled, path] if path.exists() else labelled
     table = read_training_rows(request, sheets, keep_raw=True)

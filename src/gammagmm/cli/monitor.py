@@ -16,7 +16,7 @@ from gammagmm.cli.estimate import ABOVE_LIMIT, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo, tell
 from gammagmm.cli.kept import kept_path, open_kept
 from gammagmm.cli.new_rows import prepare_part, read_new_rows
-from gammagmm.cli.options import Monitoring, Request
+from gammagmm.cli.options import Request
 from gammagmm.cli.output import MAX_GROUPS, aligned
 from gammagmm.cli.request import check_monitor
 from gammagmm.cli.training_rows import cluster_of
@@ -133,11 +133,12 @@ def _beyond(count: Count) -> str:
     return f"{count.n_beyond:,} of {count.n_rows:,} rows beyond the cut"
 
 
-def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
+def run_monitor(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm monitor``."""
     path, by = kept_path(cast("Path", request.kept)), request.labelling.by
+    monitoring = request.monitoring
     history_path = monitoring.history_path(path)
-    check_monitor(monitoring, replace(request, kept=path), history_path)
+    check_monitor(replace(request, kept=path), history_path)
     before = _read_history(history_path)
     loaded = open_kept(path)
     if before is not None:

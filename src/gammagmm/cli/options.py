@@ -248,17 +248,6 @@ class Outputs:
         Path | None, _file(help="Draw the result to this file (.png, .svg, .pdf).")
     ] = None
 
-    @property
-    def by_option(self) -> dict[str, Path]:
-        """The paths that were given, by the option."""
-        given = {f"--{field.name}": getattr(self, field.name) for field in fields(self)}
-        return {option: path for option, path in given.items() if path is not None}
-
-    @property
-    def paths(self) -> list[Path]:
-        """The paths that were given."""
-        return list(self.by_option.values())
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -422,8 +411,17 @@ class Request:
     answer: Answer = Answer()
     engine: Engine = Engine()
     running: Running = Running()
+    inspecting: Inspecting = Inspecting()
+    monitoring: Monitoring = Monitoring()
     kept: Path | None = None  # fit in the place of files
     save: Path | None = None  # where the fit is kept
+
+    @property
+    def written(self) -> dict[str, Path]:
+        """The files that are written, by the option."""
+        given = {f"--{field.name}": getattr(self.outputs, field.name) for field in fields(Outputs)}
+        given["--save"] = self.save
+        return {option: path for option, path in given.items() if path is not None}
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

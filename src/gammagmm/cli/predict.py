@@ -16,7 +16,7 @@ from gammagmm.cli.kept import kept_path, open_kept
 from gammagmm.cli.new_rows import prepare_part, read_new_rows
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import N_DECIMALS, aligned, row_columns, rows_csv
-from gammagmm.cli.request import check_predict
+from gammagmm.cli.request import check_request
 from gammagmm.cli.training_rows import cluster_of
 from gammagmm.table.preparation import Preparation
 from gammagmm.table.table import Table
@@ -58,7 +58,7 @@ def run_predict(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm predict``."""
     path = kept_path(cast("Path", request.kept))
     request = replace(request, kept=path)
-    check_predict(request)
+    check_request(request)
     loaded = open_kept(path)
     with cluster_of(request, echo):
         table = read_new_rows(loaded.fit, request)
