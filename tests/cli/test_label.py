@@ -118,9 +118,7 @@ class TestDialogue(Dialogue):
         assert f"{known.posterior.mean:.1%} of the rows" in told[-1]
         assert known.known_rows.at_random.all()
 
-    @pytest.mark.parametrize(
-        "word", ["not sure", "nope", "yes", "no", "ja", "1", "0", "", "yy", "n y", "quit", "?"]
-    )
+    @pytest.mark.parametrize("word", ["not sure", "yes", "1", "", "n y"])
     def test_words_that_are_no_answer_are_not_taken(self, monkeypatch, inspection, word):
         said, sheet, saved = self.answer(monkeypatch, [word, "q"], inspection())
         assert sheet.answers == saved[-1] == (None,) * 6

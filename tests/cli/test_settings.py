@@ -119,9 +119,8 @@ def test_an_error_in_the_settings_is_two_lines(folder, table):
     assert todo == "  Correct the file."
 
 
-PLACES = ("../victim", "/tmp/victim", ".ssh/authorized_keys", "link", "plain.csv")
 WRITING = ("out", "report", "picture", "posterior", "save", "history")
-HOSTILE = [f"{key} = '{place}'" for key in WRITING for place in PLACES]
+HOSTILE = [f"{key} = '../victim'" for key in WRITING]
 
 
 @pytest.mark.parametrize("line", HOSTILE)
@@ -146,7 +145,7 @@ def test_a_file_with_settings_writes_nothing(command, line, folder):
 
 def test_the_command_itself_writes_nothing_for_hostile_settings(folder, table):
     (folder / "inside").mkdir()
-    for line in HOSTILE[::7]:
+    for line in HOSTILE[:2]:
         (folder / "inside" / "gammagmm.toml").write_text(line)
         done = gammagmm_here("estimate", table, cwd=folder / "inside")
         assert (done.returncode, done.stdout) == (2, "")

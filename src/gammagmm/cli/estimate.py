@@ -21,7 +21,7 @@ from gammagmm._support.progress import block_bar, quiet, working
 from gammagmm._support.text import one_line, percent
 from gammagmm.cli.columns import columns_text
 from gammagmm.cli.fitting import Echo, kept_fit
-from gammagmm.cli.kept import check_kept, kept_path, open_kept
+from gammagmm.cli.kept import check_kept, open_kept
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv, part_frame
 from gammagmm.cli.request import (
@@ -62,7 +62,6 @@ def run_estimate(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm estimate``."""
     if request.kept is not None:
         check_kept(request)
-        request = replace(request, kept=kept_path(request.kept))
     check_request(request, needs_files=request.kept is None)
     check_fail_above(request)
     if request.kept is not None:

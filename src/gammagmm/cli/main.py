@@ -75,8 +75,8 @@ def estimate(
         answer,
         engine,
         running,
-        kept=kept.kept,
-        save=saving.path,
+        kept=kept.kept and opt.kept_path(kept.kept),
+        save=saving.save and opt.kept_path(saving.save),
     )
     _run("estimate", request)
 
@@ -98,7 +98,7 @@ def predict(
         answer=answer,
         engine=engine,
         running=running,
-        kept=kept.fit_name,
+        kept=opt.kept_path(kept.fit_name),
     )
     _run("predict", request)
 
@@ -124,7 +124,7 @@ def monitor(
         engine=engine,
         running=running,
         monitoring=monitoring,
-        kept=kept.fit_name,
+        kept=opt.kept_path(kept.fit_name),
     )
     _run("monitor", request, monitoring.history_path(kept.fit_name).resolve())
 

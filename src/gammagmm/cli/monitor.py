@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gammagmm._support.text import listed, one_line, percent
 from gammagmm.cli.estimate import ABOVE_LIMIT, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo, tell
-from gammagmm.cli.kept import kept_path, open_kept
+from gammagmm.cli.kept import open_kept
 from gammagmm.cli.new_rows import prepare_part, read_new_rows
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import MAX_GROUPS, aligned
@@ -135,10 +135,10 @@ def _beyond(count: Count) -> str:
 
 def run_monitor(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm monitor``."""
-    path, by = kept_path(cast("Path", request.kept)), request.labelling.by
+    path, by = cast("Path", request.kept), request.labelling.by
     monitoring = request.monitoring
     history_path = monitoring.history_path(path)
-    check_monitor(replace(request, kept=path), history_path)
+    check_monitor(request, history_path)
     before = _read_history(history_path)
     loaded = open_kept(path)
     if before is not None:

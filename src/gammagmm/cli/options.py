@@ -38,6 +38,7 @@ __all__ = [
     "Request",
     "Running",
     "Saving",
+    "kept_path",
     "with_options",
 ]
 
@@ -196,13 +197,6 @@ class Saving:
         Option("--save", metavar="NAME", help="Keep the fit in this file (.fit), for new rows."),
     ] = None
 
-    @property
-    def path(self) -> Path | None:
-        """The file of the fit, with its suffix."""
-        if self.save is None or self.save.suffix:
-            return self.save
-        return self.save.with_suffix(FIT_SUFFIX)
-
 
 @dataclass(frozen=True)
 class KeptFit:
@@ -290,8 +284,6 @@ class Engine:
 
 FIT_SUFFIX = ".fit"
 """Suffix of the file of a kept fit; `label` keeps one beside its sheet."""
-
-
 HISTORY_SUFFIX = ".history.json"
 """Suffix of the file beside a kept fit in which `monitor` keeps its history."""
 
@@ -422,6 +414,11 @@ class Request:
         given = {f"--{field.name}": getattr(self.outputs, field.name) for field in fields(Outputs)}
         given["--save"] = self.save
         return {option: path for option, path in given.items() if path is not None}
+
+
+def kept_path(name: Path) -> Path:
+    """The file of the kept fit `name`, which gets the suffix .fit if it has none."""
+    return name if name.suffix else name.with_suffix(FIT_SUFFIX)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gammagmm.estimator.reasons import UsualValues
     from gammagmm.labels.labelled_rows import GroupShare
     from gammagmm.posterior.gamma_posterior import GammaPosterior
+    from gammagmm.report.svg import ShareLine
     from gammagmm.table.preparation import Preparation
     from gammagmm.table.table import Table
 
@@ -81,32 +82,27 @@ def answer_text(fit: Fit) -> str:
 
 def _group_tables(groups: Sequence[GroupShare], column: str | None) -> list[str]:
     """The flagged rows of each group and, where there are labels, its share by its own labels."""
-    name = one_line(column or "group")
-    flagged = [["group", "rows", "flagged", "share", "90% interval"]]
-    anomalies = [["group", "labels", "anomalies", "share", "90% interval"]]
-    for group in groups[:MAX_GROUPS]:
-        ends = (group.low_flagged, group.high_flagged)
-        flagged.append(
-            _group_line(group, (group.n_rows, group.n_flagged), group.share_flagged, ends)
-        )
-        if group.n_labels:
-            counts = (group.n_labels, group.n_anomalies)
-            anomalies.append(_group_line(group, counts, group.mean, (group.low, group.high)))
-    tables = [f"Flagged rows by {name}:\n{aligned(flagged, n_words=1)}"]
-    if len(groups) > MAX_GROUPS:
+    from gammagmm.report.page import group_lines
+
+    name, lines = one_line(column or "group"), group_lines(groups, MAX_GROUPS)
+    table = _share_table(("rows", "flagged"), lines.flagged)
+    tables = [f"Flagged rows by {name}:\n{table}"]
+    if lines.n_left:
         tables[0] += f"\nThese are the {MAX_GROUPS} largest of {len(groups):,} groups."
         tables[0] += " --json prints all."
-    if len(anomalies) > 1:
-        title = f"Share of anomalies by {name}, from the labels of each group:"
-        tables.append(f"{title}\n{aligned(anomalies, n_words=1)}")
+    if lines.labelled:
+        table = _share_table(("labels", "anomalies"), lines.labelled)
+        tables.append(f"Share of anomalies by {name}, from the labels of each group:\n{table}")
     return tables
 
 
-def _group_line(
-    group: GroupShare, counts: tuple[int, int], share: float, ends: tuple[float, float]
-) -> list[str]:
-    shares = [percent(share), " to ".join(map(percent, ends))]
-    return [one_line(str(group.group)), *(f"{n:,}" for n in counts), *shares]
+def _share_table(counts: tuple[str, str], lines: Sequence[ShareLine]) -> str:
+    table = [["group", *counts, "share", "90% interval"]]
+    for line in lines:
+        interval = f"{percent(line.low)} to {percent(line.high)}"
+        found = [f"{line.n_rows:,}", f"{line.n_found:,}", percent(line.share), interval]
+        table.append([one_line(str(line.group)), *found])
+    return aligned(table, n_words=1)
 
 
 def _detector_table(fit: Fit) -> str:

@@ -12,7 +12,7 @@ from gammagmm._support.files import write_document
 from gammagmm._support.text import one_line, percent
 from gammagmm.cli.estimate import print_answer, warnings_as_lines, write_folder
 from gammagmm.cli.fitting import Echo, tell
-from gammagmm.cli.kept import kept_path, open_kept
+from gammagmm.cli.kept import open_kept
 from gammagmm.cli.new_rows import prepare_part, read_new_rows
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import N_DECIMALS, aligned, row_columns, rows_csv
@@ -56,10 +56,8 @@ class Found:
 
 def run_predict(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm predict``."""
-    path = kept_path(cast("Path", request.kept))
-    request = replace(request, kept=path)
     check_request(request)
-    loaded = open_kept(path)
+    loaded = open_kept(cast("Path", request.kept))
     with cluster_of(request, echo):
         table = read_new_rows(loaded.fit, request)
         tell(table.notes, request, echo)

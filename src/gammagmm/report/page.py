@@ -22,7 +22,7 @@ from gammagmm.report.svg import ShareLine, found_svg, posterior_numbers, posteri
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["render", "write_report"]
+__all__ = ["GroupLines", "group_lines", "render", "write_report"]
 
 PYOD_DEFAULT = 0.1
 """PyOD's default contamination, marked in the picture."""
@@ -49,7 +49,7 @@ def render(findings: Findings) -> str:
         start=round(findings.mean.gamma / findings.steps[-1].gamma * N_STEPS),
         pyod_default=PYOD_DEFAULT,
         max_components=MAX_COMPONENTS,
-        groups=_group_lines(findings.groups),
+        groups=group_lines(findings.groups, MAX_GROUPS),
         n_first=N_FIRST,
     )
 
@@ -99,7 +99,7 @@ def _sha256(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _GroupLines:
+class GroupLines:
     """The lines of the tables of groups, the largest groups first."""
 
     flagged: tuple[ShareLine, ...]
@@ -108,8 +108,9 @@ class _GroupLines:
     n_rows_left: int
 
 
-def _group_lines(groups: Sequence[GroupShare]) -> _GroupLines:
-    shown, left = groups[:MAX_GROUPS], groups[MAX_GROUPS:]
+def group_lines(groups: Sequence[GroupShare], n: int) -> GroupLines:
+    """The lines of the `n` largest groups."""
+    shown, left = groups[:n], groups[n:]
     flagged = (
         ShareLine(g.group, g.n_rows, g.n_flagged, g.share_flagged, g.low_flagged, g.high_flagged)
         for g in shown
@@ -120,7 +121,7 @@ def _group_lines(groups: Sequence[GroupShare]) -> _GroupLines:
         if g.n_labels
     )
     n_rows_left = sum(group.n_rows for group in left)
-    return _GroupLines(tuple(flagged), tuple(labelled), len(left), n_rows_left)
+    return GroupLines(tuple(flagged), tuple(labelled), len(left), n_rows_left)
 
 
 def _script_data(findings: Findings) -> dict[str, Any]:
