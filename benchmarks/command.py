@@ -27,7 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gammagmm.cli.estimate import file_writers, fit_rows
+from gammagmm.cli.estimate import file_writers
+from gammagmm.cli.fitting import fit_rows
 from gammagmm.cli.options import Method, Outputs, Reading, Request
 from gammagmm.cli.output import answer_text
 from gammagmm.cli.request import read_rows

@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from scipy.special import logit
 from scipy.stats import beta
 
+from gammagmm.posterior.assumptions import N_DRAWS, DrawnRun
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, run_posterior
-from gammagmm.posterior.leave_one_out import N_DRAWS, DrawnRun
 from gammagmm.posterior.link import (
     AveragedConditionals,
     Constraints,

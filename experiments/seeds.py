@@ -13,8 +13,8 @@ from experiments.refits import before_log, estimator, fit_figures, refit, thresh
 from experiments.results import Result
 from gammagmm import GammaGMM, MixturePrior
 from gammagmm.mixture.score_space import fit_scaler
+from gammagmm.posterior.assumptions import draw_runs, relink
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.leave_one_out import draw_runs, relink
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import solved_posteriors
 

@@ -24,8 +24,8 @@ from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import GammaGMMWarning
 from gammagmm.mixture.score_space import fit_scaler
+from gammagmm.posterior.assumptions import DrawnRun, draw_runs, relink
 from gammagmm.posterior.decisions import exact_ranks, probability_at
-from gammagmm.posterior.leave_one_out import DrawnRun, draw_runs, relink
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import solved_posteriors
 from gammagmm.posterior.storage import posterior_to_data

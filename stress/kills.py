@@ -64,7 +64,7 @@ def write_posterior(seed: int, path: Path) -> None:
 def write_picture(seed: int, path: Path) -> None:
     from gammagmm.report.plots import save_picture
 
-    save_picture(fitted(seed).posterior_, path, overwrite=True)
+    save_picture(fitted(seed).plot, path, overwrite=True)
 
 
 def write_results(seed: int, path: Path) -> None:

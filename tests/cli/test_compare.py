@@ -18,7 +18,7 @@ from gammagmm import GammaPosterior, History
 from gammagmm.cli.output import NOT_COMPARABLE
 from gammagmm.monitoring.counts import Count, Period
 from gammagmm.posterior.comparison import NO_ESTIMATE, NO_LABELS
-from tests.support.command_line import QUICK, gammagmm, gammagmm_here, write_csv
+from tests.support.command_line import QUICK, gammagmm_here, write_csv
 
 CALLS_ONE_SMALLER = re.compile(
     r"\b(lower|smaller|less|fewer|falls?|fell|fallen|drops?|dropped|decreas\w+|declin\w+)\b", re.I
@@ -159,11 +159,6 @@ def test_the_legend_of_the_picture_says_which_estimate_has_no_labels(labelled, t
     for name in ("A  march.json", "B  april.json"):
         assert f"{name} (without labels): mean " in picture
     assert not CALLS_ONE_SMALLER.search(picture)
-
-
-def test_the_help_of_compare_promises_an_answer_only_with_labels():
-    words = " ".join(gammagmm("compare", "--help").stdout.split())
-    assert "Posteriors are compared if both use labels" in words
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def run(address):
 @pytest.fixture
 def small_sample(monkeypatch):
     """Files of more rows than a sample."""
-    monkeypatch.setattr("gammagmm.cli.large.MAX_ROWS", N_SAMPLED)
+    monkeypatch.setattr("gammagmm.cli.training_rows.MAX_ROWS", N_SAMPLED)
 
 
 @pytest.fixture
@@ -141,14 +141,9 @@ class TestEstimate:
                 answer.pop(name, None)
         assert there == memory
 
-    @pytest.mark.parametrize(
-        "options",
-        [("--missing", "impute"), ("--missing", "drop")],
-        ids=["impute", "drop"],
-    )
-    def test_gaps(self, options, with_gaps, run):
+    def test_gaps(self, with_gaps, run):
         files = sorted(with_gaps.parent.glob(with_gaps.name))
-        asked = (*DETECTORS, "--json", *DROP, *options)
+        asked = (*DETECTORS, "--json", *DROP, "--missing", "impute")
         there = json.loads(run("estimate", with_gaps, *asked).stdout)
         memory = json.loads(run("estimate", *files, *asked, engine="memory").stdout)
         assert there["posterior"] == memory["posterior"]
@@ -157,17 +152,12 @@ class TestEstimate:
         done = run("estimate", with_gaps, *DETECTORS, *DROP, code=2)
         assert "'b'" in done.stderr
 
-    def test_marks_of_gaps_among_numbers_stored_as_text(self, frame, run, tmp_path):
-        frame = frame.assign(b=frame["b"].astype(str))
-        frame.loc[[7, 125], "b"] = ["NA", "n/a"]
-        files, labels, kept = write(tmp_path / "in", frame), tmp_path / "labels", tmp_path / "k.fit"
-        options = ("--id", "key", "--drop", "shop", "--missing", "drop", "--json")
-        done = run("estimate", files, *DETECTORS, *options, "--out", labels, "--save", kept)
-        answer = json.loads(done.stdout)
-        assert answer["n_rows"] == N_ROWS - 2
-        assert pd.read_parquet(labels)["id"].tolist() == frame["key"].drop([7, 125]).tolist()
-        again = json.loads(run("estimate", "--from", kept, "--json", engine="memory").stdout)
-        assert again["source"] == answer["source"] == str(files)
+    def test_the_name_of_the_files_is_kept(self, folder, run, tmp_path):
+        files, kept = folder / "*.parquet", tmp_path / "k.fit"
+        answer = run("estimate", files, *DETECTORS, *DROP, "--json", "--save", kept)
+        again = run("estimate", "--from", kept, "--json", engine="memory")
+        sources = [json.loads(each.stdout)["source"] for each in (answer, again)]
+        assert sources == [str(files)] * 2
 
     @pytest.mark.usefixtures("small_sample")
     def test_a_sample_is_that_of_python(self, folder, run, frame, numbers, tmp_path):
@@ -373,7 +363,8 @@ def test_a_pattern_of_files_is_estimated_on_a_local_cluster(folder, frame, tmp_p
     ("arguments", "words"),
     [
         (["--scheduler", "tcp://x", "--engine", "memory"], "Add --engine dask"),
-        (["--engine", "spark"], "--engine must be memory or dask"),
+        (["--engine", "spark"], "must be memory or dask"),
+        (["--missing", "drop"], "Use --missing impute"),
     ],
 )
 def test_options_of_the_engine_are_refused_before_the_work(folder, arguments, words):
@@ -467,9 +458,6 @@ def test_a_folder_with_other_files_is_not_replaced(folder, tmp_path):
     assert done.returncode == 2
     assert "contains the input files" in done.stderr
     assert answers.exists()
-    done = estimate(folder / "0.parquet", *QUICK, "--missing", "drop", "--out", tmp_path / "x")
-    assert done.returncode == 2
-    assert "Add --id" in done.stderr
 
 
 def test_no_scheduler_at_the_address(folder):

@@ -261,10 +261,10 @@ def test_compare_shows_the_posteriors_of_kept_fits(kept):
     [
         (("--every", "day"), "--every needs --time"),
         (("--time", "a", "--period", "x"), "--period and --time"),
-        (("--time", "sold"), "has no column 'sold'"),
-        (("--by", "shop"), "has no column 'shop'"),
+        (("--time", "sold"), "no column 'sold'"),
+        (("--by", "shop"), "no column 'shop'"),
         (("--time", "a"), "1,000 of 1,000 rows have a time that cannot be read"),
-        (("--time", "a", "--every", "year"), "--every must be hour, day, week or month"),
+        (("--time", "a", "--every", "year"), "must be hour, day, week or month"),
         (("--alpha", "2"), "--alpha must lie strictly between 0 and 1"),
         (("--fail-above", "2"), "--fail-above must lie between 0 and 1"),
         (("--picture", "out.txt"), "--picture writes"),

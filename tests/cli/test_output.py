@@ -19,7 +19,6 @@ from gammagmm.cli.output import (
     answer_text,
     comparison_text,
     labels_csv,
-    labels_words,
 )
 from gammagmm.estimator.reasons import COMBINATION
 from gammagmm.posterior.betas import BetaMixture
@@ -229,10 +228,3 @@ def test_a_comparison_without_an_estimate(pair):
     table, reason = words.split("\n\n")
     assert reason == NOT_COMPARABLE[NO_ESTIMATE]
     assert table.count("no estimate") == sum(p is NONE for p in pair)
-
-
-@pytest.mark.parametrize(
-    ("made", "words"), [(FITTED, "without labels"), (TWO_HUMPS, "1 label"), (NARROW, "30 labels")]
-)
-def test_the_number_of_labels_in_words(made, words):
-    assert labels_words(made) == words

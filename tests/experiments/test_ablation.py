@@ -11,7 +11,7 @@ from experiments.ablation import (
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
-from gammagmm.posterior.leave_one_out import DrawnRun, draw_runs, relink
+from gammagmm.posterior.assumptions import DrawnRun, draw_runs, relink
 from gammagmm.posterior.link import Constraints
 
 

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy.stats import invwishart, ks_2samp
 
 from gammagmm.errors import MixtureError
 from gammagmm.mixture.prior import MixturePrior
@@ -42,25 +41,3 @@ def test_rows_too_far_from_0_relative_to_their_spread_are_refused(rng):
         with pytest.raises(MixtureError, match="too far from 0, relative to their spread") as error:
             fit_mixture(Z, 5)
         assert error.value.todo.startswith("Centre the columns and scale them")
-
-
-def test_the_prior_of_some_detectors_is_that_of_their_own_score_space(rng):
-    Z = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
-    columns = np.array([0, 2, 3])
-    found = MixturePrior().resolve(Z).marginal(columns)
-    expected = MixturePrior().resolve(Z[:, columns])
-    np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-12)
-    assert found.degrees_of_freedom == expected.degrees_of_freedom == 3.0
-
-
-def test_a_block_of_inverse_wishart_draws_has_the_marginal_prior(rng):
-    A = rng.normal(size=(4, 4))
-    whole = MixturePrior(A @ A.T, degrees_of_freedom=12.5).resolve(np.eye(4))
-    part = whole.marginal(np.array([0, 1, 3]))
-    draws = [
-        invwishart.rvs(prior.degrees_of_freedom, prior.covariance, 4000, random_state=rng)
-        for prior in (whole, part)
-    ]
-    blocks = draws[0][:, [0, 1, 3]][:, :, [0, 1, 3]], draws[1]
-    for statistic in (np.linalg.det, lambda draw: draw[:, 2, 2], lambda draw: draw[:, 0, 2]):
-        assert ks_2samp(*map(statistic, blocks)).pvalue > 1e-4

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.separate_rows import SeparateRows
-from gammagmm.report.findings import Change, Strongest, find
+from gammagmm.report.findings import find
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 from tests.support.tables import knowing
 
@@ -47,9 +47,9 @@ def test_a_component_is_anomalous_if_at_least_as_many_are(fit, findings):
     assert found[len(run.weights) - 1] < 0.5 < found[1] < 0.97
 
 
-def test_the_estimate_from_each_run_alone_is_that_of_its_own_parts(fit, findings):
-    alone = [change.posterior for change in findings.sensitivity if change.what == "runs"]
-    assert len(alone) == len(fit.runs) == 3
+def test_the_estimate_is_the_mean_of_the_runs_from_their_own_parts(fit):
+    alone = [run.posterior for run in fit.runs]
+    assert len(alone) == 3
     for run, posterior in zip(fit.runs, alone, strict=True):
         alpha = run.components.alpha
         shares = np.cumsum(alpha)[: len(run.weights)] / alpha.sum()
@@ -171,56 +171,6 @@ def test_costs_are_those_of_the_guide_and_flag_by_probability(fit, findings):
         np.testing.assert_array_equal(above, fit.probability > 1.0 / (1.0 + cost.miss_cost))
     assert [cost.cut.n_flagged for cost in findings.costs] == expected
     assert len(set(expected)) > 3
-
-
-def test_changes_name_each_detector_and_each_run(fit, findings):
-    names = [(change.what, change.value) for change in findings.sensitivity]
-    without = [("detectors", f"without {name}") for name in fit.detector_names]
-    runs = [("runs", f"run {number} only") for number in (1, 2, 3)]
-    assert names == [("detectors", "all"), *without, *runs]
-
-
-def posterior_of(mean, n=1000.0):
-    """A posterior whose share is nearly `mean`, the more so the larger `n` is."""
-    return GammaPosterior(0.0, BetaMixture(*np.array([[1.0], [n * mean], [n * (1.0 - mean)]])))
-
-
-def test_the_strongest_change_is_the_largest_factor_of_a_detector(fit, findings):
-    strongest = findings.strongest
-    detectors = [change for change in findings.sensitivity if change.what == "detectors"]
-    assert strongest.all_detectors is detectors[0].posterior
-    means = np.array([change.posterior.mean for change in detectors])
-    place = 1 + np.argmax(np.abs(np.log(means[1:] / means[0])))
-    assert strongest.change is detectors[place]
-    assert strongest.words == (
-        f"without {fit.detector_names[place - 1]}, {means[place]:.1%} instead of {means[0]:.1%}"
-    )
-
-
-def test_of_two_detectors_none_can_be_left_out():
-    scores = grouped_scores(np.random.default_rng(0))[:, :2]
-    found = find(GammaGMM("precomputed", **SOLVED, random_state=0).fit(scores).fit_)
-    assert found.strongest is None
-    assert {change.what for change in found.sensitivity} == {"runs"}
-
-
-@pytest.mark.parametrize(
-    ("without", "with_all", "is_far"),
-    [
-        # Inside the 90 % interval of Beta(50, 950), 3.9 % to 6.2 %, and outside.
-        (posterior_of(0.045), posterior_of(0.05), False),
-        (posterior_of(0.036), posterior_of(0.05), True),
-        (posterior_of(0.066), posterior_of(0.05), True),
-        # Inside the interval of Beta(0.5, 9.5), 0.02 % to 19 %: by less than a factor, and by more.
-        (posterior_of(0.026), posterior_of(0.05, 10.0), False),
-        (posterior_of(0.024), posterior_of(0.05, 10.0), True),
-        (posterior_of(0.099), posterior_of(0.05, 10.0), False),
-        (posterior_of(0.101), posterior_of(0.05, 10.0), True),
-        (GammaPosterior(1.0, BetaMixture(*np.empty((3, 0)))), posterior_of(0.05), True),
-    ],
-)
-def test_a_change_is_far_outside_the_interval_or_by_a_factor_of_two(without, with_all, is_far):
-    assert Strongest(Change("detectors", "without A", without), with_all).is_far is is_far
 
 
 def test_rows_of_the_group_are_marked_in_the_ranking(fit):

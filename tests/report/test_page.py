@@ -16,7 +16,6 @@ import pytest
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import DetectorWarning, NoSolutionWarning, Note
-from gammagmm.estimator.summary import LabelSummary
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.sentences import known_sentence, ranking_sentence
@@ -25,8 +24,6 @@ from gammagmm.report.findings import (
     MAX_RANKED,
     MAX_STEP,
     N_STEPS,
-    Change,
-    Strongest,
     find,
 )
 from gammagmm.report.page import render, write_report
@@ -182,8 +179,6 @@ def test_the_page_shows_the_findings(page, fitted, data):
     assert "2 values imputed" in words
     assert "Limits of the method" in words
     assert "ab" * 32 in words
-    for name in ("KNN", "LOF", "HBOS"):
-        assert f"without {name}" in words
 
 
 def test_the_page_tells_what_the_estimate_rests_on(named):
@@ -202,30 +197,6 @@ def test_the_page_tells_what_the_estimate_rests_on(named):
     order = sorted(separate.rows, key=lambda row: -fitted.decision_scores[row])
     assert list(findings.separate_rows) == [fitted.table.row_names[row] for row in order]
     assert ", ".join(findings.separate_rows[:2]) in words
-
-
-@pytest.mark.parametrize("mean", [0.013, 0.07])
-def test_a_detector_that_moves_the_estimate_far_is_told_with_the_answer(findings, mean):
-    base = GammaPosterior(0.0, BetaMixture(*np.array([[1.0], [74.0], [926.0]])))
-    without = GammaPosterior(
-        0.0, BetaMixture(*np.array([[1.0], [1000 * mean], [1000 * (1.0 - mean)]]))
-    )
-    change = Change("detectors", f"without {HOSTILE}", without)
-    changes = (Change("detectors", "all", base), change)
-    page = render(replace(findings, sensitivity=changes, strongest=Strongest(change, base)))
-    answer = words_of(page[page.index('id="answer"') : page.index('id="next"')])
-    told = f"without {HOSTILE}, {mean:.1%} instead of 7.4%"
-    assert (f"The estimate depends on one detector: {told}." in answer) == (mean == 0.013)
-    words = words_of(page)
-    assert f"largest change: {told}" in words
-    assert words.count(f"without {HOSTILE} (largest change)") == 1
-    # It does not concern an estimate from labels.
-    known = LabelSummary(30, 30, 0, 2, 0.01, 0.2, None)
-    summary = replace(findings.summary, labels=known, fitted_posterior=base)
-    page = render(
-        replace(findings, strongest=Strongest(change, base), sensitivity=changes, summary=summary)
-    )
-    assert "The estimate depends on one detector" not in page
 
 
 def test_groups_are_shown_by_size_with_their_intervals(fitted, data, findings, page):
@@ -380,7 +351,6 @@ def test_labels_of_rows_are_shown_with_the_posterior_before_them(estimator, fitt
     words = words_of(page)
     assert known_sentence(20, n_found, known.fitted_posterior) in words
     assert "The posterior without the labels." in words
-    assert "These estimates do not use the labels." in words
     assert page.count("<svg") == 3
     assert posterior_svg(known.fitted_posterior) in page
     assert found_svg(findings.found.consensus, findings.found.learned) in page

@@ -6,13 +6,11 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.testing.compare import compare_images
 
-from gammagmm import GammaGMM, History
-from gammagmm.errors import NoSolutionWarning
+from gammagmm import History
 from gammagmm.monitoring.counts import Count, Period
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.report.plots import plot_comparison, plot_posterior, plot_steps
-from tests.support.solved_scores import SOLVED, grouped_scores, has_content
+from gammagmm.report.plots import plot_comparison, plot_posterior
 
 
 @pytest.fixture
@@ -69,76 +67,6 @@ def test_a_figure_is_made_if_none_is_given():
     made = posterior.plot()
     assert made.get_xlabel().startswith("contamination factor")
     plt.close(made.figure)
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    scores = grouped_scores(np.random.default_rng(0))
-    fitted = GammaGMM("precomputed", **SOLVED, random_state=0).fit(scores).fit_
-    assert has_content(fitted.runs)
-    return fitted
-
-
-@pytest.fixture
-def panels():
-    return Figure().subplots(2, 2)
-
-
-def test_the_four_steps_are_those_of_the_first_solved_run(fitted, panels):
-    raw, space, pmf, posterior = plot_steps(fitted, panels)
-    assert [raw, space, pmf, posterior] == list(panels.ravel())
-    (points,) = raw.collections
-    np.testing.assert_array_equal(points.get_offsets(), fitted.scores[:, :2])
-    assert (raw.get_xlabel(), raw.get_ylabel()) == ("score_1, raw", "score_2, raw")
-    points, _ = space.collections
-    np.testing.assert_array_equal(points.get_offsets(), fitted.score_space[:, :2])
-    run = next(run for run in fitted.runs if run.status != "unsolved")
-    expected = np.append(0.01, 0.99 * run.weights)
-    heights = np.array([bar.get_height() for bar in pmf.patches])
-    np.testing.assert_allclose(heights, expected[: len(heights)], rtol=1e-12)
-    assert heights.sum() > 0.98
-    assert posterior.get_lines()[1].get_xdata()[0] == fitted.posterior.mean
-
-
-def test_an_ellipse_is_one_deviation_wide_and_has_the_colour_of_its_probability(fitted, panels):
-    ellipses = plot_steps(fitted, panels)[1].collections[1]
-    run = next(run for run in fitted.runs if run.status != "unsolved")
-    n_candidates, components = len(run.weights), run.components
-    p_anomalous = [0.99 * run.weights[k:].sum() for k in range(n_candidates)]
-    # The likely anomalies are drawn last, and component 1 is the likeliest.
-    np.testing.assert_allclose(ellipses.get_array()[-n_candidates:], p_anomalous[::-1], rtol=1e-12)
-    assert (ellipses.get_array()[:-n_candidates] == 0.0).all()
-    assert ellipses.get_array()[-1] == pytest.approx(0.99)
-    assert ellipses.get_clim() == (0.0, 1.0)
-    np.testing.assert_array_equal(ellipses.get_offsets()[-1], components.means[0, :2])
-    turn = np.radians(ellipses.get_angles()[-1])
-    axes = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-    half = np.array([ellipses.get_widths()[-1], ellipses.get_heights()[-1]]) / 2.0
-    covariance = axes @ np.diag(half**2) @ axes.T
-    np.testing.assert_allclose(covariance, components.covariances[0, :2, :2], rtol=1e-9)
-
-
-def test_without_a_solution_no_component_is_anomalous(panels):
-    scores = np.exp(np.random.default_rng(0).normal(size=(60, 1)))
-    estimator = GammaGMM("precomputed", n_runs=2, max_restarts=0, random_state=0)
-    with pytest.warns(NoSolutionWarning):
-        estimator.fit(scores)
-    raw, space, pmf, posterior = plot_steps(estimator.fit_, panels)
-    # A single detector is drawn against itself.
-    assert (raw.get_xlabel(), raw.get_ylabel()) == ("score_1, raw", "score_1, raw")
-    assert (space.collections[1].get_array() == 0.0).all()
-    assert [bar.get_height() for bar in pmf.patches] == [1.0]
-    assert posterior.get_lines()[0].get_xdata()[0] == 0.0
-
-
-def test_the_steps_make_their_own_figure_and_refuse_other_numbers_of_axes(fitted):
-    import matplotlib.pyplot as plt
-
-    axes = plot_steps(fitted)
-    assert [ax.get_title(loc="left")[0] for ax in axes] == ["1", "2", "3", "4"]
-    plt.close(axes[0].figure)
-    with pytest.raises(ValueError, match="axes must contain four axes, got 3"):
-        plot_steps(fitted, Figure().subplots(1, 3))
 
 
 GOLDEN = Path(__file__).parents[1] / "golden"

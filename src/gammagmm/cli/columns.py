@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,8 +34,6 @@ CHOSEN = {
 GROUPS = "groups (--by)"
 MAX_OPTIONS = 600
 """Characters of options above which no command is suggested."""
-PLAIN = re.compile(r"\w[^,*?\[]*\S|\w")
-"""Names that can be part of a list."""
 
 
 def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
@@ -122,48 +119,23 @@ def working_options(
     raw: RawTable, choices: Choices, problems: Sequence[Problem]
 ) -> tuple[str, ...]:
     """Options that were tried and with which the table is prepared; empty where there are none."""
-    options = _helping_options(problems)
-    if not options:
+    added: dict[str, Any] = {}
+    dropped: dict[str, None] = {}
+    for problem in problems:
+        if "fill" in problem.remedies:
+            added["missing"] = "impute"
+        elif "encode" in problem.remedies:
+            added["categories"] = "encode"
+        elif problem.code != "truth" and "drop" in problem.remedies:
+            dropped[problem.column] = None
+        else:
+            return ()
+    pairs = [*added.items(), *(("drop", column) for column in dropped)]
+    options = tuple(word for name, value in pairs for word in (f"--{name}", value))
+    if len(shlex.join(options)) > MAX_OPTIONS or not all(map(str.isprintable, options)):
         return ()
-    pairs = list(zip(options[::2], options[1::2], strict=True))
-    single = {flag.removeprefix("--"): value for flag, value in pairs if flag != "--drop"}
-    dropped = tuple(value for flag, value in pairs if flag == "--drop")
-    changed: dict[str, Any] = {**single, "drop": (*choices.drop, *dropped)}
     try:
-        prepare(raw, replace(choices, **changed), COMMAND)
+        prepare(raw, replace(choices, **added, drop=(*choices.drop, *dropped)), COMMAND)
     except TableError:
         return ()
     return options
-
-
-def _helping_options(problems: Sequence[Problem]) -> tuple[str, ...]:
-    """The options that solve all problems; empty where there are none, or too many to type."""
-    found = [_options(problem) for problem in problems]
-    if not all(found):
-        return ()
-    dropped = {name for flag, name in found if flag == "--drop"}
-    kept = [
-        own
-        for own, problem in zip(found, problems, strict=True)
-        if problem.column not in dropped or own[0] == "--drop"
-    ]
-    options = tuple(word for pair in _together(dict.fromkeys(kept)) for word in pair)
-    is_short = len(shlex.join(options)) <= MAX_OPTIONS
-    return options if is_short and all(word.isprintable() for word in options) else ()
-
-
-def _options(problem: Problem) -> tuple[str, ...]:
-    """The option that solves a problem, with its value; empty where none does."""
-    if "fill" in problem.remedies:
-        return "--missing", "impute"
-    if "encode" in problem.remedies:
-        return "--categories", "encode"
-    is_data = problem.code != "truth" and "drop" in problem.remedies
-    return ("--drop", problem.column) if is_data else ()
-
-
-def _together(pairs: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The options, with plain names of columns to drop in one list."""
-    others = [pair for pair in pairs if pair[0] != "--drop" or not PLAIN.fullmatch(pair[1])]
-    plain = [name for flag, name in pairs if (flag, name) not in others]
-    return [*others, ("--drop", ",".join(plain))] if plain else others

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gammagmm._support.documents import Form, Reader, read_document
 from gammagmm._support.text import one_line, percent, visible
-from gammagmm.cli.kept import kept_path, open_kept
-from gammagmm.cli.options import Answer, Outputs, Pair, Running
+from gammagmm.cli.kept import open_kept
+from gammagmm.cli.options import Pair, Request, kept_path
 from gammagmm.cli.output import aligned, comparison_text, labels_words
-from gammagmm.cli.request import UsageError, check_outputs
+from gammagmm.cli.request import UsageError, check_request
 
 if TYPE_CHECKING:
     from gammagmm.monitoring.history import History
@@ -30,27 +32,30 @@ OTHER_FITS = (
 )
 
 
-def run_compare(pair: Pair, outputs: Outputs, answer: Answer, running: Running) -> str:
+def run_compare(pair: Pair, request: Request) -> str:
     """The comparison as text or as JSON; the picture is written if it was asked for."""
-    check_outputs(outputs, running.force)
-    paths = (_found(pair.first), _found(pair.second))
-    are_histories = [_schema(path) == HISTORY for path in paths]
+    check_request(request, needs_files=False)
+    from gammagmm.monitoring.history import History
+
+    outputs, answer = request.outputs, request.answer
+    paths, found = zip(_read(pair.first), _read(pair.second), strict=True)
+    are_histories = [isinstance(each, History) for each in found]
     if all(are_histories):
-        return _compare_histories_at(paths, outputs, answer)
+        return _histories_answer(paths, found, request)
     if any(are_histories):
         raise UsageError(
             "One file is a history of monitor and the other is not",
             "Give two histories, or two posteriors or kept fits.",
         )
-    posteriors = [_posterior_at(path) for path in paths]
+    posteriors: Sequence[GammaPosterior] = found
     if outputs.picture is not None:
-        from gammagmm.report.plots import save_comparison
+        from gammagmm.report.plots import plot_comparison, save_picture
 
         named = [
             (f"{letter}  {visible(path)} ({labels_words(posterior)})", posterior)
             for letter, path, posterior in zip("AB", paths, posteriors, strict=True)
         ]
-        save_comparison(named, outputs.picture, running.force)
+        save_picture(partial(plot_comparison, named), outputs.picture, request.running.force)
     if answer.as_json:
         from gammagmm.posterior.comparison import compare_posteriors
 
@@ -58,45 +63,32 @@ def run_compare(pair: Pair, outputs: Outputs, answer: Answer, running: Running) 
     return comparison_text(paths, posteriors)
 
 
-def _found(name: Path) -> str:
-    """The file with this name; without it, the file of the kept fit `name`."""
-    kept = kept_path(name)
-    return str(kept if kept.is_file() and not name.is_file() else name)
-
-
-def _schema(path: str) -> Any:
-    """The schema of a JSON document; None for a kept fit, and for a file that cannot be read."""
-    with Path(path).open("rb") as file:
-        if file.read(len(ARCHIVE)) == ARCHIVE:
-            return None
-    reader = Reader(Form("", 1, "posterior, kept fit or history"), path)
-    data = reader.parse(read_document(path, reader))
-    return data.get("schema") if isinstance(data, dict) else None
-
-
-def _posterior_at(path: str) -> GammaPosterior:
-    """The posterior in a file, or that of the kept fit in it."""
-    with Path(path).open("rb") as file:
-        is_fit = file.read(len(ARCHIVE)) == ARCHIVE
-    if is_fit:
-        return open_kept(Path(path)).fit.posterior
+def _read(name: Path) -> tuple[str, Any]:
+    """The file with this name, or of this kept fit, and the posterior or the history in it."""
+    from gammagmm.monitoring.history import History
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
-    return GammaPosterior.load(path)
+    kept = kept_path(name)
+    path = kept if kept.is_file() and not name.is_file() else name
+    with path.open("rb") as file:
+        is_fit = file.read(len(ARCHIVE)) == ARCHIVE
+    if is_fit:
+        return str(path), open_kept(path).fit.posterior
+    reader = Reader(Form("", 1, "posterior, kept fit or history"), str(path))
+    data = reader.parse(read_document(str(path), reader))
+    is_history = isinstance(data, dict) and data.get("schema") == HISTORY
+    return str(path), (History if is_history else GammaPosterior).load(str(path))
 
 
-def _compare_histories_at(paths: tuple[str, str], outputs: Outputs, answer: Answer) -> str:
-    from gammagmm.monitoring.history import History
-
-    if outputs.picture is not None:
+def _histories_answer(names: Sequence[str], histories: Sequence[History], request: Request) -> str:
+    if request.outputs.picture is not None:
         raise UsageError(
             "--picture draws posteriors, and these are histories",
             "Draw a history with gammagmm monitor --picture.",
         )
-    histories = [History.load(path) for path in paths]
-    if answer.as_json:
+    if request.answer.as_json:
         return json.dumps(compare_histories(*histories), indent=2, allow_nan=False)
-    return histories_text(paths, histories)
+    return histories_text(names, histories)
 
 
 def compare_histories(first: History, second: History) -> dict[str, Any]:
@@ -122,7 +114,7 @@ def compare_histories(first: History, second: History) -> dict[str, Any]:
     return data | {"p_value": p_value, "reason": None if is_same else "other fits"}
 
 
-def histories_text(names: tuple[str, str], pair: list[History]) -> str:
+def histories_text(names: Sequence[str], pair: Sequence[History]) -> str:
     """A table of the newest periods of two histories, and which share is higher."""
     table = [["", "period", "rows", "beyond the cut", "share", "90% interval"]]
     for letter, name, history in zip("AB", names, pair, strict=True):

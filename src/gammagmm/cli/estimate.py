@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gammagmm._support.files import write_document
 from gammagmm._support.platform import is_closed_pipe
@@ -21,20 +21,19 @@ from gammagmm._support.progress import block_bar, quiet, working
 from gammagmm._support.text import one_line, percent
 from gammagmm.cli.columns import columns_text
 from gammagmm.cli.fitting import Echo, kept_fit
-from gammagmm.cli.kept import check_kept, kept_path, open_kept
-from gammagmm.cli.large import cluster_of, read_sample, sample_raw
+from gammagmm.cli.kept import check_kept, open_kept
 from gammagmm.cli.options import Request
-from gammagmm.cli.output import answer_json, answer_text, labels_csv
+from gammagmm.cli.output import answer_json, answer_text, labels_csv, part_frame
 from gammagmm.cli.request import (
     UsageError,
-    check_estimate,
+    check_fail_above,
+    check_request,
     check_sample,
     choices_for,
     label_sheets,
-    read_rows,
-    read_table,
 )
 from gammagmm.cli.sheet import Sheet, read_answers
+from gammagmm.cli.training_rows import cluster_of, read_columns, read_training_rows
 from gammagmm.distributed.parquet import write_parquet
 from gammagmm.errors import TableError
 from gammagmm.table.table import Table
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from gammagmm.distributed.collection import Collection
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.posterior.gamma_posterior import GammaPosterior
-    from gammagmm.table.preparation import Preparation
 
 __all__ = [
     "ABOVE_LIMIT",
@@ -64,8 +62,8 @@ def run_estimate(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm estimate``."""
     if request.kept is not None:
         check_kept(request)
-        request = replace(request, kept=kept_path(request.kept))
-    check_estimate(request)
+    check_request(request, needs_files=request.kept is None)
+    check_fail_above(request)
     if request.kept is not None:
         fit = open_kept(request.kept).fit
         if request.outputs.out is not None and not fit.sample.is_whole:
@@ -74,18 +72,13 @@ def run_estimate(request: Request, echo: Echo) -> int:
                 "Give the files to gammagmm predict, with --engine dask and --out.",
             )
         return estimate_rows(fit.table, request, echo, fit)
-    reading, by, is_large = request.reading, request.labelling.by, request.engine.name == "dask"
     with cluster_of(request, echo):
         if request.answer.columns:
-            raw = sample_raw(reading, by, 0)[-1] if is_large else read_table(reading)
-            print_answer(columns_text(raw, choices_for(raw, reading, by), by))
+            raw, by = read_columns(request), request.labelling.by
+            print_answer(columns_text(raw, choices_for(raw, request.reading, by), by))
             return 0
-        if is_large:
-            sheets = [path for path, _ in label_sheets(request.labelling)]
-            table = read_sample(reading, by, request.method.seed, sheets)
-        else:
-            table = read_rows(reading, by=by)
-        return estimate_rows(table, request, echo)
+        sheets = [path for path, _ in label_sheets(request.labelling)]
+        return estimate_rows(read_training_rows(request, sheets), request, echo)
 
 
 def estimate_rows(table: Table, request: Request, echo: Echo, fit: Fit | None = None) -> int:
@@ -157,12 +150,12 @@ def print_answer(text: str) -> None:
 def file_writers(request: Request, fit: Fit) -> Iterator[Callable[[], None]]:
     """A function for each file that was asked for, which writes it completely or not at all."""
     outputs, force, is_sorted = request.outputs, request.running.force, request.answer.is_sorted
-    labels, collection = outputs.out, fit.table.collection
+    labels, is_large = outputs.out, fit.table.collection is not None
     if save := request.save:
         from gammagmm.estimator.saved_fit import save_fit
 
         yield lambda: save_fit(fit, save, overwrite=force)
-    if labels and collection is None:
+    if labels and not is_large:
         yield lambda: write_document(labels_csv(fit, is_sorted=is_sorted), labels, force)
     if posterior := outputs.posterior:
         yield lambda: fit.posterior.save(posterior, overwrite=force)
@@ -171,12 +164,10 @@ def file_writers(request: Request, fit: Fit) -> Iterator[Callable[[], None]]:
     if picture := outputs.picture:
         from gammagmm.report.plots import save_picture
 
-        yield lambda: save_picture(fit.posterior, picture, force)
+        yield lambda: save_picture(fit.posterior.plot, picture, force)
     # Last, because this takes longest and the cluster can be lost.
-    if labels and collection is not None:
-        yield lambda: write_folder(
-            labels, request, fit, collection, fit.preparation, fit.held_by_number
-        )
+    if labels and is_large:
+        yield lambda: write_folder(labels, request, fit, fit.table, fit.held_by_number)
 
 
 def _write_report(request: Request, fit: Fit, path: Path) -> None:
@@ -186,19 +177,12 @@ def _write_report(request: Request, fit: Fit, path: Path) -> None:
         write_report(fit, path, request.running.force)
 
 
-def write_folder(
-    folder: Path,
-    request: Request,
-    fit: Fit,
-    collection: Collection,
-    preparation: Preparation,
-    held: Any = None,
-) -> None:
-    """Write a line for each row on Dask to a folder of Parquet files; see `part_frame`."""
-    from gammagmm.cli.large_parts import part_frame
-
-    shared = fit.answering, fit.detector_names, fit.usual_values(), held
-    frame = collection.frame(part_frame, preparation, str(folder), *shared)
+def write_folder(folder: Path, request: Request, fit: Fit, table: Table, held: Any = None) -> None:
+    """Write a line for each row of `table` on Dask to a folder of Parquet files: `part_frame`."""
+    collection = cast("Collection", table.collection)
+    usual = replace(fit.usual_values(), names=table.columns)
+    shared = table.preparation, table.name, fit.answering, usual, fit.detector_names, held
+    frame = collection.frame(part_frame, *shared)
     if request.answer.is_sorted:
         frame = frame.sort_values(["probability", "score"], ascending=[False, False])
     with block_bar(frame.npartitions, request.running.quiet) as progress:

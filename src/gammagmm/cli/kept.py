@@ -6,20 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gammagmm.cli.options import FIT_SUFFIX, Method, Reading, Request
+from gammagmm.cli.options import Method, Reading, Request
 from gammagmm.cli.request import UsageError
 
 if TYPE_CHECKING:
     from gammagmm.estimator.saved_fit import LoadedFit
 
-__all__ = ["check_kept", "kept_path", "open_kept"]
+__all__ = ["check_kept", "open_kept"]
 
 NEW_FILE = "Give the files with the rows instead of --from."
-
-
-def kept_path(name: Path) -> Path:
-    """The file of the kept fit `name`, which gets the suffix .fit if it has none."""
-    return name if name.suffix else name.with_suffix(FIT_SUFFIX)
 
 
 def open_kept(path: Path) -> LoadedFit:

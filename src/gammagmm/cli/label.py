@@ -16,11 +16,11 @@ from gammagmm._support.files import write_document
 from gammagmm._support.text import one_line
 from gammagmm.cli.estimate import check_agreement, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo, kept_fit
-from gammagmm.cli.large import cluster_of, read_sample
-from gammagmm.cli.options import Inspecting, Request
+from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_text
-from gammagmm.cli.request import UsageError, check_label, read_rows
+from gammagmm.cli.request import UsageError, check_label
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
+from gammagmm.cli.training_rows import cluster_of, read_training_rows
 from gammagmm.posterior.sentences import sentence
 
 if TYPE_CHECKING:
@@ -40,27 +40,25 @@ N_AT_ONCE = 10
 END = "There are no more rows to ask about: u undo, q quit."
 
 
-def run_label(inspecting: Inspecting, request: Request, echo: Echo) -> int:
+def run_label(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm label``: write the rows to a sheet, or ask for their labels."""
-    check_label(inspecting, request)
+    check_label(request)
     with cluster_of(request, echo):
-        return _inspect_rows(inspecting, request, echo)
+        return _inspect_rows(request, echo)
 
 
-def _inspect_rows(inspecting: Inspecting, request: Request, echo: Echo) -> int:
+def _inspect_rows(request: Request, echo: Echo) -> int:
     """The same while the cluster of the rows, if they are on Dask, is there."""
-    force, path = request.running.force, inspecting.sheet
-    by, inspected = request.labelling.by, request.labelling.labels or ()
-    if request.engine.name == "dask":
-        given_sheets = [*inspected, *([path] if path.exists() else [])]
-        table = read_sample(request.reading, by, request.method.seed, given_sheets)
-    else:
-        table = read_rows(request.reading, by=by, keep_raw=True)
+    inspecting, force = request.inspecting, request.running.force
+    path = inspecting.sheet
+    labelled = request.labelling.labels or ()
+    sheets = [*labelled, path] if path.exists() else labelled
+    table = read_training_rows(request, sheets, keep_raw=True)
     table = replace(table, notes=(*request.running.notes, *table.notes))
     is_continued = inspecting.ask and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
     sheet = read_sheet(path, table) if is_continued else None
-    earlier = [(each, read_answers(each, table)) for each in request.labelling.labels or ()]
+    earlier = [(each, read_answers(each, table)) for each in labelled]
     given = [*earlier, *([] if sheet is None else [(path, sheet)])]
     check_agreement(given, table)
     is_find = inspecting.purpose == "find"
@@ -71,8 +69,7 @@ def _inspect_rows(inspecting: Inspecting, request: Request, echo: Echo) -> int:
             "Give another --out, and pass this file with --labels.",
         )
     with warnings_as_lines(echo):
-        paths = [*(request.labelling.labels or ()), path]
-        fit = kept_fit(table, request, paths, echo, keep=None if is_continued else path)
+        fit = kept_fit(table, request, [*labelled, path], echo, keep=None if is_continued else path)
     inspection = Inspection(
         fit=fit,
         path=path,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -66,17 +67,18 @@ def estimate(
     running: opt.Running,
 ) -> None:
     """Estimate the share of anomalies among the rows of one file, or of several together."""
-
-    def work() -> int:
-        from gammagmm.cli.estimate import run_estimate
-
-        request = opt.Request(
-            reading, method, labelling, outputs, answer, engine, running, kept.kept, saving.path
-        )
-        return run_estimate(request, _echo)
-
-    kept_fit = [] if saving.path is None else [saving.path]
-    _run(work, [*outputs.paths, *kept_fit], running.debug)
+    request = opt.Request(
+        reading,
+        method,
+        labelling,
+        outputs,
+        answer,
+        engine,
+        running,
+        kept=kept.kept and opt.kept_path(kept.kept),
+        save=saving.save and opt.kept_path(saving.save),
+    )
+    _run("estimate", request)
 
 
 @app.command(cls=opt.Command)
@@ -90,21 +92,15 @@ def predict(
     running: opt.Running,
 ) -> None:
     """Flag new rows with a kept fit, and give the reasons."""
-
-    def work() -> int:
-        from gammagmm.cli.predict import run_predict
-
-        request = opt.Request(
-            reading,
-            outputs=outputs,
-            answer=answer,
-            engine=engine,
-            running=running,
-            kept=kept.fit_name,
-        )
-        return run_predict(request, _echo)
-
-    _run(work, outputs.paths, running.debug)
+    request = opt.Request(
+        reading,
+        outputs=outputs,
+        answer=answer,
+        engine=engine,
+        running=running,
+        kept=opt.kept_path(kept.fit_name),
+    )
+    _run("predict", request)
 
 
 @app.command(cls=opt.Command)
@@ -120,22 +116,17 @@ def monitor(
     running: opt.Running,
 ) -> None:
     """Count new rows beyond the cut of a kept fit, over time; exit code 6 means an alarm."""
-
-    def work() -> int:
-        from gammagmm.cli.monitor import run_monitor
-
-        request = opt.Request(
-            reading,
-            labelling=labelling,
-            outputs=outputs,
-            answer=answer,
-            engine=engine,
-            running=running,
-            kept=kept.fit_name,
-        )
-        return run_monitor(monitoring, request, _echo)
-
-    _run(work, [monitoring.history_path(kept.fit_name).resolve(), *outputs.paths], running.debug)
+    request = opt.Request(
+        reading,
+        labelling=labelling,
+        outputs=outputs,
+        answer=answer,
+        engine=engine,
+        running=running,
+        monitoring=monitoring,
+        kept=opt.kept_path(kept.fit_name),
+    )
+    _run("monitor", request, monitoring.history_path(kept.fit_name).resolve())
 
 
 @app.command(cls=opt.Command)
@@ -149,15 +140,11 @@ def label(
     running: opt.Running,
 ) -> None:
     """Choose rows for a person to label: 30 labels give an estimate that can be relied on."""
-
-    def work() -> int:
-        from gammagmm.cli.label import run_label
-
-        request = opt.Request(reading, method, labelling, engine=engine, running=running)
-        return run_label(inspecting, request, _echo)
-
+    request = opt.Request(
+        reading, method, labelling, engine=engine, running=running, inspecting=inspecting
+    )
     sheet = inspecting.sheet
-    _run(work, [sheet, sheet.with_suffix(opt.FIT_SUFFIX)], running.debug)
+    _run("label", request, sheet, sheet.with_suffix(opt.FIT_SUFFIX))
 
 
 @app.command(cls=opt.Command)
@@ -169,31 +156,7 @@ def demo(
     running: Annotated[opt.Running, "config", "force", "debug"],
 ) -> None:
     """Estimate the share of anomalies in a bundled dataset whose labels are known."""
-
-    def work() -> int:
-        from gammagmm.cli.estimate import estimate_rows
-        from gammagmm.cli.request import check_outputs
-        from gammagmm.datasets import load_demo
-        from gammagmm.table.preparation import Preparation
-        from gammagmm.table.sample import Sample
-        from gammagmm.table.table import Table
-
-        check_outputs(outputs, running.force)
-        dataset = load_demo()
-        X, names = dataset.X, dataset.feature_names
-        preparation, sample = Preparation(names, len(names)), Sample.whole(len(X))
-        table = Table(X, preparation, sample, dataset.name, truth=dataset.y)
-        request = opt.Request(method=method, outputs=outputs, answer=answer, running=running)
-        code = estimate_rows(table, request, _echo)
-        if not answer.as_json:
-            n_true, n_rows = int(dataset.y.sum()), len(dataset.y)
-            typer.echo(
-                f"By the known labels, which the method did not use, {n_true} of {n_rows} rows are "
-                "anomalies."
-            )
-        return code
-
-    _run(work, outputs.paths, running.debug)
+    _run("demo", opt.Request(method=method, outputs=outputs, answer=answer, running=running))
 
 
 @app.command(cls=opt.Command)
@@ -211,7 +174,8 @@ def compare(
     with _short_errors(running.debug):
         from gammagmm.cli.compare import run_compare
 
-        typer.echo(run_compare(pair, outputs, answer, running))
+        request = opt.Request(outputs=outputs, answer=answer, running=running)
+        typer.echo(run_compare(pair, request))
 
 
 @app.command(cls=opt.Command)
@@ -229,20 +193,22 @@ def info(answer: Annotated[opt.Answer, "as_json"]) -> None:
         typer.echo(f"{name.ljust(width)}  {value}")
 
 
-def _run(work: Callable[[], int], outputs: list[Path], debug: bool) -> None:
-    """Exit with the code of `work`, which runs in a process of its own.
+def _run(command: str, request: opt.Request, *more: Path) -> None:
+    """Exit with the code of a command that does work, which runs in a process of its own.
 
     The parent process has parsed the same options; it only waits, and removes unfinished parts of
-    the `outputs` if the work is interrupted.
+    the outputs, those of the `request` and `more`, if the work is interrupted.
     """
     if is_supervised():
         # The search for garbage among modules, which are never garbage, would take a fifth of the
         # time of a short command. `fit_rows` turns it on again.
         gc.disable()
-        with _short_errors(debug):
-            code = work()
+        with _short_errors(request.running.debug):
+            module = import_module(f"gammagmm.cli.{command}")
+            code = getattr(module, f"run_{command}")(request, _echo)
         gc.freeze()  # no search when the process ends
         raise typer.Exit(code)
+    outputs = [*more, *request.written.values()]
     before = [_state(path) for path in outputs]
     code = run_supervised(sys.argv[1:], outputs)
     if code == INTERRUPTED or code < 0:

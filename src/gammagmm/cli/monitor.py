@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,24 +14,26 @@ from numpy.typing import NDArray
 from gammagmm._support.text import listed, one_line, percent
 from gammagmm.cli.estimate import ABOVE_LIMIT, print_answer, warnings_as_lines
 from gammagmm.cli.fitting import Echo, tell
-from gammagmm.cli.kept import kept_path, open_kept
-from gammagmm.cli.large import cluster_of, open_files
-from gammagmm.cli.options import Monitoring, Request
+from gammagmm.cli.kept import open_kept
+from gammagmm.cli.new_rows import prepare_part, read_new_rows
+from gammagmm.cli.options import Request
 from gammagmm.cli.output import MAX_GROUPS, aligned
-from gammagmm.cli.predict import prepare_new_rows
-from gammagmm.cli.request import check_monitor, read_table
-from gammagmm.errors import Note, TableError
+from gammagmm.cli.request import check_monitor
+from gammagmm.cli.training_rows import cluster_of
+from gammagmm.errors import Note
 from gammagmm.monitoring.periods import order_notes, period_names
-from gammagmm.readers.raw_table import RawTable
-from gammagmm.table.frames import frame_table
+from gammagmm.table.preparation import Preparation
+from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
-    from gammagmm.estimator.fit_result import Fit
+    from gammagmm.estimator.fit_result import Fit, ScoresAndDigests
     from gammagmm.monitoring.alarms import Ring
     from gammagmm.monitoring.counts import Count, Period
     from gammagmm.monitoring.history import History
 
 __all__ = ["ALARM", "run_monitor"]
+
+Array = NDArray[np.float64]
 
 ALARM = 6
 """Exit code if the share of rows beyond the cut has risen."""
@@ -131,30 +133,31 @@ def _beyond(count: Count) -> str:
     return f"{count.n_beyond:,} of {count.n_rows:,} rows beyond the cut"
 
 
-def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
+def run_monitor(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm monitor``."""
-    path = kept_path(cast("Path", request.kept))
+    path, by = cast("Path", request.kept), request.labelling.by
+    monitoring = request.monitoring
     history_path = monitoring.history_path(path)
-    check_monitor(monitoring, replace(request, kept=path), history_path)
+    check_monitor(request, history_path)
     before = _read_history(history_path)
     loaded = open_kept(path)
     if before is not None:
         before.check_fit(loaded.fit.digest, loaded.fit.training_count, monitoring.alpha)
     with cluster_of(request, echo):
-        read = _large_rows if request.engine.name == "dask" else _rows
-        wanted = [name for name in (monitoring.time, request.labelling.by) if name is not None]
-        new = read(loaded.fit, wanted, request)
+        new = read_new_rows(loaded.fit, request)
+        wanted = [name for name in (monitoring.time, by) if name is not None]
         with warnings_as_lines(echo):
             fit = loaded.checked()
-            found, cells = new.score(fit)
+            found, cells = _score(fit, new, wanted)
     name = monitoring.period or _file_names(request.reading.paths)
     periods = None
     if monitoring.time is not None:
         every = monitoring.every or "day"
-        periods = period_names(cells[monitoring.time], every, monitoring.time, new.lines)
-    by = request.labelling.by
-    groups = None if by is None else [cell or "" for cell in cells[by]]
-    notes = [*request.running.notes, *new.notes]
+        lines = new.raw.lines if new.raw is not None else None
+        places = None if lines is None else [lines[row] for row in new.all_places.tolist()]
+        periods = period_names(cells[monitoring.time], every, monitoring.time, places)
+    groups = None if by is None else cells[by]
+    notes = list(new.notes)
     tell(notes, request, echo)
     seen: list[History | None] = []
 
@@ -185,9 +188,9 @@ def run_monitor(monitoring: Monitoring, request: Request, echo: Echo) -> int:
     else:
         print_answer(_as_text(counted, fit.notes))
     if request.outputs.picture is not None:
-        from gammagmm.report.plots import save_history_picture
+        from gammagmm.report.plots import save_picture
 
-        save_history_picture(history, request.outputs.picture, overwrite=True)
+        save_picture(history.plot, request.outputs.picture, overwrite=True)
     return _exit_code(counted, request.answer.fail_above, echo)
 
 
@@ -201,57 +204,38 @@ def _file_names(paths: Sequence[str]) -> str:
     return ", ".join("standard input" if path == "-" else Path(path).name for path in paths)
 
 
-@dataclass(frozen=True, eq=False)
-class _NewRows:
-    """New rows, which a fit with its detectors has still to score.
-
-    `score` gives scores and digests (n, 2), and the cells of the columns of periods and groups.
-    """
-
-    score: Callable[[Fit], tuple[NDArray[np.float64], dict[str, list[str | None]]]]
-    lines: list[int] | None
-    notes: Sequence[Note]
-
-
-def _rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:
-    """The rows of files in memory."""
-    raw = read_table(request.reading)
-    table = prepare_new_rows(fit, raw)
-    rows = table.all_places.tolist()
-    lines = None if raw.lines is None else [raw.lines[row] for row in rows]
-    cells = {name: _cells(raw, name, rows) for name in wanted}
-    return _NewRows(lambda fit: (fit.scores_and_digests(table.values), cells), lines, table.notes)
+def _score(fit: Fit, table: Table, names: Sequence[str]) -> tuple[Array, dict[str, list[str]]]:
+    """Scores and digests (n, 2) of all new rows, and their cells of the columns with `names`."""
+    score = fit.scores_and_digests
+    if table.collection is None:
+        parts: Sequence[Any] = [score_rows(table, score, names)]
+    else:
+        for name in names:
+            table.column(name)  # refuses an unknown name before the work
+        shared = table.preparation, table.name, score, names
+        parts = table.collection.gather(score_part, *shared)
+    cells = {name: [cell for _, own in parts for cell in own[j]] for j, name in enumerate(names)}
+    return np.concatenate([found for found, _ in parts]), cells
 
 
-def _large_rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:
-    """The rows of Parquet files on Dask."""
-    name, collection = open_files(request.reading)
-    head = frame_table(collection.take(np.arange(0)), name)  # for the names of its columns
-    for column in wanted:
-        _cells(head, column, [])
-    first = prepare_new_rows(fit, head, n_least=0)
-
-    def score(fit: Fit) -> tuple[NDArray[np.float64], dict[str, list[str | None]]]:
-        from gammagmm.cli.large_parts import monitor_part
-
-        shared = first.preparation, name, fit.scores_and_digests, wanted
-        parts = collection.gather(monitor_part, *shared)
-        cells = {
-            column: [cell for _, own in parts for cell in own[j]] for j, column in enumerate(wanted)
-        }
-        return np.concatenate([own for own, _ in parts]), cells
-
-    return _NewRows(score, None, first.notes)
+def score_part(
+    part: Any,
+    first: int,
+    preparation: Preparation,
+    source: str,
+    score: ScoresAndDigests,
+    names: Sequence[str],
+) -> tuple[Array, list[list[str]]]:
+    """The same of a part of files on Dask, whose first row has the number `first`."""
+    return score_rows(prepare_part(part, first, preparation, source), score, names)
 
 
-def _cells(raw: RawTable, column: str, rows: Sequence[int]) -> list[str | None]:
-    """The cells of a column of the file for these rows."""
-    if column not in raw.columns:
-        raise TableError(
-            f"{raw.source} has no column {column!r}", f"The columns are {listed(raw.columns)}."
-        )
-    cells = raw.cells(raw.columns.index(column))
-    return [cells[row] for row in rows]
+def score_rows(
+    table: Table, score: ScoresAndDigests, names: Sequence[str]
+) -> tuple[Array, list[list[str]]]:
+    """The same of the rows of a table, which may have none."""
+    cells = [table.column(name) for name in names]
+    return score(table.values) if len(table) else np.empty((0, 2)), cells
 
 
 def _as_text(counted: Counted, fit_notes: Sequence[Note]) -> str:

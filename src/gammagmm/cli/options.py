@@ -15,7 +15,7 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
-from typer import Argument, Context, Option
+from typer import Argument, BadParameter, Context, Option
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
@@ -38,6 +38,7 @@ __all__ = [
     "Request",
     "Running",
     "Saving",
+    "kept_path",
     "with_options",
 ]
 
@@ -62,8 +63,16 @@ def _read_settings(ctx: Context, config: str | None) -> Any:
 
 
 def _choice(*words: str) -> partial[Any]:
-    """An option with one of these values; `request` checks it."""
-    return partial(Option, metavar="|".join(words), autocompletion=lambda: list(words))
+    """An option with one of these values."""
+
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in words:
+            listed = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise BadParameter(f"must be {listed}, got {value!r}.")
+        return value
+
+    shown = "|".join(words)
+    return partial(Option, metavar=shown, autocompletion=lambda: list(words), callback=check)
 
 
 @dataclass(frozen=True)
@@ -188,13 +197,6 @@ class Saving:
         Option("--save", metavar="NAME", help="Keep the fit in this file (.fit), for new rows."),
     ] = None
 
-    @property
-    def path(self) -> Path | None:
-        """The file of the fit, with its suffix."""
-        if self.save is None or self.save.suffix:
-            return self.save
-        return self.save.with_suffix(FIT_SUFFIX)
-
 
 @dataclass(frozen=True)
 class KeptFit:
@@ -240,17 +242,6 @@ class Outputs:
         Path | None, _file(help="Draw the result to this file (.png, .svg, .pdf).")
     ] = None
 
-    @property
-    def by_option(self) -> dict[str, Path]:
-        """The paths that were given, by the option."""
-        given = {f"--{field.name}": getattr(self, field.name) for field in fields(self)}
-        return {option: path for option, path in given.items() if path is not None}
-
-    @property
-    def paths(self) -> list[Path]:
-        """The paths that were given."""
-        return list(self.by_option.values())
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -293,8 +284,6 @@ class Engine:
 
 FIT_SUFFIX = ".fit"
 """Suffix of the file of a kept fit; `label` keeps one beside its sheet."""
-
-
 HISTORY_SUFFIX = ".history.json"
 """Suffix of the file beside a kept fit in which `monitor` keeps its history."""
 
@@ -414,8 +403,22 @@ class Request:
     answer: Answer = Answer()
     engine: Engine = Engine()
     running: Running = Running()
+    inspecting: Inspecting = Inspecting()
+    monitoring: Monitoring = Monitoring()
     kept: Path | None = None  # fit in the place of files
     save: Path | None = None  # where the fit is kept
+
+    @property
+    def written(self) -> dict[str, Path]:
+        """The files that are written, by the option."""
+        given = {f"--{field.name}": getattr(self.outputs, field.name) for field in fields(Outputs)}
+        given["--save"] = self.save
+        return {option: path for option, path in given.items() if path is not None}
+
+
+def kept_path(name: Path) -> Path:
+    """The file of the kept fit `name`, which gets the suffix .fit if it has none."""
+    return name if name.suffix else name.with_suffix(FIT_SUFFIX)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -7,21 +7,25 @@ import io
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import one_line, percent, spreadsheet_safe
+from gammagmm.cli.new_rows import prepare_part
 
 if TYPE_CHECKING:
-    from gammagmm.estimator.fit_result import Fit, RowAnswers
+    from gammagmm.estimator.fit_result import Answering, Fit, RowAnswers
     from gammagmm.estimator.reasons import UsualValues
     from gammagmm.labels.labelled_rows import GroupShare
     from gammagmm.posterior.gamma_posterior import GammaPosterior
+    from gammagmm.report.svg import ShareLine
+    from gammagmm.table.preparation import Preparation
+    from gammagmm.table.table import Table
 
 __all__ = [
     "aligned",
@@ -31,10 +35,10 @@ __all__ = [
     "environment",
     "labels_csv",
     "labels_words",
+    "part_frame",
+    "row_columns",
     "rows_csv",
 ]
-
-Array = NDArray[np.float64]
 
 MAX_GROUPS = 30
 """Most groups in the text."""
@@ -78,32 +82,27 @@ def answer_text(fit: Fit) -> str:
 
 def _group_tables(groups: Sequence[GroupShare], column: str | None) -> list[str]:
     """The flagged rows of each group and, where there are labels, its share by its own labels."""
-    name = one_line(column or "group")
-    flagged = [["group", "rows", "flagged", "share", "90% interval"]]
-    anomalies = [["group", "labels", "anomalies", "share", "90% interval"]]
-    for group in groups[:MAX_GROUPS]:
-        ends = (group.low_flagged, group.high_flagged)
-        flagged.append(
-            _group_line(group, (group.n_rows, group.n_flagged), group.share_flagged, ends)
-        )
-        if group.n_labels:
-            counts = (group.n_labels, group.n_anomalies)
-            anomalies.append(_group_line(group, counts, group.mean, (group.low, group.high)))
-    tables = [f"Flagged rows by {name}:\n{aligned(flagged, n_words=1)}"]
-    if len(groups) > MAX_GROUPS:
+    from gammagmm.report.page import group_lines
+
+    name, lines = one_line(column or "group"), group_lines(groups, MAX_GROUPS)
+    table = _share_table(("rows", "flagged"), lines.flagged)
+    tables = [f"Flagged rows by {name}:\n{table}"]
+    if lines.n_left:
         tables[0] += f"\nThese are the {MAX_GROUPS} largest of {len(groups):,} groups."
         tables[0] += " --json prints all."
-    if len(anomalies) > 1:
-        title = f"Share of anomalies by {name}, from the labels of each group:"
-        tables.append(f"{title}\n{aligned(anomalies, n_words=1)}")
+    if lines.labelled:
+        table = _share_table(("labels", "anomalies"), lines.labelled)
+        tables.append(f"Share of anomalies by {name}, from the labels of each group:\n{table}")
     return tables
 
 
-def _group_line(
-    group: GroupShare, counts: tuple[int, int], share: float, ends: tuple[float, float]
-) -> list[str]:
-    shares = [percent(share), " to ".join(map(percent, ends))]
-    return [one_line(str(group.group)), *(f"{n:,}" for n in counts), *shares]
+def _share_table(counts: tuple[str, str], lines: Sequence[ShareLine]) -> str:
+    table = [["group", *counts, "share", "90% interval"]]
+    for line in lines:
+        interval = f"{percent(line.low)} to {percent(line.high)}"
+        found = [f"{line.n_rows:,}", f"{line.n_found:,}", percent(line.share), interval]
+        table.append([one_line(str(line.group)), *found])
+    return aligned(table, n_words=1)
 
 
 def _detector_table(fit: Fit) -> str:
@@ -148,42 +147,76 @@ def answer_json(fit: Fit) -> str:
     return json.dumps(data, indent=2, allow_nan=False)
 
 
-def labels_csv(fit: Fit, *, is_sorted: bool = False) -> str:
-    """A line for each training row; see `rows_csv`."""
-    usual, rows, ids = fit.usual_values(), fit.rows[: fit.n_rows], fit.table.sampled.row_names
-    return rows_csv(ids, rows, fit.answers, usual, fit.detector_names, is_sorted=is_sorted)
+def row_columns(
+    table: Table, answers: RowAnswers, usual: UsualValues, detectors: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """Columns with a value for each row: id, score, probability, label, reason, detectors' scores.
 
-
-def rows_csv(
-    ids: Sequence[str],
-    rows: Array,
-    answers: RowAnswers,
-    usual: UsualValues,
-    detectors: Sequence[str],
-    *,
-    is_sorted: bool = False,
-) -> str:
-    """A line for each of `rows`: id, score, probability, label, reason, each detector's score.
-
-    Only flagged rows have a reason. The most anomalous row is first if `is_sorted`, otherwise the
-    rows keep their order.
+    Only flagged rows have a reason. The ids are numbers from 1 if no column names the rows.
     """
     from gammagmm.estimator.reasons import flag_words
 
-    order = answers.order if is_sorted else np.arange(len(ids))
     flagged = np.flatnonzero(answers.labels)
-    words = map(flag_words, usual.reasons(rows[flagged]))
-    reasons = dict(zip(flagged.tolist(), words, strict=True))
+    reasons = np.full(len(table), "", dtype=object)
+    reasons[flagged] = [flag_words(why) for why in usual.reasons(table.values[flagged])]
+    probability = [round(p, N_DECIMALS) for p in answers.probability.tolist()]
+    return {
+        "id": np.array(table.row_names, dtype=object),
+        "score": answers.scores,
+        "probability": np.array(probability, dtype=np.float64),
+        "label": answers.labels,
+        "reason": reasons,
+        **{f"score_{name}": own for name, own in zip(detectors, answers.own.T, strict=True)},
+    }
+
+
+def rows_csv(columns: Mapping[str, NDArray[Any]], order: NDArray[np.intp]) -> str:
+    """A line for each row with its values of `columns`, in this `order`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    heads = ["id", "score", "probability", "label", "reason", *(f"score_{d}" for d in detectors)]
-    writer.writerow(map(spreadsheet_safe, heads))
-    for i in order.tolist():
-        answer = [float(answers.scores[i]), round(float(answers.probability[i]), N_DECIMALS)]
-        reason = spreadsheet_safe(reasons.get(i, ""))
-        cells = [spreadsheet_safe(ids[i]), *answer, int(answers.labels[i]), reason]
-        writer.writerow([*cells, *answers.own[i].tolist()])
+    writer.writerow(map(spreadsheet_safe, columns))
+    safe = [
+        [spreadsheet_safe(cell) if isinstance(cell, str) else cell for cell in own[order].tolist()]
+        for own in columns.values()
+    ]
+    writer.writerows(zip(*safe, strict=True))
     return text.getvalue()
+
+
+def labels_csv(fit: Fit, *, is_sorted: bool = False) -> str:
+    """A line for each training row, the most anomalous first if `is_sorted`."""
+    table, answers = fit.table.sampled, fit.answers
+    columns = row_columns(table, answers, fit.usual_values(), fit.detector_names)
+    return rows_csv(columns, answers.order if is_sorted else table.sample.all_places)
+
+
+def part_frame(
+    part: Any,
+    first: int,
+    preparation: Preparation,
+    source: str,
+    answering: Answering,
+    usual: UsualValues,
+    detectors: Sequence[str],
+    held: tuple[NDArray[np.intp], RowAnswers] | None = None,
+) -> Any:
+    """The columns of `row_columns` for a part of files on Dask, as a pandas frame.
+
+    The first row of the part has the number `first`. The rows in `held`, by their numbers, have the
+    answers that are given there.
+    """
+    import pandas as pd
+
+    from gammagmm.estimator.fit_result import RowAnswers
+
+    table, empty = prepare_part(part, first, preparation, source), np.empty(0)
+    answers = RowAnswers(empty, empty, empty.astype(int), np.empty((0, len(detectors))))
+    if len(table):
+        answers = answering(table.values)
+    if held is not None:
+        answers = answers.replaced(first, *held)
+    columns = row_columns(table, answers, usual, detectors)
+    return pd.DataFrame(columns).astype({"id": "str", "reason": "str"})
 
 
 def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str:

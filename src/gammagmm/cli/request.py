@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
 from gammagmm.cli.columns import working_options
 from gammagmm.cli.options import (
-    Inspecting,
     Labelling,
-    Method,
-    Monitoring,
-    Outputs,
     Reading,
     Request,
 )
@@ -23,7 +19,6 @@ from gammagmm.cli.sheet import Sheet
 from gammagmm.cli.words import COMMAND
 from gammagmm.distributed.parquet import check_folder, matching_files
 from gammagmm.errors import GammaGMMError, Note, TableError
-from gammagmm.monitoring.periods import EVERY
 from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
@@ -35,11 +30,10 @@ from gammagmm.table.table import Table
 __all__ = [
     "ColumnsError",
     "UsageError",
-    "check_estimate",
+    "check_fail_above",
     "check_label",
     "check_monitor",
-    "check_outputs",
-    "check_predict",
+    "check_request",
     "check_sample",
     "check_suffix",
     "choices_for",
@@ -59,9 +53,6 @@ SUFFIXES = {
     "--out with --engine dask": (".parquet",),  # a folder
 }
 """Suffixes of the files that an option writes."""
-ENGINES = ("memory", "dask")
-SCALES = ("standard", "robust", "none")
-PURPOSES = ("share", "find")
 NO_SAMPLE = (
     "--fail-above needs labels: without them, the estimate rests on assumptions and can be wrong "
     "in either direction"
@@ -85,80 +76,73 @@ class UsageError(GammaGMMError, ValueError):
     """The options of a command do not fit together, or name a file that cannot be used."""
 
 
-def check_estimate(request: Request) -> None:
-    """Check, before the work starts, that the input can be read and the output can be written."""
-    reading, outputs = request.reading, request.outputs
-    if request.kept is None:
-        _check_reading(reading)
-    if request.answer.is_sorted and outputs.out is None:
-        raise UsageError("--sort needs --out", "Add --out OUT.csv.")
-    _check_scale(request.method)
-    folder = _check_engine(request)
-    given = [path for path, _ in label_sheets(request.labelling)]
+def check_request(
+    request: Request,
+    more: Mapping[str, Path] | None = None,
+    *,
+    force: bool = False,
+    needs_files: bool = True,
+) -> None:
+    """Check, before the work starts, that the input can be read and the output can be written.
+
+    `more` are other outputs by their options. With `force`, existing outputs are replaced although
+    the user did not ask for that.
+    """
+    if needs_files:
+        _check_reading(request)
     kept = [] if request.kept is None else [request.kept]
-    inputs = [*reading.paths, *map(str, [*given, *kept])]
-    check_outputs(outputs, request.running.force, inputs, folder)
-    if request.save is not None:
-        check_suffix("--save", request.save)
-        _check_file(request.save, request.running.force)
-        _check_places([*outputs.paths, request.save], inputs)
-    _check_files_exist([*given, *kept])
-    _check_by(request)
-    _check_fail_above(request)
-
-
-def check_predict(request: Request) -> None:
-    """Check, before the work starts, that the input can be read and the output can be written."""
-    reading, outputs = request.reading, request.outputs
-    _check_reading(reading)
-    kept = [] if request.kept is None else [request.kept]
-    _check_files_exist(kept)
-    folder = _check_engine(request)
-    check_outputs(outputs, request.running.force, [*reading.paths, *map(str, kept)], folder)
-    if request.answer.is_sorted and outputs.out is None:
+    given = [*(path for path, _ in label_sheets(request.labelling)), *kept]
+    for path in given:
+        if not path.is_file():
+            raise UsageError(f"{path} does not exist or is not a file", "Check the path.")
+    outputs = {**request.written, **(more or {})}
+    for option, path in outputs.items():
+        _check_output(option, path, request, force or request.running.force)
+    _check_places(list(outputs.values()), [*request.reading.paths, *map(str, given)])
+    if request.answer.is_sorted and request.outputs.out is None:
         raise UsageError("--sort needs --out", "Add --out OUT.csv.")
+    by, truth = request.labelling.by, request.reading.truth
+    if by is not None and by == truth:
+        raise UsageError("--by and --truth name the same column", "Give another column.")
+    limit = request.answer.fail_above
+    if limit is not None and not 0.0 <= limit <= 1.0:
+        raise UsageError(f"--fail-above must lie between 0 and 1, got {limit}")
 
 
-def check_monitor(monitoring: Monitoring, request: Request, history: Path) -> None:
-    """Check, before the work starts, the options of `monitor`; `history` is the file that grows."""
-    paths, kept = request.reading.paths, [] if request.kept is None else [request.kept]
-    _check_reading(request.reading)
-    _check_engine(request)
-    _check_files_exist(kept)
+def check_monitor(request: Request, history: Path) -> None:
+    """The same for `monitor`, and its own options; `history` is the file that grows."""
     # Both are replaced in each call after the first, because the history grows.
-    force = request.running.force or history.exists()
-    check_outputs(request.outputs, force, [*paths, *map(str, kept)])
-    check_suffix("--history", history)
-    _check_file(history, True)
-    _check_places([history, *request.outputs.paths], [*paths, *map(str, kept)])
+    check_request(request, {"--history": history}, force=history.exists())
+    monitoring = request.monitoring
     if monitoring.every is not None and monitoring.time is None:
         raise UsageError("--every needs --time", "Add --time COLUMN.")
-    if monitoring.every not in (None, *EVERY):
-        raise UsageError(f"--every must be hour, day, week or month, got {monitoring.every!r}")
     if monitoring.period is not None and monitoring.time is not None:
         raise UsageError("--period and --time cannot be given together", "Give one of them.")
     if monitoring.alpha is not None and not 0.0 < monitoring.alpha < 1.0:
         raise UsageError(f"--alpha must lie strictly between 0 and 1, got {monitoring.alpha}")
-    _check_limit(request.answer.fail_above)
 
 
-def _check_limit(fail_above: float | None) -> None:
-    if fail_above is not None and not 0.0 <= fail_above <= 1.0:
-        raise UsageError(f"--fail-above must lie between 0 and 1, got {fail_above}")
+def check_label(request: Request) -> None:
+    """The same for `label`, and its own options."""
+    inspecting = request.inspecting
+    # --ask continues a sheet that exists.
+    check_request(request, {"--out": inspecting.sheet}, force=inspecting.ask)
+    if inspecting.n < 1:
+        raise UsageError(f"--n must be at least 1, got {inspecting.n}")
+    if inspecting.purpose == "find" and request.labelling.by is not None:
+        raise UsageError(
+            "--by needs --purpose share: rows from the top of the ranking have no groups"
+        )
+    if inspecting.ask and "-" in request.reading.paths:
+        raise UsageError(
+            "--ask reads the answers from standard input, so the rows cannot come from there",
+            "Give the rows as a file.",
+        )
 
 
-def _check_files_exist(paths: Sequence[Path]) -> None:
-    for path in paths:
-        if not path.is_file():
-            raise UsageError(f"{path} does not exist or is not a file", "Check the path.")
-
-
-def _check_fail_above(request: Request) -> None:
+def check_fail_above(request: Request) -> None:
     """Refuse ``--fail-above`` without the labels that make the estimate reliable."""
-    if request.answer.fail_above is None:
-        return
-    _check_limit(request.answer.fail_above)
-    if not request.labelling.labels:
+    if request.answer.fail_above is not None and not request.labelling.labels:
         raise UsageError(NO_SAMPLE, LABEL_ROWS)
 
 
@@ -172,57 +156,6 @@ def label_sheets(labelling: Labelling) -> list[tuple[Path, bool]]:
     """The sheets with labels, and whether their rows were chosen at random."""
     known = [] if labelling.known is None else [labelling.known]
     return [(path, True) for path in labelling.labels or ()] + [(path, False) for path in known]
-
-
-def _check_by(request: Request) -> None:
-    """Refuse groups by the labels that the method must not use."""
-    by, truth = request.labelling.by, request.reading.truth
-    if by is not None and by == truth:
-        raise UsageError("--by and --truth name the same column", "Give another column.")
-
-
-def check_label(inspecting: Inspecting, request: Request) -> None:
-    """Check, before the work starts, that the input can be read and the sheet can be written."""
-    paths, sheet = request.reading.paths, inspecting.sheet
-    _check_reading(request.reading)
-    _check_engine(request, is_labelling=True)
-    _check_scale(request.method)
-    check_suffix("--out", sheet)
-    # --ask continues a sheet that exists.
-    _check_file(sheet, request.running.force or inspecting.ask)
-    given = request.labelling.labels or ()
-    _check_files_exist(given)
-    _check_places([sheet], [*paths, *map(str, given)])
-    _check_by(request)
-    if inspecting.n < 1:
-        raise UsageError(f"--n must be at least 1, got {inspecting.n}")
-    if inspecting.purpose not in PURPOSES:
-        raise UsageError(f"--purpose must be share or find, got {inspecting.purpose!r}")
-    if inspecting.purpose == "find" and request.labelling.by is not None:
-        raise UsageError(
-            "--by needs --purpose share: rows from the top of the ranking have no groups"
-        )
-    if inspecting.ask and "-" in paths:
-        raise UsageError(
-            "--ask reads the answers from standard input, so the rows cannot come from there",
-            "Give the rows as a file.",
-        )
-
-
-def check_outputs(
-    outputs: Outputs, force: bool, inputs: Sequence[str] = (), folder: Path | None = None
-) -> None:
-    """Refuse outputs that cannot be written, or must not be replaced.
-
-    `inputs` are paths that the command reads; `folder` is an output that has been checked already.
-    """
-    for path in outputs.paths:
-        if path != folder:
-            _check_file(path, force)
-    _check_places(outputs.paths, inputs)
-    for option, path in outputs.by_option.items():
-        if path != folder:
-            check_suffix(option, path)
 
 
 def check_suffix(option: str, path: Path) -> None:
@@ -241,21 +174,31 @@ def check_suffix(option: str, path: Path) -> None:
     )
 
 
-def _check_reading(reading: Reading) -> None:
-    """Refuse standard input among files, and unknown values of --missing and --categories."""
-    if not reading.paths:
+def _check_reading(request: Request) -> None:
+    """Refuse standard input among files, and what the engine cannot read."""
+    paths, engine = request.reading.paths, request.engine
+    if not paths:
         raise UsageError("No file with rows is given")
-    if "-" in reading.paths and len(reading.paths) > 1:
+    if "-" in paths and len(paths) > 1:
         raise UsageError(
             "Standard input (-) and files cannot be read together", "Give one or the other."
         )
-    choices_of(reading)
-
-
-def _check_scale(method: Method) -> None:
-    """Refuse an unknown value of --scale."""
-    if method.scale not in SCALES:
-        raise UsageError(f"--scale must be standard, robust or none, got {method.scale!r}")
+    if engine.name == "memory":
+        if engine.scheduler is not None:
+            raise UsageError("--scheduler needs --engine dask", "Add --engine dask.")
+        return
+    for path in paths:
+        suffix = Path(path).suffix.lower()
+        if path == "-" or (Path(path).is_file() and suffix not in ("", ".parquet", ".pq")):
+            raise UsageError(
+                f"--engine dask reads Parquet files and folders, and {path} is neither",
+                "Leave out --engine dask, or convert the file to Parquet.",
+            )
+    if request.reading.missing == "drop":
+        raise UsageError(
+            "--missing drop needs all rows in memory, and --engine dask reads a sample of them",
+            "Use --missing impute, or leave out --engine dask.",
+        )
 
 
 def choices_of(reading: Reading) -> Choices:
@@ -271,49 +214,19 @@ def choices_of(reading: Reading) -> Choices:
     )
 
 
-def _check_engine(request: Request, *, is_labelling: bool = False) -> Path | None:
-    """The folder that --out writes for rows on Dask; an unknown engine is refused."""
-    engine = request.engine
-    if engine.name not in ENGINES:
-        raise UsageError(f"--engine must be memory or dask, got {engine.name!r}")
-    if engine.name == "memory":
-        if engine.scheduler is not None:
-            raise UsageError("--scheduler needs --engine dask", "Add --engine dask.")
-        return None
-    for path in request.reading.paths:
-        suffix = Path(path).suffix.lower()
-        if path == "-" or (Path(path).is_file() and suffix not in ("", ".parquet", ".pq")):
-            raise UsageError(
-                f"--engine dask reads Parquet files and folders, and {path} is neither",
-                "Leave out --engine dask, or convert the file to Parquet.",
-            )
-    labelling, folder = request.labelling, request.outputs.out
-    has_sheets = is_labelling or labelling.labels or labelling.known is not None
-    if request.reading.missing == "drop" and has_sheets:
-        raise UsageError(
-            "With --missing drop and --engine dask, rows have other numbers than in their files, "
-            "so sheets of labels cannot name them",
-            "Use --missing impute, or leave out --engine dask.",
-        )
-    if folder is not None:
-        _check_labels_folder(folder, request.reading, request.running.force)
-    return folder
-
-
-def _check_labels_folder(folder: Path, reading: Reading, force: bool) -> None:
-    """Refuse a folder for labels that cannot be written, or must not be replaced."""
-    if reading.missing == "drop" and reading.id is None:
-        raise UsageError(
-            "With --missing drop, row numbers no longer identify the rows in the labels",
-            "Add --id COLUMN.",
-        )
-    check_suffix("--out with --engine dask", folder)
-    if not folder.exists():
-        _check_file(folder, False)
-    elif folder.is_dir() and not force:
-        raise UsageError(f"{folder} already exists", "Pass --force to replace it.")
-    inputs = [name for pattern in reading.paths for name in matching_files(pattern)]
-    check_folder(folder, force, inputs)
+def _check_output(option: str, path: Path, request: Request, force: bool) -> None:
+    """Refuse a file that cannot be written or must not be replaced, or such a folder on Dask."""
+    if request.engine.name == "memory" or path != request.outputs.out:
+        _check_file(path, force)
+        check_suffix(option, path)
+        return
+    check_suffix("--out with --engine dask", path)
+    if not path.exists():
+        _check_file(path, False)
+    elif path.is_dir() and not force:
+        raise UsageError(f"{path} already exists", "Pass --force to replace it.")
+    inputs = [name for pattern in request.reading.paths for name in matching_files(pattern)]
+    check_folder(path, force, inputs)
 
 
 def _check_file(path: Path, force: bool) -> None:

@@ -11,10 +11,10 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from inspect import signature
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_origin
+from typing import Any
+
+import typer
 
 from gammagmm.errors import GammaGMMError, Note
 
@@ -27,15 +27,8 @@ OUTPUTS = frozenset({"history", "out", "picture", "posterior", "report", "save"}
 NOT_IN_FILES = OUTPUTS | {"config", "debug", "force", "from", "scheduler"}
 """Options that a file must not set: it could write or replace files, or send the rows somewhere."""
 MAX_BYTES = 1_000_000
-MAX_SHOWN = 60
-"""Most characters of a wrong value that an error shows."""
-WORDS = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text in quotation marks",
-    list: "a list of texts",
-}
+MAX_SHOWN = 100
+"""Most characters of a wrong value that an error shows, and of what is wrong with it."""
 
 
 class SettingsError(GammaGMMError, ValueError):
@@ -48,29 +41,25 @@ class Settings:
 
     path: Path | None = None
     values: Mapping[str, Any] = field(default_factory=dict)  # by the name of the parameter
-    keys: Mapping[str, str] = field(default_factory=dict)  # the same -> key in the file
+    lines: Mapping[str, str] = field(default_factory=dict)  # the same, as in the file
 
     def used(self, given: Mapping[str, Any]) -> Settings:
         """The settings that the values `given` to the command have; the others were overridden."""
-        same = {name: v for name, v in self.values.items() if _is_same(given.get(name), v)}
-        return Settings(self.path, same, self.keys)
+        same = {name: v for name, v in self.values.items() if _text(given.get(name)) == _text(v)}
+        return Settings(self.path, same, self.lines)
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """A note that tells the settings; none where there are none."""
         if not self.values:
             return ()
-        told = (f"{self.keys[name]} = {_as_toml(value)}" for name, value in self.values.items())
-        return (Note.of("settings.given", str(self.path), settings=", ".join(told)),)
+        told = ", ".join(self.lines[name] for name in self.values)
+        return (Note.of("settings.given", str(self.path), settings=told),)
 
 
-@dataclass(frozen=True)
-class Setting:
-    """An option that a file may set."""
-
-    name: str  # of the parameter
-    kind: type[Any]
-    choices: tuple[str, ...]
+def _text(value: Any) -> Any:
+    """A value as text: a file has text in place of paths."""
+    return list(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def find_file(config: str | None) -> Path | None:
@@ -87,24 +76,22 @@ def defaults_of(command: str, commands: Mapping[str, Any], config: str | None) -
     path = find_file(config)
     if path is None:
         return Settings()
-    known = {
-        name: _settings_of(name, each)
-        for name, each in commands.items()
-        if "config" in signature(each.callback).parameters
-    }
-    table = _read(path)
-    for key, value in table.items():
-        if isinstance(value, dict):
-            _check_name(path, key, key, known, "command")
-            for inner, inner_value in value.items():
-                _check(path, f"{key}.{inner}", inner, inner_value, known[key])
-        else:
-            of_all = {k: setting for each in known.values() for k, setting in each.items()}
-            _check(path, key, key, value, of_all)
-    own = known[command]
-    chosen = {key: value for key, value in table.items() if key in own} | table.get(command, {})
-    values = {own[key].name: _as_given(own[key], value) for key, value in chosen.items()}
-    return Settings(path, values, {own[key].name: key for key in chosen})
+    known = {name: _options_of(each) for name, each in commands.items()}
+    known = {name: options for name, options in known.items() if "config" in options}
+    of_any = {key: option for options in known.values() for key, option in options.items()}
+    table, values, lines = _read(path), {}, {}
+    tables = {name: own for name, own in table.items() if isinstance(own, dict)}
+    general = {key: value for key, value in table.items() if key not in tables}
+    for name, settings in (("", general), *tables.items()):
+        if name:
+            _check_name(path, name, name, known, "command")
+        for key, value in settings.items():
+            where = f"{name}.{key}" if name else key
+            read = _value(path, where, key, value, known[name] if name else of_any)
+            if name in ("", command) and (option := known[command].get(key)):
+                values[option.name] = read
+                lines[option.name] = f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    return Settings(path, values, lines)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -137,45 +124,34 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _settings_of(name: str, command: Any) -> dict[str, Setting]:
-    """The options of a command that a file may set, by their long names."""
-    hints = signature(command.callback).parameters
-    found = {}
-    for option in command.params:
-        key = option.opts[0].removeprefix("--")
-        if option.param_type_name == "option" and key not in NOT_IN_FILES:
-            choices = tuple((option.metavar or "").split("|"))
-            kind = _kind(get_args(hints[option.name].annotation)[0])
-            found[key] = Setting(option.name, kind, choices if len(choices) > 1 else ())
-    return found
+def _options_of(command: Any) -> dict[str, Any]:
+    """The options of a command, by their long names."""
+    options = [each for each in command.params if each.param_type_name == "option"]
+    return {option.opts[0].removeprefix("--"): option for option in options}
 
 
-def _kind(hint: Any) -> type[Any]:
-    """The type of a value in TOML for a parameter with this annotation."""
-    if get_origin(hint) is UnionType:
-        hint = next(each for each in get_args(hint) if each is not type(None))
-    if get_origin(hint) is list:
-        return list
-    return hint if hint in (bool, int, float) else str
-
-
-def _check(path: Path, key: str, name: str, value: Any, known: Mapping[str, Setting]) -> None:
-    """Refuse a `name` that is no option and a value of the wrong type; `key` has its table too."""
-    if name in NOT_IN_FILES:
+def _value(path: Path, where: str, key: str, value: Any, known: Mapping[str, Any]) -> Any:
+    """The value of the option `key`, as the command line reads it; `where` has its table too."""
+    if key in NOT_IN_FILES:
         raise SettingsError(
-            f"{path}: {key} cannot be set in a file", f"Pass --{name} on the command line."
+            f"{path}: {where} cannot be set in a file", f"Pass --{key} on the command line."
         )
-    _check_name(path, key, name, known, "option")
-    setting = known[name]
-    words = ", ".join(setting.choices) or WORDS[setting.kind]
-    is_choice = not setting.choices or value in setting.choices
-    if not (_is_valid(value, setting.kind) and is_choice):
-        found = repr(value)
-        found = found if len(found) <= MAX_SHOWN else f"{found[:MAX_SHOWN]}…"
+    _check_name(path, where, key, known, "option")
+    option, given = known[key], value if isinstance(value, list) else [value]
+    is_valid = all(isinstance(each, (str, int, float)) for each in given)
+    if not is_valid or (isinstance(value, list) and not option.multiple):
         raise SettingsError(
-            f"{path}: {key} must be {'one of ' * bool(setting.choices)}{words}, got {found}",
+            f"{path}: {where} must be a single value or, for some options, a list of texts",
             "Correct the file.",
         )
+    texts: Any = list(map(str, given)) if option.multiple else str(given[0])
+    try:
+        return option.process_value(None, texts)
+    except typer.BadParameter as error:
+        line, what = f"{where} = {texts!r}", str(error.message).removesuffix(".")
+        raise SettingsError(
+            f"{path}: {line[:MAX_SHOWN]}: {what[:MAX_SHOWN]}", "Correct the file."
+        ) from error
 
 
 def _check_name(path: Path, key: str, name: str, known: Mapping[str, Any], what: str) -> None:
@@ -184,33 +160,6 @@ def _check_name(path: Path, key: str, name: str, known: Mapping[str, Any], what:
         return
     near = get_close_matches(name.replace("_", "-"), known, cutoff=0.5)
     raise SettingsError(
-        f"{path}: there is no {what} {key[:MAX_SHOWN]!r}",
+        f"{path}: there is no {what} {key[:60]!r}",
         f"Similar ones: {', '.join(near)}." if near else f"The {what}s are {', '.join(known)}.",
     )
-
-
-def _is_valid(value: Any, kind: type[Any]) -> bool:
-    if kind is list:
-        return isinstance(value, str) or (
-            isinstance(value, list) and all(isinstance(each, str) for each in value)
-        )
-    if isinstance(value, bool) or kind is bool:
-        return isinstance(value, bool) and kind is bool
-    return isinstance(value, (int, float) if kind is float else kind)
-
-
-def _as_given(setting: Setting, value: Any) -> Any:
-    """The value as a default of the option."""
-    return [value] if setting.kind is list and isinstance(value, str) else value
-
-
-def _as_toml(value: Any) -> str:
-    """The value as TOML; numbers, texts, lists and truth values are written as in JSON."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _is_same(given: Any, value: Any) -> bool:
-    """Whether an option has the value of the file; paths are text there."""
-    if isinstance(value, list):
-        return list(map(str, given or ())) == value
-    return str(given) == value if isinstance(value, str) else bool(given == value)

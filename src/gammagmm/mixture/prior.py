@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -167,18 +167,6 @@ class ResolvedPrior:
             return np.zeros_like(self.covariance)
         inverse = np.linalg.inv(self.factor)
         return self.reg_covar * inverse @ inverse.T
-
-    def marginal(self, columns: NDArray[np.intp]) -> ResolvedPrior:
-        """The prior of these detectors alone.
-
-        A block of Sigma ~ InverseWishart(nu, Psi) is InverseWishart(nu - n_dropped, block of Psi).
-        """
-        n_dropped = len(self.covariance) - len(columns)
-        return replace(
-            self,
-            covariance=self.covariance[np.ix_(columns, columns)],
-            degrees_of_freedom=self.degrees_of_freedom - n_dropped,
-        )
 
     def whiten(self, Z: Array) -> Array:
         """Rows L^-1 s in whitened coordinates, for rows s of `Z` (n, n_detectors)."""

@@ -6,18 +6,90 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gammagmm._support.text import percent
-from gammagmm.posterior.leave_one_out import DrawnRun, draw_runs, relink
-from gammagmm.posterior.link import Constraints
+from gammagmm.posterior.components import Components
+from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, run_posterior
+from gammagmm.posterior.link import (
+    AveragedConditionals,
+    Constraints,
+    anomalousness,
+    conditional_probabilities,
+    count_candidates,
+    draw_parameters,
+    solve_link,
+)
 from gammagmm.posterior.runs import Run
 
-__all__ = ["Assumption", "find_assumptions", "other_answers"]
+__all__ = [
+    "N_DRAWS",
+    "Assumption",
+    "DrawnRun",
+    "draw_runs",
+    "find_assumptions",
+    "other_answers",
+    "relink",
+]
+
+Array = NDArray[np.float64]
 
 FACTOR = 10.0
 """How many times as likely, or as unlikely, the other answers hold something."""
-N_DRAWS = 200
-"""Draws of each component's r: their error is small beside the effect of another answer."""
+N_DRAWS = 1000
+"""Draws of each component's r."""
+N_FEW_DRAWS = 200
+"""Draws for the other answers: their error is small beside the effect of another answer."""
+MAX_GAMMA = 0.5
+"""The largest `max_gamma` that `Constraints` allows."""
+
+
+@dataclass(frozen=True)
+class DrawnRun:
+    """The components of a run with draws of r, to be used with any constraints.
+
+    Only the first components have draws: those that can be candidates.
+    """
+
+    components: Components
+    r: Array  # (n_drawn, n_draws)
+
+
+def draw_runs(
+    runs: Sequence[Run],
+    rng: np.random.Generator,
+    max_gamma: float = MAX_GAMMA,
+    n_draws: int = N_DRAWS,
+) -> list[DrawnRun]:
+    """The components of each run, with `n_draws` draws of r.
+
+    The draws serve all constraints whose `max_gamma` is at most this one.
+    """
+    drawn = []
+    for run, child in zip(runs, rng.spawn(len(runs)), strict=True):
+        candidates = run.components[slice(0, count_candidates(run.components, max_gamma))]
+        r = anomalousness(*draw_parameters(candidates, n_draws, child))
+        drawn.append(DrawnRun(run.components, r))
+    return drawn
+
+
+def relink(drawn: Sequence[DrawnRun], constraints: Constraints) -> tuple[GammaPosterior, int]:
+    """The posterior of the same mixtures under `constraints`, and how many have no solution.
+
+    Nothing is refitted. `constraints.max_gamma` is at most that of the draws.
+    """
+    posteriors = []
+    for run in drawn:
+        link = solve_link(run.components, constraints)
+        if link.n_candidates > len(run.r):
+            raise ValueError(f"The draws do not reach max_gamma={constraints.max_gamma}.")
+        if link.status != "unsolved":
+            r = run.r[: link.n_candidates]
+            conditionals = conditional_probabilities(r, link.tau, link.delta)
+            error = conditionals.var(axis=1) / conditionals.shape[1]
+            averaged = AveragedConditionals(conditionals.mean(axis=1), error)
+            posteriors.append(run_posterior(run.components, averaged, constraints.p0))
+    return combine_runs(posteriors), len(drawn) - len(posteriors)
 
 
 @dataclass(frozen=True)
@@ -58,7 +130,7 @@ def find_assumptions(
 ) -> tuple[Assumption, ...]:
     """The posterior mean under each of `other_answers`; nothing is refitted."""
     others = other_answers(constraints)
-    drawn = draw_runs(runs, rng, max(other.max_gamma for other in others), N_DRAWS)
+    drawn = draw_runs(runs, rng, max(other.max_gamma for other in others), N_FEW_DRAWS)
     return tuple(_assumption(constraints, other, drawn) for other in others)
 
 

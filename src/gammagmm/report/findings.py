@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,15 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from gammagmm._support.checks import as_generator
-from gammagmm._support.text import percent, visible
+from gammagmm._support.text import visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import Reason
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.labels.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import cost_cut, cut_off
-from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.leave_one_out import leave_one_out
 from gammagmm.posterior.runs import Run, first_solved, solved_posteriors
 from gammagmm.table.table import Table
 
@@ -43,8 +39,6 @@ MAX_SHOWN = 50
 """Most rows in the table of the most anomalous rows."""
 MAX_TO_LABEL = 30
 """Most rows that a report suggests for labelling."""
-FAR_FACTOR = 2.0
-"""Factor by which the estimate without one detector may differ before the answer tells it."""
 MISS_COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Costs of a missed anomaly, in false alarms."""
 
@@ -73,41 +67,6 @@ class Component:
 
     share: float  # expected share of the rows
     p_anomalous: float
-
-
-@dataclass(frozen=True)
-class Change:
-    """The posterior after one change to the fit."""
-
-    what: str  # "detectors" or "runs"
-    value: str
-    posterior: GammaPosterior
-
-
-@dataclass(frozen=True)
-class Strongest:
-    """The detector without which the estimate changes most, by its factor."""
-
-    change: Change
-    all_detectors: GammaPosterior  # the line that this change is compared with
-
-    @property
-    def is_far(self) -> bool:
-        """Whether it must be told with the estimate.
-
-        Without the detector, there is no estimate, or it lies outside the 90 % interval, or it is
-        at least twice or at most half as large.
-        """
-        mean = self.change.posterior.mean
-        is_inside = not self.change.posterior.is_degenerate and self.all_detectors.contains(mean)
-        return not is_inside or _factor(self.change.posterior, self.all_detectors) >= FAR_FACTOR
-
-    @property
-    def words(self) -> str:
-        """The change in a few words."""
-        without = self.change.posterior
-        found = "no estimate" if without.is_degenerate else percent(without.mean)
-        return f"{self.change.value}, {found} instead of {percent(self.all_detectors.mean)}"
 
 
 @dataclass(frozen=True)
@@ -158,8 +117,6 @@ class Findings:
     ranking: tuple[str, ...]  # names of the rows, most anomalous first, `MAX_RANKED` at most
     agreement: dict[str, float]  # rank correlation of each detector with the consensus
     components: tuple[Component, ...]  # most anomalous first
-    sensitivity: tuple[Change, ...]
-    strongest: Strongest | None  # None if no detector can be left out
     has_picked: bool  # whether rows from the top of the ranking have labels
     top_rows: tuple[RankedRow, ...]
     to_label: tuple[RowToLabel, ...]
@@ -174,7 +131,7 @@ def find(fit: Fit) -> Findings:
     order = _order(fit)
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
     why_top, values_chosen = _described(fit, top, chosen)
-    sensitivity, separate = tuple(_sensitivity(fit)), _separate_rows(fit)
+    separate = _separate_rows(fit)
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
         summary=summarise(fit),
@@ -190,8 +147,6 @@ def find(fit: Fit) -> Findings:
         ranking=tuple(names[row] for row in order[:MAX_RANKED]),
         agreement=_agreement(fit),
         components=_components(first_solved(fit.runs)),
-        sensitivity=sensitivity,
-        strongest=_strongest(sensitivity),
         has_picked=bool(fit.known.picked.any()),
         top_rows=tuple(
             RankedRow(names[row], float(scores[row]), float(probability[row]), is_separate, reasons)
@@ -317,44 +272,3 @@ def _components(run: Run) -> tuple[Component, ...]:
     shares = run.components.alpha / run.components.alpha.sum()
     pairs = zip(shares.tolist(), run.p_anomalous.tolist(), strict=True)
     return tuple(Component(share, p) for share, p in pairs)
-
-
-def _sensitivity(fit: Fit) -> list[Change]:
-    """The posterior without each detector, and from each run alone."""
-    rng, changes = as_generator(fit.plan.seed), []
-    if len(fit.detector_names) > 2:
-        names = ["all", *(f"without {name}" for name in fit.detector_names)]
-        plan = fit.plan
-        posteriors = leave_one_out(
-            fit.runs,
-            fit.score_space,
-            plan.prior,
-            plan.n_components,
-            plan.constraints,
-            rng,
-            plan.n_jobs,
-        )
-        pairs = zip(names, posteriors, strict=True)
-        changes += [Change("detectors", name, posterior) for name, posterior in pairs]
-    for number, run in enumerate(fit.runs, start=1):
-        if run.posterior is not None:
-            changes.append(Change("runs", f"run {number} only", run.posterior))
-    return changes
-
-
-def _strongest(sensitivity: Sequence[Change]) -> Strongest | None:
-    """The detector that changes the estimate most; single runs are part of the interval already."""
-    detectors = [change for change in sensitivity if change.what == "detectors"]
-    if not detectors or detectors[0].posterior.is_degenerate:
-        return None
-    with_all, *without = detectors
-    change = max(without, key=lambda each: _factor(each.posterior, with_all.posterior))
-    return Strongest(change, with_all.posterior)
-
-
-def _factor(posterior: GammaPosterior, other: GammaPosterior) -> float:
-    """The factor, at least 1, between the means of two posteriors; infinite without an estimate."""
-    if posterior.is_degenerate:
-        return np.inf
-    ratio = posterior.mean / other.mean
-    return max(ratio, 1.0 / ratio)

@@ -15,7 +15,6 @@ from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import reason_words
 from gammagmm.labels.labelled_rows import GroupShare
-from gammagmm.posterior.leave_one_out import N_STARTS, SAMPLE_ROWS
 from gammagmm.posterior.sentences import record_sentence
 from gammagmm.report.findings import MAX_SHOWN, N_STEPS, Findings, ShareCut, find
 from gammagmm.report.svg import ShareLine, found_svg, posterior_numbers, posterior_svg, share_scale
@@ -23,7 +22,7 @@ from gammagmm.report.svg import ShareLine, found_svg, posterior_numbers, posteri
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["render", "write_report"]
+__all__ = ["GroupLines", "group_lines", "render", "write_report"]
 
 PYOD_DEFAULT = 0.1
 """PyOD's default contamination, marked in the picture."""
@@ -48,13 +47,10 @@ def render(findings: Findings) -> str:
         script=_asset("page.js"),
         data=_script_data(findings),
         start=round(findings.mean.gamma / findings.steps[-1].gamma * N_STEPS),
-        has_detector_changes=any(change.what == "detectors" for change in findings.sensitivity),
         pyod_default=PYOD_DEFAULT,
         max_components=MAX_COMPONENTS,
-        groups=_group_lines(findings.groups),
+        groups=group_lines(findings.groups, MAX_GROUPS),
         n_first=N_FIRST,
-        sample_rows=SAMPLE_ROWS,
-        n_starts=N_STARTS,
     )
 
 
@@ -103,7 +99,7 @@ def _sha256(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _GroupLines:
+class GroupLines:
     """The lines of the tables of groups, the largest groups first."""
 
     flagged: tuple[ShareLine, ...]
@@ -112,8 +108,9 @@ class _GroupLines:
     n_rows_left: int
 
 
-def _group_lines(groups: Sequence[GroupShare]) -> _GroupLines:
-    shown, left = groups[:MAX_GROUPS], groups[MAX_GROUPS:]
+def group_lines(groups: Sequence[GroupShare], n: int) -> GroupLines:
+    """The lines of the `n` largest groups."""
+    shown, left = groups[:n], groups[n:]
     flagged = (
         ShareLine(g.group, g.n_rows, g.n_flagged, g.share_flagged, g.low_flagged, g.high_flagged)
         for g in shown
@@ -124,7 +121,7 @@ def _group_lines(groups: Sequence[GroupShare]) -> _GroupLines:
         if g.n_labels
     )
     n_rows_left = sum(group.n_rows for group in left)
-    return _GroupLines(tuple(flagged), tuple(labelled), len(left), n_rows_left)
+    return GroupLines(tuple(flagged), tuple(labelled), len(left), n_rows_left)
 
 
 def _script_data(findings: Findings) -> dict[str, Any]:

@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from gammagmm import GammaGMM
-from gammagmm.cli.large_parts import first_of_part, monitor_part, part_frame, prepare_part
-from gammagmm.cli.predict import prepare_new_rows
+from gammagmm.cli.monitor import score_part
+from gammagmm.cli.new_rows import prepare_new_rows, prepare_part
+from gammagmm.cli.output import part_frame
+from gammagmm.cli.predict import Found, find_in_part
 from gammagmm.errors import TableError
 from gammagmm.table.frames import frame_table
 
@@ -30,7 +32,7 @@ def test_problems_name_the_row_of_the_file(fit, data):
     part = pd.DataFrame(data.X[:20], columns=NAMES)
     part.loc[3, "depth"] = np.inf
     with pytest.raises(TableError) as caught:
-        prepare_part(part, np.arange(1000, 1020), fit.preparation, "rows.parquet")
+        prepare_part(part, 1000, fit.preparation, "rows.parquet")
     [problem] = caught.value.problems
     assert (problem.column, problem.code) == ("depth", "infinite")
     assert problem.what.endswith("in row 1004")
@@ -39,17 +41,11 @@ def test_problems_name_the_row_of_the_file(fit, data):
 def test_a_part_without_a_complete_row_is_empty(fit, data):
     whole = pd.DataFrame(data.X[:20], columns=NAMES)
     part = whole.assign(depth=np.nan)
-    shared = fit.preparation, "rows.parquet", fit.answering
-    n_rows, n_flagged, numbers, keys = first_of_part(part, 0, *shared, 5, False)
-    assert (n_rows, n_flagged, len(numbers), keys.shape) == (0, 0, 0, (0, 2))
-    counted, cells = monitor_part(
-        part, 0, fit.preparation, "rows.parquet", fit.scores_and_digests, ["mass"]
-    )
+    shared = fit.preparation, "rows.parquet", fit.answering, fit.usual_values()
+    assert find_in_part(part, 0, *shared, 5, False) == Found(0, 0, [])
+    counted, cells = score_part(part, 0, *shared[:2], fit.scores_and_digests, ["mass"])
     assert (counted.shape, cells) == ((0, 2), [[]])
-    empty, full = (
-        part_frame(each, 0, *shared, fit.detector_names, fit.usual_values())
-        for each in (part, whole)
-    )
+    empty, full = (part_frame(each, 0, *shared, fit.detector_names) for each in (part, whole))
     assert (len(empty), len(full)) == (0, 20)
     assert empty.dtypes.tolist() == full.dtypes.tolist()
 
@@ -60,7 +56,7 @@ def test_a_fit_of_an_array_finds_the_columns_of_every_part_by_their_order(strict
     files = pd.DataFrame(data.X + 0.1, columns=NAMES)
     first = prepare_new_rows(model.fit_, frame_table(files[:0]), n_least=0)
     assert [note.code for note in first.notes] == ["tables.by order"]
-    prepared = prepare_part(files[:20], np.arange(20), first.preparation, "rows.parquet")
+    prepared = prepare_part(files[:20], 0, first.preparation, "rows.parquet")
     assert prepared.columns == tuple(NAMES)
     np.testing.assert_array_equal(prepared.values, data.X[:20] + 0.1)
     assert prepared.row_names == tuple(str(n) for n in range(1, 21))
