@@ -24,7 +24,6 @@ import numpy as np
 from gammagmm.cli.sheet import read_sheet
 from gammagmm.datasets import read_dami_arff, read_npz
 from gammagmm.errors import MissingExtraError, SavedFileError, TableError
-from gammagmm.estimator.summary import FitSummary
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
@@ -44,7 +43,7 @@ MEMORY_FOLDER = Path("/dev/shm")  # each file is short-lived and needs no disk
 FORBIDDEN = re.compile(r"pickle\.find_class|os\.(system|exec|spawn|posix_spawn)|subprocess|socket")
 SOURCE_OF_TEXT = "<string>"  # Python's tokenizer looks there for the line of a syntax error
 OWN_FOLDERS = (sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parents[2]))
-SUFFIXES = {"posterior": "json", "summary": "json", "sheet": "csv"}
+SUFFIXES = {"posterior": "json", "sheet": "csv"}
 
 
 @dataclass(frozen=True)
@@ -258,7 +257,6 @@ def _read_benchmark(read: Callable[[Path], Any]) -> Callable[[Path], None]:
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "posterior": _read_posterior,
-    "summary": lambda path: repr(FitSummary.load(path)),
     "sheet": lambda path: read_sheet(path, NAMED),
     "benchmark-arff": _read_benchmark(read_dami_arff),
     "benchmark-npz": _read_benchmark(read_npz),

@@ -759,7 +759,7 @@ class GammaGMM(BaseEstimator):
         return cls(**parameters)._keep(fit)
 
     def summary(self) -> FitSummary:
-        """What the fit found and how, as plain values that can be saved as JSON.
+        """What the fit found and how, as plain values for JSON.
 
         The page "Saving a fit" of the documentation shows it in use.
 

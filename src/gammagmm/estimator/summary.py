@@ -1,4 +1,4 @@
-"""A fit -> what it found and how, as plain values: for JSON, for the report and for a file."""
+"""A fit -> what it found and how, as plain values: for JSON and for the report."""
 
 from __future__ import annotations
 
@@ -9,27 +9,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gammagmm._support.documents import (
-    Form,
-    Plain,
-    Reader,
-    Writer,
-    read_document,
-    to_text,
-)
-from gammagmm._support.files import write_document
+from gammagmm._support.documents import Plain, record_to_data
 from gammagmm.detectors.fit import DetectorInfo
-from gammagmm.errors import Note, SavedFileError
+from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit, Truth
 from gammagmm.labels.labelled_rows import Precision
 from gammagmm.labels.learned_ranking import RankingCheck
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
-from gammagmm.posterior.storage import posterior_of, posterior_to_data
 
 __all__ = ["FitSummary", "LabelSummary", "RunSummary", "installed_versions", "summarise"]
 
-FORM = Form("gammagmm/fit", 3, "summary of a fit")
 PACKAGES = ("gammagmm", "numpy", "scipy", "scikit-learn", "pyod", "joblib")
 
 
@@ -116,7 +106,7 @@ class LabelSummary:
 class FitSummary:
     """What a fitted `GammaGMM` found, without its rows, scores and detectors.
 
-    ``gammagmm estimate --json``, the report and the file of `save` are made from it.
+    ``gammagmm estimate --json`` and the report are made from it.
 
     The page "Saving a fit" of the documentation shows it in use.
 
@@ -196,10 +186,6 @@ class FitSummary:
     versions: dict[str, str]
     lines: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        if min(self.n_rows, self.n_table_rows, self.n_features, self.n_flagged) < 0:
-            raise ValueError("the numbers of rows and columns must be at least 0")
-
     def to_data(self) -> dict[str, Any]:
         """The summary as plain values; a value that does not exist is None.
 
@@ -208,84 +194,17 @@ class FitSummary:
         dict
             The attributes by name. Posteriors are their figures, and notes have their words.
         """
-        data = PosteriorWriter().record(self)
-        return data | {
+        return record_to_data(self) | {
             "posterior": _figures(self.posterior),
             "fitted_posterior": _figures(self.fitted_posterior),
             "notes": [note.to_data() for note in self.notes],
         }
-
-    def save(self, path: Any, *, overwrite: bool = False) -> None:
-        """Write the summary as JSON with exact floats, completely or not at all.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            Name of the file.
-        overwrite : bool, default=False
-            Whether an existing file is replaced.
-
-        Raises
-        ------
-        FileExistsError
-            The file exists and `overwrite` is False.
-        """
-        data = FORM.header | PosteriorWriter().record(self)
-        write_document(to_text(data), path, overwrite)
-
-    @classmethod
-    def load(cls, path: Any) -> FitSummary:
-        """The summary that `save` wrote; nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            Name of the file.
-
-        Returns
-        -------
-        FitSummary
-            The summary.
-
-        Raises
-        ------
-        SavedFileError
-            The file is damaged, or `save` did not write it.
-        """
-        reader = PosteriorReader(FORM, str(path))
-        data = reader.parse(read_document(path, reader))
-        reader.check_header(data)
-        fields = {name: value for name, value in data.items() if name not in FORM.header}
-        return reader.record(cls, "summary", fields)
 
     def __repr__(self) -> str:
         n_ok = sum(detector.status == "ok" for detector in self.detectors)
         answer = posterior_words(self.posterior)
         counts = f"{self.n_rows} rows, {self.n_flagged} flagged, {n_ok} detectors"
         return "\n  ".join([f"FitSummary({counts}, {answer})", *self.lines[1:]])
-
-
-class PosteriorWriter(Writer):
-    """Writer of records that have posteriors."""
-
-    def value(self, name: str, value: Any) -> Any:
-        """The `value` of the field with this `name`."""
-        if isinstance(value, GammaPosterior):
-            return posterior_to_data(value)
-        return super().value(name, value)
-
-
-class PosteriorReader(Reader):
-    """Reader of records that have posteriors."""
-
-    def value(self, name: str, value: Any, kind: Any) -> Any:
-        """A value of the type `kind`, which is the type of a field of a dataclass."""
-        if kind is not GammaPosterior:
-            return super().value(name, value, kind)
-        try:
-            return posterior_of(value, name)
-        except SavedFileError as error:
-            self.refuse(error.what)
 
 
 def _figures(posterior: GammaPosterior) -> dict[str, Any]:
