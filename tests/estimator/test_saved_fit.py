@@ -25,8 +25,7 @@ from gammagmm.errors import (
     SavedFileError,
     SaveError,
 )
-from gammagmm.estimator.saved_fit import load_fit, save_fit
-from gammagmm.estimator.saved_parts import SavedIndex
+from gammagmm.estimator.saved_fit import SavedIndex, load_fit, save_fit
 from gammagmm.estimator.summary import summarise
 from gammagmm.posterior.storage import posterior_to_text
 from gammagmm.report.findings import find
@@ -264,7 +263,7 @@ def test_the_file_has_what_the_form_promises(plain):
     with np.load(plain.path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["scores"], plain.fit.scores)
         data = json.loads(file["document.json"])
-    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 6, KEY)
+    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 7, KEY)
     assert data["versions"]["numpy"] == np.__version__
     assert data["scores"] == "scores"
     assert data["runs"][1]["components"]["means"] == "runs.1.components.means"
@@ -283,7 +282,7 @@ def test_an_existing_file_stays_unless_told(plain, tmp_path):
 
 def test_fits_that_cannot_be_saved_are_refused(plain, tmp_path):
     fit, path = plain.fit, tmp_path / "rows.fit"
-    other = replace(fit.space, consensus=fit.space.consensus + 1e-15)
+    other = replace(fit.space, decision_scores=fit.space.decision_scores + 1e-15)
     with pytest.raises(SaveError, match="its parts do not follow from scores and runs"):
         save_fit(replace(fit, space=other), path, KEY, False)
     runs = (replace(fit.runs[0], weights=np.array([np.nan])), fit.runs[1])
@@ -326,7 +325,7 @@ def test_the_names_of_the_rows_are_in_the_file_once(plain, tmp_path):
     frame = pd.DataFrame(plain.X, index=[f"row {i}" for i in range(100)], columns=list("abcd"))
     own = save(plain.estimator.__class__(**plain.estimator.get_params()), frame, tmp_path)
     names = [name for name in members(own.path) if name.startswith(("ids", "index"))]
-    assert names == ["index.texts.content.npy", "index.texts.ends.npy"]
+    assert names == ["index.texts.npy"]
     assert own.load().table.row_names == tuple(frame.index)
 
 
@@ -373,15 +372,15 @@ def with_label_outside(files, data):
 
 def with_other_detector(files, data):
     """The state of a detector with another name, which is the right one in the fit."""
-    state = members(io.BytesIO(np.load(io.BytesIO(files["states.0.npy"])).tobytes()))
+    state = members(io.BytesIO(np.load(io.BytesIO(files["stored.0.state.npy"])).tobytes()))
     forged = packed(state | {"document.json": json.dumps({"detector": "HBOS"})})
-    files["states.0.npy"] = npy(np.frombuffer(forged, dtype=np.uint8))
+    files["stored.0.state.npy"] = npy(np.frombuffer(forged, dtype=np.uint8))
 
 
 FORGED = {
     "another schema": with_value("schema", "gammagmm/posterior"),
     "an earlier version": with_value("version", 3),
-    "a later version": with_value("version", 7),
+    "a later version": with_value("version", 8),
     "a value of a wrong type": with_value("runs", 0, "elbo", "x"),
     "an array of a wrong type": with_array("scores", lambda a: a.astype(np.float32)),
     "an array of a wrong shape": with_array("rows", lambda a: a[:-1]),
@@ -389,8 +388,8 @@ FORGED = {
     "a run that does not fit": with_array("runs.0.components.means", lambda a: a[:, :2]),
     "evidence of other rows": with_array("evidence.separate_rows.rows", lambda a: a + 500),
     "a label of no row": with_label_outside,
-    "an unknown detector": with_value("choices", 0, "os.system"),
-    "another detector": with_value("choices", 0, "HBOS"),
+    "an unknown detector": with_value("stored", 0, "choice", "os.system"),
+    "another detector": with_value("stored", 0, "choice", "HBOS"),
     "the state of another detector": with_other_detector,
 }
 
@@ -454,7 +453,6 @@ def test_an_endless_source_is_refused(plain):
 def test_loading_imports_no_detectors(plain):
     code = f"""
 import sys
-from gammagmm.estimator.saved_parts import SavedIndex
 from gammagmm.estimator.saved_fit import load_fit
 print(load_fit({str(plain.path)!r}, {KEY!r}).n_flagged)
 unused = {{"pyod", "numba", "sklearn", "scipy.stats", "pandas", "matplotlib", "torch"}}
