@@ -43,7 +43,7 @@ def test_a_part_without_a_complete_row_is_empty(fit, data):
     n_rows, n_flagged, numbers, keys = first_of_part(part, 0, *shared, 5, False)
     assert (n_rows, n_flagged, len(numbers), keys.shape) == (0, 0, 0, (0, 2))
     counted, cells = monitor_part(
-        part, 0, fit.preparation, "rows.parquet", fit.scores_and_digests, ["mass"]
+        part, 0, fit.preparation, "rows.parquet", fit.answering.scores_and_digests, ["mass"]
     )
     assert (counted.shape, cells) == ((0, 2), [[]])
     empty, full = (

@@ -48,12 +48,8 @@ INTERNAL = {
         "held_by_number",
         "holding",
         "holding_first_rows",
-        "labels_new",
         "monitor",
-        "probabilities_new",
         "reasons",
-        "score_new",
-        "scores_and_digests",
         "training_count",
         "usual_values",
         "with_labels",
@@ -176,7 +172,7 @@ def test_documented_parameters_and_defaults_are_those_of_the_signature():
         if list(documented.items()) != list(wanted.items()) or not is_right:
             wrong.append(path)
     assert wrong == []
-    assert n_checked > 100
+    assert n_checked > 90
 
 
 FUNCTIONS = [p for p in PATHS if inspect.isfunction(resolve(p)) or inspect.ismethod(resolve(p))]

@@ -154,7 +154,7 @@ def parts(fit):
     """Everything in a fit but its plan, its detectors and the default index."""
     index = fit.table.container.index
     has_index = SavedIndex.of(index) is not None
-    table = replace(fit.table, container=None, guesses=(), unknown=())
+    table = replace(fit.table, container=None, guesses=())
     apart = ("plan", "detectors", "table")
     names = [each.name for each in fields(fit) if each.name not in apart]
     shown = index.tolist() if has_index else None
@@ -173,9 +173,8 @@ def test_every_part_comes_back_to_the_bit(kind, saved_fits):
     fit, loaded = saved.fit, saved.load()
     assert parts(loaded) == parts(fit)
     assert loaded.detector_names == fit.detector_names
-    assert loaded.feature_names == fit.feature_names
     assert loaded.plan.parameters == fit.plan.parameters
-    assert (loaded.plan.progress, loaded.plan.shows_bars) == (None, False)
+    assert loaded.plan.progress is None
     x = np.linspace(0.0, 1.0, 101)
     assert loaded.posterior.pdf(x).tobytes() == fit.posterior.pdf(x).tobytes()
     assert repr(loaded) == repr(fit)
@@ -198,18 +197,6 @@ def test_the_outputs_are_those_of_the_fit(kind, saved_fits):
     assert outputs(saved.load()) == outputs(saved.fit)
 
 
-@pytest.mark.parametrize("kind", ["plain", "precomputed", "unsolved"])
-def test_labels_update_it_as_they_update_the_fit(kind, saved_fits):
-    saved = saved_fits(kind)
-    fit, loaded = saved.fit, saved.load()
-    rows = fit.labelled_rows.suggest(12, random_state=0)
-    np.testing.assert_array_equal(loaded.labelled_rows.suggest(12, random_state=0), rows)
-    labels = (np.arange(12) < 2).astype(int)
-    updated, expected = loaded.update(rows, labels), fit.update(rows, labels)
-    assert parts(updated) == parts(expected)
-    assert outputs(updated) == outputs(expected)
-
-
 @pytest.mark.parametrize("kind", ["plain", "named", "skipped", "precomputed"])
 def test_labels_teach_it_what_they_teach_the_fit(kind, saved_fits):
     saved = saved_fits(kind)
@@ -221,12 +208,14 @@ def test_labels_teach_it_what_they_teach_the_fit(kind, saved_fits):
     assert outputs(updated) == outputs(expected)
 
 
-@pytest.mark.parametrize("kind", ["plain", "named", "skipped", "one detector"])
+@pytest.mark.parametrize("kind", ["plain", "named", "skipped", "one detector", "precomputed"])
 def test_its_detectors_score_new_rows_as_those_of_the_fit_do(kind, saved_fits):
     saved = saved_fits(kind)
     loaded, new = saved.load(), saved.X[:7] + 0.1
-    np.testing.assert_array_equal(loaded.score_new(new), saved.fit.score_new(new))
-    np.testing.assert_array_equal(loaded.probabilities_new(new), saved.fit.probabilities_new(new))
+    np.testing.assert_array_equal(loaded.answering.scores(new), saved.fit.answering.scores(new))
+    np.testing.assert_array_equal(
+        loaded.answering.probabilities(new), saved.fit.answering.probabilities(new)
+    )
     for name, detector in loaded.detectors.items():
         assert type(detector) is type(saved.fit.detectors[name])
         assert loaded.detectors[name] is detector  # it is made once
@@ -236,15 +225,6 @@ def test_with_the_same_versions_they_score_the_training_rows_as_before(saved_fit
     for kind in ("plain", "named", "one detector"):
         detectors = saved_fits(kind).load().detectors
         assert {detectors.n_changed(name) for name in detectors} == {(0, 100)}
-
-
-def test_precomputed_scores_need_no_detectors(saved_fits):
-    saved = saved_fits("precomputed")
-    loaded = saved.load()
-    new = saved.X[:7] + 0.1
-    np.testing.assert_array_equal(loaded.score_new(new), saved.fit.score_new(new))
-    expected = saved.fit.probabilities_new(new)
-    np.testing.assert_array_equal(loaded.probabilities_new(new), expected)
 
 
 def test_another_key_gives_no_fit(plain):

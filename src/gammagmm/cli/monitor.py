@@ -220,7 +220,9 @@ def _rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:
     rows = table.all_places.tolist()
     lines = None if raw.lines is None else [raw.lines[row] for row in rows]
     cells = {name: _cells(raw, name, rows) for name in wanted}
-    return _NewRows(lambda fit: (fit.scores_and_digests(table.values), cells), lines, table.notes)
+    return _NewRows(
+        lambda fit: (fit.answering.scores_and_digests(table.values), cells), lines, table.notes
+    )
 
 
 def _large_rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:
@@ -234,7 +236,7 @@ def _large_rows(fit: Fit, wanted: list[str], request: Request) -> _NewRows:
     def score(fit: Fit) -> tuple[NDArray[np.float64], dict[str, list[str | None]]]:
         from gammagmm.cli.large_parts import monitor_part
 
-        shared = first.preparation, name, fit.scores_and_digests, wanted
+        shared = first.preparation, name, fit.answering.scores_and_digests, wanted
         parts = collection.gather(monitor_part, *shared)
         cells = {
             column: [cell for _, own in parts for cell in own[j]] for j, column in enumerate(wanted)

@@ -431,22 +431,15 @@ class FitReader(Reader):
     def value(self, name: str, value: Any, kind: Any) -> Any:
         """A value of the type `kind`, which is the type of a field of a dataclass."""
         if kind is GammaPosterior:
-            return self._posterior(name, value)
-        if (dtype := _dtype_of(kind)) is not None:
-            return self._array(name, value, dtype)
-        return super().value(name, value, kind)
-
-    def _posterior(self, name: str, value: Any) -> GammaPosterior:
-        try:
-            return posterior_of(value, name)
-        except SavedFileError as error:
-            self.refuse(error.what)
-
-    def _array(self, name: str, value: Any, kind: np.dtype[Any]) -> NDArray[Any]:
-        """The array that the text `value` names, with the type `kind` and finite numbers."""
+            try:
+                return posterior_of(value, name)
+            except SavedFileError as error:
+                self.refuse(error.what)
+        if (dtype := _dtype_of(kind)) is None:
+            return super().value(name, value, kind)
         array = self.archive.array(self.plain(name, value, str))
-        if array.dtype != kind or not np.isfinite(array).all():
-            self.refuse(f"{name} must be an array of finite numbers of the type {kind}")
+        if array.dtype != dtype or not np.isfinite(array).all():
+            self.refuse(f"{name} must be an array of finite numbers of the type {dtype}")
         return array
 
 
@@ -554,8 +547,8 @@ def _fit_of(saved: SavedFit, plan: Plan, where: str) -> Fit:
         known=known,
         learning=None,
         evidence=saved.evidence,
-        cut=cut_rows(space, table.sample, known, posterior.mean, saved.detector_names),
         own_notes=saved.notes,
+        **cut_rows(space, table.sample, known, posterior.mean, saved.detector_names),
     )
     fit = _with_labels(fit, saved)
     if plan.is_precomputed:
@@ -619,7 +612,8 @@ def _check_parts(saved: SavedFit, plan: Plan) -> None:
     _check_facts_of_rows(saved)
     _check_detectors(saved, plan)
     _need("runs", len(saved.runs) == plan.n_runs)
-    _need("runs", *(_is_run(run, n_detectors, plan.constraints.p0) for run in saved.runs))
+    for run in saved.runs:
+        _check_run(run, n_detectors, plan.constraints.p0)
     _need("evidence", saved.evidence.constraints == plan.constraints)
     if (separate := saved.evidence.separate_rows) is not None:
         rows = cast("NDArray[np.intp]", separate.rows)
@@ -677,17 +671,17 @@ def _are_places(places: NDArray[np.intp], n: int) -> bool:
     return is_column and places[0] >= 0 and places[-1] < n and bool((np.diff(places) > 0).all())
 
 
-def _is_run(run: Run, m: int, p0: float) -> bool:
-    """Whether the parts of a run over `m` detectors belong together."""
+def _check_run(run: Run, m: int, p0: float) -> None:
+    """Check that the parts of a run over `m` detectors belong together."""
     n, posterior = run.components.alpha.size, run.posterior
     shapes = [array.shape for array in vars(run.components).values()]
-    is_right = n >= 1 and shapes == [(n,), (n, m), (n, m, m), (n,), (n,), (n,)]
-    is_right = is_right and bool((run.components.alpha > 0.0).all())
-    solution = np.array([run.tau, run.delta, run.reached])
+    _need("runs", n >= 1, shapes == [(n,), (n, m), (n, m, m), (n,), (n,), (n,)])
+    _need("runs", (run.components.alpha > 0.0).all())
     if posterior is None:
-        return is_right and run.status == "unsolved" and run.weights.shape == (0,)
+        _need("runs", run.status == "unsolved", run.weights.shape == (0,))
+        return
     n_parts = len(posterior.betas)
-    is_right = is_right and run.status != "unsolved" and bool(np.isfinite(solution).all())
-    is_right = is_right and run.weights.shape == (n_parts,) and 1 <= n_parts <= n
+    _need("runs", run.status != "unsolved", np.isfinite([run.tau, run.delta, run.reached]).all())
+    _need("runs", run.weights.shape == (n_parts,), 1 <= n_parts <= n)
     # The error of a share is below 1 for each part, and may be NaN.
-    return is_right and posterior.prob_zero == p0 and not posterior.standard_error > n_parts
+    _need("runs", posterior.prob_zero == p0, not posterior.standard_error > n_parts)

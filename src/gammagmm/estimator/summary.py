@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-import numpy as np
-
-from gammagmm._support.documents import Plain, record_to_data
+from gammagmm._support.documents import Plain, Writer, record_to_data
 from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit, Truth
@@ -17,57 +15,11 @@ from gammagmm.labels.labelled_rows import Precision
 from gammagmm.labels.learned_ranking import RankingCheck
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
+from gammagmm.posterior.runs import Run
 
-__all__ = ["FitSummary", "LabelSummary", "RunSummary", "installed_versions", "summarise"]
+__all__ = ["FitSummary", "LabelSummary", "installed_versions", "summarise"]
 
 PACKAGES = ("gammagmm", "numpy", "scipy", "scikit-learn", "pyod", "joblib")
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """One variational run without its components; values that a run does not have are NaN.
-
-    Attributes
-    ----------
-    status : "solved" or "slack" or "unsolved"
-        "slack" if `p_high` does not bind; "unsolved" if the run cannot meet it.
-    tau : float
-        Intercept of the sigmoid 1 / (1 + exp(tau + delta . r)) of the anomalousness r of a
-        component.
-    delta : float
-        Slope of the sigmoid.
-    reachable_low : float
-        The smallest P(gamma >= high_gamma) that this mixture allows.
-    reachable_high : float
-        The largest P(gamma >= high_gamma) that this mixture allows.
-    reached : float
-        P(gamma >= high_gamma) of this run's posterior, to compare with `p_high`.
-    mean : float
-        Mean of this run's posterior.
-    elbo : float
-        The bound.
-    n_iter : int
-        Number of iterations.
-    converged : bool
-        Whether the bound converged.
-    n_restarts : int
-        Number of earlier starts of this run that had no solution.
-    n_components : int
-        Number of active components.
-    """
-
-    status: Literal["solved", "slack", "unsolved"]
-    tau: float
-    delta: float
-    reachable_low: float
-    reachable_high: float
-    reached: float
-    mean: float
-    elbo: float
-    n_iter: int
-    converged: bool
-    n_restarts: int
-    n_components: int
 
 
 @dataclass(frozen=True)
@@ -140,7 +92,7 @@ class FitSummary:
         Seconds, rows, status and reason of every detector.
     thresholds : dict
         Each detector's raw-scale threshold at the estimate, by name.
-    runs : tuple of RunSummary
+    runs : tuple of Run
         The variational runs.
     parameters : dict
         Parameters of the estimator; what is no text, number, boolean or None as its `repr`.
@@ -179,7 +131,7 @@ class FitSummary:
     feature_names: tuple[str, ...]
     detectors: tuple[DetectorInfo, ...]
     thresholds: dict[str, float]
-    runs: tuple[RunSummary, ...]
+    runs: tuple[Run, ...]
     parameters: dict[str, Plain]
     truth: Truth | None
     notes: tuple[Note, ...]
@@ -192,11 +144,13 @@ class FitSummary:
         Returns
         -------
         dict
-            The attributes by name. Posteriors are their figures, and notes have their words.
+            The attributes by name. Posteriors and runs are their figures, and notes have their
+            words.
         """
         return record_to_data(self) | {
             "posterior": _figures(self.posterior),
             "fitted_posterior": _figures(self.fitted_posterior),
+            "runs": [_run_data(run) for run in self.runs],
             "notes": [note.to_data() for note in self.notes],
         }
 
@@ -213,6 +167,27 @@ def _figures(posterior: GammaPosterior) -> dict[str, Any]:
     return {name: None if value != value else value for name, value in found.items()}
 
 
+def _run_data(run: Run) -> dict[str, Any]:
+    """The figures of a run, without its components."""
+    low, high = run.reachable
+    figures = {
+        "status": run.status,
+        "tau": run.tau,
+        "delta": run.delta,
+        "reachable_low": low,
+        "reachable_high": high,
+        "reached": run.reached,
+        "mean": run.mean,
+        "elbo": run.elbo,
+        "n_iter": run.n_iter,
+        "converged": run.converged,
+        "n_restarts": run.n_restarts,
+        "n_components": len(run.components.alpha),
+    }
+    data: dict[str, Any] = Writer().value("runs", figures)
+    return data
+
+
 def summarise(fit: Fit) -> FitSummary:
     """The summary of a fit."""
     return FitSummary(
@@ -227,26 +202,10 @@ def summarise(fit: Fit) -> FitSummary:
         n_features=fit.preparation.n_columns,
         n_flagged=fit.n_flagged,
         threshold=fit.threshold,
-        feature_names=fit.feature_names,
+        feature_names=fit.preparation.columns or (),
         detectors=fit.detector_info,
         thresholds=fit.thresholds,
-        runs=tuple(
-            RunSummary(
-                status=run.status,
-                tau=float(run.tau),
-                delta=float(run.delta),
-                reachable_low=float(run.reachable[0]),
-                reachable_high=float(run.reachable[1]),
-                reached=float(run.reached),
-                mean=np.nan if run.posterior is None else run.posterior.mean,
-                elbo=float(run.elbo),
-                n_iter=int(run.n_iter),
-                converged=bool(run.converged),
-                n_restarts=int(run.n_restarts),
-                n_components=len(run.components.alpha),
-            )
-            for run in fit.runs
-        ),
+        runs=fit.runs,
         parameters=fit.plan.parameters,
         truth=fit.truth,
         notes=fit.notes,
