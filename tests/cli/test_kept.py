@@ -220,7 +220,7 @@ def test_predict_takes_fits_of_python(tmp_path, data, fitted):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("ids.ends", lambda a: a[:-1]),
+        ("ids", lambda a: a[:-1]),
         ("places", lambda a: a - 5),
         ("truth", lambda a: a[:, None]),
     ],

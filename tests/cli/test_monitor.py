@@ -217,10 +217,10 @@ def test_a_name_that_repeats_is_to_be_changed_and_not_replaced(kept):
 
 def test_detectors_that_changed_are_told(kept):
     files = members(kept / "sales.fit")
-    scores = np.load(io.BytesIO(files["new_scores.0.npy"])) + 0.01
+    scores = np.load(io.BytesIO(files["stored.0.new_scores.npy"])) + 0.01
     data = json.loads(files["document.json"])
     data["versions"]["pyod"] = "0.1"
-    changed = {"new_scores.0.npy": npy(scores), "document.json": json.dumps(data)}
+    changed = {"stored.0.new_scores.npy": npy(scores), "document.json": json.dumps(data)}
     (kept / "changed.fit").write_bytes(packed(files | changed))
     done = gammagmm_here("monitor", "changed", "2.csv", "--json", "--quiet", cwd=kept)
     notes = json.loads(done.stdout)["notes"]

@@ -15,6 +15,7 @@ import pytest
 from gammagmm.detectors.fit import score_rows
 from gammagmm.detectors.presets import NAMES, resolve_detectors
 from gammagmm.detectors.stored import (
+    StoredDetector,
     StoredDetectors,
     Training,
     check_name,
@@ -220,8 +221,8 @@ def outcomes(name):
         for how, forged in (others | {"missing": without}).items():
             if forged == files:
                 continue
-            part = name, np.frombuffer(packed(forged), dtype=np.uint8)
-            stored = StoredDetectors({name: part}, {}, X[:7], np.zeros((7, 1)), "The file")
+            part = StoredDetector(name, np.frombuffer(packed(forged), dtype=np.uint8), None)
+            stored = StoredDetectors({name: part}, X[:7], np.zeros((7, 1)), "The file")
             try:
                 scores = score_rows({name: stored[name]}, X[:20] * 1.1)
                 found.append((place, how, "same" if np.array_equal(scores, before) else "other"))

@@ -315,41 +315,6 @@ X = np.random.default_rng(0).normal(size=(50, 3))
 
 
 @pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"p0": 0}, ValueError, "p0 must lie strictly between 0 and 1, got 0"),
-        ({"p_high": 1.5}, ValueError, "p_high must lie strictly between 0 and 1, got 1.5"),
-        ({"p0": None}, TypeError, "p0 must be a number, got None"),
-        (
-            {"high_gamma": 0.25},
-            ValueError,
-            "high_gamma < max_gamma <= 0.5, got high_gamma=0.25",
-        ),
-        ({"max_gamma": 0.7}, ValueError, "max_gamma <= 0.5, got .* max_gamma=0.7"),
-        ({"n_components": 0}, ValueError, "n_components must be at least 1, got 0"),
-        ({"n_runs": 2.5}, TypeError, "n_runs must be a whole number, got 2.5"),
-        ({"n_draws": 1}, ValueError, "n_draws must be at least 2, got 1"),
-        ({"max_restarts": -1}, ValueError, "max_restarts must be at least 0, got -1"),
-        ({"max_iter": 0}, ValueError, "max_iter must be at least 1, got 0"),
-        ({"tol": 0.0}, ValueError, "tol must be a finite number above 0, got 0.0"),
-        ({"mixture_prior": "identity"}, TypeError, "mixture_prior must be a MixturePrior or None"),
-        ({"random_state": "abc"}, TypeError, "random_state must be a whole number, got 'abc'"),
-        (
-            {"detectors": ["KNN", "Knn"]},
-            ValueError,
-            "detectors: there is no detector of the name 'Knn'. Use some of these names: KNN, ",
-        ),
-        ({"detectors": "modern"}, ValueError, "detectors='modern' is not a preset. Use one of cla"),
-        ({"detectors": []}, ValueError, r"detectors must hold at least one detector, got \[\]"),
-        ({"detectors": 3}, TypeError, "detectors must be a preset, or a list or dict of detectors"),
-    ],
-)
-def test_a_bad_parameter_is_refused_by_name(parameters, error, message):
-    with pytest.raises(error, match=message):
-        GammaGMM(**parameters).fit(X)
-
-
-@pytest.mark.parametrize(
     ("rows", "error", "message"),
     [
         (np.where(X[3, 1] == X, np.nan, X), ValueError, "Input X contains NaN"),

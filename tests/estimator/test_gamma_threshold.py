@@ -173,15 +173,6 @@ def test_parameters_reach_the_object_through_the_detector(posterior):
     assert detector.get_params()["contamination__n_runs"] == 10
 
 
-def test_no_parameter_reaches_through_to_the_source(data):
-    source = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, n_draws=100, random_state=0).fit(data)
-    detector = clone(KNN(contamination=GammaThreshold(source)))
-    words = "Invalid parameter 'source__p0': the parameters of source cannot be set through"
-    with pytest.raises(ValueError, match=words):
-        detector.set_params(contamination__source__p0=0.4)
-    assert source.p0 == 0.01
-
-
 # PyOD's COF calls functions that SciPy 1.18 deprecates.
 @pytest.mark.filterwarnings(
     "ignore:`(distance_matrix|minkowski_distance(_p)?)` is deprecated:DeprecationWarning"

@@ -25,8 +25,7 @@ from gammagmm.errors import (
     SavedFileError,
     SaveError,
 )
-from gammagmm.estimator.saved_fit import load_fit, save_fit
-from gammagmm.estimator.saved_parts import SavedIndex
+from gammagmm.estimator.saved_fit import SavedIndex, load_fit, save_fit
 from gammagmm.estimator.summary import summarise
 from gammagmm.posterior.storage import posterior_to_text
 from gammagmm.report.findings import find
@@ -155,7 +154,7 @@ def parts(fit):
     """Everything in a fit but its plan, its detectors and the default index."""
     index = fit.table.container.index
     has_index = SavedIndex.of(index) is not None
-    table = replace(fit.table, container=None, guesses=(), unknown=())
+    table = replace(fit.table, container=None, guesses=())
     apart = ("plan", "detectors", "table")
     names = [each.name for each in fields(fit) if each.name not in apart]
     shown = index.tolist() if has_index else None
@@ -174,9 +173,8 @@ def test_every_part_comes_back_to_the_bit(kind, saved_fits):
     fit, loaded = saved.fit, saved.load()
     assert parts(loaded) == parts(fit)
     assert loaded.detector_names == fit.detector_names
-    assert loaded.feature_names == fit.feature_names
     assert loaded.plan.parameters == fit.plan.parameters
-    assert (loaded.plan.progress, loaded.plan.shows_bars) == (None, False)
+    assert loaded.plan.progress is None
     x = np.linspace(0.0, 1.0, 101)
     assert loaded.posterior.pdf(x).tobytes() == fit.posterior.pdf(x).tobytes()
     assert repr(loaded) == repr(fit)
@@ -199,18 +197,6 @@ def test_the_outputs_are_those_of_the_fit(kind, saved_fits):
     assert outputs(saved.load()) == outputs(saved.fit)
 
 
-@pytest.mark.parametrize("kind", ["plain", "precomputed", "unsolved"])
-def test_labels_update_it_as_they_update_the_fit(kind, saved_fits):
-    saved = saved_fits(kind)
-    fit, loaded = saved.fit, saved.load()
-    rows = fit.labelled_rows.suggest(12, random_state=0)
-    np.testing.assert_array_equal(loaded.labelled_rows.suggest(12, random_state=0), rows)
-    labels = (np.arange(12) < 2).astype(int)
-    updated, expected = loaded.update(rows, labels), fit.update(rows, labels)
-    assert parts(updated) == parts(expected)
-    assert outputs(updated) == outputs(expected)
-
-
 @pytest.mark.parametrize("kind", ["plain", "named", "skipped", "precomputed"])
 def test_labels_teach_it_what_they_teach_the_fit(kind, saved_fits):
     saved = saved_fits(kind)
@@ -222,12 +208,14 @@ def test_labels_teach_it_what_they_teach_the_fit(kind, saved_fits):
     assert outputs(updated) == outputs(expected)
 
 
-@pytest.mark.parametrize("kind", ["plain", "named", "skipped", "one detector"])
+@pytest.mark.parametrize("kind", ["plain", "named", "skipped", "one detector", "precomputed"])
 def test_its_detectors_score_new_rows_as_those_of_the_fit_do(kind, saved_fits):
     saved = saved_fits(kind)
     loaded, new = saved.load(), saved.X[:7] + 0.1
-    np.testing.assert_array_equal(loaded.score_new(new), saved.fit.score_new(new))
-    np.testing.assert_array_equal(loaded.probabilities_new(new), saved.fit.probabilities_new(new))
+    np.testing.assert_array_equal(loaded.answering.scores(new), saved.fit.answering.scores(new))
+    np.testing.assert_array_equal(
+        loaded.answering.probabilities(new), saved.fit.answering.probabilities(new)
+    )
     for name, detector in loaded.detectors.items():
         assert type(detector) is type(saved.fit.detectors[name])
         assert loaded.detectors[name] is detector  # it is made once
@@ -237,15 +225,6 @@ def test_with_the_same_versions_they_score_the_training_rows_as_before(saved_fit
     for kind in ("plain", "named", "one detector"):
         detectors = saved_fits(kind).load().detectors
         assert {detectors.n_changed(name) for name in detectors} == {(0, 100)}
-
-
-def test_precomputed_scores_need_no_detectors(saved_fits):
-    saved = saved_fits("precomputed")
-    loaded = saved.load()
-    new = saved.X[:7] + 0.1
-    np.testing.assert_array_equal(loaded.score_new(new), saved.fit.score_new(new))
-    expected = saved.fit.probabilities_new(new)
-    np.testing.assert_array_equal(loaded.probabilities_new(new), expected)
 
 
 def test_another_key_gives_no_fit(plain):
@@ -264,7 +243,7 @@ def test_the_file_has_what_the_form_promises(plain):
     with np.load(plain.path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["scores"], plain.fit.scores)
         data = json.loads(file["document.json"])
-    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 6, KEY)
+    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 7, KEY)
     assert data["versions"]["numpy"] == np.__version__
     assert data["scores"] == "scores"
     assert data["runs"][1]["components"]["means"] == "runs.1.components.means"
@@ -283,7 +262,7 @@ def test_an_existing_file_stays_unless_told(plain, tmp_path):
 
 def test_fits_that_cannot_be_saved_are_refused(plain, tmp_path):
     fit, path = plain.fit, tmp_path / "rows.fit"
-    other = replace(fit.space, consensus=fit.space.consensus + 1e-15)
+    other = replace(fit.space, decision_scores=fit.space.decision_scores + 1e-15)
     with pytest.raises(SaveError, match="its parts do not follow from scores and runs"):
         save_fit(replace(fit, space=other), path, KEY, False)
     runs = (replace(fit.runs[0], weights=np.array([np.nan])), fit.runs[1])
@@ -326,7 +305,7 @@ def test_the_names_of_the_rows_are_in_the_file_once(plain, tmp_path):
     frame = pd.DataFrame(plain.X, index=[f"row {i}" for i in range(100)], columns=list("abcd"))
     own = save(plain.estimator.__class__(**plain.estimator.get_params()), frame, tmp_path)
     names = [name for name in members(own.path) if name.startswith(("ids", "index"))]
-    assert names == ["index.texts.content.npy", "index.texts.ends.npy"]
+    assert names == ["index.texts.npy"]
     assert own.load().table.row_names == tuple(frame.index)
 
 
@@ -373,15 +352,15 @@ def with_label_outside(files, data):
 
 def with_other_detector(files, data):
     """The state of a detector with another name, which is the right one in the fit."""
-    state = members(io.BytesIO(np.load(io.BytesIO(files["states.0.npy"])).tobytes()))
+    state = members(io.BytesIO(np.load(io.BytesIO(files["stored.0.state.npy"])).tobytes()))
     forged = packed(state | {"document.json": json.dumps({"detector": "HBOS"})})
-    files["states.0.npy"] = npy(np.frombuffer(forged, dtype=np.uint8))
+    files["stored.0.state.npy"] = npy(np.frombuffer(forged, dtype=np.uint8))
 
 
 FORGED = {
     "another schema": with_value("schema", "gammagmm/posterior"),
     "an earlier version": with_value("version", 3),
-    "a later version": with_value("version", 7),
+    "a later version": with_value("version", 8),
     "a value of a wrong type": with_value("runs", 0, "elbo", "x"),
     "an array of a wrong type": with_array("scores", lambda a: a.astype(np.float32)),
     "an array of a wrong shape": with_array("rows", lambda a: a[:-1]),
@@ -389,8 +368,8 @@ FORGED = {
     "a run that does not fit": with_array("runs.0.components.means", lambda a: a[:, :2]),
     "evidence of other rows": with_array("evidence.separate_rows.rows", lambda a: a + 500),
     "a label of no row": with_label_outside,
-    "an unknown detector": with_value("choices", 0, "os.system"),
-    "another detector": with_value("choices", 0, "HBOS"),
+    "an unknown detector": with_value("stored", 0, "choice", "os.system"),
+    "another detector": with_value("stored", 0, "choice", "HBOS"),
     "the state of another detector": with_other_detector,
 }
 
@@ -454,7 +433,6 @@ def test_an_endless_source_is_refused(plain):
 def test_loading_imports_no_detectors(plain):
     code = f"""
 import sys
-from gammagmm.estimator.saved_parts import SavedIndex
 from gammagmm.estimator.saved_fit import load_fit
 print(load_fit({str(plain.path)!r}, {KEY!r}).n_flagged)
 unused = {{"pyod", "numba", "sklearn", "scipy.stats", "pandas", "matplotlib", "torch"}}

@@ -63,7 +63,7 @@ def test_rows_are_not_counted_twice():
     with pytest.raises(HistoryError, match="has rows of 'day 001' already"):
         history.add([Period("day 001", Count(400, 18), digest="new")])
     many = EMPTY.add(days([20] * 5, digest="same"))
-    with pytest.raises(HistoryError, match="'day 000', 'day 001', 'day 002' and 2 more periods"):
+    with pytest.raises(HistoryError, match="'day 000', 'day 001', 'day 002'"):
         many.add(days([1], 7, digest="same"))
 
 

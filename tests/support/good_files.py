@@ -20,17 +20,11 @@ import pyarrow.feather
 import pyarrow.parquet
 import scipy.io
 
-from gammagmm._support.documents import record_to_data
 from gammagmm.cli.sheet import Sheet, fill_sheet
-from gammagmm.posterior.assumptions import Assumption
 from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.separate_rows import SeparateRows
-from gammagmm.posterior.storage import posterior_to_data, posterior_to_text
-from gammagmm.posterior.track_record import load_track_record
+from gammagmm.posterior.storage import posterior_to_text
 from tests.support.tables import table_of
 from tests.support.workbooks import ods, xlsx, zipped
 
@@ -185,49 +179,6 @@ def posterior_texts() -> list[bytes]:
     return [*texts, pickle.dumps(Trap())]
 
 
-def summary_texts() -> list[bytes]:
-    """What `FitSummary.save` writes, without the seconds that a fit takes."""
-    detector = {"name": "KNN", "status": "ok", "reason": "", "seconds": 0.5, "n_rows": 4}
-    detector |= {"traceback": ""}
-    precision = {"n_flagged": 1, "n_labels": 1, "n_anomalies": 1, "share": 1.0}
-    labels = {"n_rows": 2, "n_at_random": 1, "n_picked": 1, "n_anomalies": 1}
-    labels |= {"low": 0.25, "high": 0.5, "precision": precision | {"low": 1.0, "high": 1.0}}
-    check = {"n_anomalies": 2, "n_normal": 2, "auc_consensus": 0.5, "auc_learned": 0.75}
-    note = {"code": "tables.filled", "subject": "a", "values": [["n_cells", 1], ["value", 0.5]]}
-    run = dict.fromkeys(("tau", "delta", "reachable_low", "reachable_high"), 0.5)
-    run |= {"status": "solved", "reached": None, "mean": 0.05, "elbo": -3.5, "n_iter": 9}
-    run |= {"converged": True, "n_restarts": 0, "n_components": 3}
-    constraints = Constraints(0.01, 0.01, 0.15, 0.25)
-    other = Assumption(("p0",), 0.1, 0.01, 0.15, 0.25, 0.06)
-    group = SeparateRows(None, 2, 0.5, 0.9, ("KNN",))
-    evidence = Evidence(group, (other,), "data", load_track_record(), constraints)
-    summary = {
-        "schema": "gammagmm/fit",
-        "version": 3,
-        "posterior": posterior_to_data(posteriors()[0]),
-        "fitted_posterior": posterior_to_data(posteriors()[0]),
-        "evidence": record_to_data(evidence),
-        "labels": labels,
-        "ranking": "learned",
-        "check": check | {"standard_error": 0.25},
-        "lines": ["About 5 % of the rows are anomalies."],
-        "n_rows": 4,
-        "n_table_rows": 4,
-        "n_features": 2,
-        "n_flagged": 1,
-        "threshold": 0.25,
-        "thresholds": {"KNN": 1.5},
-        "feature_names": ["a", "b"],
-        "parameters": {"p0": 0.01, "detectors": "classic", "random_state": None, "verbose": False},
-        "detectors": [detector, detector],
-        "runs": [run],
-        "truth": {"share": 0.2, "is_inside": True, "hits": 1, "false_alarms": 0, "misses": 3},
-        "notes": [note],
-        "versions": {"python": "3.11.7", "numpy": "2.0"},
-    }
-    return [json.dumps(summary, indent=1).encode()]
-
-
 def sheet_texts() -> list[bytes]:
     text = fill_sheet(Sheet((3, 0, 2), (1, None, 0)), NAMED)
     return [text.encode(), b'\xef\xbb\xbf"row","a","anomaly"\r\n1.0,"1.0000000001","yes"\r\n']
@@ -303,7 +254,6 @@ KINDS: dict[str, Callable[[], list[bytes]]] = {
     "parquet": parquets,
     "feather": feathers,
     "posterior": posterior_texts,
-    "summary": summary_texts,
     "sheet": sheet_texts,
     "txt": txt_texts,
     "zip": zips,

@@ -59,7 +59,6 @@ TEXT_WORDS = {
     "npy": NPY_WORDS,
     "npz": [*NPY_WORDS, "X.npy", "y.npy", "PK\x01\x02", "PK\x05\x06"],
     "posterior": [*JSON_WORDS, *POSTERIOR_WORDS],
-    "summary": [*JSON_WORDS, *POSTERIOR_WORDS, '"status"', '"solved"', '"notes"'],
     "sheet": [",", '"', "row", "anomaly", "id", "1e99", "inf", "yes", "0", "\r\n", "'="],
 }
 JSON_VALUES = [0, 1, 0.5, 1e-300, 1e300, 5e-324, 0.999, -1, 2**70, None, True, "x", [], {}]
@@ -303,7 +302,6 @@ GRAMMARS: dict[str, Callable[[Generator], bytes]] = {
     "arff": arff_text,
     "jsonl": json_text,
     "posterior": partial(json_document, "posterior"),
-    "summary": partial(json_document, "summary"),
     "npy": npy_bytes,
     "npz": npz_bytes,
     "txt": written_text,

@@ -23,7 +23,6 @@ import numpy as np
 
 from gammagmm.cli.sheet import read_sheet
 from gammagmm.errors import MissingExtraError, SavedFileError, TableError
-from gammagmm.estimator.summary import FitSummary
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
@@ -43,7 +42,7 @@ MEMORY_FOLDER = Path("/dev/shm")  # each file is short-lived and needs no disk
 FORBIDDEN = re.compile(r"pickle\.find_class|os\.(system|exec|spawn|posix_spawn)|subprocess|socket")
 SOURCE_OF_TEXT = "<string>"  # Python's tokenizer looks there for the line of a syntax error
 OWN_FOLDERS = (sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parents[2]))
-SUFFIXES = {"posterior": "json", "summary": "json", "sheet": "csv"}
+SUFFIXES = {"posterior": "json", "sheet": "csv"}
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,6 @@ def _read_posterior(path: Path) -> None:
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "posterior": _read_posterior,
-    "summary": lambda path: repr(FitSummary.load(path)),
     "sheet": lambda path: read_sheet(path, NAMED),
 }
 """The kinds that `read_raw` does not read."""

@@ -433,7 +433,7 @@ def test_new_rows_get_the_figures_of_the_training_rows():
         None,
     )
     unknown = Note.of("tables.unknown text", "colour", n_rows=1, texts="'grey'")
-    assert prepared.unknown == (unknown,)
+    assert unknown in prepared.notes
     assert prepared.notes == (
         Note.of("tables.added", "t.csv", columns="'extra'"),
         Note.of("tables.filled", "size", n_cells=1, value=4.0, is_new=True),

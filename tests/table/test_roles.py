@@ -298,11 +298,6 @@ def test_many_columns_of_one_kind_have_one_note(words, helps):
     ]
 
 
-def test_choices_of_columns_are_tuples():
-    with pytest.raises(TypeError, match="use must be a tuple of column names, got 'size'"):
-        Choices(use="size")
-
-
 @pytest.mark.parametrize(
     ("columns", "error"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -26,7 +26,7 @@ from gammagmm.table.preparation import Preparation
 from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
-    from gammagmm.estimator.fit_result import Fit, ScoresAndDigests
+    from gammagmm.estimator.fit_result import Fit
     from gammagmm.monitoring.alarms import Ring
     from gammagmm.monitoring.counts import Count, Period
     from gammagmm.monitoring.history import History
@@ -206,7 +206,7 @@ def _file_names(paths: Sequence[str]) -> str:
 
 def _score(fit: Fit, table: Table, names: Sequence[str]) -> tuple[Array, dict[str, list[str]]]:
     """Scores and digests (n, 2) of all new rows, and their cells of the columns with `names`."""
-    score = fit.scores_and_digests
+    score = fit.answering.scores_and_digests
     if table.collection is None:
         parts: Sequence[Any] = [score_rows(table, score, names)]
     else:
@@ -223,7 +223,7 @@ def score_part(
     first: int,
     preparation: Preparation,
     source: str,
-    score: ScoresAndDigests,
+    score: Callable[[Array], Array],
     names: Sequence[str],
 ) -> tuple[Array, list[list[str]]]:
     """The same of a part of files on Dask, whose first row has the number `first`."""
@@ -231,7 +231,7 @@ def score_part(
 
 
 def score_rows(
-    table: Table, score: ScoresAndDigests, names: Sequence[str]
+    table: Table, score: Callable[[Array], Array], names: Sequence[str]
 ) -> tuple[Array, list[list[str]]]:
     """The same of the rows of a table, which may have none."""
     cells = [table.column(name) for name in names]

@@ -12,33 +12,19 @@ __all__ = ["COMMAND", "column_option"]
 
 def column_option(flag: str, name: str) -> str:
     """An option as the user can type it; NAME stands for a name that is hard to type."""
+    return f"{flag} {_shell_word(name)}"
+
+
+def _shell_word(name: str) -> str:
     is_short = name.isprintable() and len(name) <= MAX_SHOWN_CHARACTERS
-    return f"{flag} {shlex.quote(name) if is_short else 'NAME'}"
+    return shlex.quote(name) if is_short else "NAME"
 
 
-class _Command:
-    """The options of the commands that read files."""
-
-    dates = "--dates encode"
-    fill = "--missing impute"
-    drop_rows = "--missing drop"
-    encode = "--categories encode"
-
-    def use(self, column: str) -> str:
-        """--use COLUMN."""
-        return column_option("--use", column)
-
-    def drop(self, column: str) -> str:
-        """--drop COLUMN."""
-        return column_option("--drop", column)
-
-    def id(self, column: str) -> str:
-        """--id COLUMN."""
-        return column_option("--id", column)
-
-    def truth(self, column: str) -> str:
-        """--truth COLUMN."""
-        return column_option("--truth", column)
-
-
-COMMAND: Words = _Command()
+COMMAND = Words(
+    dates="--dates encode",
+    fill="--missing impute",
+    drop_rows="--missing drop",
+    encode="--categories encode",
+    roles={role: f"--{role} {{}}" for role in ("use", "drop", "id", "truth")},
+    quote=_shell_word,
+)

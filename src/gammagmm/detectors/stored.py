@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -25,9 +26,18 @@ from gammagmm._support.archives import Archive, archive_bytes, open_archive
 from gammagmm._support.documents import MAX_REASON, Form, Reader
 from gammagmm.detectors.fit import score_rows
 from gammagmm.detectors.presets import NAMES, resolve_detectors
-from gammagmm.errors import MissingExtraError, SavedFileError
+from gammagmm.errors import DetectorError, MissingExtraError, SavedFileError
 
-__all__ = ["StoredDetectors", "Training", "check_name", "even_places", "from_bytes", "to_bytes"]
+__all__ = [
+    "StoredDetector",
+    "StoredDetectors",
+    "Training",
+    "check_name",
+    "even_places",
+    "from_bytes",
+    "store",
+    "to_bytes",
+]
 
 Array: TypeAlias = NDArray[np.float64]
 State: TypeAlias = dict[str, Any]
@@ -55,7 +65,7 @@ class Training:
 
 def to_bytes(name: str, detector: Any, training: Training) -> bytes:
     """The fitted `detector`, which has this name among those of the presets; the same each time."""
-    arrays = {key: np.asarray(value) for key, value in _LEARNED[name](detector).items()}
+    arrays = {key: np.asarray(value) for key, value in _DETECTORS[name][0](detector).items()}
     arrays["scores"] = detector.decision_scores_
     if getattr(detector, "random_state", None) is not None:
         arrays["random_state"] = np.asarray(detector.random_state, dtype=np.int64)
@@ -63,6 +73,32 @@ def to_bytes(name: str, detector: Any, training: Training) -> bytes:
         if key in arrays and np.array_equal(arrays[key], known):
             del arrays[key]
     return archive_bytes(json.dumps({"detector": name}), arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredDetector:
+    """What a file has of a fitted detector.
+
+    `choice` is the name by which it was asked for, None for a user's own object, and `state` what
+    `to_bytes` wrote, None for such an object and for a detector that is not used. `new_scores` are
+    those of the training rows at `even_places` as new rows; None if it cannot score them.
+    """
+
+    choice: str | None
+    state: NDArray[np.uint8] | None
+    new_scores: Array | None
+
+
+def store(choice: str | None, detector: Any, training: Training) -> StoredDetector:
+    """What a file has of the fitted `detector`."""
+    tried = training.rows[even_places(len(training.rows))]
+    new_scores: Array | None = None
+    with suppress(DetectorError):  # then it will not be tried
+        new_scores = score_rows({"": detector}, tried)[:, 0]
+    if choice is None:
+        return StoredDetector(None, None, new_scores)
+    state = np.frombuffer(to_bytes(choice, detector, training), dtype=np.uint8)
+    return StoredDetector(choice, state, new_scores)
 
 
 def from_bytes(name: str, content: bytes, training: Training) -> Any:
@@ -81,7 +117,7 @@ def from_bytes(name: str, content: bytes, training: Training) -> Any:
         if isinstance(detector, Frozen):
             detector.n_features_ = width
         detector.decision_scores_ = scores
-        _COMPLETERS[name](detector, parts, n_rows, width)
+        _DETECTORS[name][1](detector, parts, n_rows, width)
     detector._process_decision_scores()
     return detector
 
@@ -212,6 +248,14 @@ def _complete_lscp(detector: Any, parts: _Parts, n_rows: int, width: int) -> Non
     detector.prepare_regions()
 
 
+_SUPPORT = {
+    "support": "detector_.support_",
+    "vectors": "detector_.support_vectors_",
+    "coefficients": "detector_.dual_coef_",
+    "intercept": "detector_.intercept_",
+}
+
+
 def _complete_ocsvm(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
     from sklearn.svm import OneClassSVM
 
@@ -326,8 +370,11 @@ def _complete_tails(detector: Any, parts: _Parts, n_rows: int, width: int) -> No
     detector.prepare_tails()
 
 
-_MOMENTS = ("mean_", "var_", "scale_")
-_SPECTRUM = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
+_MOMENTS = tuple(f"scaler_.{name}" for name in ("mean_", "var_", "scale_"))
+_SPECTRUM = tuple(
+    f"detector_.{name}"
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_")
+)
 
 
 def _complete_pca(detector: Any, parts: _Parts, n_rows: int, width: int) -> None:
@@ -339,8 +386,8 @@ def _complete_pca(detector: Any, parts: _Parts, n_rows: int, width: int) -> None
     scaler = detector.scaler_ = StandardScaler()
     pca = detector.detector_ = model_for(detector, PCA)
     n_components = min(n_rows, width)
-    shapes: dict[str, tuple[int, ...]] = {f"scaler_.{name}": (width,) for name in _MOMENTS}
-    shapes |= {f"detector_.{name}": (n_components,) for name in _SPECTRUM}
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_MOMENTS, (width,))
+    shapes |= dict.fromkeys(_SPECTRUM, (n_components,))
     shapes |= {"detector_.mean_": (width,), "detector_.components_": (n_components, width)}
     parts.set_attributes(detector, shapes)
     scaler.n_features_in_ = pca.n_features_in_ = width
@@ -364,44 +411,25 @@ def _complete_network(detector: Any, parts: _Parts, n_rows: int, width: int) -> 
     detector.set_weights(lambda name, shape, kind: parts.array(name, *shape, kind=kind))
 
 
-_LEARNED: dict[str, Callable[[Any], State]] = {
-    "KNN": _attributes(rows="neigh_._fit_X"),
-    "IForest": _learned_iforest,
-    "LOF": _learned_lof,
-    "OCSVM": _attributes(
-        support="detector_.support_",
-        vectors="detector_.support_vectors_",
-        coefficients="detector_.dual_coef_",
-        intercept="detector_.intercept_",
-    ),
-    "LSCP": _learned_lscp,
-    "HBOS": _attributes("hist_", "bin_edges_"),
-    "LODA": _attributes("projections_", "histograms_", "limits_"),
-    "COPOD": _attributes("skewness_", rows="X_train"),
-    "AE": _learned_network,
-    "VAE": _learned_network,
-    "ECOD": _attributes("skewness_", rows="X_train"),
-    "PCA": _attributes(
-        *(f"scaler_.{name}" for name in _MOMENTS),
-        *(f"detector_.{name}" for name in ("mean_", "components_", *_SPECTRUM)),
+_DETECTORS: dict[str, tuple[Callable[[Any], State], Callable[[Any, _Parts, int, int], None]]] = {
+    "KNN": (_attributes(rows="neigh_._fit_X"), _complete_knn),
+    "IForest": (_learned_iforest, _complete_iforest),
+    "LOF": (_learned_lof, _complete_lof),
+    "OCSVM": (_attributes(**_SUPPORT), _complete_ocsvm),
+    "LSCP": (_learned_lscp, _complete_lscp),
+    "HBOS": (_attributes("hist_", "bin_edges_"), _complete_hbos),
+    "LODA": (_attributes("projections_", "histograms_", "limits_"), _complete_loda),
+    "COPOD": (_attributes("skewness_", rows="X_train"), _complete_tails),
+    "AE": (_learned_network, _complete_network),
+    "VAE": (_learned_network, _complete_network),
+    "ECOD": (_attributes("skewness_", rows="X_train"), _complete_tails),
+    "PCA": (
+        _attributes(*_MOMENTS, "detector_.mean_", "detector_.components_", *_SPECTRUM),
+        _complete_pca,
     ),
 }
-"""What a detector of this name learned, besides its scores."""
-_COMPLETERS: dict[str, Callable[[Any, _Parts, int, int], None]] = {
-    "KNN": _complete_knn,
-    "IForest": _complete_iforest,
-    "LOF": _complete_lof,
-    "OCSVM": _complete_ocsvm,
-    "LSCP": _complete_lscp,
-    "HBOS": _complete_hbos,
-    "LODA": _complete_loda,
-    "COPOD": _complete_tails,
-    "AE": _complete_network,
-    "VAE": _complete_network,
-    "ECOD": _complete_tails,
-    "PCA": _complete_pca,
-}
-"""Functions that give it to a new detector of this name, for so many rows and columns."""
+"""What a detector of this name learned besides its scores, and the function that gives it to a new
+detector, for so many rows and columns."""
 
 
 @dataclass(eq=False, repr=False)
@@ -411,8 +439,7 @@ class StoredDetectors(Mapping[str, Any]):
     A user's own object is not stored: it is None, unless it was put in `made`.
     """
 
-    stored: dict[str, tuple[str, NDArray[np.uint8]] | None]  # choice and bytes of each, by name
-    new_scores: dict[str, Array | None]  # what each gave the rows at `even_places` as new rows
+    stored: Mapping[str, StoredDetector]
     rows: Array  # (n, d) the training rows as the detectors have them
     scores: Array  # (n, M) their scores
     where: str  # names the file in messages
@@ -420,8 +447,8 @@ class StoredDetectors(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         part = self.stored[name]
-        if part is not None and name not in self.made:
-            self.made[name] = self._make(name, *part)
+        if part.choice is not None and part.state is not None and name not in self.made:
+            self.made[name] = self._make(name, part.choice, part.state.tobytes())
         return self.made.get(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -436,16 +463,16 @@ class StoredDetectors(Mapping[str, Any]):
     def n_changed(self, name: str) -> tuple[int, int]:
         """How many of the rows that were tried the detector scores differently now, of how many."""
         tried = self.rows[even_places(len(self.rows))]
-        now, before = score_rows({name: self[name]}, tried)[:, 0], self.new_scores[name]
+        now, before = score_rows({name: self[name]}, tried)[:, 0], self.stored[name].new_scores
         if before is None:
             return 0, 0
         rounding = CLOSE * float(np.abs(before).max())
         return int((~np.isclose(now, before, rtol=CLOSE, atol=rounding)).sum()), len(tried)
 
-    def _make(self, name: str, choice: str, content: NDArray[np.uint8]) -> Any:
+    def _make(self, name: str, choice: str, content: bytes) -> Any:
         training = Training(self.rows, self.scores[:, list(self.stored).index(name)])
         try:
-            return from_bytes(choice, content.tobytes(), training)
+            return from_bytes(choice, content, training)
         except MissingExtraError:
             raise
         except Exception as error:  # the libraries raise any on attributes that do not fit

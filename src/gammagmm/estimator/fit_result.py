@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from gammagmm._support.checks import warn_user
 from gammagmm._support.text import percent
-from gammagmm.detectors.fit import DetectorInfo
+from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
 from gammagmm.distributed.collection import index_of_part, is_collection, open_collection
 from gammagmm.errors import DetectorError, NewRowsWarning, Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
 from gammagmm.estimator.rows import check_columns, new_rows, read_more
-from gammagmm.estimator.space import Scores, Scoring, Space, score_space
+from gammagmm.estimator.space import Space, score_space
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
 from gammagmm.labels.labelled_rows import GroupShare, LabelledRows, Precision
 from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
@@ -58,9 +58,7 @@ from gammagmm.table.table import Groups, Table
 
 __all__ = [
     "Answering",
-    "Cut",
     "Fit",
-    "Probabilities",
     "RowAnswers",
     "Truth",
     "complete_fit",
@@ -109,9 +107,12 @@ class Fit:
         What these labels taught about the ranking; None without labels, and with ``learn=False``.
     evidence : Evidence
         What the estimate without labels rests on.
-    cut : object
-        Labels and thresholds at the posterior mean; an internal part, see `labels` and
-        `thresholds`.
+    labels : ndarray of shape (n_rows,)
+        1 for a training row above the threshold, else 0; a known row has its own label.
+    threshold : float
+        The score of the ranking in use that a new row exceeds if it is called an anomaly.
+    thresholds : dict
+        Each detector's own raw-scale threshold for new rows at the estimate, by name.
     own_notes : tuple of Note
         What was changed, skipped or approximated after the rows were prepared, see `notes`.
 
@@ -140,7 +141,9 @@ class Fit:
     known: KnownRows
     learning: Learning | None
     evidence: Evidence
-    cut: Cut
+    labels: NDArray[np.int_]
+    threshold: float
+    thresholds: dict[str, float]
     own_notes: tuple[Note, ...]
 
     @property
@@ -179,22 +182,12 @@ class Fit:
     @property
     def n_flagged(self) -> int:
         """Number of training rows with the label 1."""
-        return self.cut.n_flagged
+        return int(self.labels.sum())
 
     @property
     def detector_names(self) -> list[str]:
         """Names of the detectors whose scores are used."""
         return list(self.detectors)
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the columns; empty where the table had none."""
-        return self.preparation.columns or ()
-
-    @property
-    def number_names(self) -> tuple[str, ...]:
-        """Names of the columns of numbers that they became; empty where the table had none."""
-        return self.preparation.outputs
 
     @property
     def scores(self) -> Array:
@@ -218,26 +211,8 @@ class Fit:
     @property
     def ranking(self) -> str:
         """The ranking in use: "consensus" or "learned"."""
-        return "consensus" if self._learned is None else "learned"
-
-    @property
-    def _learned(self) -> LearnedRanking | None:
-        return None if self.learning is None else self.learning.ranking
-
-    @property
-    def labels(self) -> NDArray[np.int_]:
-        """1 for a training row above the threshold, else 0; a known row has its own label."""
-        return self.cut.labels
-
-    @property
-    def threshold(self) -> float:
-        """The score of the ranking in use that a new row exceeds if it is called an anomaly."""
-        return self.cut.threshold
-
-    @property
-    def thresholds(self) -> dict[str, float]:
-        """Each detector's own raw-scale threshold for new rows at the estimate, by name."""
-        return self.cut.thresholds
+        is_learned = self.learning is not None and self.learning.ranking is not None
+        return "learned" if is_learned else "consensus"
 
     @property
     def probability(self) -> Array:
@@ -252,30 +227,12 @@ class Fit:
         return self.known.rows_outside_lists(self.sample).ranks(self.space.honest_scores)
 
     @property
-    def score_new(self) -> Scoring:
-        """The function that gives new rows their scores by the ranking in use."""
-        detectors = None if self.plan.is_precomputed else dict(self.detectors)
-        if missing := [name for name, each in (detectors or {}).items() if each is None]:
-            raise DetectorError(
-                "This fit was loaded from a file, which does not have the detectors "
-                f"{', '.join(missing)}, so it cannot score new rows",
-                "Give them to GammaGMM.load if they are your own, or fit the rows again.",
-            )
-        used = np.flatnonzero([info.status == "ok" for info in self.detector_info])
-        return Scoring(detectors, used, self.column_scaler, self.scaler, self._learned)
-
-    @property
-    def probabilities_new(self) -> Probabilities:
-        """The function that gives new rows their probabilities of normal and anomaly."""
-        return Probabilities(self.score_new, self._ranks, self.posterior)
-
-    @property
     def answers(self) -> RowAnswers:
         """The answers for the training rows."""
         return self.held[: self.n_rows]
 
     def answers_new(self, rows: Array) -> RowAnswers:
-        """The answers for new `rows` (n, d) in memory; warns as `labels_new` does."""
+        """The answers for new `rows` (n, d) in memory; warns as `predict` does."""
         answers = self.answering(rows)
         self.check_flagged(int(answers.labels.sum()), len(answers.labels))
         return answers
@@ -283,7 +240,23 @@ class Fit:
     @property
     def answering(self) -> Answering:
         """The function that gives the answers for new rows, without a warning."""
-        return Answering(self.score_new, self._ranks, self.posterior, self.threshold)
+        detectors = None if self.plan.is_precomputed else dict(self.detectors)
+        if missing := [name for name, each in (detectors or {}).items() if each is None]:
+            raise DetectorError(
+                "This fit was loaded from a file, which does not have the detectors "
+                f"{', '.join(missing)}, so it cannot score new rows",
+                "Give them to GammaGMM.load if they are your own, or fit the rows again.",
+            )
+        return Answering(
+            detectors,
+            np.flatnonzero([info.status == "ok" for info in self.detector_info]),
+            self.column_scaler,
+            self.scaler,
+            None if self.learning is None else self.learning.ranking,
+            self._ranks,
+            self.posterior,
+            self.threshold,
+        )
 
     def grouped(self, groups: NDArray[Any]) -> Fit:
         """The fit whose rows belong to these `groups` (n_rows,)."""
@@ -316,11 +289,9 @@ class Fit:
         rows = table.values[len(self.space) :]
         if not len(rows):
             return replace(self, table=table)
-        scoring = self.score_new
-        own, columns = scoring.raw(rows)
-        more, _ = score_space(own, self.scaler)
-        scores = scoring.combine(own, columns)
-        more = replace(more, decision_scores=scores, honest_scores=scores)
+        answers = self.answering(rows)
+        more, _ = score_space(answers.own, self.scaler)
+        more = replace(more, decision_scores=answers.scores, honest_scores=answers.scores)
         return replace(self, table=table, space=self.space + more)
 
     def holding(self, numbers: NDArray[np.intp]) -> Fit:
@@ -385,16 +356,6 @@ class Fit:
         following = more_sentence(n_more, n_rows - len(known))
         return [answer, f"{labels} {exact}", *ranking, found, following]
 
-    def labels_new(self, scores: Any) -> Any:
-        """Labels of new rows with these scores; warns if far too many rows are flagged.
-
-        Scores on Dask give lazy labels, without a warning.
-        """
-        labels: Any = is_anomaly(scores, self.threshold)
-        if isinstance(labels, np.ndarray):
-            self.check_flagged(int(labels.sum()), len(labels))
-        return labels
-
     def check_flagged(self, n_flagged: int, n_rows: int) -> None:
         """Warn if `n_flagged` of `n_rows` new rows are far too many."""
         # Where the estimate is 0, one of the training rows might have been flagged as well.
@@ -435,11 +396,6 @@ class Fit:
         check_columns(X, self.preparation)
         return open_collection(X).frame(_reasons_of_part, self.preparation, usual)["reason"]
 
-    @property
-    def scores_and_digests(self) -> ScoresAndDigests:
-        """The function that gives new rows what `monitor` takes."""
-        return ScoresAndDigests(self.score_new)
-
     def monitor(
         self,
         found: Array,
@@ -451,9 +407,9 @@ class Fit:
         alpha: float | None = None,
         replace: bool = False,
     ) -> History:
-        """The `history`, or a new one, with new rows, of which `scores_and_digests` gave `found`.
+        """The `history`, or a new one, with new rows; see `GammaGMM.monitor`.
 
-        See `GammaGMM.monitor`.
+        `found` is what ``answering.scores_and_digests`` gave for the rows.
         """
         if history is None:
             history = History(self.digest, self.training_count, ALPHA if alpha is None else alpha)
@@ -544,8 +500,8 @@ class Fit:
             learning=learning,
             space=space,
             posterior=posterior,
-            cut=cut_rows(space, self.sample, known, posterior.mean, self.detector_names),
             own_notes=tuple(notes),
+            **cut_rows(space, self.sample, known, posterior.mean, self.detector_names),
         )
 
     @property
@@ -639,14 +595,14 @@ class Truth:
 def complete_fit(
     plan: Plan,
     table: Table,
-    scores: Scores,
+    fitted: FittedDetectors,
+    column_scaler: ColumnScaler | None,
     space: Space,
     scaler: ScoreScaler,
     runs: tuple[Run, ...],
     notes: list[Note],
 ) -> Fit:
     """The fit whose runs are done: posterior, labels, and warnings about its runs."""
-    fitted, notes = scores.fitted, [*scores.notes, *notes]
     for note, category in describe_runs(
         runs, plan.constraints, plan.max_iter, accelerated=plan.accelerated
     ):
@@ -660,7 +616,7 @@ def complete_fit(
     return Fit(
         plan=plan.without_progress(),
         table=table,
-        column_scaler=scores.column_scaler,
+        column_scaler=column_scaler,
         detectors=fitted.detectors,
         detector_info=tuple(fitted.info),
         scaler=scaler,
@@ -671,25 +627,15 @@ def complete_fit(
         known=known,
         learning=None,
         evidence=evidence,
-        cut=cut_rows(space, table.sample, known, posterior.mean, names),
         own_notes=tuple(notes),
+        **cut_rows(space, table.sample, known, posterior.mean, names),
     )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Cut:
-    """The training rows, cut at a share of anomalies."""
-
-    threshold: float  # of new rows, by the ranking in use
-    thresholds: dict[str, float]  # of new rows, each detector's own, on its raw scale
-    labels: NDArray[np.int_]  # (n_rows,)
-    n_flagged: int
 
 
 def cut_rows(
     space: Space, sample: Sample, known: KnownRows, gamma: float, names: Sequence[str]
-) -> Cut:
-    """The rows cut at the share `gamma`.
+) -> dict[str, Any]:
+    """Labels and thresholds of a fit whose rows are cut at the share `gamma`.
 
     A known row keeps its label; the other rows are cut at the share that is left for them. New
     rows are like the rows outside lists, labelled or not, and are cut as these would be.
@@ -701,7 +647,7 @@ def cut_rows(
     threshold = float(cut_off(space.honest_scores[outside.rows], share))
     own = cut_off(space.scores[outside.rows], share).tolist()
     thresholds = dict(zip(names, own, strict=True))
-    return Cut(threshold, thresholds, labels, int(labels.sum()))
+    return {"labels": labels, "threshold": threshold, "thresholds": thresholds}
 
 
 def _label_notes(known: KnownRows, learning: Learning | None) -> list[Note]:
@@ -760,35 +706,55 @@ class RowAnswers:
 
 
 @dataclass(frozen=True)
-class Probabilities:
-    """Probabilities (n, 2) of normal and anomaly for new rows (n, d)."""
-
-    score: Scoring
-    ranks: RankTable
-    posterior: GammaPosterior
-
-    def __call__(self, rows: Array) -> Array:
-        """Both probabilities of each of `rows`."""
-        shares = self.ranks.shares_at_least(self.score(rows))
-        p_anomaly = probability_at(self.posterior, shares)
-        return np.column_stack([1.0 - p_anomaly, p_anomaly])
-
-
-@dataclass(frozen=True)
 class Answering:
-    """The answers for new rows (n, d), from each row and the fit alone."""
+    """The answers for new rows (n, d), from each row and the fit alone.
 
-    scoring: Scoring
+    `detectors` are None where the rows are raw scores, of which the columns `used` count.
+    `column_scaler` scales the columns for the detectors, and `scaler` the scores. The score is that
+    of the `ranking`, or the consensus if it is None.
+    """
+
+    detectors: dict[str, Any] | None
+    used: NDArray[np.intp]
+    column_scaler: ColumnScaler | None
+    scaler: ScoreScaler
+    ranking: LearnedRanking | None
     ranks: RankTable
     posterior: GammaPosterior
     threshold: float
 
     def __call__(self, rows: Array) -> RowAnswers:
         """The answers for `rows`."""
-        own, columns = self.scoring.raw(rows)
-        scores = self.scoring.combine(own, columns)
-        probability = probability_at(self.posterior, self.ranks.shares_at_least(scores))
-        return RowAnswers(scores, probability, is_anomaly(scores, self.threshold), own)
+        own, scores = self._score(rows)
+        return RowAnswers(scores, self._p_anomaly(scores), is_anomaly(scores, self.threshold), own)
+
+    def scores(self, rows: Array) -> Array:
+        """Score (n,) of each of `rows` by the ranking in use."""
+        return self._score(rows)[1]
+
+    def probabilities(self, rows: Array) -> Array:
+        """Probabilities (n, 2) of normal and anomaly of each of `rows`."""
+        p_anomaly = self._p_anomaly(self.scores(rows))
+        return np.column_stack([1.0 - p_anomaly, p_anomaly])
+
+    def scores_and_digests(self, rows: Array) -> Array:
+        """Score of each of `rows`, and the number by which it is recognised (n, 2)."""
+        return np.column_stack([self.scores(rows), row_digests(rows)])
+
+    def _score(self, rows: Array) -> tuple[Array, Array]:
+        """Raw scores (n, M) of `rows`, and their scores (n,)."""
+        if self.detectors is None:
+            own, columns = rows[:, self.used], None
+        else:
+            columns = rows if self.column_scaler is None else self.column_scaler.transform(rows)
+            own = score_rows(self.detectors, columns)
+        if self.ranking is None:
+            return own, self.scaler.consensus(own)
+        space = self.scaler.transform(own)
+        return own, self.ranking.scores(Inputs(space, space.mean(axis=1), columns))
+
+    def _p_anomaly(self, scores: Array) -> Array:
+        return probability_at(self.posterior, self.ranks.shares_at_least(scores))
 
 
 def answers_of_part(
@@ -834,14 +800,3 @@ def _reasons_of_part(part: Any, first: int, preparation: Preparation, usual: Usu
     words = [reason_words(each) for each in usual.reasons(rows)]
     index = index_of_part(part, first)
     return pd.DataFrame({"reason": pd.Series(words, index=index, dtype=object)}, index=index)
-
-
-@dataclass(frozen=True)
-class ScoresAndDigests:
-    """Score and digest (n, 2) of new rows (n, d)."""
-
-    score: Scoring
-
-    def __call__(self, rows: Array) -> Array:
-        """Score of each of `rows`, and the number by which it is recognised."""
-        return np.column_stack([self.score(rows), row_digests(rows)])

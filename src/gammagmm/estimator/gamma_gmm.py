@@ -287,10 +287,13 @@ class GammaGMM(BaseEstimator):
 
     def _fit_table(self, table: Table, plan: Plan) -> GammaGMM:
         """Fit rows that are prepared, with the checked parameters."""
-        scores = score_training_rows(table, plan)
-        space, scaler = score_space(scores.fitted.scores)
-        runs, notes = fit_space_runs(space, scores.fitted, plan)
-        return self._keep(complete_fit(plan, table, scores, space, scaler, runs, notes))
+        fitted, column_scaler, notes = score_training_rows(table, plan)
+        space, scaler = score_space(fitted.scores)
+        runs, more = fit_space_runs(space, fitted, plan)
+        notes += more
+        return self._keep(
+            complete_fit(plan, table, fitted, column_scaler, space, scaler, runs, notes)
+        )
 
     def _keep(self, fit: Fit) -> GammaGMM:
         """Set all fitted attributes; no other method sets one."""
@@ -355,7 +358,7 @@ class GammaGMM(BaseEstimator):
             Scores; a higher score is more anomalous. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
-        return map_new_rows(X, self.fit_.preparation, self.fit_.score_new)
+        return map_new_rows(X, self.fit_.preparation, self.fit_.answering.scores)
 
     def predict(self, X: ArrayLike, costs: tuple[float, float] | None = None) -> Any:
         """Labels of new rows.
@@ -384,11 +387,11 @@ class GammaGMM(BaseEstimator):
         ndarray of shape (n_rows,)
             1 for an anomaly, 0 for a normal row. A dask collection gives a lazy dask array.
         """
-        if costs is None:
-            scores = self.decision_function(X)
-            labels = self.fit_.labels_new(scores)
-        else:
-            labels = is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
+        if costs is not None:
+            return is_anomaly(self.predict_proba(X)[:, 1], cost_cut(costs))
+        labels: Any = is_anomaly(self.decision_function(X), self.fit_.threshold)
+        if isinstance(labels, np.ndarray):
+            self.fit_.check_flagged(int(labels.sum()), len(labels))
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Any:
@@ -411,7 +414,7 @@ class GammaGMM(BaseEstimator):
             Probability of normal, and of anomaly. A dask collection gives a lazy dask array.
         """
         check_is_fitted(self)
-        return map_new_rows(X, self.fit_.preparation, self.fit_.probabilities_new, n_columns=2)
+        return map_new_rows(X, self.fit_.preparation, self.fit_.answering.probabilities, 2)
 
     def suggest(
         self,
@@ -588,7 +591,7 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         fit = self.fit_
-        found = map_new_rows(X, fit.preparation, fit.scores_and_digests, n_columns=2)
+        found = map_new_rows(X, fit.preparation, fit.answering.scores_and_digests, 2)
         return fit.monitor(
             in_memory(found),
             in_memory(periods),
@@ -759,7 +762,7 @@ class GammaGMM(BaseEstimator):
         return cls(**parameters)._keep(fit)
 
     def summary(self) -> FitSummary:
-        """What the fit found and how, as plain values that can be saved as JSON.
+        """What the fit found and how, as plain values for JSON.
 
         The page "Saving a fit" of the documentation shows it in use.
 

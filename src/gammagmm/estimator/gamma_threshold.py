@@ -122,7 +122,7 @@ class GammaThreshold(BaseEstimator):
         GammaThreshold
             This object, fitted.
         """
-        column = _check_scores(scores)
+        column = check_rows("scores", _as_column(scores)[:, None])[:, 0]
         posterior = self._find_posterior(column)
         if self.source is not None and posterior.is_degenerate:
             message = "The posterior of the source is the point mass at 0, so no row is flagged."
@@ -130,7 +130,8 @@ class GammaThreshold(BaseEstimator):
         self.posterior_ = posterior
         self.contamination_ = Contamination(self.posterior_)
         self.confidence_interval_ = list(self.posterior_.interval())
-        self.thresh_ = _off_zero(float(cut_off(column, self.contamination_)))
+        threshold = float(cut_off(column, self.contamination_))
+        self.thresh_ = threshold or float(np.nextafter(0.0, 1.0))
         self.labels_ = is_anomaly(column, self.thresh_)
         return self
 
@@ -170,42 +171,6 @@ class GammaThreshold(BaseEstimator):
             )
         return is_anomaly(column, self.thresh_)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name, without those of the source, which is only read.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Ignored.
-
-        Returns
-        -------
-        dict
-            The parameters.
-        """
-        return super().get_params(deep=False)
-
-    def set_params(self, **params: Any) -> GammaThreshold:
-        """Set parameters by name; those of the source cannot be set from here.
-
-        Parameters
-        ----------
-        **params : dict
-            The parameters.
-
-        Returns
-        -------
-        GammaThreshold
-            This object.
-        """
-        if inner := sorted(name for name in params if name.startswith("source__")):
-            raise ValueError(
-                f"Invalid parameter {inner[0]!r}: the parameters of source cannot be set through "
-                "GammaThreshold."
-            )
-        super().set_params(**params)
-        return self
-
     def __sklearn_clone__(self) -> GammaThreshold:
         """An unfitted copy that shares the fitted source."""
         own = self.get_params(deep=False)
@@ -228,19 +193,21 @@ class GammaThreshold(BaseEstimator):
         )
 
 
-def _check_scores(scores: ArrayLike) -> Array:
-    """The scores as finite float64 of shape (n,), at least two."""
-    column = _as_column(scores)
-    return check_rows("scores", column[:, None])[:, 0]
-
-
 def _as_column(scores: ArrayLike) -> Array:
-    """The scores as float64 of shape (n,); several columns are refused."""
+    """The scores as float64 of shape (n,); dates, texts and several columns are refused."""
     if hasattr(scores, "toarray"):
         raise TypeError("scores must be dense: pass scores.toarray().")
     if isinstance(scores, np.ma.MaskedArray) and np.ma.is_masked(scores):
         raise ValueError("scores has masked values, which are missing: leave their rows out.")
-    column = _as_floats(as_column(scores))
+    values = as_column(scores)
+    if values.dtype == object and values.ndim == 1:
+        values = as_cells(values)
+    if kind := time_type(values):
+        raise TypeError(f"scores must be numbers, got the type {kind}.")
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"scores must be numbers: {error}.") from None
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:
@@ -249,20 +216,3 @@ def _as_column(scores: ArrayLike) -> Array:
             'detectors, use GammaGMM("precomputed").'
         )
     return column
-
-
-def _as_floats(values: NDArray[Any]) -> Array:
-    """The values as float64; dates, and texts that are no numbers, are refused."""
-    if values.dtype == object and values.ndim == 1:
-        values = as_cells(values)
-    if kind := time_type(values):
-        raise TypeError(f"scores must be numbers, got the type {kind}.")
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"scores must be numbers: {error}.") from None
-
-
-def _off_zero(threshold: float) -> float:
-    """The threshold, or the next float above 0 where it is 0."""
-    return float(np.nextafter(0.0, 1.0)) if threshold == 0.0 else threshold

@@ -31,6 +31,13 @@ AUTO_FIT_ROWS = 20_000
 AUTO_MIXTURE_ROWS = 20_000
 """What ``max_mixture_rows="auto"`` means."""
 
+# Deviation D17: the paper does not scale the columns.
+AS_GIVEN = (
+    *("detectors", "scale", "n_components", "n_runs", "n_draws", "max_restarts", "max_iter"),
+    *("max_rows", "detector_timeout", "device", "n_jobs"),
+)
+"""Parameters that are taken as they are."""
+
 MAX_COUNT = 1_000_000
 """Most runs, draws, restarts, iterations and components; more would only fill the memory."""
 
@@ -105,8 +112,7 @@ class Plan:
     learning_seed: int
     seed: int | None
     n_jobs: int | None
-    progress: Progress | None
-    shows_bars: bool
+    progress: Any
     choices: Choices
 
     @property
@@ -127,11 +133,12 @@ class Plan:
 
     def tell(self, step: str, total: int) -> AbstractContextManager[Progress]:
         """Report the progress of a `step` with `total` parts, as the user asked for it."""
-        return tell(self.progress, self.shows_bars, step, total)
+        heard = self.progress if callable(self.progress) else None
+        return tell(heard, self.progress is True, step, total)
 
     def without_progress(self) -> Plan:
         """The plan as a result keeps it: without the user's callback."""
-        return replace(self, progress=None, shows_bars=False)
+        return replace(self, progress=None)
 
 
 def check_parameters(estimator: GammaGMM) -> Plan:
@@ -140,7 +147,9 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum, MAX_COUNT)
     tol = _check_tol(estimator.tol)
-    _check_scale(estimator.scale)
+    scale: Any = estimator.scale
+    if not isinstance(scale, str | None) or scale not in SCALES:
+        raise ValueError(f'scale must be "standard", "robust" or None, got {scale!r}.')
     if not isinstance(estimator.learn, bool | np.bool_):
         raise TypeError(f"learn must be True or False, got {estimator.learn!r}.")
     backend = "numpy" if estimator.device is None else "torch"
@@ -167,37 +176,25 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     detector_rng, run_rng, learning_rng = rng.spawn(3)
     return Plan(
         given=tuple((name, _plain(value)) for name, value in sorted(parameters.items())),
-        detectors=estimator.detectors,
-        # Deviation D17: the paper does not scale the columns.
-        scale=estimator.scale,
         learn=bool(estimator.learn),
         constraints=constraints,
         prior=prior or MixturePrior(),
-        n_components=estimator.n_components,
-        n_runs=estimator.n_runs,
-        n_draws=estimator.n_draws,
-        max_restarts=estimator.max_restarts,
-        max_iter=estimator.max_iter,
         # Deviation D16: the published script makes plain steps with a tolerance of 1e-3.
         tol=AUTO_TOL if tol is None else tol,
         accelerated=tol is None,
-        max_rows=estimator.max_rows,
         max_fit_rows=max_fit_rows,
         is_fit_by_cost=estimator.max_fit_rows == "auto",
         max_mixture_rows=max_mixture_rows,
-        detector_timeout=estimator.detector_timeout,
         deadline=Deadline.after(estimator.timeout),
         backend=backend,
-        device=estimator.device,
         rng=rng,
         detector_rng=detector_rng,
         run_rng=run_rng,
         learning_seed=int(learning_rng.integers(2**32)),
         seed=int(seed) if isinstance(seed, int | np.integer) else None,
-        n_jobs=estimator.n_jobs,
-        progress=estimator.progress if callable(estimator.progress) else None,
-        shows_bars=estimator.progress is True,
+        progress=estimator.progress,
         choices=_choices(estimator),
+        **{name: parameters[name] for name in AS_GIVEN},
     )
 
 
@@ -220,11 +217,6 @@ def _check_jobs(n_jobs: Any) -> None:
         raise TypeError(f"n_jobs must be a whole number or None, got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0: give 1 for no workers, or -1 for all cores.")
-
-
-def _check_scale(scale: object) -> None:
-    if not isinstance(scale, str | None) or scale not in SCALES:
-        raise ValueError(f'scale must be "standard", "robust" or None, got {scale!r}.')
 
 
 def _check_tol(tol: Any) -> float | None:

@@ -94,17 +94,13 @@ class Reason:
     def words(self) -> str:
         """The reason in words, such as "amount 5,400 is far above the usual 20 to 80"."""
         if self.share is not None:
-            return self._rare_words
+            share = percent(self.share)
+            return f"{self.subject} is {self._value_word}, which is rare ({share} of the rows)"
         far = "far " if abs(self.deviations) >= FAR else ""
         side, end = ("above", self.high) if self.value > self.high else ("below", self.low)
         value, low, high = _written([self.value, self.low, self.high], self.value, end)
         usual = low if low == high else f"{low} to {high}"
         return f"{self.subject} {value} is {far}{side} the usual {usual}"
-
-    @property
-    def _rare_words(self) -> str:
-        share = percent(self.share or 0.0)
-        return f"{self.subject} is {self._value_word}, which is rare ({share} of the rows)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -58,6 +59,8 @@ def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
 
 def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
     """The rows of a table in memory."""
+    from sklearn.utils.validation import validate_data
+
     given = as_frame(X)
     frame = open_frame(given)
     notes = () if frame is given else (_COLLECTED,)
@@ -75,8 +78,8 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
         raw = array_table(_array_cells(X, 2))
     else:
         _check_size(frame)
-        if not is_named:
-            _check_kind_of_names(probe, frame)
+        if not is_named:  # scikit-learn refuses names of which some are texts
+            validate_data(probe, frame.to_native(), reset=True, skip_check_array=True)
         raw = frame_table(frame)
     if plan.is_precomputed:
         return _as_it_is(_scores(raw), raw.columns if is_named else None, container, notes)
@@ -103,19 +106,9 @@ def _scores(raw: RawTable, n_least: int = 2) -> Array:
         raise TableError(
             f"X must hold numbers, but it has columns of text: {listed(texts)}", "Drop them."
         )
-    try:
+    with _explained(raw):
         rows = np.column_stack(raw.data)
         return check_array(rows, input_name="X", ensure_min_samples=n_least)
-    except ValueError as error:
-        clearer = explain_rows(raw, error)
-        raise clearer from (None if clearer is error else error)
-
-
-def _check_kind_of_names(probe: GammaGMM, frame: Any) -> None:
-    """Refuse names of which some are texts, as scikit-learn does."""
-    from sklearn.utils.validation import validate_data
-
-    validate_data(probe, frame.to_native(), reset=True, skip_check_array=True)
 
 
 def _warn_of(guesses: tuple[Guess, ...]) -> None:
@@ -158,8 +151,9 @@ def new_table(X: Any, preparation: Preparation) -> Table:
                 return Table(values, preparation, Sample.whole(len(values)))
             raw = replace(raw, columns=preparation.names)
     table = preparation.apply(raw)
-    for note in table.unknown:
-        warn_user(f"In the column {shown(note.subject)}, {note.message}.", NewRowsWarning)
+    for note in table.notes:
+        if note.code == "tables.unknown text":
+            warn_user(f"In the column {shown(note.subject)}, {note.message}.", NewRowsWarning)
     return table
 
 
@@ -249,13 +243,9 @@ def _array_cells(X: Any, n_least: int) -> NDArray[Any]:
     from sklearn.utils.validation import check_array
 
     check_array_kind(X)
-    try:
+    with _explained(X):
         array = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
         return check_array(array, dtype=None, ensure_all_finite=False, ensure_min_samples=n_least)
-    except (TypeError, ValueError) as error:
-        clearer = explain_rows(X, error)
-        # An error that is its own cause would never leave a worker of Dask.
-        raise clearer from (None if clearer is error else error)
 
 
 def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
@@ -264,10 +254,16 @@ def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
 
     check_array_kind(X)
     options = {"dtype": np.float64, "ensure_min_samples": 2 if reset else 1}
+    # scikit-learn adds all cells up to see whether one is infinite.
+    with _explained(X), np.errstate(invalid="ignore"):
+        return validate_data(estimator, X, reset=reset, **options)
+
+
+@contextmanager
+def _explained(X: Any) -> Iterator[None]:
+    """Raise a clearer error in place of scikit-learn's, where there is one."""
     try:
-        # scikit-learn adds all cells up to see whether one is infinite.
-        with np.errstate(invalid="ignore"):
-            return validate_data(estimator, X, reset=reset, **options)
+        yield
     except (TypeError, ValueError) as error:
         clearer = explain_rows(X, error)
         # An error that is its own cause would never leave a worker of Dask.

@@ -12,8 +12,9 @@ labels need it.
 from __future__ import annotations
 
 import io
+import json
 from ast import literal_eval
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,14 +27,15 @@ from gammagmm._support.archives import Archive, archive_bytes, open_archive
 from gammagmm._support.checks import warn_user
 from gammagmm._support.documents import Form, Reader, Writer, to_text
 from gammagmm._support.files import write_document
-from gammagmm.detectors.fit import DetectorInfo, score_rows
+from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.detectors.presets import NAMES, PRESETS, named_detectors
 from gammagmm.detectors.stored import (
+    StoredDetector,
     StoredDetectors,
     Training,
     check_name,
     even_places,
-    to_bytes,
+    store,
 )
 from gammagmm.detectors.usable import judge_scores
 from gammagmm.errors import (
@@ -46,15 +48,15 @@ from gammagmm.errors import (
 )
 from gammagmm.estimator.fit_result import Fit, cut_rows
 from gammagmm.estimator.parameters import Plain, Plan, check_parameters
-from gammagmm.estimator.saved_parts import SavedIndex, SavedPrior, SavedTexts, index_notes
 from gammagmm.estimator.space import score_space
 from gammagmm.estimator.summary import installed_versions
 from gammagmm.labels.known_rows import KnownRows
+from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.storage import posterior_of, posterior_to_data
-from gammagmm.table.container import Container
+from gammagmm.table.container import Container, is_default
 from gammagmm.table.preparation import Preparation
 from gammagmm.table.sample import Sample
 from gammagmm.table.scaling import ColumnScaler
@@ -67,9 +69,7 @@ __all__ = ["LoadedFit", "load_fit", "read_fit", "save_fit"]
 
 Array = NDArray[np.float64]
 
-FORM = Form("gammagmm/saved-fit", 6, "saved fit", "Fit the rows again.")
-CAN_BE_NAN = {"tau", "delta", "reached", "mean"}
-"""Fields that are NaN where there is no solution."""
+FORM = Form("gammagmm/saved-fit", 7, "saved fit", "Fit the rows again.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,10 @@ class SavedFit:
         Versions of Python and of the packages that the answer depends on.
     parameters : dict
         Every parameter of the estimator; a value that JSON does not have is its `repr`.
-    mixture_prior : SavedPrior or None
-        The parameter of this name.
+    mixture_prior : dict or None
+        The parameter of this name, without a covariance that is an array.
+    covariance : ndarray of shape (n_detectors, n_detectors) or None
+        This array.
     preparation : Preparation
         How the columns of the training rows became numbers.
     name : str or None
@@ -94,8 +96,9 @@ class SavedFit:
         SHA-256 of the file; empty for rows in memory.
     index : SavedIndex or None
         Index of the rows held, if they came in a data frame that has one.
-    ids : SavedTexts or None
-        Names of the rows held by a column of ids; None without it.
+    ids : ndarray or None
+        Names of the rows held by a column of ids, as `_texts_to_bytes` writes them; None without
+        it.
     places : ndarray of shape (n_held,) or None
         Their places in the file, if these are not 0, 1, ...
     truth : ndarray of shape (n_sampled,) or None
@@ -104,23 +107,16 @@ class SavedFit:
         The map that scales the columns for the detectors.
     detectors : tuple of DetectorInfo
         Record of every detector; those with the status "ok" are the columns of `scores`.
-    choices : tuple of str or None
-        The name by which each of them was asked for; None for a user's own object. Empty for
-        precomputed scores.
-    states : tuple of ndarray or None
-        The bytes of each detector whose scores are used; None for a user's own object.
-    new_scores : tuple of ndarray or None
-        Scores of some training rows, as new rows, by each of these detectors.
+    stored : tuple of StoredDetector
+        The name, state and new scores of each of them; empty for precomputed scores.
     learning_seed : int
         Seed of what is learned from labels.
     scores : ndarray of shape (n_held, n_detectors)
         Raw scores of the training rows and, of a sampled table, of other rows that are held.
     rows : ndarray of shape (n_held, n_numbers)
         These rows as numbers, which are scores themselves if they were precomputed.
-    n_table, n_sampled : int
-        Number of rows of the table, and of the training rows.
-    numbers : ndarray of shape (n_held,) or None
-        Their numbers in the table; None if all rows are held.
+    sample : Sample
+        Which rows of the table they are.
     runs : tuple of Run
         The variational runs, with their components and posteriors.
     evidence : Evidence
@@ -137,25 +133,22 @@ class SavedFit:
     key: str
     versions: dict[str, str]
     parameters: dict[str, Plain]
-    mixture_prior: SavedPrior | None
+    mixture_prior: dict[str, Plain] | None
+    covariance: Array | None
     preparation: Preparation
     name: str | None
     digest: str
     index: SavedIndex | None
-    ids: SavedTexts | None
-    places: NDArray[np.int64] | None
+    ids: NDArray[np.uint8] | None
+    places: NDArray[np.intp] | None
     truth: NDArray[np.int64] | None
     column_scaler: ColumnScaler | None
     detectors: tuple[DetectorInfo, ...]
-    choices: tuple[str | None, ...]
-    states: tuple[NDArray[np.uint8] | None, ...]
-    new_scores: tuple[Array | None, ...]
+    stored: tuple[StoredDetector, ...]
     learning_seed: int
     scores: Array
     rows: Array
-    n_table: int
-    n_sampled: int
-    numbers: NDArray[np.int64] | None
+    sample: Sample
     runs: tuple[Run, ...]
     evidence: Evidence
     known_rows: KnownRows
@@ -168,18 +161,19 @@ class SavedFit:
         """Names of the detectors whose scores are used."""
         return [info.name for info in self.detectors if info.status == "ok"]
 
+    @property
+    def used(self) -> dict[str, StoredDetector]:
+        """What is stored of these detectors; empty for precomputed scores."""
+        pairs = zip(self.detectors, self.stored, strict=False)
+        return {info.name: part for info, part in pairs if info.status == "ok"}
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True)
 class LoadedFit:
-    """A fit from a file, and what else the file has.
-
-    `versions` are those with which it was saved, and `mixture_prior` is the parameter of the
-    estimator.
-    """
+    """A fit from a file, and the versions with which it was saved."""
 
     fit: Fit
     versions: dict[str, str]
-    mixture_prior: Any
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -188,7 +182,7 @@ class LoadedFit:
         device = plan.parameters["device"]
         return plan.parameters | {
             "detectors": plan.detectors,
-            "mixture_prior": self.mixture_prior,
+            "mixture_prior": None if plan.parameters["mixture_prior"] is None else plan.prior,
             "columns": _columns_of(plan.parameters),
             "random_state": plan.seed,
             "progress": False,
@@ -204,7 +198,7 @@ class LoadedFit:
         """
         detectors, own = self.fit.detectors, dict(own or {})
         stored = detectors.stored if isinstance(detectors, StoredDetectors) else {}
-        lacking = [name for name, part in stored.items() if part is None]
+        lacking = [name for name, part in stored.items() if part.state is None]
         if unknown := sorted(own.keys() - set(lacking)):
             raise DetectorError(
                 f"The file does not lack a detector of the name {', '.join(unknown)}",
@@ -214,7 +208,11 @@ class LoadedFit:
             return self.fit
         detectors.made.update(own)
         is_other = self.versions != installed_versions()
-        tried = [name for name, part in stored.items() if name in own or (part and is_other)]
+        tried = [
+            name
+            for name, part in stored.items()
+            if name in own or (is_other and name not in lacking)
+        ]
         notes = [note for name in tried for note in _changes(detectors, name, self.versions)]
         for note in notes:
             warn_user(f"Detector {note.subject} {note.message}.", SavedFitWarning)
@@ -228,7 +226,7 @@ def _changes(detectors: StoredDetectors, name: str, versions: Mapping[str, str])
     except MissingExtraError:  # scoring new rows will say so
         return []
     except (DetectorError, SavedFileError) as error:
-        if detectors.stored[name] is None:
+        if detectors.stored[name].state is None:
             raise
         detectors.made[name] = None
         values = {"versions": version_words(versions), "reason": error.what}
@@ -262,18 +260,15 @@ def save_fit(fit: Fit, path: Any, key: str = "", overwrite: bool = False) -> Non
     data = FORM.header | writer.record(saved)
     content = archive_bytes(to_text(data), writer.arrays)
     # Nothing is written that could not be read back.
-    loaded = _read(io.BytesIO(content), "The data to write", key)
-    if loaded is None or not _is_same(fit, loaded.fit):
+    loaded = cast("LoadedFit", _read(io.BytesIO(content), "The data to write")).fit
+    is_same = np.array_equal(loaded.decision_scores, fit.decision_scores)
+    if not is_same or loaded.digest != fit.digest:
         raise SaveError(
             "The fit cannot be saved: its parts do not follow from scores and runs",
             "Fit the rows again.",
         )
     write_document(content, path, overwrite)
-    own = [
-        name
-        for name, state in zip(saved.detector_names, saved.states, strict=False)
-        if state is None
-    ]
+    own = [name for name, part in saved.used.items() if part.state is None]
     if own:
         warn_user(
             f"The detectors {', '.join(own)} are your own objects and are not saved: the loaded "
@@ -307,65 +302,108 @@ def read_fit(path: Any) -> LoadedFit:
 def _saved(fit: Fit, key: str) -> SavedFit:
     """What the file of a fit has."""
     plan, table = fit.plan, fit.table
-    choices = {} if plan.is_precomputed else named_detectors(plan.detectors)
-    states, new_scores = _stored(fit, choices)
-    has_prior = plan.parameters["mixture_prior"] is not None
+    prior = None if plan.parameters["mixture_prior"] is None else dict(vars(plan.prior))
+    covariance = None if prior is None else prior["covariance"]
+    if prior is not None and not isinstance(covariance, str):
+        prior["covariance"] = None
     is_learned = fit.ranking == "learned"
     return SavedFit(
         key=key,
         versions=installed_versions(),
         parameters=plan.parameters,
-        mixture_prior=SavedPrior.of(plan.prior) if has_prior else None,
+        mixture_prior=prior,
+        covariance=None if isinstance(covariance, str | None) else np.asarray(covariance, float),
         preparation=table.preparation,
         name=table.name,
         digest=table.digest,
         index=SavedIndex.of(table.container.index),
-        ids=None if table.ids is None else SavedTexts.of(table.ids),
-        places=None if table.places is None else table.places.astype(np.int64),
+        ids=None if table.ids is None else _texts_to_bytes(table.ids),
+        places=table.places,
         truth=None if table.truth is None else table.truth.astype(np.int64),
         column_scaler=fit.column_scaler,
         detectors=fit.detector_info,
-        choices=tuple(choices.values()),
-        states=states,
-        new_scores=new_scores,
+        stored=() if plan.is_precomputed else _stored(fit),
         learning_seed=plan.learning_seed,
         scores=fit.space.scores,
         rows=table.values,
-        n_table=table.sample.n_rows,
-        n_sampled=table.sample.n_sampled,
-        numbers=table.sample.numbers,
+        sample=table.sample,
         runs=fit.runs,
         evidence=fit.evidence,
         known_rows=fit.known,
         learned_scores=fit.space.decision_scores if is_learned else None,
-        table_notes=(*table.notes, *index_notes(table.container.index)),
+        table_notes=(*table.notes, *_index_notes(table.container.index)),
         notes=tuple(note for note in fit.own_notes if note.step != "labels"),
     )
 
 
-def _stored(
-    fit: Fit, choices: Mapping[str, str | None]
-) -> tuple[tuple[NDArray[np.uint8] | None, ...], tuple[Array | None, ...]]:
+def _stored(fit: Fit) -> tuple[StoredDetector, ...]:
     """The bytes of each detector, and its scores of some training rows as new rows."""
-    columns, detectors = fit.detector_columns, fit.detectors
-    if columns is None:
-        return (), ()
+    choices, detectors = named_detectors(fit.plan.detectors), fit.detectors
     if isinstance(detectors, StoredDetectors):
-        kept = tuple(part and part[1] for part in detectors.stored.values())
-        return kept, tuple(detectors.new_scores.values())
-    rows, places = np.ascontiguousarray(columns), even_places(len(columns))
-    states: list[NDArray[np.uint8] | None] = []
-    new_scores: list[Array | None] = []
-    for (name, detector), scores in zip(detectors.items(), fit.scores.T, strict=True):
-        choice = choices[name]
-        content = None if choice is None else to_bytes(choice, detector, Training(rows, scores))
-        try:
-            tried: Array | None = score_rows({name: detector}, rows[places])[:, 0]
-        except DetectorError:  # it will not be tried
-            tried = None
-        states.append(None if content is None else np.frombuffer(content, dtype=np.uint8))
-        new_scores.append(tried)
-    return tuple(states), tuple(new_scores)
+        known = dict(detectors.stored)
+    else:
+        rows = np.ascontiguousarray(fit.detector_columns)
+        pairs = zip(detectors.items(), fit.scores.T, strict=True)
+        known = {
+            name: store(choices[name], detector, Training(rows, scores))
+            for (name, detector), scores in pairs
+        }
+    return tuple(
+        known.get(name, StoredDetector(choice, None, None)) for name, choice in choices.items()
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SavedIndex:
+    """An index of pandas: whole numbers or texts, and its name.
+
+    Of any other index, such as one of dates, these are the names of the rows, see `_index_notes`.
+    """
+
+    name: str | None
+    numbers: NDArray[np.int64] | None
+    texts: NDArray[np.uint8] | None
+
+    @classmethod
+    def of(cls, index: Any) -> SavedIndex | None:
+        """The record of an index; None for none and for the default index, which show the same."""
+        if index is None or is_default(index):
+            return None
+        name = None if index.name is None else str(index.name)
+        if index.dtype == np.int64 and name == index.name:
+            return cls(name, index.to_numpy(dtype=np.int64), None)
+        return cls(name, None, _texts_to_bytes(map(str, index)))
+
+    def index(self) -> Any:
+        """The index."""
+        import pandas as pd
+
+        values = self.numbers if self.texts is None else list(_texts_of_bytes(self.texts))
+        return pd.Index(values, name=self.name)
+
+
+def _index_notes(index: Any) -> list[Note]:
+    """A note if the record of an index is not what the index is, but texts."""
+    saved = SavedIndex.of(index)
+    if saved is None or saved.numbers is not None:
+        return []
+    are_texts = index.nlevels == 1 and all(isinstance(each, str) for each in index)
+    if are_texts and saved.name == index.name:
+        return []
+    return [Note.of("load.index", "index", kind=f"{type(index).__name__}, {index.dtype}")]
+
+
+def _texts_to_bytes(texts: Iterable[str]) -> NDArray[np.uint8]:
+    """Texts as the bytes of a list in JSON, which may be longer than a document."""
+    return np.frombuffer(json.dumps(list(texts)).encode("ascii"), dtype=np.uint8)
+
+
+def _texts_of_bytes(content: NDArray[np.uint8]) -> tuple[str, ...]:
+    """The texts; ValueError if there are none."""
+    texts = json.loads(content.tobytes())
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("the names of its rows are no list of texts")
+    return tuple(texts)
 
 
 class FitWriter(Writer):
@@ -386,31 +424,22 @@ class FitWriter(Writer):
 
 @dataclass(frozen=True)
 class FitReader(Reader):
-    """Reader of the arrays and posteriors as well; only some numbers can be NaN."""
+    """Reader of the arrays and posteriors as well."""
 
     archive: Archive
 
     def value(self, name: str, value: Any, kind: Any) -> Any:
         """A value of the type `kind`, which is the type of a field of a dataclass."""
         if kind is GammaPosterior:
-            return self._posterior(name, value)
-        if kind is float and name.rpartition(".")[2] not in CAN_BE_NAN:
-            return self.number(name, value)
-        if (dtype := _dtype_of(kind)) is not None:
-            return self._array(name, value, dtype)
-        return super().value(name, value, kind)
-
-    def _posterior(self, name: str, value: Any) -> GammaPosterior:
-        try:
-            return posterior_of(value, name)
-        except SavedFileError as error:
-            self.refuse(error.what)
-
-    def _array(self, name: str, value: Any, kind: np.dtype[Any]) -> NDArray[Any]:
-        """The array that the text `value` names, with the type `kind` and finite numbers."""
+            try:
+                return posterior_of(value, name)
+            except SavedFileError as error:
+                self.refuse(error.what)
+        if (dtype := _dtype_of(kind)) is None:
+            return super().value(name, value, kind)
         array = self.archive.array(self.plain(name, value, str))
-        if array.dtype != kind or not np.isfinite(array).all():
-            self.refuse(f"{name} must be an array of finite numbers of the type {kind}")
+        if array.dtype != dtype or not np.isfinite(array).all():
+            self.refuse(f"{name} must be an array of finite numbers of the type {dtype}")
         return array
 
 
@@ -420,22 +449,6 @@ def _dtype_of(kind: Any) -> np.dtype[Any] | None:
     if origin is NDArray:  # an alias of its own since NumPy 2.5
         return np.dtype(args[0])
     return np.dtype(get_args(args[1])[0]) if origin is np.ndarray else None
-
-
-def _is_same(fit: Fit, loaded: Fit) -> bool:
-    """Whether what was computed from the file is what the fit has, to the bit."""
-    arrays = [
-        (fit.score_space, loaded.score_space),
-        (fit.space.consensus, loaded.space.consensus),
-        (fit.decision_scores, loaded.decision_scores),
-        (fit.labels, loaded.labels),
-    ]
-    pairs = [
-        (posterior_to_data(fit.posterior), posterior_to_data(loaded.posterior)),
-        (fit.threshold, loaded.threshold),
-        (fit.thresholds, loaded.thresholds),
-    ]
-    return all(np.array_equal(*each) for each in arrays) and all(a == b for a, b in pairs)
 
 
 def _read(file: IO[bytes], where: str, key: str | None = None) -> LoadedFit | None:
@@ -449,15 +462,13 @@ def _read(file: IO[bytes], where: str, key: str | None = None) -> LoadedFit | No
         inside = FitReader(FORM, where, archive)
         fields = {name: value for name, value in data.items() if name not in FORM.header}
         saved = inside.record(SavedFit, "fit", fields)
-    plan, prior = _plan_of(saved, reader)
-    for part, fits in _CHECKS.items():
-        if not fits(saved, plan):
-            reader.refuse(f"its {part} do not fit to its other parts")
+    plan = _plan_of(saved, reader)
     try:
+        _check_parts(saved, plan)
         fit = _fit_of(saved, plan, where)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         reader.refuse(f"its parts do not fit together: {error}")
-    return LoadedFit(fit, saved.versions, prior)
+    return LoadedFit(fit, saved.versions)
 
 
 class _Parameters(SimpleNamespace):
@@ -468,8 +479,8 @@ class _Parameters(SimpleNamespace):
         return dict(vars(self))
 
 
-def _plan_of(saved: SavedFit, reader: Reader) -> tuple[Plan, Any]:
-    """The plan of a fit that is over, and the parameter `mixture_prior`."""
+def _plan_of(saved: SavedFit, reader: Reader) -> Plan:
+    """The plan of a fit that is over."""
     parameters = saved.parameters
     # What a machine without PyTorch would refuse, and what ended with the fit.
     over: dict[str, Any] = dict.fromkeys(("progress", "timeout", "device"))
@@ -477,20 +488,25 @@ def _plan_of(saved: SavedFit, reader: Reader) -> tuple[Plan, Any]:
         over["random_state"] = None  # a generator, whose seed is not known
     try:
         over["columns"] = _columns_of(parameters)
-        prior = saved.mixture_prior and saved.mixture_prior.prior(len(saved.detector_names))
-        over |= {"mixture_prior": prior, "detectors": _detectors_of(saved)}
+        over |= {"mixture_prior": _prior_of(saved), "detectors": _detectors_of(saved)}
         plan = check_parameters(cast("GammaGMM", _Parameters(**(parameters | over))))
     except (
         *(AttributeError, ImportError, LookupError, RuntimeError),
         *(SyntaxError, TypeError, ValueError),
     ) as error:
         reader.refuse(f"its parameters are not valid: {error}")
-    plan = replace(
-        plan,
-        given=tuple(sorted(parameters.items())),
-        learning_seed=saved.learning_seed,
-    )
-    return plan, prior
+    return replace(plan, given=tuple(sorted(parameters.items())), learning_seed=saved.learning_seed)
+
+
+def _prior_of(saved: SavedFit) -> MixturePrior | None:
+    """The parameter `mixture_prior`."""
+    if saved.mixture_prior is None:
+        return None
+    prior = MixturePrior(**cast("Any", saved.mixture_prior))
+    if prior.covariance is None:
+        prior = replace(prior, covariance=saved.covariance)
+    prior.resolve_covariance(np.eye(len(saved.detector_names)))  # it checks the numbers
+    return prior
 
 
 def _columns_of(parameters: dict[str, Plain]) -> Any:
@@ -504,9 +520,7 @@ def _detectors_of(saved: SavedFit) -> Any:
     given, names = saved.parameters["detectors"], [info.name for info in saved.detectors]
     if given in ("precomputed", *PRESETS):
         return given
-    if len(names) != len(saved.choices):
-        raise ValueError(f"there are {len(names)} detectors, but {len(saved.choices)} choices")
-    listed = list(saved.choices)
+    listed = [part.choice for part in saved.stored]
     is_list = None not in listed and list(named_detectors(listed)) == names
     return listed if is_list else dict(zip(names, listed, strict=True))
 
@@ -514,7 +528,7 @@ def _detectors_of(saved: SavedFit) -> Any:
 def _fit_of(saved: SavedFit, plan: Plan, where: str) -> Fit:
     """The fit, with everything that follows from what was saved."""
     table = _table_of(saved)
-    _, scaler = score_space(saved.scores[: saved.n_sampled])
+    _, scaler = score_space(saved.scores[: saved.sample.n_sampled])
     space, _ = score_space(saved.scores, scaler)
     posterior, known = combine_runs(solved_posteriors(saved.runs)), KnownRows.none()
     if not 0.0 <= posterior.mean <= 1.0:
@@ -533,43 +547,30 @@ def _fit_of(saved: SavedFit, plan: Plan, where: str) -> Fit:
         known=known,
         learning=None,
         evidence=saved.evidence,
-        cut=cut_rows(space, table.sample, known, posterior.mean, saved.detector_names),
         own_notes=saved.notes,
+        **cut_rows(space, table.sample, known, posterior.mean, saved.detector_names),
     )
     fit = _with_labels(fit, saved)
-    return fit if plan.is_precomputed else replace(fit, detectors=_detectors_in(saved, fit, where))
+    if plan.is_precomputed:
+        return fit
+    rows = np.ascontiguousarray(fit.detector_columns)
+    return replace(fit, detectors=StoredDetectors(saved.used, rows, fit.scores, where))
 
 
 def _table_of(saved: SavedFit) -> Table:
     """The rows and what is known of them."""
-    container = Container(index=None if saved.index is None else saved.index.index())
-    numbers = None if saved.numbers is None else saved.numbers.astype(np.intp)
     return Table(
         saved.rows,
         saved.preparation,
-        Sample(saved.n_table, saved.n_sampled, numbers),
+        saved.sample,
         name=saved.name,
         digest=saved.digest,
-        container=container,
-        ids=None if saved.ids is None else saved.ids.texts,
-        places=None if saved.places is None else saved.places.astype(np.intp),
+        container=Container(index=None if saved.index is None else saved.index.index()),
+        ids=None if saved.ids is None else _texts_of_bytes(saved.ids),
+        places=saved.places,
         truth=saved.truth,
         notes=saved.table_notes,
     )
-
-
-def _detectors_in(saved: SavedFit, fit: Fit, where: str) -> StoredDetectors:
-    """The detectors, of which the file has the names that were asked for."""
-    choices = dict(zip([info.name for info in saved.detectors], saved.choices, strict=True))
-    stored: dict[str, tuple[str, NDArray[np.uint8]] | None] = {}
-    for name, state in zip(saved.detector_names, saved.states, strict=True):
-        choice = choices[name]
-        stored[name] = None if choice is None or state is None else (choice, state)
-        if choice is not None and state is not None:
-            check_name(choice, state.tobytes())
-    new_scores = dict(zip(saved.detector_names, saved.new_scores, strict=True))
-    rows = np.ascontiguousarray(fit.detector_columns)
-    return StoredDetectors(stored, new_scores, rows, fit.scores, where)
 
 
 def _with_labels(fit: Fit, saved: SavedFit) -> Fit:
@@ -588,123 +589,99 @@ def _with_labels(fit: Fit, saved: SavedFit) -> Fit:
     return replace(fit, own_notes=(*fit.own_notes, note))
 
 
+def _check_parts(saved: SavedFit, plan: Plan) -> None:
+    """Raise an error unless the parts are such that the rest of the fit follows from them."""
+    preparation, scaler, sample = saved.preparation, saved.column_scaler, saved.sample
+    names, used = [info.name for info in saved.detectors], saved.detector_names
+    n_rows, n_detectors = saved.scores.shape
+    _need("columns", preparation.n_columns >= 1)
+    _need("columns", not (plan.is_precomputed and preparation.encoder is not None))
+    if scaler is not None:
+        _need("columns", len({array.shape for array in vars(scaler).values()}) == 1)
+        _need("columns", _are_places(scaler.kept, preparation.n_outputs))
+        _need("columns", (scaler.spread > 0.0).all())
+    _need("scores", n_rows >= 2, n_detectors == len(used) >= 1, len(set(names)) == len(names))
+    _need("scores", *(judge_scores(scores)[0] == "ok" for scores in saved.scores.T))
+    _need("rows", saved.rows.shape == (n_rows, preparation.n_outputs))
+    if sample.numbers is None:
+        _need("rows", n_rows == sample.n_sampled == sample.n_rows)
+    else:
+        _need("rows", sample.numbers.shape == (n_rows,), 2 <= sample.n_sampled <= n_rows)
+        _need("rows", _are_places(sample.numbers[: sample.n_sampled], sample.n_rows))
+        _need("rows", _are_places(np.sort(sample.numbers), sample.n_rows))
+    _check_facts_of_rows(saved)
+    _check_detectors(saved, plan)
+    _need("runs", len(saved.runs) == plan.n_runs)
+    for run in saved.runs:
+        _check_run(run, n_detectors, plan.constraints.p0)
+    _need("evidence", saved.evidence.constraints == plan.constraints)
+    if (separate := saved.evidence.separate_rows) is not None:
+        rows = cast("NDArray[np.intp]", separate.rows)
+        _need("evidence", _are_places(rows, sample.n_sampled), len(rows) == separate.n_rows)
+        _need("evidence", set(separate.detectors) <= set(used))
+
+
+def _check_facts_of_rows(saved: SavedFit) -> None:
+    """Check what is known of the rows: names, places and labels."""
+    n_rows, n_sampled, known = len(saved.scores), saved.sample.n_sampled, saved.known_rows
+    if saved.index is not None:
+        _need("rows", len(saved.index.index()) == n_rows)
+    if saved.ids is not None:
+        _need("rows", len(_texts_of_bytes(saved.ids)) == n_rows)
+    if (places := saved.places) is not None:
+        _need("rows", places.shape == (n_rows,), len(np.unique(places)) == n_rows)
+        _need("rows", (places >= 0).all(), (np.diff(places[:n_sampled]) > 0).all())
+    if (truth := saved.truth) is not None:
+        _need("rows", truth.shape == (n_sampled,), np.isin(truth, (0, 1)).all())
+    shapes = {array.shape for array in vars(known).values()}
+    _need("known rows", len(shapes) == 1, np.isin(known.labels, (0, 1)).all())
+    _need("known rows", not (known.at_random & known.picked).any())
+    _need("known rows", shapes == {(0,)} or _are_places(known.rows, n_rows))
+    if saved.learned_scores is not None:
+        _need("known rows", saved.learned_scores.shape == (n_rows,))
+
+
+def _check_detectors(saved: SavedFit, plan: Plan) -> None:
+    """Check that the stored detectors are those of the parameters."""
+    if plan.is_precomputed:
+        _need("detectors", not saved.stored)
+        return
+    n_tried = len(even_places(saved.sample.n_sampled))
+    named = [
+        (info.name, part.choice) for info, part in zip(saved.detectors, saved.stored, strict=True)
+    ]
+    _need("detectors", named == list(named_detectors(plan.detectors).items()))
+    for part in saved.stored:
+        _need("detectors", part.choice in {None, *NAMES})
+        if part.new_scores is not None:
+            _need("detectors", part.new_scores.shape == (n_tried,))
+        if part.state is not None:
+            check_name(cast("str", part.choice), part.state.tobytes())
+
+
+def _need(part: str, *facts: Any) -> None:
+    """Raise ValueError unless all `facts` about a `part` of the file hold."""
+    if not all(facts):
+        raise ValueError(f"its {part} do not fit to its other parts")
+
+
 def _are_places(places: NDArray[np.intp], n: int) -> bool:
     """Whether `places` has at least one number, rising, from 0 to `n` - 1."""
-    if places.ndim != 1 or not len(places):
-        return False
-    is_rising = bool((places[1:] > places[:-1]).all())
-    return is_rising and bool(places[0] >= 0) and bool(places[-1] < n)
+    is_column = places.ndim == 1 and len(places) > 0
+    return is_column and places[0] >= 0 and places[-1] < n and bool((np.diff(places) > 0).all())
 
 
-def _have_columns(saved: SavedFit, plan: Plan) -> bool:
-    """Whether preparation and scales belong to the columns."""
-    preparation, scaler = saved.preparation, saved.column_scaler
-    is_right = preparation.n_columns >= 1
-    is_right = is_right and not (plan.is_precomputed and preparation.encoder is not None)
-    if not is_right or scaler is None:
-        return is_right
-    is_right = len({array.shape for array in vars(scaler).values()}) == 1
-    is_right = is_right and _are_places(scaler.kept, preparation.n_outputs)
-    return is_right and bool((scaler.spread > 0.0).all())
-
-
-def _have_scores(saved: SavedFit, plan: Plan) -> bool:
-    """Whether the scores can be used and belong to the detectors."""
-    names, shape = [info.name for info in saved.detectors], saved.scores.shape
-    n_detectors = len(saved.detector_names)
-    is_right = len(shape) == 2 and shape[0] >= 2 and shape[1] == n_detectors >= 1
-    if not is_right or len(set(names)) < len(names):
-        return False
-    return all(judge_scores(scores)[0] == "ok" for scores in saved.scores.T)
-
-
-def _have_rows(saved: SavedFit, plan: Plan) -> bool:
-    """Whether the rows, their numbers and their index belong to the scores and the columns."""
-    n_rows, sampled, numbers = len(saved.scores), saved.n_sampled, saved.numbers
-    is_right = saved.rows.shape == (n_rows, saved.preparation.n_outputs)
-    is_right = is_right and (saved.index is None or len(saved.index) == n_rows)
-    is_right = is_right and (saved.ids is None or len(saved.ids) == n_rows)
-    if (places := saved.places) is not None:
-        differ = len(np.unique(places)) == n_rows and bool((places >= 0).all())
-        is_right = is_right and places.shape == (n_rows,) and differ
-        is_right = is_right and bool((np.diff(places[:sampled]) > 0).all())
-    if (truth := saved.truth) is not None:
-        is_label = bool(np.isin(truth, (0, 1)).all())
-        is_right = is_right and truth.shape == (sampled,) and is_label
-    if numbers is None:
-        return is_right and n_rows == sampled == saved.n_table
-    is_right = is_right and numbers.shape == (n_rows,) and 2 <= sampled <= n_rows
-    is_right = is_right and _are_places(numbers[:sampled], saved.n_table)
-    return is_right and _are_places(np.sort(numbers), saved.n_table)
-
-
-def _have_labels(saved: SavedFit, plan: Plan) -> bool:
-    """Whether the known rows are in the fit, and learned scores are of its rows."""
-    known, n_rows, learned = saved.known_rows, len(saved.scores), saved.learned_scores
-    shapes = {array.shape for array in vars(known).values()}
-    is_right = len(shapes) == 1 and bool(np.isin(known.labels, (0, 1)).all())
-    is_right = is_right and not (known.at_random & known.picked).any()
-    is_right = is_right and (shapes == {(0,)} or _are_places(known.rows, n_rows))
-    return is_right and (learned is None or learned.shape == (n_rows,))
-
-
-def _have_detectors(saved: SavedFit, plan: Plan) -> bool:
-    """Whether the stored detectors are those of the parameters."""
-    if plan.is_precomputed:
-        return not saved.choices and not saved.states
-    n_used = len(saved.detector_names)
-    tried = {len(even_places(saved.n_sampled))}
-    is_right = len(saved.states) == len(saved.new_scores) == n_used
-    is_right = is_right and {each.size for each in saved.new_scores if each is not None} <= tried
-    is_right = is_right and set(saved.choices) <= {None, *NAMES}
-    named = [(name, choice) for name, choice in named_detectors(plan.detectors).items()]
-    names = [info.name for info in saved.detectors]
-    return is_right and named == list(zip(names, saved.choices, strict=False))
-
-
-def _have_runs(saved: SavedFit, plan: Plan) -> bool:
-    """Whether there are as many runs as there should be, each with parts that belong together."""
-    n_detectors = saved.scores.shape[1]
-    return len(saved.runs) == plan.n_runs and all(
-        _is_run(run, n_detectors, plan.constraints.p0) for run in saved.runs
-    )
-
-
-def _is_run(run: Run, m: int, p0: float) -> bool:
-    """Whether the parts of a run over `m` detectors belong together."""
+def _check_run(run: Run, m: int, p0: float) -> None:
+    """Check that the parts of a run over `m` detectors belong together."""
     n, posterior = run.components.alpha.size, run.posterior
     shapes = [array.shape for array in vars(run.components).values()]
-    is_right = n >= 1 and shapes == [(n,), (n, m), (n, m, m), (n,), (n,), (n,)]
-    is_right = is_right and bool((run.components.alpha > 0.0).all())
-    solution = np.array([run.tau, run.delta, run.reached])
+    _need("runs", n >= 1, shapes == [(n,), (n, m), (n, m, m), (n,), (n,), (n,)])
+    _need("runs", (run.components.alpha > 0.0).all())
     if posterior is None:
-        return is_right and run.status == "unsolved" and run.weights.shape == (0,)
+        _need("runs", run.status == "unsolved", run.weights.shape == (0,))
+        return
     n_parts = len(posterior.betas)
-    is_right = is_right and run.status != "unsolved" and bool(np.isfinite(solution).all())
-    is_right = is_right and run.weights.shape == (n_parts,) and 1 <= n_parts <= n
+    _need("runs", run.status != "unsolved", np.isfinite([run.tau, run.delta, run.reached]).all())
+    _need("runs", run.weights.shape == (n_parts,), 1 <= n_parts <= n)
     # The error of a share is below 1 for each part, and may be NaN.
-    return is_right and posterior.prob_zero == p0 and not posterior.standard_error > n_parts
-
-
-def _have_evidence(saved: SavedFit, plan: Plan) -> bool:
-    """Whether the evidence is about the rows, detectors and parameters of the fit."""
-    separate = saved.evidence.separate_rows
-    is_right = saved.evidence.constraints == plan.constraints
-    if separate is None:
-        return is_right
-    rows = separate.rows
-    is_right = is_right and rows is not None and _are_places(rows, saved.n_sampled)
-    is_right = is_right and len(cast("Any", rows)) == separate.n_rows
-    return is_right and set(separate.detectors) <= set(saved.detector_names)
-
-
-_CHECKS = {
-    "columns": _have_columns,
-    "scores": _have_scores,
-    "rows": _have_rows,
-    "known rows": _have_labels,
-    "detectors": _have_detectors,
-    "runs": _have_runs,
-    "evidence": _have_evidence,
-}
-"""What the parts of a file must be for the rest of the fit to follow from them."""
+    _need("runs", posterior.prob_zero == p0, not posterior.standard_error > n_parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,41 +13,29 @@ from gammagmm.detectors.fit import (
     FittedDetectors,
     fit_detectors,
     given_scores,
-    score_rows,
 )
 from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.detectors.usable import keep_usable, left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.partial_fit import check_runs, check_time
-from gammagmm.labels.learned_ranking import Inputs, LearnedRanking
 from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
 from gammagmm.posterior.runs import Run, fit_runs, plan_runs
-from gammagmm.table.scaling import (
-    ColumnScaler,
-    column_moments,
-    constant_notes,
-    robust_scaler,
-    standard_scaler,
-)
+from gammagmm.table.scaling import ColumnScaler, constant_notes, fit_column_scaler
 from gammagmm.table.table import Table
 
-__all__ = ["Scores", "Scoring", "Space", "fit_space_runs", "score_space", "score_training_rows"]
+__all__ = ["Space", "fit_space_runs", "score_space", "score_training_rows"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Scores:
-    """Raw scores of the training rows, and the detectors that gave them."""
+def score_training_rows(
+    table: Table, plan: Plan
+) -> tuple[FittedDetectors, ColumnScaler | None, list[Note]]:
+    """The detectors with the raw scores of the rows, or the rows themselves.
 
-    fitted: FittedDetectors
-    notes: tuple[Note, ...]
-    column_scaler: ColumnScaler | None  # None where the columns are not scaled
-
-
-def score_training_rows(table: Table, plan: Plan) -> Scores:
-    """Raw scores of the rows by the plan's detectors, or the rows themselves."""
+    The others are the map that scales the columns, None where they are not scaled, and notes.
+    """
     notes: list[Note] = []
     column_scaler = None
     if plan.is_precomputed:
@@ -55,7 +43,8 @@ def score_training_rows(table: Table, plan: Plan) -> Scores:
     else:
         limits = plan.max_fit_rows, plan.is_fit_by_cost
         made, notes = resolve_detectors(plan.detectors, len(table.values), *limits)
-        column_scaler = _fit_column_scaler(table, plan)
+        if plan.scale is not None:
+            column_scaler = fit_column_scaler(table.values, plan.scale)
         preparation = table.preparation
         names = preparation.outputs or None
         notes = constant_notes(column_scaler, preparation.n_outputs, names) + notes
@@ -72,17 +61,7 @@ def score_training_rows(table: Table, plan: Plan) -> Scores:
             fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
         check_time(plan, fitted)
     usable = keep_usable(fitted)
-    return Scores(usable, (*notes, *left_out_notes(usable.info)), column_scaler)
-
-
-def _fit_column_scaler(table: Table, plan: Plan) -> ColumnScaler | None:
-    """The map that scales the columns for the detectors."""
-    if plan.scale is None:
-        return None
-    moments = column_moments(table.values)
-    if plan.scale == "standard":
-        return standard_scaler(moments)
-    return robust_scaler(moments, table.values)
+    return usable, column_scaler, [*notes, *left_out_notes(usable.info)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,37 +110,3 @@ def fit_space_runs(
         runs = fit_runs(space.values, settings, budget, plan.run_rng, plan.n_jobs)
     check_runs(plan, fitted, runs)
     return runs, notes
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """Score (n,) of new rows (n, d), from each row and the fit alone.
-
-    `detectors` are None where the rows are raw scores, of which the columns `used` count.
-    `column_scaler` scales the columns for the detectors, and `scaler` the scores. The score is that
-    of the `ranking`, or the consensus if it is None.
-    """
-
-    detectors: dict[str, Any] | None
-    used: NDArray[np.intp]
-    column_scaler: ColumnScaler | None
-    scaler: ScoreScaler
-    ranking: LearnedRanking | None = None
-
-    def __call__(self, rows: Array) -> Array:
-        """Score of each of `rows`."""
-        return self.combine(*self.raw(rows))
-
-    def raw(self, rows: Array) -> tuple[Array, Array | None]:
-        """Raw scores (n, M) of `rows`, and the rows as the detectors have them."""
-        if self.detectors is None:
-            return rows[:, self.used], None
-        columns = rows if self.column_scaler is None else self.column_scaler.transform(rows)
-        return score_rows(self.detectors, columns), columns
-
-    def combine(self, scores: Array, columns: Array | None) -> Array:
-        """Score (n,) of rows with these raw scores."""
-        if self.ranking is None:
-            return self.scaler.consensus(scores)
-        space = self.scaler.transform(scores)
-        return self.ranking.scores(Inputs(space, space.mean(axis=1), columns))

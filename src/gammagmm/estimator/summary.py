@@ -1,4 +1,4 @@
-"""A fit -> what it found and how, as plain values: for JSON, for the report and for a file."""
+"""A fit -> what it found and how, as plain values: for JSON and for the report."""
 
 from __future__ import annotations
 
@@ -7,77 +7,19 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-import numpy as np
-
-from gammagmm._support.documents import (
-    Form,
-    Plain,
-    Reader,
-    Writer,
-    read_document,
-    to_text,
-)
-from gammagmm._support.files import write_document
+from gammagmm._support.documents import Plain, Writer, record_to_data
 from gammagmm.detectors.fit import DetectorInfo
-from gammagmm.errors import Note, SavedFileError
+from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit, Truth
 from gammagmm.labels.labelled_rows import Precision
 from gammagmm.labels.learned_ranking import RankingCheck
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
-from gammagmm.posterior.storage import posterior_of, posterior_to_data
+from gammagmm.posterior.runs import Run
 
-__all__ = ["FitSummary", "LabelSummary", "RunSummary", "installed_versions", "summarise"]
+__all__ = ["FitSummary", "LabelSummary", "installed_versions", "summarise"]
 
-FORM = Form("gammagmm/fit", 3, "summary of a fit")
 PACKAGES = ("gammagmm", "numpy", "scipy", "scikit-learn", "pyod", "joblib")
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """One variational run without its components; values that a run does not have are NaN.
-
-    Attributes
-    ----------
-    status : "solved" or "slack" or "unsolved"
-        "slack" if `p_high` does not bind; "unsolved" if the run cannot meet it.
-    tau : float
-        Intercept of the sigmoid 1 / (1 + exp(tau + delta . r)) of the anomalousness r of a
-        component.
-    delta : float
-        Slope of the sigmoid.
-    reachable_low : float
-        The smallest P(gamma >= high_gamma) that this mixture allows.
-    reachable_high : float
-        The largest P(gamma >= high_gamma) that this mixture allows.
-    reached : float
-        P(gamma >= high_gamma) of this run's posterior, to compare with `p_high`.
-    mean : float
-        Mean of this run's posterior.
-    elbo : float
-        The bound.
-    n_iter : int
-        Number of iterations.
-    converged : bool
-        Whether the bound converged.
-    n_restarts : int
-        Number of earlier starts of this run that had no solution.
-    n_components : int
-        Number of active components.
-    """
-
-    status: Literal["solved", "slack", "unsolved"]
-    tau: float
-    delta: float
-    reachable_low: float
-    reachable_high: float
-    reached: float
-    mean: float
-    elbo: float
-    n_iter: int
-    converged: bool
-    n_restarts: int
-    n_components: int
 
 
 @dataclass(frozen=True)
@@ -116,7 +58,7 @@ class LabelSummary:
 class FitSummary:
     """What a fitted `GammaGMM` found, without its rows, scores and detectors.
 
-    ``gammagmm estimate --json``, the report and the file of `save` are made from it.
+    ``gammagmm estimate --json`` and the report are made from it.
 
     The page "Saving a fit" of the documentation shows it in use.
 
@@ -150,7 +92,7 @@ class FitSummary:
         Seconds, rows, status and reason of every detector.
     thresholds : dict
         Each detector's raw-scale threshold at the estimate, by name.
-    runs : tuple of RunSummary
+    runs : tuple of Run
         The variational runs.
     parameters : dict
         Parameters of the estimator; what is no text, number, boolean or None as its `repr`.
@@ -189,16 +131,12 @@ class FitSummary:
     feature_names: tuple[str, ...]
     detectors: tuple[DetectorInfo, ...]
     thresholds: dict[str, float]
-    runs: tuple[RunSummary, ...]
+    runs: tuple[Run, ...]
     parameters: dict[str, Plain]
     truth: Truth | None
     notes: tuple[Note, ...]
     versions: dict[str, str]
     lines: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if min(self.n_rows, self.n_table_rows, self.n_features, self.n_flagged) < 0:
-            raise ValueError("the numbers of rows and columns must be at least 0")
 
     def to_data(self) -> dict[str, Any]:
         """The summary as plain values; a value that does not exist is None.
@@ -206,57 +144,15 @@ class FitSummary:
         Returns
         -------
         dict
-            The attributes by name. Posteriors are their figures, and notes have their words.
+            The attributes by name. Posteriors and runs are their figures, and notes have their
+            words.
         """
-        data = PosteriorWriter().record(self)
-        return data | {
+        return record_to_data(self) | {
             "posterior": _figures(self.posterior),
             "fitted_posterior": _figures(self.fitted_posterior),
+            "runs": [_run_data(run) for run in self.runs],
             "notes": [note.to_data() for note in self.notes],
         }
-
-    def save(self, path: Any, *, overwrite: bool = False) -> None:
-        """Write the summary as JSON with exact floats, completely or not at all.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            Name of the file.
-        overwrite : bool, default=False
-            Whether an existing file is replaced.
-
-        Raises
-        ------
-        FileExistsError
-            The file exists and `overwrite` is False.
-        """
-        data = FORM.header | PosteriorWriter().record(self)
-        write_document(to_text(data), path, overwrite)
-
-    @classmethod
-    def load(cls, path: Any) -> FitSummary:
-        """The summary that `save` wrote; nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            Name of the file.
-
-        Returns
-        -------
-        FitSummary
-            The summary.
-
-        Raises
-        ------
-        SavedFileError
-            The file is damaged, or `save` did not write it.
-        """
-        reader = PosteriorReader(FORM, str(path))
-        data = reader.parse(read_document(path, reader))
-        reader.check_header(data)
-        fields = {name: value for name, value in data.items() if name not in FORM.header}
-        return reader.record(cls, "summary", fields)
 
     def __repr__(self) -> str:
         n_ok = sum(detector.status == "ok" for detector in self.detectors)
@@ -265,33 +161,31 @@ class FitSummary:
         return "\n  ".join([f"FitSummary({counts}, {answer})", *self.lines[1:]])
 
 
-class PosteriorWriter(Writer):
-    """Writer of records that have posteriors."""
-
-    def value(self, name: str, value: Any) -> Any:
-        """The `value` of the field with this `name`."""
-        if isinstance(value, GammaPosterior):
-            return posterior_to_data(value)
-        return super().value(name, value)
-
-
-class PosteriorReader(Reader):
-    """Reader of records that have posteriors."""
-
-    def value(self, name: str, value: Any, kind: Any) -> Any:
-        """A value of the type `kind`, which is the type of a field of a dataclass."""
-        if kind is not GammaPosterior:
-            return super().value(name, value, kind)
-        try:
-            return posterior_of(value, name)
-        except SavedFileError as error:
-            self.refuse(error.what)
-
-
 def _figures(posterior: GammaPosterior) -> dict[str, Any]:
     """Mean, interval and the like; None where a figure does not exist."""
     found = posterior.summary()
     return {name: None if value != value else value for name, value in found.items()}
+
+
+def _run_data(run: Run) -> dict[str, Any]:
+    """The figures of a run, without its components."""
+    low, high = run.reachable
+    figures = {
+        "status": run.status,
+        "tau": run.tau,
+        "delta": run.delta,
+        "reachable_low": low,
+        "reachable_high": high,
+        "reached": run.reached,
+        "mean": run.mean,
+        "elbo": run.elbo,
+        "n_iter": run.n_iter,
+        "converged": run.converged,
+        "n_restarts": run.n_restarts,
+        "n_components": len(run.components.alpha),
+    }
+    data: dict[str, Any] = Writer().value("runs", figures)
+    return data
 
 
 def summarise(fit: Fit) -> FitSummary:
@@ -308,26 +202,10 @@ def summarise(fit: Fit) -> FitSummary:
         n_features=fit.preparation.n_columns,
         n_flagged=fit.n_flagged,
         threshold=fit.threshold,
-        feature_names=fit.feature_names,
+        feature_names=fit.preparation.columns or (),
         detectors=fit.detector_info,
         thresholds=fit.thresholds,
-        runs=tuple(
-            RunSummary(
-                status=run.status,
-                tau=float(run.tau),
-                delta=float(run.delta),
-                reachable_low=float(run.reachable[0]),
-                reachable_high=float(run.reachable[1]),
-                reached=float(run.reached),
-                mean=np.nan if run.posterior is None else run.posterior.mean,
-                elbo=float(run.elbo),
-                n_iter=int(run.n_iter),
-                converged=bool(run.converged),
-                n_restarts=int(run.n_restarts),
-                n_components=len(run.components.alpha),
-            )
-            for run in fit.runs
-        ),
+        runs=fit.runs,
         parameters=fit.plan.parameters,
         truth=fit.truth,
         notes=fit.notes,

@@ -13,7 +13,7 @@ import numpy as np
 from gammagmm._support.checks import check_probability
 from gammagmm._support.documents import Form, Reader, read_document, record_to_data, to_text
 from gammagmm._support.files import clear_parts, locked, write_document
-from gammagmm._support.text import one_line, percent
+from gammagmm._support.text import listed, one_line, percent
 from gammagmm.errors import HistoryError, MissingExtraError
 from gammagmm.monitoring.alarms import Ring, find_rings, period_levels
 from gammagmm.monitoring.counts import Count, Period, check_rows
@@ -152,13 +152,13 @@ class History:
         clash = [p.name for p in self.periods if p.name in new]
         if again and not replace_periods:
             raise HistoryError(
-                f"These rows were counted already, as {_listed(again)}",
+                f"These rows were counted already, as {listed(again)}",
                 "Give other rows. With --force (replace=True), these periods are replaced, or "
                 "dropped if the rows have another period now.",
             )
         if clash and not replace_periods:
             raise HistoryError(
-                f"The history has rows of {_listed(clash)} already",
+                f"The history has rows of {listed(clash)} already",
                 "If these are rows of another period, name it with --period (name=), or give "
                 "--time (periods=). To replace the period, give all of its rows together, with "
                 "--force (replace=True).",
@@ -350,9 +350,3 @@ class History:
         alarm = "alarm" if period.name in self.alarms else "no alarm"
         share = percent(period.count.share)
         return f"History({n_periods}; {one_line(period.name)}: {count}, {share}; {alarm})"
-
-
-def _listed(names: list[str]) -> str:
-    """The first names, and how many there are if there are more."""
-    shown = ", ".join(map(repr, names[:3]))
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more periods"

@@ -107,6 +107,11 @@ class Run:
     posterior: GammaPosterior | None = field(default=None, repr=False)
 
     @property
+    def mean(self) -> float:
+        """Mean of this run's posterior; NaN if the run is unsolved."""
+        return np.nan if self.posterior is None else self.posterior.mean
+
+    @property
     def first_share(self) -> float:
         """Expected weight of the most anomalous component."""
         return float(self.components.alpha[0] / self.components.alpha.sum())

@@ -18,7 +18,6 @@ __all__ = [
     "MAX_CATEGORIES",
     "Column",
     "DateColumn",
-    "Encoded",
     "NumberColumn",
     "TableEncoder",
     "TextColumn",
@@ -33,19 +32,6 @@ Part: TypeAlias = Literal["days", "weekday", "hour"]
 MAX_CATEGORIES = 20
 """Columns with more different texts are not encoded."""
 DAY, WEEK = 86_400.0, 7.0
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Finite numbers (n, d), the names of their columns, and what was filled or encoded.
-
-    `unknown` are the notes about texts that the training rows do not have.
-    """
-
-    values: Array
-    names: tuple[str, ...]
-    notes: tuple[Note, ...]
-    unknown: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,13 +85,12 @@ class TextColumn:
     def encode(self, cells: Cells, is_new: bool) -> tuple[list[Array], list[Note]]:
         """The columns that `cells`, with None where missing, become."""
         notes = []
-        gaps = _is_none(cells)
+        gaps = np.array([cell is None for cell in cells], dtype=bool)
         if gaps.any():
             values = {"n_cells": gaps.sum(), "value": shown(self.usual), "is_new": is_new}
             notes.append(Note.of("tables.filled text", self.name, **values))
             cells = np.where(gaps, self.usual, cells)
-        if not is_new:
-            notes.append(self._how())
+        notes += self._unknown(cells) if is_new else [self._how()]
         return [(cells == text).astype(np.float64) for text in self.encoded], notes
 
     def _how(self) -> Note:
@@ -114,7 +99,7 @@ class TextColumn:
         values = {"n_columns": len(self.encoded), "texts": listed(self.texts)}
         return Note.of("tables.encoded", self.name, **values)
 
-    def unknown(self, cells: Cells) -> list[Note]:
+    def _unknown(self, cells: Cells) -> list[Note]:
         """The note about texts that the training rows do not have."""
         known = {None, *self.texts}
         unknown = Counter(cell for cell in cells if cell not in known)
@@ -195,7 +180,7 @@ class TableEncoder:
     >>> import numpy as np
     >>> cells = [np.array([1.0, np.nan, 4.0]), np.array(["a", "b", "c"], dtype=object)]
     >>> encoder = fit_encoder(("size", "kind"), cells)
-    >>> encoder.outputs, encoder.transform(cells).values[1].tolist()
+    >>> encoder.outputs, encoder.transform(cells)[0][1].tolist()
     (('size', 'kind=a', 'kind=b', 'kind=c'), [2.5, 0.0, 1.0, 0.0])
     """
 
@@ -226,29 +211,26 @@ class TableEncoder:
 
     def renamed(self, names: Mapping[str, str]) -> TableEncoder:
         """The same map of columns with other names."""
-        return TableEncoder(
-            tuple(names[name] for name in self.names),
-            tuple(replace(column, name=names[column.name]) for column in self.numbers),
-            tuple(replace(column, name=names[column.name]) for column in self.texts),
-            tuple(replace(column, name=names[column.name]) for column in self.dates),
-        )
+        kinds: Any = (self.numbers, self.texts, self.dates)
+        renamed = (tuple(replace(each, name=names[each.name]) for each in kind) for kind in kinds)
+        return TableEncoder(tuple(names[name] for name in self.names), *renamed)
 
-    def transform(self, cells: Sequence[Cells], *, is_new: bool = True) -> Encoded:
-        """The columns of numbers of `cells`, one array for each of the columns `names`.
+    def transform(
+        self, cells: Sequence[Cells], *, is_new: bool = True
+    ) -> tuple[Array, tuple[Note, ...]]:
+        """Finite numbers (n, d) of `cells`, an array for each of `names`, and notes.
 
         A column of numbers is float64, NaN where missing. Texts and dates are objects: str, or None
         where missing. `is_new` is false for the training rows; it changes only the notes.
         """
-        arrays, notes, unknown = list[Array](), list[Note](), list[Note]()
+        arrays, notes = list[Array](), list[Note]()
         for column, own in zip(self.columns, cells, strict=True):
             made, said = column.encode(own, is_new)
             arrays += made
             notes += said
-            if is_new and isinstance(column, TextColumn):
-                unknown += column.unknown(own)
         n_rows = len(cells[0]) if cells else 0
         values = np.column_stack(arrays) if arrays else np.empty((n_rows, 0))
-        return Encoded(values, self.outputs, tuple(notes), tuple(unknown))
+        return values, tuple(notes)
 
 
 def fit_encoder(
@@ -298,7 +280,3 @@ def _median(values: Array) -> float:
     if not np.isfinite(median):  # the sum of the two middle values overflows, their mean does not
         median = 2.0 * float(np.median(present / 2.0))
     return median
-
-
-def _is_none(cells: Cells) -> NDArray[np.bool_]:
-    return np.array([cell is None for cell in cells], dtype=bool)

@@ -47,6 +47,15 @@ WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 INDIAN = re.compile(r"[+-]?\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d*)?", re.ASCII)
 
 
+ROLES = {
+    "use": "keeps it as data",
+    "drop": "leaves it out",
+    "id": "names the rows by it",
+    "truth": "compares the estimate with it",
+}
+"""What a user can ask for about a column, and what that does."""
+
+
 @dataclass(frozen=True)
 class Guess:
     """What a column probably is, why it is thought so, and what the user can ask for instead."""
@@ -63,13 +72,8 @@ class Guess:
 
     def message(self, words: Words) -> str:
         """What is done with the column and why, and what to ask for instead."""
-        own = {
-            "use": f"{words.use(self.column)} keeps it as data",
-            "drop": f"{words.drop(self.column)} leaves it out",
-            "id": f"{words.id(self.column)} names the rows by it",
-            "truth": f"{words.truth(self.column)} compares the estimate with it",
-            "dates": f"{words.dates} turns it into numbers",
-        }
+        own = {role: f"{words.of(role, self.column)} {does}" for role, does in ROLES.items()}
+        own["dates"] = f"{words.dates} turns it into numbers"
         done = "left out" if self.is_left_out else "used"
         instead = ", ".join(own[each] for each in self.instead)
         return f"{done}: {self.why}" + (f"; {instead}" if instead else "")
@@ -184,7 +188,7 @@ def guess_notes(source: str, guesses: Sequence[Guess], words: Words) -> list[Not
             ]
             continue
         names = listed(own.column for own in found)
-        instead = words.dates if kind == "date" else words.use("NAME")
+        instead = words.dates if kind == "date" else words.of("use", "NAME")
         helps = f"; {instead} keeps them" if all("use" in own.instead for own in found) else ""
         told = f"{counted(len(found), 'column')} {said}: {names}{helps}"
         notes.append(Note.of("tables.guesses", source, kind=kind, words=told))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from gammagmm.table.roles import (
     Choices,
     Roles,
     assign_roles,
-    check_choice,
     check_features,
     used_as_they_are,
 )
@@ -65,7 +64,7 @@ class Preparation:
     n_columns: int
     id: str | None = None
     truth: str | None = None
-    missing: str = "error"
+    missing: Literal["error", "drop", "impute"] = "error"
     encoder: TableEncoder | None = None
     forms: tuple[NumberForm, ...] = ()
 
@@ -104,7 +103,6 @@ class Preparation:
         return TableEncoder(names, tuple(NumberColumn(name, 0.0) for name in names))
 
     def __post_init__(self) -> None:
-        check_choice("missing", self.missing)
         if self.columns is not None and len(self.columns) != self.n_columns:
             raise ValueError("every column must have a name, or none")
         if self.encoder is None:
@@ -150,17 +148,16 @@ class Preparation:
         # word in a column of words, even where it is the only text of the new rows.
         gaps = [are_gaps(own) for own in cells]
         rows, dropped = _rows_to_keep(raw, gaps, self.missing, n_least, words)
-        encoded = encoder.transform([own[rows] for own in cells])
+        values, encoding = encoder.transform([own[rows] for own in cells])
         # The labels of new rows are not compared with anything.
         return Table(
-            encoded.values,
+            values,
             self,
             Sample.whole(len(rows)),
             digest=raw.digest,
             ids=_ids(raw, self.id if self.id in raw.columns else None, rows),
             places=None if len(rows) == raw.n_rows else rows,
-            notes=(*raw.notes, *notes, *dropped, *encoded.notes, *encoded.unknown),
-            unknown=encoded.unknown,
+            notes=(*raw.notes, *notes, *dropped, *encoding),
             raw=raw,
             words=words,
         )
@@ -274,19 +271,19 @@ def prepare(
             "Give at least one column of numbers, or fill the missing values.",
         )
     check_names(f"{raw.source}, with its texts encoded", encoder.outputs)
-    encoded = encoder.transform(cells, is_new=False)
+    values, encoding = encoder.transform(cells, is_new=False)
     forms = tuple(raw.form(raw.columns.index(column.name)) for column in encoder.numbers)
     preparation = Preparation(
         raw.columns if guessing else None,
         len(raw.columns),
         choices.id,
         choices.truth,
-        choices.missing,
+        cast("Any", choices.missing),
         encoder,
         forms if guessing else (),
     )
     return Table(
-        encoded.values,
+        values,
         preparation,
         Sample.whole(len(rows)),
         digest=raw.digest,
@@ -297,7 +294,7 @@ def prepare(
             *raw.notes,
             *guess_notes(raw.source, roles.guesses, words),
             *dropped,
-            *encoded.notes,
+            *encoding,
         ),
         guesses=roles.guesses,
         raw=raw,

@@ -100,15 +100,10 @@ def _texts(raw: RawTable, j: int, categories: str, used: set[str]) -> list[Probl
     if n > MAX_CATEGORIES:
         found += f"; {n:,} different texts, and at most {MAX_CATEGORIES} can be encoded"
         return [_problem(raw, j, "many texts", found, ("drop", "id"))]
-    if taken := used.intersection(_encoded_names(raw, j)):
+    if taken := used.intersection(fit_encoder([raw.columns[j]], [raw.data[j]]).outputs):
         found += f"; encoded, it would have the name of the column {shown(min(taken))}"
         return [_problem(raw, j, "taken name", found, ("drop", "rename"))]
     return [_problem(raw, j, "text", found, ("encode", "drop"))]
-
-
-def _encoded_names(raw: RawTable, j: int) -> tuple[str, ...]:
-    """The columns that a column of text becomes if it is encoded."""
-    return fit_encoder([raw.columns[j]], [raw.data[j]]).outputs
 
 
 def _different_forms(numbers: list[Cell]) -> list[Cell]:

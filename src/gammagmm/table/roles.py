@@ -19,7 +19,6 @@ __all__ = [
     "Choices",
     "Roles",
     "assign_roles",
-    "check_choice",
     "check_features",
     "named_columns",
     "used_as_they_are",
@@ -83,7 +82,6 @@ class Choices:
         for name in ("id", "truth"):
             if not isinstance(given.get(name), str | None):
                 raise TypeError(f"columns[{name!r}] must be the name of a column.")
-        check_choice("dates", given.get("dates", "drop"), "columns['dates']")
         return cls(
             id=given.get("id"),
             truth=given.get("truth"),
@@ -94,12 +92,9 @@ class Choices:
         )
 
     def __post_init__(self) -> None:
-        for name in ALLOWED:
-            check_choice(name, getattr(self, name))
-        for name in ("drop", "use"):
-            if not isinstance(getattr(self, name), tuple):
-                given = getattr(self, name)
-                raise TypeError(f"{name} must be a tuple of column names, got {given!r}.")
+        for name, allowed in ALLOWED.items():
+            if (value := getattr(self, name)) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
 
 
 def _texts(name: str, given: Any) -> list[str]:
@@ -108,13 +103,6 @@ def _texts(name: str, given: Any) -> list[str]:
     if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
         raise TypeError(f"columns[{name!r}] must be a list of names of columns, got {given!r}.")
     return list(names)
-
-
-def check_choice(name: str, value: str, called: str = "") -> None:
-    """Refuse an unknown value of a choice, which the user knows as `called`."""
-    if value not in ALLOWED[name]:
-        allowed = ", ".join(ALLOWED[name])
-        raise ValueError(f"{called or name} must be one of {allowed}, got {value!r}.")
 
 
 @dataclass(frozen=True)

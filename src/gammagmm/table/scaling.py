@@ -13,12 +13,9 @@ from gammagmm.errors import DetectorError, Note
 
 __all__ = [
     "SCALES",
-    "ColumnMoments",
     "ColumnScaler",
-    "column_moments",
     "constant_notes",
-    "robust_scaler",
-    "standard_scaler",
+    "fit_column_scaler",
 ]
 
 Array = NDArray[np.float64]
@@ -54,7 +51,7 @@ class ColumnScaler:
     Examples
     --------
     >>> rows = np.array([[1.0, 7.0, -2e300], [3.0, 7.0, 2e300]])
-    >>> scaler = standard_scaler(column_moments(rows))
+    >>> scaler = fit_column_scaler(rows, "standard")
     >>> scaler.transform(rows).round(9).tolist(), scaler.kept.tolist()
     ([[-1.0, -1.0], [1.0, 1.0]], [0, 2])
     """
@@ -77,100 +74,59 @@ class ColumnScaler:
         return np.clip(scaled, -LARGEST, LARGEST, out=scaled)
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnMoments:
-    """Number of rows and figures (d,) of their columns.
+def fit_column_scaler(rows: Array, scale: str) -> ColumnScaler:
+    """The map that scales the columns of the training `rows` (n, d).
 
-    `lowest`, `highest` and `mean` are in units of 2 ** `exponent`, and `scatter`, the sum of the
-    squared differences from the mean, is in squared units.
+    "standard" gives mean 0 and standard deviation 1, and "robust" median 0 and interquartile range
+    1.349. A column whose interquartile range is 0, up to rounding, is divided by its standard
+    deviation. If no column varies, it is a `DetectorError`.
     """
-
-    n_rows: int
-    exponent: NDArray[np.intc]
-    lowest: Array
-    highest: Array
-    mean: Array
-    scatter: Array
-
-    @property
-    def deviation(self) -> Array:
-        """Standard deviation (d,) of each column, in units of 2 ** exponent."""
-        deviation: Array = np.sqrt(self.scatter / self.n_rows)
-        return _rounded(deviation, deviation)
-
-    @property
-    def is_constant(self) -> NDArray[np.bool_]:
-        """Whether each column (d,) has one value, up to rounding."""
-        largest = np.maximum(np.abs(self.lowest), np.abs(self.highest))
-        is_constant: NDArray[np.bool_] = self.highest - self.lowest <= ROUNDING * largest
-        return is_constant
-
-    @property
-    def varying(self) -> NDArray[np.intp]:
-        """Numbers of the columns that vary; no such column is a `DetectorError`."""
-        varying = np.flatnonzero(~self.is_constant)
-        if not len(varying):
-            raise DetectorError(
-                "Every column of X is constant, so no detector can tell the rows apart",
-                "Check that the columns vary.",
-            )
-        return varying
-
-
-def column_moments(rows: Array) -> ColumnMoments:
-    """Figures of the columns of `rows` (n, d)."""
     lowest, highest = rows.min(axis=0), rows.max(axis=0)
     largest = np.maximum(np.abs(lowest), np.abs(highest))
     # A column of zeros has the smallest unit.
     exponent = np.where(largest > 0.0, np.frexp(largest)[1], LEAST_EXPONENT)
-    # In the order of rows, so that the sums do not depend on the layout of the memory.
-    units = np.ldexp(rows, -exponent, order="C")
+    low, high = np.ldexp(lowest, -exponent), np.ldexp(highest, -exponent)
+    kept = np.flatnonzero(high - low > ROUNDING * np.ldexp(largest, -exponent))
+    if not len(kept):
+        raise DetectorError(
+            "Every column of X is constant, so no detector can tell the rows apart",
+            "Check that the columns vary.",
+        )
+    mean, deviation = _mean_and_deviation(np.ldexp(rows, -exponent, order="C"))
+    exponent, spread = exponent[kept], deviation[kept]
+    if scale == "standard":
+        return ColumnScaler(kept, exponent, _rounded(mean[kept], spread), spread)
+    units = np.ldexp(rows[:, kept], -exponent)
+    low, median, high = np.quantile(units, [0.25, 0.5, 0.75], axis=0)
+    has_range = high - low > ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    return ColumnScaler(
+        kept, exponent, median, np.where(has_range, (high - low) / NORMAL_IQR, spread)
+    )
+
+
+def _mean_and_deviation(units: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation (d,) of the columns of `units` (n, d), which are overwritten.
+
+    `units` are in the order of rows, so that no sum depends on the layout of the memory.
+    """
     mean = units.mean(axis=0)
     units -= mean
     # The mean is rounded, which matters where it is much larger than the deviation.
     error = units.mean(axis=0)
     units -= error
-    return ColumnMoments(
-        len(rows),
-        exponent,
-        np.ldexp(lowest, -exponent),
-        np.ldexp(highest, -exponent),
-        mean + error,
-        np.einsum("ij,ij->j", units, units),
-    )
-
-
-def standard_scaler(moments: ColumnMoments) -> ColumnScaler:
-    """The map to mean 0 and standard deviation 1."""
-    kept = moments.varying
-    spread = moments.deviation[kept]
-    centre = _rounded(moments.mean[kept], spread)
-    return ColumnScaler(kept, moments.exponent[kept], centre, spread)
+    deviation = np.sqrt(np.einsum("ij,ij->j", units, units) / len(units))
+    return mean + error, _rounded(deviation, deviation)
 
 
 def _rounded(values: Array, spread: Array) -> Array:
     """The values, rounded to a multiple of about 2 ** -42 of `spread`.
 
-    Sums over blocks of rows differ in their last bits from sums over all rows. The detectors and
-    the runs would amplify that difference; rounding removes nearly every such difference.
+    Sums of the same rows can differ in their last bits. The detectors and the runs would amplify
+    that difference; rounding removes nearly every such difference.
     """
     unit = np.frexp(spread)[1] - DIGITS
     rounded: Array = np.ldexp(np.rint(np.ldexp(values, -unit)), unit)
     return rounded
-
-
-def robust_scaler(moments: ColumnMoments, rows: Array) -> ColumnScaler:
-    """The map to median 0 and interquartile range 1.349, with the quartiles of `rows` (n, d).
-
-    A column whose interquartile range is 0, up to rounding, is divided by its standard deviation.
-    """
-    kept = moments.varying
-    exponent = moments.exponent[kept]
-    units = np.ldexp(rows[:, kept], -exponent)
-    low, median, high = np.quantile(units, [0.25, 0.5, 0.75], axis=0)
-    has_range = high - low > ROUNDING * np.maximum(np.abs(low), np.abs(high))
-    spread = np.where(has_range, (high - low) / NORMAL_IQR, moments.deviation[kept])
-    return ColumnScaler(kept, exponent, median, spread)
 
 
 def constant_notes(

@@ -71,8 +71,6 @@ class Table:
         1 for an anomaly, 0 for a normal row, by labels that the method does not use.
     notes : tuple of Note, default=()
         How the rows were read, and everything that was left out, filled in or encoded.
-    unknown : tuple of Note, default=()
-        Those of the notes about texts that the training rows do not have.
     guesses : tuple of Guess, default=()
         What columns probably are that the user did not decide about.
     raw : RawTable or None, default=None
@@ -95,7 +93,6 @@ class Table:
     places: NDArray[np.intp] | None = None
     truth: NDArray[np.int64] | None = None
     notes: tuple[Note, ...] = ()
-    unknown: tuple[Note, ...] = ()
     guesses: tuple[Guess, ...] = ()
     raw: RawTable | None = None
     groups: Groups | None = None

@@ -2,87 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gammagmm.errors import Problem
 
 __all__ = ["ARRAY", "PYTHON", "Words", "problem_todo"]
 
 
-class Words(Protocol):
-    """The words for what a user can ask for; those about columns take the name of one."""
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The words for what a user can ask for."""
 
     dates: str  # to turn dates into numbers
     fill: str  # to fill gaps
     drop_rows: str  # to leave rows with gaps out
     encode: str  # to encode texts
+    roles: Mapping[str, str]  # what a column is: "use", "drop", "id" or "truth"
+    quote: Callable[[str], str]  # how the name of a column is written there
 
-    def use(self, column: str) -> str:
-        """To use a column although it looks like an id, known labels or dates."""
-
-    def drop(self, column: str) -> str:
-        """To leave a column out."""
-
-    def id(self, column: str) -> str:
-        """To name the rows by a column."""
-
-    def truth(self, column: str) -> str:
-        """To compare the estimate with the labels in a column."""
+    def of(self, role: str, column: str) -> str:
+        """How a user asks for a role of a column; empty where that cannot be."""
+        return self.roles[role].format(self.quote(column))
 
 
-class _Python:
-    """The parameters of `GammaGMM`."""
-
-    dates = "columns={'dates': 'encode'}"
-    fill = "strict=False"
-    drop_rows = "X.dropna()"
-    encode = "strict=False"
-
-    def use(self, column: str) -> str:
-        """The key "use" of ``columns``."""
-        return f"columns={{'use': [{column!r}]}}"
-
-    def drop(self, column: str) -> str:
-        """The key "drop" of ``columns``."""
-        return f"columns={{'drop': [{column!r}]}}"
-
-    def id(self, column: str) -> str:
-        """The key "id" of ``columns``."""
-        return f"columns={{'id': {column!r}}}"
-
-    def truth(self, column: str) -> str:
-        """The key "truth" of ``columns``."""
-        return f"columns={{'truth': {column!r}}}"
-
-
-class _Array(_Python):
-    """The same for tables without names of columns, for which ``columns`` cannot be given."""
-
-    drop_rows = "X without these rows"
-
-    def drop(self, column: str) -> str:
-        """To pass `X` without the column."""
-        return f"X without the column {column}"
-
-    def id(self, column: str) -> str:
-        """Nothing: an array has no names of rows."""
-        return ""
-
-
-PYTHON: Words = _Python()
-ARRAY: Words = _Array()
+PYTHON = Words(
+    dates="columns={'dates': 'encode'}",
+    fill="strict=False",
+    drop_rows="X.dropna()",
+    encode="strict=False",
+    roles={
+        "use": "columns={{'use': [{}]}}",
+        "drop": "columns={{'drop': [{}]}}",
+        "id": "columns={{'id': {}}}",
+        "truth": "columns={{'truth': {}}}",
+    },
+    quote=repr,
+)
+"""The parameters of `GammaGMM`."""
+ARRAY = replace(
+    PYTHON,
+    drop_rows="X without these rows",
+    roles={**PYTHON.roles, "drop": "X without the column {}", "id": ""},
+    quote=str,
+)
+"""The same for tables without names of columns, for which ``columns`` cannot be given."""
 
 
 def problem_todo(problem: Problem, words: Words) -> str:
     """What to do about a problem, as a sentence."""
     column, remedies = problem.column, dict.fromkeys(problem.remedies)
+    id_words = words.of("id", column)
     given = {
         "fill": words.fill,
         "drop rows": words.drop_rows,
         "encode": words.encode,
-        "drop": words.drop(column),
-        "id": f"{words.id(column)} if it names the rows" if words.id(column) else "",
+        "drop": words.of("drop", column),
+        "id": f"{id_words} if it names the rows" if id_words else "",
     }
     by_hand = {
         "correct": "correct it",
