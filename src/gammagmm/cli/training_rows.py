@@ -71,15 +71,17 @@ def read_training_rows(
 
 
 def _read_sample(request: Request, sheets: Sequence[Path]) -> Table:
-    from gammagmm.estimator.rows import read_more
-
     collection, sample, raw = _sampled(request)
     table = table_of(raw, request.reading, request.labelling.by, keep_raw=True)
     table = replace(table, name=raw.source, sample=sample, collection=collection)
     table = table.with_sample_note()
     wanted = np.array(sorted({n for path in sheets for n in sheet_numbers(path)}), dtype=np.intp)
     lacking = sample.not_held(wanted[(wanted >= 0) & (wanted < sample.n_rows)])
-    return read_more(table, lacking) if len(lacking) else table
+    if not len(lacking):
+        return table
+    from gammagmm.estimator.rows import read_more
+
+    return read_more(table, lacking)
 
 
 def _sampled(request: Request) -> tuple[Collection, Sample, RawTable]:
