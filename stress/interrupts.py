@@ -212,7 +212,7 @@ def main() -> None:
         for phase in options.phases:
             for kind in KINDS:
                 n_hits = n_tries = 0
-                while n_hits < options.times and n_tries < 4 * options.times:
+                while n_hits < options.times and n_tries < 10 * options.times:
                     n_tries += 1
                     found = interrupt(phase, kind, folder, rng)
                     n_hits += found["hit"]

@@ -120,16 +120,16 @@ def working_options(
 ) -> tuple[str, ...]:
     """Options that were tried and with which the table is prepared; empty where there are none."""
     added: dict[str, Any] = {}
-    dropped: dict[str, None] = {}
-    for problem in problems:
-        if "fill" in problem.remedies:
-            added["missing"] = "impute"
-        elif "encode" in problem.remedies:
-            added["categories"] = "encode"
-        elif problem.code != "truth" and "drop" in problem.remedies:
-            dropped[problem.column] = None
-        else:
+    fixes = {"fill": ("missing", "impute"), "encode": ("categories", "encode")}
+    found = [next((fix for fix in fixes if fix in own.remedies), "drop") for own in problems]
+    dropped = dict.fromkeys(
+        own.column for own, fix in zip(problems, found, strict=True) if fix == "drop"
+    )
+    for problem, fix in zip(problems, found, strict=True):
+        if fix == "drop" and (problem.code == "truth" or "drop" not in problem.remedies):
             return ()
+        if fix != "drop" and problem.column not in dropped:
+            added |= [fixes[fix]]
     pairs = [*added.items(), *(("drop", column) for column in dropped)]
     options = tuple(word for name, value in pairs for word in (f"--{name}", value))
     if len(shlex.join(options)) > MAX_OPTIONS or not all(map(str.isprintable, options)):
