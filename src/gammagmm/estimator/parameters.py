@@ -28,12 +28,12 @@ __all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plain", "Plan", "check_paramet
 
 AUTO_FIT_ROWS = 20_000
 """What ``max_fit_rows="auto"`` means, except for LSCP, which trains on fewer rows."""
-AUTO_MIXTURE_ROWS = 20_000
+AUTO_MIXTURE_ROWS = 5_000
 """What ``max_mixture_rows="auto"`` means."""
 
 # Deviation D17: the paper does not scale the columns.
 AS_GIVEN = (
-    *("detectors", "scale", "n_components", "n_runs", "n_draws", "max_restarts", "max_iter"),
+    *("detectors", "scale", "n_components", "n_runs", "n_draws", "max_iter"),
     *("max_rows", "detector_timeout", "device", "n_jobs"),
 )
 """Parameters that are taken as they are."""
@@ -94,7 +94,7 @@ class Plan:
     n_components: int
     n_runs: int
     n_draws: int
-    max_restarts: int
+    max_restarts: int | None
     max_iter: int
     tol: float
     accelerated: bool
@@ -143,7 +143,7 @@ class Plan:
 
 def check_parameters(estimator: GammaGMM) -> Plan:
     """The plan of a fit, once each parameter of the estimator has been found valid."""
-    minima = {"n_components": 1, "n_runs": 1, "n_draws": 2, "max_restarts": 0, "max_iter": 1}
+    minima = {"n_components": 1, "n_runs": 1, "n_draws": 2, "max_iter": 1}
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum, MAX_COUNT)
     tol = _check_tol(estimator.tol)
@@ -160,6 +160,9 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     max_mixture_rows = _check_rows(
         "max_mixture_rows", estimator.max_mixture_rows, AUTO_MIXTURE_ROWS
     )
+    max_restarts = None if estimator.max_restarts == "auto" else estimator.max_restarts
+    if max_restarts is not None:
+        check_count("max_restarts", max_restarts, 0, MAX_COUNT)
     for name in ("detector_timeout", "timeout"):
         if getattr(estimator, name) is not None:
             check_positive(name, getattr(estimator, name))
@@ -185,6 +188,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         max_fit_rows=max_fit_rows,
         is_fit_by_cost=estimator.max_fit_rows == "auto",
         max_mixture_rows=max_mixture_rows,
+        max_restarts=max_restarts,
         deadline=Deadline.after(estimator.timeout),
         backend=backend,
         rng=rng,

@@ -10,7 +10,7 @@ from gammagmm.detectors.fit import DetectorInfo, FittedDetectors
 from gammagmm.errors import FitTimeoutError
 from gammagmm.estimator.parameters import Plan
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
-from gammagmm.posterior.runs import Run, solved_posteriors
+from gammagmm.posterior.runs import Run, solved_posteriors, unsolved_runs
 
 __all__ = ["PartialFit", "check_runs", "check_time"]
 
@@ -70,7 +70,5 @@ def check_time(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...] = ()) 
 
 def check_runs(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...]) -> None:
     """Check the time after the last run; a fit that finishes late is not an error."""
-    n_restarts = sum(run.n_restarts for run in runs)
-    is_unsolved = any(run.status == "unsolved" for run in runs)
-    if len(runs) < plan.n_runs or (is_unsolved and n_restarts < plan.max_restarts):
+    if len(runs) < plan.n_runs or unsolved_runs(dict(enumerate(runs)), plan.max_restarts):
         check_time(plan, fitted, runs)
