@@ -342,14 +342,14 @@ def test_a_pickle_is_never_run(tmp_path):
 def test_a_file_too_large_is_refused_unread(tmp_path):
     path = tmp_path / "large.json"
     with path.open("wb") as file:
-        file.truncate(documents.MAX_BYTES + 1)  # takes no room on the disk
+        file.truncate(documents.MAX_DOCUMENT_BYTES + 1)  # takes no room on the disk
     with pytest.raises(SavedFileError, match=r"it is larger than 64,000,000 bytes\."):
         GammaPosterior.load(path)
 
 
 @needs_posix
 def test_an_endless_source_is_refused(monkeypatch):
-    monkeypatch.setattr(documents, "MAX_BYTES", 1000)
+    monkeypatch.setattr(documents, "MAX_DOCUMENT_BYTES", 1000)
     with pytest.raises(SavedFileError, match=r"it is larger than 1,000 bytes\."):
         GammaPosterior.load("/dev/zero")
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gammagmm.errors import SavedFileError
 
 __all__ = [
-    "MAX_BYTES",
+    "MAX_DOCUMENT_BYTES",
     "MAX_REASON",
     "Form",
     "Plain",
@@ -31,7 +31,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Record = TypeVar("Record")
-MAX_BYTES = 64_000_000
+MAX_DOCUMENT_BYTES = 64_000_000
 """Larger files are refused unread; a posterior takes about 60 bytes for each of its parts."""
 MAX_REASON = 500
 """Characters of a message that may come from the file."""
@@ -66,9 +66,9 @@ def read_document(path: Any, reader: Reader) -> str:
     with Path(path).open("rb") as file:
         n_bytes = os.fstat(file.fileno()).st_size
         # A device or a pipe can give more bytes than its size says.
-        content = b"" if n_bytes > MAX_BYTES else file.read(MAX_BYTES + 1)
-    if max(n_bytes, len(content)) > MAX_BYTES:
-        reader.refuse(f"it is larger than {MAX_BYTES:,} bytes", SAVED)
+        content = b"" if n_bytes > MAX_DOCUMENT_BYTES else file.read(MAX_DOCUMENT_BYTES + 1)
+    if max(n_bytes, len(content)) > MAX_DOCUMENT_BYTES:
+        reader.refuse(f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes", SAVED)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

@@ -90,7 +90,7 @@ def _bars_in_terminal(totals: Mapping[str, int | None], quiet: bool) -> Iterator
 def _bars(totals: Mapping[str, int | None], transient: bool = False) -> Iterator[Progress]:
     """A bar for each title, of as many steps as its total.
 
-    Subjects such as "run 3" move the last bar, others the first, which starts at once.
+    A step moves the first bar that is not full, and the last one if all are.
     """
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
@@ -112,7 +112,8 @@ def _bars(totals: Mapping[str, int | None], transient: bool = False) -> Iterator
             display.add_task(title, total=totals[title], start=title == titles[0])
 
         def show(subject: str, state: str, seconds: float) -> None:
-            place = -1 if subject.startswith("run ") else 0
+            is_open = (i for i, task in enumerate(display.tasks) if not task.finished)
+            place = next(is_open, len(titles) - 1)
             title, task, name = titles[place], display.tasks[place], one_line(subject)
             is_start = state == "started"
             if is_start and task.finished:  # a run that had no solution; its end is not reported
