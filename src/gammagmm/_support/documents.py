@@ -94,8 +94,8 @@ class Reader:
         except (ValueError, RecursionError) as error:
             self.refuse(f"it is not JSON ({error})", SAVED)
 
-    def check_header(self, data: Any) -> None:
-        """Refuse another schema, and another version."""
+    def body(self, data: Any) -> dict[str, Any]:
+        """The fields of a document beside its header; another schema or version is refused."""
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != self.form.schema:
             self.refuse(f"its schema must be {self.form.schema!r}, got {_brief(schema)}", SAVED)
@@ -107,6 +107,7 @@ class Reader:
         if version > self.form.version:
             known = f"this gammagmm reads version {self.form.version}"
             self.refuse(f"it has version {_brief(version)}, {known}", "Upgrade gammagmm.")
+        return {name: value for name, value in data.items() if name not in self.form.header}
 
     def check_fields(self, data: Any, names: set[str], name: str) -> None:
         """Refuse anything but an object with exactly these fields."""

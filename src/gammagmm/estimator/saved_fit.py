@@ -454,12 +454,11 @@ def _read(file: IO[bytes], where: str, key: str | None = None) -> LoadedFit | No
     reader = Reader(FORM, where)
     with open_archive(file, reader) as archive:
         data = archive.document()
-        reader.check_header(data)
-        if key is not None and reader.plain("key", data.get("key"), str) != key:
+        body = reader.body(data)
+        if key is not None and reader.plain("key", body.get("key"), str) != key:
             return None
         inside = FitReader(FORM, where, archive)
-        fields = {name: value for name, value in data.items() if name not in FORM.header}
-        saved = inside.record(SavedFit, "fit", fields)
+        saved = inside.record(SavedFit, "fit", body)
     plan = _plan_of(saved, reader)
     try:
         _check_parts(saved, plan)
