@@ -180,7 +180,7 @@ def _write_report(request: Request, fit: Fit, path: Path) -> None:
 def write_folder(folder: Path, request: Request, fit: Fit, table: Table, held: Any = None) -> None:
     """Write a line for each row of `table` on Dask to a folder of Parquet files: `part_frame`."""
     collection = cast("Collection", table.collection)
-    usual = replace(fit.usual_values(), names=table.columns)
+    usual = fit.usual_values().renamed(table)
     shared = table.preparation, table.name, fit.answering, usual, fit.detector_names, held
     frame = collection.frame(part_frame, *shared)
     if request.answer.is_sorted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -64,7 +64,7 @@ def run_predict(request: Request, echo: Echo) -> int:
         with warnings_as_lines(echo):
             fit = loaded.checked()
             # The columns of a fit of an array have the names of the file.
-            usual = replace(fit.usual_values(), names=table.columns)
+            usual = fit.usual_values().renamed(table)
             answers, found = _find(fit, table, usual, request)
             fit.check_flagged(found.n_flagged, found.n_rows)
         labels, is_sorted = request.outputs.out, request.answer.is_sorted

@@ -321,7 +321,8 @@ class Fit:
 
     def usual_values(self) -> UsualValues:
         """The usual values of the columns, by the training rows."""
-        return usual_values(self.rows[: self.n_rows], self.table.columns)
+        rows = self.rows[: self.n_rows]
+        return usual_values(rows, self.table.columns, self.preparation.encoded)
 
     @property
     def lines(self) -> list[str]:
