@@ -559,7 +559,7 @@ def test_without_the_package_the_frame_says_what_is_missing(package, installed):
     code = [
         f"import sys; sys.modules[{package!r}] = None",
         "from gammagmm.table.container import Container",
-        f"Container({package!r}).frame({{'label': [0, 1]}}, 'to_frame')",
+        f"Container({package!r}).frame({{'label': [0, 1]}})",
     ]
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(code)], capture_output=True, text=True, check=False

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gammagmm._support.files import write_document
 from gammagmm._support.platform import is_closed_pipe
-from gammagmm._support.progress import block_bar, quiet, working
+from gammagmm._support.progress import progress_bars, quiet
 from gammagmm._support.text import one_line, percent
 from gammagmm.cli.columns import columns_text
 from gammagmm.cli.fitting import Echo, kept_fit
@@ -173,7 +173,7 @@ def file_writers(request: Request, fit: Fit) -> Iterator[Callable[[], None]]:
 def _write_report(request: Request, fit: Fit, path: Path) -> None:
     from gammagmm.report.page import write_report
 
-    with working("report", request.running.quiet):
+    with progress_bars({"report": None}, request.running.quiet):
         write_report(fit, path, request.running.force)
 
 
@@ -185,7 +185,7 @@ def write_folder(folder: Path, request: Request, fit: Fit, table: Table, held: A
     frame = collection.frame(part_frame, *shared)
     if request.answer.is_sorted:
         frame = frame.sort_values(["probability", "score"], ascending=[False, False])
-    with block_bar(frame.npartitions, request.running.quiet) as progress:
+    with progress_bars({"labels": frame.npartitions}, request.running.quiet) as progress:
         force, client = request.running.force, collection.client
         write_parquet(frame, folder, force, progress or quiet, client)
 

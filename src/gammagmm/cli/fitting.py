@@ -114,7 +114,8 @@ def fit_rows(table: Table, request: Request) -> Fit:
     gc.enable()
     detectors = _detectors(request.method)
     n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
-    with progress_bars(n_detectors, request.method.runs, request.running.quiet) as progress:
+    totals = {"detectors": n_detectors, "mixtures": request.method.runs}
+    with progress_bars(totals, request.running.quiet) as progress:
         estimator = _estimator(request, progress)
         plan = check_parameters(estimator.get_params(deep=False))
         return estimator._fit_table(table, plan).fit_
