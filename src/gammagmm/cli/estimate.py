@@ -6,21 +6,16 @@ file is refused at once.
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from gammagmm._support.files import write_document
-from gammagmm._support.platform import is_closed_pipe
 from gammagmm._support.progress import progress_bars, quiet
 from gammagmm._support.text import one_line, percent
 from gammagmm.cli.columns import columns_text
-from gammagmm.cli.fitting import Echo, kept_fit
+from gammagmm.cli.fitting import kept_fit
 from gammagmm.cli.kept import check_kept, open_kept
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv, part_frame
@@ -33,6 +28,7 @@ from gammagmm.cli.request import (
     label_sheets,
 )
 from gammagmm.cli.sheet import Sheet, read_answers
+from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_columns, read_training_rows
 from gammagmm.distributed.parquet import write_parquet
 from gammagmm.errors import TableError
@@ -48,9 +44,7 @@ __all__ = [
     "check_agreement",
     "estimate_rows",
     "file_writers",
-    "print_answer",
     "run_estimate",
-    "warnings_as_lines",
     "write_folder",
 ]
 
@@ -121,30 +115,6 @@ def check_agreement(sheets: Sequence[tuple[Path, Sheet]], table: Table) -> None:
                     f"Row {table.row_number(row)} is {before} in {other} and {label} in {path}",
                     "Correct one of them.",
                 )
-
-
-@contextmanager
-def warnings_as_lines(echo: Echo) -> Iterator[None]:
-    """Write each warning to standard error as one line."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        echo(f"warning: {one_line(' '.join(str(warning.message).split()))}")
-
-
-def print_answer(text: str) -> None:
-    """Write to standard output; a reader that has closed it is not an error."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
-    except OSError as error:
-        # Python flushes standard output once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not is_closed_pipe(error):
-            raise OSError(error.errno, error.strerror, "standard output") from error
 
 
 def file_writers(request: Request, fit: Fit) -> Iterator[Callable[[], None]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,24 +16,15 @@ from gammagmm._support.progress import Progress, progress_bars
 from gammagmm._support.text import one_line
 from gammagmm.cli.options import FIT_SUFFIX, Method, Request
 from gammagmm.cli.request import choices_of
-from gammagmm.errors import Note, SavedFileError
+from gammagmm.cli.terminal import Echo, tell
+from gammagmm.errors import SavedFileError
 from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
-__all__ = ["Echo", "fit_rows", "kept_fit", "tell"]
-
-Echo: TypeAlias = Callable[[str], None]
-"""Writes a line to standard error."""
-
-
-def tell(notes: Iterable[Note], request: Request, echo: Echo) -> None:
-    """Write the notes to standard error, unless the user wants quiet."""
-    if not request.running.quiet:
-        for note in notes:
-            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
+__all__ = ["fit_rows", "kept_fit"]
 
 
 def kept_fit(

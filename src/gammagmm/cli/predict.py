@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gammagmm._support.files import write_document
 from gammagmm._support.text import aligned, one_line, percent
-from gammagmm.cli.estimate import print_answer, warnings_as_lines, write_folder
-from gammagmm.cli.fitting import Echo, tell
+from gammagmm.cli.estimate import write_folder
 from gammagmm.cli.kept import open_kept
 from gammagmm.cli.new_rows import prepare_part, read_new_rows
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import N_DECIMALS, row_columns, rows_csv
 from gammagmm.cli.request import check_request
+from gammagmm.cli.terminal import Echo, print_answer, tell, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of
 from gammagmm.table.preparation import Preparation
 from gammagmm.table.table import Table

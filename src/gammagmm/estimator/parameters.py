@@ -23,7 +23,7 @@ from gammagmm.posterior.runs import AUTO_TOL
 from gammagmm.table.roles import Choices
 from gammagmm.table.scaling import SCALES
 
-__all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plain", "Plan", "check_parameters"]
+__all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plan", "check_parameters"]
 
 AUTO_FIT_ROWS = 20_000
 """What ``max_fit_rows="auto"`` means, except for LSCP, which trains on fewer rows."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.archives import Archive, archive_bytes, open_archive
 from gammagmm._support.checks import warn_user
-from gammagmm._support.documents import Form, Reader, Writer, to_text
+from gammagmm._support.documents import Form, Plain, Reader, Writer, to_text
 from gammagmm._support.files import write_document
 from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.detectors.presets import NAMES, PRESETS, named_detectors
@@ -45,7 +45,7 @@ from gammagmm.errors import (
     SaveError,
 )
 from gammagmm.estimator.fit_result import Fit, cut_rows
-from gammagmm.estimator.parameters import Plain, Plan, check_parameters
+from gammagmm.estimator.parameters import Plan, check_parameters
 from gammagmm.estimator.space import score_space
 from gammagmm.estimator.summary import installed_versions
 from gammagmm.labels.known_rows import KnownRows
