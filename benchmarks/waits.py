@@ -69,9 +69,7 @@ def waits(quick):
             for name, found in fits(X[:200] if quick else X, 1).items():
                 clean[name] += found
         cases = [summary("clean, 2,000 × 6", clean)]
-        cases += [
-            summary(name, fits(make_rows(*shape), repeats)) for name, *shape in tables
-        ]
+        cases += [summary(name, fits(make_rows(*shape), repeats)) for name, *shape in tables]
     return {"earlier": EARLIER, "repeats": repeats, "draws": draws, "cases": cases}
 
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from gammagmm._support.progress import block_bar, check_progress, progress_bars, tell, working
+from gammagmm._support.progress import check_progress, progress_bars, tell
 
 
 class Terminal(io.StringIO):
@@ -121,7 +121,7 @@ def wait_for(terminal, words):
 class TestCommandLine:
     def test_two_bars_with_the_time_left(self, open_terminal):
         terminal = open_terminal()
-        with progress_bars(2, 1) as progress:
+        with progress_bars({"detectors": 2, "mixtures": 1}) as progress:
             fit_two(progress)
             progress("run 1", "ok", 1.0)
             wait_for(terminal, "detectors ━")
@@ -130,18 +130,17 @@ class TestCommandLine:
 
     def test_blocks_and_steps_of_unknown_length(self, open_terminal):
         terminal = open_terminal()
-        with block_bar(4) as progress:
+        with progress_bars({"labels": 4}) as progress:
             progress("block 1", "written", 1.0)
             wait_for(terminal, " 25% ")
-        with working("report"):
+        with progress_bars({"report": None}):
             wait_for(terminal, "report ━")
 
     @pytest.mark.parametrize("quiet", [True, False])
     def test_without_a_terminal_or_when_quiet_nothing_is_shown(self, quiet, open_terminal, capsys):
         shown = open_terminal() if quiet else io.StringIO()
-        for bars in (progress_bars(2, 1, quiet), block_bar(4, quiet), working("report", quiet)):
-            with bars as progress:
-                assert progress is None
+        with progress_bars({"detectors": 2, "mixtures": 1}, quiet) as progress:
+            assert progress is None
         assert shown.getvalue() == ""
         assert capsys.readouterr() == ("", "")
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from gammagmm._support.text import one_line
 
 __all__ = [
     "Progress",
-    "block_bar",
     "check_progress",
     "progress_bars",
     "quiet",
     "tell",
-    "working",
 ]
 
 Progress: TypeAlias = Callable[[str, str, float], Any]
@@ -56,29 +54,15 @@ def tell(
         yield show_and_pass_on
 
 
-def progress_bars(
-    n_detectors: int, n_runs: int, quiet: bool = False
-) -> AbstractContextManager[Progress | None]:
-    """Callback for ``GammaGMM(progress=...)`` that moves two bars, with the time left.
-
-    None where standard error is no terminal, or with `quiet`.
-    """
-    return _bars_in_terminal({"detectors": n_detectors, "mixtures": n_runs}, quiet)
-
-
-def block_bar(n_blocks: int, quiet: bool = False) -> AbstractContextManager[Progress | None]:
-    """Callback that moves a bar of `n_blocks`; None as for `progress_bars`."""
-    return _bars_in_terminal({"labels": n_blocks}, quiet)
-
-
-def working(step: str, quiet: bool = False) -> AbstractContextManager[Progress | None]:
-    """Bar for a `step` of unknown duration."""
-    return _bars_in_terminal({step: None}, quiet)
-
-
 @contextmanager
-def _bars_in_terminal(totals: Mapping[str, int | None], quiet: bool) -> Iterator[Progress | None]:
-    """Bars that vanish in the end; None, and nothing is shown, without a terminal."""
+def progress_bars(
+    totals: Mapping[str, int | None], quiet: bool = False
+) -> Iterator[Progress | None]:
+    """Callback for ``GammaGMM(progress=...)`` that moves bars, with the time left.
+
+    There is a bar for each title, of as many steps as its total, or of an unknown number for None.
+    The bars vanish in the end. None, and nothing is shown, without a terminal or with `quiet`.
+    """
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
@@ -90,7 +74,7 @@ def _bars_in_terminal(totals: Mapping[str, int | None], quiet: bool) -> Iterator
 def _bars(totals: Mapping[str, int | None], transient: bool = False) -> Iterator[Progress]:
     """A bar for each title, of as many steps as its total.
 
-    Subjects such as "run 3" move the last bar, others the first, which starts at once.
+    A step moves the first bar that is not full, and the last one if all are.
     """
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
@@ -112,7 +96,8 @@ def _bars(totals: Mapping[str, int | None], transient: bool = False) -> Iterator
             display.add_task(title, total=totals[title], start=title == titles[0])
 
         def show(subject: str, state: str, seconds: float) -> None:
-            place = -1 if subject.startswith("run ") else 0
+            is_open = (i for i, task in enumerate(display.tasks) if not task.finished)
+            place = next(is_open, len(titles) - 1)
             title, task, name = titles[place], display.tasks[place], one_line(subject)
             is_start = state == "started"
             if is_start and task.finished:  # a run that had no solution; its end is not reported

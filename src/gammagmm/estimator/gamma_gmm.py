@@ -283,7 +283,7 @@ class GammaGMM(BaseEstimator):
         FitTimeoutError
             The fit took longer than `timeout`; the error has the partial results.
         """
-        plan = check_parameters(self)
+        plan = check_parameters(self.get_params(deep=False))
         return self._fit_table(open_rows(X, self, plan), plan)
 
     def _fit_table(self, table: Table, plan: Plan) -> GammaGMM:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +23,7 @@ from gammagmm.posterior.runs import AUTO_TOL
 from gammagmm.table.roles import Choices
 from gammagmm.table.scaling import SCALES
 
-if TYPE_CHECKING:
-    from gammagmm.estimator.gamma_gmm import GammaGMM
-
-__all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plain", "Plan", "check_parameters"]
+__all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plan", "check_parameters"]
 
 AUTO_FIT_ROWS = 20_000
 """What ``max_fit_rows="auto"`` means, except for LSCP, which trains on fewer rows."""
@@ -48,9 +47,9 @@ class Plan:
 
     Attributes
     ----------
-    given : tuple of pairs
-        Name and value of every parameter of the estimator. A value that is not a string, a number,
-        a boolean or None is replaced by its `repr`.
+    parameters : dict
+        Value of every parameter of the estimator, by name, as plain values: the device by its name,
+        and what is not a string, a number, a boolean or None by its `repr`.
     detectors : str or list or dict
         As the user gave them.
     scale : "standard" or "robust" or None
@@ -85,7 +84,7 @@ class Plan:
         What the columns are, and what is done with gaps and texts.
     """
 
-    given: tuple[tuple[str, Plain], ...]
+    parameters: dict[str, Plain]
     detectors: Any
     scale: str | None
     learn: bool
@@ -116,11 +115,6 @@ class Plan:
     choices: Choices
 
     @property
-    def parameters(self) -> dict[str, Plain]:
-        """Every parameter of the estimator, by name."""
-        return dict(self.given)
-
-    @property
     def is_precomputed(self) -> bool:
         """Whether the rows are raw scores already."""
         return isinstance(self.detectors, str) and self.detectors == "precomputed"
@@ -141,8 +135,9 @@ class Plan:
         return replace(self, progress=None)
 
 
-def check_parameters(estimator: GammaGMM) -> Plan:
-    """The plan of a fit, once each parameter of the estimator has been found valid."""
+def check_parameters(parameters: Mapping[str, Any]) -> Plan:
+    """The plan of a fit, once each of the parameters of `GammaGMM` has been found valid."""
+    estimator = SimpleNamespace(**parameters)
     minima = {"n_components": 1, "n_runs": 1, "n_draws": 2, "max_iter": 1}
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum, MAX_COUNT)
@@ -171,14 +166,14 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     prior, seed = estimator.mixture_prior, estimator.random_state
     if not isinstance(prior, MixturePrior | None):
         raise TypeError(f"mixture_prior must be a MixturePrior or None, got {prior!r}.")
-    parameters = estimator.get_params(deep=False)
     constraints = Constraints(
         estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma
     )
     rng = as_generator(seed)
     detector_rng, run_rng, learning_rng = rng.spawn(3)
     return Plan(
-        given=tuple((name, _plain(value)) for name, value in sorted(parameters.items())),
+        parameters={name: _plain(value) for name, value in sorted(parameters.items())}
+        | {"device": None if estimator.device is None else str(estimator.device)},
         learn=bool(estimator.learn),
         constraints=constraints,
         prior=prior or MixturePrior(),
@@ -202,7 +197,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     )
 
 
-def _choices(estimator: GammaGMM) -> Choices:
+def _choices(estimator: SimpleNamespace) -> Choices:
     """What the columns are, and what is done with gaps and texts."""
     if not isinstance(estimator.strict, bool | np.bool_):
         raise TypeError(f"strict must be True or False, got {estimator.strict!r}.")
