@@ -1,4 +1,4 @@
-"""How far the answers move between two checkouts, on real score matrices, beside the spread of seeds.
+"""How far the answers move between two checkouts, on real score matrices.
 
     python benchmarks/answers.py BEFORE AFTER [--seeds 5] [--out benchmarks/results/answers.json]
 

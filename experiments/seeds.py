@@ -60,7 +60,7 @@ def row_order(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def _default(plan: dict[str, Any], seed: int) -> GammaGMM:
-    """gammaGMM with accelerated steps and at most 20,000 rows a run, the defaults of version 0.2."""
+    """gammaGMM with the default settings of version 0.2: at most 20,000 rows in each run."""
     return estimator(plan, seed).set_params(tol="auto", max_mixture_rows=20_000)
 
 

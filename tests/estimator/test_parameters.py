@@ -168,3 +168,9 @@ def test_a_detector_past_its_time_is_left_out_of_the_answer(rows):
     assert estimator.fit_.detector_info[1].status == "timeout"
     reason = "it took longer than detector_timeout=2.0 s"
     assert Note.of("detectors.skipped", "slow", reason=reason) in estimator.notes_
+
+
+@pytest.mark.parametrize("value", ["never", -1, 1.5, True])
+def test_max_restarts_is_auto_or_a_count(value):
+    with pytest.raises((TypeError, ValueError), match="max_restarts"):
+        check_parameters(GammaGMM(max_restarts=value).get_params(deep=False))

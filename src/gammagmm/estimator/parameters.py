@@ -155,9 +155,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> Plan:
     max_mixture_rows = _check_rows(
         "max_mixture_rows", estimator.max_mixture_rows, AUTO_MIXTURE_ROWS
     )
-    max_restarts = None if estimator.max_restarts == "auto" else estimator.max_restarts
-    if max_restarts is not None:
-        check_count("max_restarts", max_restarts, 0, MAX_COUNT)
+    max_restarts = _check_restarts(estimator.max_restarts)
     for name in ("detector_timeout", "timeout"):
         if getattr(estimator, name) is not None:
             check_positive(name, getattr(estimator, name))
@@ -237,6 +235,16 @@ def _check_rows(name: str, value: Any, auto: int) -> int | None:
             raise ValueError(f'{name} must be "auto", a whole number or None, got {value!r}.')
         return auto
     check_count(name, value, MIN_ROWS)
+    return int(value)
+
+
+def _check_restarts(value: Any) -> int | None:
+    """The most new starts of all runs; None for "auto"."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f'max_restarts must be "auto" or a whole number, got {value!r}.')
+        return None
+    check_count("max_restarts", value, 0, MAX_COUNT)
     return int(value)
 
 

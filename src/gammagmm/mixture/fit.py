@@ -185,7 +185,7 @@ def ascend(
         is_done = is_settled | (n_iter == max_iter)
         if is_hopeless is not None and n_iter % CHECK_EVERY == 0:
             state = m_step(ascents.reached)
-            for place in np.flatnonzero(~is_done):
+            for place in np.flatnonzero(~is_done).tolist():
                 is_done[place] = is_hopeless(m_step.parameters(state, place))
         if is_done.any():
             done = ascents.select(np.flatnonzero(is_done).tolist())

@@ -201,9 +201,10 @@ def _fit_spaces(
 ) -> tuple[Run, ...]:
     """A run from each random stream; an unsolved run is restarted while restarts are left.
 
-    `spaces` (n_runs, n, M) holds the rows of each run, or (1, n, M) those of all. The progress callback of the settings is called when a run ends and when it is
-    restarted. If the deadline of the settings passes, the runs that have finished are returned.
-    The result does not depend on `n_jobs`, because each start has its own generator.
+    `spaces` (n_runs, n, M) holds the rows of each run, or (1, n, M) those of all. The progress
+    callback of the settings is called when a run ends and when it is restarted. If the deadline of
+    the settings passes, the runs that have finished are returned. The result does not depend on
+    `n_jobs`, because each start has its own generator.
     """
     # Deviation D9: the published script refits the detectors as well.
     fit = partial(_fit_starts, spaces, n_threads=count_threads(n_jobs))
