@@ -346,7 +346,7 @@ class SavedFitWarning(GammaGMMWarning):
 
 
 class SeparateRowsWarning(GammaGMMWarning):
-    """The share of the rows that are separate from the rest lies outside the model range.
+    """The share of the rows that are separate from the rest lies above the model range.
 
     Examples
     --------

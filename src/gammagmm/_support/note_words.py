@@ -152,8 +152,8 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     # What speaks for and against the estimate.
     "evidence.separate rows": lambda values: (
         f"{counted(values['n_rows'], 'row')} ({percent(values['share'])}) are separate from the "
-        f"rest, but the model range is {percent(values['low'])} to {percent(values['high'])}: look "
-        "at these rows, and label some."
+        f"rest, but the model range ends at {percent(values['high'])}: look at these rows, and "
+        "label some."
     ),
     # Labels.
     "labels.posterior": "the posterior uses {n_known} known rows ({n_anomalies} anomalies) and, "

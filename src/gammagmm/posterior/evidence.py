@@ -101,8 +101,13 @@ def find_evidence(
 
 
 def contradiction(separate: SeparateRows | None, posterior: GammaPosterior) -> Note | None:
-    """A note if the share of the separate rows lies outside the range of the `posterior`."""
-    if separate is None or not posterior.has_estimate or posterior.contains(separate.share):
+    """A note if the range of the `posterior` excludes some of the separate rows.
+
+    A share below the range is no contradiction: anomalies need not be separate from the rest.
+    """
+    if separate is None or not posterior.has_estimate:
         return None
-    (low, high), found = posterior.interval(), {"n_rows": separate.n_rows, "share": separate.share}
-    return Note.of("evidence.separate rows", "separate rows", **found, low=low, high=high)
+    (_, high), n_rows, share = posterior.interval(), separate.n_rows, separate.share
+    if share <= high:
+        return None
+    return Note.of("evidence.separate rows", "separate rows", n_rows=n_rows, share=share, high=high)
