@@ -14,9 +14,6 @@ from gammagmm.estimator.summary import summarise
 from gammagmm.posterior.storage import posterior_to_text
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
-# With these few components, most starts have no solution.
-pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
-
 SETTINGS = {"n_components": 15, "n_runs": 2, "n_draws": 100, "random_state": 0}
 
 
