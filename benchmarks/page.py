@@ -26,6 +26,8 @@ SECTION = re.compile(r"^<!-- section (\w+) -->\n", re.MULTILINE)
 COMMANDS = (
     ("mixture", "make bench", "mixture.py"),
     ("fits", "make bench", "fits.py"),
+    ("waits", "make waits", "waits.py"),
+    ("answers", "make waits", "answers.py"),
     ("command", "make bench", "command.py"),
     ("detectors", "make bench", "detectors.py"),
     ("imports", "make bench", "imports.py"),
@@ -129,6 +131,43 @@ def other_seconds(found):
     if found is None:
         return ""
     return short(found["seconds"]) if "seconds" in found else f"> {found['limit']:.0f}"
+
+
+def waits(results):
+    found = results.get("waits")
+    if found is None:
+        return None
+    lines = [
+        [
+            case["name"],
+            *(short(case["before"][key]) for key in ("seconds", "slowest")),
+            *(short(case["now"][key]) for key in ("seconds", "slowest")),
+            *(f"{case[key]:.1f}" for key in ("ratio", "ratio_of_slowest")),
+            *(f"{case[which]['peak_gigabytes']:.2f}" for which in ("before", "now")),
+            *(f"{case[which]['posterior_mean']:.3f}" for which in ("before", "now")),
+        ]
+        for case in found["cases"]
+    ]
+    header = (
+        "table | before, s | slowest | now, s | slowest | ratio | of the slowest | "
+        "before, GB | now, GB | posterior mean before | now"
+    )
+    about = {key: found[key] for key in ("cores", "earlier", "repeats", "draws")}
+    return about | {"table": table(header, lines)}
+
+
+def answers(results):
+    found = results.get("answers")
+    if found is None:
+        return None
+    lines = [
+        [name, *(f"{found[which][name]:.4f}" for which in ("before", "now"))]
+        for name in found["before"]
+    ]
+    about = {key: found[key] for key in ("sets", "seeds", "earlier")}
+    moved = {"change": f"{found['change']['mean']:+.4f}".replace("-", "−")}
+    moved["absolute"] = f"{found['change']['absolute']:.4f}"
+    return about | moved | {"table": table("figure | before | now", lines)}
 
 
 def mixture(results):
@@ -399,6 +438,8 @@ def dask(results):
 
 VALUES = {
     "fits": fits,
+    "waits": waits,
+    "answers": answers,
     "mixture": mixture,
     "ten_runs": ten_runs,
     "command": command,

@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.base import clone
 
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.posterior import evidence as module
