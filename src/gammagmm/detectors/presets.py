@@ -6,6 +6,7 @@ import copy
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain, count
@@ -177,8 +178,14 @@ def detector_parts(value: Any) -> Iterator[Any]:
             yield from detector_parts(item)
     elif hasattr(value, "fit") and not isinstance(value, type):
         yield value
-        for name in inspect.signature(type(value)).parameters:
+        for name in _parameter_names(type(value)):
             yield from detector_parts(getattr(value, name, None))
+
+
+@lru_cache
+def _parameter_names(cls: type) -> tuple[str, ...]:
+    """Names of a class's parameters; reading its signature takes as long as a short fit."""
+    return tuple(inspect.signature(cls).parameters)
 
 
 def _name_choices(detectors: Any) -> dict[str, Any]:
