@@ -29,14 +29,14 @@ COMMANDS = (
     ("waits", "make waits", "waits.py"),
     ("answers", "make waits", "answers.py"),
     ("command", "make bench", "command.py"),
-    ("detectors", "make bench", "detectors.py"),
+    ("detectors|same_process", "make bench", "detectors.py"),
     ("imports", "make bench", "imports.py"),
     ("install_size", "make bench", "install_size.py"),
     ("labels", "make bench", "labels.py"),
     ("ten_runs", "make bench-large", "mixture.py --large"),
     ("fits_\\w+", "make bench-large", "fits.py --large"),
     ("command_large", "make bench-large", "command.py --large"),
-    ("detectors_large|subsets", "make bench-large", "detectors.py --large"),
+    ("detectors_large|subsets|costs", "make bench-large", "detectors.py --large"),
     ("compare|dask", "make bench-large", "scale.py --large"),
 )
 MIN_MEGABYTES = 5.0
@@ -344,6 +344,41 @@ def detectors(results):
     }
 
 
+def same_process(results):
+    found = results.get("same_process")
+    if found is None:
+        return None
+    lines = [
+        [
+            one["detector"],
+            f"{one['n_rows']:,} × {one['n_columns']}",
+            *(short(one[key]) for key in ("ours", "pyod", "ratio")),
+            "0" if one["difference"] == 0 else f"{one['difference']:.0e}",
+        ]
+        for one in found["detectors"]
+    ]
+    header = "detector | rows × columns | ours, s | PyOD, s | ratio | scores differ by"
+    return {"n_repeats": found["n_repeats"], "table": table(header, lines)}
+
+
+def costs(results):
+    found = results.get("costs")
+    if found is None:
+        return None
+    lines = [
+        [
+            one["detector"],
+            f"{one['n_rows']:,} × {one['n_columns']}",
+            short(one["seconds"]),
+            f"{one['unit']:.2g} {'µs' if one['detector'] == 'LSCP' else 'ns'}",
+            f"{one['training_unit']:.2g} ns" if "training_unit" in one else "",
+        ]
+        for one in found["rows"]
+    ]
+    header = "detector | rows × columns | s | unit | unit of the training"
+    return {"rows_fitted": f"{found['rows_fitted']:,}", "table": table(header, lines)}
+
+
 def detectors_large(results):
     found = results.get("detectors_large")
     if found is None:
@@ -448,8 +483,10 @@ VALUES = {
     "install_size": install_size,
     "labels": labels,
     "detectors": detectors,
+    "same_process": same_process,
     "detectors_large": detectors_large,
     "subsets": subsets,
+    "costs": costs,
     "compare": compare,
     "dask": dask,
     "gpu": gpu,

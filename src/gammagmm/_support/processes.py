@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 
 import joblib
 from joblib.parallel import LokyBackend, get_active_backend
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "NEVER",
@@ -191,7 +192,19 @@ def one_thread() -> AbstractContextManager[Any]:
     The limit holds for the whole process, so only its main thread sets it.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    return threadpool_limits(limits=1) if is_main else nullcontext()
+    limits: AbstractContextManager[Any] = (
+        _thread_pools(len(sys.modules)).limit(limits=1) if is_main else nullcontext()
+    )
+    return limits
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:
+    """The libraries of this process that have threads, found again after imports.
+
+    The search takes 4 ms, as long as some detectors take for thousands of rows.
+    """
+    return ThreadpoolController()
 
 
 _shared: list[Any] = []

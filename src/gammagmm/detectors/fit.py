@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Status: TypeAlias = Literal["ok", "failed", "timeout", "constant"]
+Status: TypeAlias = Literal["ok", "failed", "timeout", "constant", "left out"]
 
 MAX_DISTANCE = 0.5
 """Largest Kolmogorov-Smirnov distance, besides chance, between fitted and new rows' scores."""
@@ -73,11 +73,13 @@ class FitSettings:
     n_jobs: int | None = None
     progress: Progress = quiet
     deadline: Deadline = NEVER  # for all detectors together
-    is_by_cost: bool = False  # whether the slowest are fitted on fewer than max_fit_rows
+    is_by_cost: bool = False  # whether their time limits the rows further
+    is_optional: bool = False  # whether those that would still take too long are left out
 
-    def n_fit(self, detector: Any, n_rows: int) -> int:
-        """Number of rows, of `n_rows`, that the detector is fitted on."""
-        return fit_rows(detector, n_rows, self.max_fit_rows, self.is_by_cost)
+    def n_fit(self, detector: Any, X: FloatArray) -> int:
+        """Number of the rows X (n, d) that the detector is fitted on."""
+        n_columns = X.shape[1] if self.is_by_cost else None
+        return fit_rows(detector, len(X), self.max_fit_rows, n_columns, self.is_optional)
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,11 @@ class DetectorInfo:
     ----------
     name : str
         Name of the detector.
-    status : "ok" or "failed" or "timeout" or "constant"
-        How the fit ended; "constant" if all rows got the same score.
+    status : "ok" or "failed" or "timeout" or "constant" or "left out"
+        How the fit ended; "constant" if all rows got the same score, "left out" if the detector of
+        a preset would have taken too long and was not fitted.
     reason : str
-        Why it was skipped; empty if it was not.
+        Why it has no scores; empty if it has.
     seconds : float
         Wall time of its fit and scores.
     n_rows : int
@@ -140,8 +143,13 @@ def fit_detectors(
     tables, the detectors that have names run in this process, whatever ``n_jobs`` is.
     """
     # Deviation D1: the published script scores the training rows again, as if they were new.
-    tasks = _plan(detectors, len(X), rng, settings)
+    planned = _plan(detectors, X, rng, settings)
+    tasks = [task for task in planned if task.n_fit > 0]
     outcomes = {outcome.info.name: outcome for outcome in _run_tasks(tasks, X, settings)}
+    for task in planned:
+        if task.n_fit == 0:
+            info = task.info("left out", "it would take too long", 0.0)
+            outcomes[task.name] = _Outcome(info)
     ran = {name: outcomes[name] for name in detectors if outcomes[name].info.status == "ok"}
     columns = [np.empty((len(X), 0)), *(outcome.scores[:, None] for outcome in ran.values())]
     return FittedDetectors(
@@ -224,14 +232,14 @@ class _Task:
     detector: Any
     rng: np.random.Generator
     rows: NDArray[np.intp] | None  # the rows to fit on; None: all
+    n_fit: int  # how many they are
     is_alone: bool  # in a process of its own
     timeout: float | None
     deadline: Deadline
 
-    def info(self, X: FloatArray, status: Status, reason: str, seconds: float) -> DetectorInfo:
-        """Record of this detector, which was fitted on rows of X (n, d)."""
-        n_rows = len(X) if self.rows is None else len(self.rows)
-        return DetectorInfo(self.name, status, reason, seconds, n_rows)
+    def info(self, status: Status, reason: str, seconds: float) -> DetectorInfo:
+        """Record of this detector."""
+        return DetectorInfo(self.name, status, reason, seconds, self.n_fit)
 
     @property
     def too_long(self) -> str:
@@ -256,17 +264,18 @@ class _WorkersFailedError(Exception):
 
 def _plan(
     detectors: Mapping[str, Any],
-    n_rows: int,
+    X: FloatArray,
     rng: np.random.Generator,
     settings: FitSettings,
 ) -> list[_Task]:
     """A task for each detector, the slowest first."""
     sample_rng, *children = rng.spawn(1 + len(detectors))
+    n_rows = len(X)
+    n_fit = {name: settings.n_fit(each, X) for name, each in detectors.items()}
     n_places = min(n_rows, settings.max_fit_rows or n_rows)
-    is_drawn = n_places < n_rows
+    is_drawn = min(n_fit.values(), default=n_rows) < n_rows
     # A smaller sample is the first of these rows.
     places = sample_rng.choice(n_rows, n_places, replace=False) if is_drawn else np.arange(0)
-    n_fit = {name: settings.n_fit(each, n_rows) for name, each in detectors.items()}
     tasks = [
         _Task(
             name,
@@ -274,6 +283,7 @@ def _plan(
             child,
             # Deviation D13: the paper fits every detector on all rows.
             np.sort(places[: n_fit[name]]) if n_fit[name] < n_rows else None,
+            n_fit[name],
             is_alone=settings.timeout is not None or uses_torch(detector),
             timeout=settings.timeout,
             deadline=settings.deadline,
@@ -301,7 +311,7 @@ def _run_tasks(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list
     names = {outcome.info.name for outcome in done}
     for task in tasks:
         if task.name not in names:
-            done.append(_Outcome(task.info(X, "timeout", task.too_long, 0.0)))
+            done.append(_Outcome(task.info("timeout", task.too_long, 0.0)))
             settings.progress(task.name, "timeout", 0.0)
     return done
 
@@ -385,7 +395,7 @@ def _fit_task(task: _Task, X: FloatArray) -> _Outcome:
         reason, trace = "its process died, possibly out of memory", traceback.format_exc()
     except Exception as error:
         reason, trace = f"{type(error).__name__}: {error}", traceback.format_exc()
-    info = task.info(X, status, reason, time.perf_counter() - start)
+    info = task.info(status, reason, time.perf_counter() - start)
     return _Outcome(replace(info, traceback=trace))
 
 
@@ -395,7 +405,7 @@ def _fit_here(task: _Task, X: FloatArray) -> _Outcome:
     X = np.array(X, dtype=np.float64, order="C")
     detector = _seeded(task.detector, task.rng)
     scores = _fit_all(detector, X) if task.rows is None else _fit_some(detector, X, task.rows)
-    return _Outcome(task.info(X, "ok", "", time.perf_counter() - start), detector, scores)
+    return _Outcome(task.info("ok", "", time.perf_counter() - start), detector, scores)
 
 
 def _seeded(detector: Any, rng: np.random.Generator) -> Any:

@@ -92,8 +92,9 @@ class GammaGMM(BaseEstimator):
         in memory are never sampled as a whole.
     max_fit_rows : "auto" or int or None, default="auto"
         Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
-        a random sample and scores the other rows as new ones. "auto" means 20,000, and for LSCP
-        down to 5,000 (400 million divided by the number of rows); None means any number.
+        a random sample and scores the other rows as new ones. "auto" means 20,000, or fewer, but
+        at least 5,000, if the detector would take longer than about 2.5 seconds; LSCP is left out
+        of a preset if it would. A number or None (any number of rows) leaves out no detector.
     max_mixture_rows : "auto" or int or None, default="auto"
         Most rows that one variational run is fitted to, each run to its own random rows. "auto"
         means 5,000, None any number. Scores, thresholds and labels always use all rows.

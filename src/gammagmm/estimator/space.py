@@ -41,8 +41,9 @@ def score_training_rows(
     if plan.is_precomputed:
         fitted = given_scores(table.values, table.preparation.columns)
     else:
-        limits = plan.max_fit_rows, plan.is_fit_by_cost
-        made, notes = resolve_detectors(plan.detectors, len(table.values), *limits)
+        n_rows, n_columns = table.values.shape
+        limits = plan.max_fit_rows, n_columns if plan.is_fit_by_cost else None
+        made, notes = resolve_detectors(plan.detectors, n_rows, *limits)
         if plan.scale is not None:
             column_scaler = fit_column_scaler(table.values, plan.scale)
         preparation = table.preparation
@@ -57,6 +58,7 @@ def score_training_rows(
                 progress,
                 plan.deadline,
                 plan.is_fit_by_cost,
+                is_optional=isinstance(plan.detectors, str),
             )
             fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
         check_time(plan, fitted)
