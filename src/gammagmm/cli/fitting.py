@@ -94,7 +94,6 @@ def _fit_key(table: Table, request: Request) -> str:
 
     options = asdict(request.method) | {
         "jobs": None,
-        "timeout": None,
         "columns": table.columns,
         "shape": [table.sample.n_rows, *table.values.shape],
     }
@@ -153,6 +152,7 @@ def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
         max_gamma=method.max_gamma,
         n_runs=method.runs,
         timeout=method.timeout,
+        detector_timeout=method.detector_timeout,
         columns=_columns(request.reading),
         strict=(request.reading.missing, request.reading.categories) == ("error", "error"),
         random_state=method.seed,

@@ -115,7 +115,16 @@ class Method:
     timeout: Annotated[
         float | None,
         Option(
-            help="Time limit for detectors and mixtures (exit code 5).",
+            help="Time limit: half of it for the detectors, the rest for the mixtures. What is not "
+            "finished is left out; exit code 5 if there is no result.",
+            metavar="SECONDS",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None
+    detector_timeout: Annotated[
+        float | None,
+        Option(
+            help="Time limit for each detector, after which it is skipped.",
             metavar="SECONDS",
             rich_help_panel=RUNNING,
         ),

@@ -99,9 +99,13 @@ class GammaGMM(BaseEstimator):
     detector_timeout : float, default=None
         Seconds after which a detector is skipped; each detector then has its own process.
     timeout : float, default=None
-        Seconds for the whole fit. A fit that takes longer raises a `FitTimeoutError`, whose
-        ``so_far`` holds the partial results. Detectors then run in their own processes, which are
-        killed; a k-means and the sampling of a Dask collection are not interrupted.
+        Seconds for the whole fit. The detectors have half of them: those that take longer are
+        skipped with a `DetectorWarning`, once two have finished (one if there is one). The rest of
+        the time is for the mixtures: runs that take longer do not enter the posterior, and `notes_`
+        says how many. Without two detectors, or a run with a solution, the fit raises a
+        `FitTimeoutError`, which names the detectors it waited for; its ``so_far`` holds what is
+        finished. Detectors then run in their own processes, which are killed; a k-means and the
+        sampling of a Dask collection are not interrupted.
     device : str or torch.device, default=None
         Where the mixtures are fitted: None means NumPy on the processor's cores, and "cuda" or
         another device of PyTorch means there.
@@ -280,7 +284,7 @@ class GammaGMM(BaseEstimator):
         DetectorError
             Too few detectors gave usable scores.
         FitTimeoutError
-            The fit took longer than `timeout`; the error has the partial results.
+            The fit took longer than `timeout`, and too little is finished for a result.
         """
         plan = check_parameters(self)
         return self._fit_table(open_rows(X, self, plan), plan)

@@ -18,7 +18,7 @@ from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.detectors.usable import keep_usable, left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.parameters import Plan
-from gammagmm.estimator.partial_fit import check_runs, check_time
+from gammagmm.estimator.partial_fit import check_detectors, check_runs
 from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
 from gammagmm.posterior.runs import Run, fit_runs, plan_runs
 from gammagmm.table.scaling import ColumnScaler, constant_notes, fit_column_scaler
@@ -59,7 +59,7 @@ def score_training_rows(
                 plan.is_fit_by_cost,
             )
             fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
-        check_time(plan, fitted)
+        check_detectors(plan, fitted)
     usable = keep_usable(fitted)
     return usable, column_scaler, [*notes, *left_out_notes(usable.info)]
 
@@ -108,5 +108,4 @@ def fit_space_runs(
         settings = replace(settings, progress=progress)
         budget = (plan.n_runs, plan.max_restarts)
         runs = fit_runs(space.values, settings, budget, plan.run_rng, plan.n_jobs)
-    check_runs(plan, fitted, runs)
-    return runs, notes
+    return runs, notes + check_runs(plan, fitted, runs)
