@@ -145,6 +145,7 @@ bench: install
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/install_size.py
 	$(BIN)/python benchmarks/labels.py
+	$(BIN)/python benchmarks/cost.py
 	$(BIN)/python benchmarks/page.py
 
 # About half an hour; continues after the last part that was measured with the same code.

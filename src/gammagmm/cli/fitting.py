@@ -5,14 +5,14 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gammagmm._support.progress import Progress, progress_bars
+from gammagmm._support.progress import fit_bar
 from gammagmm._support.text import one_line
 from gammagmm.cli.options import FIT_SUFFIX, Method, Reading, Request
 from gammagmm.errors import Note, SavedFileError
@@ -104,17 +104,17 @@ def _fit_key(table: Table, request: Request) -> str:
 
 
 def fit_rows(table: Table, request: Request) -> Fit:
-    """The fit, with progress bars if standard error is a terminal."""
-    from gammagmm.detectors.presets import PRESETS
+    """The fit, with a progress bar if standard error is a terminal."""
+    from gammagmm.estimator.cost import expected_seconds
     from gammagmm.estimator.parameters import check_parameters
 
     gc.freeze()  # what has been imported
     gc.enable()
-    detectors = _detectors(request.method)
-    n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
-    with progress_bars(n_detectors, request.method.runs, request.running.quiet) as progress:
-        estimator = _estimator(request, progress)
-        return estimator._fit_table(table, check_parameters(estimator)).fit_
+    estimator = _estimator(request)
+    plan = check_parameters(estimator)
+    expected = expected_seconds(plan, *table.values.shape)
+    with fit_bar(expected, request.running.quiet) as progress:
+        return estimator._fit_table(table, replace(plan, progress=progress)).fit_
 
 
 def _detectors(method: Method) -> str | list[str]:
@@ -137,7 +137,7 @@ def _columns(reading: Reading) -> dict[str, Any] | None:
     return {name: value for name, value in given.items() if value} or None
 
 
-def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
+def _estimator(request: Request) -> GammaGMM:
     """The estimator with the options of the command."""
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
@@ -157,5 +157,4 @@ def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
         strict=(request.reading.missing, request.reading.categories) == ("error", "error"),
         random_state=method.seed,
         n_jobs=method.jobs,
-        progress=progress or False,
     )

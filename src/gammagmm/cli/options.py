@@ -391,7 +391,7 @@ class Running:
     force: Annotated[
         bool, Option("--force", help="Replace existing files or, with monitor, periods.")
     ] = False
-    quiet: Annotated[bool, Option("--quiet", help="Show no progress bars and no notes.")] = False
+    quiet: Annotated[bool, Option("--quiet", help="Show no progress bar and no notes.")] = False
     debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False
 
     @property

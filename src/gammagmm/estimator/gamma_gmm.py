@@ -14,6 +14,7 @@ from gammagmm._support.checks import check_count
 from gammagmm._support.data_frames import as_column
 from gammagmm.distributed.collection import in_memory
 from gammagmm.errors import SavedFileError
+from gammagmm.estimator.cost import expected_seconds
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.parameters import Plan, check_parameters
 from gammagmm.estimator.rows import map_new_rows, open_rows
@@ -116,9 +117,12 @@ class GammaGMM(BaseEstimator):
         detectors of the presets need no worker processes and take turns. The mixtures use as many
         threads, or as many as BLAS if that is more.
     progress : bool or callable, default=False
-        True shows progress bars on standard error. A function is called as ``progress(subject,
-        state, seconds)``: with each detector's name, "started" and later its status; then with each
-        run ("run 1", ...) and its status. A run that is restarted is reported as "started" again.
+        True shows one bar for the whole fit, in a terminal on standard error or in a notebook, with
+        the time left if the fit is expected to take more than ten seconds; where there is neither,
+        it writes a line for each step to standard error. A function is called as
+        ``progress(subject, state, seconds)``: with each detector's name, "started" and later its
+        status; then with each run ("run 1", ...) and its status. A run that is restarted is
+        reported as "started" again.
     columns : dict or None, default=None
         What the named columns of a data frame are: ``{"id": name}`` has the names of the rows,
         ``{"truth": name}`` known labels, which the method does not use, and ``{"drop": [names]}``
@@ -291,9 +295,10 @@ class GammaGMM(BaseEstimator):
 
     def _fit_table(self, table: Table, plan: Plan) -> GammaGMM:
         """Fit rows that are prepared, with the checked parameters."""
-        fitted, column_scaler, notes = score_training_rows(table, plan)
-        space, scaler = score_space(fitted.scores)
-        runs, more = fit_space_runs(space, fitted, plan)
+        with plan.tell(expected_seconds(plan, *table.values.shape)) as progress:
+            fitted, column_scaler, notes = score_training_rows(table, plan, progress)
+            space, scaler = score_space(fitted.scores)
+            runs, more = fit_space_runs(space, fitted, plan, progress)
         notes += more
         return self._keep(
             complete_fit(plan, table, fitted, column_scaler, space, scaler, runs, notes)
