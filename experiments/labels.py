@@ -74,7 +74,7 @@ def default_consensus(X: np.ndarray, seed: int) -> np.ndarray:
 def default_inputs(X: np.ndarray, seed: int) -> Inputs:
     """Score space, consensus and columns of the rows by a default fit, without its mixtures."""
     estimator = GammaGMM(random_state=seed)
-    plan = check_parameters(estimator)
+    plan = check_parameters(estimator.get_params(deep=False))
     rows = open_rows(X, estimator, plan)
     scores = score_training_rows(rows, plan)
     space, _ = score_space(scores.fitted.scores)

@@ -63,7 +63,7 @@ def settings(trial: Trial, plan: dict[str, Any]) -> Result:
     kind, seed = trial.variant.split("-")
     fitted = estimator(plan).set_params(random_state=int(seed))
     if kind == "default":
-        fitted.set_params(tol="auto", max_mixture_rows="auto")
+        fitted.set_params(tol="auto", max_mixture_rows="auto", max_restarts="auto")
     fitted.fit(made.S)
     elbos = [run.elbo for run in fitted.fit_.runs]
     return {**_truth(made), **fit_figures(fitted, made.gamma), "elbos": elbos}

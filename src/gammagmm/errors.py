@@ -193,7 +193,7 @@ class SaveError(GammaGMMError, ValueError):
 
 
 class SavedFileError(GammaGMMError, ValueError):
-    """A saved posterior, summary or fit cannot be read; the message says what is wrong with it.
+    """A saved posterior, history or fit cannot be read; the message says what is wrong with it.
 
     Examples
     --------

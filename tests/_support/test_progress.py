@@ -12,10 +12,11 @@ import types
 
 import pytest
 
-from gammagmm._support.progress import Work, block_bar, check_progress, fit_bar, tell, working
+from gammagmm._support.progress import Work, check_progress, progress_bar, tell
 from tests.support.needs import needs_posix
 
 SHORT = {"KNN": 1.0, "LOF": 2.0, "run 1": 1.0}
+BLOCKS = {f"block {i}": 0.0 for i in range(1, 5)}
 LONG = {"KNN": 300.0, "LOF": 600.0, "run 1": 300.0}
 
 
@@ -99,10 +100,10 @@ class TestTell:
             progress("run 1", "started", 0.0)
         assert capsys.readouterr() == (
             "",
-            "detectors 1/2: KNN ok, 1.0 s\n"
-            "detectors 2/2: LOF failed, 1.0 s\n"
-            "mixtures 1/1: run 1 unsolved, 2.0 s\n"
-            "mixtures: run 1 again\n",
+            "fit 1/3: KNN ok, 1.0 s\n"
+            "fit 2/3: LOF failed, 1.0 s\n"
+            "fit 3/3: run 1 unsolved, 2.0 s\n"
+            "fit: run 1 again\n",
         )
 
     def test_without_standard_error_nothing_is_shown(self, monkeypatch, capsys):
@@ -129,7 +130,7 @@ def wait_for(terminal, words):
 class TestCommandLine:
     def test_one_bar_for_detectors_and_mixtures(self, open_terminal):
         terminal = open_terminal()
-        with fit_bar(SHORT) as progress:
+        with progress_bar("fit", SHORT) as progress:
             fit_two(progress)
             wait_for(terminal, " 75% ")
             progress("run 1", "ok", 1.0)
@@ -137,18 +138,17 @@ class TestCommandLine:
 
     def test_blocks_and_steps_of_unknown_length(self, open_terminal):
         terminal = open_terminal()
-        with block_bar(4) as progress:
+        with progress_bar("labels", BLOCKS) as progress:
             progress("block 1", "written", 1.0)
             wait_for(terminal, " 25% ")
-        with working("report"):
+        with progress_bar("report", {}):
             wait_for(terminal, "report ━")
 
     @pytest.mark.parametrize("quiet", [True, False])
     def test_without_a_terminal_or_when_quiet_nothing_is_shown(self, quiet, open_terminal, capsys):
         shown = open_terminal() if quiet else io.StringIO()
-        for bars in (fit_bar(SHORT, quiet), block_bar(4, quiet), working("report", quiet)):
-            with bars as progress:
-                assert progress is None
+        with progress_bar("fit", SHORT, quiet) as progress:
+            assert progress is None
         assert shown.getvalue() == ""
         assert capsys.readouterr() == ("", "")
 
@@ -157,8 +157,8 @@ class TestCommandLine:
 def test_the_seconds_left_of_a_long_fit_count_down_on_a_terminal():
     code = (
         "import time\n"
-        "from gammagmm._support.progress import fit_bar\n"
-        "with fit_bar({'KNN': 20.0, 'LOF': 40.0, 'run 1': 20.0}) as progress:\n"
+        "from gammagmm._support.progress import progress_bar\n"
+        "with progress_bar('fit', {'KNN': 20.0, 'LOF': 40.0, 'run 1': 20.0}) as progress:\n"
         "    time.sleep(2.5)\n"
         "    progress('LOF', 'ok', 2.5)\n"
         "    time.sleep(0.5)\n"

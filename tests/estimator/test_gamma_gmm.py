@@ -28,7 +28,7 @@ from gammagmm.errors import (
 )
 from gammagmm.mixture.prior import MixturePrior
 
-SMALL = {"n_components": 15, "n_runs": 3, "n_draws": 100}
+SMALL = {"n_components": 15, "n_runs": 3, "n_draws": 100, "max_restarts": 100}
 
 
 @pytest.fixture(scope="module")

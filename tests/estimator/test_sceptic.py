@@ -6,6 +6,9 @@ from experiments.made_tables import clean_table, sceptic_table
 
 from gammagmm import GammaGMM
 
+# Most starts have no solution where the most anomalous component is large.
+pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
+
 
 def answer(X):
     fitted = GammaGMM(random_state=0).fit(X)
@@ -37,12 +40,10 @@ def test_a_wrong_interval_is_never_silent(share):
     assert "of the 90% intervals of default fits contained the true share" in lines
 
 
-def test_a_clean_table_has_no_group_and_rests_on_assumptions():
+def test_a_clean_table_has_no_group():
     _, evidence, lines = answer(clean_table("normal", 500, seed=7))
     assert evidence.separate_rows is None
-    assert evidence.rests_on == "assumptions"
     assert "No rows are separate" in lines
-    assert "Next: set p0, p_high and high_gamma to what you know" in lines
 
 
 def test_units_do_not_matter():

@@ -28,8 +28,11 @@ def run():
 
 def test_every_kind_of_run_has_its_note(run):
     slack = replace(run, status="slack", reachable=(0.001, 0.008), n_restarts=1)
-    unsolved = replace(run, status="unsolved", reachable=(0.2, 0.5), posterior=None)
-    capped = replace(run, converged=False, n_restarts=2)
+    # It was given up before its last iteration.
+    unsolved = replace(
+        run, status="unsolved", reachable=(0.2, 0.5), posterior=None, converged=False, n_iter=30
+    )
+    capped = replace(run, converged=False, n_iter=40, n_restarts=2)
     assert describe_runs((run, run), Constraints(), 40) == []
     described = describe_runs((run, slack, unsolved, capped), Constraints(), 40)
     asked = {"high_gamma": 0.15, "p_high": 0.01}

@@ -188,7 +188,7 @@ def test_the_page_tells_what_the_estimate_rests_on(named):
     words, evidence = words_of(render(findings)), fitted.evidence
     for line in fitted.lines[1:-1]:
         assert line in words
-    assert f"What to do now L{fitted.lines[-1].removeprefix('Next: l')}" in words
+    assert f"What to do now {fitted.lines[-1]}" in words
     assert "3 rows (1.0%) are separate from the rest in the scores of KNN, LOF." in words
     for other in evidence.assumptions:
         assert other.words in words

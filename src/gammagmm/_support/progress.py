@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from gammagmm._support.text import one_line
@@ -14,12 +14,10 @@ from gammagmm._support.text import one_line
 __all__ = [
     "Progress",
     "Work",
-    "block_bar",
     "check_progress",
-    "fit_bar",
+    "progress_bar",
     "quiet",
     "tell",
-    "working",
 ]
 
 Progress: TypeAlias = Callable[[str, str, float], Any]
@@ -60,7 +58,7 @@ def tell(
     if sys.stderr.isatty():
         display = _bar("fit", work)
     else:
-        display = _notebook_bar(work) if _notebook() is not None else _lines(list(expected))
+        display = _notebook_bar(work) if _notebook() is not None else _lines(work)
     with display as show:
 
         def show_and_pass_on(subject: str, state: str, seconds: float) -> None:
@@ -70,26 +68,20 @@ def tell(
         yield show_and_pass_on
 
 
-def fit_bar(
-    expected: Mapping[str, float], quiet: bool = False
-) -> AbstractContextManager[Progress | None]:
+@contextmanager
+def progress_bar(
+    title: str, expected: Mapping[str, float], quiet: bool = False
+) -> Iterator[Progress | None]:
     """Callback for ``GammaGMM(progress=...)`` that moves a bar, which vanishes in the end.
 
-    `expected` has the expected seconds of each subject. None where standard error is no terminal,
-    or with `quiet`.
+    `expected` has the expected seconds of each subject; it is empty for a work of unknown length.
+    None, and nothing is shown, without a terminal or with `quiet`.
     """
-    return _bar_in_terminal("fit", Work(expected), quiet)
-
-
-def block_bar(n_blocks: int, quiet: bool = False) -> AbstractContextManager[Progress | None]:
-    """Callback that moves a bar of `n_blocks`; None as for `fit_bar`."""
-    blocks = {f"block {i + 1}": 0.0 for i in range(n_blocks)}
-    return _bar_in_terminal("labels", Work(blocks), quiet)
-
-
-def working(step: str, quiet: bool = False) -> AbstractContextManager[Progress | None]:
-    """Bar for a `step` of unknown duration."""
-    return _bar_in_terminal(step, Work({}), quiet)
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    with _bar(title, Work(expected), transient=True) as show:
+        yield show
 
 
 class Work:
@@ -107,11 +99,20 @@ class Work:
     def __init__(self, expected: Mapping[str, float]) -> None:
         in_all = sum(expected.values())
         self._left = {name: seconds if in_all else 1.0 for name, seconds in expected.items()}
-        self._in_all = sum(self._left.values())
+        self.n_parts, self._in_all = len(self._left), sum(self._left.values())
         self._begin = time.monotonic()
-        self._heard, self._end = self._begin, self._begin + in_all
+        self._end = self._begin + in_all
         self.shows_time = in_all >= LONG_SECONDS
         self.at_work: list[str] = []
+
+    @property
+    def n_done(self) -> int:
+        """Number of parts that are done."""
+        return self.n_parts - len(self._left)
+
+    def is_done(self, subject: str) -> bool:
+        """Whether this part is done."""
+        return subject not in self._left
 
     @property
     def share(self) -> float | None:
@@ -146,16 +147,6 @@ class Work:
             return ""
         seconds = self.seconds_left()
         return f"{seconds:.0f} s left" if seconds < 90.0 else f"{seconds / 60.0:.0f} min left"
-
-
-@contextmanager
-def _bar_in_terminal(title: str, work: Work, quiet: bool) -> Iterator[Progress | None]:
-    """A bar that vanishes in the end; None, and nothing is shown, without a terminal."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    with _bar(title, work, transient=True) as show:
-        yield show
 
 
 @contextmanager
@@ -230,24 +221,16 @@ def _notebook_bar(work: Work) -> Iterator[Progress]:
 
 
 @contextmanager
-def _lines(subjects: list[str]) -> Iterator[Progress]:
-    """A line for each step that is done."""
-    n_runs = sum(is_run(subject) for subject in subjects)
-    totals = {"detectors": len(subjects) - n_runs, "mixtures": n_runs}
-    n_done = dict.fromkeys(totals, 0)
+def _lines(work: Work) -> Iterator[Progress]:
+    """A line for each part that is done."""
 
     def show(subject: str, state: str, seconds: float) -> None:
-        title = "mixtures" if is_run(subject) else "detectors"
-        if state != "started":
-            n_done[title] += 1
+        is_again = state == "started" and work.is_done(subject)
+        work.hear(subject, state)
+        if is_again:
+            sys.stderr.write(f"fit: {one_line(subject)} again\n")
+        elif state != "started":
             done = f"{one_line(subject)} {state}, {seconds:.1f} s"
-            sys.stderr.write(f"{title} {n_done[title]}/{totals[title]}: {done}\n")
-        elif n_done[title] == totals[title]:
-            sys.stderr.write(f"{title}: {one_line(subject)} again\n")
+            sys.stderr.write(f"fit {work.n_done}/{work.n_parts}: {done}\n")
 
     yield show
-
-
-def is_run(subject: str) -> bool:
-    """Whether the subject of an event is a variational run and no detector."""
-    return subject.startswith("run ")

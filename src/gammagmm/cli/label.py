@@ -14,12 +14,13 @@ import numpy as np
 from gammagmm._support.checks import as_generator
 from gammagmm._support.files import write_document
 from gammagmm._support.text import one_line
-from gammagmm.cli.estimate import check_agreement, print_answer, warnings_as_lines
-from gammagmm.cli.fitting import Echo, kept_fit
+from gammagmm.cli.estimate import check_agreement
+from gammagmm.cli.fitting import kept_fit
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_text
 from gammagmm.cli.request import UsageError, check_label
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
+from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_training_rows
 from gammagmm.posterior.sentences import sentence
 

@@ -182,15 +182,14 @@ def compare(
 @opt.with_options
 def info(answer: Annotated[opt.Answer, "as_json"]) -> None:
     """Show versions, extras, threads and GPU. Include this when you ask for help."""
+    from gammagmm._support.text import aligned
     from gammagmm.cli.output import environment
 
     found = environment()
     if answer.as_json:
         typer.echo(json.dumps(found, indent=2))
         return
-    width = max(map(len, found))
-    for name, value in found.items():
-        typer.echo(f"{name.ljust(width)}  {value}")
+    typer.echo(aligned(list(found.items()), n_words=2))
 
 
 def _run(command: str, request: opt.Request, *more: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.documents import record_to_data
-from gammagmm._support.text import one_line, percent, spreadsheet_safe
+from gammagmm._support.text import aligned, counted, one_line, percent, spreadsheet_safe
 from gammagmm.cli.new_rows import prepare_part
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from gammagmm.table.table import Table
 
 __all__ = [
-    "aligned",
     "answer_json",
     "answer_text",
     "comparison_text",
@@ -114,18 +113,6 @@ def _detector_table(fit: Fit) -> str:
         numbers.append("" if threshold is None else f"{threshold:.4g}")
         table.append([one_line(info.name), info.status, *numbers])
     return aligned(table, n_words=2)
-
-
-def aligned(table: Sequence[Sequence[str]], n_words: int) -> str:
-    """The table as lines: the first `n_words` columns on the left, the others on the right."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for cells in table:
-        pairs = list(zip(cells, widths, strict=True))
-        words = [cell.ljust(width) for cell, width in pairs[:n_words]]
-        numbers = [cell.rjust(width) for cell, width in pairs[n_words:]]
-        lines.append("  ".join(words + numbers).rstrip())
-    return "\n".join(lines)
 
 
 def answer_json(fit: Fit) -> str:
@@ -240,9 +227,7 @@ def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str
 
 def labels_words(posterior: GammaPosterior) -> str:
     """How many labels a posterior uses, for the legend of a picture."""
-    if posterior.n_labels == 0:
-        return "without labels"
-    return "1 label" if posterior.n_labels == 1 else f"{posterior.n_labels:,} labels"
+    return counted(posterior.n_labels, "label") if posterior.n_labels else "without labels"
 
 
 def environment() -> dict[str, str]:

@@ -37,6 +37,7 @@ __all__ = [
     "check_sample",
     "check_suffix",
     "choices_for",
+    "choices_of",
     "label_sheets",
     "read_rows",
     "read_table",

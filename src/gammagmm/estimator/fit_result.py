@@ -321,7 +321,8 @@ class Fit:
 
     def usual_values(self) -> UsualValues:
         """The usual values of the columns, by the training rows."""
-        return usual_values(self.rows[: self.n_rows], self.table.columns)
+        rows = self.rows[: self.n_rows]
+        return usual_values(rows, self.table.columns, self.preparation.encoded)
 
     @property
     def lines(self) -> list[str]:
@@ -517,7 +518,7 @@ class Fit:
     def frame(self) -> Any:
         """The answer for each training row as a data frame of the kind that the rows came in."""
         columns = self.answers.columns(self.detector_names)
-        return self.table.container.first(self.n_rows).frame(columns, "to_frame")
+        return self.table.container.first(self.n_rows).frame(columns)
 
     def frame_of(self, X: Any) -> Any:
         """The same for new rows `X`; a lazy dask data frame for a collection on Dask.
@@ -526,7 +527,7 @@ class Fit:
         """
         if not is_collection(X):
             columns = self.answers_new(new_rows(X, self.preparation)).columns(self.detector_names)
-            return Container.of(X).frame(columns, "to_frame")
+            return Container.of(X).frame(columns)
         check_columns(X, self.preparation)
         collection = open_collection(X)
         shared: tuple[Any, ...] = (self.preparation, self.answering, self.detector_names)

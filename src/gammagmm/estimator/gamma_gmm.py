@@ -76,8 +76,9 @@ class GammaGMM(BaseEstimator):
         Number of variational runs from different starts, whose posteriors are averaged.
     n_draws : int, default=1000
         Number of draws of each component's mean and covariance.
-    max_restarts : int, default=100
-        Total number of new starts for runs that cannot meet `p_high`.
+    max_restarts : "auto" or int, default="auto"
+        Total number of new starts for runs that cannot meet `p_high`. "auto" means 20, and 100 as
+        long as no run has a solution.
     mixture_prior : MixturePrior or None, default=None
         Prior of the mixture; None means ``MixturePrior()``.
     max_iter : int, default=1500
@@ -96,7 +97,7 @@ class GammaGMM(BaseEstimator):
         down to 5,000 (400 million divided by the number of rows); None means any number.
     max_mixture_rows : "auto" or int or None, default="auto"
         Most rows that one variational run is fitted to, each run to its own random rows. "auto"
-        means 20,000, None any number. Scores, thresholds and labels always use all rows.
+        means 5,000, None any number. Scores, thresholds and labels always use all rows.
     detector_timeout : float, default=None
         Seconds after which a detector is skipped; each detector then has its own process.
     timeout : float, default=None
@@ -208,7 +209,7 @@ class GammaGMM(BaseEstimator):
         n_components: int = 100,
         n_runs: int = 10,
         n_draws: int = 1000,
-        max_restarts: int = 100,
+        max_restarts: int | str = "auto",
         mixture_prior: MixturePrior | None = None,
         max_iter: int = 1500,
         tol: float | str = "auto",
@@ -290,7 +291,7 @@ class GammaGMM(BaseEstimator):
         FitTimeoutError
             The fit took longer than `timeout`, and too little is finished for a result.
         """
-        plan = check_parameters(self)
+        plan = check_parameters(self.get_params(deep=False))
         return self._fit_table(open_rows(X, self, plan), plan)
 
     def _fit_table(self, table: Table, plan: Plan) -> GammaGMM:

@@ -9,7 +9,7 @@ from gammagmm._support.text import listed
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors
 from gammagmm.errors import FitTimeoutError, Note
 from gammagmm.estimator.parameters import Plan
-from gammagmm.posterior.runs import Run, solved_posteriors
+from gammagmm.posterior.runs import Run, solved_posteriors, unsolved_runs
 
 __all__ = ["PartialFit", "check_detectors", "check_runs"]
 
@@ -56,8 +56,7 @@ def check_runs(plan: Plan, fitted: FittedDetectors, runs: tuple[Run, ...]) -> li
 
     A fit that finishes late is not an error.
     """
-    restarts_left = plan.max_restarts - sum(run.n_restarts for run in runs)
-    n_done = sum(run.posterior is not None or restarts_left <= 0 for run in runs)
+    n_done = len(runs) - len(unsolved_runs(dict(enumerate(runs)), plan.max_restarts))
     if n_done == plan.n_runs:
         return []
     if not solved_posteriors(runs):

@@ -28,7 +28,8 @@ def describe_runs(
     def note(category: type[Warning] | None, code: str, subject: str, **values: Any) -> None:
         described.append((Note.of(code, subject, **values), category))
 
-    if n_capped := sum(not run.converged for run in runs):
+    # A run that was given up has not converged either.
+    if n_capped := sum(not run.converged and run.n_iter == max_iter for run in runs):
         from gammagmm.mixture.convergence import MixtureConvergenceWarning
 
         raised = "max_iter" if accelerated else "max_iter or tol"

@@ -212,9 +212,9 @@ def _rows_to_label(fit: Fit) -> NDArray[np.intp]:
 def _order(fit: Fit) -> NDArray[np.intp]:
     """Positions of the rows, most anomalous first; those known to be normal come last."""
     known = fit.known
-    group = np.ones(fit.sample.n_held)
-    group[known.rows] = np.where(known.labels == 1, 0, 2)
-    return np.lexsort((-fit.space.decision_scores, group))
+    place = np.ones(fit.sample.n_held)
+    place[known.rows] = np.where(known.labels == 1, 0, 2)
+    return np.lexsort((-fit.space.decision_scores, place))
 
 
 def _separate_rows(fit: Fit) -> NDArray[np.intp]:
