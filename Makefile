@@ -145,6 +145,7 @@ bench: install
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/install_size.py
 	$(BIN)/python benchmarks/labels.py
+	$(BIN)/python benchmarks/cost.py
 	$(BIN)/python benchmarks/page.py
 
 # Fits that users wait for beside an earlier commit, and how far the answers move; half an hour on two quiet cores.

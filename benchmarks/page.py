@@ -33,6 +33,7 @@ COMMANDS = (
     ("imports", "make bench", "imports.py"),
     ("install_size", "make bench", "install_size.py"),
     ("labels", "make bench", "labels.py"),
+    ("cost", "make bench", "cost.py"),
     ("ten_runs", "make bench-large", "mixture.py --large"),
     ("fits_\\w+", "make bench-large", "fits.py --large"),
     ("command_large", "make bench-large", "command.py --large"),

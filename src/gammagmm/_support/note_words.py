@@ -132,6 +132,8 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "diagonal was added to the diagonal, with reg_covar={reg_covar}",
     "mixture.start": "k-means was fitted to {n_rows} random rows; the other rows were assigned to "
     "the nearest centre",
+    "mixture.timeout": "{n_done} of {n_runs} runs finished within timeout={timeout} s; the others "
+    "do not enter the posterior",
     "mixture.max_iter": "{n_capped} of {n_runs} runs stopped at max_iter={max_iter} before they "
     "converged: raise {raised}.",
     "link.restarts": lambda values: (

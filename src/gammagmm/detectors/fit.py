@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from gammagmm._support.processes import (
     NEVER,
     Deadline,
+    FirstHalf,
     OutOfTimeError,
     allowed_jobs,
     one_thread,
@@ -46,6 +47,7 @@ __all__ = [
     "Status",
     "fit_detectors",
     "given_scores",
+    "n_needed",
     "score_rows",
 ]
 
@@ -72,7 +74,7 @@ class FitSettings:
     timeout: float | None = None  # seconds for each detector
     n_jobs: int | None = None
     progress: Progress = quiet
-    deadline: Deadline = NEVER  # for all detectors together
+    deadline: Deadline = NEVER  # for the whole fit, of which detectors have half, see FirstHalf
     is_by_cost: bool = False  # whether their time limits the rows further
     is_optional: bool = False  # whether those that would still take too long are left out
 
@@ -140,9 +142,13 @@ def fit_detectors(
     thread that is not the main one. A detector that fails or times out is skipped, with a record
     in ``info``; the others continue. A detector that kills its process is skipped in the same way
     if it runs in a worker: with ``n_jobs`` above 1, a ``timeout`` or a ``deadline``. On small
-    tables, the detectors that have names run in this process, whatever ``n_jobs`` is.
+    tables, the detectors that have names run in this process, whatever ``n_jobs`` is. Detectors
+    that have not finished in the first half of a ``deadline`` are skipped too, if two others have,
+    or one where there is one.
     """
     # Deviation D1: the published script scores the training rows again, as if they were new.
+    deadline = FirstHalf.of(settings.deadline, n_needed(len(detectors)))
+    settings = replace(settings, deadline=deadline)
     planned = _plan(detectors, X, rng, settings)
     tasks = [task for task in planned if task.n_fit > 0]
     outcomes = {outcome.info.name: outcome for outcome in _run_tasks(tasks, X, settings)}
@@ -157,6 +163,11 @@ def fit_detectors(
         np.concatenate(columns, axis=1),
         [outcomes[name].info for name in detectors],
     )
+
+
+def n_needed(n_detectors: int) -> int:
+    """Number of detectors, of `n_detectors`, without whose scores there is no result."""
+    return min(2, n_detectors)
 
 
 def given_scores(scores: FloatArray, names: Sequence[str] | None = None) -> FittedDetectors:
@@ -244,8 +255,9 @@ class _Task:
     @property
     def too_long(self) -> str:
         """Reason of a detector that did not finish in time."""
-        if self.deadline.is_over:
-            return f"it did not finish within timeout={self.deadline.timeout} s"
+        if isinstance(self.deadline, FirstHalf) and self.deadline.is_over:
+            part = "" if self.deadline.whole.is_over else "half of "
+            return f"it did not finish within {part}timeout={self.deadline.timeout} s"
         return f"it took longer than detector_timeout={self.timeout} s"
 
 
@@ -268,7 +280,10 @@ def _plan(
     rng: np.random.Generator,
     settings: FitSettings,
 ) -> list[_Task]:
-    """A task for each detector, the slowest first."""
+    """A task for each detector, the slowest first; the fastest first before a deadline.
+
+    A slow detector then takes no time from those that would have finished.
+    """
     sample_rng, *children = rng.spawn(1 + len(detectors))
     n_rows = len(X)
     n_fit = {name: settings.n_fit(each, X) for name, each in detectors.items()}
@@ -290,7 +305,14 @@ def _plan(
         )
         for (name, detector), child in zip(detectors.items(), children, strict=True)
     ]
+    if settings.deadline.timeout is not None:
+        return sorted(tasks, key=_last_if_slow)
     return sorted(tasks, key=lambda task: cost_rank(task.detector))
+
+
+def _last_if_slow(task: _Task) -> tuple[bool, int]:
+    """Place of a task before a deadline: those that need a process of their own are the last."""
+    return task.is_alone, -cost_rank(task.detector)
 
 
 def _run_tasks(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list[_Outcome]:
@@ -300,31 +322,41 @@ def _run_tasks(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list
     are not done at the deadline of the settings are given up.
     """
     done: list[_Outcome] = []
+    began: dict[str, float] = {}
     try:
-        for outcome in _outcomes(tasks, X, settings):
+        for outcome in _outcomes(tasks, X, settings, began):
             done.append(outcome)
     except _WorkersFailedError:
         names = {outcome.info.name for outcome in done}
         again = [replace(task, is_alone=True) for task in tasks if task.name not in names]
         # A thread is enough to wait for a process, and takes detectors that cannot be pickled.
-        done.extend(_outcomes(again, X, settings, prefer="threads"))
+        done.extend(_outcomes(again, X, settings, began, prefer="threads"))
     names = {outcome.info.name for outcome in done}
     for task in tasks:
         if task.name not in names:
-            done.append(_Outcome(task.info("timeout", task.too_long, 0.0)))
-            settings.progress(task.name, "timeout", 0.0)
+            seconds = time.perf_counter() - began[task.name] if task.name in began else 0.0
+            done.append(_Outcome(task.info("timeout", task.too_long, seconds)))
+            settings.progress(task.name, "timeout", seconds)
     return done
 
 
 def _outcomes(
-    tasks: list[_Task], X: FloatArray, settings: FitSettings, prefer: str | None = None
+    tasks: list[_Task],
+    X: FloatArray,
+    settings: FitSettings,
+    began: dict[str, float],
+    prefer: str | None = None,
 ) -> Iterator[_Outcome]:
-    """Outcomes as they come; `progress` is called for each task when a worker starts it."""
+    """Outcomes as they come; `progress` is called for each task when a worker starts it.
+
+    The time of that, by the name of the detector, is kept in `began`.
+    """
     n_jobs = allowed_jobs(settings.n_jobs)
     waiting = iter(tasks)
 
     def tell_started(n_tasks: int) -> None:
         for task in islice(waiting, n_tasks):
+            began[task.name] = time.perf_counter()
             settings.progress(task.name, "started", 0.0)
 
     with closing(_run_in_workers(tasks, X, n_jobs, settings.deadline, prefer)) as results:
@@ -336,6 +368,8 @@ def _outcomes(
                 raise _WorkersFailedError from error
             if outcome is None:
                 return
+            if isinstance(settings.deadline, FirstHalf) and outcome.info.status == "ok":
+                settings.deadline.done.append(outcome.info.name)
             settings.progress(outcome.info.name, outcome.info.status, outcome.info.seconds)
             tell_started(1)
             yield outcome
@@ -346,7 +380,7 @@ def _run_in_workers(
 ) -> Generator[_Outcome]:
     """Outcomes from workers, or from this process where the workers would only cost time.
 
-    Before a deadline, tasks in processes of their own go first.
+    Before a deadline, tasks in processes of their own go last.
     """
     here: list[_Task] = []
     others: list[_Task] = []
@@ -358,18 +392,20 @@ def _run_in_workers(
     if here or others:
         tasks = [task for task in tasks if task.is_alone]
         prefer = "threads"  # enough to wait for a process
+    if others:
+        n_workers = min(effective_n_jobs(n_jobs), len(others))
+        yield from run_until(deadline, n_workers, _fit_task, others, X)
     if tasks:
         options = {"batch_size": 1, "pre_dispatch": "all", "return_as": "generator_unordered"}
+        # Only threads see how many detectors have finished before a deadline.
+        require = None if deadline.timeout is None else "sharedmem"
         n_workers = min(effective_n_jobs(n_jobs), len(tasks))
-        parallel = Parallel(n_workers, prefer=prefer, **options)
+        parallel = Parallel(n_workers, prefer=prefer, require=require, **options)
         with closing(parallel(delayed(_fit_task)(task, X) for task in tasks)) as results:
             yield from (_fit_task(task, X) for task in here)
             yield from results
     else:
         yield from (_fit_task(task, X) for task in here)
-    if others:
-        n_workers = min(effective_n_jobs(n_jobs), len(others))
-        yield from run_until(deadline, n_workers, _fit_task, others, X)
 
 
 def _is_short(task: _Task, X: FloatArray) -> bool:

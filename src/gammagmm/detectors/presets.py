@@ -26,6 +26,7 @@ __all__ = [
     "detector_parts",
     "fit_rows",
     "is_superlinear",
+    "name_choices",
     "named_detectors",
     "resolve_detectors",
     "scores_batches",
@@ -117,7 +118,7 @@ def resolve_detectors(
     >>> notes[0].message
     'n_neighbors was lowered from 20 to 11 because the detector is fitted on 12 rows'
     """
-    choices = _name_choices(detectors)
+    choices = name_choices(detectors)
     if n_rows < MIN_ROWS and any(isinstance(choice, str) for choice in choices.values()):
         raise ValueError(f"X has {n_rows} rows; the detectors need at least {MIN_ROWS}.")
     made = {name: _make(choice) for name, choice in choices.items()}
@@ -242,7 +243,7 @@ def _parameter_names(cls: type) -> tuple[str, ...]:
     return tuple(inspect.signature(cls).parameters)
 
 
-def _name_choices(detectors: Any) -> dict[str, Any]:
+def name_choices(detectors: Any) -> dict[str, Any]:
     """Each detector asked for, a known name or an object with the right methods, by its name."""
     if isinstance(detectors, str):
         if detectors not in PRESETS:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.checks import warn_user
-from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, Status
+from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, Status, n_needed
 from gammagmm.errors import DetectorError, DetectorWarning, Note
 
 __all__ = ["LOG_OFFSET", "judge_scores", "keep_usable", "left_out_notes"]
@@ -33,10 +33,10 @@ def keep_usable(fitted: FittedDetectors) -> FittedDetectors:
             status, reason = judge_scores(scores_of[record.name])
             info[i] = replace(record, status=status, reason=reason)
     skipped = _skipped(info)
-    n_usable, n_needed = sum(record.status == "ok" for record in info), min(2, len(info))
-    if n_usable < n_needed:
+    n_usable, n_least = sum(record.status == "ok" for record in info), n_needed(len(info))
+    if n_usable < n_least:
         counts = f"Only {n_usable} of {len(info)} detectors gave usable scores"
-        needed = f"but {n_needed} {'is' if n_needed == 1 else 'are'} needed"
+        needed = f"but {n_least} {'is' if n_least == 1 else 'are'} needed"
         reasons = "; ".join(f"{record.name}: {record.reason}" for record in skipped)
         error = DetectorError(
             f"{counts}, {needed}. Skipped: {reasons}",

@@ -125,10 +125,10 @@ class Plan:
         names = ("n_draws", "max_iter", "tol", "accelerated", "backend", "device", "deadline")
         return {"max_rows": self.max_mixture_rows} | {name: getattr(self, name) for name in names}
 
-    def tell(self, step: str, total: int) -> AbstractContextManager[Progress]:
-        """Report the progress of a `step` with `total` parts, as the user asked for it."""
+    def tell(self, expected: Mapping[str, float]) -> AbstractContextManager[Progress]:
+        """Report the progress of parts that are `expected` to take so many seconds, as asked."""
         heard = self.progress if callable(self.progress) else None
-        return tell(heard, self.progress is True, step, total)
+        return tell(heard, self.progress is True, expected)
 
     def without_progress(self) -> Plan:
         """The plan as a result keeps it: without the user's callback."""
