@@ -3,8 +3,8 @@
     python -m experiments.reliability
 
 fits each table of the track record, keeps the ranks of its rows in the cache, and writes all
-figures to results/reliability.json and the page docs/explanations/probabilities.md. A run that was
-stopped continues where it was. `experiments.track_record` stores the slopes in the package.
+figures to results/reliability.json. A run that was stopped continues where it was.
+`experiments.track_record` stores the slopes in the package.
 
 Everything that is fitted to labelled tables is fitted to tables that do not come from the same
 source as the table at hand: in ten folds, or to the other collection alone.
@@ -29,8 +29,7 @@ from experiments import data
 from experiments.datasets import MissingDataError
 from experiments.labels import source_of
 from experiments.plan import Trial, load_plan, record_tables
-from experiments.results import RESULTS
-from experiments.track_record import as_mixture, fit_reference
+from experiments.track_record import RELIABILITY, as_mixture, fit_reference
 from gammagmm import GammaGMM
 from gammagmm._support.files import write_document
 from gammagmm.detectors.fit import score_rows
@@ -50,8 +49,6 @@ from gammagmm.labels.learned_ranking import Inputs, learn_ranking
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.decisions import cost_cut, new_row_ranks, probability_at, ranks_left
 from gammagmm.posterior.track_record import ReferenceSlopes
-
-FIGURES = RESULTS / "reliability.json"
 
 SLOPES = np.append(0.0, np.geomspace(0.125, 32.0, 17))
 """From a random ranking to one that is as good as perfect; each is 1.4 times the one before."""
@@ -123,7 +120,7 @@ def main() -> None:
     )
     figures = all_figures(tables, workers)
     text = json.dumps(figures, indent=1, allow_nan=False) + "\n"
-    write_document(text, FIGURES, overwrite=True)
+    write_document(text, RELIABILITY, overwrite=True)
 
 
 def ranks_path(collection: str, name: str) -> Any:

@@ -72,8 +72,8 @@ def test_every_method_answers_for_the_same_labels():
     }
 
 
-def test_the_prior_does_not_know_tables_of_the_samesource_of():
-    assert labels.source_of("PenDigits_v10") == labels._source("pendigits") == "pendigits"
+def test_the_prior_does_not_know_tables_of_the_same_source():
+    assert labels.source_of("PenDigits_v10") == labels.source_of("pendigits") == "pendigits"
     names = [name for _, name in labels._records()]
     same = [name for name in names if labels.source_of(name) == "wbc"]
     assert len(same) > 1

@@ -39,6 +39,7 @@ class Calibration:
     intercepts: Array
     weights: Array
 
+    # Deviation D18: the quantity of the posterior is `LabelledRows.rank_probability`.
     def __call__(self, scores: Array) -> Array:
         """P(anomaly) for each of `scores` (n,), which may repeat."""
         shares, place = np.unique(self.ranks.shares_at_least(scores), return_inverse=True)
