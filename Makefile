@@ -211,6 +211,7 @@ $(METADATA)/.installed: pyproject.toml
 # package's track record and docs/explanations/meaning.md.
 track-record: install
 	$(BIN)/python -m experiments.run --only record sceptic clean labels learning finding
+	$(BIN)/python -m experiments.reliability
 	$(BIN)/python -m experiments.track_record
 
 # Hours; continues where it was stopped. Then the tables, the figures and docs/explanations/reproduction*.md.

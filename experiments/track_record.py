@@ -2,7 +2,8 @@
 
     python -m experiments.track_record
 
-reads the results of the trials "record", "sceptic", "clean" and "labels". It writes all figures to
+reads the results of the trials "record", "sceptic", "clean" and "labels", and the slopes that
+`experiments.reliability` has fitted. It writes all figures to
 results/track_record.json, the track record of the package, docs/images/track-record.svg and
 docs/explanations/meaning.md.
 """
@@ -33,6 +34,7 @@ PAGE, PAGE_TEMPLATE = ROOT / "docs" / "explanations" / "meaning.md", HERE / "mea
 FIGURE = ROOT / "docs" / "images" / "track-record.svg"
 PACKAGED = Path(track_record.__file__).with_name(track_record.FILE)
 FIGURES = RESULTS / "track_record.json"
+RELIABILITY = RESULTS / "reliability.json"
 
 N_PARTS = 2
 """Parts of the reference. With one part, tables that are left out are less likely; a third one
@@ -74,6 +76,7 @@ def packaged(figures: dict[str, Any]) -> dict[str, Any]:
         "width_30_labels": labels["width"],
         "held_30_labels": labels["held"],
         "reference": figures["reference"]["parts"],
+        "slopes": json.loads(RELIABILITY.read_text(encoding="utf-8"))["slopes"],
     }
 
 

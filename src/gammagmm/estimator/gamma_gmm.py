@@ -390,8 +390,8 @@ class GammaGMM(BaseEstimator):
             New rows, with the columns of the training rows.
         costs : tuple of two floats, default=None
             The costs (false_alarm, miss). Rows whose probability exceeds false_alarm / (false_alarm
-            + miss) are then anomalies; equal costs cut at the posterior median. None means rows
-            above `threshold_`, the cut at the posterior mean.
+            + miss) are then anomalies, see `predict_proba`. None means rows above `threshold_`, the
+            cut at the posterior mean.
 
         Returns
         -------
@@ -406,11 +406,18 @@ class GammaGMM(BaseEstimator):
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Any:
-        """Probabilities of normal and anomaly.
+        """Calibrated probabilities of normal and anomaly.
 
-        The second column is P(gamma > share of training rows scored at least as high): the
-        posterior probability that the row lies inside the anomalous share *if the ranking is
-        right*. After `update`, the row is ranked among the training rows that are not known.
+        The second column is the probability that the row is an anomaly, by its rank among the
+        training rows. It is calibrated on labelled real tables, and after `update` by the labels:
+        those of rows that were chosen at random show how good the ranking is. The probabilities of
+        the training rows, ``fit_.probability``, add up to the expected number of anomalies: with
+        labels that of `posterior_`, and without labels that of ``GammaPosterior.reference()``,
+        because the rows alone do not show the share. So the number of rows that `predict` flags
+        without labels, which follows from `posterior_`, differs from that sum.
+
+        ``labelled_rows_.rank_probability`` has P(gamma > share of training rows scored at least as
+        high), which is the probability of an anomaly if the ranking is right.
 
         The page "New rows, costs and reasons" of the documentation shows it in use.
 
