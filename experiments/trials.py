@@ -190,7 +190,7 @@ def clean(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def _evidence(fitted: GammaGMM, y: np.ndarray) -> Result:
-    """The posterior of a fit beside the labels `y`, and what the fit says that it rests on."""
+    """The posterior of a fit beside the labels `y`, and its evidence."""
     truth, evidence, group = float(y.mean()), fitted.evidence_, fitted.evidence_.separate_rows
     apart = None
     if group is not None:
@@ -205,7 +205,8 @@ def _evidence(fitted: GammaGMM, y: np.ndarray) -> Result:
         "rows": len(y),
         "flagged": int(fitted.labels_.sum()),
         "figures": metrics.posterior_figures(fitted.posterior_, truth),
-        "rests_on": evidence.rests_on,
+        "n_starts": evidence.n_starts,
+        "n_unsolved_starts": evidence.n_unsolved_starts,
         "assumptions": {other.words: other.mean for other in evidence.assumptions},
         "group": apart,
     }

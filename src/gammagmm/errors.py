@@ -29,6 +29,7 @@ __all__ = [
     "SaveError",
     "SavedFileError",
     "SavedFitWarning",
+    "SeparateRowsWarning",
     "TableError",
     "UnsolvedRunsWarning",
 ]
@@ -345,8 +346,18 @@ class SavedFitWarning(GammaGMMWarning):
     """
 
 
+class SeparateRowsWarning(GammaGMMWarning):
+    """The share of the rows that are separate from the rest lies above the model range.
+
+    Examples
+    --------
+    >>> issubclass(SeparateRowsWarning, GammaGMMWarning)
+    True
+    """
+
+
 class UnsolvedRunsWarning(GammaGMMWarning):
-    """Some variational runs could not meet ``p_high`` and do not enter the posterior.
+    """Most starts of the variational runs could not meet ``p_high``; the others are used.
 
     Examples
     --------
@@ -363,7 +374,7 @@ class Note:
     ----------
     code : str
         What was done, such as "detectors.sampled". The part before the point is the step of the
-        method: "tables", "columns", "detectors", "mixture", "link", "labels" or "load".
+        method: "tables", "columns", "detectors", "mixture", "link", "evidence", "labels" or "load".
     subject : str
         What it concerns: a column, a detector, a parameter, a run.
     values : tuple of pairs, default=()

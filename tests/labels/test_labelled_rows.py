@@ -456,7 +456,7 @@ class TestEstimator:
         rows = np.arange(20)
         posterior = flat.update(rows, (rows < 2).astype(int))
         assert 0.02 < posterior.mean < 0.4
-        assert "Without labels, there was no estimate." in flat.fit_.lines[1]
+        assert "Without labels, the model had no value." in flat.fit_.lines[1]
 
 
 def test_known_rows_are_sorted_and_leave_the_others():

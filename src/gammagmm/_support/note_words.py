@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gammagmm._support.text import counted
+from gammagmm._support.text import counted, percent
 
 __all__ = ["WORDS", "words_of"]
 
@@ -136,8 +136,9 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "do not enter the posterior",
     "mixture.max_iter": "{n_capped} of {n_runs} runs stopped at max_iter={max_iter} before they "
     "converged: raise {raised}.",
-    "link.restarts": lambda values: (
-        f"{counted(values['n_starts'], 'start')} without a solution, replaced by new starts."
+    "link.starts": lambda values: (
+        f"{values['n_unsolved']} of {counted(values['n_starts'], 'start')} had no solution"
+        + ("." if values["n_unsolved"] == values["n_starts"] else "; the estimate uses the others.")
     ),
     "link.slack": "In {n_slack} of {n_runs} runs P(gamma >= {high_gamma}) is at most {most:.3g}, "
     "below p_high={p_high}: these runs use delta = 0.",
@@ -151,6 +152,12 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "link.no solution": lambda values: (
         f"No solution in any of {values['n_runs']} runs: {_cause(values)} The result is the point "
         "mass at 0 that the paper prescribes."
+    ),
+    # What speaks for and against the estimate.
+    "evidence.separate rows": lambda values: (
+        f"{counted(values['n_rows'], 'row')} ({percent(values['share'])}) are separate from the "
+        f"rest, but the model range ends at {percent(values['high'])}: look at these rows, and "
+        "label some."
     ),
     # Labels.
     "labels.posterior": "the posterior uses {n_known} known rows ({n_anomalies} anomalies) and, "

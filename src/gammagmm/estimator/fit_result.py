@@ -15,7 +15,7 @@ from gammagmm._support.checks import warn_user
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
 from gammagmm.distributed.collection import index_of_part, is_collection, open_collection
-from gammagmm.errors import DetectorError, NewRowsWarning, Note
+from gammagmm.errors import DetectorError, NewRowsWarning, Note, SeparateRowsWarning
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
 from gammagmm.estimator.rows import check_columns, new_rows, read_more
@@ -28,20 +28,20 @@ from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.monitoring.counts import Count, count_periods, row_digests
 from gammagmm.monitoring.history import ALPHA, History
 from gammagmm.posterior.decisions import cut_off, is_anomaly, is_far_above
-from gammagmm.posterior.evidence import Evidence, find_evidence
-from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, posterior_words
+from gammagmm.posterior.evidence import Evidence, contradiction, find_evidence
+from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.run_notes import describe_runs
 from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.sentences import (
-    evidence_lines,
     exact_sentence,
     known_sentence,
+    model_lines,
     more_sentence,
     precision_sentence,
     ranking_sentence,
     rows_sentence,
     sentence,
-    separate_rows_sentence,
+    separate_words,
 )
 from gammagmm.posterior.separate_rows import find_separate_rows
 from gammagmm.table.container import Container
@@ -100,7 +100,7 @@ class Fit:
     learning : Learning or None
         What these labels taught about the ranking; None without labels, and with ``learn=False``.
     evidence : Evidence
-        What the estimate without labels rests on.
+        What speaks for and against the estimate without labels.
     labels : ndarray of shape (n_rows,)
         1 for a training row above the threshold, else 0; a known row has its own label.
     threshold : float
@@ -117,7 +117,7 @@ class Fit:
     >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
     >>> fit = estimator.fit(load_demo().X).fit_
     >>> fit.n_rows, fit.n_flagged, fit.posterior
-    (367, 38, GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130))
+    (367, 38, GammaPosterior(mean=0.103, model range 0.077 to 0.130))
     >>> fit.update([0, 1, 2], [0, 0, 0]).known_rows.rows.tolist(), len(fit.known_rows)
     ([0, 1, 2], 0)
     """
@@ -316,12 +316,12 @@ class Fit:
 
     @property
     def lines(self) -> list[str]:
-        """The estimate and what it rests on, in at most five lines."""
-        flagged = rows_sentence(self.n_flagged, self.n_rows, self.sample.n_rows)
-        answer = f"{sentence(self.posterior)} {flagged}"
+        """The answer in words, in at most five lines: what is known first, and what to do last."""
         known, n_detectors, n_rows = self.known, len(self.detectors), self.sample.n_rows
+        flagged = rows_sentence(self.n_flagged, self.n_rows, n_rows)
         if not len(known):
-            return [answer, *evidence_lines(self.posterior, self.evidence, n_detectors)]
+            return model_lines(self.posterior, self.evidence, n_detectors, n_rows, flagged)
+        answer = f"{sentence(self.posterior)} {flagged}"
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
         precision = self.precision
         ranking = [] if self.learning is None else [ranking_sentence(self.learning)]
@@ -341,11 +341,13 @@ class Fit:
         exact = exact_sentence(rows.exact_interval(), int(known.labels.sum()))
         low, high = self.posterior.interval()
         n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
-        found = separate_rows_sentence(self.posterior, self.evidence, n_detectors)
+        found, separate = [], self.evidence.separate_rows
         if precision is not None and known.listed.any():
-            found = precision_sentence(precision)
+            found = [precision_sentence(precision)]
+        elif separate is not None:
+            found = [f"There are {separate_words(self.posterior, separate, n_detectors)}."]
         following = more_sentence(n_more, n_rows - len(known))
-        return [answer, f"{labels} {exact}", *ranking, found, following]
+        return [answer, f"{labels} {exact}", *ranking, *found, following]
 
     def check_flagged(self, n_flagged: int, n_rows: int) -> None:
         """Warn if `n_flagged` of `n_rows` new rows are far too many."""
@@ -541,11 +543,10 @@ class Fit:
         return numbers[order], self.held[order]
 
     def __repr__(self) -> str:
-        answer = posterior_words(self.posterior)
         of_table = "" if self.sample.is_whole else f" sampled of {self.sample.n_rows}"
         counts = f"{self.n_rows} rows{of_table}, {self.n_flagged} flagged"
         counts += f", {len(self.detectors)} detectors"
-        return "\n  ".join([f"Fit({counts}, {answer})", *self.lines[1:]])
+        return "\n  ".join([f"Fit({counts})", *self.lines])
 
     def _repr_html_(self) -> str:
         from gammagmm.report.svg import posterior_html
@@ -562,7 +563,7 @@ class Truth:
     share : float
         Share of anomalies by these labels.
     is_inside : bool
-        Whether the 90 % interval contains it.
+        Whether the interval of the posterior contains it.
     hits : int
         Number of flagged anomalies.
     false_alarms : int
@@ -598,7 +599,10 @@ def complete_fit(
     posterior, known = combine_runs(solved_posteriors(runs)), KnownRows.none()
     names = list(fitted.detectors)
     separate = find_separate_rows(space.values, names)
-    evidence = find_evidence(runs, plan.constraints, posterior, separate, plan.run_rng.spawn(1)[0])
+    if (against := contradiction(separate, posterior)) is not None:
+        notes.append(against)
+        warn_user(against.message, SeparateRowsWarning)
+    evidence = find_evidence(runs, plan.constraints, separate, plan.run_rng.spawn(1)[0])
     return Fit(
         plan=plan.without_progress(),
         table=table,

@@ -148,8 +148,9 @@ class GammaGMM(BaseEstimator):
     posterior_ : GammaPosterior
         Posterior of the contamination factor, with the labels that `update` was given.
     evidence_ : Evidence
-        What the estimate without labels rests on: rows that are separate from the rest, the
-        estimate under other answers to the two questions, and the method's track record.
+        What speaks for and against the estimate without labels: rows that are separate from the
+        rest, the estimate under other answers to the two questions, how many starts had no
+        solution, and the method's track record.
     contamination_ : Contamination
         Mean of the posterior, a float for PyOD's and scikit-learn's ``contamination``.
     scores_ : ndarray of shape (n_rows, n_detectors)
@@ -194,7 +195,7 @@ class GammaGMM(BaseEstimator):
     >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
     >>> estimator = estimator.fit(load_demo().X)
     >>> estimator.posterior_
-    GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130)
+    GammaPosterior(mean=0.103, model range 0.077 to 0.130)
     """
 
     def __init__(

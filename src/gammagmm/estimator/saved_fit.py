@@ -118,7 +118,7 @@ class SavedFit:
     runs : tuple of Run
         The variational runs, with their components and posteriors.
     evidence : Evidence
-        What the estimate rests on.
+        What speaks for and against the estimate.
     known_rows : KnownRows
         The rows, with their labels, that `update` was given.
     learned_scores : ndarray of shape (n_held,) or None

@@ -14,7 +14,7 @@ from gammagmm.estimator.fit_result import Fit, Truth
 from gammagmm.labels.labelled_rows import Precision
 from gammagmm.labels.learned_ranking import RankingCheck
 from gammagmm.posterior.evidence import Evidence
-from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
+from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.runs import Run
 
 __all__ = ["FitSummary", "LabelSummary", "installed_versions", "summarise"]
@@ -69,7 +69,7 @@ class FitSummary:
     fitted_posterior : GammaPosterior
         The same without labels.
     evidence : Evidence
-        What the estimate without labels rests on, without the positions of rows.
+        What speaks for and against the estimate without labels, without the positions of rows.
     labels : LabelSummary or None
         What is known of the labels; None without labels.
     ranking : "consensus" or "learned"
@@ -104,7 +104,7 @@ class FitSummary:
     versions : dict
         Versions of Python and of the packages that the answer depends on.
     lines : tuple of str
-        The estimate and what it rests on, in words.
+        The answer in words: what is known first, and what to do last.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class FitSummary:
     >>> estimator = estimator.fit(load_demo().X)
     >>> summary = estimator.summary()
     >>> summary.n_rows, summary.n_flagged, summary.posterior
-    (367, 38, GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130))
+    (367, 38, GammaPosterior(mean=0.103, model range 0.077 to 0.130))
     """
 
     posterior: GammaPosterior
@@ -156,9 +156,8 @@ class FitSummary:
 
     def __repr__(self) -> str:
         n_ok = sum(detector.status == "ok" for detector in self.detectors)
-        answer = posterior_words(self.posterior)
         counts = f"{self.n_rows} rows, {self.n_flagged} flagged, {n_ok} detectors"
-        return "\n  ".join([f"FitSummary({counts}, {answer})", *self.lines[1:]])
+        return "\n  ".join([f"FitSummary({counts})", *self.lines])
 
 
 def _figures(posterior: GammaPosterior) -> dict[str, Any]:

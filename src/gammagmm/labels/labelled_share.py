@@ -97,7 +97,8 @@ def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterio
     mixture = BetaBinomialMixture(
         weights, a, b, counts.n_rows, n_apart, n_outside, first, most, bounds
     )
-    return GammaPosterior(prob_zero, mixture, standard_error=0.0, n_labels=counts.n_drawn)
+    n_labels = counts.n_drawn
+    return GammaPosterior(prob_zero, mixture, standard_error=0.0, n_labels=n_labels, is_model=False)
 
 
 def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float) -> float:

@@ -109,7 +109,7 @@ class Findings:
     separate_rows: tuple[str, ...]  # names of rows separate from the rest, `MAX_SHOWN` at most
     humps: tuple[float, ...]  # of the posterior, if every run has several
     mean: ShareCut
-    lower_end: ShareCut  # of the 90 % interval
+    lower_end: ShareCut  # of the posterior's interval
     upper_end: ShareCut
     steps: tuple[ShareCut, ...]  # of the slider
     costs: tuple[CostCut, ...]
