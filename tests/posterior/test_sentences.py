@@ -103,6 +103,17 @@ def test_the_group_is_compared_with_the_estimate(share, words):
     assert found == f"{rows} are separate from the rest in 3 of 8 detectors{words}"
 
 
+@pytest.mark.parametrize(("is_cluster", "words"), [(True, "close together"), (False, "far from")])
+def test_a_group_is_called_a_cluster_if_it_is_one(is_cluster, words):
+    plain = separate(0.2)
+    known = replace(plain, is_cluster=is_cluster)
+    without = separate_rows_sentence(NARROW, evidence(separate_rows=plain), 8)
+    found = separate_rows_sentence(NARROW, evidence(separate_rows=known), 8)
+    assert words in found
+    assert words not in without
+    assert found.split(";")[1] == without.split(";")[1]
+
+
 def test_a_group_is_what_to_look_at_next():
     *_, last = evidence_lines(NARROW, evidence(separate_rows=separate(0.2)), 8)
     assert last.startswith("Next: look at these 400 rows, and label 30 rows (gammagmm label")

@@ -611,7 +611,11 @@ def complete_fit(
             warn_user(note.message, category)
     posterior, known = combine_runs(solved_posteriors(runs)), KnownRows.none()
     names = list(fitted.detectors)
-    separate = find_separate_rows(space.values, names)
+    X = None
+    if not plan.is_precomputed:
+        X = table.values[: len(space)]
+        X = X if column_scaler is None else column_scaler.transform(X)
+    separate = find_separate_rows(space.values, names, X)
     evidence = find_evidence(runs, plan.constraints, posterior, separate, plan.run_rng.spawn(1)[0])
     return Fit(
         plan=plan.without_progress(),

@@ -151,6 +151,12 @@ def separate_rows_sentence(posterior: GammaPosterior, evidence: Evidence, n_dete
         f"{separate.n_rows:,} rows ({percent(separate.share)}) are separate from the rest in "
         f"{len(separate.detectors)} of {n_detectors} detectors"
     )
+    if separate.is_cluster is not None:
+        found += (
+            " and lie close together, as a second cluster does"
+            if separate.is_cluster
+            else " and lie far from each other"
+        )
     if not posterior.has_estimate:
         return f"{found}."
     low, high = posterior.interval()
