@@ -19,7 +19,7 @@ __all__ = ["SeparateRows", "find_separate_rows"]
 
 Array = NDArray[np.float64]
 
-MIN_DEPTH = 0.4
+MIN_DEPTH = 0.45
 """1 - (density in the valley) / (density of the lower hump beside it), at least.
 
 The trials "groups" count the tables without a group in which shallower valleys find one.
