@@ -210,7 +210,7 @@ $(METADATA)/.installed: pyproject.toml
 # Default fits on labelled and on made tables, about two hours on two cores; continues where it was stopped. Then the
 # package's track record and docs/explanations/meaning.md.
 track-record: install
-	$(BIN)/python -m experiments.run --only record sceptic clean labels learning finding
+	$(BIN)/python -m experiments.run --only record sceptic clean groups labels learning finding
 	$(BIN)/python -m experiments.reliability
 	$(BIN)/python -m experiments.track_record
 

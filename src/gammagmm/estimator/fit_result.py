@@ -598,7 +598,11 @@ def complete_fit(
             warn_user(note.message, category)
     posterior, known = combine_runs(solved_posteriors(runs)), KnownRows.none()
     names = list(fitted.detectors)
-    separate = find_separate_rows(space.values, names)
+    X = None
+    if not plan.is_precomputed:
+        X = table.values[: len(space)]
+        X = X if column_scaler is None else column_scaler.transform(X)
+    separate = find_separate_rows(space.values, names, X)
     if (against := contradiction(separate, posterior)) is not None:
         notes.append(against)
         warn_user(against.message, SeparateRowsWarning)
