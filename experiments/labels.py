@@ -76,9 +76,8 @@ def default_inputs(X: np.ndarray, seed: int) -> Inputs:
     estimator = GammaGMM(random_state=seed)
     plan = check_parameters(estimator.get_params(deep=False))
     rows = open_rows(X, estimator, plan)
-    scores = score_training_rows(rows, plan)
-    space, _ = score_space(scores.fitted.scores)
-    scaler = scores.column_scaler
+    fitted, scaler, _ = score_training_rows(rows, plan)
+    space, _ = score_space(fitted.scores)
     columns = rows.values if scaler is None else scaler.transform(rows.values)
     return Inputs(space.values, space.consensus, columns)
 
@@ -88,13 +87,13 @@ def reference_without(name: str) -> BetaMixture:
     tables = [
         (round(record["truth"] * record["rows"]), record["rows"])
         for (_, other), record in _records().items()
-        if _source(other) != _source(name)
+        if source_of(other) != source_of(name)
     ]
     k, n = np.array(tables).T
     return as_mixture(fit_reference(k, n))
 
 
-def _source(name: str) -> str:
+def source_of(name: str) -> str:
     """The first word of a table's name: "PenDigits_v10" and "pendigits" are the same data."""
     return re.split(r"[_0-9]", name)[0].lower()
 

@@ -2,9 +2,9 @@
 
     python -m experiments.track_record
 
-reads the results of the trials "record", "sceptic", "clean" and "labels". It writes all figures to
-results/track_record.json, the track record of the package, docs/images/track-record.svg and
-docs/explanations/meaning.md.
+reads the results of the trials "record", "sceptic", "clean", "groups" and "labels", and the slopes
+that `experiments.reliability` has fitted. It writes all figures to results/track_record.json, the
+track record of the package, docs/images/track-record.svg and docs/explanations/meaning.md.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from gammagmm import GammaPosterior
 from gammagmm._support.files import write_document
 from gammagmm.posterior import track_record
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.separate_rows import MIN_DEPTH
 
 ROOT = HERE.parent
 PAGE, PAGE_TEMPLATE = ROOT / "docs" / "explanations" / "meaning.md", HERE / "meaning.md"
 FIGURE = ROOT / "docs" / "images" / "track-record.svg"
 PACKAGED = Path(track_record.__file__).with_name(track_record.FILE)
 FIGURES = RESULTS / "track_record.json"
+RELIABILITY = RESULTS / "reliability.json"
 
 N_PARTS = 2
 """Parts of the reference. With one part, tables that are left out are less likely; a third one
@@ -62,6 +64,7 @@ def all_figures() -> dict[str, Any]:
         "groups": _groups(tables),
         "sceptic": _sceptic(read_results("sceptic")),
         "clean": _clean(read_results("clean")),
+        "shapes": _shapes(read_results("groups")),
     }
 
 
@@ -74,6 +77,7 @@ def packaged(figures: dict[str, Any]) -> dict[str, Any]:
         "width_30_labels": labels["width"],
         "held_30_labels": labels["held"],
         "reference": figures["reference"]["parts"],
+        "slopes": json.loads(RELIABILITY.read_text(encoding="utf-8"))["slopes"],
     }
 
 
@@ -266,6 +270,7 @@ def _sceptic(results: dict[Any, Result]) -> dict[str, Any]:
                 "n_groups": sum(case["group"] is not None for case in cases),
                 "n_found": sum(is_found(case) for case in cases),
                 "n_contradicted": sum(is_contradicted(case) for case in cases),
+                "n_clusters": sum(is_found(c) and c["group"]["is_cluster"] for c in cases if share),
             }
             for (kind, share), cases in sorted(lines.items())
         ],
@@ -292,6 +297,27 @@ def _clean(results: dict[Any, Result]) -> dict[str, Any]:
         "largest_group": max(groups, default=0.0),
         "means": _ends(mean for mean in _means(results) if mean > 0.0),
         "n_contradicted": sum(is_contradicted(result) for result in results.values()),
+    }
+
+
+def _shapes(results: dict[Any, Result]) -> dict[str, Any]:
+    """Groups in tables of independent columns by least depth of a valley, and in two blobs."""
+    default = str(MIN_DEPTH)
+    listed = [result | {"group": result["groups"][default]} for result in results.values()]
+    columns = [result for result in listed if not result["truth"]]
+    blobs = [result for result in listed if result["truth"]]
+    found = [result for result in blobs if is_found(result)]
+    return {
+        "n_tables": len(columns),
+        "n_groups": {
+            depth: sum(result["groups"][depth] is not None for result in columns)
+            for depth in listed[0]["groups"]
+        },
+        "two_blobs": {
+            "n_tables": len(blobs),
+            "n_found": len(found),
+            "n_clusters": sum(result["group"]["is_cluster"] for result in found),
+        },
     }
 
 
@@ -351,6 +377,7 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
     record, reference, labels = figures["record"], figures["reference"], figures["labels"]
     groups, sceptic, clean = figures["groups"], figures["sceptic"], figures["clean"]
     everything, moves = record["all"], figures["moves"]
+    shapes, default = figures["shapes"], str(MIN_DEPTH)
     return {
         "n_tables": str(everything["n_tables"]),
         **{f"n_{name}": str(record[name]["n_tables"]) for name in NAMES},
@@ -388,6 +415,17 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
         "clean_contradicted": str(clean["n_contradicted"]),
         "clean_groups": str(clean["n_groups"]),
         "clean_largest": f"{clean['largest_group']:.1%}",
+        "n_shaped": str(shapes["n_tables"]),
+        "shaped_groups": str(shapes["n_groups"][default]),
+        "shaped_depths": ", ".join(
+            f"{n} with {float(depth):.0%}"
+            for depth, n in shapes["n_groups"].items()
+            if depth != default
+        ),
+        "n_two_blobs": str(shapes["two_blobs"]["n_tables"]),
+        "blobs_found": str(shapes["two_blobs"]["n_found"]),
+        "blobs_clusters": str(shapes["two_blobs"]["n_clusters"]),
+        "clusters_by_kind": _clusters(sceptic["lines"]),
         "clean_low": f"{clean['means'][0]:.1%}",
         "clean_high": f"{clean['means'][1]:.1%}",
     }
@@ -409,6 +447,18 @@ def _level_table(record: dict[str, Any]) -> str:
         for i, level in enumerate(record["all"]["levels"])
     ]
     return _markdown(heads, lines)
+
+
+def _clusters(lines: list[dict[str, Any]]) -> str:
+    """How many of the groups that have the right share are clusters, for each kind of outliers."""
+    told = []
+    for kind, words in (("near", "near shells"), ("far", "far shells"), ("cluster", "clusters")):
+        part = [line for line in lines if line["kind"] == kind and line["share"]]
+        n_clusters, n_found = (
+            sum(line[name] for line in part) for name in ("n_clusters", "n_found")
+        )
+        told.append(f"{n_clusters} of {n_found} {words} are reported as clusters")
+    return ", ".join(told)
 
 
 def _sceptic_table(lines: list[dict[str, Any]]) -> str:

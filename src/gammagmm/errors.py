@@ -93,13 +93,14 @@ class DetectorError(GammaGMMError, ValueError):
 
 
 class FitTimeoutError(GammaGMMError, TimeoutError):
-    """The fit exceeded ``timeout`` seconds; `so_far` holds the partial results.
+    """The fit exceeded ``timeout`` seconds without a result; `so_far` holds what is finished.
 
     Attributes
     ----------
     so_far : PartialFit
-        The finished detectors with their scores, and the finished runs with their posterior.
-        ``GammaGMM("precomputed").fit(error.so_far.scores)`` continues from the scores.
+        The finished detectors with their scores, the detectors that the fit waited for, and the
+        finished runs. ``GammaGMM("precomputed").fit(error.so_far.scores)`` continues from the
+        scores.
 
     Examples
     --------
@@ -110,9 +111,9 @@ class FitTimeoutError(GammaGMMError, TimeoutError):
     ...     GammaGMM("precomputed", timeout=1e-9).fit(scores)
     ... except FitTimeoutError as error:
     ...     print(error)  # doctest: +ELLIPSIS
-    ...     print(error.so_far.scores.shape, error.so_far.posterior)
+    ...     print(error.so_far.scores.shape, error.so_far.waited_for)
     The fit exceeded timeout=1e-09 s. Finished: 2 of 2 detectors and 0 of 10 runs...
-    (50, 2) None
+    (50, 2) []
     """
 
     def __init__(self, what: str, todo: str = "", so_far: Any = None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from gammagmm import Fit, GammaGMM
+from gammagmm import Fit, GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.estimator.summary import summarise
 from gammagmm.posterior.storage import posterior_to_text
@@ -42,12 +42,22 @@ def test_the_attributes_of_the_estimator_are_parts_of_it(fitted):
     assert fit.plan.parameters["n_runs"] == 2
 
 
-def test_a_probability_is_that_of_gamma_above_the_share_of_rows_that_score_as_high(fitted):
+def test_a_rank_probability_is_that_of_gamma_above_the_share_of_rows_that_score_as_high(fitted):
     scores = fitted.decision_scores_
+    found = fitted.labelled_rows_.rank_probability
     for row in (0, 17, int(np.argmax(scores))):
         share = (scores >= scores[row]).mean()
         expected = fitted.posterior_.sf(share)
-        assert fitted.fit_.probability[row] == pytest.approx(expected, rel=1e-12)
+        assert found[row] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_probabilities_add_up_to_the_mean_of_the_reference_without_labels(fitted):
+    fit = fitted.fit_
+    total = fit.n_rows * GammaPosterior.reference().mean
+    assert fit.probability.sum() == pytest.approx(total, rel=1e-9)
+    rows = fit.labelled_rows.suggest(20, random_state=0)
+    updated = fit.update(rows, np.zeros(20, dtype=int))
+    assert updated.probability.sum() == pytest.approx(fit.n_rows * updated.posterior.mean, rel=1e-9)
 
 
 def test_it_is_frozen(fitted):

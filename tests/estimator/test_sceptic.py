@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from experiments.made_tables import clean_table, sceptic_table
+from experiments.made_tables import clean_table, sceptic_table, two_blobs
 
 from gammagmm import GammaGMM
 
@@ -21,6 +21,7 @@ def test_outliers_that_everybody_sees_are_named(kind, share, n_blobs):
     n_outliers = int(y.sum())
     assert abs(separate.n_rows - n_outliers) <= max(2, 0.1 * n_outliers)
     assert y[separate.rows].mean() > 0.95
+    assert separate.is_cluster is False
     assert f"{separate.n_rows} rows" in fitted.fit_.lines[-1]
     is_above = separate.share > fitted.posterior_.interval()[1]
     assert ("evidence.separate rows" in codes) == is_above
@@ -29,6 +30,30 @@ def test_outliers_that_everybody_sees_are_named(kind, share, n_blobs):
 def test_a_clean_table_has_no_group():
     fitted = GammaGMM(random_state=0).fit(clean_table("normal", 500, seed=7))
     assert fitted.evidence_.separate_rows is None
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_zeros_are_no_group(share, seed):
+    rng = np.random.default_rng(seed)
+    amounts = np.exp(rng.normal(size=(1000, 6)))
+    X = np.where(rng.random((1000, 6)) < share, amounts, 0.0)
+    # The mixture has no part in the group.
+    fitted = GammaGMM(n_runs=1, n_components=5, random_state=0).fit(X)
+    assert fitted.evidence_.separate_rows is None
+    scores = GammaGMM("precomputed", n_runs=1, n_components=5, random_state=0).fit(fitted.scores_)
+    assert scores.evidence_.separate_rows is None
+
+
+def test_a_smaller_blob_is_a_cluster():
+    X, y = two_blobs(900, seed=2)
+    fitted = GammaGMM(n_runs=1, n_components=5, random_state=0).fit(X)
+    separate = fitted.evidence_.separate_rows
+    assert separate.rows.tolist() == np.flatnonzero(y).tolist()
+    assert separate.is_cluster is True
+    scores = GammaGMM("precomputed", n_runs=1, n_components=5, random_state=0).fit(fitted.scores_)
+    assert scores.evidence_.separate_rows.rows.tolist() == separate.rows.tolist()
+    assert scores.evidence_.separate_rows.is_cluster is None
 
 
 def test_units_do_not_matter():

@@ -15,8 +15,10 @@ from scipy.stats import binomtest
 from gammagmm import GammaGMM, LabelledRows
 from gammagmm.datasets import load_demo
 from gammagmm.errors import LabelsWarning, NoSolutionWarning
+from gammagmm.labels.anomaly_probability import calibrate
 from gammagmm.labels.exact_interval import exact_interval
 from gammagmm.labels.known_rows import KnownRows
+from gammagmm.posterior.track_record import load_slopes
 from gammagmm.table.sample import Sample
 from tests.support.solved_scores import has_content
 
@@ -83,13 +85,16 @@ class TestOneStory:
         rows = LabelledRows(scores + np.arange(N_ROWS) / 100)
         for chosen, at_random in calls:
             rows = rows.update(chosen, truth[chosen], at_random=at_random)
-        assert rows.probability.sum() == pytest.approx(N_ROWS * rows.posterior.mean, rel=1e-9)
+        expected = pytest.approx(N_ROWS * rows.posterior.mean, rel=1e-9)
+        assert rows.probability.sum() == expected
+        if len(rows.known_rows):
+            assert rows.rank_probability.sum() == expected
 
-    def test_the_probability_is_that_of_as_many_anomalies(self):
+    def test_the_rank_probability_is_that_of_as_many_anomalies(self):
         rows = rows_with([1, 0, 0, 0, 0, 0, 1, 0], np.arange(30.0))
         # The third of the 22 unknown rows is an anomaly if at least three of them are.
         expected = rows.posterior.sf((2 + 2) / 30)
-        assert rows.probability[29 - 2] == pytest.approx(expected, rel=1e-12)
+        assert rows.rank_probability[29 - 2] == pytest.approx(expected, rel=1e-12)
 
     def test_known_normal_rows_at_the_top_do_not_hide_the_others(self):
         """Twenty rows at the top are known to be normal: the best unknown row comes next."""
@@ -99,7 +104,7 @@ class TestOneStory:
         assert rows.labels[:20].sum() == 0
         assert rows.probability[:20].sum() == 0.0
         assert rows.probability[20] == rows.probability.max()
-        assert rows.probability[20] == pytest.approx(1.0 - rows.posterior.prob_zero)
+        assert rows.rank_probability[20] == pytest.approx(1.0 - rows.posterior.prob_zero)
         assert rows.labels[20] == 1
 
 
@@ -338,9 +343,13 @@ class TestEstimator:
         probability = estimator.predict_proba(made.X)[:, 1]
         scores = estimator.decision_function(made.X)
         unknown = estimator.known_rows_.unknown(367)
-        n_at_least = (estimator.decision_scores_[unknown] >= scores[:, None]).sum(axis=1)
-        expected = estimator.posterior_.sf((np.maximum(n_at_least, 1) - 1) / 367)
-        np.testing.assert_allclose(probability, expected, rtol=1e-12)
+        left = LabelledRows(estimator.decision_scores_[unknown])
+        share = 367 * estimator.posterior_.mean / len(unknown)
+        slopes = load_slopes()
+        none = np.empty(0), np.empty(0, dtype=int)
+        prior = slopes.slopes, slopes.unlabelled
+        expected = calibrate(left.scores, left.scores, share, none, prior)
+        np.testing.assert_allclose(probability, expected(scores), rtol=1e-12)
         flagged = estimator.predict(made.X)
         np.testing.assert_array_equal(flagged, scores > estimator.threshold_)
 
@@ -818,7 +827,13 @@ class TestSample:
             n_above = (known.scores[left] >= known.scores[place]).sum()
             rank = rows.labels.sum() + each * n_above - 0.5
             expected = known.posterior.sf(rank / self.N_ROWS)
-            assert known.probability[place] == pytest.approx(expected, rel=1e-9)
+            assert known.rank_probability[place] == pytest.approx(expected, rel=1e-9)
+
+    def test_the_probabilities_of_the_sample_have_the_mean_that_is_left(self, known):
+        rows, left = known.known_rows, known.known_rows.unknown(self.N_SAMPLED)
+        n_left = self.N_ROWS - len(rows)
+        expected = (self.N_ROWS * known.posterior.mean - rows.labels.sum()) / n_left
+        assert known.probability[left].mean() == pytest.approx(expected, rel=1e-9)
 
     def test_thresholds_and_precision_are_those_of_the_sample(self, known, held):
         scores = np.sort(held.scores[: self.N_SAMPLED])[::-1]

@@ -127,6 +127,13 @@ def test_the_group_is_compared_with_the_range(share, place):
     assert separate_words(labelled, separate(share), 8).endswith(f"{place} the 90% interval)")
 
 
+@pytest.mark.parametrize(("is_cluster", "words"), [(True, "close together"), (False, "far from")])
+def test_a_group_is_called_a_cluster_if_it_is_one(is_cluster, words):
+    plain = separate(0.2)
+    assert words in separate_words(NARROW, replace(plain, is_cluster=is_cluster), 8)
+    assert words not in separate_words(NARROW, plain, 8)
+
+
 def test_a_share_at_the_end_of_the_range_lies_inside():
     for share in NARROW.interval():
         assert "inside the" in separate_words(NARROW, separate(share), 8)

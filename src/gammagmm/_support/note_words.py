@@ -121,6 +121,8 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "detectors.skipped": "skipped: {reason}",
     "detectors.sampled": "fitted on {n_fit} random rows of {n_rows}; the others are scored as new "
     "rows",
+    "detectors.left out": "left out: on {n_rows} rows of {n_columns} columns it would take most of "
+    "the time of the fit; a number for max_fit_rows includes it",
     "detectors.lowered": "{parameter} was lowered from {before} to {after} because the detector is "
     "fitted on {n_rows} rows",
     "detectors.novelty": "novelty was set to True so that the detector can score new rows",
@@ -130,6 +132,8 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "diagonal was added to the diagonal, with reg_covar={reg_covar}",
     "mixture.start": "k-means was fitted to {n_rows} random rows; the other rows were assigned to "
     "the nearest centre",
+    "mixture.timeout": "{n_done} of {n_runs} runs finished within timeout={timeout} s; the others "
+    "do not enter the posterior",
     "mixture.max_iter": "{n_capped} of {n_runs} runs stopped at max_iter={max_iter} before they "
     "converged: raise {raised}.",
     "link.starts": lambda values: (

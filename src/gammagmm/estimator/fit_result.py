@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any
 
@@ -20,20 +20,14 @@ from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
 from gammagmm.estimator.rows import check_columns, new_rows, read_more
 from gammagmm.estimator.space import Space, score_space
+from gammagmm.labels.anomaly_probability import Calibration
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
 from gammagmm.labels.labelled_rows import GroupShare, LabelledRows, Precision
 from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.monitoring.counts import Count, count_periods, row_digests
 from gammagmm.monitoring.history import ALPHA, History
-from gammagmm.posterior.decisions import (
-    RankTable,
-    cut_off,
-    exact_ranks,
-    is_anomaly,
-    is_far_above,
-    probability_at,
-)
+from gammagmm.posterior.decisions import cut_off, is_anomaly, is_far_above
 from gammagmm.posterior.evidence import Evidence, contradiction, find_evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.run_notes import describe_runs
@@ -216,15 +210,12 @@ class Fit:
 
     @property
     def probability(self) -> Array:
-        """Probability (n_rows,) that a training row is an anomaly; 0 or 1 for a known row."""
-        return self.held.probability[: self.n_rows]
+        """Probability (n_rows,) that a training row is an anomaly; 0 or 1 for a known row.
 
-    @property
-    def _ranks(self) -> RankTable:
-        """How many of the rows outside lists score at least as high as any score of a new row."""
-        if not len(self.known):
-            return exact_ranks(self.decision_scores)
-        return self.known.rows_outside_lists(self.sample).ranks(self.space.honest_scores)
+        It is calibrated on labelled real tables and by the labels of known rows, see
+        `GammaGMM.predict_proba`.
+        """
+        return self.held.probability[: self.n_rows]
 
     @property
     def answers(self) -> RowAnswers:
@@ -253,8 +244,7 @@ class Fit:
             self.column_scaler,
             self.scaler,
             None if self.learning is None else self.learning.ranking,
-            self._ranks,
-            self.posterior,
+            self.labelled_rows.calibration,
             self.threshold,
         )
 
@@ -423,11 +413,11 @@ class Fit:
         counted = count_periods(is_beyond, digests, periods, groups, own_name)
         return history.add(counted, replace_periods=replace)
 
-    @property
+    @cached_property
     def labelled_rows(self) -> LabelledRows:
         """The training rows with their scores and the labels of the known rows."""
         space = self.space
-        honest_scores = None if self.learning is None else space.honest_scores
+        honest_scores = space.honest_scores if self.ranking == "learned" else None
         part = None if self.sample.is_whole else self.sample
         fitted = self.fitted_posterior
         return LabelledRows(space.decision_scores, self.known, honest_scores, part, fitted)
@@ -542,13 +532,8 @@ class Fit:
     def held(self) -> RowAnswers:
         """The answers for all rows that are held."""
         space, labelled = self.space, self.labelled_rows
-        if len(self.known):
-            probability = labelled.probability
-        else:
-            shares = self._ranks.shares_at_least(space.decision_scores)
-            probability = probability_at(self.posterior, shares)
         labels = labelled.labels_at(self.posterior.mean)
-        return RowAnswers(space.decision_scores, probability, labels, space.scores)
+        return RowAnswers(space.decision_scores, labelled.probability, labels, space.scores)
 
     @property
     def held_by_number(self) -> tuple[NDArray[np.intp], RowAnswers]:
@@ -613,7 +598,11 @@ def complete_fit(
             warn_user(note.message, category)
     posterior, known = combine_runs(solved_posteriors(runs)), KnownRows.none()
     names = list(fitted.detectors)
-    separate = find_separate_rows(space.values, names)
+    X = None
+    if not plan.is_precomputed:
+        X = table.values[: len(space)]
+        X = X if column_scaler is None else column_scaler.transform(X)
+    separate = find_separate_rows(space.values, names, X)
     if (against := contradiction(separate, posterior)) is not None:
         notes.append(against)
         warn_user(against.message, SeparateRowsWarning)
@@ -724,14 +713,14 @@ class Answering:
     column_scaler: ColumnScaler | None
     scaler: ScoreScaler
     ranking: LearnedRanking | None
-    ranks: RankTable
-    posterior: GammaPosterior
+    calibration: Calibration
     threshold: float
 
     def __call__(self, rows: Array) -> RowAnswers:
         """The answers for `rows`."""
         own, scores = self._score(rows)
-        return RowAnswers(scores, self._p_anomaly(scores), is_anomaly(scores, self.threshold), own)
+        labels = is_anomaly(scores, self.threshold)
+        return RowAnswers(scores, self.calibration(scores), labels, own)
 
     def scores(self, rows: Array) -> Array:
         """Score (n,) of each of `rows` by the ranking in use."""
@@ -739,7 +728,7 @@ class Answering:
 
     def probabilities(self, rows: Array) -> Array:
         """Probabilities (n, 2) of normal and anomaly of each of `rows`."""
-        p_anomaly = self._p_anomaly(self.scores(rows))
+        p_anomaly = self.calibration(self.scores(rows))
         return np.column_stack([1.0 - p_anomaly, p_anomaly])
 
     def scores_and_digests(self, rows: Array) -> Array:
@@ -757,9 +746,6 @@ class Answering:
             return own, self.scaler.consensus(own)
         space = self.scaler.transform(own)
         return own, self.ranking.scores(Inputs(space, space.mean(axis=1), columns))
-
-    def _p_anomaly(self, scores: Array) -> Array:
-        return probability_at(self.posterior, self.ranks.shares_at_least(scores))
 
 
 def answers_of_part(

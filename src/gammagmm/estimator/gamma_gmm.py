@@ -14,6 +14,7 @@ from gammagmm._support.checks import check_count
 from gammagmm._support.data_frames import as_column
 from gammagmm.distributed.collection import in_memory
 from gammagmm.errors import SavedFileError
+from gammagmm.estimator.cost import expected_seconds
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.parameters import Plan, check_parameters
 from gammagmm.estimator.rows import map_new_rows, open_rows
@@ -92,17 +93,22 @@ class GammaGMM(BaseEstimator):
         in memory are never sampled as a whole.
     max_fit_rows : "auto" or int or None, default="auto"
         Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
-        a random sample and scores the other rows as new ones. "auto" means 20,000, and for LSCP
-        down to 5,000 (400 million divided by the number of rows); None means any number.
+        a random sample and scores the other rows as new ones. "auto" means 20,000, or fewer, but
+        at least 5,000, if the detector would take longer than about 2.5 seconds; LSCP is left out
+        of a preset if it would. A number or None (any number of rows) leaves out no detector.
     max_mixture_rows : "auto" or int or None, default="auto"
         Most rows that one variational run is fitted to, each run to its own random rows. "auto"
         means 5,000, None any number. Scores, thresholds and labels always use all rows.
     detector_timeout : float, default=None
         Seconds after which a detector is skipped; each detector then has its own process.
     timeout : float, default=None
-        Seconds for the whole fit. A fit that takes longer raises a `FitTimeoutError`, whose
-        ``so_far`` holds the partial results. Detectors then run in their own processes, which are
-        killed; a k-means and the sampling of a Dask collection are not interrupted.
+        Seconds for the whole fit. The detectors have half of them: those that take longer are
+        skipped with a `DetectorWarning`, once two have finished (one if there is one). The rest of
+        the time is for the mixtures: runs that take longer do not enter the posterior, and `notes_`
+        says how many. Without two detectors, or a run with a solution, the fit raises a
+        `FitTimeoutError`, which names the detectors it waited for; its ``so_far`` holds what is
+        finished. Detectors then run in their own processes, which are killed; a k-means and the
+        sampling of a Dask collection are not interrupted.
     device : str or torch.device, default=None
         Where the mixtures are fitted: None means NumPy on the processor's cores, and "cuda" or
         another device of PyTorch means there.
@@ -113,9 +119,12 @@ class GammaGMM(BaseEstimator):
         detectors of the presets need no worker processes and take turns. The mixtures use as many
         threads, or as many as BLAS if that is more.
     progress : bool or callable, default=False
-        True shows progress bars on standard error. A function is called as ``progress(subject,
-        state, seconds)``: with each detector's name, "started" and later its status; then with each
-        run ("run 1", ...) and its status. A run that is restarted is reported as "started" again.
+        True shows one bar for the whole fit, in a terminal on standard error or in a notebook, with
+        the time left if the fit is expected to take more than ten seconds; where there is neither,
+        it writes a line for each step to standard error. A function is called as
+        ``progress(subject, state, seconds)``: with each detector's name, "started" and later its
+        status; then with each run ("run 1", ...) and its status. A run that is restarted is
+        reported as "started" again.
     columns : dict or None, default=None
         What the named columns of a data frame are: ``{"id": name}`` has the names of the rows,
         ``{"truth": name}`` known labels, which the method does not use, and ``{"drop": [names]}``
@@ -282,16 +291,17 @@ class GammaGMM(BaseEstimator):
         DetectorError
             Too few detectors gave usable scores.
         FitTimeoutError
-            The fit took longer than `timeout`; the error has the partial results.
+            The fit took longer than `timeout`, and too little is finished for a result.
         """
         plan = check_parameters(self.get_params(deep=False))
         return self._fit_table(open_rows(X, self, plan), plan)
 
     def _fit_table(self, table: Table, plan: Plan) -> GammaGMM:
         """Fit rows that are prepared, with the checked parameters."""
-        fitted, column_scaler, notes = score_training_rows(table, plan)
-        space, scaler = score_space(fitted.scores)
-        runs, more = fit_space_runs(space, fitted, plan)
+        with plan.tell(expected_seconds(plan, *table.values.shape)) as progress:
+            fitted, column_scaler, notes = score_training_rows(table, plan, progress)
+            space, scaler = score_space(fitted.scores)
+            runs, more = fit_space_runs(space, fitted, plan, progress)
         notes += more
         return self._keep(
             complete_fit(plan, table, fitted, column_scaler, space, scaler, runs, notes)
@@ -381,8 +391,8 @@ class GammaGMM(BaseEstimator):
             New rows, with the columns of the training rows.
         costs : tuple of two floats, default=None
             The costs (false_alarm, miss). Rows whose probability exceeds false_alarm / (false_alarm
-            + miss) are then anomalies; equal costs cut at the posterior median. None means rows
-            above `threshold_`, the cut at the posterior mean.
+            + miss) are then anomalies, see `predict_proba`. None means rows above `threshold_`, the
+            cut at the posterior mean.
 
         Returns
         -------
@@ -397,11 +407,18 @@ class GammaGMM(BaseEstimator):
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Any:
-        """Probabilities of normal and anomaly.
+        """Calibrated probabilities of normal and anomaly.
 
-        The second column is P(gamma > share of training rows scored at least as high): the
-        posterior probability that the row lies inside the anomalous share *if the ranking is
-        right*. After `update`, the row is ranked among the training rows that are not known.
+        The second column is the probability that the row is an anomaly, by its rank among the
+        training rows. It is calibrated on labelled real tables, and after `update` by the labels:
+        those of rows that were chosen at random show how good the ranking is. The probabilities of
+        the training rows, ``fit_.probability``, add up to the expected number of anomalies: with
+        labels that of `posterior_`, and without labels that of ``GammaPosterior.reference()``,
+        because the rows alone do not show the share. So the number of rows that `predict` flags
+        without labels, which follows from `posterior_`, differs from that sum.
+
+        ``labelled_rows_.rank_probability`` has P(gamma > share of training rows scored at least as
+        high), which is the probability of an anomaly if the ranking is right.
 
         The page "New rows, costs and reasons" of the documentation shows it in use.
 

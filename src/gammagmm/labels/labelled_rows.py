@@ -19,6 +19,7 @@ from gammagmm._support.checks import (
 )
 from gammagmm._support.data_frames import as_column
 from gammagmm.errors import LabelsWarning
+from gammagmm.labels.anomaly_probability import Calibration, calibrate
 from gammagmm.labels.exact_interval import (
     Side,
     binomial_interval,
@@ -34,9 +35,9 @@ from gammagmm.labels.labelled_share import (
     n_for_width,
 )
 from gammagmm.labels.suggestions import spread_evenly, spread_over_groups
-from gammagmm.posterior.decisions import cut_off, is_anomaly, probability_at
+from gammagmm.posterior.decisions import cut_off, exact_ranks, is_anomaly, probability_at
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
-from gammagmm.posterior.track_record import load_reference
+from gammagmm.posterior.track_record import load_reference, load_slopes
 from gammagmm.table.sample import Sample
 
 __all__ = ["GroupShare", "LabelledRows", "Precision"]
@@ -142,8 +143,8 @@ class LabelledRows:
     known_rows : KnownRows, default=KnownRows.none()
         The rows that have labels.
     honest_scores : ndarray of shape (n_rows,) or None, default=None
-        The same, with the scores of known rows by rankings that were not learned from their own
-        labels; None stands for `scores`.
+        The same for a ranking that was learned from labels, with the scores of known rows by
+        rankings that were not learned from their own labels; None stands for `scores`.
     part : Sample or None, default=None
         Which rows of a larger table these are; None for a table of their own.
     fitted : GammaPosterior or None, default=None
@@ -184,7 +185,7 @@ class LabelledRows:
         """
         if self.fitted is not None and not len(self.known_rows):
             return self.fitted
-        return labelled_posterior(self._counts, load_reference())
+        return self._by_labels
 
     @property
     def labels(self) -> NDArray[np.int_]:
@@ -193,7 +194,45 @@ class LabelledRows:
 
     @property
     def probability(self) -> Array:
-        """Probability (n_rows,) that a row is an anomaly, if the ranking is right."""
+        """Calibrated probability (n_rows,) that a row is an anomaly; a known row has its label.
+
+        The probabilities add up to the expected number of anomalies: with labels that of
+        `posterior`, and without labels that of the distribution of the share in labelled real
+        tables.
+        """
+        probability = self.calibration(self.scores)
+        probability[self.known_rows.rows] = self.known_rows.labels
+        return probability
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The probability of a row, which may be a new one, by its score."""
+        known, honest_scores = self.known_rows, self._honest_scores
+        outside, left = known.rows_outside_lists(self.sample), known.rows_left(self.sample)
+        drawn, reference = known[known.at_random], load_slopes()
+        if self.honest_scores is not None:
+            weights = reference.learned
+        else:
+            weights = reference.consensus if len(drawn) else reference.unlabelled
+        return calibrate(
+            honest_scores[outside.rows],
+            self.scores[left.rows],
+            left.share(self._by_labels.mean),
+            (honest_scores[drawn.rows], drawn.labels),
+            (reference.slopes, weights),
+        )
+
+    @property
+    def rank_probability(self) -> Array:
+        """P(gamma > share of rows scored at least as high) (n_rows,), the paper's quantity.
+
+        This is the posterior probability that a row belongs to the anomalous share, which is the
+        probability that it is an anomaly only if the ranking is right. With labels, the rows left
+        are ranked after the known anomalies, and a known row has its label.
+        """
+        if not len(self.known_rows):
+            ranks = exact_ranks(self.scores[: self.sample.n_sampled])
+            return probability_at(self.posterior, ranks.shares_at_least(self.scores))
         ranks = self.known_rows.rows_left(self.sample).ranks(self.scores)
         probability = probability_at(self.posterior, ranks.shares_at_least(self.scores))
         probability[self.known_rows.rows] = self.known_rows.labels
@@ -554,7 +593,7 @@ class LabelledRows:
         n_rows = self.sample.n_sampled
         if n >= n_rows:
             raise ValueError(f"n must be below {n_rows}, the number of rows, got {n}.")
-        scores = (self.scores if self.honest_scores is None else self.honest_scores)[:n_rows]
+        scores = self._honest_scores[:n_rows]
         return float(np.partition(scores, n_rows - n - 1)[n_rows - n - 1])
 
     def precision_at(self, n: int) -> Precision:
@@ -630,13 +669,22 @@ class LabelledRows:
         """
         known = self.known_rows[~self.known_rows.listed]
         known = known[known.rows < self.sample.n_sampled]
-        scores = (self.scores if self.honest_scores is None else self.honest_scores)[known.rows]
+        scores = self._honest_scores[known.rows]
         order = np.argsort(-scores, kind="stable")
         drawn, labels = known.at_random[order], known.labels[order]
         columns = np.column_stack([drawn, drawn & (labels == 1), np.ones(len(order)), labels])
         counts = np.vstack([np.zeros((1, 4)), np.cumsum(columns, axis=0)]).astype(int)
         left = np.sort(self.scores[self.known_rows.unknown(self.sample.n_sampled)])[::-1]
         return counts[np.searchsorted(-scores[order], -left, side="right")]
+
+    @property
+    def _honest_scores(self) -> Array:
+        return self.scores if self.honest_scores is None else self.honest_scores
+
+    @cached_property
+    def _by_labels(self) -> GammaPosterior:
+        """The posterior from the labels; without labels, the distribution in labelled tables."""
+        return labelled_posterior(self._counts, load_reference())
 
     @property
     def _counts(self) -> LabelCounts:

@@ -190,9 +190,14 @@ def separate_words(posterior: GammaPosterior, separate: SeparateRows, n_detector
         low, high = posterior.interval()
         place = "above" if separate.share > high else "below" if separate.share < low else "inside"
         where = f", {place} the {posterior.range_name}"
+    kinds = {
+        None: "",
+        True: " and lie close together, as a second cluster does",
+        False: " and lie far from each other",
+    }
     return (
         f"{separate.n_rows:,} rows that are separate from the rest in {len(separate.detectors)} of "
-        f"{n_detectors} detectors ({percent(separate.share)}{where})"
+        f"{n_detectors} detectors{kinds[separate.is_cluster]} ({percent(separate.share)}{where})"
     )
 
 

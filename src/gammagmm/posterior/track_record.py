@@ -13,10 +13,18 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gammagmm.posterior.betas import BetaMixture
 
-__all__ = ["Level", "TrackRecord", "load_reference", "load_track_record"]
+__all__ = [
+    "Level",
+    "ReferenceSlopes",
+    "TrackRecord",
+    "load_reference",
+    "load_slopes",
+    "load_track_record",
+]
 
 FILE = "track_record.json"
 
@@ -87,6 +95,23 @@ class TrackRecord:
         raise ValueError(f"mass must be one of {known}, got {mass!r}.")
 
 
+@dataclass(frozen=True, eq=False)
+class ReferenceSlopes:
+    """How steeply P(anomaly) rises along rankings of labelled real tables.
+
+    Each array has the shape (S,). `slopes` are those of the logistic curves of
+    `gammagmm.labels.anomaly_probability`. `unlabelled` are the weights under which the labels of
+    all rows of the tables are most likely if nothing is known of a table. `consensus` and `learned`
+    are weights of the slopes as the tables have them, for the consensus and for rankings that are
+    learned from labels.
+    """
+
+    slopes: NDArray[np.float64]
+    unlabelled: NDArray[np.float64]
+    consensus: NDArray[np.float64]
+    learned: NDArray[np.float64]
+
+
 @cache
 def load_track_record() -> TrackRecord:
     """The track record in the package."""
@@ -101,6 +126,13 @@ def load_reference() -> BetaMixture:
     parts = _content()["reference"]
     weights, a, b = (np.array(parts[name]) for name in ("weights", "a", "b"))
     return BetaMixture(weights, a, b)
+
+
+def load_slopes() -> ReferenceSlopes:
+    """The slopes of the labelled tables."""
+    parts = _content()["slopes"]
+    names = ("slopes", "unlabelled", "consensus", "learned")
+    return ReferenceSlopes(*(np.array(parts[name]) for name in names))
 
 
 @cache
