@@ -77,6 +77,7 @@ def told(title: str, X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
         "truth": float(y.mean()),
         "n_rows": len(X),
         "n_flagged": int(fitted.labels_.sum()),
+        "expected": float(fitted.fit_.probability.sum()),
         "mean": posterior.mean if posterior.has_estimate else None,
         "range": list(posterior.interval()),
         "means": None if np.isnan(means[0]) else list(means),

@@ -34,6 +34,7 @@ from gammagmm.posterior.run_notes import describe_runs
 from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.sentences import (
     exact_sentence,
+    flagged_sentence,
     known_sentence,
     model_lines,
     more_sentence,
@@ -319,6 +320,10 @@ class Fit:
         """The answer in words, in at most five lines: what is known first, and what to do last."""
         known, n_detectors, n_rows = self.known, len(self.detectors), self.sample.n_rows
         flagged = rows_sentence(self.n_flagged, self.n_rows, n_rows)
+        if self.sample.is_whole or not len(known):  # labelled rows may lie outside a sample
+            expected = float(self.probability.sum())
+            why = flagged_sentence(self.n_flagged, expected, has_labels=len(known) > 0)
+            flagged = f"{flagged} {why}".rstrip()
         if not len(known):
             return model_lines(self.posterior, self.evidence, n_detectors, n_rows, flagged)
         answer = f"{sentence(self.posterior)} {flagged}"
