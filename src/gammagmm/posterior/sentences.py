@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gammagmm._support.text import percent
-from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import Precision
     from gammagmm.labels.learned_ranking import Learning
     from gammagmm.posterior.evidence import Evidence
+    from gammagmm.posterior.gamma_posterior import GammaPosterior
     from gammagmm.posterior.separate_rows import SeparateRows
     from gammagmm.posterior.track_record import TrackRecord
 
@@ -176,6 +176,8 @@ def model_lines(
 
 def reference_sentence(record: TrackRecord) -> str:
     """What the share was in the labelled tables."""
+    from gammagmm.posterior.gamma_posterior import GammaPosterior
+
     low, high = (percent(end) for end in GammaPosterior.reference().interval())
     tables = f"In {record.n_tables} labelled tables"
     return f"{tables}, it was between {low} and {high} nine times out of ten."
