@@ -32,11 +32,12 @@ from gammagmm.labels.labelled_share import (
     expected_width,
     labelled_posterior,
     n_for_width,
+    prior_of,
 )
 from gammagmm.labels.suggestions import spread_evenly, spread_over_groups
 from gammagmm.posterior.decisions import cut_off, is_anomaly, probability_at
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
-from gammagmm.posterior.track_record import load_reference
+from gammagmm.posterior.track_record import load_label_prior
 from gammagmm.table.sample import Sample
 
 __all__ = ["GroupShare", "LabelledRows", "Precision"]
@@ -184,7 +185,7 @@ class LabelledRows:
         """
         if self.fitted is not None and not len(self.known_rows):
             return self.fitted
-        return labelled_posterior(self._counts, load_reference())
+        return labelled_posterior(self._counts, prior_of(self._counts))
 
     @property
     def labels(self) -> NDArray[np.int_]:
@@ -406,7 +407,7 @@ class LabelledRows:
                 f"n must be at most {n_outside}, the number of rows outside the sample and the "
                 f"lists so far, got {n}."
             )
-        return expected_width(self._counts, load_reference(), n, mass)
+        return expected_width(self._counts, load_label_prior(), n, mass)
 
     def n_for_width(self, width: float, *, mass: float = 0.9) -> int:
         """Number of further labels after which the interval is expected to be `width` wide.
@@ -427,7 +428,7 @@ class LabelledRows:
         check_probability("mass", mass)
         if not 0.0 < width <= 1.0:
             raise ValueError(f"width must be above 0 and at most 1, got {width!r}.")
-        return n_for_width(self._counts, load_reference(), width, mass)
+        return n_for_width(self._counts, load_label_prior(), width, mass)
 
     def exact_interval(self, mass: float = 0.9, *, side: Side = "both") -> tuple[float, float]:
         """Confidence interval of the share from the labels alone, without a prior.
@@ -488,7 +489,8 @@ class LabelledRows:
             inside, size = known[of_known == group], int(n_rows[group])
             mean, ends = np.nan, (np.nan, np.nan)
             if len(inside):
-                posterior = labelled_posterior(count_labels(inside, size), load_reference())
+                counts = count_labels(inside, size)
+                posterior = labelled_posterior(counts, prior_of(counts))
                 mean, ends = posterior.mean, posterior.interval()
             found.append(
                 GroupShare(

@@ -1,7 +1,7 @@
 """Labels of single rows -> the posterior of the share of anomalies, and the value of more labels.
 
 The share theta among the rows that nobody has looked at has a mixture of Beta distributions as its
-prior (`GammaPosterior.reference`). Labels of rows that were chosen blindly have a binomial
+prior (`prior_of`). Labels of rows that were chosen blindly have a binomial
 likelihood, so the posterior of theta is such a mixture again, and the number of anomalies among the
 rows that are left has a mixture of Beta-binomial distributions. Known rows count as themselves.
 
@@ -24,8 +24,16 @@ from gammagmm.labels.known_rows import KnownRows
 from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.track_record import load_label_prior, load_reference
 
-__all__ = ["LabelCounts", "count_labels", "expected_width", "labelled_posterior", "n_for_width"]
+__all__ = [
+    "LabelCounts",
+    "count_labels",
+    "expected_width",
+    "labelled_posterior",
+    "n_for_width",
+    "prior_of",
+]
 
 Array = NDArray[np.float64]
 
@@ -77,6 +85,15 @@ def count_labels(known: KnownRows, n_rows: int) -> LabelCounts:
     )
 
 
+def prior_of(counts: LabelCounts) -> BetaMixture:
+    """The prior of the share for a table with these `counts` of labels.
+
+    Without labels of rows that were chosen blindly, it is the distribution of the share in labelled
+    real tables as it was measured. With them, it has a part Beta(1, 1), see `load_label_prior`.
+    """
+    return load_label_prior() if counts.n_drawn > 0 else load_reference()
+
+
 def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterior:
     """Posterior of the share of anomalies in a table with these `counts` of labels."""
     n_outside, least = counts.n_outside, counts.n_picked_anomalies
@@ -119,6 +136,8 @@ def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float)
     low, high = (_quantiles(weights, a, b, q) for q in (0.5 * (1.0 - mass), 0.5 * (1.0 + mass)))
     least, n_unknown = counts.n_picked_anomalies, counts.n_left
     low, high = (np.clip(found + end * n_left, least, least + n_unknown) for end in (low, high))
+    if counts.n_anomalies == 0 and counts.n_drawn + n > 0:
+        low = np.where(found == 0, 0.0, low)  # as the interval of the posterior does
     return float(p_found @ (high - low)) / counts.n_rows
 
 
