@@ -30,7 +30,7 @@ CASES = [
     LabelCounts(n_rows=40, n_drawn=10, n_found=0, n_told=0, n_told_anomalies=0),
     LabelCounts(n_rows=60, n_drawn=12, n_found=1, n_told=20, n_told_anomalies=9),
     LabelCounts(n_rows=60, n_drawn=12, n_found=0, n_told=20, n_told_anomalies=0),
-    LabelCounts(n_rows=60, n_drawn=0, n_found=0, n_told=3, n_told_anomalies=3),
+    LabelCounts(n_rows=60, n_drawn=2, n_found=0, n_told=3, n_told_anomalies=3),
     LabelCounts(n_rows=31, n_drawn=30, n_found=4, n_told=0, n_told_anomalies=0),
 ]
 
@@ -85,7 +85,7 @@ PICKED = [
     LabelCounts(200, 30, 3, 0, 0, n_picked=20, n_picked_anomalies=12),
     LabelCounts(200, 30, 0, 0, 0, n_picked=20, n_picked_anomalies=0),
     LabelCounts(200, 30, 0, 25, 20, n_picked=10, n_picked_anomalies=0),
-    LabelCounts(200, 30, 1, 25, 20, n_picked=100, n_picked_anomalies=99),
+    LabelCounts(200, 30, 1, 25, 20, n_picked=100, n_picked_anomalies=10),
     LabelCounts(200, 0, 0, 0, 0, n_picked=10, n_picked_anomalies=9),
     LabelCounts(200, 50, 2, 0, 0, n_picked=149, n_picked_anomalies=7),
 ]
@@ -118,8 +118,24 @@ def test_picks_that_a_sample_made_almost_impossible_are_believed():
     counts = LabelCounts(100_000, 500, 0, 0, 0, n_picked=30_000, n_picked_anomalies=30_000)
     posterior = labelled_posterior(counts, PRIOR)
     assert posterior.ppf(0.001) == 0.3
-    assert posterior.mean == pytest.approx(0.3, abs=1e-6)
+    # What is possible keeps its proportions, so that the interval has a width.
+    assert posterior.interval()[1] == pytest.approx(0.3 + 3.0 / 700.0, abs=3e-4)
     assert posterior.cdf(1.0) == pytest.approx(1.0)
+
+
+def test_picks_beyond_the_interval_of_the_sample_truncate():
+    """Another path: the posterior of the number, restricted to what is possible."""
+    counts = LabelCounts(200, 30, 1, 0, 0, n_picked=80, n_picked_anomalies=79)
+    total = np.arange(201)
+    prior = sum(
+        weight * stats.betabinom.pmf(total, 200, a, b)
+        for weight, a, b in zip(PRIOR.weights, PRIOR.a, PRIOR.b, strict=True)
+    )
+    expected = prior * stats.hypergeom.pmf(1, 200, total, 30)
+    expected[(total < 80) | (total > 170)] = 0.0
+    posterior = labelled_posterior(counts, PRIOR)
+    cumulative = np.cumsum(expected / expected.sum())
+    np.testing.assert_allclose(posterior.cdf(total / 200), cumulative, atol=1e-9)
 
 
 @pytest.mark.parametrize("counts", PICKED)

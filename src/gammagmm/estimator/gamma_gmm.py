@@ -516,7 +516,7 @@ class GammaGMM(BaseEstimator):
         Raises
         ------
         ValueError
-            A row has both labels, or does not exist.
+            A row is given twice with both labels, or does not exist.
         TableError
             A row of a large table is neither in the sample nor can it be read from the table.
         """

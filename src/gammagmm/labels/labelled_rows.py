@@ -34,7 +34,8 @@ from gammagmm.labels.labelled_share import (
     n_for_width,
     prior_of,
 )
-from gammagmm.labels.suggestions import spread_evenly, spread_over_groups
+from gammagmm.labels.suggestions import by_falling_score, spread_evenly, spread_over_groups
+from gammagmm.labels.top_rows import p_top_rows
 from gammagmm.posterior.decisions import cut_off, is_anomaly, probability_at
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
 from gammagmm.posterior.track_record import load_label_prior
@@ -47,7 +48,7 @@ Array = NDArray[np.float64]
 RARE = 0.05
 """Probability below which chance does not explain that two lists of rows have no row in common."""
 VERY_RARE = 1e-6
-"""Probability below which chance does not explain that all rows come from the top of a ranking."""
+"""Probability below which chance does not explain that rows come from the top of a ranking."""
 MISSING_GROUP = "(missing)"
 """Name of the group of the rows whose group is missing."""
 NO_GROUP = frozenset({"None", "nan", "NaT", "<NA>"})
@@ -108,9 +109,10 @@ class Precision:
     n_flagged : int
         Number of flagged rows.
     n_labels : int
-        Number of rows with a label that the share comes from.
+        Number of rows with a label that the share comes from: those chosen at random, or all
+        flagged rows if all of them have labels.
     n_anomalies : int
-        Number of anomalies among the rows with a label.
+        Number of anomalies among these rows.
     share : float
         The share of anomalies among the flagged rows, as the labels estimate it; NaN without
         labels.
@@ -235,7 +237,8 @@ class LabelledRows:
         rows : array-like of shape (n,)
             Positions of rows, from 0.
         labels : array-like of shape (n,)
-            1 for an anomaly, 0 for a normal row.
+            1 for an anomaly, 0 for a normal row. The label of a row that has one already is
+            replaced.
         at_random : bool, default=True
             Pass False for rows that were not chosen blindly: they count as themselves only. Pass a
             list of such rows completely, with those that `suggest` has chosen.
@@ -251,7 +254,7 @@ class LabelledRows:
         Raises
         ------
         ValueError
-            A row has both labels, or does not exist.
+            A row is given twice with both labels, or does not exist.
         """
         if not isinstance(at_random, bool):
             raise TypeError(f"at_random must be True or False, got {at_random!r}.")
@@ -290,26 +293,29 @@ class LabelledRows:
         )
 
     def _check_not_top(self, known: KnownRows) -> None:
-        """Warn if the rows that count as random ones from now on all come from the top.
+        """Warn if the rows that count as random ones come from too far up in the ranking.
 
-        These are the rows of `known` that did not count as such before.
+        The rows of `known` that did not count as such before are tested alone, and with the others.
         """
         before = self.known_rows
         drawn = known.rows[known.at_random]
         new = np.setdiff1d(drawn, before.rows[before.at_random])
         if not len(new):
             return
-        scores = self.scores[before[~before.picked].unknown(self.sample.n_sampled)]
-        n_new, n_rows = len(new), len(scores)
-        n_top = int((scores >= self.scores[new].min()).sum())
-        # P(all of them are among the first `n_top`) if they are chosen at random.
-        if p_between(n_new, n_new, n_top, n_new, n_rows) >= VERY_RARE:
+        left = known[~known.picked].unknown(self.sample.n_sampled)  # neither drawn nor listed
+        scores = self.scores if self.honest_scores is None else self.honest_scores
+        p = 1.0
+        for rows in (new, drawn):
+            rising = np.sort(scores[np.union1d(left, rows)])
+            ranks = len(rising) - np.searchsorted(rising, scores[rows])
+            p = min(p, 2.0 * p_top_rows(ranks, len(rising)))
+        if p >= VERY_RARE:
             return
         warn_user(
-            f"The {n_new} new rows are all among the first {n_top} of {n_rows} rows of the "
-            "ranking, which is very unlikely for rows that were chosen at random. Pass rows that "
-            "suggest(purpose='find') chose with purpose='find', and other rows that were chosen "
-            "for what they are with at_random=False; otherwise the estimate is biased.",
+            f"Of the {len(drawn)} rows that count as chosen at random, too many come from the top "
+            f"of the ranking (p = {p:.1g}). Pass rows that suggest(purpose='find') chose with "
+            "purpose='find', and other rows that were chosen for what they are with "
+            "at_random=False; otherwise the estimate is biased.",
             LabelsWarning,
         )
 
@@ -336,7 +342,8 @@ class LabelledRows:
             Groups of the rows: each group then has rows in proportion to its size, and `n` must be
             large enough for one row of each group without a label. Only for the purpose "share".
         random_state : int or Generator or RandomState or None, default=None
-            Chooses the random start of the purpose "share".
+            Chooses the random start of the purpose "share", and the order of rows with the same
+            score.
 
         Returns
         -------
@@ -359,10 +366,11 @@ class LabelledRows:
             raise ValueError(
                 f"n must be at most {len(unknown)}, the number of rows {which}, got {n}."
             )
-        ranked = unknown[np.argsort(-self.scores[unknown], kind="stable")]
         if is_find:
+            ranked = unknown[np.argsort(-self.scores[unknown], kind="stable")]
             return self.sample.number(ranked[:n])
         rng = as_generator(random_state)
+        ranked = by_falling_score(unknown, self.scores[unknown], rng)
         if by is None:
             return self.sample.number(spread_evenly(ranked, rng)[:n])
         groups = _check_groups(by, self.sample.n_sampled)
@@ -459,8 +467,11 @@ class LabelledRows:
             counts.n_rows - counts.n_told, counts.n_drawn, counts.n_found, mass, side
         )
         # Rows that were picked are known, so that the interval need not contain what they exclude.
+        # Where they exclude all of it, it was wrong: then it is what they leave.
         least = counts.n_anomalies - counts.n_told_anomalies
-        inside = np.clip(ends, least, least + counts.n_left)
+        most = least + counts.n_left
+        ends = (ends[0] if ends[0] <= most else least, ends[1] if ends[1] >= least else most)
+        inside = np.clip(ends, least, most)
         low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
         return low, high
 
@@ -511,7 +522,8 @@ class LabelledRows:
     def precision_of(self, flagged: NDArray[np.int_]) -> Precision | None:
         """Share of anomalies among flagged rows.
 
-        Rows that were picked to find anomalies are known, but no sample of them.
+        It comes from the flagged rows that were chosen at random. Rows of a list and rows that were
+        picked to find anomalies are known, but no sample of the others.
 
         Parameters
         ----------
@@ -521,20 +533,22 @@ class LabelledRows:
         Returns
         -------
         Precision or None
-            The share and its interval; None if no flagged row has a label, apart from the picked
-            rows.
+            The share and its interval; None if no flagged row that was chosen at random has a
+            label, unless all flagged rows have labels.
         """
         inside = self.known_rows[np.isin(self.known_rows.rows, flagged)]
-        labels = inside.labels[~inside.picked]
-        if not len(labels):
+        n_flagged, least = len(flagged), int(inside.labels.sum())
+        if n_flagged and len(inside) == n_flagged:
+            return Precision(n_flagged, n_flagged, least, *(least / n_flagged,) * 3)
+        drawn, listed = inside.labels[inside.at_random], inside.labels[inside.listed]
+        n_labels, n_anomalies = len(drawn), int(drawn.sum())
+        if not n_labels:
             return None
-        n_flagged, n_labels, n_anomalies = len(flagged), len(labels), int(labels.sum())
-        mean, ends = (
-            n_flagged * n_anomalies / n_labels,
-            exact_interval(n_flagged, n_labels, n_anomalies, 0.9),
-        )
-        least = int(inside.labels.sum())
-        possible = np.clip([mean, *ends], least, least + n_flagged - len(inside))
+        n_outside = n_flagged - len(listed)  # of lists: the random rows are a sample of these
+        mean = n_outside * n_anomalies / n_labels
+        ends = exact_interval(n_outside, n_labels, n_anomalies, 0.9)
+        found = int(listed.sum()) + np.array([mean, *ends])
+        possible = np.clip(found, least, least + n_flagged - len(inside))
         return Precision(n_flagged, n_labels, n_anomalies, *(possible / n_flagged).tolist())
 
     def threshold_at(self, n: int) -> float:

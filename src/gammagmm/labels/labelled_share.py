@@ -14,7 +14,7 @@ follows from these labels without assumptions about the ranking.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ Array = NDArray[np.float64]
 N_OUTCOMES = 512
 """Most outcomes of the next labels for which `expected_width` finds the interval."""
 N_BISECTIONS = 40
+CONTRADICTED = 0.95
+"""Probability beyond a bound from which the clipped 90 % interval would have no width."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,17 @@ class LabelCounts:
     def n_anomalies(self) -> int:
         """Rows known to be anomalies."""
         return self.n_found + self.n_told_anomalies + self.n_picked_anomalies
+
+    @property
+    def as_picked(self) -> LabelCounts:
+        """The same with lists among the rows that only bound the number of anomalies."""
+        return replace(
+            self,
+            n_told=0,
+            n_told_anomalies=0,
+            n_picked=self.n_picked + self.n_told,
+            n_picked_anomalies=self.n_picked_anomalies + self.n_told_anomalies,
+        )
 
     @property
     def n_outside(self) -> int:
@@ -95,7 +108,13 @@ def prior_of(counts: LabelCounts) -> BetaMixture:
 
 
 def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterior:
-    """Posterior of the share of anomalies in a table with these `counts` of labels."""
+    """Posterior of the share of anomalies in a table with these `counts` of labels.
+
+    Without rows that were chosen blindly, a list bounds the number of anomalies as picked rows do:
+    then the prior describes all rows, and known anomalies need not be further ones.
+    """
+    if counts.n_drawn == 0:
+        counts = counts.as_picked
     n_outside, least = counts.n_outside, counts.n_picked_anomalies
     most = least + counts.n_left
     if counts.n_left > 0:
@@ -110,10 +129,14 @@ def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterio
         prob_zero, first = float(weights @ p_none), 1
         weights = weights * (1.0 - p_none)
     n_apart = counts.n_anomalies - least
-    bounds = (least, most) if counts.n_picked > 0 else None
-    mixture = BetaBinomialMixture(
-        weights, a, b, counts.n_rows, n_apart, n_outside, first, most, bounds
-    )
+    parts = weights, a, b, counts.n_rows, n_apart, n_outside
+    mixture = BetaBinomialMixture(*parts, first, most, (least, most) if counts.n_picked else None)
+    if counts.n_drawn and counts.n_left and max(mixture.pmf[0], mixture.pmf[-1]) > CONTRADICTED:
+        # Nearly all probability is beyond a bound: what is possible has the little that it had.
+        whole = BetaBinomialMixture(*parts, 0, n_outside)
+        inside = whole.restrict((n_apart + least) / counts.n_rows, (n_apart + most) / counts.n_rows)
+        if (total := inside.weights.sum()) > 0.0:
+            mixture = inside.scale(1.0 / total)
     return GammaPosterior(prob_zero, mixture, standard_error=0.0, n_labels=counts.n_drawn)
 
 

@@ -217,9 +217,9 @@ class GammaPosterior:
         mass : float, default=0.9
             Probability of the interval.
         kind : "equal-tailed" or "hdi", default="equal-tailed"
-            "equal-tailed" leaves the same probability below and above; it starts at 0 if rows chosen
-            at random have labels and no known row is an anomaly. "hdi" is the shortest single
-            interval (`modes` shows whether the posterior has several humps).
+            "equal-tailed" leaves the same probability below and above; it starts at 0 if rows
+            chosen at random have labels and no known row is an anomaly. "hdi" is the shortest
+            single interval (`modes` shows whether the posterior has several humps).
 
         Returns
         -------
