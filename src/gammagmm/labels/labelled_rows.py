@@ -19,6 +19,7 @@ from gammagmm._support.checks import (
 )
 from gammagmm._support.data_frames import as_column
 from gammagmm.errors import LabelsWarning
+from gammagmm.labels.any_look import interval_at_any_look
 from gammagmm.labels.exact_interval import (
     Side,
     binomial_interval,
@@ -34,6 +35,7 @@ from gammagmm.labels.labelled_share import (
     n_for_width,
     prior_of,
 )
+from gammagmm.labels.recall import AnomaliesLeft, RecallCheck, anomalies_left, n_to_certify
 from gammagmm.labels.suggestions import by_falling_score, spread_evenly, spread_over_groups
 from gammagmm.labels.top_rows import p_top_rows
 from gammagmm.posterior.decisions import cut_off, is_anomaly, probability_at
@@ -157,7 +159,7 @@ class LabelledRows:
     --------
     >>> rows = LabelledRows(np.arange(1000.0)).update([3, 500, 900], [0, 0, 1])
     >>> rows
-    LabelledRows(1000 rows, 3 labels, mean=0.155, 90% interval 0.029 to 0.320)
+    LabelledRows(1000 rows, 3 labels, mean=0.188, 90% interval 0.032 to 0.468)
     >>> rows.exact_interval(mass=0.95, side="upper")
     (0.001, 0.864)
     """
@@ -324,6 +326,7 @@ class LabelledRows:
         n: int = 30,
         *,
         purpose: Purpose = "share",
+        spread: bool = True,
         by: Any = None,
         random_state: Any = None,
     ) -> NDArray[np.int_]:
@@ -338,6 +341,10 @@ class LabelledRows:
             labelled with the purpose "find" take part as well, because the sample would be biased
             without them; other rows with labels do not. "find" gives the first rows of the ranking
             without labels.
+        spread : bool, default=True
+            Pass False for simple random rows in a random order, without regard to the ranking:
+            `interval_at_any_look` is proved for these. Only for the purpose "share", without
+            groups.
         by : array-like of shape (n_rows,), default=None
             Groups of the rows: each group then has rows in proportion to its size, and `n` must be
             large enough for one row of each group without a label. Only for the purpose "share".
@@ -359,6 +366,8 @@ class LabelledRows:
         is_find = _check_purpose(purpose) == "find"
         if is_find and by is not None:
             raise ValueError("by needs purpose='share': the first rows have no groups.")
+        if not spread and (is_find or by is not None):
+            raise ValueError("spread=False needs purpose='share' and no groups.")
         known, n_held = self.known_rows, self.sample.n_sampled
         unknown = (known if is_find else known[~known.picked]).unknown(n_held)
         if n > len(unknown):
@@ -370,6 +379,8 @@ class LabelledRows:
             ranked = unknown[np.argsort(-self.scores[unknown], kind="stable")]
             return self.sample.number(ranked[:n])
         rng = as_generator(random_state)
+        if not spread:
+            return self.sample.number(unknown[np.argsort(rng.random(len(unknown)))[:n]])
         ranked = by_falling_score(unknown, self.scores[unknown], rng)
         if by is None:
             return self.sample.number(spread_evenly(ranked, rng)[:n])
@@ -439,7 +450,10 @@ class LabelledRows:
         return n_for_width(self._counts, load_label_prior(), width, mass)
 
     def exact_interval(self, mass: float = 0.9, *, side: Side = "both") -> tuple[float, float]:
-        """Confidence interval of the share from the labels alone, without a prior.
+        """Confidence interval of the share from the labels alone, for a fixed number of them.
+
+        The number of labels must have been decided before; `interval_at_any_look` is for labels
+        that one looks at while they come in.
 
         If the rows with ``at_random=True`` were drawn at random from all rows outside lists
         (``at_random=False``), it contains the true share with at least the probability `mass`,
@@ -463,9 +477,44 @@ class LabelledRows:
         if side not in get_args(Side):
             raise ValueError(f"side must be 'both', 'upper' or 'lower', got {side!r}.")
         counts = self._counts
-        ends = exact_interval(
-            counts.n_rows - counts.n_told, counts.n_drawn, counts.n_found, mass, side
-        )
+        n_rows = counts.n_rows - counts.n_told
+        ends = exact_interval(n_rows, counts.n_drawn, counts.n_found, mass, side)
+        return self._shares_between(ends)
+
+    def interval_at_any_look(self, mass: float = 0.9) -> tuple[float, float]:
+        """Confidence interval of the share from the labels, for any number of them.
+
+        If rows with ``at_random=True`` are labelled one after the other in simple random order
+        (``suggest(spread=False)``), the intervals after each label all contain the true share with
+        at least the probability `mass`, whatever the share is. So you can look after every label
+        and stop when you like. It is wider than `exact_interval`. For rows that are spread over the
+        ranking this is not proved; if the ranking has a pattern, it can be wrong.
+
+        Parameters
+        ----------
+        mass : float, default=0.9
+            Probability with which all intervals contain the true share.
+
+        Returns
+        -------
+        tuple of two floats
+            Both ends of the interval.
+
+        Examples
+        --------
+        >>> rows = LabelledRows(np.arange(1000.0)).update([3, 500, 900], [0, 0, 1])
+        >>> rows.interval_at_any_look(), rows.exact_interval()
+        ((0.007, 0.916), (0.017, 0.864))
+        """
+        check_probability("mass", mass)
+        counts = self._counts
+        n_rows = counts.n_rows - counts.n_told
+        labels = counts.n_drawn, counts.n_found
+        return self._shares_between(interval_at_any_look(n_rows, *labels, mass, load_label_prior()))
+
+    def _shares_between(self, ends: tuple[int, int]) -> tuple[float, float]:
+        """The share in the table, if the anomalies outside lists have a number between `ends`."""
+        counts = self._counts
         # Rows that were picked are known, so that the interval need not contain what they exclude.
         # Where they exclude all of it, it was wrong: then it is what they leave.
         least = counts.n_anomalies - counts.n_told_anomalies
@@ -550,6 +599,61 @@ class LabelledRows:
         found = int(listed.sum()) + np.array([mean, *ends])
         possible = np.clip(found, least, least + n_flagged - len(inside))
         return Precision(n_flagged, n_labels, n_anomalies, *(possible / n_flagged).tolist())
+
+    @property
+    def left(self) -> AnomaliesLeft:
+        """How many anomalies are left among the rows without a label, by the posterior.
+
+        It holds as the 90 % interval of the posterior does, after any mix of labels. Without rows
+        that were chosen at random, it rests on the prior distribution.
+        """
+        posterior, n_left = self.posterior, self.n_rows - len(self.known_rows)
+        low, high = (self.n_rows * end for end in posterior.interval())
+        n_found = self._counts.n_anomalies
+        return anomalies_left(n_left, n_found, self.n_rows * posterior.mean, (low, high))
+
+    def certify(
+        self, recall: float = 0.8, *, mass: float = 0.9, random_state: Any = None
+    ) -> RecallCheck:
+        """Random rows whose labels can show that a share `recall` of all anomalies is found.
+
+        Look at all of them. Without an anomaly among them, this share is found with at least the
+        confidence `mass`; ``result(labels)`` says what other labels show. Use it once you have
+        stopped to look for anomalies. The rows are chosen from those without a label: pass them to
+        `update` with ``purpose="find"`` afterwards, because they are no sample of the whole table.
+
+        Parameters
+        ----------
+        recall : float, default=0.8
+            Share of all anomalies, between 0 and 1.
+        mass : float, default=0.9
+            Confidence of the statement. It is that of one check; several checks hold together with
+            less.
+        random_state : int or Generator or RandomState or None, default=None
+            Chooses the rows.
+
+        Returns
+        -------
+        RecallCheck
+            The rows to label, and what their labels will show.
+
+        Examples
+        --------
+        >>> rows = LabelledRows(np.arange(1000.0))
+        >>> rows = rows.update(range(960, 1000), [1] * 40, purpose="find")
+        >>> check = rows.certify(0.8, random_state=0)
+        >>> len(check.rows), check.result([0] * len(check.rows)).is_certified
+        (181, True)
+        """
+        check_probability("recall", recall)
+        check_probability("mass", mass)
+        unknown = self.known_rows.unknown(self.sample.n_sampled)
+        n_found = self._counts.n_anomalies
+        if not self.sample.is_whole:
+            raise ValueError("certify needs all rows in memory, and these are a sample of a table.")
+        n = n_to_certify(len(unknown), n_found, recall, mass)
+        rows = as_generator(random_state).permutation(unknown)[:n]
+        return RecallCheck(rows, len(unknown), n_found, recall, mass)
 
     def threshold_at(self, n: int) -> float:
         """The score that `n` of the rows exceed.
