@@ -300,9 +300,11 @@ class DetectorWarning(GammaGMMWarning):
 
 
 class LabelsWarning(GammaGMMWarning):
-    """A list of rows that were not chosen at random has none of those that were, against chance.
+    """Labelled rows are not as random as they are said to be.
 
-    Pass the whole list to `update`, with the rows of it that were chosen at random as well.
+    A list of rows that were not chosen at random has none of those that were, against chance: pass
+    the whole list to `update`, with the rows of it that were chosen at random as well. Or rows that
+    count as chosen at random come from too far up in the ranking.
 
     Examples
     --------

@@ -174,7 +174,6 @@ class TestUpdate:
             ([1], [np.nan], ValueError, "got nan"),
             ([1], ["yes"], TypeError, "labels must be 0"),
             ([5, 5], [0, 1], ValueError, "Row 5 has both labels, 0 and 1"),
-            ([0], [1], ValueError, "Row 0 has both labels"),
         ],
     )
     def test_bad_labels_are_refused(self, rows, labels, error, message):
@@ -267,7 +266,7 @@ class TestQuestions:
         assert (sizes, sum(sizes)) == (sorted(sizes, reverse=True), 4)
 
     def test_precision_of_the_flagged_rows(self):
-        rows = LabelledRows(np.arange(200.0)).update([0, 1, 2, 3], [1, 1, 0, 1], at_random=False)
+        rows = LabelledRows(np.tile(0.0, 200)).update([0, 1, 2, 3], [1, 1, 0, 1])
         flagged = np.arange(10)
         precision = rows.precision_of(flagged)
         assert (precision.n_flagged, precision.n_labels, precision.n_anomalies) == (10, 4, 3)
@@ -275,8 +274,20 @@ class TestQuestions:
         low, high = exact_interval(10, 4, 3, 0.9)
         assert (precision.low, precision.high) == (low / 10, high / 10)
         assert rows.precision_of(np.arange(100, 110)) is None
-        whole = rows.update(np.arange(4, 10), [0] * 6, at_random=False).precision_of(flagged)
+        whole = rows.update(np.arange(4, 10), [0] * 6).precision_of(flagged)
         assert (whole.low, whole.share, whole.high) == (0.3, 0.3, 0.3)
+
+    def test_a_list_is_no_sample_of_the_flagged_rows(self):
+        rows = LabelledRows(np.tile(0.0, 200)).update([0, 1, 2, 3], [1] * 4, at_random=False)
+        flagged = np.arange(40)
+        assert rows.precision_of(flagged) is None
+        drawn = np.arange(4, 200, 4)
+        with_sample = rows.update(drawn, np.zeros(len(drawn))).precision_of(flagged)
+        # Nine random rows of the other 36, all normal, and the four anomalies of the list.
+        assert (with_sample.n_labels, with_sample.n_anomalies) == (9, 0)
+        low, high = exact_interval(36, 9, 0, 0.9)
+        ends = (with_sample.share, with_sample.low, with_sample.high)
+        assert ends == (4 / 40, (4 + low) / 40, (4 + high) / 40)
 
     def test_bad_questions(self):
         rows = rows_with([0] * 198)
@@ -562,7 +573,7 @@ class TestFind:
         scores, y = planted()
         rows = LabelledRows(scores)
         first = rows.suggest(10, purpose="find")
-        with pytest.warns(LabelsWarning, match="The 10 new rows are all among the first 10"):
+        with pytest.warns(LabelsWarning, match="top of the ranking"):
             rows.update(first, y[first])
         for seed in range(50):
             spread = rows.suggest(30, random_state=seed)
@@ -571,7 +582,7 @@ class TestFind:
         # All labels so far, passed once more.
         rows = rows.update(spread, y[spread]).update(first, y[first], purpose="find")
         known = rows.known_rows
-        with pytest.warns(LabelsWarning, match="new rows are all among the first"):
+        with pytest.warns(LabelsWarning, match="top of the ranking"):
             rows.update(known.rows, known.labels)
 
     def test_the_expected_width_knows_of_picked_rows(self):
@@ -728,9 +739,10 @@ def test_the_top_is_that_of_the_rows_that_could_have_been_drawn():
     order = np.argsort(-scores)
     rows = LabelledRows(scores).update(order[100::10], np.zeros(20))
     rows = rows.update(order[:10], np.ones(10), purpose="find")
-    # The 10 picked rows could be drawn again, the 20 random ones not.
-    with pytest.warns(LabelsWarning, match="The 15 new rows are all among the first 25 of 280"):
+    # The 10 picked rows could be drawn again, so that these are no longer the first.
+    with pytest.warns(LabelsWarning, match="top of the ranking"):
         rows.update(order[10:25], np.zeros(15))
+    rows.update(order[90:105], np.zeros(15))
 
 
 def test_the_interval_of_the_precision_is_that_of_the_rows_at_the_top():
@@ -855,3 +867,55 @@ class TestSample:
         flagged = known.labels[: self.N_SAMPLED]
         expected = [int(flagged[groups == group.group].sum()) for group in known.by_group(groups)]
         assert [group.n_flagged for group in known.by_group(groups)] == expected
+
+
+class TestUseOfLabels:
+    """What an audit of the use of labels found."""
+
+    def test_rows_from_the_top_among_random_ones_are_noticed(self):
+        scores, y = planted()
+        rows = LabelledRows(scores)
+        top = rows.suggest(10, purpose="find")
+        for seed in range(20):
+            spread = rows.suggest(30, random_state=seed)
+            mixed = np.union1d(top, spread)
+            with pytest.warns(LabelsWarning, match="top of the ranking"):
+                rows.update(mixed, y[mixed])
+            rows.update(spread, y[spread])
+            # In two calls, the rows that came first count too.
+            with pytest.warns(LabelsWarning, match="top of the ranking"):
+                rows.update(spread, y[spread]).update(top, y[top])
+
+    def test_the_table_order_of_tied_rows_does_not_decide(self):
+        """Every second row is an anomaly, and all have the same score."""
+        truth = np.arange(1000) % 2
+        rows = LabelledRows(np.zeros(1000))
+        found = [truth[rows.suggest(30, random_state=seed)].sum() for seed in range(200)]
+        assert min(found) > 0
+        assert max(found) < 30
+        assert np.mean(found) == pytest.approx(15, abs=4 * np.sqrt(30 / 4 / 200))
+        again = [rows.suggest(30, random_state=3).tolist() for _ in range(2)]
+        assert again[0] == again[1]
+
+    def test_a_corrected_label_replaces_the_first(self):
+        rows = LabelledRows(np.zeros(100)).update([3, 4, 5], [0, 0, 1])
+        later = rows.update([4, 9], [1, 0])
+        assert later.known_rows.labels.tolist() == [0, 1, 1, 0]
+        assert rows.known_rows.corrected(later.known_rows).tolist() == [4]
+        with pytest.raises(ValueError, match="Row 4 has both labels"):
+            later.update([4, 4], [0, 1])
+
+    def test_known_anomalies_do_not_raise_the_total(self):
+        rows = LabelledRows(np.zeros(1000))
+        listed = rows.update(range(150), np.ones(150), at_random=False).posterior
+        found = rows.update(range(150), np.ones(150), purpose="find").posterior
+        assert listed.mean == found.mean == pytest.approx(0.167, abs=0.003)
+        few = rows.update(range(5), np.ones(5), at_random=False).posterior
+        assert few.mean == pytest.approx(rows.posterior.mean, abs=0.002)
+
+    def test_picks_that_contradict_the_sample_leave_an_interval_with_a_width(self):
+        rows = LabelledRows(-np.arange(1000.0)).update(range(400, 1000, 6), np.zeros(100))
+        rows = rows.update(range(100), np.ones(100), purpose="find")
+        for low, high in (rows.posterior.interval(), rows.exact_interval()):
+            assert low == 0.1
+            assert high > 0.1

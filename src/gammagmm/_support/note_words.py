@@ -161,11 +161,13 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     ),
     # Labels.
     "labels.posterior": "the posterior uses {n_known} known rows ({n_anomalies} anomalies) and, "
-    "for the other rows, the distribution of the share in labelled real tables as its prior; it "
+    "for the other rows, the distribution of the share in labelled real tables as its prior (with "
+    "rows chosen at random, it has a part Beta(1, 1)); it "
     "does not use the mixtures",
     "labels.listed": "{n_rows} known rows were not chosen at random; they count only as themselves",
     "labels.picked": "{n_rows} known rows were picked from the top of the ranking; for the "
     "posterior, they only bound the number of anomalies",
+    "labels.corrected": "the labels of these rows were replaced by other ones: {rows}",
     "labels.ranking": "{words}",
     # Kept fits, histories and settings.
     "load.index": "has been texts since the fit was saved, because a file holds an index of whole "

@@ -62,6 +62,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+CORRECTED = "labels.corrected"
+"""Code of a note about labels that were replaced, which stays when more labels come."""
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Fit:
@@ -335,8 +338,6 @@ class Fit:
                 "The labelled rows were not chosen at random and say nothing about the other rows; "
                 "the estimate for those rests on the prior distribution."
             )
-            if precision is not None:
-                labels = f"{labels} {precision_sentence(precision)}"
             if len(known) == n_rows:
                 return [answer, labels, more_sentence(0, 0)]  # no row is left to rank
             n_next = min(30, n_rows - len(known))
@@ -489,7 +490,11 @@ class Fit:
             learning = replace(
                 learning, scores=scores[sampled], honest_scores=honest_scores[sampled]
             )
-        notes = [note for note in self.own_notes if note.step != "labels"]
+        is_kept = {note: note.step != "labels" or note.code == CORRECTED for note in self.own_notes}
+        notes = [note for note in self.own_notes if is_kept[note]]
+        if len(corrected := self.known.corrected(known)):
+            rows = ", ".join(str(number) for number in self.sample.number(corrected).tolist())
+            notes.append(Note.of(CORRECTED, "known rows", rows=rows))
         notes += _label_notes(known, learning)
         posterior = labelled.posterior
         return replace(

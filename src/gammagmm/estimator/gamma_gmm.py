@@ -440,6 +440,7 @@ class GammaGMM(BaseEstimator):
         n: int = 30,
         *,
         purpose: Purpose = "share",
+        spread: bool = True,
         by: ArrayLike | None = None,
         random_state: Any = None,
     ) -> NDArray[np.int_]:
@@ -458,12 +459,17 @@ class GammaGMM(BaseEstimator):
             which the sample would be biased: pass the labels of such rows again. "find" gives the
             first rows of the ranking. Label some rows with the purpose "share" before that: they
             teach the ranking, and only they can show the share.
+        spread : bool, default=True
+            Pass False for simple random rows in a random order, without regard to the ranking:
+            ``labelled_rows_.interval_at_any_look`` is proved for these. Only for the purpose
+            "share", without groups.
         by : array-like of shape (n_rows,), default=None
             Groups of the rows, for example a column of the table: each group then has rows in
             proportion to its size, and `n` must be large enough for one row of each. Only for the
             purpose "share".
         random_state : int or Generator or RandomState or None, default=None
-            Chooses the random start of the purpose "share".
+            Chooses the random start of the purpose "share", and the order of rows with the same
+            score.
 
         Returns
         -------
@@ -477,7 +483,7 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         rows = self.fit_.labelled_rows
-        if purpose == "find" and by is None:
+        if purpose == "find" and by is None and spread:
             check_count("n", n, 1)
             n_left = self.fit_.sample.n_rows - len(self.fit_.known)
             if n > n_left:
@@ -485,7 +491,7 @@ class GammaGMM(BaseEstimator):
                     f"n must be at most {n_left}, the number of rows without a label, got {n}."
                 )
             return self.fit_.first_rows(n)
-        return rows.suggest(n, purpose=purpose, by=by, random_state=random_state)
+        return rows.suggest(n, purpose=purpose, spread=spread, by=by, random_state=random_state)
 
     def update(
         self,
@@ -534,7 +540,7 @@ class GammaGMM(BaseEstimator):
         Raises
         ------
         ValueError
-            A row has both labels, or does not exist.
+            A row is given twice with both labels, or does not exist.
         TableError
             A row of a large table is neither in the sample nor can it be read from the table.
         """

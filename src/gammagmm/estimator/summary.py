@@ -13,6 +13,7 @@ from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit, Truth
 from gammagmm.labels.labelled_rows import Precision
 from gammagmm.labels.learned_ranking import RankingCheck
+from gammagmm.labels.recall import AnomaliesLeft
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.runs import Run
@@ -37,12 +38,19 @@ class LabelSummary:
     n_anomalies : int
         Number of anomalies among the rows with a label.
     low : float
-        Lower end of the exact 90 % confidence interval of the share of anomalies.
+        Lower end of the exact 90 % confidence interval of the share of anomalies, for a number of
+        labels that was fixed before.
     high : float
         Upper end of this interval.
+    low_any_look : float
+        Lower end of the 90 % confidence interval that holds if one looks after every label.
+    high_any_look : float
+        Upper end of this interval.
     precision : Precision or None
-        Share of anomalies among the rows that are flagged without labels; None if none of them has
-        a label.
+        Share of anomalies among the rows that are flagged without labels; None if none of them that
+        was chosen at random has a label.
+    left : AnomaliesLeft
+        How many anomalies are left among the rows without a label.
     """
 
     n_rows: int
@@ -51,7 +59,10 @@ class LabelSummary:
     n_anomalies: int
     low: float
     high: float
+    low_any_look: float
+    high_any_look: float
     precision: Precision | None
+    left: AnomaliesLeft
 
 
 @dataclass(frozen=True, repr=False)
@@ -217,7 +228,9 @@ def _labels(fit: Fit) -> LabelSummary | None:
     known = fit.known
     if not len(known):
         return None
-    low, high = fit.labelled_rows.exact_interval()
+    rows = fit.labelled_rows
+    low, high = rows.exact_interval()
+    low_any_look, high_any_look = rows.interval_at_any_look()
     return LabelSummary(
         n_rows=len(known),
         n_at_random=int(known.at_random.sum()),
@@ -225,7 +238,10 @@ def _labels(fit: Fit) -> LabelSummary | None:
         n_anomalies=int(known.labels.sum()),
         low=low,
         high=high,
+        low_any_look=low_any_look,
+        high_any_look=high_any_look,
         precision=fit.precision,
+        left=rows.left,
     )
 
 

@@ -226,8 +226,9 @@ class GammaPosterior:
         mass : float, default=0.9
             Probability of the interval.
         kind : "equal-tailed" or "hdi", default="equal-tailed"
-            "equal-tailed" leaves the same probability below and above; "hdi" is the shortest single
-            interval (`modes` shows whether the posterior has several humps).
+            "equal-tailed" leaves the same probability below and above; it starts at 0 if rows
+            chosen at random have labels and no known row is an anomaly. "hdi" is the shortest
+            single interval (`modes` shows whether the posterior has several humps).
 
         Returns
         -------
@@ -236,6 +237,8 @@ class GammaPosterior:
         """
         check_probability("mass", mass)
         equal_tailed = self._interval_from(0.5 * (1.0 - mass), mass)
+        if self.n_labels > 0 and self.prob_zero > 0.0:  # no known row is an anomaly
+            equal_tailed = 0.0, equal_tailed[1]
         if kind == "equal-tailed":
             return equal_tailed
         if kind != "hdi":

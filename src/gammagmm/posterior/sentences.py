@@ -11,6 +11,7 @@ from gammagmm._support.text import percent
 if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import Precision
     from gammagmm.labels.learned_ranking import Learning
+    from gammagmm.labels.recall import AnomaliesLeft
     from gammagmm.posterior.evidence import Evidence
     from gammagmm.posterior.gamma_posterior import GammaPosterior
     from gammagmm.posterior.separate_rows import SeparateRows
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NOT_KNOWN",
+    "any_look_sentence",
     "exact_sentence",
     "flagged_sentence",
     "known_sentence",
+    "left_sentence",
     "model_lines",
     "more_sentence",
     "precision_sentence",
@@ -93,8 +96,35 @@ def exact_sentence(ends: tuple[float, float], n_anomalies: int, mass: float = 0.
     """
     low, high = (percent(end) for end in ends)
     if n_anomalies == 0:
-        return f"By the labels alone, it is at most {high} with {0.5 + 0.5 * mass:.0%} confidence."
-    return f"By the labels alone, it is {low} to {high} with {mass:.0%} confidence."
+        return (
+            f"By the labels alone, it is at most {high} with {0.5 + 0.5 * mass:.0%} confidence, if "
+            "their number was fixed before."
+        )
+    return (
+        f"By the labels alone, it is {low} to {high} with {mass:.0%} confidence, if their number "
+        "was fixed before."
+    )
+
+
+def any_look_sentence(ends: tuple[float, float], mass: float = 0.9) -> str:
+    """What the labels alone show if one looks after every label."""
+    low, high = (percent(end) for end in ends)
+    return (
+        f"By the labels alone, it is {low} to {high} with {mass:.0%} confidence, however often you "
+        "look."
+    )
+
+
+def left_sentence(left: AnomaliesLeft, recall: float, n_to_certify: int | None) -> str:
+    """How many anomalies are left, and how many random rows would show a `recall`."""
+    found = (
+        f"{left.n_found:,} found; about {left.mean:,.0f} are left ({left.low:,.0f} to "
+        f"{left.high:,.0f})"
+    )
+    if n_to_certify is None:
+        return f"{found}."
+    rows = "1 random row" if n_to_certify == 1 else f"{n_to_certify:,} random rows"
+    return f"{found}; looking at {rows} more, all normal, would show that {recall:.0%} are found."
 
 
 def precision_sentence(precision: Precision) -> str:
