@@ -56,7 +56,7 @@ def lines(posterior, *, n_rows=2000, **changes):
 
 def test_the_model_has_a_range_and_an_answer_with_labels_an_interval():
     low, high = (round(100 * end, 1) for end in NARROW.interval())
-    labelled = replace(NARROW, n_labels=30, is_model=False)
+    labelled = replace(NARROW, is_model=False)
     for posterior, name in ((NARROW, "model range"), (labelled, "90% interval")):
         assert name in sentence(posterior)
         assert [share for share in shares(sentence(posterior)) if share != 90] == [5.0, low, high]
@@ -123,7 +123,7 @@ def test_the_group_is_compared_with_the_range(share, place):
     *_, following = lines(NARROW, separate_rows=separate(share))
     assert found in following
     assert "range" not in separate_words(NONE, separate(share), 8)
-    labelled = replace(NARROW, n_labels=30, is_model=False)
+    labelled = replace(NARROW, is_model=False)
     assert separate_words(labelled, separate(share), 8).endswith(f"{place} the 90% interval)")
 
 

@@ -56,7 +56,7 @@ class SeparateRows:
         Median over the detectors of 1 - (density in the valley) / (density of the lower hump).
     detectors : tuple of str
         The detectors that see them.
-    is_cluster : bool or None
+    is_cluster : bool or None, default=None
         Whether they lie close together: the median distance between two of them is shorter than the
         median distance from one of them to a row of the rest. None if only scores are known.
     """
