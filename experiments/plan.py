@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-EXACT: dict[str, Any] = {"scale": None, "tol": 1e-3, "max_mixture_rows": None}
+EXACT: dict[str, Any] = {
+    "scale": None,
+    "tol": 1e-3,
+    "max_mixture_rows": None,
+    "max_restarts": 100,
+}
 """Parameters of the reproduction: columns as they are, plain steps and all rows, as the paper."""
 
 

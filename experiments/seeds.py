@@ -60,8 +60,8 @@ def row_order(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def _default(plan: dict[str, Any], seed: int) -> GammaGMM:
-    """gammaGMM with the default settings of the mixtures."""
-    return estimator(plan, seed).set_params(tol="auto", max_mixture_rows="auto")
+    """gammaGMM with the default settings of version 0.2: at most 20,000 rows in each run."""
+    return estimator(plan, seed).set_params(tol="auto", max_mixture_rows=20_000)
 
 
 def _figures(fitted: GammaGMM, made: data.Scored) -> Result:

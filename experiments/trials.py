@@ -67,7 +67,7 @@ def settings(trial: Trial, plan: dict[str, Any]) -> Result:
     kind, seed = trial.variant.split("-")
     fitted = estimator(plan).set_params(random_state=int(seed))
     if kind == "default":
-        fitted.set_params(tol="auto", max_mixture_rows="auto")
+        fitted.set_params(tol="auto", max_mixture_rows="auto", max_restarts="auto")
     fitted.fit(made.S)
     elbos = [run.elbo for run in fitted.fit_.runs]
     return {**_truth(made), **fit_figures(fitted, made.gamma), "elbos": elbos}
@@ -218,14 +218,15 @@ def groups(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def _evidence(fitted: GammaGMM, y: np.ndarray) -> Result:
-    """The posterior of a fit beside the labels `y`, and what the fit says that it rests on."""
+    """The posterior of a fit beside the labels `y`, and its evidence."""
     truth, evidence = float(y.mean()), fitted.evidence_
     return {
         "truth": truth,
         "rows": len(y),
         "flagged": int(fitted.labels_.sum()),
         "figures": metrics.posterior_figures(fitted.posterior_, truth),
-        "rests_on": evidence.rests_on,
+        "n_starts": evidence.n_starts,
+        "n_unsolved_starts": evidence.n_unsolved_starts,
         "assumptions": {other.words: other.mean for other in evidence.assumptions},
         "group": _group(evidence.separate_rows, y),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -51,22 +53,27 @@ def test_a_wrong_name_of_a_detector_is_told_with_the_names():
 
 
 def test_meaning_of_max_fit_rows():
-    meant = {given: check_parameters(GammaGMM(max_fit_rows=given)) for given in ("auto", None)}
+    meant = {
+        given: check_parameters(GammaGMM(max_fit_rows=given).get_params())
+        for given in ("auto", None)
+    }
     assert meant["auto"].max_fit_rows == AUTO_FIT_ROWS == 20_000
     assert meant[None].max_fit_rows is None
-    number = check_parameters(GammaGMM(max_fit_rows=np.int64(50)))
+    number = check_parameters(GammaGMM(max_fit_rows=np.int64(50)).get_params())
     assert number.max_fit_rows == 50
     by_cost = [plan.is_fit_by_cost for plan in (meant["auto"], meant[None], number)]
     assert by_cost == [True, False, False]
 
 
 def test_meaning_of_tol_and_max_mixture_rows():
-    default = check_parameters(GammaGMM()).run_options
+    default = check_parameters(GammaGMM().get_params()).run_options
     assert (default["tol"], default["accelerated"]) == (0.1, True)
-    assert default["max_rows"] == AUTO_MIXTURE_ROWS == 20_000
-    exact = check_parameters(GammaGMM(tol=0.1, max_mixture_rows=None)).run_options
+    assert default["max_rows"] == AUTO_MIXTURE_ROWS == 5_000
+    exact = check_parameters(GammaGMM(tol=0.1, max_mixture_rows=None).get_params()).run_options
     assert (exact["tol"], exact["accelerated"], exact["max_rows"]) == (0.1, False, None)
-    assert check_parameters(GammaGMM(max_mixture_rows=50)).run_options["max_rows"] == 50
+    assert (
+        check_parameters(GammaGMM(max_mixture_rows=50).get_params()).run_options["max_rows"] == 50
+    )
 
 
 def test_runs_see_only_so_many_rows():
@@ -137,8 +144,8 @@ def test_progress_reaches_the_callback(rows, capsys):
     make(progress=True).fit(rows)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "detectors 3/3: " in err
-    assert "mixtures 2/2: run " in err
+    assert re.search(r"^fit 3/5: \w+ ok", err, re.MULTILINE)
+    assert re.search(r"^fit 5/5: run ", err, re.MULTILINE)
 
 
 class Sleeper:
@@ -163,3 +170,9 @@ def test_a_detector_past_its_time_is_left_out_of_the_answer(rows):
     assert estimator.fit_.detector_info[1].status == "timeout"
     reason = "it took longer than detector_timeout=2.0 s"
     assert Note.of("detectors.skipped", "slow", reason=reason) in estimator.notes_
+
+
+@pytest.mark.parametrize("value", ["never", -1, 1.5, True])
+def test_max_restarts_is_auto_or_a_count(value):
+    with pytest.raises((TypeError, ValueError), match="max_restarts"):
+        check_parameters(GammaGMM(max_restarts=value).get_params(deep=False))

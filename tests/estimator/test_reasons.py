@@ -71,12 +71,19 @@ def test_one_of_two_values_is_a_reason_where_it_is_rare():
 def test_an_encoded_text_is_named_once_by_its_text():
     X = np.zeros((100, 2))
     X[:98, 0], X[98:99, 1] = 1.0, 1.0
-    usual = usual_values(X, ["country=DE", "country=B=R"])
+    texts = {"country=DE": ("country", "DE"), "country=B=R": ("country", "B=R")}
+    usual = usual_values(X, list(texts), texts)
     assert [reason_words(each) for each in usual.reasons(X[[0, 98, 99]])] == [
         "",
         "country is B=R, which is rare (1.0% of the rows)",
         "country is not DE, which is rare (2.0% of the rows)",
     ]
+
+
+def test_a_name_with_an_equals_sign_is_a_name():
+    X = (np.arange(100.0) < 2.0)[:, None].astype(float)
+    (reasons,) = usual_values(X, ["flag=on"]).reasons(X[:1])
+    assert [(each.column, each.text) for each in reasons] == [("flag=on", None)]
 
 
 def test_a_constant_column_is_never_a_reason():
@@ -175,10 +182,12 @@ def test_a_flagged_row_without_an_unusual_value_has_an_unusual_combination(rng):
 
 def test_the_values_of_a_row_in_words():
     a = np.arange(101.0)
-    texts = np.column_stack([np.arange(101) % 3 == k for k in range(3)])
-    names = ["a", "city=Bonn", "city=Köln", "city=Ulm", "size=big", "one"]
-    X = np.column_stack([a, texts, np.arange(101) % 2, np.ones(101)])
-    first, second = usual_values(X, names).described(X[[20, 99]])
+    cities = np.column_stack([np.arange(101) % 3 == k for k in range(3)])
+    texts = [("city", "Bonn"), ("city", "Köln"), ("city", "Ulm"), ("size", "big")]
+    encoded = {"=".join(pair): pair for pair in texts}
+    names = ["a", *encoded, "one"]
+    X = np.column_stack([a, cities, np.arange(101) % 2, np.ones(101)])
+    first, second = usual_values(X, names, encoded).described(X[[20, 99]])
     assert first == "a 20; city Ulm; size not big; one 1"
     assert second == "a 99; city Bonn; size big; one 1"
 

@@ -15,8 +15,10 @@ from scipy.stats import binomtest
 from gammagmm import GammaGMM, LabelledRows
 from gammagmm.datasets import load_demo
 from gammagmm.errors import LabelsWarning, NoSolutionWarning
+from gammagmm.labels.anomaly_probability import calibrate
 from gammagmm.labels.exact_interval import exact_interval
 from gammagmm.labels.known_rows import KnownRows
+from gammagmm.posterior.track_record import load_slopes
 from gammagmm.table.sample import Sample
 from tests.support.solved_scores import has_content
 
@@ -83,13 +85,16 @@ class TestOneStory:
         rows = LabelledRows(scores + np.arange(N_ROWS) / 100)
         for chosen, at_random in calls:
             rows = rows.update(chosen, truth[chosen], at_random=at_random)
-        assert rows.probability.sum() == pytest.approx(N_ROWS * rows.posterior.mean, rel=1e-9)
+        expected = pytest.approx(N_ROWS * rows.posterior.mean, rel=1e-9)
+        assert rows.probability.sum() == expected
+        if len(rows.known_rows):
+            assert rows.rank_probability.sum() == expected
 
-    def test_the_probability_is_that_of_as_many_anomalies(self):
+    def test_the_rank_probability_is_that_of_as_many_anomalies(self):
         rows = rows_with([1, 0, 0, 0, 0, 0, 1, 0], np.arange(30.0))
         # The third of the 22 unknown rows is an anomaly if at least three of them are.
         expected = rows.posterior.sf((2 + 2) / 30)
-        assert rows.probability[29 - 2] == pytest.approx(expected, rel=1e-12)
+        assert rows.rank_probability[29 - 2] == pytest.approx(expected, rel=1e-12)
 
     def test_known_normal_rows_at_the_top_do_not_hide_the_others(self):
         """Twenty rows at the top are known to be normal: the best unknown row comes next."""
@@ -99,7 +104,7 @@ class TestOneStory:
         assert rows.labels[:20].sum() == 0
         assert rows.probability[:20].sum() == 0.0
         assert rows.probability[20] == rows.probability.max()
-        assert rows.probability[20] == pytest.approx(1.0 - rows.posterior.prob_zero)
+        assert rows.rank_probability[20] == pytest.approx(1.0 - rows.posterior.prob_zero)
         assert rows.labels[20] == 1
 
 
@@ -169,7 +174,6 @@ class TestUpdate:
             ([1], [np.nan], ValueError, "got nan"),
             ([1], ["yes"], TypeError, "labels must be 0"),
             ([5, 5], [0, 1], ValueError, "Row 5 has both labels, 0 and 1"),
-            ([0], [1], ValueError, "Row 0 has both labels"),
         ],
     )
     def test_bad_labels_are_refused(self, rows, labels, error, message):
@@ -262,7 +266,7 @@ class TestQuestions:
         assert (sizes, sum(sizes)) == (sorted(sizes, reverse=True), 4)
 
     def test_precision_of_the_flagged_rows(self):
-        rows = LabelledRows(np.arange(200.0)).update([0, 1, 2, 3], [1, 1, 0, 1], at_random=False)
+        rows = LabelledRows(np.tile(0.0, 200)).update([0, 1, 2, 3], [1, 1, 0, 1])
         flagged = np.arange(10)
         precision = rows.precision_of(flagged)
         assert (precision.n_flagged, precision.n_labels, precision.n_anomalies) == (10, 4, 3)
@@ -270,8 +274,20 @@ class TestQuestions:
         low, high = exact_interval(10, 4, 3, 0.9)
         assert (precision.low, precision.high) == (low / 10, high / 10)
         assert rows.precision_of(np.arange(100, 110)) is None
-        whole = rows.update(np.arange(4, 10), [0] * 6, at_random=False).precision_of(flagged)
+        whole = rows.update(np.arange(4, 10), [0] * 6).precision_of(flagged)
         assert (whole.low, whole.share, whole.high) == (0.3, 0.3, 0.3)
+
+    def test_a_list_is_no_sample_of_the_flagged_rows(self):
+        rows = LabelledRows(np.tile(0.0, 200)).update([0, 1, 2, 3], [1] * 4, at_random=False)
+        flagged = np.arange(40)
+        assert rows.precision_of(flagged) is None
+        drawn = np.arange(4, 200, 4)
+        with_sample = rows.update(drawn, np.zeros(len(drawn))).precision_of(flagged)
+        # Nine random rows of the other 36, all normal, and the four anomalies of the list.
+        assert (with_sample.n_labels, with_sample.n_anomalies) == (9, 0)
+        low, high = exact_interval(36, 9, 0, 0.9)
+        ends = (with_sample.share, with_sample.low, with_sample.high)
+        assert ends == (4 / 40, (4 + low) / 40, (4 + high) / 40)
 
     def test_bad_questions(self):
         rows = rows_with([0] * 198)
@@ -338,9 +354,13 @@ class TestEstimator:
         probability = estimator.predict_proba(made.X)[:, 1]
         scores = estimator.decision_function(made.X)
         unknown = estimator.known_rows_.unknown(367)
-        n_at_least = (estimator.decision_scores_[unknown] >= scores[:, None]).sum(axis=1)
-        expected = estimator.posterior_.sf((np.maximum(n_at_least, 1) - 1) / 367)
-        np.testing.assert_allclose(probability, expected, rtol=1e-12)
+        left = LabelledRows(estimator.decision_scores_[unknown])
+        share = 367 * estimator.posterior_.mean / len(unknown)
+        slopes = load_slopes()
+        none = np.empty(0), np.empty(0, dtype=int)
+        prior = slopes.slopes, slopes.unlabelled
+        expected = calibrate(left.scores, left.scores, share, none, prior)
+        np.testing.assert_allclose(probability, expected(scores), rtol=1e-12)
         flagged = estimator.predict(made.X)
         np.testing.assert_array_equal(flagged, scores > estimator.threshold_)
 
@@ -447,7 +467,7 @@ class TestEstimator:
         rows = np.arange(20)
         posterior = flat.update(rows, (rows < 2).astype(int))
         assert 0.02 < posterior.mean < 0.4
-        assert "Without labels, there was no estimate." in flat.fit_.lines[1]
+        assert "Without labels, the model had no value." in flat.fit_.lines[1]
 
 
 def test_known_rows_are_sorted_and_leave_the_others():
@@ -553,7 +573,7 @@ class TestFind:
         scores, y = planted()
         rows = LabelledRows(scores)
         first = rows.suggest(10, purpose="find")
-        with pytest.warns(LabelsWarning, match="The 10 new rows are all among the first 10"):
+        with pytest.warns(LabelsWarning, match="top of the ranking"):
             rows.update(first, y[first])
         for seed in range(50):
             spread = rows.suggest(30, random_state=seed)
@@ -562,7 +582,7 @@ class TestFind:
         # All labels so far, passed once more.
         rows = rows.update(spread, y[spread]).update(first, y[first], purpose="find")
         known = rows.known_rows
-        with pytest.warns(LabelsWarning, match="new rows are all among the first"):
+        with pytest.warns(LabelsWarning, match="top of the ranking"):
             rows.update(known.rows, known.labels)
 
     def test_the_expected_width_knows_of_picked_rows(self):
@@ -719,9 +739,10 @@ def test_the_top_is_that_of_the_rows_that_could_have_been_drawn():
     order = np.argsort(-scores)
     rows = LabelledRows(scores).update(order[100::10], np.zeros(20))
     rows = rows.update(order[:10], np.ones(10), purpose="find")
-    # The 10 picked rows could be drawn again, the 20 random ones not.
-    with pytest.warns(LabelsWarning, match="The 15 new rows are all among the first 25 of 280"):
+    # The 10 picked rows could be drawn again, so that these are no longer the first.
+    with pytest.warns(LabelsWarning, match="top of the ranking"):
         rows.update(order[10:25], np.zeros(15))
+    rows.update(order[90:105], np.zeros(15))
 
 
 def test_the_interval_of_the_precision_is_that_of_the_rows_at_the_top():
@@ -818,7 +839,13 @@ class TestSample:
             n_above = (known.scores[left] >= known.scores[place]).sum()
             rank = rows.labels.sum() + each * n_above - 0.5
             expected = known.posterior.sf(rank / self.N_ROWS)
-            assert known.probability[place] == pytest.approx(expected, rel=1e-9)
+            assert known.rank_probability[place] == pytest.approx(expected, rel=1e-9)
+
+    def test_the_probabilities_of_the_sample_have_the_mean_that_is_left(self, known):
+        rows, left = known.known_rows, known.known_rows.unknown(self.N_SAMPLED)
+        n_left = self.N_ROWS - len(rows)
+        expected = (self.N_ROWS * known.posterior.mean - rows.labels.sum()) / n_left
+        assert known.probability[left].mean() == pytest.approx(expected, rel=1e-9)
 
     def test_thresholds_and_precision_are_those_of_the_sample(self, known, held):
         scores = np.sort(held.scores[: self.N_SAMPLED])[::-1]
@@ -840,3 +867,55 @@ class TestSample:
         flagged = known.labels[: self.N_SAMPLED]
         expected = [int(flagged[groups == group.group].sum()) for group in known.by_group(groups)]
         assert [group.n_flagged for group in known.by_group(groups)] == expected
+
+
+class TestUseOfLabels:
+    """What an audit of the use of labels found."""
+
+    def test_rows_from_the_top_among_random_ones_are_noticed(self):
+        scores, y = planted()
+        rows = LabelledRows(scores)
+        top = rows.suggest(10, purpose="find")
+        for seed in range(20):
+            spread = rows.suggest(30, random_state=seed)
+            mixed = np.union1d(top, spread)
+            with pytest.warns(LabelsWarning, match="top of the ranking"):
+                rows.update(mixed, y[mixed])
+            rows.update(spread, y[spread])
+            # In two calls, the rows that came first count too.
+            with pytest.warns(LabelsWarning, match="top of the ranking"):
+                rows.update(spread, y[spread]).update(top, y[top])
+
+    def test_the_table_order_of_tied_rows_does_not_decide(self):
+        """Every second row is an anomaly, and all have the same score."""
+        truth = np.arange(1000) % 2
+        rows = LabelledRows(np.zeros(1000))
+        found = [truth[rows.suggest(30, random_state=seed)].sum() for seed in range(200)]
+        assert min(found) > 0
+        assert max(found) < 30
+        assert np.mean(found) == pytest.approx(15, abs=4 * np.sqrt(30 / 4 / 200))
+        again = [rows.suggest(30, random_state=3).tolist() for _ in range(2)]
+        assert again[0] == again[1]
+
+    def test_a_corrected_label_replaces_the_first(self):
+        rows = LabelledRows(np.zeros(100)).update([3, 4, 5], [0, 0, 1])
+        later = rows.update([4, 9], [1, 0])
+        assert later.known_rows.labels.tolist() == [0, 1, 1, 0]
+        assert rows.known_rows.corrected(later.known_rows).tolist() == [4]
+        with pytest.raises(ValueError, match="Row 4 has both labels"):
+            later.update([4, 4], [0, 1])
+
+    def test_known_anomalies_do_not_raise_the_total(self):
+        rows = LabelledRows(np.zeros(1000))
+        listed = rows.update(range(150), np.ones(150), at_random=False).posterior
+        found = rows.update(range(150), np.ones(150), purpose="find").posterior
+        assert listed.mean == found.mean == pytest.approx(0.167, abs=0.003)
+        few = rows.update(range(5), np.ones(5), at_random=False).posterior
+        assert few.mean == pytest.approx(rows.posterior.mean, abs=0.002)
+
+    def test_picks_that_contradict_the_sample_leave_an_interval_with_a_width(self):
+        rows = LabelledRows(-np.arange(1000.0)).update(range(400, 1000, 6), np.zeros(100))
+        rows = rows.update(range(100), np.ones(100), purpose="find")
+        for low, high in (rows.posterior.interval(), rows.exact_interval()):
+            assert low == 0.1
+            assert high > 0.1

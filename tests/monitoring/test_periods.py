@@ -43,8 +43,3 @@ def test_times_that_cannot_be_read_are_counted_and_the_first_is_named():
 def test_a_date_that_can_be_read_in_two_ways_is_refused():
     with pytest.raises(TableError, match="not clear whether '05/03/2026' has the day or the month"):
         period_names(["05/03/2026", "06/03/2026"], "day", "day")
-
-
-def test_another_length_of_a_period_is_refused():
-    with pytest.raises(ValueError, match="every must be one of hour, day, week, month, got 'year'"):
-        period_names(TIMES, "year", "time")

@@ -6,8 +6,10 @@ import pytest
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
-from gammagmm.errors import NoSolutionWarning, UnsolvedRunsWarning
+from gammagmm.errors import NoSolutionWarning
 from gammagmm.estimator.gamma_gmm import GammaGMM
+from gammagmm.mixture.fit import CHECK_EVERY
+from gammagmm.mixture.m_step import Parameters
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import (
@@ -16,7 +18,9 @@ from gammagmm.posterior.runs import (
     choose_rows,
     first_solved,
     fit_runs,
+    is_too_heavy,
     plan_runs,
+    unsolved_runs,
 )
 from tests.support.solved_scores import grouped_scores, has_content
 
@@ -179,8 +183,9 @@ def test_only_solved_runs_enter_the_posterior(rng):
     scores = np.exp(np.vstack([rng.normal(size=(300, 2)), rng.normal(2.0, 0.5, size=(12, 2))]))
     settings = {"n_components": 8, "n_runs": 4, "max_restarts": 0, "tol": 1e-3, "random_state": 0}
     estimator = GammaGMM("precomputed", **settings)
-    with pytest.warns(UnsolvedRunsWarning, match="2 of 4 runs have no solution and are excluded"):
-        estimator.fit(scores)
+    estimator.fit(scores)
+    (note,) = (note for note in estimator.notes_ if note.code == "link.unsolved")
+    assert (note.fields["n_unsolved"], note.fields["n_runs"]) == (2, 4)
     means = [run.posterior.mean for run in estimator.fit_.runs if run.posterior is not None]
     assert len(means) == 2
     np.testing.assert_allclose(estimator.posterior_.mean, np.mean(means))
@@ -217,3 +222,43 @@ def test_progress_tells_the_seconds_since_the_start(rng):
     fit_runs(Z, settings, (2, 0), rng)
     assert {name for name, *_ in calls} == {"run 1", "run 2"}
     assert all(0.0 < seconds <= time.perf_counter() - began for *_, seconds in calls)
+
+
+def test_automatic_restarts_go_on_while_no_run_has_a_solution(rng):
+    run = solved_run(rng)
+    unsolved = replace(run, status="unsolved", posterior=None, n_restarts=8)
+    some, none = {0: run, 1: unsolved, 2: unsolved}, {0: unsolved, 1: unsolved}
+    assert unsolved_runs(some, None) == [1, 2]  # 16 of 20
+    assert unsolved_runs(some | {2: replace(unsolved, n_restarts=11)}, None) == [1]
+    assert unsolved_runs(some | {2: replace(unsolved, n_restarts=12)}, None) == []
+    assert unsolved_runs(none | {1: replace(unsolved, n_restarts=91)}, None) == [0]
+    assert unsolved_runs(none | {1: replace(unsolved, n_restarts=92)}, None) == []
+    assert unsolved_runs(some, 16) == []
+    assert unsolved_runs(some, 0) == []
+
+
+def test_a_start_with_a_component_that_is_far_too_heavy_ends_early_without_a_solution(rng):
+    scores = two_equal_clusters(rng)
+    accelerated = settings_for(scores)
+    plain = replace(accelerated, accelerated=False, tol=1e-3)
+    (early,), (late,) = (
+        fit_runs(scores, replace(one, max_iter=200), (1, 0), np.random.default_rng(0))
+        for one in (accelerated, plain)
+    )
+    assert (early.status, late.status) == ("unsolved", "unsolved")
+    assert (early.converged, early.n_iter) == (False, CHECK_EVERY)
+    assert early.first_share > 0.5 * (LOW.high_gamma + LOW.max_gamma)
+
+
+def test_a_light_component_is_not_too_heavy_however_large_the_others_are(rng):
+    scores = np.vstack([rng.normal(size=(900, 2)), rng.normal(8.0, 0.5, size=(40, 2))])
+    (fitted,) = fit_runs(scores, settings_for(scores), (1, 0), rng)
+    parts = fitted.components
+    sticks = np.stack([parts.alpha, np.ones(len(parts))])
+    parameters = Parameters(
+        sticks, parts.means, parts.covariances, parts.mean_precision, parts.degrees_of_freedom
+    )
+    assert parts.alpha.max() > 0.5 * parts.alpha.sum()
+    assert not is_too_heavy(Constraints(), parameters)
+    upside_down = replace(parameters, means=-parts.means)
+    assert is_too_heavy(Constraints(), upside_down)

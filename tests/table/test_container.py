@@ -559,7 +559,7 @@ def test_without_the_package_the_frame_says_what_is_missing(package, installed):
     code = [
         f"import sys; sys.modules[{package!r}] = None",
         "from gammagmm.table.container import Container",
-        f"Container({package!r}).frame({{'label': [0, 1]}}, 'to_frame')",
+        f"Container({package!r}).frame({{'label': [0, 1]}})",
     ]
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(code)], capture_output=True, text=True, check=False
@@ -589,7 +589,7 @@ def test_without_pyarrow_a_relation_says_what_is_missing():
 def test_rows_of_a_frame_are_copied_once_and_not_shared(data):
     frame = pl.DataFrame(data, schema=NAMES)
     estimator = make_estimator()
-    plan = check_parameters(estimator)
+    plan = check_parameters(estimator.get_params(deep=False))
     for table in (frame, frame.to_numpy()):
         kept = open_rows(table, estimator, plan).values
         # An array is copied, because the user may change it.

@@ -14,8 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.documents import MAX_BYTES as MAX_DOCUMENT_BYTES
-from gammagmm._support.documents import Reader
+from gammagmm._support.documents import MAX_DOCUMENT_BYTES, Reader
 from gammagmm.errors import SavedFileError
 
 __all__ = ["Archive", "archive_bytes", "digest_of", "open_archive", "plain_array"]
@@ -25,7 +24,7 @@ Array = NDArray[Any]
 DOCUMENT = "document.json"
 DIGEST = "sha256"
 """The member with the SHA-256 of all others. It finds damage; it is no signature."""
-MAX_BYTES = 4_000_000_000
+MAX_ARCHIVE_BYTES = 4_000_000_000
 """Larger files are refused unread."""
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -93,8 +92,8 @@ def open_archive(file: IO[bytes], reader: Reader) -> Iterator[Archive]:
         n_bytes = file.seek(0, io.SEEK_END)
         if n_bytes == 0:  # so has a device, which may never end
             reader.refuse("it is empty or not a file")
-        if n_bytes > MAX_BYTES:
-            reader.refuse(f"it is larger than {MAX_BYTES:,} bytes")
+        if n_bytes > MAX_ARCHIVE_BYTES:
+            reader.refuse(f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes")
         opened = zipfile.ZipFile(file)
     with opened:
         if not _is_plain(opened, n_bytes):
@@ -149,7 +148,7 @@ class Archive:
 
     def array(self, name: str) -> Array:
         """The array with this `name`; each can be read once."""
-        content = self._content(f"{name}.npy", MAX_BYTES)
+        content = self._content(f"{name}.npy", MAX_ARCHIVE_BYTES)
         with _refusing(self.reader):
             return plain_array(content)
 

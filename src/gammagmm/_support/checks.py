@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.errors import GammaGMMError, TableError
-
 __all__ = [
     "as_generator",
     "check_array_kind",
@@ -21,7 +19,6 @@ __all__ = [
     "check_probability",
     "check_rows",
     "check_share",
-    "explain_rows",
     "time_type",
     "warn_user",
 ]
@@ -111,45 +108,6 @@ def time_type(array: NDArray[Any]) -> str:
     cells = array.flat if array.dtype == object else ()
     times = (cell.dtype for cell in cells if isinstance(cell, np.datetime64 | np.timedelta64))
     return str(next(times, ""))
-
-
-def explain_rows(X: Any, error: Exception) -> Exception:
-    """The error to raise where scikit-learn refused `X`: a clearer one, or its own `error`."""
-    words = str(error)
-    if isinstance(error, GammaGMMError):
-        return error
-    if "could not convert string to float" in words:
-        return _describe_text(X)
-    if "contains NaN" in words:
-        return TableError(
-            "Input X contains NaN, which is a missing value",
-            "Fill the missing values, drop their rows, or pass strict=False.",
-        )
-    if words.startswith(("Expected 2D array", "Found array with")):
-        return ValueError(f"X must be a table of rows and columns. {words}")
-    return error
-
-
-def _describe_text(X: Any) -> TableError:
-    """Error that names the first column of `X` that holds text, and the text."""
-    for j, column in enumerate(np.asarray(X, dtype=object).T):
-        for i, value in enumerate(column):
-            if isinstance(value, str | bytes) and not _is_number(value):
-                return TableError(
-                    f"X must hold numbers, but column {j} holds text ({value[:40]!r} in row {i})",
-                    "Drop the column, encode it as numbers, or pass strict=False.",
-                )
-    return TableError(
-        "X must hold numbers, but it holds text", "Drop or encode the columns with text."
-    )
-
-
-def _is_number(value: str | bytes) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

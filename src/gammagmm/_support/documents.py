@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gammagmm.errors import SavedFileError
 
 __all__ = [
-    "MAX_BYTES",
+    "MAX_DOCUMENT_BYTES",
     "MAX_REASON",
     "Form",
     "Plain",
@@ -31,7 +31,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Record = TypeVar("Record")
-MAX_BYTES = 64_000_000
+MAX_DOCUMENT_BYTES = 64_000_000
 """Larger files are refused unread; a posterior takes about 60 bytes for each of its parts."""
 MAX_REASON = 500
 """Characters of a message that may come from the file."""
@@ -66,9 +66,9 @@ def read_document(path: Any, reader: Reader) -> str:
     with Path(path).open("rb") as file:
         n_bytes = os.fstat(file.fileno()).st_size
         # A device or a pipe can give more bytes than its size says.
-        content = b"" if n_bytes > MAX_BYTES else file.read(MAX_BYTES + 1)
-    if max(n_bytes, len(content)) > MAX_BYTES:
-        reader.refuse(f"it is larger than {MAX_BYTES:,} bytes", SAVED)
+        content = b"" if n_bytes > MAX_DOCUMENT_BYTES else file.read(MAX_DOCUMENT_BYTES + 1)
+    if max(n_bytes, len(content)) > MAX_DOCUMENT_BYTES:
+        reader.refuse(f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes", SAVED)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
@@ -94,8 +94,8 @@ class Reader:
         except (ValueError, RecursionError) as error:
             self.refuse(f"it is not JSON ({error})", SAVED)
 
-    def check_header(self, data: Any) -> None:
-        """Refuse another schema, and another version."""
+    def body(self, data: Any) -> dict[str, Any]:
+        """The fields of a document beside its header; another schema or version is refused."""
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != self.form.schema:
             self.refuse(f"its schema must be {self.form.schema!r}, got {_brief(schema)}", SAVED)
@@ -107,6 +107,7 @@ class Reader:
         if version > self.form.version:
             known = f"this gammagmm reads version {self.form.version}"
             self.refuse(f"it has version {_brief(version)}, {known}", "Upgrade gammagmm.")
+        return {name: value for name, value in data.items() if name not in self.form.header}
 
     def check_fields(self, data: Any, names: set[str], name: str) -> None:
         """Refuse anything but an object with exactly these fields."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 __all__ = [
     "MAX_SHOWN_CHARACTERS",
+    "aligned",
     "counted",
     "listed",
     "one_line",
@@ -42,6 +43,18 @@ def listed(names: Iterable[str]) -> str:
 def counted(n: int, thing: str) -> str:
     """A number with its noun: "1 row", "2 rows"."""
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
+def aligned(table: Sequence[Sequence[str]], n_words: int) -> str:
+    """The table as lines: the first `n_words` columns on the left, the others on the right."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for cells in table:
+        pairs = list(zip(cells, widths, strict=True))
+        words = [cell.ljust(width) for cell, width in pairs[:n_words]]
+        numbers = [cell.rjust(width) for cell, width in pairs[n_words:]]
+        lines.append("  ".join(words + numbers).rstrip())
+    return "\n".join(lines)
 
 
 def percent(share: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gammagmm._support.text import MAX_SHOWN_CHARACTERS, counted, one_line
+from gammagmm._support.text import MAX_SHOWN_CHARACTERS, aligned, counted, one_line
 from gammagmm.cli.words import COMMAND
 from gammagmm.errors import Problem, TableError
 from gammagmm.readers.raw_table import RawTable, written
@@ -53,11 +53,7 @@ def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
         is_wrong = name in with_problems and chosen.get(name) not in CHOSEN
         uses.append((own, _with_groups("see the problems" if is_wrong else use, name == by)))
     lines = [HEAD, *(_line(raw, j, *use) for j, use in enumerate(uses))]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    text = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+    text = [aligned(lines, n_words=len(HEAD))]
     if raw.notes:
         said = [f"  {one_line(note.subject)}: {one_line(note.message)}" for note in raw.notes]
         text += ["", f"{counted(len(said), 'note')}:", *said]

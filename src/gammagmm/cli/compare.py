@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gammagmm._support.documents import Form, Reader, read_document
-from gammagmm._support.text import one_line, percent, visible
+from gammagmm._support.text import aligned, one_line, percent, visible
 from gammagmm.cli.kept import open_kept
 from gammagmm.cli.options import Pair, Request, kept_path
-from gammagmm.cli.output import aligned, comparison_text, labels_words
+from gammagmm.cli.output import comparison_text, labels_words
 from gammagmm.cli.request import UsageError, check_request
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ __all__ = ["compare_histories", "histories_text", "run_compare"]
 
 ARCHIVE = b"PK"
 """The first bytes of a kept fit."""
-HISTORY = "gammagmm/history"
 CLEAR = 0.05
 """P-value up to which a difference is called clear."""
 OTHER_FITS = (
@@ -65,7 +64,7 @@ def run_compare(pair: Pair, request: Request) -> str:
 
 def _read(name: Path) -> tuple[str, Any]:
     """The file with this name, or of this kept fit, and the posterior or the history in it."""
-    from gammagmm.monitoring.history import History
+    from gammagmm.monitoring.history import FORM, History
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
     kept = kept_path(name)
@@ -76,7 +75,7 @@ def _read(name: Path) -> tuple[str, Any]:
         return str(path), open_kept(path).fit.posterior
     reader = Reader(Form("", 1, "posterior, kept fit or history"), str(path))
     data = reader.parse(read_document(str(path), reader))
-    is_history = isinstance(data, dict) and data.get("schema") == HISTORY
+    is_history = isinstance(data, dict) and data.get("schema") == FORM.schema
     return str(path), (History if is_history else GammaPosterior).load(str(path))
 
 

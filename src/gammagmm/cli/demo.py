@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gammagmm.cli.estimate import estimate_rows, print_answer
-from gammagmm.cli.fitting import Echo
+from gammagmm.cli.estimate import estimate_rows
 from gammagmm.cli.options import Request
 from gammagmm.cli.request import check_request
+from gammagmm.cli.terminal import Echo, print_answer
 from gammagmm.datasets import load_demo
 from gammagmm.table.preparation import Preparation
 from gammagmm.table.sample import Sample

@@ -6,21 +6,16 @@ file is refused at once.
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from gammagmm._support.files import write_document
-from gammagmm._support.platform import is_closed_pipe
-from gammagmm._support.progress import block_bar, quiet, working
+from gammagmm._support.progress import progress_bar, quiet
 from gammagmm._support.text import one_line, percent
 from gammagmm.cli.columns import columns_text
-from gammagmm.cli.fitting import Echo, kept_fit
+from gammagmm.cli.fitting import kept_fit
 from gammagmm.cli.kept import check_kept, open_kept
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_json, answer_text, labels_csv, part_frame
@@ -33,6 +28,7 @@ from gammagmm.cli.request import (
     label_sheets,
 )
 from gammagmm.cli.sheet import Sheet, read_answers
+from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_columns, read_training_rows
 from gammagmm.distributed.parquet import write_parquet
 from gammagmm.errors import TableError
@@ -48,9 +44,7 @@ __all__ = [
     "check_agreement",
     "estimate_rows",
     "file_writers",
-    "print_answer",
     "run_estimate",
-    "warnings_as_lines",
     "write_folder",
 ]
 
@@ -123,30 +117,6 @@ def check_agreement(sheets: Sequence[tuple[Path, Sheet]], table: Table) -> None:
                 )
 
 
-@contextmanager
-def warnings_as_lines(echo: Echo) -> Iterator[None]:
-    """Write each warning to standard error as one line."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        echo(f"warning: {one_line(' '.join(str(warning.message).split()))}")
-
-
-def print_answer(text: str) -> None:
-    """Write to standard output; a reader that has closed it is not an error."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
-    except OSError as error:
-        # Python flushes standard output once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not is_closed_pipe(error):
-            raise OSError(error.errno, error.strerror, "standard output") from error
-
-
 def file_writers(request: Request, fit: Fit) -> Iterator[Callable[[], None]]:
     """A function for each file that was asked for, which writes it completely or not at all."""
     outputs, force, is_sorted = request.outputs, request.running.force, request.answer.is_sorted
@@ -173,19 +143,20 @@ def file_writers(request: Request, fit: Fit) -> Iterator[Callable[[], None]]:
 def _write_report(request: Request, fit: Fit, path: Path) -> None:
     from gammagmm.report.page import write_report
 
-    with working("report", request.running.quiet):
+    with progress_bar("report", {}, request.running.quiet):
         write_report(fit, path, request.running.force)
 
 
 def write_folder(folder: Path, request: Request, fit: Fit, table: Table, held: Any = None) -> None:
     """Write a line for each row of `table` on Dask to a folder of Parquet files: `part_frame`."""
     collection = cast("Collection", table.collection)
-    usual = replace(fit.usual_values(), names=table.columns)
+    usual = fit.usual_values().renamed(table)
     shared = table.preparation, table.name, fit.answering, usual, fit.detector_names, held
     frame = collection.frame(part_frame, *shared)
     if request.answer.is_sorted:
         frame = frame.sort_values(["probability", "score"], ascending=[False, False])
-    with block_bar(frame.npartitions, request.running.quiet) as progress:
+    blocks = {f"block {i + 1}": 0.0 for i in range(frame.npartitions)}
+    with progress_bar("labels", blocks, request.running.quiet) as progress:
         force, client = request.running.force, collection.client
         write_parquet(frame, folder, force, progress or quiet, client)
 

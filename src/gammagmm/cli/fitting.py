@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gammagmm._support.progress import Progress, progress_bars
+from gammagmm._support.progress import progress_bar
 from gammagmm._support.text import one_line
-from gammagmm.cli.options import FIT_SUFFIX, Method, Reading, Request
-from gammagmm.errors import Note, SavedFileError
+from gammagmm.cli.options import FIT_SUFFIX, Method, Request
+from gammagmm.cli.request import choices_of
+from gammagmm.cli.terminal import Echo, tell
+from gammagmm.errors import SavedFileError
 from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
-__all__ = ["Echo", "fit_rows", "kept_fit", "tell"]
-
-Echo: TypeAlias = Callable[[str], None]
-"""Writes a line to standard error."""
-
-
-def tell(notes: Iterable[Note], request: Request, echo: Echo) -> None:
-    """Write the notes to standard error, unless the user wants quiet."""
-    if not request.running.quiet:
-        for note in notes:
-            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
+__all__ = ["fit_rows", "kept_fit"]
 
 
 def kept_fit(
@@ -94,7 +86,6 @@ def _fit_key(table: Table, request: Request) -> str:
 
     options = asdict(request.method) | {
         "jobs": None,
-        "timeout": None,
         "columns": table.columns,
         "shape": [table.sample.n_rows, *table.values.shape],
     }
@@ -105,17 +96,17 @@ def _fit_key(table: Table, request: Request) -> str:
 
 
 def fit_rows(table: Table, request: Request) -> Fit:
-    """The fit, with progress bars if standard error is a terminal."""
-    from gammagmm.detectors.presets import PRESETS
+    """The fit, with a progress bar if standard error is a terminal."""
+    from gammagmm.estimator.cost import expected_seconds
     from gammagmm.estimator.parameters import check_parameters
 
     gc.freeze()  # what has been imported
     gc.enable()
-    detectors = _detectors(request.method)
-    n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
-    with progress_bars(n_detectors, request.method.runs, request.running.quiet) as progress:
-        estimator = _estimator(request, progress)
-        return estimator._fit_table(table, check_parameters(estimator)).fit_
+    estimator = _estimator(request)
+    plan = check_parameters(estimator.get_params(deep=False))
+    expected = expected_seconds(plan, *table.values.shape)
+    with progress_bar("fit", expected, request.running.quiet) as progress:
+        return estimator._fit_table(table, replace(plan, progress=progress)).fit_
 
 
 def _detectors(method: Method) -> str | list[str]:
@@ -126,19 +117,7 @@ def _detectors(method: Method) -> str | list[str]:
     return names[0] if len(names) == 1 and names[0] not in NAMES else names
 
 
-def _columns(reading: Reading) -> dict[str, Any] | None:
-    """The parameter `columns` that says what the options about columns say."""
-    given = {
-        "id": reading.id,
-        "truth": reading.truth,
-        "drop": reading.drop,
-        "use": reading.use,
-        "dates": None if reading.dates == "drop" else reading.dates,
-    }
-    return {name: value for name, value in given.items() if value} or None
-
-
-def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
+def _estimator(request: Request) -> GammaGMM:
     """The estimator with the options of the command."""
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
@@ -153,9 +132,9 @@ def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
         max_gamma=method.max_gamma,
         n_runs=method.runs,
         timeout=method.timeout,
-        columns=_columns(request.reading),
+        detector_timeout=method.detector_timeout,
+        columns=choices_of(request.reading).columns,
         strict=(request.reading.missing, request.reading.categories) == ("error", "error"),
         random_state=method.seed,
         n_jobs=method.jobs,
-        progress=progress or False,
     )

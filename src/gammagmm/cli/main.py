@@ -25,8 +25,8 @@ app = typer.Typer(
     cls=opt.Commands,
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
     "Exit codes: 0 success, 1 internal error, 2 invalid input or usage, 3 the interval lies above "
-    "--fail-above, 4 the Dask cluster is lost or not found, 5 --timeout is exceeded, 6 an alarm "
-    "of monitor, 130 interrupted by Ctrl-C.",
+    "--fail-above, 4 the Dask cluster is lost or not found, 5 no result within --timeout, 6 an "
+    "alarm of monitor, 130 interrupted by Ctrl-C.",
     pretty_exceptions_enable=False,
 )
 
@@ -182,15 +182,14 @@ def compare(
 @opt.with_options
 def info(answer: Annotated[opt.Answer, "as_json"]) -> None:
     """Show versions, extras, threads and GPU. Include this when you ask for help."""
+    from gammagmm._support.text import aligned
     from gammagmm.cli.output import environment
 
     found = environment()
     if answer.as_json:
         typer.echo(json.dumps(found, indent=2))
         return
-    width = max(map(len, found))
-    for name, value in found.items():
-        typer.echo(f"{name.ljust(width)}  {value}")
+    typer.echo(aligned(list(found.items()), n_words=2))
 
 
 def _run(command: str, request: opt.Request, *more: Path) -> None:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import listed, one_line, percent
-from gammagmm.cli.estimate import ABOVE_LIMIT, print_answer, warnings_as_lines
-from gammagmm.cli.fitting import Echo, tell
+from gammagmm._support.text import aligned, listed, one_line, percent
+from gammagmm.cli.estimate import ABOVE_LIMIT
 from gammagmm.cli.kept import open_kept
 from gammagmm.cli.new_rows import prepare_part, read_new_rows
 from gammagmm.cli.options import Request
-from gammagmm.cli.output import MAX_GROUPS, aligned
+from gammagmm.cli.output import MAX_GROUPS
 from gammagmm.cli.request import check_monitor
+from gammagmm.cli.terminal import Echo, print_answer, tell, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of
 from gammagmm.errors import Note
 from gammagmm.monitoring.periods import order_notes, period_names

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.documents import record_to_data
-from gammagmm._support.text import one_line, percent, spreadsheet_safe
+from gammagmm._support.text import aligned, counted, one_line, percent, spreadsheet_safe
 from gammagmm.cli.new_rows import prepare_part
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from gammagmm.table.table import Table
 
 __all__ = [
-    "aligned",
     "answer_json",
     "answer_text",
     "comparison_text",
@@ -73,7 +72,7 @@ def answer_text(fit: Fit) -> str:
         place = "inside" if truth.is_inside else "outside"
         lines.append(
             f"According to the labels in the file, the share is {percent(truth.share)}, which is "
-            f"{place} the interval."
+            f"{place} the {fit.posterior.range_name}."
         )
     groups = fit.table.groups
     tables = [] if groups is None else _group_tables(fit.group_shares, groups.column)
@@ -85,19 +84,19 @@ def _group_tables(groups: Sequence[GroupShare], column: str | None) -> list[str]
     from gammagmm.report.page import group_lines
 
     name, lines = one_line(column or "group"), group_lines(groups, MAX_GROUPS)
-    table = _share_table(("rows", "flagged"), lines.flagged)
+    table = _share_table(("rows", "flagged"), "exact range", lines.flagged)
     tables = [f"Flagged rows by {name}:\n{table}"]
     if lines.n_left:
         tables[0] += f"\nThese are the {MAX_GROUPS} largest of {len(groups):,} groups."
         tables[0] += " --json prints all."
     if lines.labelled:
-        table = _share_table(("labels", "anomalies"), lines.labelled)
+        table = _share_table(("labels", "anomalies"), "90% interval", lines.labelled)
         tables.append(f"Share of anomalies by {name}, from the labels of each group:\n{table}")
     return tables
 
 
-def _share_table(counts: tuple[str, str], lines: Sequence[ShareLine]) -> str:
-    table = [["group", *counts, "share", "90% interval"]]
+def _share_table(counts: tuple[str, str], name: str, lines: Sequence[ShareLine]) -> str:
+    table = [["group", *counts, "share", name]]
     for line in lines:
         interval = f"{percent(line.low)} to {percent(line.high)}"
         found = [f"{line.n_rows:,}", f"{line.n_found:,}", percent(line.share), interval]
@@ -114,18 +113,6 @@ def _detector_table(fit: Fit) -> str:
         numbers.append("" if threshold is None else f"{threshold:.4g}")
         table.append([one_line(info.name), info.status, *numbers])
     return aligned(table, n_words=2)
-
-
-def aligned(table: Sequence[Sequence[str]], n_words: int) -> str:
-    """The table as lines: the first `n_words` columns on the left, the others on the right."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for cells in table:
-        pairs = list(zip(cells, widths, strict=True))
-        words = [cell.ljust(width) for cell, width in pairs[:n_words]]
-        numbers = [cell.rjust(width) for cell, width in pairs[n_words:]]
-        lines.append("  ".join(words + numbers).rstrip())
-    return "\n".join(lines)
 
 
 def answer_json(fit: Fit) -> str:
@@ -223,7 +210,8 @@ def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str
     """A table of two posteriors and, if both use labels, which share is probably larger."""
     from gammagmm.posterior.comparison import compare_posteriors
 
-    table = [["", "mean", "90% interval", "labels"]]
+    ranges = " or ".join(dict.fromkeys(each.range_name for each in pair))
+    table = [["", "mean", ranges, "labels"]]
     for letter, name, posterior in zip("AB", names, pair, strict=True):
         cells = ["no estimate", ""]
         if posterior.has_estimate:
@@ -240,9 +228,7 @@ def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str
 
 def labels_words(posterior: GammaPosterior) -> str:
     """How many labels a posterior uses, for the legend of a picture."""
-    if posterior.n_labels == 0:
-        return "without labels"
-    return "1 label" if posterior.n_labels == 1 else f"{posterior.n_labels:,} labels"
+    return counted(posterior.n_labels, "label") if posterior.n_labels else "without labels"
 
 
 def environment() -> dict[str, str]:

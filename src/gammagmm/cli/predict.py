@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from gammagmm._support.files import write_document
-from gammagmm._support.text import one_line, percent
-from gammagmm.cli.estimate import print_answer, warnings_as_lines, write_folder
-from gammagmm.cli.fitting import Echo, tell
+from gammagmm._support.text import aligned, one_line, percent
+from gammagmm.cli.estimate import write_folder
 from gammagmm.cli.kept import open_kept
 from gammagmm.cli.new_rows import prepare_part, read_new_rows
 from gammagmm.cli.options import Request
-from gammagmm.cli.output import N_DECIMALS, aligned, row_columns, rows_csv
+from gammagmm.cli.output import N_DECIMALS, row_columns, rows_csv
 from gammagmm.cli.request import check_request
+from gammagmm.cli.terminal import Echo, print_answer, tell, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of
 from gammagmm.table.preparation import Preparation
 from gammagmm.table.table import Table
@@ -64,7 +64,7 @@ def run_predict(request: Request, echo: Echo) -> int:
         with warnings_as_lines(echo):
             fit = loaded.checked()
             # The columns of a fit of an array have the names of the file.
-            usual = replace(fit.usual_values(), names=table.columns)
+            usual = fit.usual_values().renamed(table)
             answers, found = _find(fit, table, usual, request)
             fit.check_flagged(found.n_flagged, found.n_rows)
         labels, is_sorted = request.outputs.out, request.answer.is_sorted

@@ -37,6 +37,7 @@ __all__ = [
     "check_sample",
     "check_suffix",
     "choices_for",
+    "choices_of",
     "label_sheets",
     "read_rows",
     "read_table",
@@ -54,7 +55,7 @@ SUFFIXES = {
 }
 """Suffixes of the files that an option writes."""
 NO_SAMPLE = (
-    "--fail-above needs labels: without them, the estimate rests on assumptions and can be wrong "
+    "--fail-above needs labels: without them, the share is not known and the estimate can be wrong "
     "in either direction"
 )
 LABEL_ROWS = (

@@ -26,7 +26,7 @@ NO_FILE = "none"
 OUTPUTS = frozenset({"history", "out", "picture", "posterior", "report", "save"})
 NOT_IN_FILES = OUTPUTS | {"config", "debug", "force", "from", "scheduler"}
 """Options that a file must not set: it could write or replace files, or send the rows somewhere."""
-MAX_BYTES = 1_000_000
+MAX_SETTINGS_BYTES = 1_000_000
 MAX_SHOWN = 100
 """Most characters of a wrong value that an error shows, and of what is wrong with it."""
 
@@ -98,10 +98,12 @@ def _read(path: Path) -> dict[str, Any]:
     """The settings in the file; empty if it is a pyproject.toml without them."""
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(MAX_SETTINGS_BYTES + 1)
         is_project = path.name == PROJECT_FILE
-        if len(data) > MAX_BYTES:
-            raise SettingsError(f"{path} is larger than {MAX_BYTES:,} bytes", "Give a TOML file.")
+        if len(data) > MAX_SETTINGS_BYTES:
+            raise SettingsError(
+                f"{path} is larger than {MAX_SETTINGS_BYTES:,} bytes", "Give a TOML file."
+            )
         if is_project and b"gammagmm" not in data:
             return {}
         found: Any = tomllib.loads(data.decode("utf-8"))

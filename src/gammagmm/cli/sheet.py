@@ -29,7 +29,7 @@ NAME = "name of the row"
 """Column that names the row in a sheet of a report."""
 YES = frozenset({"1", "1.0", "yes", "y", "true", "anomaly"})
 NO = frozenset({"0", "0.0", "no", "n", "false", "normal"})
-MAX_BYTES = 100_000_000
+MAX_SHEET_BYTES = 100_000_000
 WORKBOOKS = (".xlsx", ".ods")
 OTHER_DATA = "Give a sheet that was made from these data, and the same options as for the sheet."
 
@@ -173,8 +173,10 @@ def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
     if path.suffix.lower() in WORKBOOKS:
         return _read_workbook(path)
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise TableError(f"{path} is larger than {MAX_BYTES:,} bytes", "Give a sheet of rows.")
+        if path.stat().st_size > MAX_SHEET_BYTES:
+            raise TableError(
+                f"{path} is larger than {MAX_SHEET_BYTES:,} bytes", "Give a sheet of rows."
+            )
         # A spreadsheet saves CSV with the separator and the encoding of its locale.
         text, _ = decode_any(Source(str(path), ".csv", path.read_bytes()))
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text), strict=True)

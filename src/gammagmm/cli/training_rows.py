@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from gammagmm._support.text import one_line
 from gammagmm.cli.options import Reading, Request
 from gammagmm.cli.request import read_rows, read_table, table_of
 from gammagmm.cli.sheet import sheet_numbers
+from gammagmm.cli.terminal import Echo
 from gammagmm.distributed.cluster import open_cluster
 from gammagmm.distributed.collection import Collection, open_collection, sample_numbers
 from gammagmm.distributed.parquet import read_parquet
@@ -30,7 +31,7 @@ MAX_ROWS = 200_000
 
 
 @contextmanager
-def cluster_of(request: Request, echo: Callable[[str], None]) -> Iterator[None]:
+def cluster_of(request: Request, echo: Echo) -> Iterator[None]:
     """The cluster of the engine dask while a command works; nothing for rows in memory."""
     if request.engine.name == "memory":
         yield

@@ -7,15 +7,11 @@ import shlex
 from gammagmm._support.text import MAX_SHOWN_CHARACTERS
 from gammagmm.table.words import Words
 
-__all__ = ["COMMAND", "column_option"]
-
-
-def column_option(flag: str, name: str) -> str:
-    """An option as the user can type it; NAME stands for a name that is hard to type."""
-    return f"{flag} {_shell_word(name)}"
+__all__ = ["COMMAND"]
 
 
 def _shell_word(name: str) -> str:
+    """A name as the user can type it; NAME stands for one that is hard to type."""
     is_short = name.isprintable() and len(name) <= MAX_SHOWN_CHARACTERS
     return shlex.quote(name) if is_short else "NAME"
 

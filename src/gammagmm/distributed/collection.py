@@ -141,13 +141,6 @@ class Collection:
 
         return pd.concat(taken)
 
-    def filtered(self, is_kept: Callable[..., NDArray[np.bool_]], *shared: Any) -> Collection:
-        """The rows of a data frame for which ``is_kept(part, *shared)`` is true."""
-        kept = self.X.map_partitions(
-            _kept, is_kept, *shared, meta=self.X._meta, enforce_metadata=False
-        )
-        return open_collection(kept)
-
     def first(self, score: Callable[[Any, int], Array], n: int) -> Numbers:
         """Numbers of the `n` rows with the highest scores, the highest first.
 
@@ -290,10 +283,6 @@ def _take(part: Any, places: Numbers, first: int) -> Any:
     if not hasattr(part, "iloc"):
         return np.asarray(part)[places]
     return part.set_axis(index_of_part(part, first), axis=0).iloc[places]
-
-
-def _kept(part: Any, is_kept: Callable[..., NDArray[np.bool_]], *shared: Any) -> Any:
-    return part[is_kept(part, *shared)] if len(part) else part
 
 
 def _first(

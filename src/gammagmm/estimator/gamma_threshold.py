@@ -53,8 +53,9 @@ class GammaThreshold(BaseEstimator):
         Bound on the expected total weight of the components that may be anomalous; at most 0.5.
     n_runs : int, default=10
         Number of variational runs from different starts, whose posteriors are averaged.
-    max_restarts : int, default=100
-        Total number of new starts for runs that cannot meet `p_high`.
+    max_restarts : "auto" or int, default="auto"
+        Total number of new starts for runs that cannot meet `p_high`. "auto" means 20, and 100 as
+        long as no run has a solution.
     n_jobs : int or None, default=None
         Number of threads of the mixtures, as in joblib.
     random_state : int or Generator or RandomState or None, default=None
@@ -72,7 +73,7 @@ class GammaThreshold(BaseEstimator):
     contamination_ : Contamination
         Mean of the posterior.
     confidence_interval_ : list of two floats
-        The posterior's 90 % interval.
+        The ends of the posterior's `interval`.
 
     Examples
     --------
@@ -93,7 +94,7 @@ class GammaThreshold(BaseEstimator):
         high_gamma: float = 0.15,
         max_gamma: float = 0.25,
         n_runs: int = 10,
-        max_restarts: int = 100,
+        max_restarts: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:

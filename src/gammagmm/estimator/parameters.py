@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -21,19 +23,16 @@ from gammagmm.posterior.runs import AUTO_TOL
 from gammagmm.table.roles import Choices
 from gammagmm.table.scaling import SCALES
 
-if TYPE_CHECKING:
-    from gammagmm.estimator.gamma_gmm import GammaGMM
-
-__all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plain", "Plan", "check_parameters"]
+__all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plan", "check_parameters"]
 
 AUTO_FIT_ROWS = 20_000
-"""What ``max_fit_rows="auto"`` means, except for LSCP, which trains on fewer rows."""
-AUTO_MIXTURE_ROWS = 20_000
+"""What ``max_fit_rows="auto"`` means for detectors that do not take too long with it."""
+AUTO_MIXTURE_ROWS = 5_000
 """What ``max_mixture_rows="auto"`` means."""
 
 # Deviation D17: the paper does not scale the columns.
 AS_GIVEN = (
-    *("detectors", "scale", "n_components", "n_runs", "n_draws", "max_restarts", "max_iter"),
+    *("detectors", "scale", "n_components", "n_runs", "n_draws", "max_iter"),
     *("max_rows", "detector_timeout", "device", "n_jobs"),
 )
 """Parameters that are taken as they are."""
@@ -48,9 +47,9 @@ class Plan:
 
     Attributes
     ----------
-    given : tuple of pairs
-        Name and value of every parameter of the estimator. A value that is not a string, a number,
-        a boolean or None is replaced by its `repr`.
+    parameters : dict
+        Value of every parameter of the estimator, by name, as plain values: the device by its name,
+        and what is not a string, a number, a boolean or None by its `repr`.
     detectors : str or list or dict
         As the user gave them.
     scale : "standard" or "robust" or None
@@ -70,7 +69,7 @@ class Plan:
     max_fit_rows : int or None
         Most rows that a slow detector trains on; None for any number.
     is_fit_by_cost : bool
-        Whether the slowest detectors train on fewer rows than that.
+        Whether their time limits the rows further, and slow ones of a preset may be left out.
     max_mixture_rows : int or None
         Most rows that a run is fitted to; None for any number.
     rng, detector_rng, run_rng : numpy.random.Generator
@@ -85,7 +84,7 @@ class Plan:
         What the columns are, and what is done with gaps and texts.
     """
 
-    given: tuple[tuple[str, Plain], ...]
+    parameters: dict[str, Plain]
     detectors: Any
     scale: str | None
     learn: bool
@@ -94,7 +93,7 @@ class Plan:
     n_components: int
     n_runs: int
     n_draws: int
-    max_restarts: int
+    max_restarts: int | None
     max_iter: int
     tol: float
     accelerated: bool
@@ -116,11 +115,6 @@ class Plan:
     choices: Choices
 
     @property
-    def parameters(self) -> dict[str, Plain]:
-        """Every parameter of the estimator, by name."""
-        return dict(self.given)
-
-    @property
     def is_precomputed(self) -> bool:
         """Whether the rows are raw scores already."""
         return isinstance(self.detectors, str) and self.detectors == "precomputed"
@@ -131,19 +125,20 @@ class Plan:
         names = ("n_draws", "max_iter", "tol", "accelerated", "backend", "device", "deadline")
         return {"max_rows": self.max_mixture_rows} | {name: getattr(self, name) for name in names}
 
-    def tell(self, step: str, total: int) -> AbstractContextManager[Progress]:
-        """Report the progress of a `step` with `total` parts, as the user asked for it."""
+    def tell(self, expected: Mapping[str, float]) -> AbstractContextManager[Progress]:
+        """Report the progress of parts that are `expected` to take so many seconds, as asked."""
         heard = self.progress if callable(self.progress) else None
-        return tell(heard, self.progress is True, step, total)
+        return tell(heard, self.progress is True, expected)
 
     def without_progress(self) -> Plan:
         """The plan as a result keeps it: without the user's callback."""
         return replace(self, progress=None)
 
 
-def check_parameters(estimator: GammaGMM) -> Plan:
-    """The plan of a fit, once each parameter of the estimator has been found valid."""
-    minima = {"n_components": 1, "n_runs": 1, "n_draws": 2, "max_restarts": 0, "max_iter": 1}
+def check_parameters(parameters: Mapping[str, Any]) -> Plan:
+    """The plan of a fit, once each of the parameters of `GammaGMM` has been found valid."""
+    estimator = SimpleNamespace(**parameters)
+    minima = {"n_components": 1, "n_runs": 1, "n_draws": 2, "max_iter": 1}
     for name, minimum in minima.items():
         check_count(name, getattr(estimator, name), minimum, MAX_COUNT)
     tol = _check_tol(estimator.tol)
@@ -160,6 +155,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     max_mixture_rows = _check_rows(
         "max_mixture_rows", estimator.max_mixture_rows, AUTO_MIXTURE_ROWS
     )
+    max_restarts = _check_restarts(estimator.max_restarts)
     for name in ("detector_timeout", "timeout"):
         if getattr(estimator, name) is not None:
             check_positive(name, getattr(estimator, name))
@@ -168,14 +164,14 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     prior, seed = estimator.mixture_prior, estimator.random_state
     if not isinstance(prior, MixturePrior | None):
         raise TypeError(f"mixture_prior must be a MixturePrior or None, got {prior!r}.")
-    parameters = estimator.get_params(deep=False)
     constraints = Constraints(
         estimator.p0, estimator.p_high, estimator.high_gamma, estimator.max_gamma
     )
     rng = as_generator(seed)
     detector_rng, run_rng, learning_rng = rng.spawn(3)
     return Plan(
-        given=tuple((name, _plain(value)) for name, value in sorted(parameters.items())),
+        parameters={name: _plain(value) for name, value in sorted(parameters.items())}
+        | {"device": None if estimator.device is None else str(estimator.device)},
         learn=bool(estimator.learn),
         constraints=constraints,
         prior=prior or MixturePrior(),
@@ -185,6 +181,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
         max_fit_rows=max_fit_rows,
         is_fit_by_cost=estimator.max_fit_rows == "auto",
         max_mixture_rows=max_mixture_rows,
+        max_restarts=max_restarts,
         deadline=Deadline.after(estimator.timeout),
         backend=backend,
         rng=rng,
@@ -198,7 +195,7 @@ def check_parameters(estimator: GammaGMM) -> Plan:
     )
 
 
-def _choices(estimator: GammaGMM) -> Choices:
+def _choices(estimator: SimpleNamespace) -> Choices:
     """What the columns are, and what is done with gaps and texts."""
     if not isinstance(estimator.strict, bool | np.bool_):
         raise TypeError(f"strict must be True or False, got {estimator.strict!r}.")
@@ -238,6 +235,16 @@ def _check_rows(name: str, value: Any, auto: int) -> int | None:
             raise ValueError(f'{name} must be "auto", a whole number or None, got {value!r}.')
         return auto
     check_count(name, value, MIN_ROWS)
+    return int(value)
+
+
+def _check_restarts(value: Any) -> int | None:
+    """The most new starts of all runs; None for "auto"."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f'max_restarts must be "auto" or a whole number, got {value!r}.')
+        return None
+    check_count("max_restarts", value, 0, MAX_COUNT)
     return int(value)
 
 

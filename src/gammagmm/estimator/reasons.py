@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gammagmm._support.text import percent
 from gammagmm.table.scaling import LARGEST, ROUNDING
+from gammagmm.table.table import Table
 
 __all__ = ["Reason", "UsualValues", "flag_words", "reason_words", "usual_values"]
 
@@ -45,7 +46,7 @@ class Reason:
     Attributes
     ----------
     column : str
-        Name of the column; "country=BR" is the column of 0 and 1 for the text BR of country.
+        Name of the column of the table.
     value : float
         The row's value.
     deviations : float
@@ -54,6 +55,8 @@ class Reason:
         The usual range; in a column with two values, these two.
     share : float or None
         Share of the training rows with this value, in a column with two values; otherwise None.
+    text : str or None
+        The text whose column of 0 and 1 it is; None for a column that is no text.
     """
 
     column: str
@@ -62,45 +65,35 @@ class Reason:
     low: float
     high: float
     share: float | None = None
-
-    @property
-    def subject(self) -> str:
-        """The column of the table: country for the encoded text "country=BR"."""
-        return self.column.partition("=")[0] if self._is_text else self.column
-
-    @property
-    def _is_text(self) -> bool:
-        is_coded = self.share is not None and (self.low, self.high) == (0.0, 1.0)
-        return is_coded and self.column.find("=") > 0
+    text: str | None = None
 
     @property
     def is_other_text(self) -> bool:
-        """Whether the row has another text than the one that this column encodes."""
-        return self._is_text and self.value == 0.0
+        """Whether the row has another text than `text`."""
+        return self.text is not None and self.value == 0.0
 
     @property
     def value_words(self) -> str:
         """The column and the row's value, such as "amount 5,400" or "country BR"."""
-        return f"{self.subject} {self._value_word}"
+        return f"{self.column} {self._value_word}"
 
     @property
     def _value_word(self) -> str:
-        if not self._is_text:
+        if self.text is None:
             return _written([self.value], self.low, self.high)[0]
-        text = self.column.partition("=")[2]
-        return f"not {text}" if self.is_other_text else text
+        return f"not {self.text}" if self.is_other_text else self.text
 
     @property
     def words(self) -> str:
         """The reason in words, such as "amount 5,400 is far above the usual 20 to 80"."""
         if self.share is not None:
             share = percent(self.share)
-            return f"{self.subject} is {self._value_word}, which is rare ({share} of the rows)"
+            return f"{self.column} is {self._value_word}, which is rare ({share} of the rows)"
         far = "far " if abs(self.deviations) >= FAR else ""
         side, end = ("above", self.high) if self.value > self.high else ("below", self.low)
         value, low, high = _written([self.value, self.low, self.high], self.value, end)
         usual = low if low == high else f"{low} to {high}"
-        return f"{self.subject} {value} is {far}{side} the usual {usual}"
+        return f"{self.column} {value} is {far}{side} the usual {usual}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +110,8 @@ class UsualValues:
     ----------
     names : tuple of str
         Names of the columns.
+    texts : mapping
+        Column of the table and text of each of them that encodes a text, by its name.
     unit : ndarray of shape (d,)
         A power of two of the size of the column; `median`, `below` and `above` are in this unit, so
         that nothing overflows.
@@ -130,6 +125,7 @@ class UsualValues:
     """
 
     names: tuple[str, ...]
+    texts: Mapping[str, tuple[str, str]]
     unit: Array
     median: Array
     below: Array
@@ -137,6 +133,10 @@ class UsualValues:
     low: Array
     high: Array
     share_high: Array
+
+    def renamed(self, table: Table) -> UsualValues:
+        """The same values with the names of the columns of `table`."""
+        return replace(self, names=table.columns, texts=table.preparation.encoded)
 
     def reasons(self, rows: Any) -> list[tuple[Reason, ...]]:
         """For each of `rows` (n, d), the columns in which it stands out, the farthest first.
@@ -166,8 +166,8 @@ class UsualValues:
         found: dict[str, Reason] = {}
         for j in range(len(self.names)):
             value = self._reason(values, deviations, shares, j)
-            if not (value.is_other_text and value.subject in found):
-                found[value.subject] = value
+            if not (value.is_other_text and value.column in found):
+                found[value.column] = value
         farthest = sorted(found.values(), key=lambda value: -abs(value.deviations))[:MAX_VALUES]
         return "; ".join(value.value_words for value in found.values() if value in farthest)
 
@@ -190,25 +190,29 @@ class UsualValues:
         found: dict[str, Reason] = {}
         for j in order.tolist():
             reason = self._reason(values, deviations, shares, j)
-            found.setdefault(reason.subject, reason)
+            found.setdefault(reason.column, reason)
             if len(found) == MAX_REASONS:
                 break
         return tuple(found.values())
 
     def _reason(self, values: Array, deviations: Array, shares: Array, j: int) -> Reason:
         """What there is to say about a row in the column `j`."""
+        column, text = self.texts.get(self.names[j], (self.names[j], None))
         return Reason(
-            self.names[j],
+            column,
             float(values[j]),
             float(deviations[j]),
             float(self.low[j]),
             float(self.high[j]),
             None if np.isnan(shares[j]) else float(shares[j]),
+            text,
         )
 
 
-def usual_values(X: Array, names: Sequence[object]) -> UsualValues:
-    """The usual values of the columns of the training rows `X` (n, d).
+def usual_values(
+    X: Array, names: Sequence[object], texts: Mapping[str, tuple[str, str]] | None = None
+) -> UsualValues:
+    """The usual values of the columns of the training rows `X` (n, d); see `TableEncoder.encoded`.
 
     Examples
     --------
@@ -220,7 +224,7 @@ def usual_values(X: Array, names: Sequence[object]) -> UsualValues:
     nothing
     """
     figures = np.array([_column_figures(np.sort(column)) for column in X.T])
-    return UsualValues(tuple(map(str, names)), *figures.T)
+    return UsualValues(tuple(map(str, names)), texts or {}, *figures.T)
 
 
 def _column_figures(values: Array) -> tuple[float, ...]:

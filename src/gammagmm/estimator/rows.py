@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.checks import check_array_kind, explain_rows, warn_user
+from gammagmm._support.checks import check_array_kind, warn_user
 from gammagmm._support.data_frames import as_frame, open_frame
 from gammagmm._support.text import listed, shown
 from gammagmm.distributed.collection import (
@@ -106,8 +106,8 @@ def _scores(raw: RawTable, n_least: int = 2) -> Array:
         raise TableError(
             f"X must hold numbers, but it has columns of text: {listed(texts)}", "Drop them."
         )
-    with _explained(raw):
-        rows = np.column_stack(raw.data)
+    rows = np.column_stack(raw.data)
+    with _explained(rows, n_least):
         return check_array(rows, input_name="X", ensure_min_samples=n_least)
 
 
@@ -243,7 +243,7 @@ def _array_cells(X: Any, n_least: int) -> NDArray[Any]:
     from sklearn.utils.validation import check_array
 
     check_array_kind(X)
-    with _explained(X):
+    with _explained(X, n_least):
         array = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
         return check_array(array, dtype=None, ensure_all_finite=False, ensure_min_samples=n_least)
 
@@ -253,18 +253,59 @@ def _validate(estimator: GammaGMM, X: Any, *, reset: bool) -> Array:
     from sklearn.utils.validation import validate_data
 
     check_array_kind(X)
-    options = {"dtype": np.float64, "ensure_min_samples": 2 if reset else 1}
+    n_least = 2 if reset else 1
+    options = {"dtype": np.float64, "ensure_min_samples": n_least}
     # scikit-learn adds all cells up to see whether one is infinite.
-    with _explained(X), np.errstate(invalid="ignore"):
+    with _explained(X, n_least), np.errstate(invalid="ignore"):
         return validate_data(estimator, X, reset=reset, **options)
 
 
 @contextmanager
-def _explained(X: Any) -> Iterator[None]:
-    """Raise a clearer error in place of scikit-learn's, where there is one."""
+def _explained(X: Any, n_least: int) -> Iterator[None]:
+    """Raise a clearer error in place of a ValueError of scikit-learn, where there is one."""
     try:
         yield
-    except (TypeError, ValueError) as error:
-        clearer = explain_rows(X, error)
-        # An error that is its own cause would never leave a worker of Dask.
-        raise clearer from (None if clearer is error else error)
+    except ValueError as error:
+        clearer = _clearer(X, n_least, error)
+        if clearer is None:
+            raise
+        raise clearer from error
+
+
+def _clearer(X: Any, n_least: int, error: ValueError) -> ValueError | None:
+    """What is wrong with the rows that scikit-learn refused; None if its `error` says it best."""
+    try:
+        cells = np.asarray(X)
+    except ValueError:  # rows of several lengths
+        return None
+    if cells.ndim != 2 or len(cells) < n_least or not cells.shape[1]:
+        return ValueError(f"X must be a table of rows and columns. {error}")
+    if cells.dtype.kind in "OSU" and (place := _first_text(cells)) is not None:
+        i, j = place
+        return TableError(
+            f"X must hold numbers, but column {j} holds text ({cells[i, j][:40]!r} in row {i})",
+            "Drop the column, encode it as numbers, or pass strict=False.",
+        )
+    if cells.dtype.kind != "c" and np.isnan(cells.astype(np.float64)).any():
+        return TableError(
+            "Input X contains NaN, which is a missing value",
+            "Fill the missing values, drop their rows, or pass strict=False.",
+        )
+    return None
+
+
+def _first_text(cells: NDArray[Any]) -> tuple[int, int] | None:
+    """Row and column of the first text that is no number; None if there is none."""
+    for j, column in enumerate(cells.T):
+        for i, value in enumerate(column.tolist()):
+            if isinstance(value, str | bytes) and not _is_number(value):
+                return i, j
+    return None
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

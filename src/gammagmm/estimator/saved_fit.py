@@ -13,19 +13,17 @@ from __future__ import annotations
 
 import io
 import json
-from ast import literal_eval
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any, cast, get_args, get_origin
+from typing import IO, Any, cast, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.archives import Archive, archive_bytes, open_archive
 from gammagmm._support.checks import warn_user
-from gammagmm._support.documents import Form, Reader, Writer, to_text
+from gammagmm._support.documents import Form, Plain, Reader, Writer, to_text
 from gammagmm._support.files import write_document
 from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.detectors.presets import NAMES, PRESETS, named_detectors
@@ -47,7 +45,7 @@ from gammagmm.errors import (
     SaveError,
 )
 from gammagmm.estimator.fit_result import Fit, cut_rows
-from gammagmm.estimator.parameters import Plain, Plan, check_parameters
+from gammagmm.estimator.parameters import Plan, check_parameters
 from gammagmm.estimator.space import score_space
 from gammagmm.estimator.summary import installed_versions
 from gammagmm.labels.known_rows import KnownRows
@@ -58,18 +56,16 @@ from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.storage import posterior_of, posterior_to_data
 from gammagmm.table.container import Container, is_default
 from gammagmm.table.preparation import Preparation
+from gammagmm.table.roles import Choices
 from gammagmm.table.sample import Sample
 from gammagmm.table.scaling import ColumnScaler
 from gammagmm.table.table import Table
-
-if TYPE_CHECKING:
-    from gammagmm.estimator.gamma_gmm import GammaGMM
 
 __all__ = ["LoadedFit", "load_fit", "read_fit", "save_fit"]
 
 Array = NDArray[np.float64]
 
-FORM = Form("gammagmm/saved-fit", 7, "saved fit", "Fit the rows again.")
+FORM = Form("gammagmm/saved-fit", 8, "saved fit", "Fit the rows again.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +79,9 @@ class SavedFit:
     versions : dict
         Versions of Python and of the packages that the answer depends on.
     parameters : dict
-        Every parameter of the estimator; a value that JSON does not have is its `repr`.
+        Every parameter of the estimator, see `Plan`.
+    choices : Choices
+        What the parameter `columns` says.
     mixture_prior : dict or None
         The parameter of this name, without a covariance that is an array.
     covariance : ndarray of shape (n_detectors, n_detectors) or None
@@ -120,7 +118,7 @@ class SavedFit:
     runs : tuple of Run
         The variational runs, with their components and posteriors.
     evidence : Evidence
-        What the estimate rests on.
+        What speaks for and against the estimate.
     known_rows : KnownRows
         The rows, with their labels, that `update` was given.
     learned_scores : ndarray of shape (n_held,) or None
@@ -133,6 +131,7 @@ class SavedFit:
     key: str
     versions: dict[str, str]
     parameters: dict[str, Plain]
+    choices: Choices
     mixture_prior: dict[str, Plain] | None
     covariance: Array | None
     preparation: Preparation
@@ -179,14 +178,12 @@ class LoadedFit:
     def parameters(self) -> dict[str, Any]:
         """The parameters of the estimator; what a file cannot hold has its default."""
         plan = self.fit.plan
-        device = plan.parameters["device"]
         return plan.parameters | {
             "detectors": plan.detectors,
             "mixture_prior": None if plan.parameters["mixture_prior"] is None else plan.prior,
-            "columns": _columns_of(plan.parameters),
+            "columns": plan.choices.columns,
             "random_state": plan.seed,
             "progress": False,
-            "device": None if str(device).startswith("device(") else device,
         }
 
     def checked(self, own: Mapping[str, Any] | None = None) -> Fit:
@@ -311,6 +308,7 @@ def _saved(fit: Fit, key: str) -> SavedFit:
         key=key,
         versions=installed_versions(),
         parameters=plan.parameters,
+        choices=plan.choices,
         mixture_prior=prior,
         covariance=None if isinstance(covariance, str | None) else np.asarray(covariance, float),
         preparation=table.preparation,
@@ -456,12 +454,11 @@ def _read(file: IO[bytes], where: str, key: str | None = None) -> LoadedFit | No
     reader = Reader(FORM, where)
     with open_archive(file, reader) as archive:
         data = archive.document()
-        reader.check_header(data)
-        if key is not None and reader.plain("key", data.get("key"), str) != key:
+        body = reader.body(data)
+        if key is not None and reader.plain("key", body.get("key"), str) != key:
             return None
         inside = FitReader(FORM, where, archive)
-        fields = {name: value for name, value in data.items() if name not in FORM.header}
-        saved = inside.record(SavedFit, "fit", fields)
+        saved = inside.record(SavedFit, "fit", body)
     plan = _plan_of(saved, reader)
     try:
         _check_parts(saved, plan)
@@ -471,14 +468,6 @@ def _read(file: IO[bytes], where: str, key: str | None = None) -> LoadedFit | No
     return LoadedFit(fit, saved.versions)
 
 
-class _Parameters(SimpleNamespace):
-    """The parameters of an estimator, without scikit-learn."""
-
-    def get_params(self, deep: bool = False) -> dict[str, Any]:
-        """Every parameter by name."""
-        return dict(vars(self))
-
-
 def _plan_of(saved: SavedFit, reader: Reader) -> Plan:
     """The plan of a fit that is over."""
     parameters = saved.parameters
@@ -486,16 +475,16 @@ def _plan_of(saved: SavedFit, reader: Reader) -> Plan:
     over: dict[str, Any] = dict.fromkeys(("progress", "timeout", "device"))
     if not isinstance(parameters.get("random_state"), int):
         over["random_state"] = None  # a generator, whose seed is not known
+    over["columns"] = saved.choices.columns
     try:
-        over["columns"] = _columns_of(parameters)
         over |= {"mixture_prior": _prior_of(saved), "detectors": _detectors_of(saved)}
-        plan = check_parameters(cast("GammaGMM", _Parameters(**(parameters | over))))
+        plan = check_parameters(parameters | over)
     except (
         *(AttributeError, ImportError, LookupError, RuntimeError),
-        *(SyntaxError, TypeError, ValueError),
+        *(TypeError, ValueError),
     ) as error:
         reader.refuse(f"its parameters are not valid: {error}")
-    return replace(plan, given=tuple(sorted(parameters.items())), learning_seed=saved.learning_seed)
+    return replace(plan, parameters=parameters, learning_seed=saved.learning_seed)
 
 
 def _prior_of(saved: SavedFit) -> MixturePrior | None:
@@ -507,12 +496,6 @@ def _prior_of(saved: SavedFit) -> MixturePrior | None:
         prior = replace(prior, covariance=saved.covariance)
     prior.resolve_covariance(np.eye(len(saved.detector_names)))  # it checks the numbers
     return prior
-
-
-def _columns_of(parameters: dict[str, Plain]) -> Any:
-    """The parameter `columns`, of which the file has the `repr`."""
-    given = parameters["columns"]
-    return None if given is None else literal_eval(str(given))
 
 
 def _detectors_of(saved: SavedFit) -> Any:
@@ -611,7 +594,9 @@ def _check_parts(saved: SavedFit, plan: Plan) -> None:
         _need("rows", _are_places(np.sort(sample.numbers), sample.n_rows))
     _check_facts_of_rows(saved)
     _check_detectors(saved, plan)
-    _need("runs", len(saved.runs) == plan.n_runs)
+    is_timed = plan.parameters["timeout"] is not None  # it may have interrupted runs
+    n_least = 1 if is_timed else plan.n_runs
+    _need("runs", n_least <= len(saved.runs) <= plan.n_runs)
     for run in saved.runs:
         _check_run(run, n_detectors, plan.constraints.p0)
     _need("evidence", saved.evidence.constraints == plan.constraints)

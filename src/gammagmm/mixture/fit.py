@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,6 +37,9 @@ Array = NDArray[np.float64]
 START_ROWS = 200_000
 """Most rows that the k-means of a start is fitted to."""
 
+CHECK_EVERY = 10
+"""Number of iterations after which it is checked whether a run has a prospect."""
+
 _ONE_FIT = threading.Lock()
 
 
@@ -58,6 +61,7 @@ def fit_mixtures(
     tol: float,
     *,
     accelerated: bool = False,
+    is_hopeless: Callable[[Parameters], bool] | None = None,
     backend: str = "numpy",
     device: Any = None,
     deadline: Deadline = NEVER,
@@ -76,7 +80,14 @@ def fit_mixtures(
     starts = [start_moments(*each, n_components) for each in zip(own, labels, strict=True)]
     rows = place_rows(whitened, backend, device, n_threads)
     return ascend(
-        rows, np.stack(starts), prior, max_iter, tol, accelerated=accelerated, deadline=deadline
+        rows,
+        np.stack(starts),
+        prior,
+        max_iter,
+        tol,
+        accelerated=accelerated,
+        is_hopeless=is_hopeless,
+        deadline=deadline,
     )
 
 
@@ -154,14 +165,15 @@ def ascend(
     tol: float,
     *,
     accelerated: bool = False,
+    is_hopeless: Callable[[Parameters], bool] | None = None,
     deadline: Deadline = NEVER,
 ) -> Iterator[tuple[int, Mixture]]:
     """The number and the mixture of each of R runs, as soon as its coordinate ascent has settled.
 
     `rows` and the moments `start` (R, K, n_features) belong to whitened rows; the mixtures are in
     the coordinates of the score space. A run has settled when one plain step, or two accelerated
-    ones in a row, change its bound by less than `tol`. Raises `OutOfTimeError` if the `deadline`
-    passes.
+    ones in a row, change its bound by less than `tol`. A run whose parameters `is_hopeless` rejects
+    ends at once, unconverged. Raises `OutOfTimeError` if the `deadline` passes.
     """
     m_step = MStep(rows, prior)
     step, n_enough = (accelerated_step, 2) if accelerated else (plain_step, 1)
@@ -171,6 +183,10 @@ def ascend(
         ascents = step(ascents, m_step, tol)
         is_settled = ascents.n_small >= n_enough
         is_done = is_settled | (n_iter == max_iter)
+        if is_hopeless is not None and n_iter % CHECK_EVERY == 0:
+            state = m_step(ascents.reached)
+            for place in np.flatnonzero(~is_done).tolist():
+                is_done[place] = is_hopeless(m_step.parameters(state, place))
         if is_done.any():
             done = ascents.select(np.flatnonzero(is_done).tolist())
             reached = m_step(done.reached)

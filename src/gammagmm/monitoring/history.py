@@ -13,7 +13,7 @@ import numpy as np
 from gammagmm._support.checks import check_probability
 from gammagmm._support.documents import Form, Reader, read_document, record_to_data, to_text
 from gammagmm._support.files import clear_parts, locked, write_document
-from gammagmm._support.text import listed, one_line, percent
+from gammagmm._support.text import counted, listed, one_line, percent
 from gammagmm.errors import HistoryError, MissingExtraError
 from gammagmm.monitoring.alarms import Ring, find_rings, period_levels
 from gammagmm.monitoring.counts import Count, Period, check_rows
@@ -297,9 +297,7 @@ class History:
         """
         reader = Reader(FORM, str(path))
         data = reader.parse(read_document(path, reader))
-        reader.check_header(data)
-        fields = {name: value for name, value in data.items() if name not in FORM.header}
-        return reader.record(cls, "history", fields)
+        return reader.record(cls, "history", reader.body(data))
 
     @classmethod
     def update_file(cls, path: Any, change: Callable[[History | None], History]) -> History:
@@ -342,7 +340,7 @@ class History:
         return changed
 
     def __repr__(self) -> str:
-        n_periods = f"{len(self.periods)} period{'s' * (len(self.periods) != 1)}"
+        n_periods = counted(len(self.periods), "period")
         if not self.periods:
             return f"History({n_periods})"
         period = self.newest

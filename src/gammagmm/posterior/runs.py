@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,6 +18,7 @@ from gammagmm._support.progress import Progress, quiet
 from gammagmm.errors import Note
 from gammagmm.mixture.backends import count_threads
 from gammagmm.mixture.fit import START_ROWS, Mixture, fit_mixtures
+from gammagmm.mixture.m_step import Parameters
 from gammagmm.mixture.prior import ResolvedPrior
 from gammagmm.posterior.components import Components, order_components
 from gammagmm.posterior.gamma_posterior import GammaPosterior, run_posterior
@@ -28,6 +29,7 @@ __all__ = [
     "Run",
     "RunSettings",
     "choose_rows",
+    "count_starts",
     "first_solved",
     "fit_runs",
     "make_run",
@@ -39,6 +41,8 @@ Array = NDArray[np.float64]
 
 AUTO_TOL = 0.1
 """Change of the bound below which an accelerated run has settled."""
+AUTO_RESTARTS, MAX_RESTARTS = 20, 100
+"""What ``max_restarts="auto"`` means, and what it means as long as no run has a solution."""
 
 
 @dataclass(frozen=True)
@@ -176,11 +180,14 @@ def choose_rows(
 def fit_runs(
     Z: Array,
     settings: RunSettings,
-    budget: tuple[int, int],
+    budget: tuple[int, int | None],
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> tuple[Run, ...]:
-    """The runs of a fit to the score space `Z` (n, M); `budget` is (n_runs, max_restarts)."""
+    """The runs of a fit to the score space `Z` (n, M); `budget` is (n_runs, max_restarts).
+
+    None for `max_restarts` stands for "auto".
+    """
     streams = rng.spawn(budget[0])
     rows = choose_rows(len(Z), settings.max_rows, streams)
     return _fit_spaces(Z[None] if rows is None else Z[rows], settings, budget[1], streams, n_jobs)
@@ -189,23 +196,23 @@ def fit_runs(
 def _fit_spaces(
     spaces: Array,
     settings: RunSettings,
-    max_restarts: int,
+    max_restarts: int | None,
     streams: Sequence[np.random.Generator],
     n_jobs: int | None = None,
 ) -> tuple[Run, ...]:
     """A run from each random stream; an unsolved run is restarted while restarts are left.
 
-    `spaces` (n_runs, n, M) holds the rows of each run, or (1, n, M) those of all. All runs share
-    the restarts. The progress callback of the settings is called when a run ends and when it is
-    restarted. If the deadline of the settings passes, the runs that have finished are returned.
-    The result does not depend on `n_jobs`, because each start has its own generator.
+    `spaces` (n_runs, n, M) holds the rows of each run, or (1, n, M) those of all. The progress
+    callback of the settings is called when a run ends and when it is restarted. If the deadline of
+    the settings passes, the runs that have finished are returned. The result does not depend on
+    `n_jobs`, because each start has its own generator.
     """
     # Deviation D9: the published script refits the detectors as well.
     fit = partial(_fit_starts, spaces, n_threads=count_threads(n_jobs))
     found = dict(enumerate(fit(settings, [Start(i, one, 0) for i, one in enumerate(streams)])))
     runs = {i: run for i, run in found.items() if run is not None}
-    while max_restarts > 0 and not settings.deadline.is_over:
-        unsolved = [i for i, run in runs.items() if run.status == "unsolved"][:max_restarts]
+    while not settings.deadline.is_over:
+        unsolved = unsolved_runs(runs, max_restarts)
         if not unsolved:
             break
         for i in unsolved:
@@ -213,8 +220,31 @@ def _fit_spaces(
         starts = [Start(i, streams[i], runs[i].n_restarts + 1) for i in unsolved]
         again = fit(replace(settings, progress=quiet), starts)
         runs |= {i: run for i, run in zip(unsolved, again, strict=True) if run is not None}
-        max_restarts -= len(unsolved)
     return tuple(runs.values())
+
+
+def unsolved_runs(runs: Mapping[int, Run], max_restarts: int | None) -> list[int]:
+    """The runs that are started again: those without a solution, while restarts are left."""
+    unsolved = [i for i, run in runs.items() if run.status == "unsolved"]
+    if max_restarts is None:
+        max_restarts = AUTO_RESTARTS if len(unsolved) < len(runs) else MAX_RESTARTS
+    n_restarts = sum(run.n_restarts for run in runs.values())
+    return unsolved[: max(max_restarts - n_restarts, 0)]
+
+
+def is_too_heavy(constraints: Constraints, parameters: Parameters) -> bool:
+    """Whether the most anomalous component is far too large for the run to have a solution.
+
+    A run has none if that component alone makes gamma >= high_gamma too probable, and has no
+    candidates from max_gamma on. A component that is as large as the middle of both while the run
+    is in progress hardly ever becomes small again.
+    """
+    limit = 0.5 * (constraints.high_gamma + constraints.max_gamma)
+    counts = parameters.weight_concentration[0]
+    if counts.max() <= limit * counts.sum():
+        return False
+    alpha = order_components(parameters).alpha
+    return bool(alpha[0] > limit * alpha.sum())
 
 
 class Start(NamedTuple):
@@ -232,6 +262,7 @@ def _fit_starts(
     has_all = len(spaces) in (1, len(starts))
     Z = spaces if has_all else spaces[[start.run for start in starts]]
     rngs = [start.stream.spawn(1)[0].spawn(2) for start in starts]
+    is_hopeless = partial(is_too_heavy, settings.constraints) if settings.accelerated else None
     began, made, told = time.perf_counter(), dict[int, Future[Run]](), set[int]()
 
     def tell_made() -> None:
@@ -251,6 +282,7 @@ def _fit_starts(
                 settings.max_iter,
                 settings.tol,
                 accelerated=settings.accelerated,
+                is_hopeless=is_hopeless,
                 backend=settings.backend,
                 device=settings.device,
                 deadline=settings.deadline,
@@ -292,6 +324,12 @@ def make_run(
         weights=posterior.betas.weights / (1.0 - posterior.prob_zero),
         posterior=posterior,
     )
+
+
+def count_starts(runs: Sequence[Run]) -> tuple[int, int]:
+    """How many starts the runs had, and how many of these had no solution."""
+    n_restarts = sum(run.n_restarts for run in runs)
+    return n_restarts + len(runs), n_restarts + sum(run.status == "unsolved" for run in runs)
 
 
 def solved_posteriors(runs: Sequence[Run]) -> list[GammaPosterior]:

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 FORM = Form("gammagmm/posterior", 1, "posterior")
 
-_FIELDS = {*FORM.header, "prob_zero", "standard_error", "between_runs", "n_labels", "betas"}
+_FIELDS = {"prob_zero", "standard_error", "between_runs", "n_labels", "is_model", "betas"}
 _BETA_FIELDS = {"low", "high", "weights", "a", "b"}
 _COUNTS = ("n_rows", "n_anomalies", "n_left", "first", "last")
 _BETA_BINOMIAL_FIELDS = {"weights", "a", "b", *_COUNTS}
@@ -49,7 +49,10 @@ def load_posterior(path: Any) -> GammaPosterior:
 
 def posterior_to_text(posterior: GammaPosterior) -> str:
     """The posterior as JSON."""
-    return to_text(posterior_to_data(posterior))
+    data = posterior_to_data(posterior)
+    # Nothing is written that could not be read back.
+    posterior_of(data, "The data to write")
+    return to_text(data)
 
 
 def posterior_from_text(text: str, where: str = "The text") -> GammaPosterior:
@@ -66,12 +69,13 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
         place = {name: int(getattr(betas, name)) for name in _COUNTS}
         if betas.bounds is not None:
             place |= dict(zip(_BOUNDS, betas.bounds, strict=True))
-    data = {
+    return {
         **FORM.header,
         "prob_zero": float(posterior.prob_zero),
         "standard_error": or_null(posterior.standard_error),
         "between_runs": or_null(posterior.between_runs),
         "n_labels": posterior.n_labels,
+        "is_model": posterior.is_model,
         "betas": {
             **place,
             "weights": betas.weights.tolist(),
@@ -79,15 +83,12 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
             "b": betas.b.tolist(),
         },
     }
-    # Nothing is written that could not be read back.
-    posterior_of(data, "The data to write")
-    return data
 
 
 def posterior_of(data: Any, where: str) -> GammaPosterior:
     """The posterior that `data`, parsed from JSON, describes."""
     reader = Reader(FORM, where)
-    reader.check_header(data)
+    data = reader.body(data)
     reader.check_fields(data, _FIELDS, "the file")
     has_counts = isinstance(data["betas"], dict) and bool(set(_COUNTS) & data["betas"].keys())
     fields = _BETA_FIELDS
@@ -108,6 +109,7 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
         standard_error=_error("standard_error", data["standard_error"], reader),
         between_runs=_error("between_runs", data["between_runs"], reader),
         n_labels=_n_labels(data["n_labels"], reader),
+        is_model=bool(reader.plain("is_model", data["is_model"], bool)),
     )
 
 

@@ -178,7 +178,7 @@ def read_texts(
     """
     tried = {j: read_column(cells) for j, cells in texts.items()}
     found = {j: column for j, column in tried.items() if column is not None}
-    is_open = [j for j, column in found.items() if not column.message]
+    is_open = [j for j, column in found.items() if not column.form.is_certain]
     if is_open:
         marks = {column.decimal for column in found.values()} | other_marks()
         assumed, reason = assumed_mark(marks, usual)

@@ -56,8 +56,8 @@ class Container:
             return self
         return replace(self, index=self.index.append(more.index))
 
-    def frame(self, columns: dict[str, Any], question: str) -> Any:
-        """Columns by name as a data frame of this kind; `question` asks for it."""
+    def frame(self, columns: dict[str, Any]) -> Any:
+        """Columns by name as a data frame of this kind, which `GammaGMM.to_frame` gives."""
         import narwhals.stable.v2 as nw
 
         try:
@@ -65,7 +65,7 @@ class Container:
         except ModuleNotFoundError as error:
             if error.name != self.kind:
                 raise
-            needs = f"{question} needs {self.kind}"
+            needs = f"to_frame needs {self.kind}"
             extra = "data" if self.kind == "pyarrow" else self.kind
             raise MissingExtraError(needs, extra, name=self.kind) from None
         if self.index is not None:

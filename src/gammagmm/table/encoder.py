@@ -209,6 +209,15 @@ class TableEncoder:
         """Names of the columns of numbers."""
         return tuple(name for column in self.columns for name in column.outputs)
 
+    @property
+    def encoded(self) -> dict[str, tuple[str, str]]:
+        """Column and text of each column of 0 and 1, by its name."""
+        return {
+            output: (column.name, text)
+            for column in self.texts
+            for output, text in zip(column.outputs, column.encoded, strict=True)
+        }
+
     def renamed(self, names: Mapping[str, str]) -> TableEncoder:
         """The same map of columns with other names."""
         kinds: Any = (self.numbers, self.texts, self.dates)

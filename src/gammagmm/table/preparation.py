@@ -90,6 +90,11 @@ class Preparation:
         return (self.columns or ()) if self.encoder is None else self.encoder.outputs
 
     @property
+    def encoded(self) -> dict[str, tuple[str, str]]:
+        """Column and text of each of them that encodes a text, by its name."""
+        return {} if self.encoder is None else self.encoder.encoded
+
+    @property
     def n_outputs(self) -> int:
         """Number of the columns of numbers."""
         return self.n_columns if self.encoder is None else len(self.encoder.outputs)

@@ -37,7 +37,7 @@ ALLOWED = {
 class Choices:
     """The user's decisions about a table.
 
-    `of` takes them as the parameters of `GammaGMM`.
+    `of` takes them as the parameters of `GammaGMM`, and `columns` gives one of these back.
 
     Attributes
     ----------
@@ -90,6 +90,18 @@ class Choices:
             categories="error" if strict else "encode",
             **lists,
         )
+
+    @property
+    def columns(self) -> dict[str, Any] | None:
+        """The parameter ``columns`` that says what is said here; None if it is nothing."""
+        given = {
+            "id": self.id,
+            "truth": self.truth,
+            "drop": list(self.drop),
+            "use": list(self.use),
+            "dates": None if self.dates == "drop" else self.dates,
+        }
+        return {name: value for name, value in given.items() if value} or None
 
     def __post_init__(self) -> None:
         for name, allowed in ALLOWED.items():
