@@ -85,6 +85,12 @@ class GroupShare:
         Lower end of the 90 % interval of that posterior; NaN without labels.
     high : float
         Upper end of this interval; NaN without labels.
+    low_exact : float
+        Lower end of the exact 90 % confidence interval of the share, from the labels of the group
+        alone; NaN without labels. Unlike the interval of the posterior, it holds for each group,
+        however unlike the others the group is.
+    high_exact : float
+        Upper end of this interval.
     share_flagged : float
         Share of the rows that are flagged.
     """
@@ -99,6 +105,8 @@ class GroupShare:
     mean: float
     low: float
     high: float
+    low_exact: float
+    high_exact: float
     share_flagged: float
 
 
@@ -476,10 +484,7 @@ class LabelledRows:
         check_probability("mass", mass)
         if side not in get_args(Side):
             raise ValueError(f"side must be 'both', 'upper' or 'lower', got {side!r}.")
-        counts = self._counts
-        n_rows = counts.n_rows - counts.n_told
-        ends = exact_interval(n_rows, counts.n_drawn, counts.n_found, mass, side)
-        return self._shares_between(ends)
+        return _exact_shares(self._counts, mass, side)
 
     def interval_at_any_look(self, mass: float = 0.9) -> tuple[float, float]:
         """Confidence interval of the share from the labels, for any number of them.
@@ -510,19 +515,8 @@ class LabelledRows:
         counts = self._counts
         n_rows = counts.n_rows - counts.n_told
         labels = counts.n_drawn, counts.n_found
-        return self._shares_between(interval_at_any_look(n_rows, *labels, mass, load_label_prior()))
-
-    def _shares_between(self, ends: tuple[int, int]) -> tuple[float, float]:
-        """The share in the table, if the anomalies outside lists have a number between `ends`."""
-        counts = self._counts
-        # Rows that were picked are known, so that the interval need not contain what they exclude.
-        # Where they exclude all of it, it was wrong: then it is what they leave.
-        least = counts.n_anomalies - counts.n_told_anomalies
-        most = least + counts.n_left
-        ends = (ends[0] if ends[0] <= most else least, ends[1] if ends[1] >= least else most)
-        inside = np.clip(ends, least, most)
-        low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
-        return low, high
+        ends = interval_at_any_look(n_rows, *labels, mass, load_label_prior())
+        return _shares_between(counts, ends)
 
     def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
         """The flagged rows in each group of rows, and its share by its own labels.
@@ -547,11 +541,11 @@ class LabelledRows:
         of_known = place[known.rows]
         for group in np.argsort(-n_rows, kind="stable").tolist():
             inside, size = known[of_known == group], int(n_rows[group])
-            mean, ends = np.nan, (np.nan, np.nan)
+            mean, ends, exact = np.nan, (np.nan, np.nan), (np.nan, np.nan)
             if len(inside):
                 counts = count_labels(inside, size)
                 posterior = labelled_posterior(counts, prior_of(counts))
-                mean, ends = posterior.mean, posterior.interval()
+                mean, ends, exact = posterior.mean, posterior.interval(), _exact_shares(counts, 0.9)
             found.append(
                 GroupShare(
                     _group_name(names[group].item()),
@@ -563,6 +557,7 @@ class LabelledRows:
                     int(inside.labels.sum()),
                     mean,
                     *ends,
+                    *exact,
                     int(n_flagged[group]) / size,
                 )
             )
@@ -701,18 +696,16 @@ class LabelledRows:
                 f"n must be at most {n_left}, the number of rows without a label, got {n}."
             )
         top = self._top()
-        n_labels, n_anomalies, n_known, n_found = (int(column[n - 1]) for column in top.T)
-        # The sample is one of all rows at the top, of which some were picked since.
-        ends = np.array(exact_interval(n + n_known, n_labels, n_anomalies, 0.9)) - n_found
-        low, high = np.clip(ends / n, 0.0, 1.0).tolist()
+        low, high = np.clip(np.array(_left_at_top(top, n)) / n, 0.0, 1.0).tolist()
+        n_labels, n_anomalies = top[n - 1, :2].tolist()
         share = float(_shares_left(top)[n - 1])
         return Precision(n, n_labels, n_anomalies, share, low, high)
 
     def n_for_precision(self, precision: float) -> int:
         """The most rows from the top of the ranking of which a share `precision` are anomalies.
 
-        The share is that of `precision_at`. It is chosen because it is large, so the true one is
-        smaller on average; `precision_at` gives its interval.
+        It is the largest number for which the lower end of `precision_at` is at least `precision`.
+        So it is careful: the true share is rarely smaller.
 
         Parameters
         ----------
@@ -727,20 +720,21 @@ class LabelledRows:
         Raises
         ------
         ValueError
-            The rows at the top do not reach this share, or no row chosen at random has a label.
+            The labels do not show that the rows at the top reach this share, or no row chosen at
+            random has a label.
         """
         check_probability("precision", precision)
         if not self.known_rows.at_random.any():
             raise ValueError("n_for_precision needs labels of rows that were chosen at random.")
-        shares = _shares_left(self._top())
-        reached = np.flatnonzero(shares >= precision)
-        if not len(reached):
-            best = np.nanmax(shares, initial=0.0)
+        top = self._top()
+        if not (n := _last_precise(top, precision)):
+            best = np.nanmax(_shares_left(top), initial=0.0)
             raise ValueError(
-                f"No number of rows from the top has a share of {precision:g} anomalies, as the "
-                f"labels estimate it; the largest is {best:.2g}. Label more rows, or ask for less."
+                f"The labels do not show that a share of {precision:g} of any number of rows from "
+                f"the top are anomalies; the largest estimate is {best:.2g}. Label more rows, or "
+                "ask for less."
             )
-        return int(reached[-1]) + 1
+        return n
 
     def _top(self) -> NDArray[np.int_]:
         """What is known of the rows that rank as high as the first n, for n = 1, ..., n_left.
@@ -765,6 +759,48 @@ class LabelledRows:
     def __repr__(self) -> str:
         answer = posterior_words(self.posterior)
         return f"LabelledRows({self.n_rows} rows, {len(self.known_rows)} labels, {answer})"
+
+
+def _exact_shares(counts: LabelCounts, mass: float, side: Side = "both") -> tuple[float, float]:
+    """Ends of the exact interval of the share by these labels."""
+    n_rows = counts.n_rows - counts.n_told
+    ends = exact_interval(n_rows, counts.n_drawn, counts.n_found, mass, side)
+    return _shares_between(counts, ends)
+
+
+def _shares_between(counts: LabelCounts, ends: tuple[int, int]) -> tuple[float, float]:
+    """The share in the table if the anomalies outside lists have a number between these `ends`."""
+    # Rows that were picked are known, so that the interval need not contain what they exclude.
+    # Where they exclude all of it, it was wrong: then it is what they leave.
+    least = counts.n_anomalies - counts.n_told_anomalies
+    most = least + counts.n_left
+    ends = (ends[0] if ends[0] <= most else least, ends[1] if ends[1] >= least else most)
+    inside = np.clip(ends, least, most)
+    low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
+    return low, high
+
+
+def _left_at_top(top: NDArray[np.int_], n: int) -> tuple[int, int]:
+    """Ends of the exact 90 % interval of the anomalies among the first `n` rows without a label."""
+    n_labels, n_anomalies, n_known, n_found = top[n - 1].tolist()
+    # The sample is one of all rows at the top, of which some were picked since.
+    low, high = exact_interval(n + n_known, n_labels, n_anomalies, 0.9)
+    return low - n_found, high - n_found
+
+
+def _last_precise(top: NDArray[np.int_], precision: float) -> int:
+    """The most rows for which the lower end of their precision is at least `precision`, or 0."""
+    starts = np.flatnonzero(np.append(True, np.diff(top, axis=0).any(axis=1)))
+    n = len(top)
+    for start in starts[::-1].tolist():  # the labels at the top stay the same from here on
+        while n > start:
+            low, _ = _left_at_top(top, n)
+            if low / n >= precision:
+                return n
+            # The lower end does not rise if n falls, so that no number in between is enough.
+            n = min(n - 1, int(low / precision + 1e-9))
+        n = start
+    return 0
 
 
 def _shares_left(top: NDArray[np.int_]) -> Array:
