@@ -648,11 +648,11 @@ class TestPrecision:
         # Labelled from the top: an anomaly, an anomaly, a normal row, an anomaly, ...
         drawn = np.arange(995, 0, -10)
         rows = LabelledRows(scores).update(drawn, (drawn > 800) & (drawn != 935))
-        for precision in (0.8, 0.6, 0.3, 0.1):
+        for precision in (0.7, 0.5, 0.3, 0.1):
             n = rows.n_for_precision(precision)
             assert rows.precision_at(n).low >= precision
             larger = [rows.precision_at(m).low for m in range(n + 1, 901)]
-            assert max(larger) < precision
+            assert max(larger, default=0.0) < precision
 
     @pytest.mark.parametrize("precision", [0.3, 0.5])
     def test_the_true_precision_is_rarely_smaller(self, precision):
@@ -695,19 +695,19 @@ class TestPrecision:
         n_reached = 0
         for seed in range(30):
             scores, y = planted(120, 25, seed=seed)
-            chosen = rng.permutation(120)[:15]
+            chosen = rng.permutation(120)[:40]
             rows = LabelledRows(scores).update(chosen, y[chosen])
             picked = rows.suggest(10, purpose="find")
             rows = rows.update(picked, y[picked], purpose="find")
             n_left = 120 - len(rows.known_rows)
             shares = np.array([rows.precision_at(n).low for n in range(1, n_left + 1)])
-            reached = np.flatnonzero(shares >= 0.3)
+            reached = np.flatnonzero(shares >= 0.15)
             if len(reached):
                 n_reached += 1
-                assert rows.n_for_precision(0.3) == reached[-1] + 1
+                assert rows.n_for_precision(0.15) == reached[-1] + 1
             else:
-                with pytest.raises(ValueError, match="No number of rows"):
-                    rows.n_for_precision(0.3)
+                with pytest.raises(ValueError, match="The labels do not show"):
+                    rows.n_for_precision(0.15)
         assert 10 < n_reached < 30
 
     def test_picked_rows_are_no_sample_of_the_flagged_rows(self):

@@ -27,6 +27,7 @@ from gammagmm.labels.exact_interval import (
     p_between,
 )
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
+from gammagmm.labels.label_error import posterior_with_errors
 from gammagmm.labels.labelled_share import (
     LabelCounts,
     count_labels,
@@ -595,6 +596,36 @@ class LabelledRows:
         possible = np.clip(found, least, least + n_flagged - len(inside))
         return Precision(n_flagged, n_labels, n_anomalies, *(possible / n_flagged).tolist())
 
+    def posterior_if(self, label_error: float | tuple[float, float]) -> GammaPosterior:
+        """The posterior of the share if labels are wrong with a known probability.
+
+        It shows how much an answer depends on right labels. It uses the rows that were chosen at
+        random. No row is known for sure then, so rows of lists and picked rows say nothing.
+
+        Parameters
+        ----------
+        label_error : float or tuple of two floats
+            The probability that a label is wrong, below 0.5. Two numbers are those that a normal
+            row is called an anomaly, and that an anomaly is called normal.
+
+        Returns
+        -------
+        GammaPosterior
+            The posterior.
+
+        Examples
+        --------
+        >>> rows = LabelledRows(np.arange(1000.0)).update(range(0, 1000, 25), [1] + [0] * 39)
+        >>> for label_error in (0.0, 0.02, 0.05):
+        ...     print(rows.posterior_if(label_error))
+        GammaPosterior(mean=0.035, 90% interval 0.004 to 0.095)
+        GammaPosterior(mean=0.020, 90% interval 0.001 to 0.076)
+        GammaPosterior(mean=0.017, 90% interval 0.001 to 0.067)
+        """
+        error = _check_label_error(label_error)
+        counts = self._counts
+        return posterior_with_errors(counts.n_drawn, counts.n_found, load_label_prior(), error)
+
     @property
     def left(self) -> AnomaliesLeft:
         """How many anomalies are left among the rows without a label, by the posterior.
@@ -759,6 +790,17 @@ class LabelledRows:
     def __repr__(self) -> str:
         answer = posterior_words(self.posterior)
         return f"LabelledRows({self.n_rows} rows, {len(self.known_rows)} labels, {answer})"
+
+
+def _check_label_error(label_error: Any) -> tuple[float, float]:
+    """The two probabilities that a label is wrong."""
+    rates = np.atleast_1d(np.asarray(label_error, dtype=float))
+    if rates.shape not in ((1,), (2,)) or not np.all((rates >= 0.0) & (rates < 0.5)):
+        raise ValueError(
+            "label_error must be a probability below 0.5, or two of them (false alarms, misses), "
+            f"got {label_error!r}."
+        )
+    return float(rates[0]), float(rates[-1])
 
 
 def _exact_shares(counts: LabelCounts, mass: float, side: Side = "both") -> tuple[float, float]:
