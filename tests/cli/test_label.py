@@ -535,7 +535,7 @@ class TestCommand:
             done = gammagmm_here(*command, cwd=folder)
             assert done.returncode == 0, done.stderr
             (line,) = done.stderr.splitlines()
-            assert line.startswith("warning: The 12 new rows are all among the first 12 of 367")
+            assert line.startswith("warning: Of the 12 rows that count as chosen at random")
 
     def test_contradictions_between_a_sheet_and_earlier_ones(self, folder, options, tmp_path):
         one, two = tmp_path / "one.csv", tmp_path / "two.csv"

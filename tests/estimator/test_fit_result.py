@@ -11,6 +11,7 @@ import pytest
 from gammagmm import Fit, GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.estimator.summary import summarise
+from gammagmm.posterior.sentences import exact_sentence
 from gammagmm.posterior.storage import posterior_to_text
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
@@ -160,16 +161,13 @@ def test_lines_with_labels_end_with_what_to_do_as_well(fitted):
     assert answer.startswith(f"About {labelled.posterior.mean:.1%} of the rows are anomalies (90%")
     assert ranking.startswith("All labels are of one kind, so the rows are still ranked by the")
     assert labels.startswith("This estimate uses 3 labelled rows (0 anomalies).")
-    _, high = labelled.labelled_rows.exact_interval()
-    assert labels.endswith(f"By the labels alone, it is at most {high:.1%} with 95% confidence.")
+    assert labels.endswith(exact_sentence(labelled.labelled_rows.exact_interval(), 0))
     assert len(group) == (labelled.evidence.separate_rows is not None)
     low, high = labelled.posterior.interval()
     n_more = labelled.labelled_rows.n_for_width(0.5 * (high - low))
     assert following == f"Next: about {n_more} more labels would make this interval half as wide."
     some = fitted.fit_.update([0, 1, 2], [0, 1, 0])
-    low, high = some.labelled_rows.exact_interval()
-    exact = f"By the labels alone, it is {low:.1%} to {high:.1%} with 90% confidence."
-    assert some.lines[1].endswith(exact)
+    assert some.lines[1].endswith(exact_sentence(some.labelled_rows.exact_interval(), 1))
     chosen = fitted.fit_.update([0, 1, 2], [0, 0, 0], at_random=False)
     _, labels, reason, _, following = chosen.lines
     assert "This estimate uses 3 labelled rows" in labels

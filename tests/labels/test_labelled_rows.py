@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import binomtest
 
 from gammagmm import GammaGMM, LabelledRows
@@ -654,21 +655,34 @@ class TestPrecision:
     def test_the_number_of_rows_for_a_precision(self):
         scores = np.arange(1000.0)
         # Labelled from the top: an anomaly, an anomaly, a normal row, an anomaly, ...
-        rows = LabelledRows(scores).update(
-            [990, 970, 950, 900, 800, 500, 100], [1, 1, 0, 1, 0, 0, 0]
-        )
-        assert rows.n_for_precision(0.9) == 49 - 2  # rows above 950, less two labelled ones
-        assert rows.n_for_precision(0.7) == 199 - 4
-        assert rows.n_for_precision(0.3) == 1000 - 7
-        for precision in (0.9, 0.7, 0.55, 0.3):
+        drawn = np.arange(995, 0, -10)
+        rows = LabelledRows(scores).update(drawn, (drawn > 800) & (drawn != 935))
+        for precision in (0.7, 0.5, 0.3, 0.1):
             n = rows.n_for_precision(precision)
-            assert rows.precision_at(n).share >= precision
-            larger = [rows.precision_at(m).share for m in range(n + 1, 994)]
-            assert not np.any(np.array(larger) >= precision)
+            assert rows.precision_at(n).low >= precision
+            larger = [rows.precision_at(m).low for m in range(n + 1, 901)]
+            assert max(larger, default=0.0) < precision
+
+    @pytest.mark.parametrize("precision", [0.3, 0.5])
+    def test_the_true_precision_is_rarely_smaller(self, precision):
+        """In the worst case, the rows at the top just miss the share that is asked for."""
+        n_wrong = 0
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            y = np.zeros(1000, dtype=int)
+            y[:400] = rng.permutation(np.arange(400) < round(400 * (precision - 0.01)))
+            chosen = rng.permutation(1000)[:60]
+            rows = LabelledRows(-np.arange(1000.0)).update(chosen, y[chosen])
+            try:
+                n = rows.n_for_precision(precision)
+            except ValueError:
+                continue
+            n_wrong += y[rows.suggest(n, purpose="find")].mean() < precision
+        assert n_wrong <= 60 * 0.1 + 4 * np.sqrt(60 * 0.09)
 
     def test_a_precision_that_is_not_reached(self):
         rows = LabelledRows(np.arange(100.0)).update([90, 50, 10], [0, 1, 0])
-        with pytest.raises(ValueError, match=r"the largest is 0\.5\. Label more rows"):
+        with pytest.raises(ValueError, match=r"the largest estimate is 0\.5\. Label more"):
             rows.n_for_precision(0.9)
         with pytest.raises(ValueError, match="needs labels of rows that were chosen at random"):
             LabelledRows(np.arange(100.0)).n_for_precision(0.5)
@@ -690,19 +704,19 @@ class TestPrecision:
         n_reached = 0
         for seed in range(30):
             scores, y = planted(120, 25, seed=seed)
-            chosen = rng.permutation(120)[:15]
+            chosen = rng.permutation(120)[:40]
             rows = LabelledRows(scores).update(chosen, y[chosen])
             picked = rows.suggest(10, purpose="find")
             rows = rows.update(picked, y[picked], purpose="find")
             n_left = 120 - len(rows.known_rows)
-            shares = np.array([rows.precision_at(n).share for n in range(1, n_left + 1)])
-            reached = np.flatnonzero(shares >= 0.3)
+            shares = np.array([rows.precision_at(n).low for n in range(1, n_left + 1)])
+            reached = np.flatnonzero(shares >= 0.15)
             if len(reached):
                 n_reached += 1
-                assert rows.n_for_precision(0.3) == reached[-1] + 1
+                assert rows.n_for_precision(0.15) == reached[-1] + 1
             else:
-                with pytest.raises(ValueError, match="No number of rows"):
-                    rows.n_for_precision(0.3)
+                with pytest.raises(ValueError, match="The labels do not show"):
+                    rows.n_for_precision(0.15)
         assert 10 < n_reached < 30
 
     def test_picked_rows_are_no_sample_of_the_flagged_rows(self):
@@ -763,9 +777,9 @@ def test_thirty_rows_are_suggested_by_default():
 def test_a_precision_that_is_reached_exactly_counts():
     drawn = np.arange(0, 200, 4)
     rows = LabelledRows(-np.arange(200.0)).update(drawn, (drawn < 40).astype(int))
-    assert rows.precision_at(60).share == 0.5
-    assert rows.n_for_precision(0.5) == max(
-        n for n in range(1, 151) if rows.precision_at(n).share >= 0.5
+    low = rows.precision_at(45).low
+    assert rows.n_for_precision(low) == max(
+        n for n in range(1, 151) if rows.precision_at(n).low >= low
     )
 
 
@@ -919,3 +933,20 @@ class TestUseOfLabels:
         for low, high in (rows.posterior.interval(), rows.exact_interval()):
             assert low == 0.1
             assert high > 0.1
+
+    @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
+    def test_the_exact_interval_holds_for_an_odd_group(self, share):
+        """By enumeration, for 300 rows with 20 labels beside 700 rows with a share of 2 %."""
+        total, found = round(300 * share), np.arange(21)
+        groups = np.repeat(["odd", "others"], [300, 700])
+        rows = LabelledRows(np.zeros(1000)).update(range(300, 350), np.arange(50) < 1)
+        is_held = []
+        for k in found:
+            odd = rows.update(range(20), np.arange(20) < k).by_group(groups)[1]
+            assert (odd.group, odd.n_labels) == ("odd", 20)
+            is_held.append(odd.low_exact <= total / 300 <= odd.high_exact)
+        p_found = stats.hypergeom.pmf(found, 300, total, 20)
+        assert p_found @ np.array(is_held) >= 0.9 - 1e-9
+        assert np.isnan(
+            [rows.by_group(groups)[1].low_exact, rows.by_group(groups)[1].high_exact]
+        ).all()

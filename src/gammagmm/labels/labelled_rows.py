@@ -28,6 +28,7 @@ from gammagmm.labels.exact_interval import (
     p_between,
 )
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
+from gammagmm.labels.label_error import posterior_with_errors
 from gammagmm.labels.labelled_share import (
     LabelCounts,
     count_labels,
@@ -86,6 +87,12 @@ class GroupShare:
         Lower end of the 90 % interval of that posterior; NaN without labels.
     high : float
         Upper end of this interval; NaN without labels.
+    low_exact : float
+        Lower end of the exact 90 % confidence interval of the share, from the labels of the group
+        alone; NaN without labels. Unlike the interval of the posterior, it holds for each group,
+        however unlike the others the group is.
+    high_exact : float
+        Upper end of this interval.
     share_flagged : float
         Share of the rows that are flagged.
     """
@@ -100,6 +107,8 @@ class GroupShare:
     mean: float
     low: float
     high: float
+    low_exact: float
+    high_exact: float
     share_flagged: float
 
 
@@ -515,10 +524,7 @@ class LabelledRows:
         check_probability("mass", mass)
         if side not in get_args(Side):
             raise ValueError(f"side must be 'both', 'upper' or 'lower', got {side!r}.")
-        counts = self._counts
-        n_rows = counts.n_rows - counts.n_told
-        ends = exact_interval(n_rows, counts.n_drawn, counts.n_found, mass, side)
-        return self._shares_between(ends)
+        return _exact_shares(self._counts, mass, side)
 
     def interval_at_any_look(self, mass: float = 0.9) -> tuple[float, float]:
         """Confidence interval of the share from the labels, for any number of them.
@@ -549,19 +555,8 @@ class LabelledRows:
         counts = self._counts
         n_rows = counts.n_rows - counts.n_told
         labels = counts.n_drawn, counts.n_found
-        return self._shares_between(interval_at_any_look(n_rows, *labels, mass, load_label_prior()))
-
-    def _shares_between(self, ends: tuple[int, int]) -> tuple[float, float]:
-        """The share in the table, if the anomalies outside lists have a number between `ends`."""
-        counts = self._counts
-        # Rows that were picked are known, so that the interval need not contain what they exclude.
-        # Where they exclude all of it, it was wrong: then it is what they leave.
-        least = counts.n_anomalies - counts.n_told_anomalies
-        most = least + counts.n_left
-        ends = (ends[0] if ends[0] <= most else least, ends[1] if ends[1] >= least else most)
-        inside = np.clip(ends, least, most)
-        low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
-        return low, high
+        ends = interval_at_any_look(n_rows, *labels, mass, load_label_prior())
+        return _shares_between(counts, ends)
 
     def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
         """The flagged rows in each group of rows, and its share by its own labels.
@@ -586,11 +581,11 @@ class LabelledRows:
         of_known = place[known.rows]
         for group in np.argsort(-n_rows, kind="stable").tolist():
             inside, size = known[of_known == group], int(n_rows[group])
-            mean, ends = np.nan, (np.nan, np.nan)
+            mean, ends, exact = np.nan, (np.nan, np.nan), (np.nan, np.nan)
             if len(inside):
                 counts = count_labels(inside, size)
                 posterior = labelled_posterior(counts, prior_of(counts))
-                mean, ends = posterior.mean, posterior.interval()
+                mean, ends, exact = posterior.mean, posterior.interval(), _exact_shares(counts, 0.9)
             found.append(
                 GroupShare(
                     _group_name(names[group].item()),
@@ -602,6 +597,7 @@ class LabelledRows:
                     int(inside.labels.sum()),
                     mean,
                     *ends,
+                    *exact,
                     int(n_flagged[group]) / size,
                 )
             )
@@ -638,6 +634,36 @@ class LabelledRows:
         found = int(listed.sum()) + np.array([mean, *ends])
         possible = np.clip(found, least, least + n_flagged - len(inside))
         return Precision(n_flagged, n_labels, n_anomalies, *(possible / n_flagged).tolist())
+
+    def posterior_if(self, label_error: float | tuple[float, float]) -> GammaPosterior:
+        """The posterior of the share if labels are wrong with a known probability.
+
+        It shows how much an answer depends on right labels. It uses the rows that were chosen at
+        random. No row is known for sure then, so rows of lists and picked rows say nothing.
+
+        Parameters
+        ----------
+        label_error : float or tuple of two floats
+            The probability that a label is wrong, below 0.5. Two numbers are those that a normal
+            row is called an anomaly, and that an anomaly is called normal.
+
+        Returns
+        -------
+        GammaPosterior
+            The posterior.
+
+        Examples
+        --------
+        >>> rows = LabelledRows(np.arange(1000.0)).update(range(0, 1000, 25), [1] + [0] * 39)
+        >>> for label_error in (0.0, 0.02, 0.05):
+        ...     print(rows.posterior_if(label_error))
+        GammaPosterior(mean=0.035, 90% interval 0.004 to 0.095)
+        GammaPosterior(mean=0.020, 90% interval 0.001 to 0.076)
+        GammaPosterior(mean=0.017, 90% interval 0.001 to 0.067)
+        """
+        error = _check_label_error(label_error)
+        counts = self._counts
+        return posterior_with_errors(counts.n_drawn, counts.n_found, load_label_prior(), error)
 
     @property
     def left(self) -> AnomaliesLeft:
@@ -740,18 +766,16 @@ class LabelledRows:
                 f"n must be at most {n_left}, the number of rows without a label, got {n}."
             )
         top = self._top()
-        n_labels, n_anomalies, n_known, n_found = (int(column[n - 1]) for column in top.T)
-        # The sample is one of all rows at the top, of which some were picked since.
-        ends = np.array(exact_interval(n + n_known, n_labels, n_anomalies, 0.9)) - n_found
-        low, high = np.clip(ends / n, 0.0, 1.0).tolist()
+        low, high = np.clip(np.array(_left_at_top(top, n)) / n, 0.0, 1.0).tolist()
+        n_labels, n_anomalies = top[n - 1, :2].tolist()
         share = float(_shares_left(top)[n - 1])
         return Precision(n, n_labels, n_anomalies, share, low, high)
 
     def n_for_precision(self, precision: float) -> int:
         """The most rows from the top of the ranking of which a share `precision` are anomalies.
 
-        The share is that of `precision_at`. It is chosen because it is large, so the true one is
-        smaller on average; `precision_at` gives its interval.
+        It is the largest number for which the lower end of `precision_at` is at least `precision`.
+        So it is careful: the true share is rarely smaller.
 
         Parameters
         ----------
@@ -766,20 +790,21 @@ class LabelledRows:
         Raises
         ------
         ValueError
-            The rows at the top do not reach this share, or no row chosen at random has a label.
+            The labels do not show that the rows at the top reach this share, or no row chosen at
+            random has a label.
         """
         check_probability("precision", precision)
         if not self.known_rows.at_random.any():
             raise ValueError("n_for_precision needs labels of rows that were chosen at random.")
-        shares = _shares_left(self._top())
-        reached = np.flatnonzero(shares >= precision)
-        if not len(reached):
-            best = np.nanmax(shares, initial=0.0)
+        top = self._top()
+        if not (n := _last_precise(top, precision)):
+            best = np.nanmax(_shares_left(top), initial=0.0)
             raise ValueError(
-                f"No number of rows from the top has a share of {precision:g} anomalies, as the "
-                f"labels estimate it; the largest is {best:.2g}. Label more rows, or ask for less."
+                f"The labels do not show that a share of {precision:g} of any number of rows from "
+                f"the top are anomalies; the largest estimate is {best:.2g}. Label more rows, or "
+                "ask for less."
             )
-        return int(reached[-1]) + 1
+        return n
 
     def _top(self) -> NDArray[np.int_]:
         """What is known of the rows that rank as high as the first n, for n = 1, ..., n_left.
@@ -813,6 +838,59 @@ class LabelledRows:
     def __repr__(self) -> str:
         answer = posterior_words(self.posterior)
         return f"LabelledRows({self.n_rows} rows, {len(self.known_rows)} labels, {answer})"
+
+
+def _check_label_error(label_error: Any) -> tuple[float, float]:
+    """The two probabilities that a label is wrong."""
+    rates = np.atleast_1d(np.asarray(label_error, dtype=float))
+    if rates.shape not in ((1,), (2,)) or not np.all((rates >= 0.0) & (rates < 0.5)):
+        raise ValueError(
+            "label_error must be a probability below 0.5, or two of them (false alarms, misses), "
+            f"got {label_error!r}."
+        )
+    return float(rates[0]), float(rates[-1])
+
+
+def _exact_shares(counts: LabelCounts, mass: float, side: Side = "both") -> tuple[float, float]:
+    """Ends of the exact interval of the share by these labels."""
+    n_rows = counts.n_rows - counts.n_told
+    ends = exact_interval(n_rows, counts.n_drawn, counts.n_found, mass, side)
+    return _shares_between(counts, ends)
+
+
+def _shares_between(counts: LabelCounts, ends: tuple[int, int]) -> tuple[float, float]:
+    """The share in the table if the anomalies outside lists have a number between these `ends`."""
+    # Rows that were picked are known, so that the interval need not contain what they exclude.
+    # Where they exclude all of it, it was wrong: then it is what they leave.
+    least = counts.n_anomalies - counts.n_told_anomalies
+    most = least + counts.n_left
+    ends = (ends[0] if ends[0] <= most else least, ends[1] if ends[1] >= least else most)
+    inside = np.clip(ends, least, most)
+    low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
+    return low, high
+
+
+def _left_at_top(top: NDArray[np.int_], n: int) -> tuple[int, int]:
+    """Ends of the exact 90 % interval of the anomalies among the first `n` rows without a label."""
+    n_labels, n_anomalies, n_known, n_found = top[n - 1].tolist()
+    # The sample is one of all rows at the top, of which some were picked since.
+    low, high = exact_interval(n + n_known, n_labels, n_anomalies, 0.9)
+    return low - n_found, high - n_found
+
+
+def _last_precise(top: NDArray[np.int_], precision: float) -> int:
+    """The most rows for which the lower end of their precision is at least `precision`, or 0."""
+    starts = np.flatnonzero(np.append(True, np.diff(top, axis=0).any(axis=1)))
+    n = len(top)
+    for start in starts[::-1].tolist():  # the labels at the top stay the same from here on
+        while n > start:
+            low, _ = _left_at_top(top, n)
+            if low / n >= precision:
+                return n
+            # The lower end does not rise if n falls, so that no number in between is enough.
+            n = min(n - 1, int(low / precision + 1e-9))
+        n = start
+    return 0
 
 
 def _shares_left(top: NDArray[np.int_]) -> Array:
