@@ -133,8 +133,8 @@ def test_the_installed_package_comes_from_the_wheel(python, tmp_path):
 def test_what_the_package_imports_is_declared():
     """Each library that the source imports is required, or belongs to an extra.
 
-    The exceptions are pandas, which an error asks for where it is missing, and IPython, which is only
-    used if a notebook has loaded it.
+    The exceptions are pandas, which an error asks for where it is missing, and IPython, which is
+    only used if a notebook has loaded it.
     """
     requirements = metadata.requires("gammagmm")
     declared = {re.match(r"[\w-]+", line)[0].lower().replace("_", "-") for line in requirements}
