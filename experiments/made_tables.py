@@ -8,6 +8,7 @@ N_COLUMNS = 5
 BLOB_DISTANCE = 20.0  # of the centres from the origin, in standard deviations of a blob
 RADII = {"near": (6.0, 10.0), "far": (30.0, 60.0), "cluster": (8.0, 12.0)}
 CLUSTER_SCALE = 0.5
+SHAPED_COLUMNS = 2, 10  # fewest and most
 SMALL_BLOB = 0.08
 
 
@@ -59,7 +60,7 @@ def shaped_table(kind: str, n_rows: int, seed: int) -> np.ndarray:
     """
     kinds = [*SHAPES, "duplicates", "mixed"]
     rng = np.random.default_rng([seed, n_rows, kinds.index(kind)])
-    n_columns = int(rng.integers(2, 11))
+    n_columns = int(rng.integers(*SHAPED_COLUMNS, endpoint=True))
     if kind == "duplicates":
         rows = rng.normal(size=(n_rows // int(rng.integers(2, 11)), n_columns))
         return rows[rng.integers(len(rows), size=n_rows)]
@@ -70,7 +71,7 @@ def shaped_table(kind: str, n_rows: int, seed: int) -> np.ndarray:
 def two_blobs(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of two normal blobs, 8 to 30 deviations apart, and labels; the smaller one is 8 %."""
     rng = np.random.default_rng([seed, n_rows])
-    n_columns, distance = int(rng.integers(2, 11)), rng.uniform(8.0, 30.0)
+    n_columns, distance = int(rng.integers(*SHAPED_COLUMNS, endpoint=True)), rng.uniform(8.0, 30.0)
     y = rng.permutation(np.arange(n_rows) < round(SMALL_BLOB * n_rows)).astype(int)
     centre = distance * _directions(1, rng, n_columns)
     return rng.normal(size=(n_rows, n_columns)) + centre * y[:, None], y

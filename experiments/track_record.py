@@ -418,7 +418,7 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
         "n_shaped": str(shapes["n_tables"]),
         "shaped_groups": str(shapes["n_groups"][default]),
         "shaped_depths": ", ".join(
-            f"{n} with {float(depth):.0%}"
+            f"{n} ({float(depth):.0%})"
             for depth, n in shapes["n_groups"].items()
             if depth != default
         ),
@@ -457,8 +457,8 @@ def _clusters(lines: list[dict[str, Any]]) -> str:
         n_clusters, n_found = (
             sum(line[name] for line in part) for name in ("n_clusters", "n_found")
         )
-        told.append(f"{n_clusters} of {n_found} {words} are reported as clusters")
-    return ", ".join(told)
+        told.append(f"{n_clusters} of {n_found} {words}")
+    return f"{', '.join(told[:-1])} and {told[-1]}"
 
 
 def _sceptic_table(lines: list[dict[str, Any]]) -> str:

@@ -205,7 +205,7 @@ def groups(trial: Trial, plan: dict[str, Any]) -> Result:
         X = shaped_table(kind, int(n_rows), int(trial.variant))
         y = np.zeros(len(X), dtype=int)
     fitted = GammaGMM(random_state=plan["seed"])
-    checked = check_parameters(fitted)
+    checked = check_parameters(fitted.get_params(deep=False))
     table = open_rows(X, fitted, checked)
     scored, scaler, _ = score_training_rows(table, checked)
     columns = table.values if scaler is None else scaler.transform(table.values)
