@@ -130,9 +130,9 @@ def anomalies_left(
 
     `n_rows` rows have no label, and `n_found` of the others are anomalies.
     """
-    left = np.clip(np.array([mean, *ends]) - n_found, 0.0, n_rows).tolist()
-    recall, high, low = (_recall(n_found, n_left) for n_left in left)
-    return AnomaliesLeft(n_rows, n_found, *left, recall, low, high)
+    mean, low, high = np.clip(np.array([mean, *ends]) - n_found, 0.0, n_rows).tolist()
+    recalls = (_recall(n_found, n_left) for n_left in (mean, high, low))
+    return AnomaliesLeft(n_rows, n_found, mean, low, high, *recalls)
 
 
 def n_to_certify(n_rows: int, n_found: int, recall: float, mass: float) -> int:
