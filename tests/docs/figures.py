@@ -69,6 +69,11 @@ def figure(path: str) -> Any:
     return found
 
 
+def percent_of(*path: str) -> str:
+    """A figure in percent without the sign, for the first of two figures with one sign."""
+    return f"{100 * figure('/'.join(path)):.0f}"
+
+
 @cache
 def source(name: str) -> Mapping[str, Any]:
     """The figures of a source, nested by the parts of their paths."""

@@ -44,7 +44,7 @@ def posterior_with_errors(
     kept = weights > UNLIKELY
     weights = weights[kept] / weights[kept].sum()
     betas = BetaMixture(weights, a[kept], b[kept])
-    return GammaPosterior(0.0, betas, standard_error=0.0, n_labels=n)
+    return GammaPosterior(0.0, betas, standard_error=0.0, n_labels=n, is_model=False)
 
 
 def implied_error(first: ArrayLike, second: ArrayLike) -> float:

@@ -129,14 +129,16 @@ def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterio
         prob_zero, first = float(weights @ p_none), 1
         weights = weights * (1.0 - p_none)
     n_apart = counts.n_anomalies - least
-    parts = weights, a, b, counts.n_rows, n_apart, n_outside
-    mixture = BetaBinomialMixture(*parts, first, most, (least, most) if counts.n_picked else None)
+    bounds = (least, most) if counts.n_picked > 0 else None
+    mixture = BetaBinomialMixture(
+        weights, a, b, counts.n_rows, n_apart, n_outside, first, most, bounds
+    )
     if counts.n_drawn and counts.n_left and max(mixture.pmf[0], mixture.pmf[-1]) > CONTRADICTED:
         # Nearly all probability is beyond a bound: what is possible has the little that it had.
-        whole = BetaBinomialMixture(*parts, 0, n_outside)
-        inside = whole.restrict((n_apart + least) / counts.n_rows, (n_apart + most) / counts.n_rows)
+        whole = replace(mixture, first=0, last=n_outside, bounds=None)
+        inside = whole.restrict((n_apart + first) / counts.n_rows, (n_apart + most) / counts.n_rows)
         if (total := inside.weights.sum()) > 0.0:
-            mixture = inside.scale(1.0 / total)
+            mixture = inside.scale((1.0 - prob_zero) / total)
     n_labels = counts.n_drawn
     return GammaPosterior(prob_zero, mixture, standard_error=0.0, n_labels=n_labels, is_model=False)
 
