@@ -56,7 +56,7 @@ INTERNAL = {
         "with_table",
     },
     "History": {"check_fit"},
-    "KnownRows": {"numbered", "rows_left", "rows_outside_lists"},
+    "KnownRows": {"corrected", "numbered", "rows_left", "rows_outside_lists"},
     "LabelledRows": {"calibration", "precision_of", "sample"},
     "MixturePrior": {"resolve", "resolve_covariance"},
 }

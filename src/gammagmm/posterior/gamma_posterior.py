@@ -237,7 +237,8 @@ class GammaPosterior:
         """
         check_probability("mass", mass)
         equal_tailed = self._interval_from(0.5 * (1.0 - mass), mass)
-        if self.n_labels > 0 and self.prob_zero > 0.0:  # no known row is an anomaly
+        has_rows = isinstance(self.betas, BetaBinomialMixture)
+        if has_rows and self.n_labels > 0 and self.prob_zero > 0.0:  # no known row is an anomaly
             equal_tailed = 0.0, equal_tailed[1]
         if kind == "equal-tailed":
             return equal_tailed
