@@ -119,7 +119,7 @@ def test_standard_input_and_several_files(table, data, columns, fitted, tmp_path
 def test_imputed_and_encoded_columns_are_noted(columns, tmp_path):
     holes = columns | {"depth": [None, *columns["depth"][1:]], "kind": ["a", "b"] * 150}
     path = write_csv(tmp_path / "holes.csv", holes)
-    options = ("--missing", "impute", "--categories", "encode")
+    options = ("--missing", "impute")
     done = gammagmm_here("estimate", path, *QUICK, *options, "--json")
     assert done.returncode == 0, done.stderr
     notes = [note for note in json.loads(done.stdout)["notes"] if note["step"] == "tables"]

@@ -317,6 +317,6 @@ def test_the_parameter_columns_is_checked(columns, error):
 
 def test_the_parameters_are_the_choices():
     columns = {"id": "a", "truth": "b", "drop": "c*", "use": ["d", "e"], "dates": "encode"}
-    expected = Choices("a", ("c*",), "b", "impute", "encode", ("d", "e"), "encode")
+    expected = Choices("a", ("c*",), "b", "impute", "encode", ("d", "e"), "encode", "drop")
     assert Choices.of(columns, strict=False) == expected
     assert Choices.of(None, strict=True) == Choices()

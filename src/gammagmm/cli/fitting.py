@@ -136,7 +136,7 @@ def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
         n_runs=method.runs,
         timeout=method.timeout,
         columns=choices_of(request.reading).columns,
-        strict=(request.reading.missing, request.reading.categories) == ("error", "error"),
+        strict=request.reading.strict,
         random_state=method.seed,
         n_jobs=method.jobs,
         progress=progress or False,
