@@ -142,11 +142,9 @@ def test_an_assumption_about_numbers_is_told_below_the_table(tmp_path):
     (tmp_path / "t.csv").write_text(f"a,b\n{rows}")
     raw = read_table(Reading(paths=[str(tmp_path / "t.csv")]))
     lines = columns_text(raw, Choices()).splitlines()
-    assert lines[3:5] == ["", "1 note:"]
-    assert lines[5].startswith(
-        "  a: read with thousands separators: '1,100' is 1100; this is an as"
-    )
-    assert len(lines) == 6
+    assert [note.code for note in raw.notes] == ["tables.numbers"]
+    assert lines[3:5] == ["", "2 notes:"]
+    assert len(lines) == 7
 
 
 def test_the_column_of_the_groups(tmp_path):

@@ -17,7 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gammagmm import GammaGMM
 from gammagmm.errors import NewRowsWarning, Note, TableError
-from gammagmm.estimator.rows import new_rows
+from gammagmm.estimator.parameters import check_parameters
+from gammagmm.estimator.rows import new_rows, open_rows
 
 N = 150
 
@@ -33,7 +34,7 @@ def frame(seed, texts="abc"):
 
 
 def estimator(**parameters):
-    options = {"strict": False, "detectors": ["KNN", "LOF", "HBOS"]}
+    options = {"strict": False, "detectors": ["KNN", "LOF", "HBOS"], "max_restarts": 300}
     return GammaGMM(**(options | parameters), n_runs=2, random_state=0)
 
 
@@ -168,28 +169,29 @@ REFUSED = [
     (True, BAD.set_axis(range(3), axis=1), [("1", "missing"), ("2", "text"), ("2", "missing")]),
     (False, BAD[["kind"]].assign(kind="a"), []),
     (False, BAD[["kind"]].assign(kind=TEXTS), [("kind", "many texts")]),
+    (False, BAD.assign(v=np.nan).to_numpy(dtype=object), [("x1", "empty")]),
+    (False, BAD.assign(kind=None).set_axis(range(3), axis=1), [("2", "empty")]),
+    (False, BAD.assign(kind=TEXTS).to_numpy(dtype=object), [("x2", "many texts")]),
     (False, BAD.assign(u=np.nan, v=np.inf).to_numpy()[:, :2].astype(float), EMPTY),
 ]
 LEFT_OUT = [
     (BAD.assign(u=np.inf), [("u", "empty")]),
     (BAD.assign(kind=TEXTS), [("kind", "many texts")]),
     (BAD.assign(**{"kind=a": BAD["u"], "kind=b": BAD["u"]}), [("kind", "taken name")]),
-    (BAD.assign(v=np.nan).to_numpy(dtype=object), [("x1", "empty")]),
-    (BAD.assign(kind=None).set_axis(range(3), axis=1), [("2", "empty")]),
-    (BAD.assign(kind=TEXTS).to_numpy(dtype=object), [("x2", "many texts")]),
 ]
 
 
 @pytest.mark.parametrize(("X", "expected"), LEFT_OUT)
 def test_columns_that_cannot_be_used_are_left_out(X, expected):
-    notes = estimator().fit(X).notes_
+    notes = open_rows(X, estimator(), check_parameters(estimator().get_params(deep=False))).notes
     found = [(note.subject, note.fields["problem"]) for note in notes if "problem" in note.fields]
     assert found == expected
 
 
 def test_frames_are_answered_by_default_and_arrays_are_not():
     model = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0)
-    assert model.fit(BAD).fit_.preparation.missing == "impute"
+    plan = check_parameters(model.get_params(deep=False))
+    assert open_rows(BAD, model, plan).preparation.missing == "impute"
     for X in (BAD[["u", "v"]].to_numpy(), BAD.to_numpy(dtype=object)):
         with pytest.raises(TableError):
             model.fit(X)

@@ -78,7 +78,7 @@ def test_text_that_cannot_be_encoded_is_not_offered_as_data():
     texts = np.array([f"text {i}" for i in range(21)], dtype=object)
     columns = {"comment": texts, "id": texts, "few id": np.array([*"abc"] * 7, dtype=object)}
     data = (np.arange(21.0) % 4, *columns.values())
-    raw = RawTable("t.csv", ("value", *columns), data, None, lambda j: [])
+    raw = RawTable("t.csv", ("value", *columns), data, None, lambda j: data[j].tolist())
     guesses = prepare(raw, Choices(categories="encode")).guesses
     assert [guess.instead for guess in guesses] == [("id",), ("id",), ("id", "use")]
 

@@ -169,7 +169,9 @@ class _Finder:
         return len({*map(str, self._cells(i))})
 
     def _is_row_of_data(self, i: int) -> bool:
-        """Whether a row without numbers has a label like those of other rows."""
+        """Whether a row with few numbers has one at all, or a label like those of other rows."""
+        if any(_is_value(self.rows[i][j]) for j in self.filled[i] if j in self.values):
+            return True
         labels = [j for j in self.filled[i] if j not in self.values]
         return bool(labels) and self._belongs(i, labels[0])
 

@@ -298,10 +298,11 @@ def _number_date(name: str, words: list[str], present: NDArray[np.float64]) -> s
     if is_named and 1e12 <= low <= high <= 2.2e12:
         return "Unix milliseconds"
     n_days = high - low + 1.0
-    is_recent = RECENT[0] <= low and high <= RECENT[1] and n_days <= MAX_DAYS
-    is_dense = len(np.unique(present)) >= DENSE * min(n_days, MAX_DAYS)
-    is_period = are_whole and is_recent and is_dense and len(present) >= MIN_ROWS
-    return "spreadsheet days" if is_period and n_days > MIN_ROWS else None
+    is_recent = RECENT[0] <= low and high <= RECENT[1] and MIN_ROWS < n_days <= MAX_DAYS
+    if not (are_whole and is_recent and len(present) >= MIN_ROWS):
+        return None
+    is_dense = len(np.unique(present)) >= DENSE * n_days
+    return "spreadsheet days" if is_dense else None
 
 
 def _is_code(name: str, words: list[str], present: NDArray[np.float64]) -> bool:

@@ -278,6 +278,8 @@ def prepare(
     codes = codes_of(raw, roles.features, choices.missing_codes, likely)
     raw, coded = without_codes(raw, codes)
     raw = _with_texts(raw, roles)
+    if not guessing:  # the columns of new rows are found by their places
+        choices = replace(choices, unusable="error")
     raw, roles, unusable = without_unusable(raw, roles, choices)
     features = roles.features
     if problems := column_problems(raw, roles, choices):
@@ -296,7 +298,8 @@ def prepare(
         )
     check_names(f"{raw.source}, with its texts encoded", encoder.outputs)
     values, encoding = encoder.transform(cells, is_new=False)
-    forms = tuple(raw.form(raw.columns.index(column.name)) for column in encoder.numbers)
+    place_of = dict(zip(names, features, strict=True))
+    forms = tuple(raw.form(place_of[column.name]) for column in encoder.numbers)
     id_column = choices.id or _naming_column(raw, roles)
     preparation = Preparation(
         raw.columns if guessing else None,
