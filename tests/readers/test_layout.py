@@ -57,6 +57,12 @@ FILES = {
         "a,b,shop\n" + PLAIN + "\nshop,sum,\nNorth,12,\nSouth,13,\n",
         {"other table": 3},
     ),
+    "figures": ("day,a,b\n" + lines(DAYS, V, W) + "Average,50,1000\nMax,70,1300\n", {"total": 2}),
+    "sums without a label": ("day,shop,a\n" + lines(DAYS, SHOPS, V) + ",,3000\n", {"total": 1}),
+    "headings beside a name": (
+        "Sample,2023,,2024,\n,a,b,a,b\n" + lines(SAMPLES, V, W, V, W),
+        {"headings": 1},
+    ),
     "plain": ("a,b,shop\n" + PLAIN, {}),
     "texts alone": ("q1;q2\n" + lines(SHOPS, SHOPS, mark=";"), {}),
     "many gaps": ("a,b,c\n" + lines(["", "", *V[2:]], ["", "1"] * 30, W), {}),

@@ -109,6 +109,13 @@ class _Finder:
             j for j, n in held.items() if n >= MOST * self.n_cells[j] and 10 * n >= len(wide)
         }
         self.n_wide = len(wide)
+        first = wide[: len(wide) // 2 + 1][-1:]
+        self.dates = {
+            j
+            for i in first
+            for j in self.filled[i]
+            if j in self.values and _is_day(self.rows[i][j])
+        }
 
     def layout(self, header: int | None) -> Layout | None:
         """The layout; `header` is the row of the names where the user gave it."""
@@ -188,7 +195,7 @@ class _Finder:
         if len(cells) < max(2, 0.75 * self.usual):
             return False
         texts = [cell for cell in cells if isinstance(cell, str) and not _is_value(cell)]
-        years = [cell for cell in cells if YEAR.fullmatch(_as_text(cell))]
+        years = [cell for cell in cells if _is_year(cell)]
         return bool(texts) and len(texts) + len(years) == len(cells)
 
     def _is_data(self, i: int) -> bool:
@@ -204,8 +211,7 @@ class _Finder:
             i
             for i in self._present(above)
             if len(self.filled[i]) > 1
-            and set(self.filled[i]) <= set(self.filled[header])
-            and not any(map(_is_value, self._cells(i)))
+            and not any(_is_value(c) and not _is_year(c) for c in self._cells(i))
             and (2 * len(self.filled[i]) >= len(self.filled[header]) or self._spans(i, header))
         ]
 
@@ -233,11 +239,13 @@ class _Finder:
         """What rows below the names are that are no data."""
         found: dict[int, Role] = {}
         texts = [self._cells(i) for i in head if self.filled[i]]
-        last = max((i for i in below if self._is_data(i) and not self._is_total(i)), default=-1)
+        figures = {i for i in below if self._is_total(i) or FIGURE.fullmatch(self._label(i))}
+        figures |= {i for i in below[-1:] if self._lacks_labels(i)}
+        last = max((i for i in below if self._is_data(i) and i not in figures), default=-1)
         for place, i in enumerate(below):
             if any(self._is_same(self._cells(i), own) for own in texts):
                 found[i] = "names again"
-            elif self._is_total(i) or (i > last and FIGURE.fullmatch(self._label(i))):
+            elif self._is_total(i) or (i > last and i in figures):
                 found[i] = "total"
             elif self._is_remark(i, i > last):
                 found[i] = "remark"
@@ -261,6 +269,13 @@ class _Finder:
         lacking = [j for j in keys if j not in self.filled[i]]
         labels = [j for j in keys if j not in self.values]
         return bool(lacking) or len(labels) <= 1
+
+    def _lacks_labels(self, i: int) -> bool:
+        """Whether a row of numbers has no text and no date, and all others have them."""
+        labels = self.dates | (self.n_cells.keys() - self.values)
+        usual = {j for j in labels if self.n_cells[j] >= self.n_wide - 1}
+        own = set(self.filled[i])
+        return len(usual) > 1 and bool(own & self.values) and not usual & own
 
     def _is_remark(self, i: int, is_last: bool) -> bool:
         """Whether a row has a text alone, such as a source below the table."""
@@ -320,9 +335,17 @@ def _is_value_text(cell: str) -> bool:
     return looks_like_number(cell) or has_one_number(cell) or is_missing(cell) or is_date(cell)
 
 
+def _is_day(cell: Any) -> bool:
+    return is_date(cell) if isinstance(cell, str) else not isinstance(cell, int | float)
+
+
 def is_date(cell: str) -> bool:
     """Whether a text is a date in any form."""
     return date_form([cell]) is not None
+
+
+def _is_year(cell: Any) -> bool:
+    return YEAR.fullmatch(_as_text(cell)) is not None
 
 
 def _shape(cell: Any) -> str:

@@ -71,6 +71,8 @@ AMOUNT = re.compile(
 )
 DIGITS = re.compile(r"([+-]?)([\d.,]+)", re.ASCII)  # most cells; this is quicker than AMOUNT
 MARKS = ".,' "
+INDIAN = r"|[1-9]\d?(?:,\d\d)+,\d{3}"
+"""Groups of two digits above the thousands: 1,10,234 is 110234."""
 Mark = Literal[".", ","]
 GROUPS: dict[Mark, str] = {".": ",' ", ",": ".' "}  # marks between thousands, by the decimal mark
 NO_MARK = "the other columns do not decide which mark is the decimal mark"
@@ -314,7 +316,8 @@ def without_words(cells: Texts, n_plain: int = 0) -> tuple[Texts, CellsWithWords
     if not n_plain and 2 * sum(any(map(str.isdigit, cell)) for cell in first) <= len(first):
         return None
     other = {cell: n for cell, n in counts.items() if not looks_like_number(cell)}
-    other |= _of_other_unit(counts, other)
+    sign = _sign_of_most(counts, other)
+    other |= {c: n for c, n in counts.items() if c not in other and sign != ("%" in c)}
     parts = {cell: None if looks_like_number(cell) else _number_in_words(cell) for cell in other}
     units = Counter[str]()
     for cell, part in parts.items():
@@ -337,7 +340,11 @@ def without_words(cells: Texts, n_plain: int = 0) -> tuple[Texts, CellsWithWords
     n_codes = sum(gaps[cell] for cell in like_codes if not looks_like_number(cell))
     if not other or n_gaps > MAX_GAPS * n_cells or n_codes > MAX_CODES * n_cells:
         return None
-    cleaned = [values.get(cell) if cell in other else cell for cell in cells]
+    # "approx 5" among percents is a percent.
+    own = {
+        cell: f"{value} %" if sign and "%" not in value else value for cell, value in values.items()
+    }
+    cleaned = [own.get(cell) if cell in other else cell for cell in cells]
     examples = [*islice(values, 2), *islice(gaps, 2)]
     n_numbers = sum(other[cell] for cell in values)
     return cleaned, CellsWithWords(n_numbers, n_gaps, tuple(examples))
@@ -348,14 +355,11 @@ def has_one_number(cell: str) -> bool:
     return _number_in_words(cell.strip()) is not None
 
 
-def _of_other_unit(counts: Mapping[str, int], other: Collection[str]) -> dict[str, int]:
-    """The cells that lack the percent sign of most others, or have it unlike these."""
-    has_sign = {cell: "%" in cell for cell in counts if cell not in other}
-    n_signs = sum(counts[cell] for cell, has in has_sign.items() if has)
-    n_numbers = sum(counts[cell] for cell in has_sign)
-    return {
-        cell: counts[cell] for cell, has in has_sign.items() if has != (2 * n_signs > n_numbers)
-    }
+def _sign_of_most(counts: Mapping[str, int], other: Collection[str]) -> bool:
+    """Whether more than half of the numbers that are not among `other` have a percent sign."""
+    numbers = {cell: n for cell, n in counts.items() if cell not in other}
+    n_signs = sum(n for cell, n in numbers.items() if "%" in cell)
+    return 2 * n_signs > sum(numbers.values())
 
 
 def _number_in_words(cell: str) -> tuple[str, str] | None:
@@ -528,9 +532,13 @@ def _amount(cell: str) -> Amount | None:
 
 @cache
 def _pattern(decimal: str, group: str) -> re.Pattern[str]:
-    """Numbers with these marks; groups have three digits, and the first does not begin with 0."""
+    """Numbers with these marks; groups have three digits, and the first does not begin with 0.
+
+    Commas may also stand between the groups of Indian numbers.
+    """
     mark = re.escape(decimal)
     whole = rf"\d+|[1-9]\d{{0,2}}(?:{re.escape(group)}\d{{3}})+" if group else r"\d+"
+    whole += INDIAN if group == "," else ""
     return re.compile(rf"(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 

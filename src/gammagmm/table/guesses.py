@@ -151,8 +151,6 @@ LABEL_WORDS = frozenset(
 )
 LABEL_ENDINGS = frozenset({"label", "labels", "target", "class", "truth"})
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-# Numbers with Indian groups of digits, which are not read: 1,10,234 is 110234.
-INDIAN = re.compile(r"[+-]?\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d*)?", re.ASCII)
 
 
 ROLES = {
@@ -236,7 +234,7 @@ def _are_codes(cells: list[str], words: list[str]) -> bool:
 def are_mostly_numbers(cells: list[str]) -> bool:
     """Whether more than half of the cells are numbers in some way of writing."""
     examples = cells[:: -(-len(cells) // N_EXAMPLES)]
-    found = [cell for cell in examples if looks_like_number(cell) or INDIAN.fullmatch(cell)]
+    found = [cell for cell in examples if looks_like_number(cell)]
     return 2 * len(found) > len(examples)
 
 
