@@ -193,7 +193,7 @@ def test_a_missing_value_in_the_second_file_is_located(columns, tmp_path):
     halves = [{n: c[i : i + 5] for n, c in columns.items()} for i in (0, 5)]
     halves[1]["mass"] = [*halves[1]["mass"][:2], "", *halves[1]["mass"][3:]]
     paths = [write_csv(tmp_path / f"h{i}.csv", half) for i, half in enumerate(halves)]
-    done = gammagmm_here("estimate", *paths)
+    done = gammagmm_here("estimate", *paths, "--strict")
     assert re.search(r"column 'mass': 1 missing value, in line 4 of .*h1\.csv", done.stderr), (
         done.stderr
     )

@@ -23,7 +23,6 @@ from gammagmm.table.problems import (
     infinite_values,
     missing_values,
     table_error,
-    without_infinite,
     without_unusable,
 )
 from gammagmm.table.roles import (
@@ -151,9 +150,6 @@ class Preparation:
         place_of, encoder = {name: j for j, name in enumerate(raw.columns)}, self._map
         places = [place_of[name] for name in encoder.names]
         columns = encoder.columns
-        if self.missing == "impute":
-            raw, infinite = without_infinite(raw, places)
-            notes += infinite
         cells = [_cells(raw, j, column) for j, column in zip(places, columns, strict=True)]
         problems = [
             problem

@@ -24,7 +24,6 @@ __all__ = [
     "infinite_values",
     "missing_values",
     "table_error",
-    "without_infinite",
     "without_unusable",
 ]
 
@@ -68,7 +67,7 @@ def without_unusable(
     """
     if choices.unusable == "error":
         return raw, roles, []
-    finite, notes = without_infinite(raw, roles.features)
+    finite, notes = _without_infinite(raw, roles.features)
     asked = {name for name, role in roles.chosen if role == "use"}
     codes = {raw.columns[j]: "kind" for j in roles.features if j in raw.refused}
     readable = replace(roles, features=tuple(j for j in roles.features if j not in raw.refused))
@@ -87,7 +86,7 @@ def without_unusable(
     return finite, replace(roles, features=kept), notes
 
 
-def without_infinite(raw: RawTable, columns: Iterable[int]) -> tuple[RawTable, list[Note]]:
+def _without_infinite(raw: RawTable, columns: Iterable[int]) -> tuple[RawTable, list[Note]]:
     """The table whose infinite numbers are missing values, and notes about them."""
     data, notes = list(raw.data), list[Note]()
     for j in columns:
