@@ -21,7 +21,7 @@ export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 # Processes that tests and benchmarks start take less time with the bytecode of those before them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test quick test-oldest test-newest test-neighbours test-slow test-long test-browser browser-tools lint type bench bench-large docs pictures dist metadata check-dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
+.PHONY: install demo test quick test-oldest test-newest test-neighbours test-slow test-long test-browser browser-tools lint type bench bench-large waits docs pictures dist metadata check-dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
 
 install: $(VENV)/.installed
 
@@ -145,6 +145,13 @@ bench: install
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/install_size.py
 	$(BIN)/python benchmarks/labels.py
+	$(BIN)/python benchmarks/cost.py
+	$(BIN)/python benchmarks/page.py
+
+# Fits that users wait for beside an earlier commit, and how far the answers move; half an hour on two quiet cores.
+waits: install
+	$(BIN)/python benchmarks/waits.py
+	$(BIN)/python benchmarks/answers.py
 	$(BIN)/python benchmarks/page.py
 
 # About half an hour; continues after the last part that was measured with the same code.
@@ -203,7 +210,8 @@ $(METADATA)/.installed: pyproject.toml
 # Default fits on labelled and on made tables, about two hours on two cores; continues where it was stopped. Then the
 # package's track record and docs/explanations/meaning.md.
 track-record: install
-	$(BIN)/python -m experiments.run --only record sceptic clean labels learning finding
+	$(BIN)/python -m experiments.run --only record sceptic clean groups labels learning finding
+	$(BIN)/python -m experiments.reliability
 	$(BIN)/python -m experiments.track_record
 
 # Hours; continues where it was stopped. Then the tables, the figures and docs/explanations/reproduction*.md.

@@ -3,24 +3,34 @@
     python benchmarks/detectors.py            each detector and each preset on PageBlocks
     python benchmarks/detectors.py --large    "classic" on 100,000 rows; fewer rows for LSCP, OCSVM
 
-Each detector of PyOD runs in a separate process. Writes benchmarks/results/detectors.json, with
---large detectors_large.json and subsets.json.
+Each detector of PyOD runs in a separate process, except in the part `same_process`. Writes
+benchmarks/results/detectors.json and same_process.json, with --large detectors_large.json,
+subsets.json and costs.json.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from functools import partial
+from importlib import import_module
+from statistics import median
 
 import numpy as np
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 from fits import make_rows
-from gammagmm._support.processes import run_alone
+from gammagmm._support.processes import one_thread, run_alone
 from gammagmm.datasets import make_contaminated
 from gammagmm.detectors.fit import FitSettings, fit_detectors
-from gammagmm.detectors.presets import NAMES, PRESETS, resolve_detectors
+from gammagmm.detectors.presets import (
+    LEAST_FIT_ROWS,
+    MORE_COLUMNS,
+    NAMES,
+    PRESETS,
+    resolve_detectors,
+)
 from gammagmm.estimator.parameters import AUTO_FIT_ROWS
 from gammagmm.mixture.score_space import fit_scaler
 from timing import Memory, measure
@@ -28,33 +38,30 @@ from timing import Memory, measure
 LABELLED = [("pool", "shuttle"), ("pool", "http"), ("paper", "ALOI"), ("paper", "PenDigits")]
 SUBSET_ROWS = (8_000, 5_000)
 PYOD_NAMES = {"AE": ("auto_encoder", "AutoEncoder")}
+N_REPEATS = 5
+LARGE_SHAPE = (20_000, 40)
+ONCE = ("LSCP", "OCSVM")
+"""Detectors that take too long for N_REPEATS."""
+COSTS = {
+    "KNN": ((20_000, 10), (50_000, 10), (20_000, 40), (20_000, 100)),
+    "LSCP": ((2_000, 50), (5_000, 10), (5_000, 40), (10_000, 10), (10_000, 20), (50_000, 3)),
+}
+COSTS |= {"LOF": COSTS["KNN"], "OCSVM": COSTS["KNN"]}
+"""Sizes of the tables for which the slow detectors are measured."""
 
 
 def pyod_scores(name, X):
     """Training scores of PyOD's detector, and the seconds of fit and scoring.
 
-    The detector is at its defaults and has the seed that `our_fit` gives to a single detector.
+    The detector is at its defaults.
     """
-    seed = int(np.random.default_rng(0).spawn(2)[1].integers(2**31 - 1))
-    from importlib import import_module
-
     import torch
 
     torch.set_num_threads(1)
-    module, cls = PYOD_NAMES.get(name, (name.lower(), name))
-    model = getattr(import_module(f"pyod.models.{module}"), cls)
-    if name == "LSCP":
-        from pyod.models.lof import LOF
-
-        detector = model(
-            [LOF(n_neighbors=k) for k in (10, 20, 30, 40)], n_bins=4, random_state=seed
-        )
-    elif name in ("AE", "VAE"):
-        detector = model(random_state=seed, verbose=0)
-    else:
-        detector = model(random_state=seed) if name in ("IForest", "LODA") else model()
+    make = pyod_detector(name)
     if name in ("HBOS", "COPOD", "ECOD"):
-        model().fit(X).decision_function(X)  # compiles
+        make().fit(X).decision_function(X)  # compiles
+    detector = make()
     start = time.perf_counter()
     detector.fit(X)
     scores = detector.decision_scores_
@@ -62,13 +69,29 @@ def pyod_scores(name, X):
     return scores, time.perf_counter() - start
 
 
+def pyod_detector(name):
+    """A function that makes PyOD's detector, with the seed that `our_fit` gives to a single one."""
+    seed = int(np.random.default_rng(0).spawn(2)[1].integers(2**31 - 1))
+    module, cls = PYOD_NAMES.get(name, (name.lower(), name))
+    model = getattr(import_module(f"pyod.models.{module}"), cls)
+    if name == "LSCP":
+        from pyod.models.lof import LOF
+
+        lofs = [LOF(n_neighbors=k) for k in (10, 20, 30, 40)]
+        return partial(model, lofs, n_bins=4, random_state=seed)
+    if name in ("AE", "VAE"):
+        return partial(model, random_state=seed, verbose=0)
+    return partial(model, random_state=seed) if name in ("IForest", "LODA") else model
+
+
 def our_fit(detectors, X, n_jobs=1, max_fit_rows="auto"):
     """Fitted detectors and wall seconds, as GammaGMM runs them."""
     start = time.perf_counter()
     is_auto = max_fit_rows == "auto"
     limit = AUTO_FIT_ROWS if is_auto else max_fit_rows
-    made, _ = resolve_detectors(detectors, len(X), limit, is_auto)
-    settings = FitSettings(limit, n_jobs=n_jobs, is_by_cost=is_auto)
+    made, _ = resolve_detectors(detectors, len(X), limit, X.shape[1] if is_auto else None)
+    is_optional = isinstance(detectors, str)
+    settings = FitSettings(limit, n_jobs=n_jobs, is_by_cost=is_auto, is_optional=is_optional)
     fitted = fit_detectors(made, X, np.random.default_rng(0), settings)
     return fitted, time.perf_counter() - start
 
@@ -108,6 +131,79 @@ def seconds_of(names, X):
     """Seconds of a fit in a new process, and of the shorter of two more fits."""
     first, *others = (our_fit(names, X, n_jobs=os.cpu_count())[1] for _ in range(3))
     return first, min(others)
+
+
+def same_process(quick):
+    """Each detector of `classic` and `fast`, ours and PyOD's in turns, on one thread: medians.
+
+    Both only fit, which gives the scores of the training rows. IForest, LODA and PCA are PyOD's.
+    What a fit of `GammaGMM` does around each detector, such as copying the rows, is not counted.
+    """
+    from experiments.datasets import load_benchmark
+
+    n_repeats = 1 if quick else N_REPEATS
+    large = (150, 3) if quick else LARGE_SHAPE
+    tables = [make_rows(150) if quick else load_benchmark("PageBlocks").X]
+    tables.append(make_rows(large[0], n_columns=large[1]))
+    names = dict.fromkeys(["KNN", "HBOS"] if quick else PRESETS["classic"] + PRESETS["fast"])
+    found = []
+    for X in tables:
+        for name in names:
+            if name not in ONCE or len(X) < large[0]:  # PyOD's LSCP would take an hour
+                found.append(in_turns(name, X, 1 if name in ONCE else n_repeats))
+                print(found[-1], flush=True)
+    return {"n_repeats": n_repeats, "detectors": found}
+
+
+def in_turns(name, X, n_repeats):
+    """Median seconds of our fit and of PyOD's, after one of each, and how far the scores differ.
+
+    On one thread, the processor's time is that of the clock on a machine that does nothing else.
+    """
+    make, ours, theirs = pyod_detector(name), [], []
+    with one_thread():
+        for _ in range(n_repeats + 1):
+            our, their = resolve_detectors([name], len(X))[0][name], make()
+            if hasattr(their, "random_state"):
+                our.random_state = their.random_state
+            for detector, times in ((our, ours), (their, theirs)):
+                start = time.process_time()
+                detector.fit(X)
+                times.append(time.process_time() - start)
+    seconds = {"ours": median(ours[1:]), "pyod": median(theirs[1:])}
+    shape = {"detector": name, "n_rows": len(X), "n_columns": X.shape[1]}
+    difference = float(np.abs(our.decision_scores_ - their.decision_scores_).max())
+    return shape | seconds | {"ratio": seconds["pyod"] / seconds["ours"], "difference": difference}
+
+
+def costs(quick):
+    """What `presets.fit_rows` assumes: seconds of each slow detector, and of a unit of its work.
+
+    The unit is a column of a pair of rows, in nanoseconds; of LSCP, a value of a scored row, in
+    microseconds; of OCSVM also a column of a pair of rows in its training.
+    """
+    found = []
+    for name, shapes in {"KNN": ((150, 3),)}.items() if quick else COSTS.items():
+        n_fit = 100 if quick else LEAST_FIT_ROWS
+        our_fit([name], make_rows(300), max_fit_rows=None)  # compiles and imports
+        for n_rows, n_columns in shapes:
+            X = make_rows(n_rows, n_columns=n_columns)
+            X = (X - X.mean(axis=0)) / X.std(axis=0)
+            limit = None if name == "LSCP" else n_fit
+            seconds = our_fit([name], X, max_fit_rows=limit)[0].info[0].seconds
+            row = {"detector": name, "n_rows": n_rows, "n_columns": n_columns, "seconds": seconds}
+            width = n_columns + MORE_COLUMNS
+            if name == "LSCP":
+                row["unit"] = 1e6 * seconds / X.size
+            elif name == "OCSVM":
+                fit = our_fit([name], X[:n_fit], max_fit_rows=None)[0].info[0].seconds
+                row["unit"] = 1e9 * (seconds - fit) / ((n_rows - n_fit) * n_fit * width)
+                row["training_unit"] = 1e9 * fit / (n_fit**2 * width)
+            else:
+                row["unit"] = 1e9 * seconds / (n_rows * n_fit * width)
+            found.append(row)
+            print(row, flush=True)
+    return {"rows_fitted": n_fit, "rows": found}
 
 
 def detectors_large(quick):
@@ -185,5 +281,5 @@ def ranking(classic, y, whole, part):
 
 
 if __name__ == "__main__":
-    large = {"detectors_large": detectors_large, "subsets": subsets}
-    measure(__doc__, {"detectors": detectors}, large)
+    large = {"detectors_large": detectors_large, "subsets": subsets, "costs": costs}
+    measure(__doc__, {"detectors": detectors, "same_process": same_process}, large)

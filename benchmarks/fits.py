@@ -30,13 +30,13 @@ N_COLUMNS = 10
 WARM_ROWS = 6_000
 
 
-def make_rows(n_rows, seed=0):
+def make_rows(n_rows, seed=0, n_columns=N_COLUMNS):
     """Rows in eight clusters; 2% of the rows are spread over the whole space."""
     rng = np.random.default_rng(seed)
-    centres = rng.normal(scale=3.0, size=(8, N_COLUMNS))
-    X = centres[rng.integers(8, size=n_rows)] + rng.normal(size=(n_rows, N_COLUMNS))
+    centres = rng.normal(scale=3.0, size=(8, n_columns))
+    X = centres[rng.integers(8, size=n_rows)] + rng.normal(size=(n_rows, n_columns))
     is_anomaly = rng.random(n_rows) < 0.02
-    X[is_anomaly] = rng.uniform(-10.0, 10.0, size=(int(is_anomaly.sum()), N_COLUMNS))
+    X[is_anomaly] = rng.uniform(-10.0, 10.0, size=(int(is_anomaly.sum()), n_columns))
     return X
 
 

@@ -26,15 +26,18 @@ SECTION = re.compile(r"^<!-- section (\w+) -->\n", re.MULTILINE)
 COMMANDS = (
     ("mixture", "make bench", "mixture.py"),
     ("fits", "make bench", "fits.py"),
+    ("waits", "make waits", "waits.py"),
+    ("answers", "make waits", "answers.py"),
     ("command", "make bench", "command.py"),
-    ("detectors", "make bench", "detectors.py"),
+    ("detectors|same_process", "make bench", "detectors.py"),
     ("imports", "make bench", "imports.py"),
     ("install_size", "make bench", "install_size.py"),
     ("labels", "make bench", "labels.py"),
+    ("cost", "make bench", "cost.py"),
     ("ten_runs", "make bench-large", "mixture.py --large"),
     ("fits_\\w+", "make bench-large", "fits.py --large"),
     ("command_large", "make bench-large", "command.py --large"),
-    ("detectors_large|subsets", "make bench-large", "detectors.py --large"),
+    ("detectors_large|subsets|costs", "make bench-large", "detectors.py --large"),
     ("compare|dask", "make bench-large", "scale.py --large"),
 )
 MIN_MEGABYTES = 5.0
@@ -129,6 +132,43 @@ def other_seconds(found):
     if found is None:
         return ""
     return short(found["seconds"]) if "seconds" in found else f"> {found['limit']:.0f}"
+
+
+def waits(results):
+    found = results.get("waits")
+    if found is None:
+        return None
+    lines = [
+        [
+            case["name"],
+            *(short(case["before"][key]) for key in ("seconds", "slowest")),
+            *(short(case["now"][key]) for key in ("seconds", "slowest")),
+            *(f"{case[key]:.1f}" for key in ("ratio", "ratio_of_slowest")),
+            *(f"{case[which]['peak_gigabytes']:.2f}" for which in ("before", "now")),
+            *(f"{case[which]['posterior_mean']:.3f}" for which in ("before", "now")),
+        ]
+        for case in found["cases"]
+    ]
+    header = (
+        "table | before, s | slowest | now, s | slowest | ratio | of the slowest | "
+        "before, GB | now, GB | posterior mean before | now"
+    )
+    about = {key: found[key] for key in ("cores", "earlier", "repeats", "draws")}
+    return about | {"table": table(header, lines)}
+
+
+def answers(results):
+    found = results.get("answers")
+    if found is None:
+        return None
+    lines = [
+        [name, *(f"{found[which][name]:.4f}" for which in ("before", "now"))]
+        for name in found["before"]
+    ]
+    about = {key: found[key] for key in ("sets", "seeds", "earlier")}
+    moved = {"change": f"{found['change']['mean']:+.4f}".replace("-", "−")}
+    moved["absolute"] = f"{found['change']['absolute']:.4f}"
+    return about | moved | {"table": table("figure | before | now", lines)}
 
 
 def mixture(results):
@@ -305,6 +345,41 @@ def detectors(results):
     }
 
 
+def same_process(results):
+    found = results.get("same_process")
+    if found is None:
+        return None
+    lines = [
+        [
+            one["detector"],
+            f"{one['n_rows']:,} × {one['n_columns']}",
+            *(short(one[key]) for key in ("ours", "pyod", "ratio")),
+            "0" if one["difference"] == 0 else f"{one['difference']:.0e}",
+        ]
+        for one in found["detectors"]
+    ]
+    header = "detector | rows × columns | ours, s | PyOD, s | ratio | scores differ by"
+    return {"n_repeats": found["n_repeats"], "table": table(header, lines)}
+
+
+def costs(results):
+    found = results.get("costs")
+    if found is None:
+        return None
+    lines = [
+        [
+            one["detector"],
+            f"{one['n_rows']:,} × {one['n_columns']}",
+            short(one["seconds"]),
+            f"{one['unit']:.2g} {'µs' if one['detector'] == 'LSCP' else 'ns'}",
+            f"{one['training_unit']:.2g} ns" if "training_unit" in one else "",
+        ]
+        for one in found["rows"]
+    ]
+    header = "detector | rows × columns | s | unit | unit of the training"
+    return {"rows_fitted": f"{found['rows_fitted']:,}", "table": table(header, lines)}
+
+
 def detectors_large(results):
     found = results.get("detectors_large")
     if found is None:
@@ -399,6 +474,8 @@ def dask(results):
 
 VALUES = {
     "fits": fits,
+    "waits": waits,
+    "answers": answers,
     "mixture": mixture,
     "ten_runs": ten_runs,
     "command": command,
@@ -407,8 +484,10 @@ VALUES = {
     "install_size": install_size,
     "labels": labels,
     "detectors": detectors,
+    "same_process": same_process,
     "detectors_large": detectors_large,
     "subsets": subsets,
+    "costs": costs,
     "compare": compare,
     "dask": dask,
     "gpu": gpu,

@@ -33,7 +33,7 @@ TABLES = (
 
 
 def make_rows(n_rows, n_columns, n_binary=0, seed=0):
-    """Rows in eight clusters, 2 % of them spread over the whole space; the last columns are binary."""
+    """Rows in eight clusters, 2 % of them spread over the space; the last columns are binary."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(scale=3.0, size=(8, n_columns))
     X = centres[rng.integers(8, size=n_rows)] + rng.normal(size=(n_rows, n_columns))

@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-P", "-m", "gammagmm.cli.main"]
 server = MCPServer(
     "gammagmm",
     instructions="Estimates what share of the unlabelled rows of a table are anomalies. Without "
-    "labels the estimate rests on assumptions: report the interval and the sentences in lines "
+    "labels the share is not known: report the model range and the sentences in lines "
     "together with the share, and never the share alone. If the decision matters, "
     "let a person label the rows of rows_to_label and pass the sheet to estimate.",
     log_level="WARNING",
@@ -83,7 +83,7 @@ async def estimate(
     drop: list[str] | None = None,
     labels: str | None = None,
 ) -> dict[str, Any]:
-    """Estimate the share of anomalies, with an interval, what it rests on and the flagged rows.
+    """Estimate the share of anomalies, with what is known of it, and the flagged rows.
 
     labels: the sheet of rows_to_label after a person filled its column anomaly with 1 or 0.
     """

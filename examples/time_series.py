@@ -39,22 +39,22 @@ load = make_series(seed=0)
 scores = window_scores(load, window=day, stride=day)
 estimator = GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores)
 print(f"{len(scores)} days: {estimator.posterior_}")
-print(estimator.evidence_)
+print(estimator.evidence_.separate_rows.n_rows, "of them are separate from the rest")
 print(f"{estimator.labels_.sum()} days flagged, the first three: ", end="")
 print(np.flatnonzero(estimator.labels_)[:3])
 hours = np.repeat(estimator.labels_, day)  # a label for each point of the series
 print(f"{hours.sum()} of {len(load)} hours lie in these days")
 
-# Other series of the same kind: the interval may miss the 3 %, the separate days do not.
+# Other series of the same kind: the range may miss the 3 %, the separate days do not.
 for seed in (1, 2, 3):
     scores = window_scores(make_series(seed), window=day, stride=day)
     other = GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores)
     verb = "contains" if other.posterior_.contains(0.03) else "misses"
     separate = other.evidence_.separate_rows
-    print(f"series {seed}: the interval {verb} 3 %, and {separate.n_rows} days are separate")
+    print(f"series {seed}: the range {verb} 3 %, and {separate.n_rows} days are separate")
 
 # Windows that overlap by half: each unusual day raises the scores of four half days.
 scores = window_scores(load, window=day, stride=day // 2)
 estimator = GammaGMM("precomputed", n_runs=3, random_state=0).fit(scores)
 print(f"{len(scores)} half days: {estimator.posterior_}")
-print(estimator.evidence_)
+print(estimator.evidence_.separate_rows.n_rows, "of them are separate from the rest")

@@ -13,4 +13,4 @@ print(f"{(labels == -1).sum()} of {len(X)} rows flagged")
 
 # The number keeps its posterior, also after clone, copy and pickle.
 low, high = gamma.posterior.interval()
-print(f"estimate {gamma:.3f}, 90 % interval {low:.3f} to {high:.3f}")
+print(f"estimate {gamma:.3f}, model range {low:.3f} to {high:.3f}")

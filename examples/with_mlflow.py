@@ -1,4 +1,4 @@
-"""A fit as an MLflow run: parameters, the estimate, what it rests on, and the files."""
+"""A fit as an MLflow run: parameters, the estimate, what its range is, and the files."""
 
 import logging
 import os
@@ -24,8 +24,7 @@ def log_fit(estimator):
     mlflow.log_metrics({"share": summary.posterior.mean, "share_low": low, "share_high": high})
     mlflow.log_metrics({"rows": summary.n_rows, "rows_flagged": summary.n_flagged})
     mlflow.log_metric("labels", summary.posterior.n_labels)
-    has_labels = summary.posterior.n_labels > 0
-    mlflow.set_tag("rests_on", "labels" if has_labels else summary.evidence.rests_on)
+    mlflow.set_tag("range", summary.posterior.range_name)  # a "90% interval" needs labels
     mlflow.set_tag("mlflow.note.content", "\n\n".join(summary.lines))  # the description of the run
     with tempfile.TemporaryDirectory() as folder:
         estimator.report(Path(folder) / "report.html")
@@ -39,7 +38,7 @@ with mlflow.start_run() as run:
 
 # Later, in another process:
 logged = mlflow.get_run(run.info.run_id).data
-print(f"{logged.params['n_runs']} runs, rests on {logged.tags['rests_on']}")
+print(f"{logged.params['n_runs']} runs, {logged.tags['range']}")
 print({name: round(value, 3) for name, value in logged.metrics.items()})
 print(logged.tags["mlflow.note.content"].splitlines()[0])
 path = mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="rows.fit")

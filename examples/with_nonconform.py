@@ -17,7 +17,7 @@ print(f"{truth.sum()} of {len(new)} new rows are anomalies ({truth.mean():.1%})"
 # What share of the new rows are anomalies? This needs no other rows and no labels.
 estimator = GammaGMM(n_runs=3, random_state=0).fit(new)
 print(estimator.posterior_)
-print(estimator.evidence_)
+print(estimator.evidence_.separate_rows.n_rows, "of them are separate from the rest")
 
 
 def select(reference):

@@ -19,9 +19,9 @@ print(state.analysis["summary"])
 for result in state.results:
     print(f"{result['detector_name']} flags {result['n_anomalies']} rows")
 
-# The engine's diagnostics show how many rows it would flag at both ends of the interval.
+# The engine's diagnostics show how many rows it would flag at both ends of the range.
 low, high = gamma.posterior.interval()
-print(f"estimate {gamma:.3f}, 90 % interval {low:.3f} to {high:.3f}")
+print(f"estimate {gamma:.3f}, model range {low:.3f} to {high:.3f}")
 for cut in engine.contamination_diagnostics(state, [low, high])["threshold_sweep"]:
     print(f"contamination {cut['contamination']:.3f}: {cut['flagged_rate'] * len(X):.0f} rows")
 

@@ -144,7 +144,8 @@ def scores_of(
     """
     limit = None if part["max_fit_rows"] == "all" else AUTO_FIT_ROWS
     is_auto = limit is not None
-    detectors, _ = resolve_detectors(part["preset"], len(X), limit, is_auto)
+    n_columns = X.shape[1] if is_auto else None
+    detectors, _ = resolve_detectors(part["preset"], len(X), limit, n_columns)
     if is_random is not None:
         detectors = {
             name: detector
@@ -152,7 +153,8 @@ def scores_of(
             if uses_random_numbers(detector) == is_random
         }
     rng = np.random.default_rng(seed)
-    usable = keep_usable(fit_detectors(detectors, X, rng, FitSettings(limit, is_by_cost=is_auto)))
+    settings = FitSettings(limit, is_by_cost=is_auto, is_optional=is_auto)
+    usable = keep_usable(fit_detectors(detectors, X, rng, settings))
     info = [asdict(record) | {"traceback": ""} for record in usable.info]
     return Scored(usable.scores, list(usable.detectors), y, info)
 

@@ -2,7 +2,7 @@
 
 On each table of the track record, rows are labelled from the truth, and the share is estimated by
 the method of `GammaGMM.update` and by others. The prior of the method is fitted to the other
-tables.
+tables and has the same part Beta(1, 1) as that of the package.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.labels.learned_ranking import Inputs
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.decisions import cut_off, is_anomaly
+from gammagmm.posterior.track_record import UNIFORM_PART, with_uniform_part
 
 MASS = 0.9
 Figures = dict[str, float]
@@ -42,7 +43,7 @@ def labels(trial: Trial, plan: dict[str, Any]) -> Result:
     consensus = default_consensus(found.X, plan["seed"])
     record = _records()[trial.collection, trial.dataset]
     predicted = is_anomaly(consensus, cut_off(consensus, record["figures"]["mean"]))
-    prior = reference_without(trial.dataset)
+    prior = prior_without(trial.dataset)
     settings = plan["labels"]
     numbers = [n for n in settings["numbers"] if n <= len(found.y)]
     figures: dict[str, dict[str, list[Figures]]] = {}
@@ -76,9 +77,8 @@ def default_inputs(X: np.ndarray, seed: int) -> Inputs:
     estimator = GammaGMM(random_state=seed)
     plan = check_parameters(estimator.get_params(deep=False))
     rows = open_rows(X, estimator, plan)
-    scores = score_training_rows(rows, plan)
-    space, _ = score_space(scores.fitted.scores)
-    scaler = scores.column_scaler
+    fitted, scaler, _ = score_training_rows(rows, plan)
+    space, _ = score_space(fitted.scores)
     columns = rows.values if scaler is None else scaler.transform(rows.values)
     return Inputs(space.values, space.consensus, columns)
 
@@ -88,13 +88,18 @@ def reference_without(name: str) -> BetaMixture:
     tables = [
         (round(record["truth"] * record["rows"]), record["rows"])
         for (_, other), record in _records().items()
-        if _source(other) != _source(name)
+        if source_of(other) != source_of(name)
     ]
     k, n = np.array(tables).T
     return as_mixture(fit_reference(k, n))
 
 
-def _source(name: str) -> str:
+def prior_without(name: str) -> BetaMixture:
+    """The prior of labels if the tables of the same source as `name` are unknown."""
+    return with_uniform_part(reference_without(name), UNIFORM_PART)
+
+
+def source_of(name: str) -> str:
     """The first word of a table's name: "PenDigits_v10" and "pendigits" are the same data."""
     return re.split(r"[_0-9]", name)[0].lower()
 

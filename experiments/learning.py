@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from experiments import data, metrics
-from experiments.labels import default_inputs, reference_without
+from experiments.labels import default_inputs, prior_without
 from experiments.plan import Trial
 from experiments.results import Result
 from gammagmm.labels.labelled_rows import LabelledRows
@@ -149,7 +149,7 @@ def _finding(
         _look(LabelledRows(consensus), y, rank, finding, _rng(trial, plan, draw))
         for draw in range(finding["draws"])
     ]
-    prior = reference_without(trial.dataset)
+    prior = prior_without(trial.dataset)
     counts = [count_labels(rows.known_rows, len(y)) for _, rows in each]
     ends = np.array([labelled_posterior(count, prior).interval() for count in counts])
     is_held = (ends[:, 0] - 1e-12 <= y.mean()) & (y.mean() <= ends[:, 1] + 1e-12)

@@ -8,6 +8,7 @@ N_COLUMNS = 5
 BLOB_DISTANCE = 20.0  # of the centres from the origin, in standard deviations of a blob
 RADII = {"near": (6.0, 10.0), "far": (30.0, 60.0), "cluster": (8.0, 12.0)}
 CLUSTER_SCALE = 0.5
+SMALL_BLOB = 0.08
 
 
 def sceptic_table(
@@ -50,6 +51,50 @@ CLEAN = {
 }
 
 
+def shaped_table(kind: str, n_rows: int, seed: int) -> np.ndarray:
+    """Rows without an outlier, in 2 to 10 independent columns whose shape is `kind`.
+
+    "duplicates" are normal rows drawn with replacement, each 2 to 10 times on average; the columns
+    of "mixed" have different shapes.
+    """
+    kinds = [*SHAPES, "duplicates", "mixed"]
+    rng = np.random.default_rng([seed, n_rows, kinds.index(kind)])
+    n_columns = int(rng.integers(2, 11))
+    if kind == "duplicates":
+        rows = rng.normal(size=(n_rows // int(rng.integers(2, 11)), n_columns))
+        return rows[rng.integers(len(rows), size=n_rows)]
+    shapes = rng.choice(list(SHAPES), size=n_columns) if kind == "mixed" else [kind] * n_columns
+    return np.column_stack([SHAPES[shape](rng, n_rows) for shape in shapes])
+
+
+def two_blobs(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of two normal blobs, 8 to 30 deviations apart, and labels; the smaller one is 8 %."""
+    rng = np.random.default_rng([seed, n_rows])
+    n_columns, distance = int(rng.integers(2, 11)), rng.uniform(8.0, 30.0)
+    y = rng.permutation(np.arange(n_rows) < round(SMALL_BLOB * n_rows)).astype(int)
+    centre = distance * _directions(1, rng, n_columns)
+    return rng.normal(size=(n_rows, n_columns)) + centre * y[:, None], y
+
+
+def _zero_inflated(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.where(rng.random(n) < rng.uniform(0.5, 0.95), 0.0, rng.lognormal(size=n))
+
+
+def _discrete(rng: np.random.Generator, n: int) -> np.ndarray:
+    n_levels = int(rng.integers(2, 8))
+    return rng.choice(n_levels, size=n, p=rng.dirichlet(np.full(n_levels, 2.0))).astype(float)
+
+
+SHAPES = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "t2": lambda rng, n: rng.standard_t(2, size=n),
+    "lognormal": lambda rng, n: rng.lognormal(size=n),
+    "poisson": lambda rng, n: rng.poisson(10.0 ** rng.uniform(-1.5, 1.0), size=n).astype(float),
+    "zeros": _zero_inflated,
+    "discrete": _discrete,
+}
+
+
 def _centres(n_blobs: int, rng: np.random.Generator) -> np.ndarray:
     if n_blobs == 1:
         return np.zeros((1, N_COLUMNS))
@@ -73,6 +118,6 @@ def _shell(
     return found[:n]
 
 
-def _directions(n: int, rng: np.random.Generator) -> np.ndarray:
-    directions = rng.normal(size=(n, N_COLUMNS))
+def _directions(n: int, rng: np.random.Generator, n_columns: int = N_COLUMNS) -> np.ndarray:
+    directions = rng.normal(size=(n, n_columns))
     return directions / np.linalg.norm(directions, axis=1, keepdims=True)

@@ -71,6 +71,7 @@ def small_plan(plan: dict[str, Any]) -> dict[str, Any]:
         "record": plan["record"] | {"collections": ["paper"], "datasets": small["datasets"][:1]},
         "sceptic": {"kinds": ["far"], "shares": [0.2], "blobs": [1], "rows": [500], "seeds": 1},
         "clean": {"kinds": ["normal"], "rows": [200], "seeds": 1},
+        "groups": plan["groups"] | {"kinds": ["zeros"], "rows": [500], "seeds": 1},
         "quiet": plan["quiet"] | {"splits": 1, "presets": ["fast"], "datasets": {"made": ["t3"]}},
         "subsample": plan["subsample"] | {"shares": {small["datasets"][-1]: [0.5]}},
     }
@@ -172,6 +173,9 @@ def _evidence_trials(plan: dict[str, Any]) -> Iterator[Trial]:
     made = plan["clean"]
     for kind, n_rows, seed in product(made["kinds"], made["rows"], range(made["seeds"])):
         yield Trial("clean", "made", f"{kind}-{n_rows}", str(seed))
+    made = plan["groups"]
+    for kind, n_rows, seed in product(made["kinds"], made["rows"], range(made["seeds"])):
+        yield Trial("groups", "made", f"{kind}-{n_rows}", str(seed))
 
 
 def record_tables(plan: dict[str, Any]) -> list[tuple[str, str]]:

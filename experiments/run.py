@@ -30,7 +30,7 @@ ORDER = (
     *("gamma", "constant", "threshold", "ablation", "subset", "dose"),
     *("pyod_agreement", "deep_agreement", "subsample", "settings", "new_rows", "quiet"),
     *("seeds", "row_order"),
-    *("record", "sceptic", "clean", "labels", "learning", "finding", "peers"),
+    *("record", "sceptic", "clean", "groups", "labels", "learning", "finding", "peers"),
 )
 NEED_RECORD = frozenset({"labels", "finding"})
 NEED_SCORES = frozenset({"gamma", "threshold", "constant", "subset", "ablation"})

@@ -2,9 +2,9 @@
 
     python -m experiments.track_record
 
-reads the results of the trials "record", "sceptic", "clean" and "labels". It writes all figures to
-results/track_record.json, the track record of the package, docs/images/track-record.svg and
-docs/explanations/meaning.md.
+reads the results of the trials "record", "sceptic", "clean", "groups" and "labels", and the slopes
+that `experiments.reliability` has fitted. It writes all figures to results/track_record.json, the
+track record of the package, docs/images/track-record.svg and docs/explanations/meaning.md.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from gammagmm import GammaPosterior
 from gammagmm._support.files import write_document
 from gammagmm.posterior import track_record
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.separate_rows import MIN_DEPTH
 
 ROOT = HERE.parent
 PAGE, PAGE_TEMPLATE = ROOT / "docs" / "explanations" / "meaning.md", HERE / "meaning.md"
 FIGURE = ROOT / "docs" / "images" / "track-record.svg"
 PACKAGED = Path(track_record.__file__).with_name(track_record.FILE)
 FIGURES = RESULTS / "track_record.json"
+RELIABILITY = RESULTS / "reliability.json"
 
 N_PARTS = 2
 """Parts of the reference. With one part, tables that are left out are less likely; a third one
@@ -57,11 +59,12 @@ def all_figures() -> dict[str, Any]:
     return {
         "record": _record(tables, plan["record"]["mass"]),
         "reference": _reference(tables),
-        "rests_on": _by_word(tables),
+        "moves": _moves(tables),
         "labels": _labels(read_results("labels").values()),
         "groups": _groups(tables),
         "sceptic": _sceptic(read_results("sceptic")),
         "clean": _clean(read_results("clean")),
+        "shapes": _shapes(read_results("groups")),
     }
 
 
@@ -74,6 +77,7 @@ def packaged(figures: dict[str, Any]) -> dict[str, Any]:
         "width_30_labels": labels["width"],
         "held_30_labels": labels["held"],
         "reference": figures["reference"]["parts"],
+        "slopes": json.loads(RELIABILITY.read_text(encoding="utf-8"))["slopes"],
     }
 
 
@@ -184,18 +188,28 @@ def as_mixture(logs: np.ndarray) -> BetaMixture:
     return BetaMixture(*_parts(logs))
 
 
-def _by_word(tables: list[Result]) -> dict[str, Any]:
-    """How often each word of `rests_on` comes, and how good the estimates with it are."""
-    found = {}
-    for word in ("data", "assumptions"):
-        part = [table for table in tables if table["rests_on"] == word]
-        found[word] = {"n_tables": len(part)}
-        if part:
-            found[word] |= {
-                "error": _mean(abs(t["figures"]["mean"] - t["truth"]) for t in part),
-                **_share(table["figures"]["covers"] for table in part),
-            }
-    return found
+def _moves(tables: list[Result]) -> dict[str, Any]:
+    """How far other answers move the mean: from the smallest to the largest of all five means."""
+    ends = [_ends_of_means(table) for table in tables]
+    return {
+        "quantiles": np.quantile([high - low for low, high in ends], [0.1, 0.5, 0.9]).tolist(),
+        "n_held": sum(
+            low <= table["truth"] <= high for table, (low, high) in zip(tables, ends, strict=True)
+        ),
+        "n_without_value": sum(
+            any(np.isnan(mean) for mean in _other_means(table)) for table in tables
+        ),
+    }
+
+
+def _other_means(table: Result) -> list[float]:
+    """The means under other answers; NaN where there is none."""
+    return [np.nan if mean is None else mean for mean in table["assumptions"].values()]
+
+
+def _ends_of_means(table: Result) -> tuple[float, float]:
+    means = [table["figures"]["mean"], *_other_means(table)]
+    return float(np.nanmin(means)), float(np.nanmax(means))
 
 
 def _labels(results: Iterable[Result]) -> dict[str, Any]:
@@ -218,6 +232,7 @@ def _groups(tables: list[Result]) -> dict[str, Any]:
     found = [table for table in tables if table["group"]]
     return {
         "n_tables": len(found),
+        "n_contradicted": sum(is_contradicted(table) for table in found),
         "rank_correlation": _rank_correlation(
             (table["group"]["share"], table["truth"]) for table in found
         ),
@@ -229,7 +244,7 @@ def _groups(tables: list[Result]) -> dict[str, Any]:
 
 
 def _sceptic(results: dict[Any, Result]) -> dict[str, Any]:
-    """The made tables by kind and share; `silent` counts answers that are wrong without a word."""
+    """The made tables by kind and share."""
     lines: dict[tuple[str, float], list[Result]] = {}
     for trial, result in results.items():
         kind, share, n_blobs, n_rows = trial.dataset.split("-")
@@ -243,7 +258,6 @@ def _sceptic(results: dict[Any, Result]) -> dict[str, Any]:
     ]
     return {
         "n_tables": len(results),
-        "n_silent": sum(is_silent(result) for result in results.values()),
         "n_without_estimate": _means(results).count(0.0),
         "shells": {"n_tables": len(shells), "n_found": int(sum(shells))},
         "lines": [
@@ -253,10 +267,10 @@ def _sceptic(results: dict[Any, Result]) -> dict[str, Any]:
                 "n_tables": len(cases),
                 "means": _ends(c["figures"]["mean"] for c in cases if c["figures"]["mean"] > 0.0),
                 "n_held": sum(case["figures"]["covers"] for case in cases),
-                "n_assumptions": sum(case["rests_on"] == "assumptions" for case in cases),
                 "n_groups": sum(case["group"] is not None for case in cases),
                 "n_found": sum(is_found(case) for case in cases),
-                "n_silent": sum(is_silent(case) for case in cases),
+                "n_contradicted": sum(is_contradicted(case) for case in cases),
+                "n_clusters": sum(is_found(c) and c["group"]["is_cluster"] for c in cases if share),
             }
             for (kind, share), cases in sorted(lines.items())
         ],
@@ -270,10 +284,9 @@ def is_found(result: Result) -> bool:
     return abs(share - result["truth"]) <= tolerance + 1e-9
 
 
-def is_silent(result: Result) -> bool:
-    """Whether the interval misses the truth and nothing in the answer warns of it."""
-    warns = result["rests_on"] == "assumptions" or result["group"] is not None
-    return not (result["figures"]["covers"] or warns)
+def is_contradicted(result: Result) -> bool:
+    """Whether the share of the separate rows lies above the model range, which is warned of."""
+    return bool(result["group"]) and result["group"]["share"] > result["figures"]["high"]
 
 
 def _clean(results: dict[Any, Result]) -> dict[str, Any]:
@@ -283,7 +296,28 @@ def _clean(results: dict[Any, Result]) -> dict[str, Any]:
         "n_groups": len(groups),
         "largest_group": max(groups, default=0.0),
         "means": _ends(mean for mean in _means(results) if mean > 0.0),
-        "n_assumptions": sum(r["rests_on"] == "assumptions" for r in results.values()),
+        "n_contradicted": sum(is_contradicted(result) for result in results.values()),
+    }
+
+
+def _shapes(results: dict[Any, Result]) -> dict[str, Any]:
+    """Groups in tables of independent columns by least depth of a valley, and in two blobs."""
+    default = str(MIN_DEPTH)
+    listed = [result | {"group": result["groups"][default]} for result in results.values()]
+    columns = [result for result in listed if not result["truth"]]
+    blobs = [result for result in listed if result["truth"]]
+    found = [result for result in blobs if is_found(result)]
+    return {
+        "n_tables": len(columns),
+        "n_groups": {
+            depth: sum(result["groups"][depth] is not None for result in columns)
+            for depth in listed[0]["groups"]
+        },
+        "two_blobs": {
+            "n_tables": len(blobs),
+            "n_found": len(found),
+            "n_clusters": sum(result["group"]["is_cluster"] for result in found),
+        },
     }
 
 
@@ -342,7 +376,8 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
     """Every number and table of the page, by the name of its placeholder."""
     record, reference, labels = figures["record"], figures["reference"], figures["labels"]
     groups, sceptic, clean = figures["groups"], figures["sceptic"], figures["clean"]
-    everything = record["all"]
+    everything, moves = record["all"], figures["moves"]
+    shapes, default = figures["shapes"], str(MIN_DEPTH)
     return {
         "n_tables": str(everything["n_tables"]),
         **{f"n_{name}": str(record[name]["n_tables"]) for name in NAMES},
@@ -362,7 +397,13 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
         "labelled_held": f"{labels['held']:.0%}",
         "labelled_width": f"{100 * labels['width']:.0f}",
         "labelled_crps": f"{labels['crps']:.4f}",
-        "words": _word_table(figures["rests_on"]),
+        "n_contradicted": str(groups["n_contradicted"]),
+        **{
+            f"move_{name}": f"{100 * moves['quantiles'][place]:.1f}"
+            for name, place in (("10", 0), ("50", 1), ("90", 2))
+        },
+        "moves_held": f"{moves['n_held'] / everything['n_tables']:.0%}",
+        "n_without_value": str(moves["n_without_value"]),
         "n_groups": str(groups["n_tables"]),
         "group_correlation": _two_digits(groups["rank_correlation"]),
         "sceptic": _sceptic_table(sceptic["lines"]),
@@ -371,9 +412,20 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
         "n_shells": str(sceptic["shells"]["n_tables"]),
         "n_shells_found": str(sceptic["shells"]["n_found"]),
         "n_clean": str(clean["n_tables"]),
-        "clean_assumptions": str(clean["n_assumptions"]),
+        "clean_contradicted": str(clean["n_contradicted"]),
         "clean_groups": str(clean["n_groups"]),
         "clean_largest": f"{clean['largest_group']:.1%}",
+        "n_shaped": str(shapes["n_tables"]),
+        "shaped_groups": str(shapes["n_groups"][default]),
+        "shaped_depths": ", ".join(
+            f"{n} with {float(depth):.0%}"
+            for depth, n in shapes["n_groups"].items()
+            if depth != default
+        ),
+        "n_two_blobs": str(shapes["two_blobs"]["n_tables"]),
+        "blobs_found": str(shapes["two_blobs"]["n_found"]),
+        "blobs_clusters": str(shapes["two_blobs"]["n_clusters"]),
+        "clusters_by_kind": _clusters(sceptic["lines"]),
         "clean_low": f"{clean['means'][0]:.1%}",
         "clean_high": f"{clean['means'][1]:.1%}",
     }
@@ -397,14 +449,16 @@ def _level_table(record: dict[str, Any]) -> str:
     return _markdown(heads, lines)
 
 
-def _word_table(words: dict[str, Any]) -> str:
-    lines = [
-        [word, str(found["n_tables"])]
-        + ([f"{found['error']:.3f}", f"{found['held']:.0%}"] if found["n_tables"] else ["", ""])
-        for word, found in words.items()
-    ]
-    heads = ["rests on", "real tables", "mean absolute error", "90 % interval contains the truth"]
-    return _markdown(heads, lines)
+def _clusters(lines: list[dict[str, Any]]) -> str:
+    """How many of the groups that have the right share are clusters, for each kind of outliers."""
+    told = []
+    for kind, words in (("near", "near shells"), ("far", "far shells"), ("cluster", "clusters")):
+        part = [line for line in lines if line["kind"] == kind and line["share"]]
+        n_clusters, n_found = (
+            sum(line[name] for line in part) for name in ("n_clusters", "n_found")
+        )
+        told.append(f"{n_clusters} of {n_found} {words} are reported as clusters")
+    return ", ".join(told)
 
 
 def _sceptic_table(lines: list[dict[str, Any]]) -> str:
@@ -415,14 +469,14 @@ def _sceptic_table(lines: list[dict[str, Any]]) -> str:
             f"{line['share']:.0%}",
             f"{line['n_tables']}",
             " to ".join(f"{mean:.1%}" for mean in line["means"]),
-            *(f"{line[name]}" for name in ("n_held", "n_assumptions", "n_groups")),
+            *(f"{line[name]}" for name in ("n_held", "n_groups")),
             "" if line["share"] == 0.0 else f"{line['n_found']}",
-            f"{line['n_silent']}",
+            f"{line['n_contradicted']}",
         ]
         for line in sorted(lines, key=lambda line: (list(kinds).index(line["kind"]), line["share"]))
     ]
-    heads = ["outliers", "share", "tables", "estimates", "interval holds", "rests on assumptions"]
-    return _markdown([*heads, "separate rows", "found", "silent"], rows)
+    heads = ["outliers", "share", "tables", "estimates", "range holds", "separate rows"]
+    return _markdown([*heads, "found", "contradicted"], rows)
 
 
 def _markdown(heads: list[str], lines: list[list[str]]) -> str:

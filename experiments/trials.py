@@ -13,7 +13,7 @@ from experiments import data, detectors, metrics
 from experiments.ablation import at_expected_values, ordered_by_mean
 from experiments.labels import labels
 from experiments.learning import finding, learning, peers
-from experiments.made_tables import clean_table, sceptic_table
+from experiments.made_tables import clean_table, sceptic_table, shaped_table, two_blobs
 from experiments.monitoring import quiet
 from experiments.new_rows import new_rows
 from experiments.plan import Trial
@@ -23,11 +23,15 @@ from experiments.seeds import row_order, seeds
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import GammaGMMWarning
+from gammagmm.estimator.parameters import check_parameters
+from gammagmm.estimator.rows import open_rows
+from gammagmm.estimator.space import score_training_rows
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.posterior.assumptions import DrawnRun, draw_runs, relink
 from gammagmm.posterior.decisions import exact_ranks, probability_at
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import solved_posteriors
+from gammagmm.posterior.separate_rows import MIN_DEPTH, SeparateRows, find_separate_rows
 from gammagmm.posterior.storage import posterior_to_data
 
 
@@ -189,25 +193,54 @@ def clean(trial: Trial, plan: dict[str, Any]) -> Result:
     return _evidence(GammaGMM(random_state=plan["seed"]).fit(X), np.zeros(len(X), dtype=int))
 
 
+def groups(trial: Trial, plan: dict[str, Any]) -> Result:
+    """The group that is separate from the rest, by the detectors of a default fit alone.
+
+    For other least depths of a valley as well.
+    """
+    kind, n_rows = trial.dataset.split("-")
+    if kind == "blobs":
+        X, y = two_blobs(int(n_rows), int(trial.variant))
+    else:
+        X = shaped_table(kind, int(n_rows), int(trial.variant))
+        y = np.zeros(len(X), dtype=int)
+    fitted = GammaGMM(random_state=plan["seed"])
+    checked = check_parameters(fitted)
+    table = open_rows(X, fitted, checked)
+    scored, scaler, _ = score_training_rows(table, checked)
+    columns = table.values if scaler is None else scaler.transform(table.values)
+    space = fit_scaler(scored.scores).transform(scored.scores)
+    found = {
+        f"{depth}": _group(find_separate_rows(space, list(scored.detectors), columns, depth), y)
+        for depth in [MIN_DEPTH, *plan["groups"]["depths"]]
+    }
+    return {"truth": float(y.mean()), "rows": len(y), "columns": X.shape[1], "groups": found}
+
+
 def _evidence(fitted: GammaGMM, y: np.ndarray) -> Result:
-    """The posterior of a fit beside the labels `y`, and what the fit says that it rests on."""
-    truth, evidence, group = float(y.mean()), fitted.evidence_, fitted.evidence_.separate_rows
-    apart = None
-    if group is not None:
-        apart = {
-            "share": group.share,
-            "depth": group.depth,
-            "detectors": list(group.detectors),
-            "precision": float(y[group.rows].mean()),
-        }
+    """The posterior of a fit beside the labels `y`, and its evidence."""
+    truth, evidence = float(y.mean()), fitted.evidence_
     return {
         "truth": truth,
         "rows": len(y),
         "flagged": int(fitted.labels_.sum()),
         "figures": metrics.posterior_figures(fitted.posterior_, truth),
-        "rests_on": evidence.rests_on,
+        "n_starts": evidence.n_starts,
+        "n_unsolved_starts": evidence.n_unsolved_starts,
         "assumptions": {other.words: other.mean for other in evidence.assumptions},
-        "group": apart,
+        "group": _group(evidence.separate_rows, y),
+    }
+
+
+def _group(group: SeparateRows | None, y: np.ndarray) -> Result | None:
+    if group is None:
+        return None
+    return {
+        "share": group.share,
+        "depth": group.depth,
+        "detectors": list(group.detectors),
+        "precision": float(y[group.rows].mean()),
+        "is_cluster": group.is_cluster,
     }
 
 
@@ -307,6 +340,7 @@ KINDS: dict[str, Callable[[Trial, dict[str, Any]], Result]] = {
     "record": record,
     "sceptic": sceptic,
     "clean": clean,
+    "groups": groups,
     "new_rows": new_rows,
     "quiet": quiet,
 }

@@ -29,6 +29,7 @@ __all__ = [
     "SaveError",
     "SavedFileError",
     "SavedFitWarning",
+    "SeparateRowsWarning",
     "TableError",
     "UnsolvedRunsWarning",
 ]
@@ -92,13 +93,14 @@ class DetectorError(GammaGMMError, ValueError):
 
 
 class FitTimeoutError(GammaGMMError, TimeoutError):
-    """The fit exceeded ``timeout`` seconds; `so_far` holds the partial results.
+    """The fit exceeded ``timeout`` seconds without a result; `so_far` holds what is finished.
 
     Attributes
     ----------
     so_far : PartialFit
-        The finished detectors with their scores, and the finished runs with their posterior.
-        ``GammaGMM("precomputed").fit(error.so_far.scores)`` continues from the scores.
+        The finished detectors with their scores, the detectors that the fit waited for, and the
+        finished runs. ``GammaGMM("precomputed").fit(error.so_far.scores)`` continues from the
+        scores.
 
     Examples
     --------
@@ -109,9 +111,9 @@ class FitTimeoutError(GammaGMMError, TimeoutError):
     ...     GammaGMM("precomputed", timeout=1e-9).fit(scores)
     ... except FitTimeoutError as error:
     ...     print(error)  # doctest: +ELLIPSIS
-    ...     print(error.so_far.scores.shape, error.so_far.posterior)
+    ...     print(error.so_far.scores.shape, error.so_far.waited_for)
     The fit exceeded timeout=1e-09 s. Finished: 2 of 2 detectors and 0 of 10 runs...
-    (50, 2) None
+    (50, 2) []
     """
 
     def __init__(self, what: str, todo: str = "", so_far: Any = None) -> None:
@@ -298,9 +300,11 @@ class DetectorWarning(GammaGMMWarning):
 
 
 class LabelsWarning(GammaGMMWarning):
-    """A list of rows that were not chosen at random has none of those that were, against chance.
+    """Labelled rows are not as random as they are said to be.
 
-    Pass the whole list to `update`, with the rows of it that were chosen at random as well.
+    A list of rows that were not chosen at random has none of those that were, against chance: pass
+    the whole list to `update`, with the rows of it that were chosen at random as well. Or rows that
+    count as chosen at random come from too far up in the ranking.
 
     Examples
     --------
@@ -344,8 +348,18 @@ class SavedFitWarning(GammaGMMWarning):
     """
 
 
+class SeparateRowsWarning(GammaGMMWarning):
+    """The share of the rows that are separate from the rest lies above the model range.
+
+    Examples
+    --------
+    >>> issubclass(SeparateRowsWarning, GammaGMMWarning)
+    True
+    """
+
+
 class UnsolvedRunsWarning(GammaGMMWarning):
-    """Some variational runs could not meet ``p_high`` and do not enter the posterior.
+    """Most starts of the variational runs could not meet ``p_high``; the others are used.
 
     Examples
     --------
@@ -362,7 +376,7 @@ class Note:
     ----------
     code : str
         What was done, such as "detectors.sampled". The part before the point is the step of the
-        method: "tables", "columns", "detectors", "mixture", "link", "labels" or "load".
+        method: "tables", "columns", "detectors", "mixture", "link", "evidence", "labels" or "load".
     subject : str
         What it concerns: a column, a detector, a parameter, a run.
     values : tuple of pairs, default=()

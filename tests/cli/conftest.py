@@ -11,7 +11,7 @@ from tests.support.command_line import write_csv
 
 @pytest.fixture(scope="session")
 def data():
-    return make_contaminated(300, 4, 0.05, "clustered", random_state=2)
+    return make_contaminated(300, 4, 0.05, "clustered", random_state=7)
 
 
 @pytest.fixture(scope="session")

@@ -94,7 +94,7 @@ def test_without_labels_nothing_says_which_share_is_larger(doubled, other, reaso
     assert (answer["n_labels_a"], answer["n_labels_b"]) == (0, 0)
     first = GammaPosterior.load(folder / "march.json")
     assert answer["mean_a"] == first.mean
-    assert answer["interval_90_a"] == list(first.interval())
+    assert answer["model_range_a"] == list(first.interval())
     assert re.search(rf"^A  march\.json +{numbers(first)} +0$", words.stdout, re.MULTILINE)
 
 
@@ -104,7 +104,7 @@ def test_both_estimates_are_shown_side_by_side(doubled):
     heads, *lines = gammagmm_here(
         "compare", "march.json", "april.json", cwd=folder
     ).stdout.splitlines()[:3]
-    assert heads.split() == ["mean", "90%", "interval", "labels"]
+    assert heads.split() == ["mean", "model", "range", "labels"]
     assert {len(heads)} == set(map(len, lines))
     assert re.fullmatch(rf"A  march\.json +{numbers(first)} +0", lines[0])
     assert re.fullmatch(rf"B  april\.json +{numbers(second)} +0", lines[1])
@@ -112,7 +112,7 @@ def test_both_estimates_are_shown_side_by_side(doubled):
         gammagmm_here("compare", "april.json", "march.json", "--json", cwd=folder).stdout
     )
     assert (answer["mean_a"], answer["mean_b"]) == (second.mean, first.mean)
-    assert answer["interval_90_b"] == list(first.interval())
+    assert answer["model_range_b"] == list(first.interval())
 
 
 def test_a_missing_estimate_is_not_shown_as_zero(doubled):
@@ -123,7 +123,7 @@ def test_a_missing_estimate_is_not_shown_as_zero(doubled):
         gammagmm_here("compare", "may.json", "march.json", "--json", cwd=folder).stdout
     )
     assert (answer["no_answer_a"], answer["no_answer_b"]) == (True, False)
-    assert (answer["mean_a"], answer["interval_90_a"]) == (None, None)
+    assert (answer["mean_a"], answer["model_range_a"]) == (None, None)
 
 
 def test_with_labels_the_alarm_and_the_comparison_follow_the_share(labelled):

@@ -22,6 +22,7 @@ from gammagmm import GammaGMM
 from gammagmm.cli.label import Inspection, ask_rows
 from gammagmm.cli.sheet import Sheet, read_sheet
 from gammagmm.datasets import load_demo
+from gammagmm.posterior.sentences import any_look_sentence
 from tests.support.command_line import COMMAND, gammagmm, gammagmm_here
 from tests.support.needs import needs_posix
 from tests.support.tables import knowing
@@ -105,6 +106,15 @@ class Dialogue:
 
 
 class TestDialogue(Dialogue):
+    def test_rows_are_in_simple_random_order_if_one_looks_after_each(self, inspection):
+        """So the promise of the interval at any look is proved for them."""
+        start = inspection(is_asked=True)
+        rows = start.fit.labelled_rows
+        expected = rows.suggest(6, spread=False, random_state=np.random.default_rng(0))
+        assert start.extend(Sheet((), ()), 10)[1].rows == tuple(expected.tolist())
+        spread = rows.suggest(6, random_state=np.random.default_rng(0))
+        assert inspection().extend(Sheet((), ()), 10)[1].rows == tuple(spread.tolist())
+
     def test_each_answer_is_saved_before_the_next_question(self, monkeypatch, inspection, data):
         start = inspection()
         said, sheet, saved = self.answer(monkeypatch, ["y", "n", "s", "n", "q"], start)
@@ -112,9 +122,8 @@ class TestDialogue(Dialogue):
         told = [line for line in said if line.startswith("  About")]
         assert len(told) == 3
         known = start.labelled(sheet)
-        low, high = known.posterior.interval()
-        width = f"{100 * (high - low):.1f} percentage points"
-        assert told[-1].endswith(f"The interval is {width} wide.")
+        at_any_look = any_look_sentence(known.labelled_rows.interval_at_any_look())
+        assert told[-1].endswith(at_any_look)
         assert f"{known.posterior.mean:.1%} of the rows" in told[-1]
         assert known.known_rows.at_random.all()
 
@@ -526,7 +535,7 @@ class TestCommand:
             done = gammagmm_here(*command, cwd=folder)
             assert done.returncode == 0, done.stderr
             (line,) = done.stderr.splitlines()
-            assert line.startswith("warning: The 12 new rows are all among the first 12 of 367")
+            assert line.startswith("warning: Of the 12 rows that count as chosen at random")
 
     def test_contradictions_between_a_sheet_and_earlier_ones(self, folder, options, tmp_path):
         one, two = tmp_path / "one.csv", tmp_path / "two.csv"
@@ -816,7 +825,7 @@ def test_the_dialogue_in_a_terminal(folder, options, data):
         terminal.until("Please answer y, n, s, u or q.")
     assert answers() == [""] * 6
     terminal.type("y")
-    assert "percentage points wide." in terminal.until("2/6")
+    assert "however often you look." in terminal.until("2/6")
     terminal.type("n")
     terminal.until("3/6")
     assert answers()[:3] == ["1", "0", ""]

@@ -67,7 +67,7 @@ BAD_INPUT = [
     ),
     (
         ["good.csv", "--fail-above", "0.1"],
-        r"--fail-above needs labels: without them, the estimate rests on assumptions and can be "
+        r"--fail-above needs labels: without them, the share is not known and the estimate can be "
         r"wrong in either direction\.\n  Label rows with gammagmm label and pass the sheet with "
         r"--labels, or leave out --fail-above\.",
     ),

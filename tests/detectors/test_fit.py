@@ -34,8 +34,7 @@ from sklearn.svm import OneClassSVM
 
 from gammagmm._support.processes import run_alone
 from gammagmm.detectors.fit import FitSettings, fit_detectors, score_rows
-from gammagmm.detectors.presets import PRESETS, resolve_detectors
-from gammagmm.detectors.pyod_subclasses import LSCP as OurLSCP
+from gammagmm.detectors.presets import LEAST_FIT_ROWS, PRESETS, resolve_detectors
 from gammagmm.errors import DetectorError, DetectorWarning, Note
 from tests.support.detectors import Broken, fit, make_X
 
@@ -387,17 +386,30 @@ class TestMaxFitRows:
         np.testing.assert_array_equal(fitted.scores[:, 2], PCA().fit(X).decision_scores_)
         assert [info.n_rows for info in fitted.info] == [80, 80, 200]
 
-    def test_by_cost_lscp_sees_the_first_rows_of_the_sample(self):
-        X = make_X(6_500, n_features=3)
-        detectors = {"KNN": KNN(), "LSCP": LSCP([LOF(n_neighbors=5), KNN()], random_state=1)}
-        fitted = fit(detectors, X, max_fit_rows=6_000, is_by_cost=True)
-        assert [info.n_rows for info in fitted.info] == [6_000, 6_000**2 // 6_500]
-        drawn = np.random.default_rng(0).spawn(3)[0].choice(6_500, 6_000, replace=False)
-        rows = np.sort(drawn[: 6_000**2 // 6_500])
-        others = np.setdiff1d(np.arange(6_500), rows)
-        oracle = OurLSCP([LOF(n_neighbors=5), KNN()], random_state=1).fit(X[rows])
-        np.testing.assert_array_equal(fitted.scores[rows, 1], oracle.decision_scores_)
-        np.testing.assert_array_equal(fitted.scores[others, 1], oracle.decision_function(X[others]))
+    def test_by_cost_a_detector_sees_the_first_rows_of_the_sample(self):
+        class KDE(Distance):  # a name of superlinear cost
+            pass
+
+        X = make_X(12_000, n_features=500)
+        settings = FitSettings(10_000, is_by_cost=True)
+        n_fit = settings.n_fit(KDE(), X)
+        assert LEAST_FIT_ROWS < n_fit < 10_000
+        drawn = np.random.default_rng(0).spawn(2)[0].choice(12_000, 10_000, replace=False)
+        fitted = fit([KDE()], X, max_fit_rows=10_000, is_by_cost=True)
+        assert [info.n_rows for info in fitted.info] == [n_fit]
+        centre = np.median(X[np.sort(drawn[:n_fit])], axis=0)
+        np.testing.assert_allclose(fitted.scores[:, 0], np.linalg.norm(X - centre, axis=1))
+
+    def test_a_detector_that_is_left_out_changes_no_other(self):
+        X = make_X(300, n_features=600)
+        whole = fit("classic", X, max_fit_rows=300)
+        fitted = fit("classic", X, max_fit_rows=300, is_by_cost=True, is_optional=True)
+        assert {info.name: info.n_rows for info in fitted.info if info.status == "left out"} == {
+            "LSCP": 0
+        }
+        is_kept = [name != "LSCP" for name in whole.detectors]
+        assert list(fitted.detectors) == [name for name in whole.detectors if name != "LSCP"]
+        np.testing.assert_array_equal(fitted.scores, whole.scores[:, is_kept])
 
     @pytest.mark.parametrize("limit", [None, 120, 500])
     def test_exact_up_to_the_limit(self, limit):

@@ -17,6 +17,7 @@ from sklearn.svm import OneClassSVM
 
 from gammagmm.detectors import presets
 from gammagmm.detectors.presets import (
+    LEAST_FIT_ROWS,
     NAMES,
     PRESETS,
     fit_rows,
@@ -167,21 +168,51 @@ class TestFitRows:
         assert [name for name, n in found.items() if n == 7_000] == ["KNN", "LOF", "OCSVM", "LSCP"]
         assert sorted(set(found.values())) == [7_000, 100_000]
 
-    def test_by_cost_only_lscp_sees_fewer_rows(self):
-        whole = self.rows(100_000, 20_000)
-        assert self.rows(100_000, 20_000, True) == whole | {"LSCP": 5_000}
+    def test_by_cost_fewer_rows_are_compared_in_more_columns(self):
+        found = [self.rows(20_000, 20_000, n) for n in (5, 20, 80, 500)]
+        for name in ("KNN", "LOF", "OCSVM", "LSCP"):
+            sizes = [each[name] for each in found]
+            assert sizes == sorted(sizes, reverse=True)
+            assert sizes[-1] == LEAST_FIT_ROWS
+        assert {each["IForest"] for each in found} == {20_000}
 
-    def test_by_cost_there_is_no_jump(self):
-        sizes = (19_999, 20_000, 20_001, 25_000, 79_999, 80_001, 10**7)
-        found = [self.rows(n, 20_000, True)["LSCP"] for n in sizes]
-        assert found == [19_999, 20_000, 19_999, 16_000, 5_000, 5_000, 5_000]
+    @pytest.mark.parametrize("name", ["KNN", "OCSVM", "LSCP"])
+    def test_by_cost_there_is_no_jump(self, name):
+        sizes = np.geomspace(1_000, 10**7, 500).astype(int)
+        found = np.array([self.rows(n, 20_000, 10)[name] for n in sizes])
+        assert found[0] == 1_000
+        assert (found >= np.minimum(sizes, LEAST_FIT_ROWS)).all()
+        ratios = found[1:] / found[:-1]
+        steps = sizes[1:] / sizes[:-1]
+        assert ((ratios <= steps * 1.001) & (ratios >= 0.999 / steps)).all()
 
     def test_by_cost_a_low_limit_holds(self):
-        assert self.rows(10_000, 3_000, True)["LSCP"] == 3_000
+        slow = ("KNN", "LOF", "OCSVM", "LSCP")
+        found = self.rows(10_000, 3_000, 10)
+        assert {found[name] for name in slow} == {3_000}
+
+    def test_small_tables_are_fitted_whole(self):
+        for n_rows, n_columns in ((5_000, 20), (5_473, 10), (10_000, 10)):
+            found = self.rows(n_rows, 20_000, n_columns, True)
+            assert set(found.values()) == {n_rows}
+
+    def test_only_a_preset_leaves_out_lscp(self):
+        limits = 100_000, 20_000, 10
+        assert self.rows(*limits, True) == self.rows(*limits) | {"LSCP": 0}
+        assert self.rows(*limits)["LSCP"] >= LEAST_FIT_ROWS
+        left_out = Note.of("detectors.left out", "LSCP", n_rows=100_000, n_columns=10)
+        assert left_out in resolve_detectors("classic", *limits)[1]
+        assert left_out not in resolve_detectors(list(PRESETS["classic"]), *limits)[1]
+        assert left_out not in resolve_detectors("classic", 100_000, 20_000)[1]
 
     def test_the_note_has_the_number_of_rows(self):
-        _, notes = resolve_detectors(["KNN", "LSCP"], 100_000, 20_000, True)
-        assert [note.message[:36] for note in notes] == [
-            "fitted on 20000 random rows of 10000",
-            "fitted on 5000 random rows of 100000",
+        made, notes = resolve_detectors(["KNN", "OCSVM"], 100_000, 20_000, 10)
+        assert notes == [
+            Note.of(
+                "detectors.sampled",
+                name,
+                n_fit=fit_rows(detector, 100_000, 20_000, 10),
+                n_rows=100_000,
+            )
+            for name, detector in made.items()
         ]

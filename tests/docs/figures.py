@@ -31,6 +31,7 @@ from pyod.models.lscp import LSCP
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
+from gammagmm.detectors import presets
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "experiments" / "results"
@@ -300,13 +301,20 @@ def compiling() -> float:
 
 def formula(name: str) -> float:
     """What follows from constants of the code."""
-    fit_rows = figure("code/gammagmm.estimator.parameters/AUTO_FIT_ROWS")
+    costs = vars(presets).__getitem__
     return {
-        "million_pairs": fit_rows**2 / 1e6,
+        "cells_of_lscp": int(costs("MOST_SECONDS") / costs("_CELL_SECONDS")),
         "error_of_5_percent": (0.05 * 0.95 / figure("default/max_rows")) ** 0.5,
         "error_of_1_percent": (0.01 * 0.99 / figure("default/max_rows")) ** 0.5,
         "small_rows_of_20": (figure("code/gammagmm.detectors.fit/MAX_WORK_HERE") / 20) ** 0.5,
     }[name]
+
+
+def fit_rows(name: str, n_rows: str, n_columns: str) -> int:
+    """Rows that a detector is fitted on with ``max_fit_rows="auto"``."""
+    (detector,) = presets.resolve_detectors([name], int(n_rows))[0].values()
+    limit = figure("code/gammagmm.estimator.parameters/AUTO_FIT_ROWS")
+    return presets.fit_rows(detector, int(n_rows), limit, int(n_columns))
 
 
 def clean_bound(n: str, confidence: str) -> float:

@@ -27,11 +27,12 @@ ORDERS = LISTED["orders"]
 # The templates in experiments/pages have a test beside that of their script.
 MADE = {
     "docs/explanations/meaning.md",
+    "docs/explanations/sentences.md",
     "docs/reference/command-line.md",
     "docs/reference/command-line-more.md",
     *(f"docs/explanations/{path.name}" for path in (ROOT / "experiments" / "pages").glob("*.md")),
 }
-TEMPLATES = ("experiments/meaning.md", "benchmarks/templates/README.md")
+TEMPLATES = ("experiments/meaning.md", "experiments/sentences.md", "benchmarks/templates/README.md")
 PAGES = [
     *("README.md", "CONTRIBUTING.md", *TEMPLATES, "benchmarks/templates/scaling.md"),
     *sorted({path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")} - MADE),

@@ -57,7 +57,7 @@ INTERNAL = {
     },
     "History": {"check_fit"},
     "KnownRows": {"numbered", "rows_left", "rows_outside_lists"},
-    "LabelledRows": {"precision_of", "sample"},
+    "LabelledRows": {"calibration", "precision_of", "sample"},
     "MixturePrior": {"resolve", "resolve_covariance"},
 }
 """Members that only other modules of the package call; the reference leaves them out."""

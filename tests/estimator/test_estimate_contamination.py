@@ -7,7 +7,7 @@ from sklearn.ensemble import IsolationForest
 
 from gammagmm import Contamination, GammaGMM
 from gammagmm.datasets import load_demo
-from gammagmm.errors import NoContaminationError, NoSolutionWarning
+from gammagmm.errors import NoContaminationError, NoSolutionWarning, UnsolvedRunsWarning
 from gammagmm.estimator.estimate_contamination import estimate_contamination
 
 OPTIONS = {"detectors": ["KNN", "LOF"], "scale": None, "n_runs": 2, "n_draws": 100}
@@ -63,3 +63,16 @@ def test_at_least_one_row_is_one_row(clean):
 def test_a_parameter_that_is_none_is_refused(clean):
     with pytest.raises(TypeError, match="unexpected keyword argument 'contamination'"):
         estimate_contamination(clean, contamination=0.1)
+
+
+def test_it_warns_as_the_estimator_does():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(400, 4))
+    scores[:90] += 12.0 + 5.0 * rng.normal(size=(90, 4))
+    options = {"detectors": "precomputed", "n_runs": 2, "random_state": 0}
+    with pytest.warns(UnsolvedRunsWarning):
+        gamma = estimate_contamination(scores, **options)
+    with pytest.warns(UnsolvedRunsWarning):
+        fitted = GammaGMM(**options).fit(scores)
+    assert gamma == fitted.contamination_
+    assert 2 * fitted.evidence_.n_unsolved_starts > fitted.evidence_.n_starts

@@ -8,9 +8,10 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from gammagmm import Fit, GammaGMM
+from gammagmm import Fit, GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.estimator.summary import summarise
+from gammagmm.posterior.sentences import exact_sentence
 from gammagmm.posterior.storage import posterior_to_text
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
@@ -42,12 +43,22 @@ def test_the_attributes_of_the_estimator_are_parts_of_it(fitted):
     assert fit.plan.parameters["n_runs"] == 2
 
 
-def test_a_probability_is_that_of_gamma_above_the_share_of_rows_that_score_as_high(fitted):
+def test_a_rank_probability_is_that_of_gamma_above_the_share_of_rows_that_score_as_high(fitted):
     scores = fitted.decision_scores_
+    found = fitted.labelled_rows_.rank_probability
     for row in (0, 17, int(np.argmax(scores))):
         share = (scores >= scores[row]).mean()
         expected = fitted.posterior_.sf(share)
-        assert fitted.fit_.probability[row] == pytest.approx(expected, rel=1e-12)
+        assert found[row] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_probabilities_add_up_to_the_mean_of_the_reference_without_labels(fitted):
+    fit = fitted.fit_
+    total = fit.n_rows * GammaPosterior.reference().mean
+    assert fit.probability.sum() == pytest.approx(total, rel=1e-9)
+    rows = fit.labelled_rows.suggest(20, random_state=0)
+    updated = fit.update(rows, np.zeros(20, dtype=int))
+    assert updated.probability.sum() == pytest.approx(fit.n_rows * updated.posterior.mean, rel=1e-9)
 
 
 def test_it_is_frozen(fitted):
@@ -135,32 +146,28 @@ def test_a_detector_that_cannot_show_itself_is_fitted(data):
     assert "detectors" in fitted.summary().parameters
 
 
-def test_at_most_four_lines_tell_the_estimate_and_what_it_rests_on(fitted):
+def test_four_lines_tell_what_is_known_without_labels(fitted):
     fit = fitted.fit_
-    answer, rows_line, basis, following = fit.lines
-    assert answer.startswith(f"About {fit.posterior.mean:.1%} of the rows are anomalies (90%")
-    assert "separate" in rows_line
-    assert f"rests on {'the data' if fit.evidence.rests_on == 'data' else 'assumptions'}:" in basis
-    assert following.startswith("Next: ")
-    assert repr(fit).splitlines()[1:] == [f"  {line}" for line in fit.lines[1:]]
+    assert len(fit.lines) == 4
+    assert f"{fit.n_flagged} of {fit.n_rows} rows" in fit.lines[1]
+    assert f"{fit.posterior.mean:.1%}" in fit.lines[2]
+    assert repr(fit).splitlines()[1:] == [f"  {line}" for line in fit.lines]
     assert fit._repr_html_().count("<p>") == 4
 
 
 def test_lines_with_labels_end_with_what_to_do_as_well(fitted):
     labelled = fitted.fit_.update([0, 1, 2], [0, 0, 0])
-    _, labels, ranking, rows_line, following = labelled.lines
+    answer, labels, ranking, *group, following = labelled.lines
+    assert answer.startswith(f"About {labelled.posterior.mean:.1%} of the rows are anomalies (90%")
     assert ranking.startswith("All labels are of one kind, so the rows are still ranked by the")
     assert labels.startswith("This estimate uses 3 labelled rows (0 anomalies).")
-    _, high = labelled.labelled_rows.exact_interval()
-    assert labels.endswith(f"By the labels alone, it is at most {high:.1%} with 95% confidence.")
-    assert "separate" in rows_line
+    assert labels.endswith(exact_sentence(labelled.labelled_rows.exact_interval(), 0))
+    assert len(group) == (labelled.evidence.separate_rows is not None)
     low, high = labelled.posterior.interval()
     n_more = labelled.labelled_rows.n_for_width(0.5 * (high - low))
     assert following == f"Next: about {n_more} more labels would make this interval half as wide."
     some = fitted.fit_.update([0, 1, 2], [0, 1, 0])
-    low, high = some.labelled_rows.exact_interval()
-    exact = f"By the labels alone, it is {low:.1%} to {high:.1%} with 90% confidence."
-    assert some.lines[1].endswith(exact)
+    assert some.lines[1].endswith(exact_sentence(some.labelled_rows.exact_interval(), 1))
     chosen = fitted.fit_.update([0, 1, 2], [0, 0, 0], at_random=False)
     _, labels, reason, _, following = chosen.lines
     assert "This estimate uses 3 labelled rows" in labels

@@ -73,15 +73,15 @@ def test_every_method_answers_for_the_same_labels():
 
 
 def test_the_prior_does_not_know_tables_of_the_same_source():
-    assert labels._source("PenDigits_v10") == labels._source("pendigits") == "pendigits"
+    assert labels.source_of("PenDigits_v10") == labels.source_of("pendigits") == "pendigits"
     names = [name for _, name in labels._records()]
-    same = [name for name in names if labels._source(name) == "wbc"]
+    same = [name for name in names if labels.source_of(name) == "wbc"]
     assert len(same) > 1
     k, n = np.array(
         [
             (round(record["truth"] * record["rows"]), record["rows"])
             for (_, name), record in labels._records().items()
-            if labels._source(name) != "wbc"
+            if labels.source_of(name) != "wbc"
         ]
     ).T
     prior = labels.reference_without("WBC")

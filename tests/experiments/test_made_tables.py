@@ -1,6 +1,14 @@
 import numpy as np
 import pytest
-from experiments.made_tables import CLEAN, RADII, clean_table, sceptic_table
+from experiments.made_tables import (
+    CLEAN,
+    RADII,
+    clean_table,
+    sceptic_table,
+    shaped_table,
+    two_blobs,
+)
+from experiments.plan import load_plan
 
 
 @pytest.mark.parametrize("kind", ["near", "far"])
@@ -40,3 +48,26 @@ def test_clean_tables(kind):
     assert X.shape == (200, 5)
     assert np.isfinite(X).all()
     np.testing.assert_array_equal(X, clean_table(kind, 200, seed=0))
+
+
+@pytest.mark.parametrize("kind", load_plan()["groups"]["kinds"][:-1])
+def test_shaped_tables(kind):
+    X = shaped_table(kind, 500, seed=0)
+    assert len(X) == 500
+    assert 2 <= X.shape[1] <= 10
+    assert np.isfinite(X).all()
+    np.testing.assert_array_equal(X, shaped_table(kind, 500, seed=0))
+    n_distinct = len(np.unique(X[:, 0]))
+    if kind in ("poisson", "zeros", "discrete", "duplicates"):
+        assert n_distinct <= 300
+    elif kind != "mixed":
+        assert n_distinct == 500
+
+
+def test_two_blobs_are_of_one_size_and_apart():
+    X, y = two_blobs(1000, seed=0)
+    small, large = X[y == 1], X[y == 0]
+    assert len(small) == 80
+    assert 7.0 < np.linalg.norm(small.mean(axis=0) - large.mean(axis=0)) < 31.0
+    np.testing.assert_allclose(small.std(axis=0), 1.0, atol=4 / np.sqrt(2 * 80))
+    np.testing.assert_allclose(large.std(axis=0), 1.0, atol=4 / np.sqrt(2 * 920))

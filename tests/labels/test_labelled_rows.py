@@ -10,13 +10,16 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import binomtest
 
 from gammagmm import GammaGMM, LabelledRows
 from gammagmm.datasets import load_demo
 from gammagmm.errors import LabelsWarning, NoSolutionWarning
+from gammagmm.labels.anomaly_probability import calibrate
 from gammagmm.labels.exact_interval import exact_interval
 from gammagmm.labels.known_rows import KnownRows
+from gammagmm.posterior.track_record import load_slopes
 from gammagmm.table.sample import Sample
 from tests.support.solved_scores import has_content
 
@@ -83,13 +86,16 @@ class TestOneStory:
         rows = LabelledRows(scores + np.arange(N_ROWS) / 100)
         for chosen, at_random in calls:
             rows = rows.update(chosen, truth[chosen], at_random=at_random)
-        assert rows.probability.sum() == pytest.approx(N_ROWS * rows.posterior.mean, rel=1e-9)
+        expected = pytest.approx(N_ROWS * rows.posterior.mean, rel=1e-9)
+        assert rows.probability.sum() == expected
+        if len(rows.known_rows):
+            assert rows.rank_probability.sum() == expected
 
-    def test_the_probability_is_that_of_as_many_anomalies(self):
+    def test_the_rank_probability_is_that_of_as_many_anomalies(self):
         rows = rows_with([1, 0, 0, 0, 0, 0, 1, 0], np.arange(30.0))
         # The third of the 22 unknown rows is an anomaly if at least three of them are.
         expected = rows.posterior.sf((2 + 2) / 30)
-        assert rows.probability[29 - 2] == pytest.approx(expected, rel=1e-12)
+        assert rows.rank_probability[29 - 2] == pytest.approx(expected, rel=1e-12)
 
     def test_known_normal_rows_at_the_top_do_not_hide_the_others(self):
         """Twenty rows at the top are known to be normal: the best unknown row comes next."""
@@ -99,7 +105,7 @@ class TestOneStory:
         assert rows.labels[:20].sum() == 0
         assert rows.probability[:20].sum() == 0.0
         assert rows.probability[20] == rows.probability.max()
-        assert rows.probability[20] == pytest.approx(1.0 - rows.posterior.prob_zero)
+        assert rows.rank_probability[20] == pytest.approx(1.0 - rows.posterior.prob_zero)
         assert rows.labels[20] == 1
 
 
@@ -169,7 +175,6 @@ class TestUpdate:
             ([1], [np.nan], ValueError, "got nan"),
             ([1], ["yes"], TypeError, "labels must be 0"),
             ([5, 5], [0, 1], ValueError, "Row 5 has both labels, 0 and 1"),
-            ([0], [1], ValueError, "Row 0 has both labels"),
         ],
     )
     def test_bad_labels_are_refused(self, rows, labels, error, message):
@@ -262,7 +267,7 @@ class TestQuestions:
         assert (sizes, sum(sizes)) == (sorted(sizes, reverse=True), 4)
 
     def test_precision_of_the_flagged_rows(self):
-        rows = LabelledRows(np.arange(200.0)).update([0, 1, 2, 3], [1, 1, 0, 1], at_random=False)
+        rows = LabelledRows(np.tile(0.0, 200)).update([0, 1, 2, 3], [1, 1, 0, 1])
         flagged = np.arange(10)
         precision = rows.precision_of(flagged)
         assert (precision.n_flagged, precision.n_labels, precision.n_anomalies) == (10, 4, 3)
@@ -270,8 +275,20 @@ class TestQuestions:
         low, high = exact_interval(10, 4, 3, 0.9)
         assert (precision.low, precision.high) == (low / 10, high / 10)
         assert rows.precision_of(np.arange(100, 110)) is None
-        whole = rows.update(np.arange(4, 10), [0] * 6, at_random=False).precision_of(flagged)
+        whole = rows.update(np.arange(4, 10), [0] * 6).precision_of(flagged)
         assert (whole.low, whole.share, whole.high) == (0.3, 0.3, 0.3)
+
+    def test_a_list_is_no_sample_of_the_flagged_rows(self):
+        rows = LabelledRows(np.tile(0.0, 200)).update([0, 1, 2, 3], [1] * 4, at_random=False)
+        flagged = np.arange(40)
+        assert rows.precision_of(flagged) is None
+        drawn = np.arange(4, 200, 4)
+        with_sample = rows.update(drawn, np.zeros(len(drawn))).precision_of(flagged)
+        # Nine random rows of the other 36, all normal, and the four anomalies of the list.
+        assert (with_sample.n_labels, with_sample.n_anomalies) == (9, 0)
+        low, high = exact_interval(36, 9, 0, 0.9)
+        ends = (with_sample.share, with_sample.low, with_sample.high)
+        assert ends == (4 / 40, (4 + low) / 40, (4 + high) / 40)
 
     def test_bad_questions(self):
         rows = rows_with([0] * 198)
@@ -338,9 +355,13 @@ class TestEstimator:
         probability = estimator.predict_proba(made.X)[:, 1]
         scores = estimator.decision_function(made.X)
         unknown = estimator.known_rows_.unknown(367)
-        n_at_least = (estimator.decision_scores_[unknown] >= scores[:, None]).sum(axis=1)
-        expected = estimator.posterior_.sf((np.maximum(n_at_least, 1) - 1) / 367)
-        np.testing.assert_allclose(probability, expected, rtol=1e-12)
+        left = LabelledRows(estimator.decision_scores_[unknown])
+        share = 367 * estimator.posterior_.mean / len(unknown)
+        slopes = load_slopes()
+        none = np.empty(0), np.empty(0, dtype=int)
+        prior = slopes.slopes, slopes.unlabelled
+        expected = calibrate(left.scores, left.scores, share, none, prior)
+        np.testing.assert_allclose(probability, expected(scores), rtol=1e-12)
         flagged = estimator.predict(made.X)
         np.testing.assert_array_equal(flagged, scores > estimator.threshold_)
 
@@ -447,7 +468,7 @@ class TestEstimator:
         rows = np.arange(20)
         posterior = flat.update(rows, (rows < 2).astype(int))
         assert 0.02 < posterior.mean < 0.4
-        assert "Without labels, there was no estimate." in flat.fit_.lines[1]
+        assert "Without labels, the model had no value." in flat.fit_.lines[1]
 
 
 def test_known_rows_are_sorted_and_leave_the_others():
@@ -553,7 +574,7 @@ class TestFind:
         scores, y = planted()
         rows = LabelledRows(scores)
         first = rows.suggest(10, purpose="find")
-        with pytest.warns(LabelsWarning, match="The 10 new rows are all among the first 10"):
+        with pytest.warns(LabelsWarning, match="top of the ranking"):
             rows.update(first, y[first])
         for seed in range(50):
             spread = rows.suggest(30, random_state=seed)
@@ -562,7 +583,7 @@ class TestFind:
         # All labels so far, passed once more.
         rows = rows.update(spread, y[spread]).update(first, y[first], purpose="find")
         known = rows.known_rows
-        with pytest.warns(LabelsWarning, match="new rows are all among the first"):
+        with pytest.warns(LabelsWarning, match="top of the ranking"):
             rows.update(known.rows, known.labels)
 
     def test_the_expected_width_knows_of_picked_rows(self):
@@ -634,21 +655,34 @@ class TestPrecision:
     def test_the_number_of_rows_for_a_precision(self):
         scores = np.arange(1000.0)
         # Labelled from the top: an anomaly, an anomaly, a normal row, an anomaly, ...
-        rows = LabelledRows(scores).update(
-            [990, 970, 950, 900, 800, 500, 100], [1, 1, 0, 1, 0, 0, 0]
-        )
-        assert rows.n_for_precision(0.9) == 49 - 2  # rows above 950, less two labelled ones
-        assert rows.n_for_precision(0.7) == 199 - 4
-        assert rows.n_for_precision(0.3) == 1000 - 7
-        for precision in (0.9, 0.7, 0.55, 0.3):
+        drawn = np.arange(995, 0, -10)
+        rows = LabelledRows(scores).update(drawn, (drawn > 800) & (drawn != 935))
+        for precision in (0.7, 0.5, 0.3, 0.1):
             n = rows.n_for_precision(precision)
-            assert rows.precision_at(n).share >= precision
-            larger = [rows.precision_at(m).share for m in range(n + 1, 994)]
-            assert not np.any(np.array(larger) >= precision)
+            assert rows.precision_at(n).low >= precision
+            larger = [rows.precision_at(m).low for m in range(n + 1, 901)]
+            assert max(larger, default=0.0) < precision
+
+    @pytest.mark.parametrize("precision", [0.3, 0.5])
+    def test_the_true_precision_is_rarely_smaller(self, precision):
+        """In the worst case, the rows at the top just miss the share that is asked for."""
+        n_wrong = 0
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            y = np.zeros(1000, dtype=int)
+            y[:400] = rng.permutation(np.arange(400) < round(400 * (precision - 0.01)))
+            chosen = rng.permutation(1000)[:60]
+            rows = LabelledRows(-np.arange(1000.0)).update(chosen, y[chosen])
+            try:
+                n = rows.n_for_precision(precision)
+            except ValueError:
+                continue
+            n_wrong += y[rows.suggest(n, purpose="find")].mean() < precision
+        assert n_wrong <= 60 * 0.1 + 4 * np.sqrt(60 * 0.09)
 
     def test_a_precision_that_is_not_reached(self):
         rows = LabelledRows(np.arange(100.0)).update([90, 50, 10], [0, 1, 0])
-        with pytest.raises(ValueError, match=r"the largest is 0\.5\. Label more rows"):
+        with pytest.raises(ValueError, match=r"the largest estimate is 0\.5\. Label more"):
             rows.n_for_precision(0.9)
         with pytest.raises(ValueError, match="needs labels of rows that were chosen at random"):
             LabelledRows(np.arange(100.0)).n_for_precision(0.5)
@@ -670,19 +704,19 @@ class TestPrecision:
         n_reached = 0
         for seed in range(30):
             scores, y = planted(120, 25, seed=seed)
-            chosen = rng.permutation(120)[:15]
+            chosen = rng.permutation(120)[:40]
             rows = LabelledRows(scores).update(chosen, y[chosen])
             picked = rows.suggest(10, purpose="find")
             rows = rows.update(picked, y[picked], purpose="find")
             n_left = 120 - len(rows.known_rows)
-            shares = np.array([rows.precision_at(n).share for n in range(1, n_left + 1)])
-            reached = np.flatnonzero(shares >= 0.3)
+            shares = np.array([rows.precision_at(n).low for n in range(1, n_left + 1)])
+            reached = np.flatnonzero(shares >= 0.15)
             if len(reached):
                 n_reached += 1
-                assert rows.n_for_precision(0.3) == reached[-1] + 1
+                assert rows.n_for_precision(0.15) == reached[-1] + 1
             else:
-                with pytest.raises(ValueError, match="No number of rows"):
-                    rows.n_for_precision(0.3)
+                with pytest.raises(ValueError, match="The labels do not show"):
+                    rows.n_for_precision(0.15)
         assert 10 < n_reached < 30
 
     def test_picked_rows_are_no_sample_of_the_flagged_rows(self):
@@ -719,9 +753,10 @@ def test_the_top_is_that_of_the_rows_that_could_have_been_drawn():
     order = np.argsort(-scores)
     rows = LabelledRows(scores).update(order[100::10], np.zeros(20))
     rows = rows.update(order[:10], np.ones(10), purpose="find")
-    # The 10 picked rows could be drawn again, the 20 random ones not.
-    with pytest.warns(LabelsWarning, match="The 15 new rows are all among the first 25 of 280"):
+    # The 10 picked rows could be drawn again, so that these are no longer the first.
+    with pytest.warns(LabelsWarning, match="top of the ranking"):
         rows.update(order[10:25], np.zeros(15))
+    rows.update(order[90:105], np.zeros(15))
 
 
 def test_the_interval_of_the_precision_is_that_of_the_rows_at_the_top():
@@ -742,9 +777,9 @@ def test_thirty_rows_are_suggested_by_default():
 def test_a_precision_that_is_reached_exactly_counts():
     drawn = np.arange(0, 200, 4)
     rows = LabelledRows(-np.arange(200.0)).update(drawn, (drawn < 40).astype(int))
-    assert rows.precision_at(60).share == 0.5
-    assert rows.n_for_precision(0.5) == max(
-        n for n in range(1, 151) if rows.precision_at(n).share >= 0.5
+    low = rows.precision_at(45).low
+    assert rows.n_for_precision(low) == max(
+        n for n in range(1, 151) if rows.precision_at(n).low >= low
     )
 
 
@@ -818,7 +853,13 @@ class TestSample:
             n_above = (known.scores[left] >= known.scores[place]).sum()
             rank = rows.labels.sum() + each * n_above - 0.5
             expected = known.posterior.sf(rank / self.N_ROWS)
-            assert known.probability[place] == pytest.approx(expected, rel=1e-9)
+            assert known.rank_probability[place] == pytest.approx(expected, rel=1e-9)
+
+    def test_the_probabilities_of_the_sample_have_the_mean_that_is_left(self, known):
+        rows, left = known.known_rows, known.known_rows.unknown(self.N_SAMPLED)
+        n_left = self.N_ROWS - len(rows)
+        expected = (self.N_ROWS * known.posterior.mean - rows.labels.sum()) / n_left
+        assert known.probability[left].mean() == pytest.approx(expected, rel=1e-9)
 
     def test_thresholds_and_precision_are_those_of_the_sample(self, known, held):
         scores = np.sort(held.scores[: self.N_SAMPLED])[::-1]
@@ -840,3 +881,72 @@ class TestSample:
         flagged = known.labels[: self.N_SAMPLED]
         expected = [int(flagged[groups == group.group].sum()) for group in known.by_group(groups)]
         assert [group.n_flagged for group in known.by_group(groups)] == expected
+
+
+class TestUseOfLabels:
+    """What an audit of the use of labels found."""
+
+    def test_rows_from_the_top_among_random_ones_are_noticed(self):
+        scores, y = planted()
+        rows = LabelledRows(scores)
+        top = rows.suggest(10, purpose="find")
+        for seed in range(20):
+            spread = rows.suggest(30, random_state=seed)
+            mixed = np.union1d(top, spread)
+            with pytest.warns(LabelsWarning, match="top of the ranking"):
+                rows.update(mixed, y[mixed])
+            rows.update(spread, y[spread])
+            # In two calls, the rows that came first count too.
+            with pytest.warns(LabelsWarning, match="top of the ranking"):
+                rows.update(spread, y[spread]).update(top, y[top])
+
+    def test_the_table_order_of_tied_rows_does_not_decide(self):
+        """Every second row is an anomaly, and all have the same score."""
+        truth = np.arange(1000) % 2
+        rows = LabelledRows(np.zeros(1000))
+        found = [truth[rows.suggest(30, random_state=seed)].sum() for seed in range(200)]
+        assert min(found) > 0
+        assert max(found) < 30
+        assert np.mean(found) == pytest.approx(15, abs=4 * np.sqrt(30 / 4 / 200))
+        again = [rows.suggest(30, random_state=3).tolist() for _ in range(2)]
+        assert again[0] == again[1]
+
+    def test_a_corrected_label_replaces_the_first(self):
+        rows = LabelledRows(np.zeros(100)).update([3, 4, 5], [0, 0, 1])
+        later = rows.update([4, 9], [1, 0])
+        assert later.known_rows.labels.tolist() == [0, 1, 1, 0]
+        assert rows.known_rows.corrected(later.known_rows).tolist() == [4]
+        with pytest.raises(ValueError, match="Row 4 has both labels"):
+            later.update([4, 4], [0, 1])
+
+    def test_known_anomalies_do_not_raise_the_total(self):
+        rows = LabelledRows(np.zeros(1000))
+        listed = rows.update(range(150), np.ones(150), at_random=False).posterior
+        found = rows.update(range(150), np.ones(150), purpose="find").posterior
+        assert listed.mean == found.mean == pytest.approx(0.167, abs=0.003)
+        few = rows.update(range(5), np.ones(5), at_random=False).posterior
+        assert few.mean == pytest.approx(rows.posterior.mean, abs=0.002)
+
+    def test_picks_that_contradict_the_sample_leave_an_interval_with_a_width(self):
+        rows = LabelledRows(-np.arange(1000.0)).update(range(400, 1000, 6), np.zeros(100))
+        rows = rows.update(range(100), np.ones(100), purpose="find")
+        for low, high in (rows.posterior.interval(), rows.exact_interval()):
+            assert low == 0.1
+            assert high > 0.1
+
+    @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
+    def test_the_exact_interval_holds_for_an_odd_group(self, share):
+        """By enumeration, for 300 rows with 20 labels beside 700 rows with a share of 2 %."""
+        total, found = round(300 * share), np.arange(21)
+        groups = np.repeat(["odd", "others"], [300, 700])
+        rows = LabelledRows(np.zeros(1000)).update(range(300, 350), np.arange(50) < 1)
+        is_held = []
+        for k in found:
+            odd = rows.update(range(20), np.arange(20) < k).by_group(groups)[1]
+            assert (odd.group, odd.n_labels) == ("odd", 20)
+            is_held.append(odd.low_exact <= total / 300 <= odd.high_exact)
+        p_found = stats.hypergeom.pmf(found, 300, total, 20)
+        assert p_found @ np.array(is_held) >= 0.9 - 1e-9
+        assert np.isnan(
+            [rows.by_group(groups)[1].low_exact, rows.by_group(groups)[1].high_exact]
+        ).all()

@@ -8,6 +8,7 @@ from scipy import stats
 
 from gammagmm import GammaPosterior
 from gammagmm._support.text import percent
+from gammagmm.labels.exact_interval import exact_interval
 from gammagmm.labels.known_rows import KnownRows
 from gammagmm.labels.labelled_share import (
     N_OUTCOMES,
@@ -17,9 +18,11 @@ from gammagmm.labels.labelled_share import (
     expected_width,
     labelled_posterior,
     n_for_width,
+    prior_of,
 )
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.sentences import sentence
+from gammagmm.posterior.track_record import UNIFORM_PART, load_label_prior, load_reference
 
 PRIOR = BetaMixture(np.array([0.3, 0.7]), np.array([1.1, 1.8]), np.array([146.0, 12.5]))
 CASES = [
@@ -27,7 +30,7 @@ CASES = [
     LabelCounts(n_rows=40, n_drawn=10, n_found=0, n_told=0, n_told_anomalies=0),
     LabelCounts(n_rows=60, n_drawn=12, n_found=1, n_told=20, n_told_anomalies=9),
     LabelCounts(n_rows=60, n_drawn=12, n_found=0, n_told=20, n_told_anomalies=0),
-    LabelCounts(n_rows=60, n_drawn=0, n_found=0, n_told=3, n_told_anomalies=3),
+    LabelCounts(n_rows=60, n_drawn=2, n_found=0, n_told=3, n_told_anomalies=3),
     LabelCounts(n_rows=31, n_drawn=30, n_found=4, n_told=0, n_told_anomalies=0),
 ]
 
@@ -82,7 +85,7 @@ PICKED = [
     LabelCounts(200, 30, 3, 0, 0, n_picked=20, n_picked_anomalies=12),
     LabelCounts(200, 30, 0, 0, 0, n_picked=20, n_picked_anomalies=0),
     LabelCounts(200, 30, 0, 25, 20, n_picked=10, n_picked_anomalies=0),
-    LabelCounts(200, 30, 1, 25, 20, n_picked=100, n_picked_anomalies=99),
+    LabelCounts(200, 30, 1, 25, 20, n_picked=100, n_picked_anomalies=10),
     LabelCounts(200, 0, 0, 0, 0, n_picked=10, n_picked_anomalies=9),
     LabelCounts(200, 50, 2, 0, 0, n_picked=149, n_picked_anomalies=7),
 ]
@@ -115,8 +118,24 @@ def test_picks_that_a_sample_made_almost_impossible_are_believed():
     counts = LabelCounts(100_000, 500, 0, 0, 0, n_picked=30_000, n_picked_anomalies=30_000)
     posterior = labelled_posterior(counts, PRIOR)
     assert posterior.ppf(0.001) == 0.3
-    assert posterior.mean == pytest.approx(0.3, abs=1e-6)
+    # What is possible keeps its proportions, so that the interval has a width.
+    assert posterior.interval()[1] == pytest.approx(0.3 + 3.0 / 700.0, abs=3e-4)
     assert posterior.cdf(1.0) == pytest.approx(1.0)
+
+
+def test_picks_beyond_the_interval_of_the_sample_truncate():
+    """Another path: the posterior of the number, restricted to what is possible."""
+    counts = LabelCounts(200, 30, 1, 0, 0, n_picked=80, n_picked_anomalies=79)
+    total = np.arange(201)
+    prior = sum(
+        weight * stats.betabinom.pmf(total, 200, a, b)
+        for weight, a, b in zip(PRIOR.weights, PRIOR.a, PRIOR.b, strict=True)
+    )
+    expected = prior * stats.hypergeom.pmf(1, 200, total, 30)
+    expected[(total < 80) | (total > 170)] = 0.0
+    posterior = labelled_posterior(counts, PRIOR)
+    cumulative = np.cumsum(expected / expected.sum())
+    np.testing.assert_allclose(posterior.cdf(total / 200), cumulative, atol=1e-9)
 
 
 @pytest.mark.parametrize("counts", PICKED)
@@ -297,3 +316,58 @@ def test_a_width_that_is_expected_already_needs_no_label():
     assert n_for_width(counts, PRIOR, width, 0.9) == 0
     for n in (6, 7):
         assert n_for_width(counts, PRIOR, expected_width(counts, PRIOR, n, 0.9), 0.9) == n
+
+
+class TestPriorOfLabels:
+    """The prior has a part Beta(1, 1), and nothing found means that 0 is possible."""
+
+    N_ROWS, N = 10_000, 30
+
+    def test_the_interval_holds_at_small_and_large_shares_and_is_hardly_wider(self):
+        counts = [LabelCounts(self.N_ROWS, self.N, k, 0, 0) for k in range(self.N + 1)]
+        ends = np.array([labelled_posterior(c, load_label_prior()).interval() for c in counts])
+        reference = load_reference()
+        former = np.array([labelled_posterior(c, reference).ppf([0.05, 0.95]) for c in counts])
+        parts = zip(reference.weights, reference.a, reference.b, strict=True)
+        found = np.arange(self.N + 1)
+        p_found = sum(w * stats.betabinom.pmf(found, self.N, a, b) for w, a, b in parts)
+        width, former_width = (p_found @ (each[:, 1] - each[:, 0]) for each in (ends, former))
+        assert width <= 1.05 * former_width
+        held = p_found @ [
+            labelled_posterior(count, reference).cdf(high)
+            - labelled_posterior(count, reference).cdf(low - 1e-9)
+            for count, (low, high) in zip(counts, ends, strict=True)
+        ]
+        assert held >= 0.89
+        for share in (0.0, 0.0003, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5):
+            p_found = stats.hypergeom.pmf(found, self.N_ROWS, round(share * self.N_ROWS), self.N)
+            is_inside = (ends[:, 0] <= share + 1e-12) & (share <= ends[:, 1] + 1e-12)
+            assert p_found @ is_inside >= 0.8
+        assert p_found @ ((former[:, 0] <= 0.5) & (former[:, 1] >= 0.5)) < 0.6
+        assert former[:, 0].min() > 0.0003  # 0 and 0.03 % were never inside
+
+    @pytest.mark.parametrize("n_rows", [31, 101])
+    def test_it_never_contradicts_the_exact_interval(self, n_rows):
+        """So there is no warning about it."""
+        for n in (1, 2, 5, 13, 30):
+            for k in range(n + 1):
+                posterior = labelled_posterior(LabelCounts(n_rows, n, k, 0, 0), load_label_prior())
+                low, high = posterior.interval()
+                least, most = exact_interval(n_rows, n, k, 0.9)
+                assert low <= most / n_rows
+                assert high >= least / n_rows
+
+    def test_nothing_found_by_chance_means_that_zero_is_possible(self):
+        found = [LabelCounts(500, n, 0, 0, 0) for n in (1, 10, 300)]
+        assert [labelled_posterior(each, PRIOR).interval()[0] for each in found] == [0.0] * 3
+        # An anomaly elsewhere, or rows that are no sample, do not show it.
+        for other in (LabelCounts(5000, 10, 0, 5, 1), LabelCounts(5000, 0, 0, 5, 0)):
+            low, _ = labelled_posterior(other, PRIOR).interval()
+            assert low == labelled_posterior(other, PRIOR).ppf(0.05) > 0.0
+
+    def test_the_reference_itself_stays_as_it_was_measured(self):
+        assert prior_of(LabelCounts(500, 0, 0, 3, 3)).b.tolist() == load_reference().b.tolist()
+        assert GammaPosterior.reference().betas.b.tolist() == load_reference().b.tolist()
+        prior = prior_of(LabelCounts(500, 1, 0, 0, 0))
+        assert (prior.a[-1], prior.b[-1], prior.weights[-1]) == (1.0, 1.0, UNIFORM_PART)
+        assert prior.weights.sum() == pytest.approx(1.0)

@@ -99,7 +99,7 @@ def test_the_answers_are_those_of_the_command_line(answers, folder):
     assert found.keys() == expected.keys()
     assert found["flagged_rows"] == expected["flagged_rows"]
     assert found["lines"] == expected["lines"]
-    assert found["posterior"]["interval_90"] == near(expected["posterior"]["interval_90"])
+    assert found["posterior"]["model_range"] == near(expected["posterior"]["model_range"])
     found = predict.structured_content["flagged"]
     text = run_command("predict", "rows", "rows.csv", "--json", folder=folder)
     expected = json.loads(text)["flagged"]

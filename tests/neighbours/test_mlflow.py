@@ -61,7 +61,7 @@ class TestLoggedFit:
         }
         assert run.data.params["n_runs"] == "2"
         assert run.data.params["p0"] == repr(fitted.p0)
-        assert run.data.tags["rests_on"] == fitted.evidence_.rests_on
+        assert run.data.tags["range"] == "model range"
         assert run.data.tags["mlflow.note.content"].split("\n\n") == list(fitted.summary().lines)
 
     def test_the_artifacts_are_read_again(self, fitted, log):
@@ -74,13 +74,13 @@ class TestLoggedFit:
         assert GammaPosterior.load(folder / "posterior.json").mean == fitted.posterior_.mean
         again = GammaGMM.load(folder / "rows.fit")
         np.testing.assert_array_equal(again.labels_, fitted.labels_)
-        assert "90% interval" in (folder / "report.html").read_text(encoding="utf-8")
+        assert "model range" in (folder / "report.html").read_text(encoding="utf-8")
 
-    def test_with_labels_the_estimate_rests_on_them(self, fitted, log):
+    def test_with_labels_the_range_is_an_interval(self, fitted, log):
         rows = fitted.suggest(30, random_state=0)
         labelled = GammaGMM(["KNN", "LOF", "HBOS", "ECOD"], n_runs=2, random_state=0)
         labelled.fit(load_demo().X).update(rows, load_demo().y[rows])
         run, _ = log(labelled)
-        assert run.data.tags["rests_on"] == "labels"
+        assert run.data.tags["range"] == "90% interval"
         assert run.data.metrics["labels"] == 30
         assert run.data.metrics["share"] == labelled.posterior_.mean

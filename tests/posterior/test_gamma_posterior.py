@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate, optimize, stats
 from scipy.signal import find_peaks
 
+from gammagmm import LabelledRows
 from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import (
@@ -306,11 +307,23 @@ def test_summary_holds_the_numbers():
     posterior = GammaPosterior(0.1, BetaMixture(*np.array([[0.9], [3.0], [40.0]])), 0.002, 0.01)
     summary = posterior.summary()
     assert summary["mean"] == posterior.mean
-    assert summary["interval_90"] == list(posterior.interval())
+    assert summary["model_range"] == list(posterior.interval())
     np.testing.assert_allclose(summary["prob_above_0.15"], 0.9 * stats.beta(3, 40).sf(0.15))
     assert (summary["standard_error"], summary["between_runs"]) == (0.002, 0.01)
     assert summary["n_labels"] == 0
     assert replace(posterior, n_labels=30).summary() == summary | {"n_labels": 30}
+
+
+def test_only_answers_with_labels_and_the_reference_have_a_90_percent_interval():
+    model = GammaPosterior(0.1, BetaMixture(*np.array([[0.9], [3.0], [40.0]])))
+    labelled = LabelledRows(np.arange(60.0)).update(np.arange(30), np.zeros(30)).posterior
+    posteriors = (model, GammaPosterior.degenerate(), labelled, GammaPosterior.reference())
+    for posterior, is_model in zip(posteriors, (True, True, False, False), strict=True):
+        for each in (posterior, posterior.given(high=0.5)):
+            assert each.is_model == is_model
+            assert each.range_name == ("model range" if is_model else "90% interval")
+            assert ("interval_90" in each.summary()) != is_model
+            assert ("model_range" in each.summary()) == is_model
 
 
 def test_the_upper_tail_at_many_points_is_that_of_scipy(rng):

@@ -43,13 +43,25 @@ def test_every_kind_of_run_has_its_note(run):
             MixtureConvergenceWarning,
             {"n_capped": 1, "n_runs": 4, "max_iter": 40, "raised": "max_iter or tol"},
         ),
-        ("link.restarts", None, {"n_starts": 3}),
+        ("link.starts", UnsolvedRunsWarning, {"n_unsolved": 4, "n_starts": 7}),
         ("link.slack", None, {"n_slack": 1, "n_runs": 4, "most": 0.008} | asked),
-        ("link.unsolved", UnsolvedRunsWarning, {"n_unsolved": 1, "n_runs": 4} | cause),
+        ("link.unsolved", None, {"n_unsolved": 1, "n_runs": 4} | cause),
     ]
-    ((note, category),) = describe_runs((unsolved, unsolved), Constraints(), 40)
+    (starts, silent), (note, category) = describe_runs((unsolved, unsolved), Constraints(), 40)
+    assert (starts.code, silent) == ("link.starts", None)
+    assert starts.fields == {"n_unsolved": 2, "n_starts": 2}
     assert (note.code, category) == ("link.no solution", NoSolutionWarning)
     assert note.fields == {"n_runs": 2} | cause
+
+
+@pytest.mark.parametrize(
+    ("n_restarts", "category"), [(1, None), (2, None), (3, UnsolvedRunsWarning)]
+)
+def test_most_starts_are_more_than_half(run, n_restarts, category):
+    runs = (run, replace(run, n_restarts=n_restarts))
+    ((note, found),) = describe_runs(runs, Constraints(), 40)
+    assert (note.code, found) == ("link.starts", category)
+    assert note.fields == {"n_unsolved": n_restarts, "n_starts": n_restarts + 2}
 
 
 def test_of_several_slack_runs_the_most_that_one_can_reach_counts(run):
@@ -112,6 +124,6 @@ def test_a_large_first_component_is_the_cause_only_if_every_unsolved_run_has_it(
         ((above, unsolved), False),
         ((unsolved,), False),
     ):
-        ((note, _),) = describe_runs(runs, Constraints(), 40)
+        *_, (note, _) = describe_runs(runs, Constraints(), 40)
         assert note.fields["is_first_large"] is is_cause
         assert ("raise max_gamma" in note.message) == is_cause

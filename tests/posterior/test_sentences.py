@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,13 +11,15 @@ from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.sentences import (
-    evidence_lines,
+    flagged_sentence,
     known_sentence,
+    model_lines,
     more_sentence,
     precision_sentence,
+    reference_sentence,
     rows_sentence,
     sentence,
-    separate_rows_sentence,
+    separate_words,
 )
 from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.posterior.track_record import Level, TrackRecord
@@ -36,132 +39,127 @@ def separate(share):
     return SeparateRows(None, round(2000 * share), share, 0.8, ("KNN", "LOF", "COPOD"))
 
 
-def evidence(means=(0.04, 0.08), rests_on="assumptions", **changes):
+def evidence(means=(0.04, 0.08), n_unsolved=0, separate_rows=None):
     others = tuple(Assumption(("p0",), 0.1, 0.01, 0.15, 0.25, mean) for mean in means)
-    return replace(Evidence(None, others, rests_on, RECORD, Constraints()), **changes)
+    return Evidence(separate_rows, others, 10, n_unsolved, RECORD, Constraints())
 
 
-def test_the_estimate_is_one_sentence_whatever_its_shape():
-    low, high = NARROW.interval()
-    assert sentence(NARROW) == (
-        f"About 5.0% of the rows are anomalies (90% interval {low:.1%} to {high:.1%})."
-    )
-    assert "hump" not in sentence(TWO_HUMPS)
+def shares(text):
+    """The percentages in a text."""
+    return [float(share) for share in re.findall(r"([\d.]+)%", text)]
 
 
-def test_no_estimate_does_not_mean_clean_data():
-    found = sentence(NONE)
-    assert found.startswith("There is no estimate: ")
-    assert found.endswith("This does not mean that the data are clean.")
+def lines(posterior, *, n_rows=2000, **changes):
+    flagged = rows_sentence(3, n_rows)
+    return model_lines(posterior, evidence(**changes), 8, n_rows, flagged)
+
+
+def test_the_model_has_a_range_and_an_answer_with_labels_an_interval():
+    low, high = (round(100 * end, 1) for end in NARROW.interval())
+    labelled = replace(NARROW, is_model=False)
+    for posterior, name in ((NARROW, "model range"), (labelled, "90% interval")):
+        assert name in sentence(posterior)
+        assert [share for share in shares(sentence(posterior)) if share != 90] == [5.0, low, high]
+    assert "interval" not in sentence(NARROW)
+
+
+def test_no_value_does_not_mean_clean_rows():
+    assert shares(sentence(NONE)) == []
+    assert "does not mean" in sentence(NONE)
 
 
 def test_rows_flagged():
-    assert rows_sentence(0, 50) == "None of 50 rows is flagged."
-    assert rows_sentence(1, 50) == "1 of 50 rows is flagged."
-    assert rows_sentence(1200, 45_000) == "1,200 of 45,000 rows are flagged."
+    assert [rows_sentence(n, 50).split()[3:] for n in (0, 1, 2)] == [
+        ["rows", verb, "flagged."] for verb in ("are", "is", "are")
+    ]
+    assert rows_sentence(1200, 45_000).startswith("1,200 of 45,000 ")
+    assert rows_sentence(3, 200) == rows_sentence(3, 200, 200)
+    assert "200 sampled rows (of 5,000)" in rows_sentence(3, 200, 5000)
+
+
+@pytest.mark.parametrize("has_labels", [False, True])
+def test_flagged_rows_that_differ_from_the_sum_are_explained(has_labels):
+    assert flagged_sentence(21, 21.9, has_labels=has_labels) == ""
+    assert flagged_sentence(21, 20.1, has_labels=has_labels) == ""
+    assert " 1,034 anomalies" in flagged_sentence(21, 1034.4, has_labels=has_labels)
+    assert ("model" in flagged_sentence(21, 32.0, has_labels=has_labels)) != has_labels
 
 
 def test_labelled_rows_are_counted_with_the_estimate_before_them():
-    low, high = NARROW.interval()
-    assert known_sentence(1200, 1, NARROW) == (
-        "This estimate uses 1,200 labelled rows (1 anomaly). Without labels, it was 5.0% "
-        f"({low:.1%} to {high:.1%})."
-    )
-    assert known_sentence(1, 0, NONE) == (
-        "This estimate uses 1 labelled row (0 anomalies). Without labels, there was no estimate."
-    )
+    found = known_sentence(1200, 1, NARROW)
+    assert "1,200 labelled rows (1 anomaly)" in found
+    assert shares(found) == [round(100 * x, 1) for x in (NARROW.mean, *NARROW.interval())]
+    assert shares(known_sentence(1, 0, NONE)) == []
 
 
-def test_three_lines_tell_what_the_estimate_rests_on():
-    assert evidence_lines(NARROW, evidence(), 8) == [
-        "No rows are separate from the rest.",
-        "The estimate rests on assumptions: other values of p0, p_high and high_gamma give 4.0% to "
-        "8.0%. On 200 labelled tables, 44% of the 90% intervals of default fits contained the true "
-        "share.",
-        "Next: set p0, p_high and high_gamma to what you know, and label 30 rows (gammagmm "
-        "label; in Python: suggest, update). With 30 labels, 94% of the intervals on 200 tables "
-        "contained the true share; their mean width was 13 percentage points.",
-    ]
+def test_four_lines_tell_what_is_known_without_labels():
+    not_known, cut, value, following = lines(NARROW)
+    reference = [round(100 * end, 1) for end in GammaPosterior.reference().interval()]
+    assert shares(not_known) == shares(reference_sentence(RECORD)) == reference
+    assert "200 labelled tables" in not_known
+    assert "3 of 2,000 rows" in cut
+    low, high = (round(100 * end, 1) for end in NARROW.interval())
+    assert shares(value) == [5.0, low, high, 44.0, 4.0, 8.0]
+    assert shares(following) == [94.0, 90.0]
+    assert "30 rows" in following
+    assert "13 percentage points" in following
+    for line in (not_known, cut, value):
+        assert "90% interval" not in line
 
 
-@pytest.mark.parametrize(
-    ("share", "words"),
-    [
-        (
-            0.2,
-            "; the estimate excludes some of them, because p_high = 1.0% makes a share of 15.0% or "
-            "more unlikely.",
-        ),
-        (0.1, "; the estimate excludes some of them."),
-        (0.05, "; their share lies inside the interval."),
-        (0.01, "; the estimate also includes rows that are not separate."),
-    ],
-)
-def test_the_group_is_compared_with_the_estimate(share, words):
-    found = separate_rows_sentence(NARROW, evidence(separate_rows=separate(share)), 8)
-    rows = f"{round(2000 * share):,} rows ({share:.1%})"
-    assert found == f"{rows} are separate from the rest in 3 of 8 detectors{words}"
+def test_the_lines_need_no_symbol_of_the_paper():
+    for posterior in (NARROW, NONE):
+        told = " ".join(lines(posterior, n_unsolved=9, separate_rows=separate(0.2)))
+        assert not re.search(r"p0|p_high|gamma(?!gmm)|γ|posterior|prior", told)
 
 
-def test_a_group_is_what_to_look_at_next():
-    *_, last = evidence_lines(NARROW, evidence(separate_rows=separate(0.2)), 8)
-    assert last.startswith("Next: look at these 400 rows, and label 30 rows (gammagmm label")
+@pytest.mark.parametrize(("share", "place"), [(0.2, "above"), (0.05, "inside"), (0.01, "below")])
+def test_the_group_is_compared_with_the_range(share, place):
+    found = separate_words(NARROW, separate(share), 8)
+    assert found.startswith(f"{round(2000 * share):,} rows ")
+    assert "3 of 8 detectors" in found
+    assert shares(found) == [100 * share]
+    assert found.endswith(f"{place} the model range)")
+    *_, following = lines(NARROW, separate_rows=separate(share))
+    assert found in following
+    assert "range" not in separate_words(NONE, separate(share), 8)
+    labelled = replace(NARROW, is_model=False)
+    assert separate_words(labelled, separate(share), 8).endswith(f"{place} the 90% interval)")
 
 
-def test_equal_ends_are_told_once():
-    _, basis, _ = evidence_lines(NARROW, evidence((0.04001, 0.04002)), 8)
-    assert "give 4.0%. On" in basis
+@pytest.mark.parametrize(("is_cluster", "words"), [(True, "close together"), (False, "far from")])
+def test_a_group_is_called_a_cluster_if_it_is_one(is_cluster, words):
+    plain = separate(0.2)
+    assert words in separate_words(NARROW, replace(plain, is_cluster=is_cluster), 8)
+    assert words not in separate_words(NARROW, plain, 8)
 
 
-def test_answers_that_agree():
-    _, basis, last = evidence_lines(NARROW, evidence((0.048, 0.051), "data"), 8)
-    assert basis.startswith(
-        "The estimate rests on the data: other values of p0, p_high and high_gamma give nearly the "
-        "same (4.8% to 5.1%)."
-    )
-    assert last.startswith("Next: label 30 rows")
+def test_a_share_at_the_end_of_the_range_lies_inside():
+    for share in NARROW.interval():
+        assert "inside the" in separate_words(NARROW, separate(share), 8)
 
 
-def test_without_an_estimate():
-    assert separate_rows_sentence(NONE, evidence(separate_rows=separate(0.1)), 8) == (
-        "200 rows (10.0%) are separate from the rest in 3 of 8 detectors."
-    )
-    _, basis, _ = evidence_lines(NONE, evidence((np.nan, 0.06)), 8)
-    assert basis.startswith("The result rests on assumptions: other values of p0, p_high and ")
-    assert "give 6.0%, or no estimate." in basis
-    assert "labelled tables" not in basis  # there is no interval
-    _, basis, _ = evidence_lines(NONE, evidence((np.nan, np.nan)), 8)
-    assert "give no estimate either." in basis
+def test_starts_are_told_if_most_had_no_solution():
+    assert "5 of 10 starts" not in lines(NARROW, n_unsolved=5)[2]
+    assert "6 of 10 starts" in lines(NARROW, n_unsolved=6)[2]
 
 
-def test_one_detector_cannot_tell():
-    assert separate_rows_sentence(NARROW, evidence(), 1) == (
-        "A single detector cannot show whether rows are separate from the rest."
-    )
+def test_other_settings_are_told_once_where_they_give_the_same():
+    *_, low, high = shares(lines(NARROW, means=(0.04, 0.05))[2])
+    assert (low, high) == (4.0, 5.0)
+    assert shares(lines(NARROW, means=(0.04001, 0.04002))[2])[3:] == [44.0, 4.0]
+    assert "or no value" in lines(NARROW, means=(0.04, np.nan))[2]
 
 
-def test_with_labels_the_assumptions_are_no_reason():
-    labelled = replace(NARROW, n_labels=30)
-    assert separate_rows_sentence(labelled, evidence(separate_rows=separate(0.2)), 8).endswith(
-        "; the estimate excludes some of them."
-    )
+def test_without_an_estimate_there_is_no_record_of_it():
+    value = lines(NONE, means=(np.nan, 0.06), n_unsolved=10)[2]
+    assert shares(value) == [6.0]
+    assert shares(lines(NONE, means=(np.nan, np.nan), n_unsolved=10)[2]) == []
 
 
-def test_the_rows_of_a_sample_name_their_table():
-    assert rows_sentence(3, 200) == rows_sentence(3, 200, 200)
-    for n_flagged in (0, 1, 3):
-        assert "200 sampled rows (of 5,000)" in rows_sentence(n_flagged, 200, 5000)
-
-
-def test_a_share_at_the_end_of_the_interval_lies_inside():
-    low, high = NARROW.interval()
-    for share in (low, high):
-        told = separate_rows_sentence(NARROW, evidence(separate_rows=separate(share)), 8)
-        assert told.endswith("their share lies inside the interval.")
-
-
-def test_two_detectors_can_show_a_group():
-    assert separate_rows_sentence(NARROW, evidence(), 2) == "No rows are separate from the rest."
+def test_no_more_rows_are_to_be_labelled_than_there_are():
+    assert "label all 30 rows" in lines(NARROW, n_rows=30)[3]
+    assert "label 30 rows" in lines(NARROW, n_rows=31)[3]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 from scipy.stats import gaussian_kde
 
-from gammagmm.posterior.separate_rows import find_separate_rows, first_valley
+from gammagmm.posterior.separate_rows import (
+    are_close_together,
+    find_separate_rows,
+    first_valley,
+)
 
 NAMES = ["A", "B", "C", "D"]
 
@@ -16,7 +20,7 @@ def two_humps(n=1000, share=0.1, distance=8.0, seed=0):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_valley_is_that_of_a_kernel_density(seed):
-    scores = two_humps(distance=4.5, seed=seed)
+    scores = two_humps(distance=5.0, seed=seed)
     found = first_valley(scores)
     iqr = np.subtract(*np.percentile(scores, [75, 25]))
     bandwidth = 0.9 * min(scores.std(), iqr / 1.34) * len(scores) ** -0.2
@@ -48,12 +52,52 @@ def test_scores_without_a_density_have_no_valley(scores):
     assert first_valley(scores) is None
 
 
-def test_scores_that_are_mostly_equal_have_a_valley():
-    scores = np.zeros(100)
-    scores[:10] = 5.0 + np.arange(10) / 10
-    found = first_valley(scores)
-    assert found.depth > 0.9
-    assert 0.0 < found.at < 5.0
+def test_a_value_that_many_rows_share_is_no_hump():
+    # Nearly half of the rows have the lowest score, the others are spread evenly above a gap.
+    spread = 5.0 + np.arange(400) / 100
+    assert first_valley(np.append(np.zeros(600), spread)) is None
+    # The same with rounding errors.
+    assert first_valley(np.append(1e-12 * np.arange(600), spread)) is None
+    # Six hundred different scores are a hump.
+    assert first_valley(np.append(np.arange(600) / 500, spread)).depth > 0.9
+
+
+def test_copies_of_rows_change_nothing():
+    scores = two_humps(distance=6.0)
+    copies = np.repeat(scores, np.random.default_rng(0).integers(1, 9, size=len(scores)))
+    found, expected = first_valley(copies), first_valley(scores)
+    assert found.at == pytest.approx(expected.at, abs=0.02)
+    assert found.depth == pytest.approx(expected.depth, abs=1e-2)
+
+
+def test_the_rest_has_most_of_the_rows_and_of_the_distinct_scores():
+    rest, group = np.arange(100) / 100, 5.0 + np.arange(90) / 100
+    assert first_valley(np.append(rest, group)).depth > 0.9
+    assert first_valley(np.append(rest, np.repeat(group, 2))) is None  # most of the rows
+    assert first_valley(np.append(np.repeat(rest[:80], 2), group)) is None  # most of the scores
+
+
+@pytest.mark.parametrize("n_rows", [600, 6000])
+@pytest.mark.parametrize("n_columns", [1, 2, 6])
+def test_a_group_is_a_cluster_if_its_rows_lie_close_together(n_rows, n_columns):
+    rng = np.random.default_rng(n_columns)
+    X = rng.normal(size=(n_rows, n_columns))
+    rows = rng.permutation(n_rows)[: n_rows // 5]
+    directions = rng.normal(size=(len(rows), n_columns))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    around, beside = X.copy(), X.copy()
+    around[rows] = 20.0 * directions
+    beside[rows] += 20.0 * directions[0]
+    assert not are_close_together(around, rows)
+    assert are_close_together(beside, rows)
+
+
+def test_only_rows_tell_whether_a_group_is_a_cluster():
+    Z = np.column_stack([two_humps(seed=seed) for seed in range(3)])
+    assert find_separate_rows(Z, NAMES).is_cluster is None
+    assert find_separate_rows(Z, NAMES, Z).is_cluster is True
+    Z[950:] *= -1.0  # as far, on the other side
+    assert find_separate_rows(np.abs(Z), NAMES, Z).is_cluster is False
 
 
 def test_detectors_that_see_the_same_rows_make_a_group():
@@ -103,7 +147,7 @@ def test_a_row_needs_half_of_the_valleys():
 def test_shallow_valleys_do_not_count():
     # The rows are the same in each column, in another unit.
     shallow = two_humps(3000, 0.15, 3.3)
-    deep = two_humps(3000, 0.15, 4.5)
+    deep = two_humps(3000, 0.15, 5.0)
     assert find_separate_rows(np.column_stack([shallow, 2.0 * shallow]), NAMES) is None
     assert find_separate_rows(np.column_stack([deep, 2.0 * deep]), NAMES).share == pytest.approx(
         0.15, abs=0.01

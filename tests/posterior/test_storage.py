@@ -21,7 +21,7 @@ from tests.support.needs import needs_posix
 WEIGHTS, A, B = [0.1 + 0.2, 0.69], [1 / 3, 1e-7], [95.0, 12345.678901234567]
 # Written by hand, in the promised form.
 TEXT = """{"schema": "gammagmm/posterior", "version": 1, "prob_zero": 0.01,
-"standard_error": null, "between_runs": 0.002, "n_labels": 0,
+"standard_error": null, "between_runs": 0.002, "n_labels": 0, "is_model": true,
 "betas": {"low": 0, "high": 1.0, "weights": [0.5, 0.49], "a": [3, 30.0], "b": [90, 70]}}"""
 
 
@@ -35,7 +35,8 @@ def fields(posterior):
     betas = posterior.betas
     arrays = [betas.weights, betas.a, betas.b]
     errors = [posterior.standard_error, posterior.between_runs]
-    numbers = [posterior.prob_zero, *errors, posterior.n_labels, betas.low, betas.high]
+    counts = [posterior.n_labels, posterior.is_model]
+    numbers = [posterior.prob_zero, *errors, *counts, betas.low, betas.high]
     return [*numbers, *np.concatenate(arrays)]
 
 
@@ -45,7 +46,8 @@ def assert_same(first, second):
 
 
 def test_a_file_gives_back_every_float(posterior, tmp_path):
-    for made in (posterior, posterior.given(0.0, 0.2), posterior.given(low=1e-3)):
+    kinds = (posterior, posterior.given(0.0, 0.2), replace(posterior, is_model=False))
+    for made in (*kinds, posterior.given(low=1e-3)):
         made.save(tmp_path / "posterior.json", overwrite=True)
         loaded = GammaPosterior.load(tmp_path / "posterior.json")
         assert_same(loaded, made)
@@ -77,6 +79,7 @@ def test_the_text_is_the_promised_one(posterior):
         "standard_error": 0.1 + 0.7,
         "between_runs": None,
         "n_labels": 0,
+        "is_model": True,
         "betas": {"low": 0.0, "high": 1.0, "weights": WEIGHTS, "a": A, "b": B},
     }
     read = posterior_from_text(TEXT)
@@ -177,6 +180,7 @@ WRONG = {
     "a key twice": ('"a":', '"low": 0, "a":'),
     "a number of labels below 0": ('"n_labels": 0', '"n_labels": -3'),
     "a number of labels that is not whole": ('"n_labels": 0', '"n_labels": 3.0'),
+    "a number for a boolean": ('"is_model": true', '"is_model": 1'),
     "text for a number": ("0.01", '"0.01"'),
     "a number that is not finite": ("[0.5, 0.49]", "[1e999, 0.49]"),
     "a number too large for a float": ("[90, 70]", f"[90, 1{'0' * 400}]"),

@@ -31,7 +31,7 @@ def test_the_picture_shows_density_interval_mean_and_atom(ax):
     shaded = shade.get_paths()[0].vertices[:, 0]
     np.testing.assert_allclose([shaded.min(), shaded.max()], posterior.interval())
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["90 % interval", "mean 4.0%", "P(no anomalies) = 20.0%"]
+    assert labels == ["model range", "mean 4.0%", "P(no anomalies) = 20.0%"]
 
 
 def test_the_degenerate_posterior_is_drawn_as_an_atom_only(ax):

@@ -8,6 +8,8 @@ from scipy import stats
 
 from gammagmm import GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.sentences import record_sentence
+from gammagmm.posterior.track_record import load_track_record
 from gammagmm.report.svg import ShareLine, found_svg, share_scale
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -108,23 +110,25 @@ def test_the_sentence_and_the_table_hold_the_numbers():
     mean, high = 0.8 * beta.mean(), beta.ppf(0.75 / 0.8)
     above = 0.8 * beta.sf(0.15)
     words = Page(ONE._repr_html_()).words
-    assert words.startswith(
-        f"About {mean:.1%} of the rows are anomalies (90% interval 0.0% to {high:.1%}).On "
-    )
+    value = f"{mean:.1%} (model range 0.0% to {high:.1%})"
+    reference = [f"{end:.1%}" for end in GammaPosterior.reference().interval()]
+    assert words.index(" and ".join(reference)) < words.index(value)
     std = np.sqrt(0.8 * beta.moment(2) - mean**2)
     assert table(ONE) == {
         "mean": f"{mean:.1%}",
         "median": f"{beta.ppf(0.3 / 0.8):.1%}",
         "standard deviation": f"{std:.1%}",
-        "90% interval": f"0.0% to {high:.1%}",
+        "model range": f"0.0% to {high:.1%}",
         "P(γ = 0)": "20.0%",
         "P(γ > 15%)": f"{100 * above:.1g}%",
         "Monte Carlo error of the mean": "0.4%",
         "spread of the mean over runs": "1.0%",
     }
-    assert "of the 90% intervals of default fits contained the true share." in words
-    for other in (replace(ONE, n_labels=30), ONE.given(high=0.5), GammaPosterior.reference()):
-        assert "default fits" not in Page(other._repr_html_()).words
+    record = record_sentence(load_track_record())
+    assert record in words
+    assert record in Page(ONE.given(high=0.5)._repr_html_()).words
+    for other in (replace(ONE, n_labels=30, is_model=False), GammaPosterior.reference()):
+        assert record not in Page(other._repr_html_()).words
     # Numbers that do not exist are not shown.
     assert {"Monte Carlo error of the mean", "spread of the mean over runs"}.isdisjoint(table(TWO))
 
@@ -159,11 +163,9 @@ def test_the_point_mass_at_zero_is_drawn_as_an_atom_only():
     assert picture.atom() == pytest.approx([1.0])
     assert picture.mean == pytest.approx(0.0, abs=1e-6)
     words = Page(DEGENERATE._repr_html_()).words
-    assert words.startswith(
-        "There is no estimate: all posterior probability is at 0, which happens if no mixture"
-    )
+    assert record_sentence(load_track_record()) not in words
     assert table(DEGENERATE)["P(γ = 0)"] == "100.0%"
-    assert table(DEGENERATE)["90% interval"] == "0.0% to 0.0%"
+    assert table(DEGENERATE)["model range"] == "0.0% to 0.0%"
 
 
 def test_an_unbounded_density_stays_inside_the_picture():

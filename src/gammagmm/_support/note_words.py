@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gammagmm._support.text import counted
+from gammagmm._support.text import counted, percent
 
 __all__ = ["WORDS", "words_of"]
 
@@ -163,6 +163,8 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "detectors.skipped": "skipped: {reason}",
     "detectors.sampled": "fitted on {n_fit} random rows of {n_rows}; the others are scored as new "
     "rows",
+    "detectors.left out": "left out: on {n_rows} rows of {n_columns} columns it would take most of "
+    "the time of the fit; a number for max_fit_rows includes it",
     "detectors.lowered": "{parameter} was lowered from {before} to {after} because the detector is "
     "fitted on {n_rows} rows",
     "detectors.novelty": "novelty was set to True so that the detector can score new rows",
@@ -172,10 +174,13 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "diagonal was added to the diagonal, with reg_covar={reg_covar}",
     "mixture.start": "k-means was fitted to {n_rows} random rows; the other rows were assigned to "
     "the nearest centre",
+    "mixture.timeout": "{n_done} of {n_runs} runs finished within timeout={timeout} s; the others "
+    "do not enter the posterior",
     "mixture.max_iter": "{n_capped} of {n_runs} runs stopped at max_iter={max_iter} before they "
     "converged: raise {raised}.",
-    "link.restarts": lambda values: (
-        f"{counted(values['n_starts'], 'start')} without a solution, replaced by new starts."
+    "link.starts": lambda values: (
+        f"{values['n_unsolved']} of {counted(values['n_starts'], 'start')} had no solution"
+        + ("." if values["n_unsolved"] == values["n_starts"] else "; the estimate uses the others.")
     ),
     "link.slack": "In {n_slack} of {n_runs} runs P(gamma >= {high_gamma}) is at most {most:.3g}, "
     "below p_high={p_high}: these runs use delta = 0.",
@@ -190,13 +195,21 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
         f"No solution in any of {values['n_runs']} runs: {_cause(values)} The result is the point "
         "mass at 0 that the paper prescribes."
     ),
+    # What speaks for and against the estimate.
+    "evidence.separate rows": lambda values: (
+        f"{counted(values['n_rows'], 'row')} ({percent(values['share'])}) are separate from the "
+        f"rest, but the model range ends at {percent(values['high'])}: look at these rows, and "
+        "label some."
+    ),
     # Labels.
     "labels.posterior": "the posterior uses {n_known} known rows ({n_anomalies} anomalies) and, "
-    "for the other rows, the distribution of the share in labelled real tables as its prior; it "
+    "for the other rows, the distribution of the share in labelled real tables as its prior (with "
+    "rows chosen at random, it has a part Beta(1, 1)); it "
     "does not use the mixtures",
     "labels.listed": "{n_rows} known rows were not chosen at random; they count only as themselves",
     "labels.picked": "{n_rows} known rows were picked from the top of the ranking; for the "
     "posterior, they only bound the number of anomalies",
+    "labels.corrected": "the labels of these rows were replaced by other ones: {rows}",
     "labels.ranking": "{words}",
     # Kept fits, histories and settings.
     "load.index": "has been texts since the fit was saved, because a file holds an index of whole "

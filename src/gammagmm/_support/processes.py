@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,11 +19,12 @@ from typing import Any, TypeVar
 
 import joblib
 from joblib.parallel import LokyBackend, get_active_backend
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "NEVER",
     "Deadline",
+    "FirstHalf",
     "OutOfTimeError",
     "allowed_jobs",
     "one_thread",
@@ -74,6 +76,40 @@ class Deadline:
 
 NEVER = Deadline()
 
+POLLING_SECONDS = 0.05
+"""How often work that waits for other results looks whether there are enough of them."""
+
+
+@dataclass(frozen=True)
+class FirstHalf(Deadline):
+    """The first half of the time of another deadline, or more until there are enough results.
+
+    It is over at the half if `done` has `n_enough` results then, otherwise as soon as it has them,
+    and with the other deadline at the latest.
+    """
+
+    whole: Deadline = NEVER
+    n_enough: int = 1
+    done: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, whole: Deadline, n_enough: int) -> Deadline:
+        """The first half of the time of `whole`, which is endless if that is."""
+        if whole.timeout is None:
+            return whole
+        return cls(whole.timeout, whole.moment - 0.5 * whole.timeout, whole, n_enough)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time has passed, and there are enough results or no time is left."""
+        is_enough = len(self.done) >= self.n_enough
+        return self.whole.is_over or (is_enough and super().is_over)
+
+    def left(self, limit: float | None = None) -> float | None:
+        """Seconds until the half, and a short time after it; `limit` at most."""
+        longest = max(self.moment - time.monotonic(), POLLING_SECONDS)
+        return self.whole.left(longest if limit is None else min(longest, limit))
+
 
 def run_alone(
     function: Callable[..., Result],
@@ -123,9 +159,9 @@ def run_alone(
     executor, calls = _new_processes(1), []
     try:
         calls.append(executor.submit(_prepare, preload))
-        _wait(calls[0], deadline.left(STARTING_SECONDS + timeout if timeout else None))
+        _wait(calls[0], deadline, STARTING_SECONDS + timeout if timeout else None)
         calls.append(executor.submit(function, *args))
-        result: Result = _wait(calls[1], deadline.left(timeout))
+        result: Result = _wait(calls[1], deadline, timeout)
     finally:
         _end(executor, calls)
     return result
@@ -191,7 +227,19 @@ def one_thread() -> AbstractContextManager[Any]:
     The limit holds for the whole process, so only its main thread sets it.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    return threadpool_limits(limits=1) if is_main else nullcontext()
+    limits: AbstractContextManager[Any] = (
+        _thread_pools(len(sys.modules)).limit(limits=1) if is_main else nullcontext()
+    )
+    return limits
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:
+    """The libraries of this process that have threads, found again after imports.
+
+    The search takes 4 ms, as long as some detectors take for thousands of rows.
+    """
+    return ThreadpoolController()
 
 
 _shared: list[Any] = []
@@ -230,9 +278,12 @@ def _is_childless() -> bool:
     return multiprocessing.current_process().daemon
 
 
-def _wait(future: Future[Result], timeout: float | None) -> Result:
-    if not wait([future], timeout).done:
-        raise OutOfTimeError(f"no result after {timeout} s")
+def _wait(future: Future[Result], deadline: Deadline, timeout: float | None) -> Result:
+    end = time.monotonic() + (float("inf") if timeout is None else timeout)
+    while not wait([future], deadline.left(max(end - time.monotonic(), 0.0))).done:
+        deadline.check()
+        if time.monotonic() >= end:
+            raise OutOfTimeError(f"no result after {timeout} s")
     return future.result()
 
 

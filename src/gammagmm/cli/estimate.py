@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from gammagmm._support.files import write_document
-from gammagmm._support.progress import progress_bars, quiet
+from gammagmm._support.progress import progress_bar, quiet
 from gammagmm._support.text import one_line, percent
 from gammagmm.cli.columns import columns_text
 from gammagmm.cli.fitting import kept_fit
@@ -143,7 +143,7 @@ def file_writers(request: Request, fit: Fit) -> Iterator[Callable[[], None]]:
 def _write_report(request: Request, fit: Fit, path: Path) -> None:
     from gammagmm.report.page import write_report
 
-    with progress_bars({"report": None}, request.running.quiet):
+    with progress_bar("report", {}, request.running.quiet):
         write_report(fit, path, request.running.force)
 
 
@@ -155,7 +155,8 @@ def write_folder(folder: Path, request: Request, fit: Fit, table: Table, held: A
     frame = collection.frame(part_frame, *shared)
     if request.answer.is_sorted:
         frame = frame.sort_values(["probability", "score"], ascending=[False, False])
-    with progress_bars({"labels": frame.npartitions}, request.running.quiet) as progress:
+    blocks = {f"block {i + 1}": 0.0 for i in range(frame.npartitions)}
+    with progress_bar("labels", blocks, request.running.quiet) as progress:
         force, client = request.running.force, collection.client
         write_parquet(frame, folder, force, progress or quiet, client)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gammagmm._support.progress import Progress, progress_bars
+from gammagmm._support.progress import progress_bar
 from gammagmm._support.text import one_line
 from gammagmm.cli.options import FIT_SUFFIX, Method, Request
 from gammagmm.cli.request import choices_of
@@ -86,7 +86,6 @@ def _fit_key(table: Table, request: Request) -> str:
 
     options = asdict(request.method) | {
         "jobs": None,
-        "timeout": None,
         "columns": table.columns,
         "shape": [table.sample.n_rows, *table.values.shape],
     }
@@ -97,19 +96,17 @@ def _fit_key(table: Table, request: Request) -> str:
 
 
 def fit_rows(table: Table, request: Request) -> Fit:
-    """The fit, with progress bars if standard error is a terminal."""
-    from gammagmm.detectors.presets import PRESETS
+    """The fit, with a progress bar if standard error is a terminal."""
+    from gammagmm.estimator.cost import expected_seconds
     from gammagmm.estimator.parameters import check_parameters
 
     gc.freeze()  # what has been imported
     gc.enable()
-    detectors = _detectors(request.method)
-    n_detectors = len(PRESETS.get(detectors, ()) if isinstance(detectors, str) else detectors)
-    totals = {"detectors": n_detectors, "mixtures": request.method.runs}
-    with progress_bars(totals, request.running.quiet) as progress:
-        estimator = _estimator(request, progress)
-        plan = check_parameters(estimator.get_params(deep=False))
-        return estimator._fit_table(table, plan).fit_
+    estimator = _estimator(request)
+    plan = check_parameters(estimator.get_params(deep=False))
+    expected = expected_seconds(plan, *table.values.shape)
+    with progress_bar("fit", expected, request.running.quiet) as progress:
+        return estimator._fit_table(table, replace(plan, progress=progress)).fit_
 
 
 def _detectors(method: Method) -> str | list[str]:
@@ -120,7 +117,7 @@ def _detectors(method: Method) -> str | list[str]:
     return names[0] if len(names) == 1 and names[0] not in NAMES else names
 
 
-def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
+def _estimator(request: Request) -> GammaGMM:
     """The estimator with the options of the command."""
     from gammagmm.estimator.gamma_gmm import GammaGMM
 
@@ -135,9 +132,9 @@ def _estimator(request: Request, progress: Progress | None = None) -> GammaGMM:
         max_gamma=method.max_gamma,
         n_runs=method.runs,
         timeout=method.timeout,
+        detector_timeout=method.detector_timeout,
         columns=choices_of(request.reading).columns,
         strict=request.reading.strict,
         random_state=method.seed,
         n_jobs=method.jobs,
-        progress=progress or False,
     )

@@ -33,7 +33,7 @@ def check_kept(request: Request) -> None:
     if request.reading.paths:
         raise UsageError("--from and files with rows cannot be given together", "Give one of them.")
     settings = getattr(request.running.config, "values", {})
-    own = {"jobs", "timeout", *settings}
+    own = {"jobs", "timeout", "detector_timeout", *settings}
     changed = [*_changed(request.method, own), *_changed(request.reading, own)]
     if changed:
         raise UsageError(

@@ -22,7 +22,7 @@ from gammagmm.cli.request import UsageError, check_label
 from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
 from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_training_rows
-from gammagmm.posterior.sentences import sentence
+from gammagmm.posterior.sentences import any_look_sentence, left_sentence, sentence
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
@@ -36,6 +36,8 @@ QUESTION = (
     "once."
 )
 MIN_WIDTH = 40  # of the terminal, in characters
+RECALL = 0.8
+"""Share of all anomalies for which the dialogue says how many rows would show that it is found."""
 N_AT_ONCE = 10
 """Rows that are picked from the top of the ranking before it is learned again."""
 END = "There are no more rows to ask about: u undo, q quit."
@@ -79,6 +81,7 @@ def _inspect_rows(request: Request, echo: Echo) -> int:
         n=inspecting.n,
         shows_rank=inspecting.show_rank,
         rng=as_generator(request.method.seed),
+        is_asked=inspecting.ask,
     )
     n_at_once = N_AT_ONCE if inspecting.ask else inspecting.n
     with warnings_as_lines(echo):
@@ -110,6 +113,7 @@ class Inspection:
     rng: np.random.Generator
     earlier: tuple[Sheet, ...] = ()  # with labels from before
     is_find: bool = False  # whether rows are chosen to find anomalies
+    is_asked: bool = False  # whether a person sees the answer after each label
 
     def save(self, sheet: Sheet, overwrite: bool = True) -> None:
         """Write the sheet to its file, completely or not at all."""
@@ -162,7 +166,9 @@ class Inspection:
         rows = rows.update(numbers, [0] * len(before), at_random=False)
         groups = self.fit.table.sampled.groups
         by = None if groups is None else groups.values
-        suggested = rows.suggest(n_more, by=by, random_state=self.rng)
+        # The interval at any look needs rows in simple random order.
+        is_spread = not self.is_asked or by is not None
+        suggested = rows.suggest(n_more, spread=is_spread, by=by, random_state=self.rng)
         return self, sheet.extend(sample.places(suggested).tolist(), picked=False)
 
     def describe(self, row: int) -> list[str]:
@@ -272,11 +278,11 @@ def _answer(
     if inspection.is_find:
         known = rows.known_rows
         echo(f"  {int(known.labels.sum())} of the {len(known)} labelled rows are anomalies.")
+        if known.at_random.any():
+            n_rows = len(rows.certify(RECALL).rows) if rows.sample.is_whole else None
+            echo(f"  {left_sentence(rows.left, RECALL, n_rows)}")
         return sheet
-    posterior = rows.posterior
-    low, high = posterior.interval()
-    width = f"{100.0 * (high - low):.1f} percentage points"
-    echo(f"  {sentence(posterior)} The interval is {width} wide.")
+    echo(f"  {sentence(rows.posterior)} {any_look_sentence(rows.interval_at_any_look())}")
     return sheet
 
 

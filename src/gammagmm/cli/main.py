@@ -25,8 +25,8 @@ app = typer.Typer(
     cls=opt.Commands,
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
     "Exit codes: 0 success, 1 internal error, 2 invalid input or usage, 3 the interval lies above "
-    "--fail-above, 4 the Dask cluster is lost or not found, 5 --timeout is exceeded, 6 an alarm "
-    "of monitor, 130 interrupted by Ctrl-C.",
+    "--fail-above, 4 the Dask cluster is lost or not found, 5 no result within --timeout, 6 an "
+    "alarm of monitor, 130 interrupted by Ctrl-C.",
     pretty_exceptions_enable=False,
 )
 

@@ -115,7 +115,16 @@ class Method:
     timeout: Annotated[
         float | None,
         Option(
-            help="Time limit for detectors and mixtures (exit code 5).",
+            help="Time limit: half of it for the detectors, the rest for the mixtures. What is not "
+            "finished is left out; exit code 5 if there is no result.",
+            metavar="SECONDS",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None
+    detector_timeout: Annotated[
+        float | None,
+        Option(
+            help="Time limit for each detector, after which it is skipped.",
             metavar="SECONDS",
             rich_help_panel=RUNNING,
         ),
@@ -404,7 +413,7 @@ class Running:
     force: Annotated[
         bool, Option("--force", help="Replace existing files or, with monitor, periods.")
     ] = False
-    quiet: Annotated[bool, Option("--quiet", help="Show no progress bars and no notes.")] = False
+    quiet: Annotated[bool, Option("--quiet", help="Show no progress bar and no notes.")] = False
     debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False
 
     @property

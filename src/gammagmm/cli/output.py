@@ -72,7 +72,7 @@ def answer_text(fit: Fit) -> str:
         place = "inside" if truth.is_inside else "outside"
         lines.append(
             f"According to the labels in the file, the share is {percent(truth.share)}, which is "
-            f"{place} the interval."
+            f"{place} the {fit.posterior.range_name}."
         )
     groups = fit.table.groups
     tables = [] if groups is None else _group_tables(fit.group_shares, groups.column)
@@ -84,19 +84,19 @@ def _group_tables(groups: Sequence[GroupShare], column: str | None) -> list[str]
     from gammagmm.report.page import group_lines
 
     name, lines = one_line(column or "group"), group_lines(groups, MAX_GROUPS)
-    table = _share_table(("rows", "flagged"), lines.flagged)
+    table = _share_table(("rows", "flagged"), "exact range", lines.flagged)
     tables = [f"Flagged rows by {name}:\n{table}"]
     if lines.n_left:
         tables[0] += f"\nThese are the {MAX_GROUPS} largest of {len(groups):,} groups."
         tables[0] += " --json prints all."
     if lines.labelled:
-        table = _share_table(("labels", "anomalies"), lines.labelled)
+        table = _share_table(("labels", "anomalies"), "90% interval", lines.labelled)
         tables.append(f"Share of anomalies by {name}, from the labels of each group:\n{table}")
     return tables
 
 
-def _share_table(counts: tuple[str, str], lines: Sequence[ShareLine]) -> str:
-    table = [["group", *counts, "share", "90% interval"]]
+def _share_table(counts: tuple[str, str], name: str, lines: Sequence[ShareLine]) -> str:
+    table = [["group", *counts, "share", name]]
     for line in lines:
         interval = f"{percent(line.low)} to {percent(line.high)}"
         found = [f"{line.n_rows:,}", f"{line.n_found:,}", percent(line.share), interval]
@@ -210,7 +210,8 @@ def comparison_text(names: Sequence[str], pair: Sequence[GammaPosterior]) -> str
     """A table of two posteriors and, if both use labels, which share is probably larger."""
     from gammagmm.posterior.comparison import compare_posteriors
 
-    table = [["", "mean", "90% interval", "labels"]]
+    ranges = " or ".join(dict.fromkeys(each.range_name for each in pair))
+    table = [["", "mean", ranges, "labels"]]
     for letter, name, posterior in zip("AB", names, pair, strict=True):
         cells = ["no estimate", ""]
         if posterior.has_estimate:

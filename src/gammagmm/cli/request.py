@@ -62,7 +62,7 @@ SUFFIXES = {
 }
 """Suffixes of the files that an option writes."""
 NO_SAMPLE = (
-    "--fail-above needs labels: without them, the estimate rests on assumptions and can be wrong "
+    "--fail-above needs labels: without them, the share is not known and the estimate can be wrong "
     "in either direction"
 )
 LABEL_ROWS = (

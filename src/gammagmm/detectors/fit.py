@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from gammagmm._support.processes import (
     NEVER,
     Deadline,
+    FirstHalf,
     OutOfTimeError,
     allowed_jobs,
     one_thread,
@@ -46,11 +47,12 @@ __all__ = [
     "Status",
     "fit_detectors",
     "given_scores",
+    "n_needed",
     "score_rows",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Status: TypeAlias = Literal["ok", "failed", "timeout", "constant"]
+Status: TypeAlias = Literal["ok", "failed", "timeout", "constant", "left out"]
 
 MAX_DISTANCE = 0.5
 """Largest Kolmogorov-Smirnov distance, besides chance, between fitted and new rows' scores."""
@@ -72,12 +74,14 @@ class FitSettings:
     timeout: float | None = None  # seconds for each detector
     n_jobs: int | None = None
     progress: Progress = quiet
-    deadline: Deadline = NEVER  # for all detectors together
-    is_by_cost: bool = False  # whether the slowest are fitted on fewer than max_fit_rows
+    deadline: Deadline = NEVER  # for the whole fit, of which detectors have half, see FirstHalf
+    is_by_cost: bool = False  # whether their time limits the rows further
+    is_optional: bool = False  # whether those that would still take too long are left out
 
-    def n_fit(self, detector: Any, n_rows: int) -> int:
-        """Number of rows, of `n_rows`, that the detector is fitted on."""
-        return fit_rows(detector, n_rows, self.max_fit_rows, self.is_by_cost)
+    def n_fit(self, detector: Any, X: FloatArray) -> int:
+        """Number of the rows X (n, d) that the detector is fitted on."""
+        n_columns = X.shape[1] if self.is_by_cost else None
+        return fit_rows(detector, len(X), self.max_fit_rows, n_columns, self.is_optional)
 
 
 @dataclass(frozen=True)
@@ -88,10 +92,11 @@ class DetectorInfo:
     ----------
     name : str
         Name of the detector.
-    status : "ok" or "failed" or "timeout" or "constant"
-        How the fit ended; "constant" if all rows got the same score.
+    status : "ok" or "failed" or "timeout" or "constant" or "left out"
+        How the fit ended; "constant" if all rows got the same score, "left out" if the detector of
+        a preset would have taken too long and was not fitted.
     reason : str
-        Why it was skipped; empty if it was not.
+        Why it has no scores; empty if it has.
     seconds : float
         Wall time of its fit and scores.
     n_rows : int
@@ -137,11 +142,20 @@ def fit_detectors(
     thread that is not the main one. A detector that fails or times out is skipped, with a record
     in ``info``; the others continue. A detector that kills its process is skipped in the same way
     if it runs in a worker: with ``n_jobs`` above 1, a ``timeout`` or a ``deadline``. On small
-    tables, the detectors that have names run in this process, whatever ``n_jobs`` is.
+    tables, the detectors that have names run in this process, whatever ``n_jobs`` is. Detectors
+    that have not finished in the first half of a ``deadline`` are skipped too, if two others have,
+    or one where there is one.
     """
     # Deviation D1: the published script scores the training rows again, as if they were new.
-    tasks = _plan(detectors, len(X), rng, settings)
+    deadline = FirstHalf.of(settings.deadline, n_needed(len(detectors)))
+    settings = replace(settings, deadline=deadline)
+    planned = _plan(detectors, X, rng, settings)
+    tasks = [task for task in planned if task.n_fit > 0]
     outcomes = {outcome.info.name: outcome for outcome in _run_tasks(tasks, X, settings)}
+    for task in planned:
+        if task.n_fit == 0:
+            info = task.info("left out", "it would take too long", 0.0)
+            outcomes[task.name] = _Outcome(info)
     ran = {name: outcomes[name] for name in detectors if outcomes[name].info.status == "ok"}
     columns = [np.empty((len(X), 0)), *(outcome.scores[:, None] for outcome in ran.values())]
     return FittedDetectors(
@@ -149,6 +163,11 @@ def fit_detectors(
         np.concatenate(columns, axis=1),
         [outcomes[name].info for name in detectors],
     )
+
+
+def n_needed(n_detectors: int) -> int:
+    """Number of detectors, of `n_detectors`, without whose scores there is no result."""
+    return min(2, n_detectors)
 
 
 def given_scores(scores: FloatArray, names: Sequence[str] | None = None) -> FittedDetectors:
@@ -224,20 +243,21 @@ class _Task:
     detector: Any
     rng: np.random.Generator
     rows: NDArray[np.intp] | None  # the rows to fit on; None: all
+    n_fit: int  # how many they are
     is_alone: bool  # in a process of its own
     timeout: float | None
     deadline: Deadline
 
-    def info(self, X: FloatArray, status: Status, reason: str, seconds: float) -> DetectorInfo:
-        """Record of this detector, which was fitted on rows of X (n, d)."""
-        n_rows = len(X) if self.rows is None else len(self.rows)
-        return DetectorInfo(self.name, status, reason, seconds, n_rows)
+    def info(self, status: Status, reason: str, seconds: float) -> DetectorInfo:
+        """Record of this detector."""
+        return DetectorInfo(self.name, status, reason, seconds, self.n_fit)
 
     @property
     def too_long(self) -> str:
         """Reason of a detector that did not finish in time."""
-        if self.deadline.is_over:
-            return f"it did not finish within timeout={self.deadline.timeout} s"
+        if isinstance(self.deadline, FirstHalf) and self.deadline.is_over:
+            part = "" if self.deadline.whole.is_over else "half of "
+            return f"it did not finish within {part}timeout={self.deadline.timeout} s"
         return f"it took longer than detector_timeout={self.timeout} s"
 
 
@@ -256,17 +276,21 @@ class _WorkersFailedError(Exception):
 
 def _plan(
     detectors: Mapping[str, Any],
-    n_rows: int,
+    X: FloatArray,
     rng: np.random.Generator,
     settings: FitSettings,
 ) -> list[_Task]:
-    """A task for each detector, the slowest first."""
+    """A task for each detector, the slowest first; the fastest first before a deadline.
+
+    A slow detector then takes no time from those that would have finished.
+    """
     sample_rng, *children = rng.spawn(1 + len(detectors))
+    n_rows = len(X)
+    n_fit = {name: settings.n_fit(each, X) for name, each in detectors.items()}
     n_places = min(n_rows, settings.max_fit_rows or n_rows)
-    is_drawn = n_places < n_rows
+    is_drawn = min(n_fit.values(), default=n_rows) < n_rows
     # A smaller sample is the first of these rows.
     places = sample_rng.choice(n_rows, n_places, replace=False) if is_drawn else np.arange(0)
-    n_fit = {name: settings.n_fit(each, n_rows) for name, each in detectors.items()}
     tasks = [
         _Task(
             name,
@@ -274,13 +298,21 @@ def _plan(
             child,
             # Deviation D13: the paper fits every detector on all rows.
             np.sort(places[: n_fit[name]]) if n_fit[name] < n_rows else None,
+            n_fit[name],
             is_alone=settings.timeout is not None or uses_torch(detector),
             timeout=settings.timeout,
             deadline=settings.deadline,
         )
         for (name, detector), child in zip(detectors.items(), children, strict=True)
     ]
+    if settings.deadline.timeout is not None:
+        return sorted(tasks, key=_last_if_slow)
     return sorted(tasks, key=lambda task: cost_rank(task.detector))
+
+
+def _last_if_slow(task: _Task) -> tuple[bool, int]:
+    """Place of a task before a deadline: those that need a process of their own are the last."""
+    return task.is_alone, -cost_rank(task.detector)
 
 
 def _run_tasks(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list[_Outcome]:
@@ -290,31 +322,41 @@ def _run_tasks(tasks: list[_Task], X: FloatArray, settings: FitSettings) -> list
     are not done at the deadline of the settings are given up.
     """
     done: list[_Outcome] = []
+    began: dict[str, float] = {}
     try:
-        for outcome in _outcomes(tasks, X, settings):
+        for outcome in _outcomes(tasks, X, settings, began):
             done.append(outcome)
     except _WorkersFailedError:
         names = {outcome.info.name for outcome in done}
         again = [replace(task, is_alone=True) for task in tasks if task.name not in names]
         # A thread is enough to wait for a process, and takes detectors that cannot be pickled.
-        done.extend(_outcomes(again, X, settings, prefer="threads"))
+        done.extend(_outcomes(again, X, settings, began, prefer="threads"))
     names = {outcome.info.name for outcome in done}
     for task in tasks:
         if task.name not in names:
-            done.append(_Outcome(task.info(X, "timeout", task.too_long, 0.0)))
-            settings.progress(task.name, "timeout", 0.0)
+            seconds = time.perf_counter() - began[task.name] if task.name in began else 0.0
+            done.append(_Outcome(task.info("timeout", task.too_long, seconds)))
+            settings.progress(task.name, "timeout", seconds)
     return done
 
 
 def _outcomes(
-    tasks: list[_Task], X: FloatArray, settings: FitSettings, prefer: str | None = None
+    tasks: list[_Task],
+    X: FloatArray,
+    settings: FitSettings,
+    began: dict[str, float],
+    prefer: str | None = None,
 ) -> Iterator[_Outcome]:
-    """Outcomes as they come; `progress` is called for each task when a worker starts it."""
+    """Outcomes as they come; `progress` is called for each task when a worker starts it.
+
+    The time of that, by the name of the detector, is kept in `began`.
+    """
     n_jobs = allowed_jobs(settings.n_jobs)
     waiting = iter(tasks)
 
     def tell_started(n_tasks: int) -> None:
         for task in islice(waiting, n_tasks):
+            began[task.name] = time.perf_counter()
             settings.progress(task.name, "started", 0.0)
 
     with closing(_run_in_workers(tasks, X, n_jobs, settings.deadline, prefer)) as results:
@@ -326,6 +368,8 @@ def _outcomes(
                 raise _WorkersFailedError from error
             if outcome is None:
                 return
+            if isinstance(settings.deadline, FirstHalf) and outcome.info.status == "ok":
+                settings.deadline.done.append(outcome.info.name)
             settings.progress(outcome.info.name, outcome.info.status, outcome.info.seconds)
             tell_started(1)
             yield outcome
@@ -336,7 +380,7 @@ def _run_in_workers(
 ) -> Generator[_Outcome]:
     """Outcomes from workers, or from this process where the workers would only cost time.
 
-    Before a deadline, tasks in processes of their own go first.
+    Before a deadline, tasks in processes of their own go last.
     """
     here: list[_Task] = []
     others: list[_Task] = []
@@ -348,18 +392,20 @@ def _run_in_workers(
     if here or others:
         tasks = [task for task in tasks if task.is_alone]
         prefer = "threads"  # enough to wait for a process
+    if others:
+        n_workers = min(effective_n_jobs(n_jobs), len(others))
+        yield from run_until(deadline, n_workers, _fit_task, others, X)
     if tasks:
         options = {"batch_size": 1, "pre_dispatch": "all", "return_as": "generator_unordered"}
+        # Only threads see how many detectors have finished before a deadline.
+        require = None if deadline.timeout is None else "sharedmem"
         n_workers = min(effective_n_jobs(n_jobs), len(tasks))
-        parallel = Parallel(n_workers, prefer=prefer, **options)
+        parallel = Parallel(n_workers, prefer=prefer, require=require, **options)
         with closing(parallel(delayed(_fit_task)(task, X) for task in tasks)) as results:
             yield from (_fit_task(task, X) for task in here)
             yield from results
     else:
         yield from (_fit_task(task, X) for task in here)
-    if others:
-        n_workers = min(effective_n_jobs(n_jobs), len(others))
-        yield from run_until(deadline, n_workers, _fit_task, others, X)
 
 
 def _is_short(task: _Task, X: FloatArray) -> bool:
@@ -385,7 +431,7 @@ def _fit_task(task: _Task, X: FloatArray) -> _Outcome:
         reason, trace = "its process died, possibly out of memory", traceback.format_exc()
     except Exception as error:
         reason, trace = f"{type(error).__name__}: {error}", traceback.format_exc()
-    info = task.info(X, status, reason, time.perf_counter() - start)
+    info = task.info(status, reason, time.perf_counter() - start)
     return _Outcome(replace(info, traceback=trace))
 
 
@@ -395,7 +441,7 @@ def _fit_here(task: _Task, X: FloatArray) -> _Outcome:
     X = np.array(X, dtype=np.float64, order="C")
     detector = _seeded(task.detector, task.rng)
     scores = _fit_all(detector, X) if task.rows is None else _fit_some(detector, X, task.rows)
-    return _Outcome(task.info(X, "ok", "", time.perf_counter() - start), detector, scores)
+    return _Outcome(task.info("ok", "", time.perf_counter() - start), detector, scores)
 
 
 def _seeded(detector: Any, rng: np.random.Generator) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain, count
@@ -24,6 +26,7 @@ __all__ = [
     "detector_parts",
     "fit_rows",
     "is_superlinear",
+    "name_choices",
     "named_detectors",
     "resolve_detectors",
     "scores_batches",
@@ -65,11 +68,32 @@ SUPERLINEAR = {
 }
 """Class names of detectors whose time or memory grows faster than the rows."""
 
+KERNELS = {"OCSVM", "OneClassSVM"}
+"""Class names of those that take longer to train on pairs of rows than to score them."""
+
 MANY_SEARCHES = {"LSCP"}
-"""Class names of detectors that search for the neighbours of a row in many subspaces."""
+"""Class names of those that search for the neighbours of a row in many subspaces.
+
+Fewer fitted rows save them little time.
+"""
+
+MOST_SECONDS = 2.5
+"""Seconds on a core of its own that a slow detector may take with ``max_fit_rows="auto"``.
+
+Other detectors on the other cores slow it down by up to a third. It then takes a third of a fit
+of ten seconds.
+"""
 
 LEAST_FIT_ROWS = 5_000
-"""Rows that such a detector is fitted on at least."""
+"""Rows that a slow detector is fitted on at least: with fewer, neighbours would be too far away."""
+
+MORE_COLUMNS = 16
+"""What the rest of the work for a pair of rows costs, in columns."""
+
+# Measured by the part `costs` of benchmarks/detectors.py.
+_VALUE_SECONDS = 6e-11  # to compare a fitted row and a scored row in one column
+_KERNEL_PAIRS = 10  # scored pairs that take as long as a pair in the training of a kernel
+_CELL_SECONDS = 1.5e-5  # to score a value of a row with many searches
 
 BATCHES = {"COF", "LMDD", "LOCI", "ROD", "RGraph", "SOD", "SOS"}
 """Class names of PyOD's detectors that score each batch of rows by itself, without the fit."""
@@ -79,13 +103,14 @@ def resolve_detectors(
     detectors: Detectors,
     n_rows: int,
     max_fit_rows: int | None = None,
-    is_by_cost: bool = False,
+    n_columns: int | None = None,
 ) -> tuple[dict[str, Any], list[Note]]:
     """New unfitted detectors by name, and a note for each change to them.
 
     Takes a preset, or names, PyOD detectors and scikit-learn outlier detectors in a list or as
     the values of a dict. Sizes that need more rows than there are get lowered, in copies; of
-    `n_rows` rows, a detector is fitted on as many as `fit_rows` says.
+    `n_rows` rows, a detector is fitted on as many as `fit_rows` says. With `n_columns`, a detector
+    of a preset may be left out of the fit, which its note says.
 
     >>> detectors, notes = resolve_detectors(["KNN", "LOF"], n_rows=12)
     >>> list(detectors)
@@ -93,13 +118,17 @@ def resolve_detectors(
     >>> notes[0].message
     'n_neighbors was lowered from 20 to 11 because the detector is fitted on 12 rows'
     """
-    choices = _name_choices(detectors)
+    choices = name_choices(detectors)
     if n_rows < MIN_ROWS and any(isinstance(choice, str) for choice in choices.values()):
         raise ValueError(f"X has {n_rows} rows; the detectors need at least {MIN_ROWS}.")
     made = {name: _make(choice) for name, choice in choices.items()}
     notes = []
     for name, detector in made.items():
-        n_fit = fit_rows(detector, n_rows, max_fit_rows, is_by_cost)
+        is_optional = isinstance(detectors, str)
+        n_fit = fit_rows(detector, n_rows, max_fit_rows, n_columns, is_optional)
+        if n_fit == 0:
+            notes.append(Note.of("detectors.left out", name, n_rows=n_rows, n_columns=n_columns))
+            continue
         if n_fit < n_rows:
             notes.append(Note.of("detectors.sampled", name, n_fit=n_fit, n_rows=n_rows))
         notes.extend(_adapt(name, detector, n_fit))
@@ -118,26 +147,52 @@ def named_detectors(detectors: Detectors) -> dict[str, str | None]:
     return {name: each if isinstance(each, str) else None for name, each in choices.items()}
 
 
-def fit_rows(detector: Any, n_rows: int, max_fit_rows: int | None, is_by_cost: bool = False) -> int:
+def fit_rows(
+    detector: Any,
+    n_rows: int,
+    max_fit_rows: int | None,
+    n_columns: int | None = None,
+    is_optional: bool = False,
+) -> int:
     """Number of rows, of `n_rows`, that the detector is fitted on.
 
-    A detector of superlinear cost is fitted on `max_fit_rows` at most. With `is_by_cost`, one that
-    searches in many subspaces is fitted on fewer, since each of its scores takes as long as 20
-    scores of KNN: the pairs of a fitted row and a scored row are not more than at `max_fit_rows`
-    rows, unless that would leave fewer than LEAST_FIT_ROWS. For fewer fitted rows a search takes
-    hardly less time, and the neighbours would be too far away.
+    A detector of superlinear cost is fitted on `max_fit_rows` at most. With `n_columns`, it is
+    fitted on as many as it can learn from, and score all rows with, in about MOST_SECONDS, but on
+    LEAST_FIT_ROWS at least. If it is optional and fewer rows save it little time, it is fitted on
+    none where it would take longer.
 
-    >>> lscp, knn = resolve_detectors(["LSCP", "KNN"], 100)[0].values()
-    >>> [fit_rows(lscp, n, 20_000, is_by_cost=True) for n in (20_000, 40_000, 100_000)]
-    [20000, 10000, 5000]
-    >>> fit_rows(knn, 100_000, 20_000, is_by_cost=True), fit_rows(lscp, 100_000, 20_000)
-    (20000, 20000)
+    >>> lscp, knn, svm = resolve_detectors(["LSCP", "KNN", "OCSVM"], 100)[0].values()
+    >>> [fit_rows(knn, n, 20_000, n_columns=10) for n in (20_000, 100_000, 1_000_000)]
+    [20000, 16025, 5000]
+    >>> [fit_rows(svm, 20_000, 20_000, n_columns) for n_columns in (10, 40)]
+    [12659, 8625]
+    >>> [fit_rows(lscp, n, 20_000, 10, is_optional=True) for n in (10_000, 20_000)]
+    [10000, 0]
     """
-    if max_fit_rows is None or n_rows <= max_fit_rows or not is_superlinear(detector):
+    if max_fit_rows is None or not is_superlinear(detector):
         return n_rows
-    if is_by_cost and any(cls.__name__ in MANY_SEARCHES for cls in type(detector).__mro__):
-        return min(max(max_fit_rows**2 // n_rows, LEAST_FIT_ROWS), max_fit_rows)
-    return max_fit_rows
+    if n_columns is None:
+        return min(n_rows, max_fit_rows)
+    affordable = _affordable_rows(detector, n_rows, n_columns)
+    if is_optional and affordable < n_rows and _is_one_of(detector, MANY_SEARCHES):
+        return 0
+    return min(n_rows, max_fit_rows, max(affordable, LEAST_FIT_ROWS))
+
+
+def _affordable_rows(detector: Any, n_rows: int, n_columns: int) -> int:
+    """Rows that a detector of superlinear cost can be fitted on in MOST_SECONDS."""
+    if _is_one_of(detector, MANY_SEARCHES):
+        return int(MOST_SECONDS / (_CELL_SECONDS * n_columns))
+    n_pairs = MOST_SECONDS / (_VALUE_SECONDS * (n_columns + MORE_COLUMNS))
+    affordable = n_pairs / n_rows
+    if _is_one_of(detector, KERNELS):
+        affordable = min(affordable, math.sqrt(n_pairs / _KERNEL_PAIRS))
+    return int(affordable)
+
+
+def _is_one_of(detector: Any, names: set[str]) -> bool:
+    """Whether the detector's class, or a class that it derives from, has one of the names."""
+    return any(cls.__name__ in names for cls in type(detector).__mro__)
 
 
 def is_superlinear(detector: Any) -> bool:
@@ -148,7 +203,7 @@ def is_superlinear(detector: Any) -> bool:
 
 def scores_batches(detector: Any) -> bool:
     """Whether the detector scores new rows by their batch, not by its fit."""
-    return any(cls.__name__ in BATCHES for cls in type(detector).__mro__)
+    return _is_one_of(detector, BATCHES)
 
 
 def cost_rank(detector: Any) -> int:
@@ -177,11 +232,18 @@ def detector_parts(value: Any) -> Iterator[Any]:
             yield from detector_parts(item)
     elif hasattr(value, "fit") and not isinstance(value, type):
         yield value
-        for name in inspect.signature(type(value)).parameters:
+        cls: Any = type(value)
+        for name in _parameter_names(cls):
             yield from detector_parts(getattr(value, name, None))
 
 
-def _name_choices(detectors: Any) -> dict[str, Any]:
+@lru_cache
+def _parameter_names(cls: type) -> tuple[str, ...]:
+    """Names of a class's parameters; reading its signature takes as long as a short fit."""
+    return tuple(inspect.signature(cls).parameters)
+
+
+def name_choices(detectors: Any) -> dict[str, Any]:
     """Each detector asked for, a known name or an object with the right methods, by its name."""
     if isinstance(detectors, str):
         if detectors not in PRESETS:

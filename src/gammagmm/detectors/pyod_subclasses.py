@@ -41,6 +41,9 @@ FloatArray: TypeAlias = NDArray[np.float64]
 _BLOCK_ROWS = 2_000
 # With fewer support vectors libsvm is fast enough, and the scores are PyOD's to the last bit.
 _MANY_SUPPORT_VECTORS = 1_000
+# Up to this number of edges, counting those below each value is faster than a search: five times
+# for HBOS's eleven.
+_MANY_EDGES = 50
 
 
 class Frozen:
@@ -275,8 +278,9 @@ class HBOS(Frozen, hbos.HBOS):
         is_auto = isinstance(self.n_bins, str) and self.n_bins.lower() == "auto"
         if not is_auto:
             check_parameter(self.n_bins, low=2, high=np.inf)
-        sizes = [get_optimal_n_bins(x) if is_auto else self.n_bins for x in X.T]
-        bins = zip(X.T, sizes, strict=True)
+        columns = np.ascontiguousarray(X.T)
+        sizes = [get_optimal_n_bins(x) if is_auto else self.n_bins for x in columns]
+        bins = zip(columns, sizes, strict=True)
         heights, edges = zip(*(np.histogram(x, n, density=True) for x, n in bins), strict=True)
         self.hist_ = list(heights) if is_auto else np.column_stack(heights)
         self.bin_edges_ = list(edges) if is_auto else np.column_stack(edges).astype(np.float64)
@@ -301,10 +305,27 @@ class HBOS(Frozen, hbos.HBOS):
         """Scores (n,) of rows that have been checked."""
         scores = np.empty(X.shape)
         all_edges = self.bin_edges_ if isinstance(self.bin_edges_, list) else self.bin_edges_.T
+        columns = np.array(X.T, order="C")
         for j, (edges, heights) in enumerate(zip(all_edges, self.bin_scores_, strict=True)):
-            x = X[:, j]
-            scores[:, j] = heights[np.clip(np.searchsorted(edges, x) - 1, 0, len(heights) - 1)]
-            is_far = edges[0] - x > (edges[1] - edges[0]) * self.tol
-            is_far |= x - edges[-1] > (edges[-1] - edges[-2]) * self.tol
-            scores[is_far, j] = heights.min()
+            x = columns[j]
+            # A value outside the bins has the score of the first or the last one,
+            by_place = np.concatenate([heights[:1], heights, heights[-1:]])
+            scores[:, j] = by_place.take(_places(edges, x))
+            # unless it is far from them.
+            if x.min() < edges[0]:
+                is_far = edges[0] - x > (edges[1] - edges[0]) * self.tol
+                scores[is_far, j] = heights.min()
+            if x.max() > edges[-1]:
+                is_far = x - edges[-1] > (edges[-1] - edges[-2]) * self.tol
+                scores[is_far, j] = heights.min()
         return invert_order(scores.sum(axis=1))
+
+
+def _places(edges: FloatArray, x: FloatArray) -> NDArray[Any]:
+    """Number of `edges` below each value of x (n,), as np.searchsorted finds it."""
+    if len(edges) > _MANY_EDGES:
+        return np.searchsorted(edges, x)
+    places = np.zeros(len(x), np.uint8)
+    for edge in edges:
+        places += x > edge
+    return places

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.checks import warn_user
-from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, Status
+from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, Status, n_needed
 from gammagmm.errors import DetectorError, DetectorWarning, Note
 
 __all__ = ["LOG_OFFSET", "judge_scores", "keep_usable", "left_out_notes"]
@@ -32,11 +32,11 @@ def keep_usable(fitted: FittedDetectors) -> FittedDetectors:
         if record.name in scores_of:
             status, reason = judge_scores(scores_of[record.name])
             info[i] = replace(record, status=status, reason=reason)
-    skipped = [record for record in info if record.status != "ok"]
-    n_usable, n_needed = len(info) - len(skipped), min(2, len(info))
-    if n_usable < n_needed:
+    skipped = _skipped(info)
+    n_usable, n_least = sum(record.status == "ok" for record in info), n_needed(len(info))
+    if n_usable < n_least:
         counts = f"Only {n_usable} of {len(info)} detectors gave usable scores"
-        needed = f"but {n_needed} {'is' if n_needed == 1 else 'are'} needed"
+        needed = f"but {n_least} {'is' if n_least == 1 else 'are'} needed"
         reasons = "; ".join(f"{record.name}: {record.reason}" for record in skipped)
         error = DetectorError(
             f"{counts}, {needed}. Skipped: {reasons}",
@@ -69,5 +69,11 @@ def judge_scores(scores: Array) -> tuple[Status, str]:
 
 def left_out_notes(info: list[DetectorInfo]) -> list[Note]:
     """A note for each detector that was skipped."""
-    skipped = [record for record in info if record.status != "ok"]
-    return [Note.of("detectors.skipped", record.name, reason=record.reason) for record in skipped]
+    return [
+        Note.of("detectors.skipped", record.name, reason=record.reason) for record in _skipped(info)
+    ]
+
+
+def _skipped(info: list[DetectorInfo]) -> list[DetectorInfo]:
+    """Records of the detectors that were fitted, or should have been, and have no usable scores."""
+    return [record for record in info if record.status not in ("ok", "left out")]

@@ -48,7 +48,7 @@ def estimate_contamination(
     >>> options = {"detectors": ["KNN", "LOF", "HBOS"], "n_runs": 2, "random_state": 0}
     >>> gamma = estimate_contamination(X, **options)
     >>> int(KNN(contamination=gamma).fit(X).labels_.sum()), gamma.posterior
-    (38, GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130))
+    (38, GammaPosterior(mean=0.103, model range 0.077 to 0.130))
     """
     estimator = GammaGMM(**parameters).fit(X)
     gamma, n_rows = estimator.contamination_, len(estimator.labels_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any
 
@@ -15,39 +15,34 @@ from gammagmm._support.checks import warn_user
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
 from gammagmm.distributed.collection import index_of_part, is_collection, open_collection
-from gammagmm.errors import DetectorError, NewRowsWarning, Note
+from gammagmm.errors import DetectorError, NewRowsWarning, Note, SeparateRowsWarning
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
 from gammagmm.estimator.rows import check_columns, new_rows, read_more
 from gammagmm.estimator.space import Space, score_space
+from gammagmm.labels.anomaly_probability import Calibration
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
 from gammagmm.labels.labelled_rows import GroupShare, LabelledRows, Precision
 from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.monitoring.counts import Count, count_periods, row_digests
 from gammagmm.monitoring.history import ALPHA, History
-from gammagmm.posterior.decisions import (
-    RankTable,
-    cut_off,
-    exact_ranks,
-    is_anomaly,
-    is_far_above,
-    probability_at,
-)
-from gammagmm.posterior.evidence import Evidence, find_evidence
-from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs, posterior_words
+from gammagmm.posterior.decisions import cut_off, is_anomaly, is_far_above
+from gammagmm.posterior.evidence import Evidence, contradiction, find_evidence
+from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.run_notes import describe_runs
 from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.sentences import (
-    evidence_lines,
     exact_sentence,
+    flagged_sentence,
     known_sentence,
+    model_lines,
     more_sentence,
     precision_sentence,
     ranking_sentence,
     rows_sentence,
     sentence,
-    separate_rows_sentence,
+    separate_words,
 )
 from gammagmm.posterior.separate_rows import find_separate_rows
 from gammagmm.table.container import Container
@@ -66,6 +61,9 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+CORRECTED = "labels.corrected"
+"""Code of a note about labels that were replaced, which stays when more labels come."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -106,7 +104,7 @@ class Fit:
     learning : Learning or None
         What these labels taught about the ranking; None without labels, and with ``learn=False``.
     evidence : Evidence
-        What the estimate without labels rests on.
+        What speaks for and against the estimate without labels.
     labels : ndarray of shape (n_rows,)
         1 for a training row above the threshold, else 0; a known row has its own label.
     threshold : float
@@ -123,7 +121,7 @@ class Fit:
     >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
     >>> fit = estimator.fit(load_demo().X).fit_
     >>> fit.n_rows, fit.n_flagged, fit.posterior
-    (367, 38, GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130))
+    (367, 38, GammaPosterior(mean=0.103, model range 0.077 to 0.130))
     >>> fit.update([0, 1, 2], [0, 0, 0]).known_rows.rows.tolist(), len(fit.known_rows)
     ([0, 1, 2], 0)
     """
@@ -216,15 +214,12 @@ class Fit:
 
     @property
     def probability(self) -> Array:
-        """Probability (n_rows,) that a training row is an anomaly; 0 or 1 for a known row."""
-        return self.held.probability[: self.n_rows]
+        """Probability (n_rows,) that a training row is an anomaly; 0 or 1 for a known row.
 
-    @property
-    def _ranks(self) -> RankTable:
-        """How many of the rows outside lists score at least as high as any score of a new row."""
-        if not len(self.known):
-            return exact_ranks(self.decision_scores)
-        return self.known.rows_outside_lists(self.sample).ranks(self.space.honest_scores)
+        It is calibrated on labelled real tables and by the labels of known rows, see
+        `GammaGMM.predict_proba`.
+        """
+        return self.held.probability[: self.n_rows]
 
     @property
     def answers(self) -> RowAnswers:
@@ -253,8 +248,7 @@ class Fit:
             self.column_scaler,
             self.scaler,
             None if self.learning is None else self.learning.ranking,
-            self._ranks,
-            self.posterior,
+            self.labelled_rows.calibration,
             self.threshold,
         )
 
@@ -326,12 +320,16 @@ class Fit:
 
     @property
     def lines(self) -> list[str]:
-        """The estimate and what it rests on, in at most five lines."""
-        flagged = rows_sentence(self.n_flagged, self.n_rows, self.sample.n_rows)
-        answer = f"{sentence(self.posterior)} {flagged}"
+        """The answer in words, in at most five lines: what is known first, and what to do last."""
         known, n_detectors, n_rows = self.known, len(self.detectors), self.sample.n_rows
+        flagged = rows_sentence(self.n_flagged, self.n_rows, n_rows)
+        if self.sample.is_whole or not len(known):  # labelled rows may lie outside a sample
+            expected = float(self.probability.sum())
+            why = flagged_sentence(self.n_flagged, expected, has_labels=len(known) > 0)
+            flagged = f"{flagged} {why}".rstrip()
         if not len(known):
-            return [answer, *evidence_lines(self.posterior, self.evidence, n_detectors)]
+            return model_lines(self.posterior, self.evidence, n_detectors, n_rows, flagged)
+        answer = f"{sentence(self.posterior)} {flagged}"
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
         precision = self.precision
         ranking = [] if self.learning is None else [ranking_sentence(self.learning)]
@@ -340,8 +338,6 @@ class Fit:
                 "The labelled rows were not chosen at random and say nothing about the other rows; "
                 "the estimate for those rests on the prior distribution."
             )
-            if precision is not None:
-                labels = f"{labels} {precision_sentence(precision)}"
             if len(known) == n_rows:
                 return [answer, labels, more_sentence(0, 0)]  # no row is left to rank
             n_next = min(30, n_rows - len(known))
@@ -351,11 +347,13 @@ class Fit:
         exact = exact_sentence(rows.exact_interval(), int(known.labels.sum()))
         low, high = self.posterior.interval()
         n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
-        found = separate_rows_sentence(self.posterior, self.evidence, n_detectors)
+        found, separate = [], self.evidence.separate_rows
         if precision is not None and known.listed.any():
-            found = precision_sentence(precision)
+            found = [precision_sentence(precision)]
+        elif separate is not None:
+            found = [f"There are {separate_words(self.posterior, separate, n_detectors)}."]
         following = more_sentence(n_more, n_rows - len(known))
-        return [answer, f"{labels} {exact}", *ranking, found, following]
+        return [answer, f"{labels} {exact}", *ranking, *found, following]
 
     def check_flagged(self, n_flagged: int, n_rows: int) -> None:
         """Warn if `n_flagged` of `n_rows` new rows are far too many."""
@@ -421,11 +419,11 @@ class Fit:
         counted = count_periods(is_beyond, digests, periods, groups, own_name)
         return history.add(counted, replace_periods=replace)
 
-    @property
+    @cached_property
     def labelled_rows(self) -> LabelledRows:
         """The training rows with their scores and the labels of the known rows."""
         space = self.space
-        honest_scores = None if self.learning is None else space.honest_scores
+        honest_scores = space.honest_scores if self.ranking == "learned" else None
         part = None if self.sample.is_whole else self.sample
         fitted = self.fitted_posterior
         return LabelledRows(space.decision_scores, self.known, honest_scores, part, fitted)
@@ -492,7 +490,11 @@ class Fit:
             learning = replace(
                 learning, scores=scores[sampled], honest_scores=honest_scores[sampled]
             )
-        notes = [note for note in self.own_notes if note.step != "labels"]
+        is_kept = {note: note.step != "labels" or note.code == CORRECTED for note in self.own_notes}
+        notes = [note for note in self.own_notes if is_kept[note]]
+        if len(corrected := self.known.corrected(known)):
+            rows = ", ".join(str(number) for number in self.sample.number(corrected).tolist())
+            notes.append(Note.of(CORRECTED, "known rows", rows=rows))
         notes += _label_notes(known, learning)
         posterior = labelled.posterior
         return replace(
@@ -540,13 +542,8 @@ class Fit:
     def held(self) -> RowAnswers:
         """The answers for all rows that are held."""
         space, labelled = self.space, self.labelled_rows
-        if len(self.known):
-            probability = labelled.probability
-        else:
-            shares = self._ranks.shares_at_least(space.decision_scores)
-            probability = probability_at(self.posterior, shares)
         labels = labelled.labels_at(self.posterior.mean)
-        return RowAnswers(space.decision_scores, probability, labels, space.scores)
+        return RowAnswers(space.decision_scores, labelled.probability, labels, space.scores)
 
     @property
     def held_by_number(self) -> tuple[NDArray[np.intp], RowAnswers]:
@@ -556,11 +553,10 @@ class Fit:
         return numbers[order], self.held[order]
 
     def __repr__(self) -> str:
-        answer = posterior_words(self.posterior)
         of_table = "" if self.sample.is_whole else f" sampled of {self.sample.n_rows}"
         counts = f"{self.n_rows} rows{of_table}, {self.n_flagged} flagged"
         counts += f", {len(self.detectors)} detectors"
-        return "\n  ".join([f"Fit({counts}, {answer})", *self.lines[1:]])
+        return "\n  ".join([f"Fit({counts})", *self.lines])
 
     def _repr_html_(self) -> str:
         from gammagmm.report.svg import posterior_html
@@ -577,7 +573,7 @@ class Truth:
     share : float
         Share of anomalies by these labels.
     is_inside : bool
-        Whether the 90 % interval contains it.
+        Whether the interval of the posterior contains it.
     hits : int
         Number of flagged anomalies.
     false_alarms : int
@@ -612,8 +608,15 @@ def complete_fit(
             warn_user(note.message, category)
     posterior, known = combine_runs(solved_posteriors(runs)), KnownRows.none()
     names = list(fitted.detectors)
-    separate = find_separate_rows(space.values, names)
-    evidence = find_evidence(runs, plan.constraints, posterior, separate, plan.run_rng.spawn(1)[0])
+    X = None
+    if not plan.is_precomputed:
+        X = table.values[: len(space)]
+        X = X if column_scaler is None else column_scaler.transform(X)
+    separate = find_separate_rows(space.values, names, X)
+    if (against := contradiction(separate, posterior)) is not None:
+        notes.append(against)
+        warn_user(against.message, SeparateRowsWarning)
+    evidence = find_evidence(runs, plan.constraints, separate, plan.run_rng.spawn(1)[0])
     return Fit(
         plan=plan.without_progress(),
         table=table,
@@ -720,14 +723,14 @@ class Answering:
     column_scaler: ColumnScaler | None
     scaler: ScoreScaler
     ranking: LearnedRanking | None
-    ranks: RankTable
-    posterior: GammaPosterior
+    calibration: Calibration
     threshold: float
 
     def __call__(self, rows: Array) -> RowAnswers:
         """The answers for `rows`."""
         own, scores = self._score(rows)
-        return RowAnswers(scores, self._p_anomaly(scores), is_anomaly(scores, self.threshold), own)
+        labels = is_anomaly(scores, self.threshold)
+        return RowAnswers(scores, self.calibration(scores), labels, own)
 
     def scores(self, rows: Array) -> Array:
         """Score (n,) of each of `rows` by the ranking in use."""
@@ -735,7 +738,7 @@ class Answering:
 
     def probabilities(self, rows: Array) -> Array:
         """Probabilities (n, 2) of normal and anomaly of each of `rows`."""
-        p_anomaly = self._p_anomaly(self.scores(rows))
+        p_anomaly = self.calibration(self.scores(rows))
         return np.column_stack([1.0 - p_anomaly, p_anomaly])
 
     def scores_and_digests(self, rows: Array) -> Array:
@@ -753,9 +756,6 @@ class Answering:
             return own, self.scaler.consensus(own)
         space = self.scaler.transform(own)
         return own, self.ranking.scores(Inputs(space, space.mean(axis=1), columns))
-
-    def _p_anomaly(self, scores: Array) -> Array:
-        return probability_at(self.posterior, self.ranks.shares_at_least(scores))
 
 
 def answers_of_part(

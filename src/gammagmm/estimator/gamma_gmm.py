@@ -14,6 +14,7 @@ from gammagmm._support.checks import check_count
 from gammagmm._support.data_frames import as_column
 from gammagmm.distributed.collection import in_memory
 from gammagmm.errors import SavedFileError
+from gammagmm.estimator.cost import expected_seconds
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.parameters import Plan, check_parameters
 from gammagmm.estimator.rows import map_new_rows, open_rows
@@ -92,17 +93,22 @@ class GammaGMM(BaseEstimator):
         in memory are never sampled as a whole.
     max_fit_rows : "auto" or int or None, default="auto"
         Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
-        a random sample and scores the other rows as new ones. "auto" means 20,000, and for LSCP
-        down to 5,000 (400 million divided by the number of rows); None means any number.
+        a random sample and scores the other rows as new ones. "auto" means 20,000, or fewer, but
+        at least 5,000, if the detector would take longer than about 2.5 seconds; LSCP is left out
+        of a preset if it would. A number or None (any number of rows) leaves out no detector.
     max_mixture_rows : "auto" or int or None, default="auto"
         Most rows that one variational run is fitted to, each run to its own random rows. "auto"
         means 5,000, None any number. Scores, thresholds and labels always use all rows.
     detector_timeout : float, default=None
         Seconds after which a detector is skipped; each detector then has its own process.
     timeout : float, default=None
-        Seconds for the whole fit. A fit that takes longer raises a `FitTimeoutError`, whose
-        ``so_far`` holds the partial results. Detectors then run in their own processes, which are
-        killed; a k-means and the sampling of a Dask collection are not interrupted.
+        Seconds for the whole fit. The detectors have half of them: those that take longer are
+        skipped with a `DetectorWarning`, once two have finished (one if there is one). The rest of
+        the time is for the mixtures: runs that take longer do not enter the posterior, and `notes_`
+        says how many. Without two detectors, or a run with a solution, the fit raises a
+        `FitTimeoutError`, which names the detectors it waited for; its ``so_far`` holds what is
+        finished. Detectors then run in their own processes, which are killed; a k-means and the
+        sampling of a Dask collection are not interrupted.
     device : str or torch.device, default=None
         Where the mixtures are fitted: None means NumPy on the processor's cores, and "cuda" or
         another device of PyTorch means there.
@@ -113,9 +119,12 @@ class GammaGMM(BaseEstimator):
         detectors of the presets need no worker processes and take turns. The mixtures use as many
         threads, or as many as BLAS if that is more.
     progress : bool or callable, default=False
-        True shows progress bars on standard error. A function is called as ``progress(subject,
-        state, seconds)``: with each detector's name, "started" and later its status; then with each
-        run ("run 1", ...) and its status. A run that is restarted is reported as "started" again.
+        True shows one bar for the whole fit, in a terminal on standard error or in a notebook, with
+        the time left if the fit is expected to take more than ten seconds; where there is neither,
+        it writes a line for each step to standard error. A function is called as
+        ``progress(subject, state, seconds)``: with each detector's name, "started" and later its
+        status; then with each run ("run 1", ...) and its status. A run that is restarted is
+        reported as "started" again.
     columns : dict or None, default=None
         What the named columns of a data frame are: ``{"id": name}`` has the names of the rows,
         ``{"truth": name}`` known labels, which the method does not use, and ``{"drop": [names]}``
@@ -142,8 +151,9 @@ class GammaGMM(BaseEstimator):
     posterior_ : GammaPosterior
         Posterior of the contamination factor, with the labels that `update` was given.
     evidence_ : Evidence
-        What the estimate without labels rests on: rows that are separate from the rest, the
-        estimate under other answers to the two questions, and the method's track record.
+        What speaks for and against the estimate without labels: rows that are separate from the
+        rest, the estimate under other answers to the two questions, how many starts had no
+        solution, and the method's track record.
     contamination_ : Contamination
         Mean of the posterior, a float for PyOD's and scikit-learn's ``contamination``.
     scores_ : ndarray of shape (n_rows, n_detectors)
@@ -188,7 +198,7 @@ class GammaGMM(BaseEstimator):
     >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
     >>> estimator = estimator.fit(load_demo().X)
     >>> estimator.posterior_
-    GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130)
+    GammaPosterior(mean=0.103, model range 0.077 to 0.130)
     """
 
     def __init__(
@@ -284,16 +294,17 @@ class GammaGMM(BaseEstimator):
         DetectorError
             Too few detectors gave usable scores.
         FitTimeoutError
-            The fit took longer than `timeout`; the error has the partial results.
+            The fit took longer than `timeout`, and too little is finished for a result.
         """
         plan = check_parameters(self.get_params(deep=False))
         return self._fit_table(open_rows(X, self, plan), plan)
 
     def _fit_table(self, table: Table, plan: Plan) -> GammaGMM:
         """Fit rows that are prepared, with the checked parameters."""
-        fitted, column_scaler, notes = score_training_rows(table, plan)
-        space, scaler = score_space(fitted.scores)
-        runs, more = fit_space_runs(space, fitted, plan)
+        with plan.tell(expected_seconds(plan, *table.values.shape)) as progress:
+            fitted, column_scaler, notes = score_training_rows(table, plan, progress)
+            space, scaler = score_space(fitted.scores)
+            runs, more = fit_space_runs(space, fitted, plan, progress)
         notes += more
         return self._keep(
             complete_fit(plan, table, fitted, column_scaler, space, scaler, runs, notes)
@@ -383,8 +394,8 @@ class GammaGMM(BaseEstimator):
             New rows, with the columns of the training rows.
         costs : tuple of two floats, default=None
             The costs (false_alarm, miss). Rows whose probability exceeds false_alarm / (false_alarm
-            + miss) are then anomalies; equal costs cut at the posterior median. None means rows
-            above `threshold_`, the cut at the posterior mean.
+            + miss) are then anomalies, see `predict_proba`. None means rows above `threshold_`, the
+            cut at the posterior mean.
 
         Returns
         -------
@@ -399,11 +410,18 @@ class GammaGMM(BaseEstimator):
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Any:
-        """Probabilities of normal and anomaly.
+        """Calibrated probabilities of normal and anomaly.
 
-        The second column is P(gamma > share of training rows scored at least as high): the
-        posterior probability that the row lies inside the anomalous share *if the ranking is
-        right*. After `update`, the row is ranked among the training rows that are not known.
+        The second column is the probability that the row is an anomaly, by its rank among the
+        training rows. It is calibrated on labelled real tables, and after `update` by the labels:
+        those of rows that were chosen at random show how good the ranking is. The probabilities of
+        the training rows, ``fit_.probability``, add up to the expected number of anomalies: with
+        labels that of `posterior_`, and without labels that of ``GammaPosterior.reference()``,
+        because the rows alone do not show the share. So the number of rows that `predict` flags
+        without labels, which follows from `posterior_`, differs from that sum.
+
+        ``labelled_rows_.rank_probability`` has P(gamma > share of training rows scored at least as
+        high), which is the probability of an anomaly if the ranking is right.
 
         The page "New rows, costs and reasons" of the documentation shows it in use.
 
@@ -425,6 +443,7 @@ class GammaGMM(BaseEstimator):
         n: int = 30,
         *,
         purpose: Purpose = "share",
+        spread: bool = True,
         by: ArrayLike | None = None,
         random_state: Any = None,
     ) -> NDArray[np.int_]:
@@ -443,12 +462,17 @@ class GammaGMM(BaseEstimator):
             which the sample would be biased: pass the labels of such rows again. "find" gives the
             first rows of the ranking. Label some rows with the purpose "share" before that: they
             teach the ranking, and only they can show the share.
+        spread : bool, default=True
+            Pass False for simple random rows in a random order, without regard to the ranking:
+            ``labelled_rows_.interval_at_any_look`` is proved for these. Only for the purpose
+            "share", without groups.
         by : array-like of shape (n_rows,), default=None
             Groups of the rows, for example a column of the table: each group then has rows in
             proportion to its size, and `n` must be large enough for one row of each. Only for the
             purpose "share".
         random_state : int or Generator or RandomState or None, default=None
-            Chooses the random start of the purpose "share".
+            Chooses the random start of the purpose "share", and the order of rows with the same
+            score.
 
         Returns
         -------
@@ -462,7 +486,7 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         rows = self.fit_.labelled_rows
-        if purpose == "find" and by is None:
+        if purpose == "find" and by is None and spread:
             check_count("n", n, 1)
             n_left = self.fit_.sample.n_rows - len(self.fit_.known)
             if n > n_left:
@@ -470,7 +494,7 @@ class GammaGMM(BaseEstimator):
                     f"n must be at most {n_left}, the number of rows without a label, got {n}."
                 )
             return self.fit_.first_rows(n)
-        return rows.suggest(n, purpose=purpose, by=by, random_state=random_state)
+        return rows.suggest(n, purpose=purpose, spread=spread, by=by, random_state=random_state)
 
     def update(
         self,
@@ -519,7 +543,7 @@ class GammaGMM(BaseEstimator):
         Raises
         ------
         ValueError
-            A row has both labels, or does not exist.
+            A row is given twice with both labels, or does not exist.
         TableError
             A row of a large table is neither in the sample nor can it be read from the table.
         """

@@ -73,7 +73,7 @@ class GammaThreshold(BaseEstimator):
     contamination_ : Contamination
         Mean of the posterior.
     confidence_interval_ : list of two floats
-        The posterior's 90 % interval.
+        The ends of the posterior's `interval`.
 
     Examples
     --------

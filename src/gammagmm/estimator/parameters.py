@@ -26,7 +26,7 @@ from gammagmm.table.scaling import SCALES
 __all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plan", "check_parameters"]
 
 AUTO_FIT_ROWS = 20_000
-"""What ``max_fit_rows="auto"`` means, except for LSCP, which trains on fewer rows."""
+"""What ``max_fit_rows="auto"`` means for detectors that do not take too long with it."""
 AUTO_MIXTURE_ROWS = 5_000
 """What ``max_mixture_rows="auto"`` means."""
 
@@ -69,7 +69,7 @@ class Plan:
     max_fit_rows : int or None
         Most rows that a slow detector trains on; None for any number.
     is_fit_by_cost : bool
-        Whether the slowest detectors train on fewer rows than that.
+        Whether their time limits the rows further, and slow ones of a preset may be left out.
     max_mixture_rows : int or None
         Most rows that a run is fitted to; None for any number.
     rng, detector_rng, run_rng : numpy.random.Generator
@@ -125,10 +125,10 @@ class Plan:
         names = ("n_draws", "max_iter", "tol", "accelerated", "backend", "device", "deadline")
         return {"max_rows": self.max_mixture_rows} | {name: getattr(self, name) for name in names}
 
-    def tell(self, step: str, total: int) -> AbstractContextManager[Progress]:
-        """Report the progress of a `step` with `total` parts, as the user asked for it."""
+    def tell(self, expected: Mapping[str, float]) -> AbstractContextManager[Progress]:
+        """Report the progress of parts that are `expected` to take so many seconds, as asked."""
         heard = self.progress if callable(self.progress) else None
-        return tell(heard, self.progress is True, step, total)
+        return tell(heard, self.progress is True, expected)
 
     def without_progress(self) -> Plan:
         """The plan as a result keeps it: without the user's callback."""

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm._support.progress import Progress, quiet
 from gammagmm.detectors.fit import (
     FitSettings,
     FittedDetectors,
@@ -18,7 +19,7 @@ from gammagmm.detectors.presets import resolve_detectors
 from gammagmm.detectors.usable import keep_usable, left_out_notes
 from gammagmm.errors import Note
 from gammagmm.estimator.parameters import Plan
-from gammagmm.estimator.partial_fit import check_runs, check_time
+from gammagmm.estimator.partial_fit import check_detectors, check_runs
 from gammagmm.mixture.score_space import ScoreScaler, fit_scaler
 from gammagmm.posterior.runs import Run, fit_runs, plan_runs
 from gammagmm.table.scaling import ColumnScaler, constant_notes, fit_column_scaler
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 def score_training_rows(
-    table: Table, plan: Plan
+    table: Table, plan: Plan, progress: Progress = quiet
 ) -> tuple[FittedDetectors, ColumnScaler | None, list[Note]]:
     """The detectors with the raw scores of the rows, or the rows themselves.
 
@@ -41,25 +42,26 @@ def score_training_rows(
     if plan.is_precomputed:
         fitted = given_scores(table.values, table.preparation.columns)
     else:
-        limits = plan.max_fit_rows, plan.is_fit_by_cost
-        made, notes = resolve_detectors(plan.detectors, len(table.values), *limits)
+        n_rows, n_columns = table.values.shape
+        limits = plan.max_fit_rows, n_columns if plan.is_fit_by_cost else None
+        made, notes = resolve_detectors(plan.detectors, n_rows, *limits)
         if plan.scale is not None:
             column_scaler = fit_column_scaler(table.values, plan.scale)
         preparation = table.preparation
         names = preparation.outputs or None
         notes = constant_notes(column_scaler, preparation.n_outputs, names) + notes
         scaled = table.values if column_scaler is None else column_scaler.transform(table.values)
-        with plan.tell("detectors", len(made)) as progress:
-            settings = FitSettings(
-                plan.max_fit_rows,
-                plan.detector_timeout,
-                plan.n_jobs,
-                progress,
-                plan.deadline,
-                plan.is_fit_by_cost,
-            )
-            fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
-        check_time(plan, fitted)
+        settings = FitSettings(
+            plan.max_fit_rows,
+            plan.detector_timeout,
+            plan.n_jobs,
+            progress,
+            plan.deadline,
+            plan.is_fit_by_cost,
+            is_optional=isinstance(plan.detectors, str),
+        )
+        fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
+        check_detectors(plan, fitted)
     usable = keep_usable(fitted)
     return usable, column_scaler, [*notes, *left_out_notes(usable.info)]
 
@@ -97,16 +99,14 @@ def score_space(scores: Array, scaler: ScoreScaler | None = None) -> tuple[Space
 
 
 def fit_space_runs(
-    space: Space, fitted: FittedDetectors, plan: Plan
+    space: Space, fitted: FittedDetectors, plan: Plan, progress: Progress = quiet
 ) -> tuple[tuple[Run, ...], list[Note]]:
     """The variational runs, and what was changed for them."""
     prior = plan.prior.resolve(space.values)
     settings, notes = plan_runs(
         len(space), prior, plan.constraints, plan.n_components, **plan.run_options
     )
-    with plan.tell("mixtures", plan.n_runs) as progress:
-        settings = replace(settings, progress=progress)
-        budget = (plan.n_runs, plan.max_restarts)
-        runs = fit_runs(space.values, settings, budget, plan.run_rng, plan.n_jobs)
-    check_runs(plan, fitted, runs)
-    return runs, notes
+    settings = replace(settings, progress=progress)
+    budget = (plan.n_runs, plan.max_restarts)
+    runs = fit_runs(space.values, settings, budget, plan.run_rng, plan.n_jobs)
+    return runs, notes + check_runs(plan, fitted, runs)

@@ -13,8 +13,9 @@ from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit, Truth
 from gammagmm.labels.labelled_rows import Precision
 from gammagmm.labels.learned_ranking import RankingCheck
+from gammagmm.labels.recall import AnomaliesLeft
 from gammagmm.posterior.evidence import Evidence
-from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
+from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.runs import Run
 
 __all__ = ["FitSummary", "LabelSummary", "installed_versions", "summarise"]
@@ -37,12 +38,19 @@ class LabelSummary:
     n_anomalies : int
         Number of anomalies among the rows with a label.
     low : float
-        Lower end of the exact 90 % confidence interval of the share of anomalies.
+        Lower end of the exact 90 % confidence interval of the share of anomalies, for a number of
+        labels that was fixed before.
     high : float
         Upper end of this interval.
+    low_any_look : float
+        Lower end of the 90 % confidence interval that holds if one looks after every label.
+    high_any_look : float
+        Upper end of this interval.
     precision : Precision or None
-        Share of anomalies among the rows that are flagged without labels; None if none of them has
-        a label.
+        Share of anomalies among the rows that are flagged without labels; None if none of them that
+        was chosen at random has a label.
+    left : AnomaliesLeft
+        How many anomalies are left among the rows without a label.
     """
 
     n_rows: int
@@ -51,7 +59,10 @@ class LabelSummary:
     n_anomalies: int
     low: float
     high: float
+    low_any_look: float
+    high_any_look: float
     precision: Precision | None
+    left: AnomaliesLeft
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +80,7 @@ class FitSummary:
     fitted_posterior : GammaPosterior
         The same without labels.
     evidence : Evidence
-        What the estimate without labels rests on, without the positions of rows.
+        What speaks for and against the estimate without labels, without the positions of rows.
     labels : LabelSummary or None
         What is known of the labels; None without labels.
     ranking : "consensus" or "learned"
@@ -104,7 +115,7 @@ class FitSummary:
     versions : dict
         Versions of Python and of the packages that the answer depends on.
     lines : tuple of str
-        The estimate and what it rests on, in words.
+        The answer in words: what is known first, and what to do last.
 
     Examples
     --------
@@ -114,7 +125,7 @@ class FitSummary:
     >>> estimator = estimator.fit(load_demo().X)
     >>> summary = estimator.summary()
     >>> summary.n_rows, summary.n_flagged, summary.posterior
-    (367, 38, GammaPosterior(mean=0.103, 90% interval 0.077 to 0.130))
+    (367, 38, GammaPosterior(mean=0.103, model range 0.077 to 0.130))
     """
 
     posterior: GammaPosterior
@@ -156,9 +167,8 @@ class FitSummary:
 
     def __repr__(self) -> str:
         n_ok = sum(detector.status == "ok" for detector in self.detectors)
-        answer = posterior_words(self.posterior)
         counts = f"{self.n_rows} rows, {self.n_flagged} flagged, {n_ok} detectors"
-        return "\n  ".join([f"FitSummary({counts}, {answer})", *self.lines[1:]])
+        return "\n  ".join([f"FitSummary({counts})", *self.lines])
 
 
 def _figures(posterior: GammaPosterior) -> dict[str, Any]:
@@ -218,7 +228,9 @@ def _labels(fit: Fit) -> LabelSummary | None:
     known = fit.known
     if not len(known):
         return None
-    low, high = fit.labelled_rows.exact_interval()
+    rows = fit.labelled_rows
+    low, high = rows.exact_interval()
+    low_any_look, high_any_look = rows.interval_at_any_look()
     return LabelSummary(
         n_rows=len(known),
         n_at_random=int(known.at_random.sum()),
@@ -226,7 +238,10 @@ def _labels(fit: Fit) -> LabelSummary | None:
         n_anomalies=int(known.labels.sum()),
         low=low,
         high=high,
+        low_any_look=low_any_look,
+        high_any_look=high_any_look,
         precision=fit.precision,
+        left=rows.left,
     )
 
 

@@ -99,7 +99,8 @@ class KnownRows:
         rows : array-like of shape (n,)
             Row numbers from 0 on.
         labels : array-like of shape (n,)
-            1 for an anomaly, 0 for a normal row; a row that is given twice must have one label.
+            1 for an anomaly, 0 for a normal row. A label replaces the earlier one of the row; a
+            row that is given twice here must have one label.
         at_random : bool
             Whether the rows were chosen blindly.
         picked : bool, default=False
@@ -118,7 +119,7 @@ class KnownRows:
         Raises
         ------
         ValueError
-            A row has both labels, or does not exist.
+            A row is given twice with both labels, or does not exist.
         """
         rows, labels = check_rows_known(rows, n_rows), check_labels(labels)
         if len(rows) != len(labels):
@@ -129,12 +130,12 @@ class KnownRows:
         columns = (self.rows.tolist(), self.labels.tolist(), how.tolist())
         found = {row: (label, chosen) for row, label, chosen in zip(*columns, strict=True)}
         now = _PICKED if picked else _AT_RANDOM if at_random else _LISTED
+        given: dict[int, int] = {}
         for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
-            before, chosen = found.get(row, (label, now))
-            if before != label:
+            if given.setdefault(row, label) != label:
                 number = row if sample is None else int(sample.number(np.array([row]))[0])
                 raise ValueError(f"Row {number} has both labels, 0 and 1: give one of them.")
-            found[row] = (label, max(chosen, now))
+            found[row] = (label, max(found.get(row, (label, now))[1], now))
         ordered = sorted(found)
         how = np.array([found[row][1] for row in ordered], dtype=int)
         return KnownRows(
@@ -143,6 +144,22 @@ class KnownRows:
             how == _AT_RANDOM,
             how == _PICKED,
         )
+
+    def corrected(self, later: KnownRows) -> NDArray[np.int_]:
+        """Numbers of the rows that have another label in the `later` value.
+
+        Parameters
+        ----------
+        later : KnownRows
+            A value to which rows were added.
+
+        Returns
+        -------
+        ndarray of ints
+            Row numbers, in rising order.
+        """
+        both, mine, theirs = np.intersect1d(self.rows, later.rows, return_indices=True)
+        return both[self.labels[mine] != later.labels[theirs]]
 
     def unknown(self, n_rows: int) -> NDArray[np.int_]:
         """Numbers of the rows that are not known.

@@ -19,6 +19,8 @@ from gammagmm._support.checks import (
 )
 from gammagmm._support.data_frames import as_column
 from gammagmm.errors import LabelsWarning
+from gammagmm.labels.anomaly_probability import Calibration, calibrate
+from gammagmm.labels.any_look import interval_at_any_look
 from gammagmm.labels.exact_interval import (
     Side,
     binomial_interval,
@@ -26,17 +28,21 @@ from gammagmm.labels.exact_interval import (
     p_between,
 )
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
+from gammagmm.labels.label_error import posterior_with_errors
 from gammagmm.labels.labelled_share import (
     LabelCounts,
     count_labels,
     expected_width,
     labelled_posterior,
     n_for_width,
+    prior_of,
 )
-from gammagmm.labels.suggestions import spread_evenly, spread_over_groups
-from gammagmm.posterior.decisions import cut_off, is_anomaly, probability_at
+from gammagmm.labels.recall import AnomaliesLeft, RecallCheck, anomalies_left, n_to_certify
+from gammagmm.labels.suggestions import by_falling_score, spread_evenly, spread_over_groups
+from gammagmm.labels.top_rows import p_top_rows
+from gammagmm.posterior.decisions import cut_off, exact_ranks, is_anomaly, probability_at
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
-from gammagmm.posterior.track_record import load_reference
+from gammagmm.posterior.track_record import load_label_prior, load_slopes
 from gammagmm.table.sample import Sample
 
 __all__ = ["GroupShare", "LabelledRows", "Precision"]
@@ -46,7 +52,7 @@ Array = NDArray[np.float64]
 RARE = 0.05
 """Probability below which chance does not explain that two lists of rows have no row in common."""
 VERY_RARE = 1e-6
-"""Probability below which chance does not explain that all rows come from the top of a ranking."""
+"""Probability below which chance does not explain that rows come from the top of a ranking."""
 MISSING_GROUP = "(missing)"
 """Name of the group of the rows whose group is missing."""
 NO_GROUP = frozenset({"None", "nan", "NaT", "<NA>"})
@@ -81,6 +87,12 @@ class GroupShare:
         Lower end of the 90 % interval of that posterior; NaN without labels.
     high : float
         Upper end of this interval; NaN without labels.
+    low_exact : float
+        Lower end of the exact 90 % confidence interval of the share, from the labels of the group
+        alone; NaN without labels. Unlike the interval of the posterior, it holds for each group,
+        however unlike the others the group is.
+    high_exact : float
+        Upper end of this interval.
     share_flagged : float
         Share of the rows that are flagged.
     """
@@ -95,6 +107,8 @@ class GroupShare:
     mean: float
     low: float
     high: float
+    low_exact: float
+    high_exact: float
     share_flagged: float
 
 
@@ -107,9 +121,10 @@ class Precision:
     n_flagged : int
         Number of flagged rows.
     n_labels : int
-        Number of rows with a label that the share comes from.
+        Number of rows with a label that the share comes from: those chosen at random, or all
+        flagged rows if all of them have labels.
     n_anomalies : int
-        Number of anomalies among the rows with a label.
+        Number of anomalies among these rows.
     share : float
         The share of anomalies among the flagged rows, as the labels estimate it; NaN without
         labels.
@@ -142,8 +157,8 @@ class LabelledRows:
     known_rows : KnownRows, default=KnownRows.none()
         The rows that have labels.
     honest_scores : ndarray of shape (n_rows,) or None, default=None
-        The same, with the scores of known rows by rankings that were not learned from their own
-        labels; None stands for `scores`.
+        The same for a ranking that was learned from labels, with the scores of known rows by
+        rankings that were not learned from their own labels; None stands for `scores`.
     part : Sample or None, default=None
         Which rows of a larger table these are; None for a table of their own.
     fitted : GammaPosterior or None, default=None
@@ -154,7 +169,7 @@ class LabelledRows:
     --------
     >>> rows = LabelledRows(np.arange(1000.0)).update([3, 500, 900], [0, 0, 1])
     >>> rows
-    LabelledRows(1000 rows, 3 labels, mean=0.155, 90% interval 0.029 to 0.320)
+    LabelledRows(1000 rows, 3 labels, mean=0.188, 90% interval 0.032 to 0.468)
     >>> rows.exact_interval(mass=0.95, side="upper")
     (0.001, 0.864)
     """
@@ -184,7 +199,7 @@ class LabelledRows:
         """
         if self.fitted is not None and not len(self.known_rows):
             return self.fitted
-        return labelled_posterior(self._counts, load_reference())
+        return self._by_labels
 
     @property
     def labels(self) -> NDArray[np.int_]:
@@ -193,7 +208,45 @@ class LabelledRows:
 
     @property
     def probability(self) -> Array:
-        """Probability (n_rows,) that a row is an anomaly, if the ranking is right."""
+        """Calibrated probability (n_rows,) that a row is an anomaly; a known row has its label.
+
+        The probabilities add up to the expected number of anomalies: with labels that of
+        `posterior`, and without labels that of the distribution of the share in labelled real
+        tables.
+        """
+        probability = self.calibration(self.scores)
+        probability[self.known_rows.rows] = self.known_rows.labels
+        return probability
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The probability of a row, which may be a new one, by its score."""
+        known, honest_scores = self.known_rows, self._honest_scores
+        outside, left = known.rows_outside_lists(self.sample), known.rows_left(self.sample)
+        drawn, reference = known[known.at_random], load_slopes()
+        if self.honest_scores is not None:
+            weights = reference.learned
+        else:
+            weights = reference.consensus if len(drawn) else reference.unlabelled
+        return calibrate(
+            honest_scores[outside.rows],
+            self.scores[left.rows],
+            left.share(self._by_labels.mean),
+            (honest_scores[drawn.rows], drawn.labels),
+            (reference.slopes, weights),
+        )
+
+    @property
+    def rank_probability(self) -> Array:
+        """P(gamma > share of rows scored at least as high) (n_rows,), the paper's quantity.
+
+        This is the posterior probability that a row belongs to the anomalous share, which is the
+        probability that it is an anomaly only if the ranking is right. With labels, the rows left
+        are ranked after the known anomalies, and a known row has its label.
+        """
+        if not len(self.known_rows):
+            ranks = exact_ranks(self.scores[: self.sample.n_sampled])
+            return probability_at(self.posterior, ranks.shares_at_least(self.scores))
         ranks = self.known_rows.rows_left(self.sample).ranks(self.scores)
         probability = probability_at(self.posterior, ranks.shares_at_least(self.scores))
         probability[self.known_rows.rows] = self.known_rows.labels
@@ -234,7 +287,8 @@ class LabelledRows:
         rows : array-like of shape (n,)
             Positions of rows, from 0.
         labels : array-like of shape (n,)
-            1 for an anomaly, 0 for a normal row.
+            1 for an anomaly, 0 for a normal row. The label of a row that has one already is
+            replaced.
         at_random : bool, default=True
             Pass False for rows that were not chosen blindly: they count as themselves only. Pass a
             list of such rows completely, with those that `suggest` has chosen.
@@ -250,7 +304,7 @@ class LabelledRows:
         Raises
         ------
         ValueError
-            A row has both labels, or does not exist.
+            A row is given twice with both labels, or does not exist.
         """
         if not isinstance(at_random, bool):
             raise TypeError(f"at_random must be True or False, got {at_random!r}.")
@@ -289,26 +343,29 @@ class LabelledRows:
         )
 
     def _check_not_top(self, known: KnownRows) -> None:
-        """Warn if the rows that count as random ones from now on all come from the top.
+        """Warn if the rows that count as random ones come from too far up in the ranking.
 
-        These are the rows of `known` that did not count as such before.
+        The rows of `known` that did not count as such before are tested alone, and with the others.
         """
         before = self.known_rows
         drawn = known.rows[known.at_random]
         new = np.setdiff1d(drawn, before.rows[before.at_random])
         if not len(new):
             return
-        scores = self.scores[before[~before.picked].unknown(self.sample.n_sampled)]
-        n_new, n_rows = len(new), len(scores)
-        n_top = int((scores >= self.scores[new].min()).sum())
-        # P(all of them are among the first `n_top`) if they are chosen at random.
-        if p_between(n_new, n_new, n_top, n_new, n_rows) >= VERY_RARE:
+        left = known[~known.picked].unknown(self.sample.n_sampled)  # neither drawn nor listed
+        scores = self.scores if self.honest_scores is None else self.honest_scores
+        p = 1.0
+        for rows in (new, drawn):
+            rising = np.sort(scores[np.union1d(left, rows)])
+            ranks = len(rising) - np.searchsorted(rising, scores[rows])
+            p = min(p, 2.0 * p_top_rows(ranks, len(rising)))
+        if p >= VERY_RARE:
             return
         warn_user(
-            f"The {n_new} new rows are all among the first {n_top} of {n_rows} rows of the "
-            "ranking, which is very unlikely for rows that were chosen at random. Pass rows that "
-            "suggest(purpose='find') chose with purpose='find', and other rows that were chosen "
-            "for what they are with at_random=False; otherwise the estimate is biased.",
+            f"Of the {len(drawn)} rows that count as chosen at random, too many come from the top "
+            f"of the ranking (p = {p:.1g}). Pass rows that suggest(purpose='find') chose with "
+            "purpose='find', and other rows that were chosen for what they are with "
+            "at_random=False; otherwise the estimate is biased.",
             LabelsWarning,
         )
 
@@ -317,6 +374,7 @@ class LabelledRows:
         n: int = 30,
         *,
         purpose: Purpose = "share",
+        spread: bool = True,
         by: Any = None,
         random_state: Any = None,
     ) -> NDArray[np.int_]:
@@ -331,11 +389,16 @@ class LabelledRows:
             labelled with the purpose "find" take part as well, because the sample would be biased
             without them; other rows with labels do not. "find" gives the first rows of the ranking
             without labels.
+        spread : bool, default=True
+            Pass False for simple random rows in a random order, without regard to the ranking:
+            `interval_at_any_look` is proved for these. Only for the purpose "share", without
+            groups.
         by : array-like of shape (n_rows,), default=None
             Groups of the rows: each group then has rows in proportion to its size, and `n` must be
             large enough for one row of each group without a label. Only for the purpose "share".
         random_state : int or Generator or RandomState or None, default=None
-            Chooses the random start of the purpose "share".
+            Chooses the random start of the purpose "share", and the order of rows with the same
+            score.
 
         Returns
         -------
@@ -351,6 +414,8 @@ class LabelledRows:
         is_find = _check_purpose(purpose) == "find"
         if is_find and by is not None:
             raise ValueError("by needs purpose='share': the first rows have no groups.")
+        if not spread and (is_find or by is not None):
+            raise ValueError("spread=False needs purpose='share' and no groups.")
         known, n_held = self.known_rows, self.sample.n_sampled
         unknown = (known if is_find else known[~known.picked]).unknown(n_held)
         if n > len(unknown):
@@ -358,10 +423,13 @@ class LabelledRows:
             raise ValueError(
                 f"n must be at most {len(unknown)}, the number of rows {which}, got {n}."
             )
-        ranked = unknown[np.argsort(-self.scores[unknown], kind="stable")]
         if is_find:
+            ranked = unknown[np.argsort(-self.scores[unknown], kind="stable")]
             return self.sample.number(ranked[:n])
         rng = as_generator(random_state)
+        if not spread:
+            return self.sample.number(unknown[np.argsort(rng.random(len(unknown)))[:n]])
+        ranked = by_falling_score(unknown, self.scores[unknown], rng)
         if by is None:
             return self.sample.number(spread_evenly(ranked, rng)[:n])
         groups = _check_groups(by, self.sample.n_sampled)
@@ -406,7 +474,7 @@ class LabelledRows:
                 f"n must be at most {n_outside}, the number of rows outside the sample and the "
                 f"lists so far, got {n}."
             )
-        return expected_width(self._counts, load_reference(), n, mass)
+        return expected_width(self._counts, load_label_prior(), n, mass)
 
     def n_for_width(self, width: float, *, mass: float = 0.9) -> int:
         """Number of further labels after which the interval is expected to be `width` wide.
@@ -427,10 +495,13 @@ class LabelledRows:
         check_probability("mass", mass)
         if not 0.0 < width <= 1.0:
             raise ValueError(f"width must be above 0 and at most 1, got {width!r}.")
-        return n_for_width(self._counts, load_reference(), width, mass)
+        return n_for_width(self._counts, load_label_prior(), width, mass)
 
     def exact_interval(self, mass: float = 0.9, *, side: Side = "both") -> tuple[float, float]:
-        """Confidence interval of the share from the labels alone, without a prior.
+        """Confidence interval of the share from the labels alone, for a fixed number of them.
+
+        The number of labels must have been decided before; `interval_at_any_look` is for labels
+        that one looks at while they come in.
 
         If the rows with ``at_random=True`` were drawn at random from all rows outside lists
         (``at_random=False``), it contains the true share with at least the probability `mass`,
@@ -453,15 +524,39 @@ class LabelledRows:
         check_probability("mass", mass)
         if side not in get_args(Side):
             raise ValueError(f"side must be 'both', 'upper' or 'lower', got {side!r}.")
+        return _exact_shares(self._counts, mass, side)
+
+    def interval_at_any_look(self, mass: float = 0.9) -> tuple[float, float]:
+        """Confidence interval of the share from the labels, for any number of them.
+
+        If rows with ``at_random=True`` are labelled one after the other in simple random order
+        (``suggest(spread=False)``), the intervals after each label all contain the true share with
+        at least the probability `mass`, whatever the share is. So you can look after every label
+        and stop when you like. It is wider than `exact_interval`. For rows that are spread over the
+        ranking this is not proved; if the ranking has a pattern, it can be wrong.
+
+        Parameters
+        ----------
+        mass : float, default=0.9
+            Probability with which all intervals contain the true share.
+
+        Returns
+        -------
+        tuple of two floats
+            Both ends of the interval.
+
+        Examples
+        --------
+        >>> rows = LabelledRows(np.arange(1000.0)).update([3, 500, 900], [0, 0, 1])
+        >>> rows.interval_at_any_look(), rows.exact_interval()
+        ((0.007, 0.916), (0.017, 0.864))
+        """
+        check_probability("mass", mass)
         counts = self._counts
-        ends = exact_interval(
-            counts.n_rows - counts.n_told, counts.n_drawn, counts.n_found, mass, side
-        )
-        # Rows that were picked are known, so that the interval need not contain what they exclude.
-        least = counts.n_anomalies - counts.n_told_anomalies
-        inside = np.clip(ends, least, least + counts.n_left)
-        low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
-        return low, high
+        n_rows = counts.n_rows - counts.n_told
+        labels = counts.n_drawn, counts.n_found
+        ends = interval_at_any_look(n_rows, *labels, mass, load_label_prior())
+        return _shares_between(counts, ends)
 
     def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
         """The flagged rows in each group of rows, and its share by its own labels.
@@ -486,10 +581,11 @@ class LabelledRows:
         of_known = place[known.rows]
         for group in np.argsort(-n_rows, kind="stable").tolist():
             inside, size = known[of_known == group], int(n_rows[group])
-            mean, ends = np.nan, (np.nan, np.nan)
+            mean, ends, exact = np.nan, (np.nan, np.nan), (np.nan, np.nan)
             if len(inside):
-                posterior = labelled_posterior(count_labels(inside, size), load_reference())
-                mean, ends = posterior.mean, posterior.interval()
+                counts = count_labels(inside, size)
+                posterior = labelled_posterior(counts, prior_of(counts))
+                mean, ends, exact = posterior.mean, posterior.interval(), _exact_shares(counts, 0.9)
             found.append(
                 GroupShare(
                     _group_name(names[group].item()),
@@ -501,6 +597,7 @@ class LabelledRows:
                     int(inside.labels.sum()),
                     mean,
                     *ends,
+                    *exact,
                     int(n_flagged[group]) / size,
                 )
             )
@@ -509,7 +606,8 @@ class LabelledRows:
     def precision_of(self, flagged: NDArray[np.int_]) -> Precision | None:
         """Share of anomalies among flagged rows.
 
-        Rows that were picked to find anomalies are known, but no sample of them.
+        It comes from the flagged rows that were chosen at random. Rows of a list and rows that were
+        picked to find anomalies are known, but no sample of the others.
 
         Parameters
         ----------
@@ -519,21 +617,108 @@ class LabelledRows:
         Returns
         -------
         Precision or None
-            The share and its interval; None if no flagged row has a label, apart from the picked
-            rows.
+            The share and its interval; None if no flagged row that was chosen at random has a
+            label, unless all flagged rows have labels.
         """
         inside = self.known_rows[np.isin(self.known_rows.rows, flagged)]
-        labels = inside.labels[~inside.picked]
-        if not len(labels):
+        n_flagged, least = len(flagged), int(inside.labels.sum())
+        if n_flagged and len(inside) == n_flagged:
+            return Precision(n_flagged, n_flagged, least, *(least / n_flagged,) * 3)
+        drawn, listed = inside.labels[inside.at_random], inside.labels[inside.listed]
+        n_labels, n_anomalies = len(drawn), int(drawn.sum())
+        if not n_labels:
             return None
-        n_flagged, n_labels, n_anomalies = len(flagged), len(labels), int(labels.sum())
-        mean, ends = (
-            n_flagged * n_anomalies / n_labels,
-            exact_interval(n_flagged, n_labels, n_anomalies, 0.9),
-        )
-        least = int(inside.labels.sum())
-        possible = np.clip([mean, *ends], least, least + n_flagged - len(inside))
+        n_outside = n_flagged - len(listed)  # of lists: the random rows are a sample of these
+        mean = n_outside * n_anomalies / n_labels
+        ends = exact_interval(n_outside, n_labels, n_anomalies, 0.9)
+        found = int(listed.sum()) + np.array([mean, *ends])
+        possible = np.clip(found, least, least + n_flagged - len(inside))
         return Precision(n_flagged, n_labels, n_anomalies, *(possible / n_flagged).tolist())
+
+    def posterior_if(self, label_error: float | tuple[float, float]) -> GammaPosterior:
+        """The posterior of the share if labels are wrong with a known probability.
+
+        It shows how much an answer depends on right labels. It uses the rows that were chosen at
+        random. No row is known for sure then, so rows of lists and picked rows say nothing.
+
+        Parameters
+        ----------
+        label_error : float or tuple of two floats
+            The probability that a label is wrong, below 0.5. Two numbers are those that a normal
+            row is called an anomaly, and that an anomaly is called normal.
+
+        Returns
+        -------
+        GammaPosterior
+            The posterior.
+
+        Examples
+        --------
+        >>> rows = LabelledRows(np.arange(1000.0)).update(range(0, 1000, 25), [1] + [0] * 39)
+        >>> for label_error in (0.0, 0.02, 0.05):
+        ...     print(rows.posterior_if(label_error))
+        GammaPosterior(mean=0.035, 90% interval 0.004 to 0.095)
+        GammaPosterior(mean=0.020, 90% interval 0.001 to 0.076)
+        GammaPosterior(mean=0.017, 90% interval 0.001 to 0.067)
+        """
+        error = _check_label_error(label_error)
+        counts = self._counts
+        return posterior_with_errors(counts.n_drawn, counts.n_found, load_label_prior(), error)
+
+    @property
+    def left(self) -> AnomaliesLeft:
+        """How many anomalies are left among the rows without a label, by the posterior.
+
+        It holds as the 90 % interval of the posterior does, after any mix of labels. Without rows
+        that were chosen at random, it rests on the prior distribution.
+        """
+        posterior, n_left = self.posterior, self.n_rows - len(self.known_rows)
+        low, high = (self.n_rows * end for end in posterior.interval())
+        n_found = self._counts.n_anomalies
+        return anomalies_left(n_left, n_found, self.n_rows * posterior.mean, (low, high))
+
+    def certify(
+        self, recall: float = 0.8, *, mass: float = 0.9, random_state: Any = None
+    ) -> RecallCheck:
+        """Random rows whose labels can show that a share `recall` of all anomalies is found.
+
+        Look at all of them. Without an anomaly among them, this share is found with at least the
+        confidence `mass`; ``result(labels)`` says what other labels show. Use it once you have
+        stopped to look for anomalies. The rows are chosen from those without a label: pass them to
+        `update` with ``purpose="find"`` afterwards, because they are no sample of the whole table.
+
+        Parameters
+        ----------
+        recall : float, default=0.8
+            Share of all anomalies, between 0 and 1.
+        mass : float, default=0.9
+            Confidence of the statement. It is that of one check; several checks hold together with
+            less.
+        random_state : int or Generator or RandomState or None, default=None
+            Chooses the rows.
+
+        Returns
+        -------
+        RecallCheck
+            The rows to label, and what their labels will show.
+
+        Examples
+        --------
+        >>> rows = LabelledRows(np.arange(1000.0))
+        >>> rows = rows.update(range(960, 1000), [1] * 40, purpose="find")
+        >>> check = rows.certify(0.8, random_state=0)
+        >>> len(check.rows), check.result([0] * len(check.rows)).is_certified
+        (181, True)
+        """
+        check_probability("recall", recall)
+        check_probability("mass", mass)
+        unknown = self.known_rows.unknown(self.sample.n_sampled)
+        n_found = self._counts.n_anomalies
+        if not self.sample.is_whole:
+            raise ValueError("certify needs all rows in memory, and these are a sample of a table.")
+        n = n_to_certify(len(unknown), n_found, recall, mass)
+        rows = as_generator(random_state).permutation(unknown)[:n]
+        return RecallCheck(rows, len(unknown), n_found, recall, mass)
 
     def threshold_at(self, n: int) -> float:
         """The score that `n` of the rows exceed.
@@ -554,7 +739,7 @@ class LabelledRows:
         n_rows = self.sample.n_sampled
         if n >= n_rows:
             raise ValueError(f"n must be below {n_rows}, the number of rows, got {n}.")
-        scores = (self.scores if self.honest_scores is None else self.honest_scores)[:n_rows]
+        scores = self._honest_scores[:n_rows]
         return float(np.partition(scores, n_rows - n - 1)[n_rows - n - 1])
 
     def precision_at(self, n: int) -> Precision:
@@ -581,18 +766,16 @@ class LabelledRows:
                 f"n must be at most {n_left}, the number of rows without a label, got {n}."
             )
         top = self._top()
-        n_labels, n_anomalies, n_known, n_found = (int(column[n - 1]) for column in top.T)
-        # The sample is one of all rows at the top, of which some were picked since.
-        ends = np.array(exact_interval(n + n_known, n_labels, n_anomalies, 0.9)) - n_found
-        low, high = np.clip(ends / n, 0.0, 1.0).tolist()
+        low, high = np.clip(np.array(_left_at_top(top, n)) / n, 0.0, 1.0).tolist()
+        n_labels, n_anomalies = top[n - 1, :2].tolist()
         share = float(_shares_left(top)[n - 1])
         return Precision(n, n_labels, n_anomalies, share, low, high)
 
     def n_for_precision(self, precision: float) -> int:
         """The most rows from the top of the ranking of which a share `precision` are anomalies.
 
-        The share is that of `precision_at`. It is chosen because it is large, so the true one is
-        smaller on average; `precision_at` gives its interval.
+        It is the largest number for which the lower end of `precision_at` is at least `precision`.
+        So it is careful: the true share is rarely smaller.
 
         Parameters
         ----------
@@ -607,20 +790,21 @@ class LabelledRows:
         Raises
         ------
         ValueError
-            The rows at the top do not reach this share, or no row chosen at random has a label.
+            The labels do not show that the rows at the top reach this share, or no row chosen at
+            random has a label.
         """
         check_probability("precision", precision)
         if not self.known_rows.at_random.any():
             raise ValueError("n_for_precision needs labels of rows that were chosen at random.")
-        shares = _shares_left(self._top())
-        reached = np.flatnonzero(shares >= precision)
-        if not len(reached):
-            best = np.nanmax(shares, initial=0.0)
+        top = self._top()
+        if not (n := _last_precise(top, precision)):
+            best = np.nanmax(_shares_left(top), initial=0.0)
             raise ValueError(
-                f"No number of rows from the top has a share of {precision:g} anomalies, as the "
-                f"labels estimate it; the largest is {best:.2g}. Label more rows, or ask for less."
+                f"The labels do not show that a share of {precision:g} of any number of rows from "
+                f"the top are anomalies; the largest estimate is {best:.2g}. Label more rows, or "
+                "ask for less."
             )
-        return int(reached[-1]) + 1
+        return n
 
     def _top(self) -> NDArray[np.int_]:
         """What is known of the rows that rank as high as the first n, for n = 1, ..., n_left.
@@ -630,7 +814,7 @@ class LabelledRows:
         """
         known = self.known_rows[~self.known_rows.listed]
         known = known[known.rows < self.sample.n_sampled]
-        scores = (self.scores if self.honest_scores is None else self.honest_scores)[known.rows]
+        scores = self._honest_scores[known.rows]
         order = np.argsort(-scores, kind="stable")
         drawn, labels = known.at_random[order], known.labels[order]
         columns = np.column_stack([drawn, drawn & (labels == 1), np.ones(len(order)), labels])
@@ -639,12 +823,74 @@ class LabelledRows:
         return counts[np.searchsorted(-scores[order], -left, side="right")]
 
     @property
+    def _honest_scores(self) -> Array:
+        return self.scores if self.honest_scores is None else self.honest_scores
+
+    @cached_property
+    def _by_labels(self) -> GammaPosterior:
+        """The posterior from the labels; without labels, the distribution in labelled tables."""
+        return labelled_posterior(self._counts, prior_of(self._counts))
+
+    @property
     def _counts(self) -> LabelCounts:
         return count_labels(self.known_rows, self.n_rows)
 
     def __repr__(self) -> str:
         answer = posterior_words(self.posterior)
         return f"LabelledRows({self.n_rows} rows, {len(self.known_rows)} labels, {answer})"
+
+
+def _check_label_error(label_error: Any) -> tuple[float, float]:
+    """The two probabilities that a label is wrong."""
+    rates = np.atleast_1d(np.asarray(label_error, dtype=float))
+    if rates.shape not in ((1,), (2,)) or not np.all((rates >= 0.0) & (rates < 0.5)):
+        raise ValueError(
+            "label_error must be a probability below 0.5, or two of them (false alarms, misses), "
+            f"got {label_error!r}."
+        )
+    return float(rates[0]), float(rates[-1])
+
+
+def _exact_shares(counts: LabelCounts, mass: float, side: Side = "both") -> tuple[float, float]:
+    """Ends of the exact interval of the share by these labels."""
+    n_rows = counts.n_rows - counts.n_told
+    ends = exact_interval(n_rows, counts.n_drawn, counts.n_found, mass, side)
+    return _shares_between(counts, ends)
+
+
+def _shares_between(counts: LabelCounts, ends: tuple[int, int]) -> tuple[float, float]:
+    """The share in the table if the anomalies outside lists have a number between these `ends`."""
+    # Rows that were picked are known, so that the interval need not contain what they exclude.
+    # Where they exclude all of it, it was wrong: then it is what they leave.
+    least = counts.n_anomalies - counts.n_told_anomalies
+    most = least + counts.n_left
+    ends = (ends[0] if ends[0] <= most else least, ends[1] if ends[1] >= least else most)
+    inside = np.clip(ends, least, most)
+    low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
+    return low, high
+
+
+def _left_at_top(top: NDArray[np.int_], n: int) -> tuple[int, int]:
+    """Ends of the exact 90 % interval of the anomalies among the first `n` rows without a label."""
+    n_labels, n_anomalies, n_known, n_found = top[n - 1].tolist()
+    # The sample is one of all rows at the top, of which some were picked since.
+    low, high = exact_interval(n + n_known, n_labels, n_anomalies, 0.9)
+    return low - n_found, high - n_found
+
+
+def _last_precise(top: NDArray[np.int_], precision: float) -> int:
+    """The most rows for which the lower end of their precision is at least `precision`, or 0."""
+    starts = np.flatnonzero(np.append(True, np.diff(top, axis=0).any(axis=1)))
+    n = len(top)
+    for start in starts[::-1].tolist():  # the labels at the top stay the same from here on
+        while n > start:
+            low, _ = _left_at_top(top, n)
+            if low / n >= precision:
+                return n
+            # The lower end does not rise if n falls, so that no number in between is enough.
+            n = min(n - 1, int(low / precision + 1e-9))
+        n = start
+    return 0
 
 
 def _shares_left(top: NDArray[np.int_]) -> Array:

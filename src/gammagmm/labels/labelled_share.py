@@ -1,7 +1,7 @@
 """Labels of single rows -> the posterior of the share of anomalies, and the value of more labels.
 
 The share theta among the rows that nobody has looked at has a mixture of Beta distributions as its
-prior (`GammaPosterior.reference`). Labels of rows that were chosen blindly have a binomial
+prior (`prior_of`). Labels of rows that were chosen blindly have a binomial
 likelihood, so the posterior of theta is such a mixture again, and the number of anomalies among the
 rows that are left has a mixture of Beta-binomial distributions. Known rows count as themselves.
 
@@ -14,7 +14,7 @@ follows from these labels without assumptions about the ranking.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,24 @@ from gammagmm.labels.known_rows import KnownRows
 from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.track_record import load_label_prior, load_reference
 
-__all__ = ["LabelCounts", "count_labels", "expected_width", "labelled_posterior", "n_for_width"]
+__all__ = [
+    "LabelCounts",
+    "count_labels",
+    "expected_width",
+    "labelled_posterior",
+    "n_for_width",
+    "prior_of",
+]
 
 Array = NDArray[np.float64]
 
 N_OUTCOMES = 512
 """Most outcomes of the next labels for which `expected_width` finds the interval."""
 N_BISECTIONS = 40
+CONTRADICTED = 0.95
+"""Probability beyond a bound from which the clipped 90 % interval would have no width."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,17 @@ class LabelCounts:
     def n_anomalies(self) -> int:
         """Rows known to be anomalies."""
         return self.n_found + self.n_told_anomalies + self.n_picked_anomalies
+
+    @property
+    def as_picked(self) -> LabelCounts:
+        """The same with lists among the rows that only bound the number of anomalies."""
+        return replace(
+            self,
+            n_told=0,
+            n_told_anomalies=0,
+            n_picked=self.n_picked + self.n_told,
+            n_picked_anomalies=self.n_picked_anomalies + self.n_told_anomalies,
+        )
 
     @property
     def n_outside(self) -> int:
@@ -77,13 +98,28 @@ def count_labels(known: KnownRows, n_rows: int) -> LabelCounts:
     )
 
 
+def prior_of(counts: LabelCounts) -> BetaMixture:
+    """The prior of the share for a table with these `counts` of labels.
+
+    Without labels of rows that were chosen blindly, it is the distribution of the share in labelled
+    real tables as it was measured. With them, it has a part Beta(1, 1), see `load_label_prior`.
+    """
+    return load_label_prior() if counts.n_drawn > 0 else load_reference()
+
+
 def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterior:
-    """Posterior of the share of anomalies in a table with these `counts` of labels."""
+    """Posterior of the share of anomalies in a table with these `counts` of labels.
+
+    Without rows that were chosen blindly, a list bounds the number of anomalies as picked rows do:
+    then the prior describes all rows, and known anomalies need not be further ones.
+    """
+    if counts.n_drawn == 0:
+        counts = counts.as_picked
     n_outside, least = counts.n_outside, counts.n_picked_anomalies
     most = least + counts.n_left
     if counts.n_left > 0:
-        parts = _updated(prior, counts.n_drawn, np.array([counts.n_found]))
-        weights, a, b = (part[0] for part in parts)
+        updated = _updated(prior, counts.n_drawn, np.array([counts.n_found]))
+        weights, a, b = (part[0] for part in updated)
     else:  # the number of anomalies is known, whatever the parts are
         weights, a, b = np.ones((3, 1))
     prob_zero, first = 0.0, least
@@ -93,11 +129,16 @@ def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterio
         prob_zero, first = float(weights @ p_none), 1
         weights = weights * (1.0 - p_none)
     n_apart = counts.n_anomalies - least
-    bounds = (least, most) if counts.n_picked > 0 else None
-    mixture = BetaBinomialMixture(
-        weights, a, b, counts.n_rows, n_apart, n_outside, first, most, bounds
-    )
-    return GammaPosterior(prob_zero, mixture, standard_error=0.0, n_labels=counts.n_drawn)
+    parts = weights, a, b, counts.n_rows, n_apart, n_outside
+    mixture = BetaBinomialMixture(*parts, first, most, (least, most) if counts.n_picked else None)
+    if counts.n_drawn and counts.n_left and max(mixture.pmf[0], mixture.pmf[-1]) > CONTRADICTED:
+        # Nearly all probability is beyond a bound: what is possible has the little that it had.
+        whole = BetaBinomialMixture(*parts, 0, n_outside)
+        inside = whole.restrict((n_apart + least) / counts.n_rows, (n_apart + most) / counts.n_rows)
+        if (total := inside.weights.sum()) > 0.0:
+            mixture = inside.scale(1.0 / total)
+    n_labels = counts.n_drawn
+    return GammaPosterior(prob_zero, mixture, standard_error=0.0, n_labels=n_labels, is_model=False)
 
 
 def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float) -> float:
@@ -119,6 +160,8 @@ def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float)
     low, high = (_quantiles(weights, a, b, q) for q in (0.5 * (1.0 - mass), 0.5 * (1.0 + mass)))
     least, n_unknown = counts.n_picked_anomalies, counts.n_left
     low, high = (np.clip(found + end * n_left, least, least + n_unknown) for end in (low, high))
+    if counts.n_anomalies == 0 and counts.n_drawn + n > 0:
+        low = np.where(found == 0, 0.0, low)  # as the interval of the posterior does
     return float(p_found @ (high - low)) / counts.n_rows
 
 

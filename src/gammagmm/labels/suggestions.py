@@ -7,11 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["spread_evenly", "spread_over_groups"]
+__all__ = ["by_falling_score", "spread_evenly", "spread_over_groups"]
 
 Rows = NDArray[np.int_]
 
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+
+
+def by_falling_score(rows: Rows, scores: NDArray[np.float64], rng: np.random.Generator) -> Rows:
+    """The `rows`, by falling score; rows with the same score are in a random order.
+
+    In another order, what the rows have in common with their neighbours in the table would decide
+    which of them are labelled.
+    """
+    if len(np.unique(scores)) == len(scores):
+        return rows[np.argsort(-scores)]
+    return rows[np.lexsort((rng.random(len(rows)), -scores))]
 
 
 def spread_evenly(rows: Rows, rng: np.random.Generator) -> Rows:

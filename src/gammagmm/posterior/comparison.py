@@ -24,10 +24,11 @@ def compare_posteriors(first: GammaPosterior, second: GammaPosterior) -> dict[st
     data: dict[str, Any] = {}
     for letter, posterior in (("a", first), ("b", second)):
         is_missing = not posterior.has_estimate
+        name = "model_range" if posterior.is_model else "interval_90"
         data |= {
             f"no_answer_{letter}": is_missing,
             f"mean_{letter}": None if is_missing else posterior.mean,
-            f"interval_90_{letter}": None if is_missing else list(posterior.interval()),
+            f"{name}_{letter}": None if is_missing else list(posterior.interval()),
             f"n_labels_{letter}": posterior.n_labels,
         }
     reason = _why_not_comparable(first, second)

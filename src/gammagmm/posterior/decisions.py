@@ -18,6 +18,7 @@ __all__ = [
     "exact_ranks",
     "is_anomaly",
     "is_far_above",
+    "new_row_ranks",
     "probability_at",
     "ranks_left",
 ]
@@ -90,6 +91,18 @@ def exact_ranks(scores: Array) -> RankTable:
     """Rank table of rows in memory, in which each of their `scores` (n,) is an edge."""
     edges, counts = np.unique(scores, return_counts=True)
     return RankTable(edges, np.cumsum(counts[::-1])[::-1], len(scores))
+
+
+def new_row_ranks(scores: Array) -> RankTable:
+    """Rank table of rows in memory, which gives new rows shares strictly between 0 and 1.
+
+    A row above all of the n rows with these `scores` (n,) has the share 0.5 / (n + 1).
+
+    >>> new_row_ranks(np.array([0.1, 0.7, 0.9])).shares_at_least(np.array([0.0, 0.8, 1.0]))
+    array([0.875, 0.375, 0.125])
+    """
+    exact = exact_ranks(scores)
+    return RankTable(exact.edges, exact.n_at_least + 0.5, len(scores) + 1, 0.5)
 
 
 def ranks_left(

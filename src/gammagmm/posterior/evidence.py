@@ -1,30 +1,27 @@
-"""What an estimate rests on: separate rows, assumptions, and the method's track record."""
+"""What speaks for and against an estimate: separate rows, other answers, the track record."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from gammagmm._support.text import percent
+from gammagmm.errors import Note
 from gammagmm.posterior.assumptions import Assumption, find_assumptions
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.runs import Run
+from gammagmm.posterior.runs import Run, count_starts
 from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.posterior.track_record import TrackRecord, load_track_record
 
-__all__ = ["Evidence", "find_evidence"]
-
-MAX_MOVE = 0.5
-"""Posterior standard deviations by which another answer may move the mean of a "data" estimate."""
+__all__ = ["Evidence", "contradiction", "find_evidence"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evidence:
-    """What an estimate without labels rests on.
+    """What speaks for and against an estimate without labels.
 
     The page "What the number means" of the documentation explains it.
 
@@ -34,9 +31,10 @@ class Evidence:
         The rows that are visibly separate from the rest; None if there are none.
     assumptions : tuple of Assumption
         The estimate under other answers to the paper's two questions, from the same mixtures.
-    rests_on : "data" or "assumptions"
-        "assumptions" if one of these answers moves the mean, given that there are anomalies, by
-        more than half a posterior standard deviation, or has no solution.
+    n_starts : int
+        Number of starts of the variational runs.
+    n_unsolved_starts : int
+        Number of those that had no solution.
     track_record : TrackRecord
         How often intervals of this method contained the truth on labelled real tables.
     constraints : Constraints
@@ -48,12 +46,13 @@ class Evidence:
     >>> from gammagmm.datasets import load_demo
     >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
     >>> estimator.fit(load_demo().X).evidence_
-    Evidence(rests on assumptions, other answers give 0.093 to 0.176, no separate rows)
+    Evidence(other answers give 0.093 to 0.176, 0 of 2 starts unsolved, no separate rows)
     """
 
     separate_rows: SeparateRows | None
     assumptions: tuple[Assumption, ...]
-    rests_on: Literal["data", "assumptions"]
+    n_starts: int
+    n_unsolved_starts: int
     track_record: TrackRecord
     constraints: Constraints
 
@@ -84,24 +83,31 @@ class Evidence:
         others = f"other answers give {low:.3f} to {high:.3f}"
         if np.isnan(low):
             others = "other answers give no estimate"
-        return f"Evidence(rests on {self.rests_on}, {others}, {separate})"
+        starts = f"{self.n_unsolved_starts} of {self.n_starts} starts unsolved"
+        return f"Evidence({others}, {starts}, {separate})"
 
 
 def find_evidence(
     runs: Sequence[Run],
     constraints: Constraints,
-    posterior: GammaPosterior,
     separate_rows: SeparateRows | None,
     rng: np.random.Generator,
 ) -> Evidence:
-    """What the `posterior` of the `runs` rests on."""
-    assumptions, p0 = find_assumptions(runs, constraints, rng), posterior.prob_zero
-    # The atom at 0 is p0 whatever the data are, so the distributions without it are compared.
-    means = np.array([each.mean / (1.0 - each.p0) for each in assumptions])
-    agree = False
-    if not posterior.is_degenerate:
-        given = replace(posterior, prob_zero=0.0, betas=posterior.betas.scale(1.0 / (1.0 - p0)))
-        # A NaN, an answer without a solution, is not a small move.
-        agree = bool((np.abs(means - given.mean) <= MAX_MOVE * given.std).all())
-    rests_on: Literal["data", "assumptions"] = "data" if agree else "assumptions"
-    return Evidence(separate_rows, assumptions, rests_on, load_track_record(), constraints)
+    """The evidence for and against the estimate of the `runs`."""
+    assumptions = find_assumptions(runs, constraints, rng)
+    return Evidence(
+        separate_rows, assumptions, *count_starts(runs), load_track_record(), constraints
+    )
+
+
+def contradiction(separate: SeparateRows | None, posterior: GammaPosterior) -> Note | None:
+    """A note if the range of the `posterior` excludes some of the separate rows.
+
+    A share below the range is no contradiction: anomalies need not be separate from the rest.
+    """
+    if separate is None or not posterior.has_estimate:
+        return None
+    (_, high), n_rows, share = posterior.interval(), separate.n_rows, separate.share
+    if share <= high:
+        return None
+    return Note.of("evidence.separate rows", "separate rows", n_rows=n_rows, share=share, high=high)

@@ -43,6 +43,9 @@ class GammaPosterior:
     n_labels : int, default=0
         Number of labelled rows that the posterior uses, without those that were not chosen at
         random; 0 for the posterior of a fit alone. `given` keeps it.
+    is_model : bool, default=True
+        Whether it comes from the model alone, so that its interval is a model range, which contains
+        the true share less often than it says; False with labels and for `reference`.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class GammaPosterior:
     standard_error: float = np.nan
     between_runs: float = np.nan
     n_labels: int = 0
+    is_model: bool = True
 
     @classmethod
     def degenerate(cls) -> GammaPosterior:
@@ -90,7 +94,7 @@ class GammaPosterior:
         """
         from gammagmm.posterior.track_record import load_reference
 
-        return cls(0.0, load_reference())
+        return cls(0.0, load_reference(), is_model=False)
 
     @property
     def is_degenerate(self) -> bool:
@@ -105,6 +109,11 @@ class GammaPosterior:
         normal, which has an estimate.
         """
         return len(self.betas) > 0
+
+    @property
+    def range_name(self) -> str:
+        """What `interval` is called: "model range", or "90% interval" where it holds as often."""
+        return "model range" if self.is_model else "90% interval"
 
     @property
     def mean(self) -> float:
@@ -217,8 +226,9 @@ class GammaPosterior:
         mass : float, default=0.9
             Probability of the interval.
         kind : "equal-tailed" or "hdi", default="equal-tailed"
-            "equal-tailed" leaves the same probability below and above; "hdi" is the shortest single
-            interval (`modes` shows whether the posterior has several humps).
+            "equal-tailed" leaves the same probability below and above; it starts at 0 if rows
+            chosen at random have labels and no known row is an anomaly. "hdi" is the shortest
+            single interval (`modes` shows whether the posterior has several humps).
 
         Returns
         -------
@@ -227,6 +237,8 @@ class GammaPosterior:
         """
         check_probability("mass", mass)
         equal_tailed = self._interval_from(0.5 * (1.0 - mass), mass)
+        if self.n_labels > 0 and self.prob_zero > 0.0:  # no known row is an anomaly
+            equal_tailed = 0.0, equal_tailed[1]
         if kind == "equal-tailed":
             return equal_tailed
         if kind != "hdi":
@@ -340,7 +352,9 @@ class GammaPosterior:
         if not total > 0.0:
             raise ValueError(f"The posterior gives no probability to gamma in [{low}, {high}].")
         scaled = betas.scale(1.0 / total)
-        return GammaPosterior(prob_zero / total, scaled, n_labels=self.n_labels)
+        return GammaPosterior(
+            prob_zero / total, scaled, n_labels=self.n_labels, is_model=self.is_model
+        )
 
     def summary(self) -> dict[str, Any]:
         """The posterior as a dictionary of plain numbers.
@@ -348,13 +362,14 @@ class GammaPosterior:
         Returns
         -------
         dict
-            Mean, standard deviation, median, 90 % interval and other figures, by name.
+            Mean, standard deviation, median and other figures, by name. The interval is called
+            "model_range" if `is_model` is True, and "interval_90" otherwise.
         """
         return {
             "mean": self.mean,
             "std": self.std,
             "median": self.median,
-            "interval_90": list(self.interval()),
+            "model_range" if self.is_model else "interval_90": list(self.interval()),
             "prob_zero": self.prob_zero,
             "prob_above_0.15": self.prob_above(0.15),
             "modes": self.modes().tolist(),
@@ -365,7 +380,7 @@ class GammaPosterior:
         }
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the density with the atom, the 90 % interval and the mean.
+        """Draw the density with the atom, the interval and the mean.
 
         Parameters
         ----------
@@ -519,7 +534,7 @@ def posterior_words(posterior: GammaPosterior) -> str:
     if posterior.is_degenerate:
         return "point mass at 0"
     low, high = posterior.interval()
-    return f"mean={posterior.mean:.3f}, 90% interval {low:.3f} to {high:.3f}"
+    return f"mean={posterior.mean:.3f}, {posterior.range_name} {low:.3f} to {high:.3f}"
 
 
 def combine_runs(posteriors: Sequence[GammaPosterior]) -> GammaPosterior:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gammagmm.errors import NoSolutionWarning, Note, UnsolvedRunsWarning
 from gammagmm.posterior.link import Constraints
-from gammagmm.posterior.runs import Run
+from gammagmm.posterior.runs import Run, count_starts
 
 __all__ = ["describe_runs"]
 
@@ -35,8 +35,11 @@ def describe_runs(
         raised = "max_iter" if accelerated else "max_iter or tol"
         counts = {"n_capped": n_capped, "n_runs": n_runs, "max_iter": max_iter}
         note(MixtureConvergenceWarning, "mixture.max_iter", "runs", **counts, raised=raised)
-    if n_starts := sum(run.n_restarts for run in runs):
-        note(None, "link.restarts", "runs", n_starts=n_starts)
+    n_starts, n_unsolved = count_starts(runs)
+    if n_unsolved:
+        is_most = len(unsolved) < n_runs and 2 * n_unsolved > n_starts
+        category = UnsolvedRunsWarning if is_most else None
+        note(category, "link.starts", "runs", n_unsolved=n_unsolved, n_starts=n_starts)
     if slack:
         most = max(run.reachable[1] for run in slack)
         note(None, "link.slack", "p_high", n_slack=len(slack), n_runs=n_runs, most=most, **asked)
@@ -56,6 +59,5 @@ def describe_runs(
         if len(unsolved) == n_runs:
             note(NoSolutionWarning, "link.no solution", "runs", **cause)
         else:
-            n_unsolved = len(unsolved)
-            note(UnsolvedRunsWarning, "link.unsolved", "runs", n_unsolved=n_unsolved, **cause)
+            note(None, "link.unsolved", "runs", n_unsolved=len(unsolved), **cause)
     return described

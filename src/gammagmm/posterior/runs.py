@@ -29,6 +29,7 @@ __all__ = [
     "Run",
     "RunSettings",
     "choose_rows",
+    "count_starts",
     "first_solved",
     "fit_runs",
     "make_run",
@@ -323,6 +324,12 @@ def make_run(
         weights=posterior.betas.weights / (1.0 - posterior.prob_zero),
         posterior=posterior,
     )
+
+
+def count_starts(runs: Sequence[Run]) -> tuple[int, int]:
+    """How many starts the runs had, and how many of these had no solution."""
+    n_restarts = sum(run.n_restarts for run in runs)
+    return n_restarts + len(runs), n_restarts + sum(run.status == "unsolved" for run in runs)
 
 
 def solved_posteriors(runs: Sequence[Run]) -> list[GammaPosterior]:

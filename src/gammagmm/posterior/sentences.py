@@ -11,37 +11,47 @@ from gammagmm._support.text import percent
 if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import Precision
     from gammagmm.labels.learned_ranking import Learning
+    from gammagmm.labels.recall import AnomaliesLeft
     from gammagmm.posterior.evidence import Evidence
     from gammagmm.posterior.gamma_posterior import GammaPosterior
+    from gammagmm.posterior.separate_rows import SeparateRows
     from gammagmm.posterior.track_record import TrackRecord
 
 __all__ = [
-    "basis_sentence",
-    "evidence_lines",
+    "NOT_KNOWN",
+    "any_look_sentence",
     "exact_sentence",
+    "flagged_sentence",
     "known_sentence",
+    "left_sentence",
+    "model_lines",
     "more_sentence",
-    "next_sentence",
     "precision_sentence",
     "ranking_sentence",
     "record_sentence",
+    "reference_sentence",
     "rows_sentence",
     "sentence",
-    "separate_rows_sentence",
+    "separate_words",
 ]
+
+NOT_KNOWN = "Without labels, the share of anomalies is not known"
+N_LABELS = 30
+"""Number of labels of the next step, whose track record is known."""
 
 
 def sentence(posterior: GammaPosterior) -> str:
     """The estimate in one sentence."""
     if not posterior.has_estimate:
         return (
-            "There is no estimate: all posterior probability is at 0, which happens if no mixture "
-            "of the scores agrees with p_high. This does not mean that the data are clean."
+            "The model has no value for these rows, because none of its starts had a solution. "
+            "This does not mean that the rows are clean."
         )
     low, high = (percent(end) for end in posterior.interval())
-    return (
-        f"About {percent(posterior.mean)} of the rows are anomalies (90% interval {low} to {high})."
-    )
+    interval = f"{posterior.range_name} {low} to {high}"
+    if posterior.is_model:
+        return f"The model's value is {percent(posterior.mean)} ({interval})."
+    return f"About {percent(posterior.mean)} of the rows are anomalies ({interval})."
 
 
 def rows_sentence(n_flagged: int, n_rows: int, n_table: int | None = None) -> str:
@@ -49,9 +59,22 @@ def rows_sentence(n_flagged: int, n_rows: int, n_table: int | None = None) -> st
     rows = f"{n_rows:,} rows"
     if n_table not in (None, n_rows):
         rows = f"{n_rows:,} sampled rows (of {n_table:,})"
-    if n_flagged == 0:
-        return f"None of {rows} is flagged."
     return f"{n_flagged:,} of {rows} {'is' if n_flagged == 1 else 'are'} flagged."
+
+
+def flagged_sentence(n_flagged: int, expected: float, *, has_labels: bool = False) -> str:
+    """Why the number of flagged rows differs from the sum of the rows' probabilities.
+
+    It is empty if the two differ by less than a row.
+    """
+    if abs(n_flagged - expected) < 1.0:
+        return ""
+    found = f"The probabilities of the rows add up to {expected:,.0f} anomalies"
+    if has_labels:
+        return f"{found}; rows with equal scores are flagged together or not at all."
+    return (
+        f"{found}, because they follow the labelled tables, and the cut follows the model's value."
+    )
 
 
 def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> str:
@@ -60,9 +83,10 @@ def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> st
     anomalies = "1 anomaly" if n_anomalies == 1 else f"{n_anomalies:,} anomalies"
     uses = f"This estimate uses {rows} ({anomalies})."
     if not fitted.has_estimate:
-        return f"{uses} Without labels, there was no estimate."
+        return f"{uses} Without labels, the model had no value."
     low, high = (percent(end) for end in fitted.interval())
-    return f"{uses} Without labels, it was {percent(fitted.mean)} ({low} to {high})."
+    value = f"{percent(fitted.mean)} ({fitted.range_name} {low} to {high})"
+    return f"{uses} Without labels, the model's value was {value}."
 
 
 def exact_sentence(ends: tuple[float, float], n_anomalies: int, mass: float = 0.9) -> str:
@@ -72,8 +96,35 @@ def exact_sentence(ends: tuple[float, float], n_anomalies: int, mass: float = 0.
     """
     low, high = (percent(end) for end in ends)
     if n_anomalies == 0:
-        return f"By the labels alone, it is at most {high} with {0.5 + 0.5 * mass:.0%} confidence."
-    return f"By the labels alone, it is {low} to {high} with {mass:.0%} confidence."
+        return (
+            f"By the labels alone, it is at most {high} with {0.5 + 0.5 * mass:.0%} confidence, if "
+            "their number was fixed before."
+        )
+    return (
+        f"By the labels alone, it is {low} to {high} with {mass:.0%} confidence, if their number "
+        "was fixed before."
+    )
+
+
+def any_look_sentence(ends: tuple[float, float], mass: float = 0.9) -> str:
+    """What the labels alone show if one looks after every label."""
+    low, high = (percent(end) for end in ends)
+    return (
+        f"By the labels alone, it is {low} to {high} with {mass:.0%} confidence, however often you "
+        "look."
+    )
+
+
+def left_sentence(left: AnomaliesLeft, recall: float, n_to_certify: int | None) -> str:
+    """How many anomalies are left, and how many random rows would show a `recall`."""
+    found = (
+        f"{left.n_found:,} found; about {left.mean:,.0f} are left ({left.low:,.0f} to "
+        f"{left.high:,.0f})"
+    )
+    if n_to_certify is None:
+        return f"{found}."
+    rows = "1 random row" if n_to_certify == 1 else f"{n_to_certify:,} random rows"
+    return f"{found}; looking at {rows} more, all normal, would show that {recall:.0%} are found."
 
 
 def precision_sentence(precision: Precision) -> str:
@@ -131,76 +182,87 @@ def more_sentence(n_more: int, n_left: int) -> str:
     return f"Next: about {more} would make this interval half as wide."
 
 
-def evidence_lines(posterior: GammaPosterior, evidence: Evidence, n_detectors: int) -> list[str]:
-    """What an estimate without labels rests on, in three lines that end with what to do next."""
-    basis = basis_sentence(posterior, evidence)
+def model_lines(
+    posterior: GammaPosterior, evidence: Evidence, n_detectors: int, n_rows: int, flagged: str
+) -> list[str]:
+    """What is known without labels, in four lines that end with what to do next.
+
+    `flagged` says how many rows are flagged, and the table has `n_rows` rows.
+    """
+    record = evidence.track_record
+    value = [sentence(posterior), _others_sentence(evidence)]
     if posterior.has_estimate:
-        basis = f"{basis} {record_sentence(evidence.track_record)}"
-    separate = separate_rows_sentence(posterior, evidence, n_detectors)
-    return [separate, basis, next_sentence(evidence)]
+        value.insert(1, record_sentence(record))
+        if 2 * evidence.n_unsolved_starts > evidence.n_starts:
+            starts = f"{evidence.n_unsolved_starts:,} of {evidence.n_starts:,} starts of the model"
+            value.append(f"{starts} had no solution.")
+    return [
+        f"{NOT_KNOWN}. {reference_sentence(record)}",
+        f"Working cut: {flagged}",
+        " ".join(value),
+        _next_sentence(posterior, evidence, n_detectors, n_rows),
+    ]
 
 
-def separate_rows_sentence(posterior: GammaPosterior, evidence: Evidence, n_detectors: int) -> str:
-    """The rows that are separate from the rest, and how the estimate compares with them."""
-    separate, answers = evidence.separate_rows, evidence.constraints
-    if n_detectors < 2:
-        return "A single detector cannot show whether rows are separate from the rest."
-    if separate is None:
-        return "No rows are separate from the rest."
-    found = (
-        f"{separate.n_rows:,} rows ({percent(separate.share)}) are separate from the rest in "
-        f"{len(separate.detectors)} of {n_detectors} detectors"
+def reference_sentence(record: TrackRecord) -> str:
+    """What the share was in the labelled tables."""
+    from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+    low, high = (percent(end) for end in GammaPosterior.reference().interval())
+    tables = f"In {record.n_tables} labelled tables"
+    return f"{tables}, it was between {low} and {high} nine times out of ten."
+
+
+def separate_words(posterior: GammaPosterior, separate: SeparateRows, n_detectors: int) -> str:
+    """The rows that are separate from the rest, and how their share compares with the estimate."""
+    where = ""
+    if posterior.has_estimate:
+        low, high = posterior.interval()
+        place = "above" if separate.share > high else "below" if separate.share < low else "inside"
+        where = f", {place} the {posterior.range_name}"
+    kinds = {
+        None: "",
+        True: " and lie close together, as a second cluster does",
+        False: " and lie far from each other",
+    }
+    return (
+        f"{separate.n_rows:,} rows that are separate from the rest in {len(separate.detectors)} of "
+        f"{n_detectors} detectors{kinds[separate.is_cluster]} ({percent(separate.share)}{where})"
     )
-    if not posterior.has_estimate:
-        return f"{found}."
-    low, high = posterior.interval()
-    if separate.share > high:
-        because = ""
-        if separate.share >= answers.high_gamma and not posterior.n_labels:
-            because = (
-                f", because p_high = {percent(answers.p_high)} makes a share of "
-                f"{percent(answers.high_gamma)} or more unlikely"
-            )
-        return f"{found}; the estimate excludes some of them{because}."
-    if separate.share < low:
-        return f"{found}; the estimate also includes rows that are not separate."
-    return f"{found}; their share lies inside the interval."
 
 
-def basis_sentence(posterior: GammaPosterior, evidence: Evidence) -> str:
-    """Whether the estimate rests on the data or on assumptions."""
+def _others_sentence(evidence: Evidence) -> str:
+    """How far other answers move the model's value."""
     low, high = evidence.means
-    questions = "other values of p0, p_high and high_gamma"
     if np.isnan(low):
-        return f"The result rests on assumptions: {questions} give no estimate either."
-    ends = dict.fromkeys([percent(low), percent(high)])  # one of them where they are the same
-    others = " to ".join(ends)
-    if evidence.rests_on == "data":
-        return f"The estimate rests on the data: {questions} give nearly the same ({others})."
+        return "Other settings of the model give no value either."
+    others = " to ".join(dict.fromkeys([percent(low), percent(high)]))  # one if they are the same
     if any(np.isnan(other.mean) for other in evidence.assumptions):
-        others += ", or no estimate"
-    what = "estimate" if posterior.has_estimate else "result"
-    return f"The {what} rests on assumptions: {questions} give {others}."
+        others += ", or no value"
+    return f"Other settings of the model give {others}."
 
 
 def record_sentence(record: TrackRecord) -> str:
-    """How often intervals of this method contained the truth."""
+    """How often ranges of this method contained the truth."""
     return (
-        f"On {record.n_tables} labelled tables, {record.held():.0%} of the 90% intervals of "
-        "default fits contained the true share."
+        f"On {record.n_tables} labelled tables, {record.held():.0%} of such ranges contained the "
+        "true share."
     )
 
 
-def next_sentence(evidence: Evidence) -> str:
-    """What to do next."""
+def _next_sentence(
+    posterior: GammaPosterior, evidence: Evidence, n_detectors: int, n_rows: int
+) -> str:
+    """What to do next, and what it buys."""
     record, first = evidence.track_record, ""
     if evidence.separate_rows is not None:
-        first = f"look at these {evidence.separate_rows.n_rows:,} rows, and "
-    elif evidence.rests_on == "assumptions":
-        first = "set p0, p_high and high_gamma to what you know, and "
+        words = separate_words(posterior, evidence.separate_rows, n_detectors)
+        first = f"look first at the {words}, then "
+    how = "(gammagmm label; in Python: suggest, update)"
+    if n_rows <= N_LABELS:
+        return f"Next: {first}label all {n_rows} rows {how} to know the share."
     return (
-        f"Next: {first}label 30 rows (gammagmm label; in Python: suggest, update). With 30 "
-        f"labels, {record.held_30_labels:.0%} of the intervals on {record.n_tables} tables "
-        f"contained the true share; their mean width was "
-        f"{100.0 * record.width_30_labels:.0f} percentage points."
+        f"Next: {first}label {N_LABELS} rows {how}. With {N_LABELS} labels, "
+        f"{record.held_30_labels:.0%} of the 90% intervals on these tables contained the true "
+        f"share; their mean width was {100.0 * record.width_30_labels:.0f} percentage points."
     )

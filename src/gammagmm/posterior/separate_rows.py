@@ -2,6 +2,10 @@
 
 A person looks at the histogram of the scores for a second hump beyond a valley. Here every detector
 is looked at in this way, and rows are reported if several detectors see the same ones.
+
+Rows with equal scores count once in the histogram. In a discrete or zero-inflated column, many rows
+share a value, and the density of the rows has a hump there and a valley beside it, although nothing
+separates that value from the next one.
 """
 
 from __future__ import annotations
@@ -15,8 +19,11 @@ __all__ = ["SeparateRows", "find_separate_rows"]
 
 Array = NDArray[np.float64]
 
-MIN_DEPTH = 0.25
-"""A valley counts if its density is at most three quarters of that of the lower hump beside it."""
+MIN_DEPTH = 0.45
+"""1 - (density in the valley) / (density of the lower hump beside it), at least.
+
+The trials "groups" count the tables without a group in which shallower valleys find one.
+"""
 MIN_ROWS = 5
 """Fewest rows that are reported."""
 MIN_OVERLAP = 0.8
@@ -26,6 +33,11 @@ MIN_DETECTORS = 2
 
 _CELLS_PER_BANDWIDTH = 5
 _MAX_CELLS = 20_000
+_DIGITS = 6
+"""Scores, in standard deviations, are equal if they agree to so many digits: a different order of
+summation changes the distances of equal rows by rounding errors."""
+_MAX_COMPARED = 1000
+"""Most rows of the group, and of the rest, whose distances are computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +56,9 @@ class SeparateRows:
         Median over the detectors of 1 - (density in the valley) / (density of the lower hump).
     detectors : tuple of str
         The detectors that see them.
+    is_cluster : bool or None, default=None
+        Whether they lie close together: the median distance between two of them is shorter than the
+        median distance from one of them to a row of the rest. None if only scores are known.
     """
 
     rows: NDArray[np.intp] | None
@@ -51,6 +66,7 @@ class SeparateRows:
     share: float
     depth: float
     detectors: tuple[str, ...]
+    is_cluster: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -61,14 +77,16 @@ class Valley:
     depth: float  # 1 - density in the valley / density of the lower hump beside it
 
 
-def find_separate_rows(Z: Array, names: list[str]) -> SeparateRows | None:
+def find_separate_rows(
+    Z: Array, names: list[str], X: Array | None = None, min_depth: float = MIN_DEPTH
+) -> SeparateRows | None:
     """The rows of the score space `Z` (n, M) that are separate from the rest, or None.
 
     Nearly the same rows lie beyond the valleys of several detectors. Of several sets of detectors,
     it is the one whose valleys are deepest in total, and the rows are those beyond at least half of
-    these valleys.
+    these valleys. `X` (n, d) are the columns that the detectors have, if they are known.
     """
-    found = {column: first_valley(Z[:, column]) for column in range(Z.shape[1])}
+    found = {column: first_valley(Z[:, column], min_depth) for column in range(Z.shape[1])}
     valleys = {column: valley for column, valley in found.items() if valley is not None}
     if len(valleys) < MIN_DETECTORS:
         return None
@@ -83,39 +101,63 @@ def find_separate_rows(Z: Array, names: list[str]) -> SeparateRows | None:
     rows = np.flatnonzero(2 * beyond[chosen].sum(axis=0) >= chosen.sum())
     seen_by = tuple(names[column] for column in np.array(list(valleys))[chosen])
     depth = float(np.median(depths[chosen]))
-    return SeparateRows(rows, len(rows), len(rows) / len(Z), depth, seen_by)
+    is_cluster = None if X is None else are_close_together(X, rows)
+    return SeparateRows(rows, len(rows), len(rows) / len(Z), depth, seen_by, is_cluster)
 
 
-def first_valley(scores: Array) -> Valley | None:
+def are_close_together(X: Array, rows: NDArray[np.intp]) -> bool:
+    """Whether some `rows` of `X` (n, d) are closer to each other than to the rest.
+
+    The median distance between two of them is compared with that between one of them and a row of
+    the rest; of many rows, evenly spaced ones are compared. Rows that surround the rest are farther
+    from each other, on opposite sides.
+    """
+    from scipy.spatial.distance import cdist, pdist
+
+    others = np.delete(np.arange(len(X)), rows)
+    group, rest = X[_evenly_spaced(rows)], X[_evenly_spaced(others)]
+    return bool(np.median(pdist(group)) < np.median(cdist(group, rest)))
+
+
+def _evenly_spaced(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    return rows[:: -(-len(rows) // _MAX_COMPARED)]
+
+
+def first_valley(scores: Array, min_depth: float = MIN_DEPTH) -> Valley | None:
     """The lowest valley of the density of `scores` (n,) that is deep enough, or None.
 
     The density is a kernel estimate with Silverman's bandwidth, 0.9 min(deviation, interquartile
-    range / 1.34) n^(-1/5). At least `MIN_ROWS` and at most half of the rows lie beyond the valley.
+    range / 1.34) m^(-1/5), of the m distinct scores. At most half of the rows, and at least
+    `MIN_ROWS` and at most half of the distinct scores, lie beyond the valley.
     """
     from scipy.ndimage import gaussian_filter1d
 
-    n = len(scores)
-    lower, upper = np.quantile(scores, [0.25, 0.75])
-    spreads = [spread for spread in (scores.std(), (upper - lower) / 1.34) if spread > 0.0]
-    if n < 2 * MIN_ROWS or not spreads:
+    if (deviation := scores.std()) == 0.0:
         return None
-    bandwidth = 0.9 * min(spreads) * n**-0.2
-    low, high = scores.min() - 3.0 * bandwidth, scores.max() + 3.0 * bandwidth
+    distinct = deviation * np.unique(np.round(scores / deviation, _DIGITS))
+    m = len(distinct)
+    lower, upper = np.quantile(distinct, [0.25, 0.75])
+    spread = min(distinct.std(), (upper - lower) / 1.34)
+    if m < 2 * MIN_ROWS or spread == 0.0:
+        return None
+    bandwidth = 0.9 * spread * m**-0.2
+    low, high = distinct[0] - 3.0 * bandwidth, distinct[-1] + 3.0 * bandwidth
     n_cells = int(min(np.ceil(_CELLS_PER_BANDWIDTH * (high - low) / bandwidth), _MAX_CELLS))
-    counts, edges = np.histogram(scores, bins=n_cells, range=(low, high))
+    counts, edges = np.histogram(distinct, bins=n_cells, range=(low, high))
     width = edges[1] - edges[0]
     density = gaussian_filter1d(counts.astype(np.float64), bandwidth / width, mode="constant")
-    beyond = n - np.cumsum(counts)  # rows above the upper edge of each cell
+    beyond = m - np.cumsum(counts)  # distinct scores above the upper edge of each cell
     hump_before = np.maximum.accumulate(density)
     hump_after = np.maximum.accumulate(density[::-1])[::-1]
     depth = 1.0 - density / np.minimum(hump_before, hump_after)
     # Each valley is a run of cells that are deep enough: where it starts, and where it ends.
-    turns = np.flatnonzero(np.diff(np.pad(depth >= MIN_DEPTH, 1).astype(np.int8)))
+    turns = np.flatnonzero(np.diff(np.pad(depth >= min_depth, 1).astype(np.int8)))
     for start, end in turns.reshape(-1, 2):
         valley = depth[start:end]
         # Where the density is 0 all along, in the middle of the gap.
         deepest = np.flatnonzero(valley == valley.max())
         place = int(start + deepest[len(deepest) // 2])
-        if MIN_ROWS <= beyond[place] <= n / 2:
+        n_beyond = np.count_nonzero(scores > edges[place + 1])
+        if MIN_ROWS <= beyond[place] <= m / 2 and n_beyond <= len(scores) / 2:
             return Valley(float(edges[place + 1]), float(depth[place]))
     return None

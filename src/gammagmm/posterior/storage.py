@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 FORM = Form("gammagmm/posterior", 1, "posterior")
 
-_FIELDS = {"prob_zero", "standard_error", "between_runs", "n_labels", "betas"}
+_FIELDS = {"prob_zero", "standard_error", "between_runs", "n_labels", "is_model", "betas"}
 _BETA_FIELDS = {"low", "high", "weights", "a", "b"}
 _COUNTS = ("n_rows", "n_anomalies", "n_left", "first", "last")
 _BETA_BINOMIAL_FIELDS = {"weights", "a", "b", *_COUNTS}
@@ -75,6 +75,7 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
         "standard_error": or_null(posterior.standard_error),
         "between_runs": or_null(posterior.between_runs),
         "n_labels": posterior.n_labels,
+        "is_model": posterior.is_model,
         "betas": {
             **place,
             "weights": betas.weights.tolist(),
@@ -108,6 +109,7 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
         standard_error=_error("standard_error", data["standard_error"], reader),
         between_runs=_error("between_runs", data["between_runs"], reader),
         n_labels=_n_labels(data["n_labels"], reader),
+        is_model=bool(reader.plain("is_model", data["is_model"], bool)),
     )
 
 

@@ -13,12 +13,23 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gammagmm.posterior.betas import BetaMixture
 
-__all__ = ["Level", "TrackRecord", "load_reference", "load_track_record"]
+__all__ = [
+    "Level",
+    "ReferenceSlopes",
+    "TrackRecord",
+    "load_label_prior",
+    "load_reference",
+    "load_slopes",
+    "load_track_record",
+]
 
 FILE = "track_record.json"
+UNIFORM_PART = 0.1
+"""Weight of Beta(1, 1) in the prior of labels, chosen in experiments/label_prior.py."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,23 @@ class TrackRecord:
         raise ValueError(f"mass must be one of {known}, got {mass!r}.")
 
 
+@dataclass(frozen=True, eq=False)
+class ReferenceSlopes:
+    """How steeply P(anomaly) rises along rankings of labelled real tables.
+
+    Each array has the shape (S,). `slopes` are those of the logistic curves of
+    `gammagmm.labels.anomaly_probability`. `unlabelled` are the weights under which the labels of
+    all rows of the tables are most likely if nothing is known of a table. `consensus` and `learned`
+    are weights of the slopes as the tables have them, for the consensus and for rankings that are
+    learned from labels.
+    """
+
+    slopes: NDArray[np.float64]
+    unlabelled: NDArray[np.float64]
+    consensus: NDArray[np.float64]
+    learned: NDArray[np.float64]
+
+
 @cache
 def load_track_record() -> TrackRecord:
     """The track record in the package."""
@@ -101,6 +129,30 @@ def load_reference() -> BetaMixture:
     parts = _content()["reference"]
     weights, a, b = (np.array(parts[name]) for name in ("weights", "a", "b"))
     return BetaMixture(weights, a, b)
+
+
+def load_slopes() -> ReferenceSlopes:
+    """The slopes of the labelled tables."""
+    parts = _content()["slopes"]
+    names = ("slopes", "unlabelled", "consensus", "learned")
+    return ReferenceSlopes(*(np.array(parts[name]) for name in names))
+
+
+def load_label_prior() -> BetaMixture:
+    """The prior of the share for labels: the reference, with a part Beta(1, 1).
+
+    The shares of the labelled tables end at about 30 %. The part lets labels show a larger one.
+    """
+    return with_uniform_part(load_reference(), UNIFORM_PART)
+
+
+def with_uniform_part(reference: BetaMixture, weight: float) -> BetaMixture:
+    """The mixture with a part Beta(1, 1) of this `weight`, above 0 and below 1."""
+    return BetaMixture(
+        np.append((1.0 - weight) * reference.weights, weight),
+        np.append(reference.a, 1.0),
+        np.append(reference.b, 1.0),
+    )
 
 
 @cache

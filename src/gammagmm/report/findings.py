@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -109,7 +109,7 @@ class Findings:
     separate_rows: tuple[str, ...]  # names of rows separate from the rest, `MAX_SHOWN` at most
     humps: tuple[float, ...]  # of the posterior, if every run has several
     mean: ShareCut
-    lower_end: ShareCut  # of the 90 % interval
+    lower_end: ShareCut  # of the posterior's interval
     upper_end: ShareCut
     steps: tuple[ShareCut, ...]  # of the slider
     costs: tuple[CostCut, ...]
@@ -257,7 +257,15 @@ def _costs(fit: Fit, probability: Array) -> tuple[CostCut, ...]:
     n_flagged = np.array([(probability > cost_cut((1.0, cost))).sum() for cost in MISS_COSTS])
     # No tie lies between the flagged rows and the others, so the cut at their share is theirs.
     cuts = cuts_at(fit, n_flagged / fit.n_rows)
+    pairs = zip(cuts, n_flagged.tolist(), strict=True)
+    cuts = tuple(cut if cut.n_flagged >= n else _below_all(cut, n) for cut, n in pairs)
     return tuple(CostCut(cost, cut) for cost, cut in zip(MISS_COSTS, cuts, strict=True))
+
+
+def _below_all(cut: ShareCut, n_flagged: int) -> ShareCut:
+    """The cut just below the smallest scores, which flags every row without a label."""
+    threshold, *own = (float(np.nextafter(x, -np.inf)) for x in (cut.threshold, *cut.thresholds))
+    return replace(cut, n_flagged=n_flagged, threshold=threshold, thresholds=tuple(own))
 
 
 def _agreement(fit: Fit) -> dict[str, float]:

@@ -37,7 +37,7 @@ SHARE_LABEL = "contamination factor γ (share of anomalies)"
 
 
 def plot_posterior(posterior: GammaPosterior, ax: Axes | None = None) -> Axes:
-    """Density of gamma with the atom at 0, the 90 % interval shaded and the mean; returns `ax`."""
+    """Density of gamma with the atom at 0, the interval shaded and the mean; returns `ax`."""
     ax = _new_axes() if ax is None else ax
     low, high = posterior.interval()
     if not posterior.is_degenerate:
@@ -46,7 +46,8 @@ def plot_posterior(posterior: GammaPosterior, ax: Axes | None = None) -> Axes:
         grid = np.unique(np.append(grid[grid <= right], [low, high, right]))
         density = posterior.pdf(grid)
         inside = ((grid >= low) & (grid <= high)).tolist()
-        ax.fill_between(grid, density, where=inside, color=BLUE, alpha=0.2, label="90 % interval")
+        label = posterior.range_name
+        ax.fill_between(grid, density, where=inside, color=BLUE, alpha=0.2, label=label)
         ax.plot(grid, density, color=BLUE)
         ax.set_xlim(-0.03 * right, right)
     ax.axvline(posterior.mean, color=VERMILION, label=f"mean {posterior.mean:.1%}")

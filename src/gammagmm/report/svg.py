@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.text import percent
-from gammagmm.posterior.sentences import record_sentence, sentence
+from gammagmm.posterior.sentences import NOT_KNOWN, record_sentence, reference_sentence, sentence
 from gammagmm.posterior.track_record import load_track_record
 
 if TYPE_CHECKING:
@@ -38,12 +38,6 @@ LEFT, RIGHT, TOP, BOTTOM = 16, 464, 28, 164
 """Edges of the plot area."""
 TICK_BASELINE, TITLE_BASELINE = BOTTOM + 14, BOTTOM + 30
 LEGEND_TOP, LEGEND_BASELINE, LEGEND_SQUARE, LEGEND_INDENT = 5, 13, 9, 14
-LEGEND = (
-    (16, "density", "density, 90% interval", BLUE),
-    (156, "mean", "mean", VERMILION),
-    (220, "atom", "P(γ = 0)", GREY),
-)
-"""Left edge, class, words and colour of each entry."""
 MARK_STEP, MARK_BASELINE, MARK_GAP = 15.0, 8.0, 4.0
 LETTER_WIDTH = 5.5
 """About the width of a letter."""
@@ -58,18 +52,18 @@ N_CURVE_POINTS = 121
 def posterior_html(posterior: GammaPosterior, lines: Sequence[str] | None = None) -> str:
     """The posterior as one HTML element that needs no script, style sheet or other file.
 
-    `lines` are the sentences above the picture. Without them, they tell the estimate and, if it has
-    no labels, how often such intervals were right.
+    `lines` are the sentences above the picture. Without them, they tell the estimate and, if it is
+    the model's, the shares in labelled tables before it and how often it was right.
     """
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in posterior_numbers(posterior).items()
     )
     if lines is None:
-        lines = [sentence(posterior)]
-        # Only the posterior of a fit has a spread over runs.
-        if not (posterior.n_labels or np.isnan(posterior.between_runs)):
-            lines.append(record_sentence(load_track_record()))
+        lines, record = [sentence(posterior)], load_track_record()
+        if posterior.is_model:
+            lines.insert(0, f"{NOT_KNOWN}. {reference_sentence(record)}")
+            lines += [record_sentence(record)] if posterior.has_estimate else []
     words = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return (
         f'<div class="gammagmm-posterior">{words}'
@@ -84,7 +78,7 @@ def posterior_numbers(posterior: GammaPosterior) -> dict[str, str]:
         "mean": percent(posterior.mean),
         "median": percent(posterior.median),
         "standard deviation": percent(posterior.std),
-        "90% interval": f"{percent(low)} to {percent(high)}",
+        posterior.range_name: f"{percent(low)} to {percent(high)}",
         "P(γ = 0)": percent(posterior.prob_zero),
         "P(γ > 15%)": percent(posterior.prob_above(0.15)),
         "Monte Carlo error of the mean": percent(posterior.standard_error),
@@ -101,7 +95,13 @@ def posterior_svg(posterior: GammaPosterior, marks: Mapping[str, float] | None =
     marks = marks or {}
     end = max(_axis_end(posterior), *(1.05 * share for share in marks.values()), 0.0)
     parts = _density(posterior, end) + _mean(posterior, end) + _atom(posterior, end)
-    parts += _axis(end) + _legend(LEGEND) + _marks(marks, end)
+    # Left edge, class, words and colour of each entry.
+    entries = (
+        (16, "density", f"density, {posterior.range_name}", BLUE),
+        (156, "mean", "mean", VERMILION),
+        (220, "atom", "P(γ = 0)", GREY),
+    )
+    parts += _axis(end) + _legend(entries) + _marks(marks, end)
     label = f"Posterior density of the share of anomalies. {sentence(posterior)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '

@@ -1,0 +1,442 @@
+"""Stated probabilities of rows against the truth, and the reference slopes of the package.
+
+    python -m experiments.reliability
+
+fits each table of the track record, keeps the ranks of its rows in the cache, and writes all
+figures to results/reliability.json. A run that was stopped continues where it was.
+`experiments.track_record` stores the slopes in the package.
+
+Everything that is fitted to labelled tables is fitted to tables that do not come from the same
+source as the table at hand: in ten folds, or to the other collection alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.optimize import minimize
+from scipy.special import log_expit, log_softmax
+
+from experiments import data
+from experiments.datasets import MissingDataError
+from experiments.labels import source_of
+from experiments.plan import Trial, load_plan, record_tables
+from experiments.track_record import RELIABILITY, as_mixture, fit_reference
+from gammagmm import GammaGMM
+from gammagmm._support.files import write_document
+from gammagmm.detectors.fit import score_rows
+from gammagmm.errors import GammaGMMWarning
+from gammagmm.estimator.parameters import check_parameters
+from gammagmm.estimator.rows import open_rows
+from gammagmm.estimator.space import score_space, score_training_rows
+from gammagmm.labels.anomaly_probability import (
+    calibrate,
+    log_likelihoods,
+    normal_scores,
+    solve_intercepts,
+)
+from gammagmm.labels.labelled_rows import LabelledRows
+from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior
+from gammagmm.labels.learned_ranking import Inputs, learn_ranking
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.decisions import cost_cut, new_row_ranks, probability_at, ranks_left
+from gammagmm.posterior.track_record import ReferenceSlopes
+
+SLOPES = np.append(0.0, np.geomspace(0.125, 32.0, 17))
+"""From a random ranking to one that is as good as perfect; each is 1.4 times the one before."""
+N_FOLDS = 10
+N_FIRST = 10
+SMALLEST = 1e-6
+"""Probabilities of 0 and 1 count as this far from them in the log loss."""
+GROUPS = {"oddbench": ("oddbench",), "classical": ("pool", "paper")}
+MISS_COSTS = (1.0, 5.0, 10.0, 30.0)
+EDGES = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0])
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Rows of a table ranked after `n` of them were labelled.
+
+    `counts` (N,) are the numbers of rows that score at least as high as each row, by a ranking that
+    does not know its label, and `counts_new` (m,) those of new rows with labels `y_new` (m,).
+    """
+
+    y: np.ndarray
+    known: np.ndarray
+    counts: np.ndarray
+    is_learned: bool
+    counts_new: np.ndarray
+    y_new: np.ndarray
+    rank_probability: np.ndarray | None  # of a fit without labels
+
+    @property
+    def left(self) -> np.ndarray:
+        return np.setdiff1d(np.arange(len(self.y)), self.known)
+
+
+@dataclass(frozen=True)
+class RankedTable:
+    """The rankings of a table: `whole` fits by number of labels, and fits of a half of its rows."""
+
+    collection: str
+    name: str
+    whole: dict[int, list[Ranked]]
+    half: dict[int, list[Ranked]]
+
+    @cached_property
+    def slopes(self) -> dict[bool, list[np.ndarray]]:
+        """Log-likelihood of each slope for the consensus, and for each ranking that is learned."""
+        found: dict[bool, list[np.ndarray]] = {False: [], True: []}
+        for n, draws in self.whole.items():
+            for ranked in draws:
+                if (n == 0 or ranked.is_learned) and 0 < ranked.y.sum() < len(ranked.y):
+                    found[ranked.is_learned].append(_own_likelihood(ranked))
+        return found
+
+    @property
+    def truth(self) -> tuple[int, int]:
+        """Number of anomalies and of rows."""
+        y = self.whole[0][0].y
+        return int(y.sum()), len(y)
+
+
+def main() -> None:
+    plan = load_plan()
+    wanted = record_tables(plan)
+    workers = Parallel(n_jobs=os.cpu_count())
+    workers(delayed(keep_ranks)(*table, plan) for table in wanted)
+    tables = workers(
+        delayed(read_ranks)(*table) for table in wanted if ranks_path(*table).is_file()
+    )
+    figures = all_figures(tables, workers)
+    text = json.dumps(figures, indent=1, allow_nan=False) + "\n"
+    write_document(text, RELIABILITY, overwrite=True)
+
+
+def ranks_path(collection: str, name: str) -> Any:
+    return data.cache_path(f"ranks-{collection}", name)
+
+
+def keep_ranks(collection: str, name: str, plan: dict[str, Any]) -> None:
+    """Fit the table and keep the ranks of its rows, unless the cache has them."""
+    path = ranks_path(collection, name)
+    if path.is_file():
+        return
+    try:
+        found = data.load(collection, name)
+    except MissingDataError:
+        return
+    settings, trial = plan["reliability"], Trial("reliability", collection, name, "default")
+    rng = np.random.default_rng([plan["seed"], crc32(str(trial).encode())])
+    rows = rng.permutation(len(found.y))[: settings["max_rows"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GammaGMMWarning)
+        arrays = _ranks_of_table(found.X[rows], found.y[rows], plan, rng)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part.npz")
+    np.savez_compressed(part, **arrays)
+    part.replace(path)
+    print(collection, name, flush=True)
+
+
+def _ranks_of_table(
+    X: np.ndarray, y: np.ndarray, plan: dict[str, Any], rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    fit = GammaGMM(random_state=plan["seed"]).fit(X).fit_
+    inputs = Inputs(fit.space.values, fit.space.consensus, fit.detector_columns)
+    arrays = {"y": y.astype(np.int8), "rank_probability": fit.labelled_rows.rank_probability}
+    arrays |= _rankings("whole", inputs, y, inputs[:0], plan, rng)
+    half = len(X) // 2
+    trained, new = half_inputs(X[:half], X[half:], plan["seed"])
+    return arrays | _rankings("half", trained, y[:half], new, plan, rng)
+
+
+def half_inputs(X: np.ndarray, new: np.ndarray, seed: int) -> tuple[Inputs, Inputs]:
+    """What a ranking learns from, of the training rows `X` and of new rows."""
+    estimator = GammaGMM(random_state=seed)
+    plan = check_parameters(estimator)
+    rows = open_rows(X, estimator, plan)
+    fitted, columns, _ = score_training_rows(rows, plan)
+    space, scaler = score_space(fitted.scores)
+    scaled = [each if columns is None else columns.transform(each) for each in (rows.values, new)]
+    values = scaler.transform(score_rows(fitted.detectors, scaled[1]))
+    return Inputs(space.values, space.consensus, scaled[0]), Inputs(
+        values, values.mean(axis=1), scaled[1]
+    )
+
+
+def _rankings(
+    part: str,
+    inputs: Inputs,
+    y: np.ndarray,
+    new: Inputs,
+    plan: dict[str, Any],
+    rng: np.random.Generator,
+) -> dict[str, np.ndarray]:
+    """Arrays of each ranking, by part, number of labels and draw."""
+    settings, arrays = plan["reliability"], {}
+    for n in settings["numbers"]:
+        for draw in range(settings["draws"][part] if 0 < n < len(y) else n == 0):
+            known = np.empty(0, dtype=int)
+            scores = honest = inputs.consensus
+            scores_new, is_learned = new.consensus, False
+            if n > 0:
+                rows = LabelledRows(inputs.consensus)
+                known = rows.suggest(n, random_state=rng)
+                learned = learn_ranking(inputs, rows.update(known, y[known]).known_rows, 0)
+                scores, honest = learned.scores, learned.honest_scores
+                is_learned = learned.ranking is not None
+                if learned.ranking is not None and len(new):
+                    scores_new = learned.ranking.scores(new)
+            ordered = np.sort(honest)
+            n_below = np.searchsorted(
+                ordered, np.where(np.isin(np.arange(len(y)), known), honest, scores)
+            )
+            key = f"{part}-{n}-{draw}"
+            arrays |= {
+                f"{key}-known": known.astype(np.int32),
+                f"{key}-counts": (len(y) - n_below).astype(np.int32),
+                f"{key}-new": (len(y) - np.searchsorted(ordered, scores_new)).astype(np.int32),
+                f"{key}-learned": np.array(is_learned),
+            }
+    return arrays
+
+
+def read_ranks(collection: str, name: str) -> RankedTable:
+    """The rankings that `keep_ranks` has kept."""
+    with np.load(ranks_path(collection, name), allow_pickle=False) as kept:
+        arrays = dict(kept)
+    y, parts = arrays["y"].astype(int), {"whole": {}, "half": {}}
+    half = len(y) // 2
+    for key in [key for key in arrays if key.endswith("-known")]:
+        part, n, draw, _ = key.split("-")
+        known, counts, new = (arrays[f"{part}-{n}-{draw}-{x}"] for x in ("known", "counts", "new"))
+        is_learned = bool(arrays[f"{part}-{n}-{draw}-learned"])
+        own = (y, y[:0]) if part == "whole" else (y[:half], y[half:])
+        without = arrays["rank_probability"] if part == "whole" and n == "0" else None
+        ranked = Ranked(own[0], known, counts, is_learned, new, own[1], without)
+        parts[part].setdefault(int(n), []).append(ranked)
+    table = RankedTable(collection, name, **parts)
+    table.slopes  # noqa: B018, computed here, by the worker
+    return table
+
+
+def all_figures(tables: list[RankedTable], workers: Parallel) -> Figures:
+    """Every figure, and the slopes that the package carries."""
+    folds = fold_of(tables)
+    jobs = [
+        (
+            "folds",
+            [t for t in tables if folds[t.name] != i],
+            [t for t in tables if folds[t.name] == i],
+        )
+        for i in range(N_FOLDS)
+    ]
+    for group in GROUPS.values():
+        inside = [table for table in tables if table.collection in group]
+        others = [table for table in tables if table.collection not in group]
+        if inside and others:
+            jobs.append(("other_collection", others, inside))
+    found = workers(delayed(_answers_of)(*job[1:]) for job in jobs)
+    by_scheme: dict[str, list[Figures]] = {}
+    for (scheme, _, _), answers in zip(jobs, found, strict=True):
+        by_scheme.setdefault(scheme, []).extend(answers)
+    slopes = fit_slopes(tables, fit_share(tables))
+    return {
+        "n_tables": {
+            name: sum(table.collection in group for table in tables)
+            for name, group in GROUPS.items()
+        },
+        **{scheme: _summary(answers) for scheme, answers in by_scheme.items()},
+        "slopes": {name: values.tolist() for name, values in vars(slopes).items()},
+    }
+
+
+def fold_of(tables: list[RankedTable]) -> dict[str, int]:
+    """The fold of each table by its name; tables of one source have the same fold."""
+    sources = sorted({source_of(table.name) for table in tables})
+    places = np.random.default_rng(0).permutation(len(sources)) % N_FOLDS
+    fold = dict(zip(sources, places.tolist(), strict=True))
+    return {table.name: fold[source_of(table.name)] for table in tables}
+
+
+def fit_share(tables: list[RankedTable]) -> BetaMixture:
+    """The reference distribution of the share, fitted to these tables."""
+    k, n = np.array([table.truth for table in tables]).T
+    return as_mixture(fit_reference(k, n))
+
+
+def fit_slopes(tables: list[RankedTable], shares: BetaMixture) -> ReferenceSlopes:
+    """The weights of the slopes under which the labels of these tables are most likely.
+
+    With labels, each table has a slope of its own. Without, nothing tells which slope a table has,
+    and its share has the mean of the reference: the weights are then those of its rows.
+    """
+    mean = float(shares.weights @ (shares.a / (shares.a + shares.b)))
+    consensus, learned, rows, weights = [], [], [], []
+    for table in tables:
+        first = table.whole[0][0]
+        z = _normal_scores(first.counts)
+        intercepts = solve_intercepts(z, SLOPES, mean)
+        sign = np.where(first.y == 1, 1.0, -1.0)[:, None]
+        rows.append(log_expit(sign * (intercepts + SLOPES * z[:, None])))
+        weights.append(np.full(len(z), 1.0 / len(z)))
+        consensus += table.slopes[False]
+        learned += table.slopes[True]
+    return ReferenceSlopes(
+        SLOPES,
+        most_likely_weights(np.concatenate(rows), np.concatenate(weights)),
+        most_likely_weights(np.array(consensus)),
+        most_likely_weights(np.array(learned)),
+    )
+
+
+def _normal_scores(counts: np.ndarray) -> np.ndarray:
+    scores = -counts.astype(float)
+    return normal_scores(new_row_ranks(scores), scores)
+
+
+def _own_likelihood(ranked: Ranked) -> np.ndarray:
+    """Log-likelihood of each slope, with all labels of the table."""
+    z = _normal_scores(ranked.counts)
+    intercepts = solve_intercepts(z, SLOPES, float(ranked.y.mean()))
+    return log_likelihoods(z, ranked.y, SLOPES, intercepts)
+
+
+def most_likely_weights(logs: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
+    """Weights (S,) of a mixture that maximise the likelihood, from the log-likelihoods (n, S)."""
+    logs = np.maximum(logs - logs.max(axis=1, keepdims=True), -700.0)
+    likelihoods = np.exp(logs)
+    counts = np.ones(len(logs)) if counts is None else counts
+
+    def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
+        weights = np.exp(log_softmax(x))
+        total = likelihoods @ weights
+        slope = weights * (likelihoods.T @ (counts / total)) - weights * counts.sum()
+        return -float(counts @ np.log(total)), -slope
+
+    found = minimize(loss, np.zeros(logs.shape[1]), jac=True, method="L-BFGS-B")
+    weights = np.exp(log_softmax(found.x))
+    return weights / weights.sum()
+
+
+def _answers_of(others: list[RankedTable], tables: list[RankedTable]) -> list[Figures]:
+    """The answers for `tables` by what is fitted to `others`."""
+    shares = fit_share(others)
+    slopes = fit_slopes(others, shares)
+    return [
+        answer
+        for table in tables
+        for part in ("whole", "half")
+        for n, draws in getattr(table, part).items()
+        for ranked in draws
+        if (answer := _answer(table, part, n, ranked, shares, slopes)) is not None
+    ]
+
+
+def _answer(
+    table: RankedTable,
+    part: str,
+    n: int,
+    ranked: Ranked,
+    shares: BetaMixture,
+    slopes: ReferenceSlopes,
+) -> Figures | None:
+    """Figures of each method on the rows without labels, or on the new rows; None if none is."""
+    left, scores, known = ranked.left, -ranked.counts.astype(float), ranked.known
+    if not len(left):
+        return None
+    n_found, n_rows = int(ranked.y[known].sum()), len(ranked.y)
+    posterior = labelled_posterior(LabelCounts(n_rows, len(known), n_found, 0, 0), shares)
+    share = float(np.clip((posterior.mean * n_rows - n_found) / len(left), 0.0, 1.0))
+    prior = slopes.learned if ranked.is_learned else slopes.consensus if n else slopes.unlabelled
+    calibration = calibrate(
+        scores, scores[left], share, (scores[known], ranked.y[known]), (slopes.slopes, prior)
+    )
+    if part == "whole":
+        asked, y = scores[left], ranked.y[left]
+    else:
+        asked, y = -ranked.counts_new.astype(float), ranked.y_new
+    stated = {"calibrated": calibration(asked), "constant": np.full(len(y), share)}
+    if n > 0:
+        ranks = ranks_left(scores[left], n_found, n_rows)
+        stated["rank"] = probability_at(posterior, ranks.shares_at_least(asked))
+    elif ranked.rank_probability is not None:
+        stated["rank"] = ranked.rank_probability
+    first = np.argsort(-asked, kind="stable")[:N_FIRST]
+    return {
+        "key": (table.collection, table.name, part, n),
+        "methods": {name: _scores_of(p, y, first) for name, p in stated.items()},
+    }
+
+
+def _scores_of(p: np.ndarray, y: np.ndarray, first: np.ndarray) -> Figures:
+    """Scores of stated probabilities, and sums in bins of them."""
+    inside = np.clip(p, SMALLEST, 1.0 - SMALLEST)
+    bins = np.searchsorted(EDGES, p, side="right").clip(1, len(EDGES) - 1) - 1
+    sums = [np.bincount(bins, values, len(EDGES) - 1) for values in (np.ones(len(p)), p, y)]
+    flagged = {miss: p > cost_cut((1.0, miss)) for miss in MISS_COSTS}
+    return {
+        "brier": float(np.mean((p - y) ** 2)),
+        "log_loss": float(-np.mean(np.log(np.where(y == 1, inside, 1.0 - inside)))),
+        "first_stated": float(p[first].mean()),
+        "first_true": float(y[first].mean()),
+        "costs": [
+            float(np.mean(np.where(y == 1, miss * ~flag, flag))) for miss, flag in flagged.items()
+        ],
+        "bins": np.array(sums),
+    }
+
+
+def _summary(answers: list[Figures]) -> Figures:
+    """Means over tables of the means over draws, and bins in which rows weigh equally."""
+    summary: Figures = {}
+    for group, collections in GROUPS.items():
+        for part in ("whole", "half"):
+            for n in sorted({answer["key"][3] for answer in answers}):
+                chosen = [
+                    answer
+                    for answer in answers
+                    if answer["key"][0] in collections and answer["key"][2:] == (part, n)
+                ]
+                for method in ("calibrated", "constant", "rank"):
+                    own = [a for a in chosen if method in a["methods"]]
+                    if own:
+                        place = summary.setdefault(group, {}).setdefault(part, {})
+                        place.setdefault(str(n), {})[method] = _means(own, method)
+    return summary
+
+
+def _means(answers: list[Figures], method: str) -> Figures:
+    by_table: dict[Any, list[Figures]] = {}
+    for answer in answers:
+        by_table.setdefault(answer["key"], []).append(answer["methods"][method])
+    names = ("brier", "log_loss", "first_stated", "first_true", "costs")
+    means = {
+        name: np.mean(
+            [np.mean([d[name] for d in draws], axis=0) for draws in by_table.values()], axis=0
+        )
+        for name in names
+    }
+    n, stated, true = sum(answer["methods"][method]["bins"] for answer in answers)
+    bins = [
+        {"n": int(n[i]), "stated": stated[i] / n[i], "true": true[i] / n[i]}
+        for i in range(len(n))
+        if n[i] > 0
+    ]
+    costs = dict(zip(map(str, map(int, MISS_COSTS)), means.pop("costs").tolist(), strict=True))
+    return {name: float(value) for name, value in means.items()} | {"costs": costs, "bins": bins}
+
+
+if __name__ == "__main__":
+    main()

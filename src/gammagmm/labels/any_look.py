@@ -1,0 +1,64 @@
+"""Counts of rows -> an interval of the share that holds at every look, however often one looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import betaln, gammaln
+
+from gammagmm.posterior.betas import BetaMixture
+
+__all__ = ["interval_at_any_look"]
+
+
+def interval_at_any_look(
+    n_rows: int, n_drawn: int, n_found: int, mass: float, prior: BetaMixture
+) -> tuple[int, int]:
+    """Ends of a confidence interval for the number of anomalies that holds at all looks at once.
+
+    Rows are drawn one after the other in simple random order; so far, `n_found` of `n_drawn` are
+    anomalies. With any distribution of the number K before the first look, which does not know the
+    labels, the interval (Waudby-Smith, Ramdas 2020) has all K with
+
+        prior(K) / posterior(K) = P(n_found) / P(n_found | K) < 1 / (1 - mass).
+
+    The ratio is a martingale for the true K, so that the probability that it ever reaches
+    1 / (1 - mass) is at most 1 - mass. So all intervals together contain the true number with at
+    least the probability `mass`, and one may stop at any row. The prior matters for the width only.
+    K has mixed Beta-binomial distributions, so that P(n_found) does not depend on `n_rows`.
+
+    >>> one = np.ones(1)
+    >>> interval_at_any_look(10_000, 30, 3, 0.9, BetaMixture(one, 0.5 * one, 4.5 * one))
+    (143, 2968)
+    """
+    n, s = n_drawn, n_found
+    log_choose = _log_choose(n, s)
+    parts = betaln(prior.a + s, prior.b + n - s) - betaln(prior.a, prior.b)
+    log_predicted = log_choose + np.log(prior.weights @ np.exp(parts - parts.max())) + parts.max()
+    least_log_p = np.log1p(-mass) + log_predicted
+    whole = _log_choose(n_rows, n)
+
+    def is_inside(total: int) -> bool:
+        log_p = _log_choose(total, s) + _log_choose(n_rows - total, n - s) - whole
+        return bool(log_p > least_log_p)
+
+    low, high = s, n_rows - (n - s)
+    # The likelihood rises up to here and falls from here on, where it is above its mean over K.
+    mode = int(np.clip(s * (n_rows + 1) // max(n, 1), low, high))
+    lower = _last_true(lambda step: is_inside(mode - step), mode - low)
+    upper = _last_true(lambda step: is_inside(mode + step), high - mode)
+    return mode - lower, mode + upper
+
+
+def _log_choose(n: int, k: int) -> float:
+    return float(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
+
+
+def _last_true(is_true: Callable[[int], bool], most: int) -> int:
+    """The largest number from 0 to `most` for which a condition holds that is true up to it."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if is_true(middle) else (low, middle - 1)
+    return low

@@ -1,0 +1,83 @@
+"""Labels that may be wrong -> the share of anomalies, and how often labels are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaln, gammaln, logsumexp, xlogy
+
+from gammagmm.labels.known_rows import check_labels
+from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+__all__ = ["implied_error", "posterior_with_errors"]
+
+UNLIKELY = 1e-9
+"""Parts of the posterior of a smaller weight are left out."""
+
+
+def posterior_with_errors(
+    n_drawn: int, n_found: int, prior: BetaMixture, error: tuple[float, float]
+) -> GammaPosterior:
+    """Posterior of the share if labels of random rows are wrong with known probabilities.
+
+    `n_found` of `n_drawn` labels say "anomaly". `error` has the probability that a normal row is
+    called an anomaly, and that an anomaly is called normal. The number t of true anomalies among
+    the rows follows from theta, the share, and the labels from t:
+
+        P(labels | theta) = sum over t of c_t theta^t (1 - theta)^(n_drawn - t),
+
+    where c_t is the probability of the labels if t given rows are anomalies. So each part
+    Beta(a, b) of the prior becomes parts Beta(a + t, b + n_drawn - t). No row is known for sure, so
+    the share is that of the rows from which the table was drawn.
+    """
+    false_alarm, miss = error
+    n, s = n_drawn, n_found
+    # Of the rows that are called anomalies, and of the others, so many are anomalies.
+    called = _log_binomial(s, 1.0 - miss, false_alarm)
+    others = _log_binomial(n - s, miss, 1.0 - false_alarm)
+    log_c = np.log(np.maximum(np.convolve(np.exp(called), np.exp(others)), 1e-300))
+    true = np.arange(n + 1)[:, None]
+    a, b = prior.a + true, prior.b + n - true
+    logs = log_c[:, None] + np.log(prior.weights) + betaln(a, b) - betaln(prior.a, prior.b)
+    weights = np.exp(logs - logsumexp(logs))
+    kept = weights > UNLIKELY
+    weights = weights[kept] / weights[kept].sum()
+    betas = BetaMixture(weights, a[kept], b[kept])
+    return GammaPosterior(0.0, betas, standard_error=0.0, n_labels=n)
+
+
+def implied_error(first: ArrayLike, second: ArrayLike) -> float:
+    """How often labels are wrong, by two labels of each row.
+
+    The labels are those of two people, or of one person who was asked twice without knowing the
+    first answers. If each label is wrong with the same probability e, independently, two labels
+    differ with the probability 2 e (1 - e). Errors that both make are not seen.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n,)
+        Labels of the same rows, 0 or 1.
+
+    Returns
+    -------
+    float
+        The probability e, at most 0.5.
+
+    Examples
+    --------
+    >>> round(implied_error([0, 0, 1, 0, 0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 1, 1, 0, 0, 0, 0]), 3)
+    0.053
+    """
+    one, other = check_labels(first), check_labels(second)
+    if len(one) != len(other) or not len(one):
+        raise ValueError("first and second must have labels of the same rows, of at least one.")
+    differing = float((one != other).mean())
+    return float(0.5 * (1.0 - np.sqrt(max(1.0 - 2.0 * differing, 0.0))))
+
+
+def _log_binomial(n: int, p: float, q: float) -> np.ndarray:
+    """Log of C(n, k) p^k q^(n - k) for k = 0, ..., n."""
+    k = np.arange(n + 1.0)
+    log_choose = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+    return np.asarray(log_choose + xlogy(k, p) + xlogy(n - k, q))

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from experiments.reliability import Ranked, RankedTable
+
+from experiments import reliability
+from gammagmm.posterior.track_record import load_slopes
+
+
+def table(name, rng, n_rows=200, n_new=50):
+    """A table whose ranking is random, with new rows."""
+    y = (rng.random(n_rows + n_new) < 0.2).astype(int)
+    counts = 1 + np.arange(n_rows + n_new) % n_rows
+    known = rng.permutation(n_rows)[:30]
+    own = (counts[:n_rows], False, counts[n_rows:], y[n_rows:], None)
+    ranked = [Ranked(y[:n_rows], rows, *own) for rows in (known[:0], known)]
+    parts = {0: [ranked[0]], 30: [ranked[1]]}
+    return RankedTable("oddbench", name, parts, parts)
+
+
+def test_the_most_likely_weights_are_those_of_an_exhaustive_search(rng):
+    logs = np.log(rng.dirichlet([1.0, 1.0], size=40)) - 500.0
+    counts = rng.random(40)
+    grid = np.linspace(0.0, 1.0, 10_001)[1:-1]
+    fitting = np.logaddexp(np.log(grid) + logs[:, :1], np.log1p(-grid) + logs[:, 1:])
+    best = grid[np.argmax(counts @ fitting)]
+    found = reliability.most_likely_weights(logs, counts)
+    np.testing.assert_allclose(found, [best, 1.0 - best], atol=1e-3)
+
+
+def test_versions_of_a_table_have_the_same_fold(rng):
+    names = ["PenDigits_v10", "pendigits", *(f"Other{chr(65 + i)}" for i in range(20))]
+    folds = reliability.fold_of([table(name, rng) for name in names])
+    assert folds["PenDigits_v10"] == folds["pendigits"]
+    assert set(folds.values()) == set(range(reliability.N_FOLDS))
+
+
+@pytest.mark.parametrize("part", ["whole", "half"])
+def test_the_figures_are_those_of_the_rows_without_labels_or_of_the_new_rows(part, rng):
+    made, shares = table("A", rng), reliability.fit_share([table(name, rng) for name in "BCDE"])
+    ranked = made.whole[30][0]
+    answer = reliability._answer(made, part, 30, ranked, shares, load_slopes())
+    y = ranked.y[ranked.left] if part == "whole" else ranked.y_new
+    for found in answer["methods"].values():
+        n, _, true = found["bins"].sum(axis=1)
+        assert (n, true) == (len(y), y.sum())
+    constant = answer["methods"]["constant"]
+    p = constant["bins"].sum(axis=1)[1] / len(y)
+    assert constant["brier"] == pytest.approx(np.mean((y - p) ** 2))
+    if part == "whole":
+        assert answer["methods"]["calibrated"]["bins"].sum(axis=1)[1] == pytest.approx(p * len(y))
+    assert constant["costs"][0] == pytest.approx(y.mean())
