@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DATE_FORMS", "NUMBER_FORMS", "date_form", "seconds_of"]
+__all__ = ["DATE_FORMS", "NUMBER_FORMS", "TEXT_FORMS", "date_form", "seconds_of"]
 
 EPOCH = datetime(1970, 1, 1)
 SERIAL_EPOCH = datetime(1899, 12, 30)
@@ -60,6 +60,8 @@ DATE_FORMS: dict[str, Callable[[str], datetime]] = {
 """Ways to write a date, of texts also with a time of day; the first that fits all is taken."""
 NUMBER_FORMS = ("yearmonthday", "spreadsheet days", "Unix seconds", "Unix milliseconds", "year")
 """Those of them that are numbers, which can also be something else than dates."""
+TEXT_FORMS = tuple(form for form in DATE_FORMS if form not in NUMBER_FORMS)
+"""The others."""
 
 
 def date_form(cells: Iterable[str | None]) -> str | None:
@@ -69,8 +71,7 @@ def date_form(cells: Iterable[str | None]) -> str | None:
     ('day.month.year', None)
     """
     texts = {cell for cell in cells if cell is not None}
-    forms = [form for form in DATE_FORMS if form not in NUMBER_FORMS]
-    fitting = (form for form in forms if all(_moment(text, form) for text in texts))
+    fitting = (form for form in TEXT_FORMS if all(_moment(text, form) for text in texts))
     return next(fitting, None) if texts else None
 
 
