@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,8 @@ FILES = {
         "Sample,2023,,2024,\n,a,b,a,b\n" + lines(SAMPLES, V, W, V, W),
         {"headings": 1},
     ),
+    "years alone as names": ("2023,2024\n" + lines(V, W), {}),
+    "dashes": ("a|b\n---|---\n" + lines(V, W, mark="|") + "---|---\n", {"remark": 2}),
     "plain": ("a,b,shop\n" + PLAIN, {}),
     "texts alone": ("q1;q2\n" + lines(SHOPS, SHOPS, mark=";"), {}),
     "many gaps": ("a,b,c\n" + lines(["", "", *V[2:]], ["", "1"] * 30, W), {}),
@@ -81,9 +85,7 @@ def test_lines_that_are_no_data(name):
     assert raw.n_rows == N
     content = text.split("\n")
     if name != "several lines in a cell":
-        first = [
-            content[line - 1].split(";" if ";" in content[-2] else ",")[0] for line in raw.lines
-        ]
+        first = [re.split("[;,|]", content[line - 1])[0] for line in raw.lines]
         assert [cell or "" for cell in raw.cells(0)] == first
 
 

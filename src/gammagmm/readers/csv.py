@@ -233,7 +233,7 @@ def open_text(source: Source) -> DelimitedText:
     if not sample:
         raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
     line, cells = sample[0]
-    if is_row(cells) or (layout is not None and layout.header is None):
+    if is_row(cells) if layout is None else layout.header is None:
         columns = numbered_names(len(cells))
         notes = (*notes, numbers_first_note(source.name, "line", columns))
         return DelimitedText(source.name, text, delimiter, columns, False, notes, source.asked)

@@ -51,6 +51,7 @@ FIGURE = re.compile(
 FRACTION = re.compile(r"\d[.,]\d")
 MIN_ROWS = 5
 """Fewest rows of data by which it is found that there are no names."""
+RULE = re.compile(r"[-=_:+]{3,}")
 YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -195,8 +196,9 @@ class _Finder:
         if len(cells) < max(2, 0.75 * self.usual):
             return False
         texts = [cell for cell in cells if isinstance(cell, str) and not _is_value(cell)]
-        years = [cell for cell in cells if _is_year(cell)]
-        return bool(texts) and len(texts) + len(years) == len(cells)
+        years = [int(_as_text(cell)) for cell in cells if _is_year(cell)]
+        are_rising = years == list(range(years[0], years[0] + len(cells))) if years else False
+        return (bool(texts) or are_rising) and len(texts) + len(years) == len(cells)
 
     def _is_data(self, i: int) -> bool:
         """Whether at least half of the cells in columns of values are values."""
@@ -247,7 +249,7 @@ class _Finder:
                 found[i] = "names again"
             elif self._is_total(i) or (i > last and i in figures):
                 found[i] = "total"
-            elif self._is_remark(i, i > last):
+            elif self._is_remark(i, i > last) or self._is_rule(i):
                 found[i] = "remark"
             elif self._begins_table(below, place):
                 return found | dict.fromkeys(below[place:], "other table")
@@ -269,6 +271,10 @@ class _Finder:
         lacking = [j for j in keys if j not in self.filled[i]]
         labels = [j for j in keys if j not in self.values]
         return bool(lacking) or len(labels) <= 1
+
+    def _is_rule(self, i: int) -> bool:
+        """Whether a row is a line of dashes."""
+        return all(isinstance(c, str) and RULE.fullmatch(c.strip()) for c in self._cells(i))
 
     def _lacks_labels(self, i: int) -> bool:
         """Whether a row of numbers has no text and no date, and all others have them."""
