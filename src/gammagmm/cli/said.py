@@ -14,13 +14,18 @@ __all__ = ["MAX_LINES", "Said", "said_lines", "said_together"]
 MAX_LINES = 5
 """Most lines about what was done to a table."""
 SUBJECTS = {
+    "rows": ("tables.rows",),
+    "codes": ("tables.likely code",),
     "left out": ("tables.unusable", "tables.one text", "tables.equal dates", "tables.implied text"),
     "filled": ("tables.filled", "tables.gap text", "tables.filled date", "tables.infinite"),
     "encoded": ("tables.encoded", "tables.dates"),
     "read": ("tables.numbers", "tables.missing words", "tables.durations", "tables.words"),
 }
-"""Codes of notes about columns that are said together, by what was done."""
+"""Codes of notes that are said together, by what was done."""
+ORDER = ("left out", "filled", "rows", "codes", "", "encoded", "read")
+"""Which of them are said first where there are too many lines."""
 DONE = {
+    "codes": "with a value that may mark gaps",
     "left out": "left out",
     "filled": "filled where cells are missing",
     "encoded": "encoded as numbers",
@@ -51,6 +56,12 @@ class Said:
         first = self.notes[0]
         if len(self.notes) == 1:
             return f"{one_line(first.subject)}: {one_line(first.message)}"
+        if self.kind == "rows":
+            counts = [f"{n.fields['kind']} ({n.fields['n_rows']:,})" for n in self.notes]
+            n_rows = sum(note.fields["n_rows"] for note in self.notes)
+            return one_line(
+                f"{first.subject}: {counted(n_rows, 'row')} left out: {', '.join(counts)}"
+            )
         alone = [note.subject for note in self.notes if note.code != "tables.guesses"]
         names = dict.fromkeys(alone)
         others = [note for note in self.notes if note.code == "tables.guesses"]
@@ -87,8 +98,7 @@ def said_lines(notes: Sequence[Note], n_lines: int = MAX_LINES) -> list[str]:
     said = said_together(notes)
     if len(said) <= n_lines:
         return [each.line for each in said]
-    # What was done to rows and single columns cannot be seen in the columns.
-    first = sorted(said, key=lambda each: bool(each.kind))[: n_lines - 1]
+    first = sorted(said, key=lambda each: ORDER.index(each.kind))[: n_lines - 1]
     kept = [each for each in said if each in first]
     n_more = len(notes) - sum(len(each.notes) for each in kept)
     return [*(each.line for each in kept), f"{n_more:,} more notes; --columns shows all"]

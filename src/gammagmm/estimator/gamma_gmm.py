@@ -131,8 +131,9 @@ class GammaGMM(BaseEstimator):
         leaves columns out; names may be patterns such as "x_*". Columns that look like ids, codes,
         known labels or dates, and columns with one value, are left out, which a `ColumnsWarning`
         says of the former; ``{"use": [names]}`` keeps them, and ``{"dates": "encode"}`` turns dates
-        into numbers. ``{"missing_codes": [-999]}`` has values that count as missing. New rows have the same columns; those that are not used may be absent. The columns
-        of arrays are used as they are.
+        into numbers. ``{"missing_codes": [-999]}`` has values that count as missing. New rows have
+        the same columns; those that are not used may be absent. The columns of arrays are used as
+        they are.
     strict : bool or None, default=None
         Whether missing values, columns of text and columns that cannot be used are refused. By
         default (None), they are refused in arrays, as in scikit-learn, and not in data frames.

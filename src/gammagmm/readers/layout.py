@@ -49,6 +49,8 @@ FIGURE = re.compile(
 )
 """Labels of other figures below a table."""
 FRACTION = re.compile(r"\d[.,]\d")
+MIN_LABELLED = 10
+"""Fewest rows by whose labels it is found that the last one has sums."""
 MIN_ROWS = 5
 """Fewest rows of data by which it is found that there are no names."""
 RULE = re.compile(r"[-=_:+]{3,}")
@@ -110,13 +112,8 @@ class _Finder:
             j for j, n in held.items() if n >= MOST * self.n_cells[j] and 10 * n >= len(wide)
         }
         self.n_wide = len(wide)
-        first = wide[: len(wide) // 2 + 1][-1:]
-        self.dates = {
-            j
-            for i in first
-            for j in self.filled[i]
-            if j in self.values and _is_day(self.rows[i][j])
-        }
+        pairs = ((i, j) for i in wide[:MAX_HEAD] for j in self.values.intersection(self.filled[i]))
+        self.dates = {j for i, j in pairs if _is_day(self.rows[i][j])}
 
     def layout(self, header: int | None) -> Layout | None:
         """The layout; `header` is the row of the names where the user gave it."""
@@ -281,7 +278,8 @@ class _Finder:
         labels = self.dates | (self.n_cells.keys() - self.values)
         usual = {j for j in labels if self.n_cells[j] >= self.n_wide - 1}
         own = set(self.filled[i])
-        return len(usual) > 1 and bool(own & self.values) and not usual & own
+        is_long = self.n_wide >= MIN_LABELLED
+        return is_long and len(usual) > 1 and bool(own & self.values) and not usual & own
 
     def _is_remark(self, i: int, is_last: bool) -> bool:
         """Whether a row has a text alone, such as a source below the table."""
