@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,3 +76,18 @@ def test_ordinary_files_are_answered_without_options(seed, tmp_path):
     for faults in wrong.values():
         numbers = {name for name, fault in faults if fault == "number"}
         assert numbers <= {name for name, fault in faults if fault == "unused"}, wrong
+
+
+def test_with_the_codes_of_gaps_the_numbers_are_those_of_the_clean_table(tmp_path):
+    choices = replace(Choices().with_strict(False), missing_codes=("auto",))
+    for file in office_files(0):
+        path = tmp_path / file.name
+        path.write_bytes(file.content)
+        prepared, clean = prepare(read_raw(path), choices, COMMAND), file.clean_table()
+        places = [prepared.columns.index(own.name) for own in prepared.preparation.encoder.numbers]
+        filled = np.where(
+            np.isnan(clean.numbers), np.nanmedian(clean.numbers, axis=0), clean.numbers
+        )
+        found = prepared.values[:, places]
+        np.testing.assert_allclose(found, filled, rtol=1e-9, err_msg=file.name)
+        assert {own.name for own in prepared.preparation.encoder.texts} >= set(clean.categories)
