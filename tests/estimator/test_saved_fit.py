@@ -362,7 +362,7 @@ def with_other_detector(files, data):
 FORGED = {
     "another schema": with_value("schema", "gammagmm/posterior"),
     "an earlier version": with_value("version", 3),
-    "a later version": with_value("version", 9),
+    "a later version": with_value("version", 10),
     "a value of a wrong type": with_value("runs", 0, "elbo", "x"),
     "an array of a wrong type": with_array("scores", lambda a: a.astype(np.float32)),
     "an array of a wrong shape": with_array("rows", lambda a: a[:-1]),
