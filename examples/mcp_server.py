@@ -61,9 +61,9 @@ async def gammagmm(command: str, *arguments: str) -> str:
     return text
 
 
-def prepared(missing: str, categories: str, drop: list[str]) -> list[str]:
+def prepared(missing: str, drop: list[str]) -> list[str]:
     """Options of the command: how the columns are prepared."""
-    options = ["--missing", missing, "--categories", categories]
+    options = ["--missing", missing]
     return [*options, f"--drop={','.join(drop)}"] if drop else options
 
 
@@ -79,8 +79,7 @@ async def columns(path: str) -> str:
 @server.tool(annotations=READS)
 async def estimate(
     path: str,
-    missing: Literal["error", "drop", "impute"] = "error",
-    categories: Literal["error", "encode"] = "error",
+    missing: Literal["drop", "impute"] = "impute",
     drop: list[str] | None = None,
     labels: str | None = None,
 ) -> dict[str, Any]:
@@ -89,7 +88,7 @@ async def estimate(
     labels: the sheet of rows_to_label after a person filled its column anomaly with 1 or 0.
     """
     sheet = ["--labels", inside(labels)] if labels else []
-    options = prepared(missing, categories, drop or [])
+    options = prepared(missing, drop or [])
     return json.loads(await gammagmm("estimate", inside(path), *options, *sheet, "--json"))
 
 
@@ -97,8 +96,7 @@ async def estimate(
 async def rows_to_label(
     path: str,
     n: int = 30,
-    missing: Literal["error", "drop", "impute"] = "error",
-    categories: Literal["error", "encode"] = "error",
+    missing: Literal["drop", "impute"] = "impute",
     drop: list[str] | None = None,
 ) -> str:
     """Choose n rows for a person to label: a CSV sheet whose column anomaly is empty.
@@ -107,7 +105,7 @@ async def rows_to_label(
     """
     with tempfile.TemporaryDirectory() as folder:
         sheet = Path(folder) / "to_label.csv"
-        options = prepared(missing, categories, drop or [])
+        options = prepared(missing, drop or [])
         await gammagmm("label", inside(path), *options, f"--n={n}", "--out", str(sheet))
         return sheet.read_text(encoding="utf-8")
 

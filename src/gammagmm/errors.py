@@ -280,7 +280,7 @@ class GammaGMMWarning(UserWarning):
 
 
 class ColumnsWarning(GammaGMMWarning):
-    """Columns of a data frame are not used, because they look like ids, known labels or dates.
+    """Columns of a data frame are not used, because they look like ids, codes, labels or dates.
 
     Examples
     --------

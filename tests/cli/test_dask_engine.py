@@ -123,7 +123,7 @@ OPTIONS = {
     "id": ("--id", "key", "--drop", "shop"),
     "guesses": ("--drop", "shop"),
     "truth": ("--truth", "is_fraud", "--drop", "shop"),
-    "encode": ("--drop", "key", "--drop", "is_fraud", "--categories", "encode"),
+    "encode": ("--drop", "key", "--drop", "is_fraud"),
     "by": ("--by", "shop", *DROP[:2], *DROP[4:]),
 }
 

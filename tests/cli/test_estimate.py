@@ -116,7 +116,7 @@ def test_standard_input_and_several_files(table, data, columns, fitted, tmp_path
 def test_imputed_and_encoded_columns_are_noted(columns, tmp_path):
     holes = columns | {"depth": [None, *columns["depth"][1:]], "kind": ["a", "b"] * 150}
     path = write_csv(tmp_path / "holes.csv", holes)
-    options = ("--missing", "impute", "--categories", "encode")
+    options = ("--missing", "impute")
     done = gammagmm_here("estimate", path, *QUICK, *options, "--json")
     assert done.returncode == 0, done.stderr
     notes = [note for note in json.loads(done.stdout)["notes"] if note["step"] == "tables"]
@@ -190,7 +190,7 @@ def test_a_missing_value_in_the_second_file_is_located(columns, tmp_path):
     halves = [{n: c[i : i + 5] for n, c in columns.items()} for i in (0, 5)]
     halves[1]["mass"] = [*halves[1]["mass"][:2], "", *halves[1]["mass"][3:]]
     paths = [write_csv(tmp_path / f"h{i}.csv", half) for i, half in enumerate(halves)]
-    done = gammagmm_here("estimate", *paths)
+    done = gammagmm_here("estimate", *paths, "--strict")
     assert re.search(r"column 'mass': 1 missing value, in line 4 of .*h1\.csv", done.stderr), (
         done.stderr
     )

@@ -69,7 +69,7 @@ def test_the_terminal_gets_no_control_characters(answered):
     assert not FORBIDDEN.search(answered.stdout + answered.stderr)
     # A line break in a name does not start a new line.
     assert not re.search(r"^warning: all is well", answered.stderr, re.MULTILINE)
-    assert r"note: d\nwarning: all is well: 1 missing value filled" in answered.stderr
+    assert r"'d\nwarning: all is well'" in answered.stderr
 
 
 def test_the_report_shows_names_and_runs_nothing(answered, folder):
@@ -142,7 +142,7 @@ def test_errors_quote_names_on_one_line(name, options, tmp_path):
     with (tmp_path / "t.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([[name, "b"], ["x", 1], [name, 2]])
     given = [*options, name] if options and options[-1] in ("--truth", "--drop") else options
-    done = gammagmm_here("estimate", "t.csv", *given, cwd=tmp_path)
+    done = gammagmm_here("estimate", "t.csv", "--strict", *given, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     works = "  This command works: gammagmm estimate "

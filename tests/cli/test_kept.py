@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
     new["extra"] = 1.0
     new.loc[5, "country"] = "JP"
     new[new.columns[::-1]].to_csv(folder / "new.csv", index=False)
-    options = ["--id", "id", "--truth", "seen", "--missing", "impute", "--categories", "encode"]
+    options = ["--id", "id", "--truth", "seen", "--missing", "impute"]
     outputs = ["--out", "labels.csv", "--report", "report.html", "--posterior", "p.json"]
     done = gammagmm_here(
         "estimate", "rows.csv", "--save", "day1", *QUICK, *options, *outputs, "--json", cwd=folder
@@ -78,7 +78,7 @@ def test_labels_of_rows_go_with_a_kept_fit(folder, tmp_path):
     sheet = tmp_path / "sheet.csv"
     sheet.write_text("row,anomaly\n1,1\n2,1\n40,0\n80,0\n120,0\n160,0\n")
     common = ["--labels", sheet, "--json"]
-    options = ["--id", "id", "--truth", "seen", "--missing", "impute", "--categories", "encode"]
+    options = ["--id", "id", "--truth", "seen", "--missing", "impute"]
     done = gammagmm_here("estimate", "--from", "day1", *common, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     kept = gammagmm_here(
@@ -226,7 +226,7 @@ def test_predict_takes_fits_of_python(tmp_path, data, fitted):
     ],
 )
 def test_what_is_known_of_the_rows_must_fit_to_them(name, change, folder, tmp_path):
-    options = ["--id", "id", "--truth", "seen", "--missing", "drop", "--categories", "encode"]
+    options = ["--id", "id", "--truth", "seen", "--missing", "drop"]
     saved = tmp_path / "drop.fit"
     done = gammagmm_here("estimate", folder / "rows.csv", "--save", saved, *QUICK, *options)
     assert done.returncode == 0, done.stderr

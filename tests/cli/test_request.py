@@ -36,12 +36,12 @@ BAD_INPUT = [
     (["empty.csv"], r"empty\.csv is empty\.\n  Give a file"),
     (["one_row.csv"], r"one_row\.csv .*\n  .*two rows"),
     (["header.csv"], r"header\.csv contains column names but no rows\.\n  Add the rows"),
-    (["text.csv"], r"column 'a': .* in line 2\.\n  .*--categories encode"),
-    (["mixed.csv"], r"column 'b': .*'dog' in line 3"),
+    (["text.csv", "--strict"], r"column 'a': .* in line 2\.\n  .*without --strict"),
+    (["mixed.csv", "--strict"], r"column 'b': .*'dog' in line 3"),
     (["ragged.csv"], r"line 3: found 1 cells .* has 2\.\n  Give every line"),
     (["latin.csv"], r"latin\.csv is not UTF-8.* line 3 .*\n  Save the file as UTF-8"),
-    (["twice.csv"], r"column name 'a' occurs 2 times\.\n  Give every column"),
-    (["gap.csv"], r"column 'b': 1 missing value, in line 3\.\n  .*--missing drop"),
+    (["twice.csv", "--strict"], r"column name 'a' occurs 2 times\.\n  Give every column"),
+    (["gap.csv", "--strict"], r"column 'b': 1 missing value, in line 3\.\n  .*--missing drop"),
     (
         ["sheet.xlsx"],
         r"sheet\.xlsx cannot be read: .*zip.*\n  Save it again as \.xlsx or \.ods",
@@ -53,7 +53,7 @@ BAD_INPUT = [
     (["good.csv", "--truth", "mass"], r"'mass'"),
     (
         ["good.csv", "--missing", "guess"],
-        r"--missing.* must be error, drop or impute, got 'guess'\.\n  Run gammagmm",
+        r"--missing.* must be drop or impute, got 'guess'\.\n  Run gammagmm",
     ),
     (["good.csv", "--detectors", "modern"], r"detectors='modern' is not a preset"),
     (
@@ -109,7 +109,10 @@ BAD_INPUT = [
         ["good.csv", "--out", "good.csv/l.csv"],
         r"good\.csv is not a folder\.\n  Create the folder first",
     ),
-    (["points.csv"], r"column 'No\. of items': .* in line 2\.\n  .*--drop 'No\. of items'"),
+    (
+        ["points.csv", "--strict"],
+        r"column 'No\. of items': .* in line 2\.\n  .*--drop 'No\. of items'",
+    ),
     (["good.csv", "--runs", "many"], r"'--runs': .* integer.*\n  Run gammagmm COMMAND --help"),
     (["good.csv", "-"], r"cannot be read together\.\n  Give one or the other"),
     (["good.csv", "other.csv"], r"other\.csv lacks the columns .*\n  "),
@@ -207,7 +210,7 @@ def test_a_column_of_text_with_the_groups_is_left_out_of_the_data(tmp_path):
     assert (table.values.shape, table.groups.column) == ((30, 2), "my region")
     assert table.groups.values.tolist() == [REGIONS[i % 3] for i in range(30)]
     assert Note.of("tables.groups", "my region", keep="--use 'my region'") in table.notes
-    encoded = Reading(paths=[str(path)], use=["a"], categories="encode", missing="impute")
+    encoded = Reading(paths=[str(path)], use=["a", "my region"])
     table = read_rows(encoded, by="my region")
     assert len(table.columns) > 2
     table = read_rows(Reading(paths=[str(path)], use=["a"], drop=["my region"]), by="b")

@@ -245,7 +245,7 @@ def test_the_file_has_what_the_form_promises(plain):
     with np.load(plain.path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["scores"], plain.fit.scores)
         data = json.loads(file["document.json"])
-    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 8, KEY)
+    assert (data["schema"], data["version"], data["key"]) == ("gammagmm/saved-fit", 9, KEY)
     assert data["versions"]["numpy"] == np.__version__
     assert data["scores"] == "scores"
     assert data["runs"][1]["components"]["means"] == "runs.1.components.means"
@@ -362,7 +362,7 @@ def with_other_detector(files, data):
 FORGED = {
     "another schema": with_value("schema", "gammagmm/posterior"),
     "an earlier version": with_value("version", 3),
-    "a later version": with_value("version", 9),
+    "a later version": with_value("version", 10),
     "a value of a wrong type": with_value("runs", 0, "elbo", "x"),
     "an array of a wrong type": with_array("scores", lambda a: a.astype(np.float32)),
     "an array of a wrong shape": with_array("rows", lambda a: a[:-1]),

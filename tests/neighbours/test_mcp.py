@@ -135,7 +135,7 @@ def test_labels_of_the_chosen_rows_change_the_estimate(ask, folder):
 
 def test_errors_are_messages_of_the_tools(ask):
     _, _, results = ask(
-        ("estimate", {"path": "text.csv"}),
+        ("estimate", {"path": "text.csv", "drop": ["nothing"]}),
         ("estimate", {"path": "no.csv"}),
         ("estimate", {"path": "../secret.csv"}),
         ("estimate", {"path": "link.csv"}),
@@ -148,7 +148,7 @@ def test_errors_are_messages_of_the_tools(ask):
     )
     assert all(result.is_error for result in results)
     text, *outside, none, fit = (result.content[0].text for result in results)
-    assert "Use --categories encode or --drop kind." in text
+    assert "'nothing'" in text
     for message in outside:
         assert "There is no file " in message
         assert "in the folder of this server" in message

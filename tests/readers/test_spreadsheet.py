@@ -75,7 +75,15 @@ def test_titles_empty_rows_and_columns_are_skipped(write, kind):
     assert columns_of(raw) == {"index": [1.0, 4.0], "a": [2.0, 5.0], "b": [3.0, None]}
     assert raw.place(1) == "row 7"
     assert raw.notes == (
-        Note.of("tables.titles", raw.source, titles="'Sales'"),
+        Note.of(
+            "tables.rows",
+            raw.source,
+            kind="title",
+            unit="row",
+            texts="'Sales'",
+            n_rows=1,
+            lines="2",
+        ),
         Note.of("tables.unnamed", "index", place=1, name="index"),
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections import Counter
 from datetime import datetime
 
 import numpy as np
@@ -32,10 +34,14 @@ def test_numbers_and_texts_are_those_of_scikit_learn():
     encoder = fit_encoder(("x", "t"), [numbers, texts])
     values, notes = encoder.transform([new_numbers, new_texts])
     imputer = SimpleImputer(strategy="median").fit(numbers[:, None])
-    hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(texts[:, None])
-    expected = [imputer.transform(new_numbers[:, None]), hot.transform(new_texts[:, None])]
+    usual = Counter(texts.tolist()).most_common(1)[0][0]
+    hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False, drop=[usual])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of scikit-learn, about the unknown text
+        made = hot.fit(texts[:, None]).transform(new_texts[:, None])
+    expected = [imputer.transform(new_numbers[:, None]), made]
     np.testing.assert_array_equal(values, np.hstack(expected))
-    assert encoder.outputs == ("x", "t=a", "t=b", "t=c")
+    assert encoder.outputs == ("x", *(f"t={text}" for text in "abc" if text != usual))
     n_unknown = sum(text == "d" for text in new_texts)
     median = np.nanmedian(numbers)
     filled = Note.of("tables.filled", "x", n_cells=6, value=median, is_new=True)
@@ -43,10 +49,35 @@ def test_numbers_and_texts_are_those_of_scikit_learn():
     assert notes == (filled, unknown)
 
 
-def test_gaps_in_text_get_the_most_frequent_text_of_the_training_rows():
+def test_gaps_in_text_are_a_text_of_their_own():
     encoder = fit_encoder(("t",), [objects("b", "b", "a", None)])
-    assert encoder.texts == (TextColumn("t", ("a", "b"), "b"),)
-    assert encoder.transform([objects(None, "a", "a")])[0].tolist() == [[1.0], [0.0], [0.0]]
+    assert encoder.texts == (TextColumn("t", ("(missing)", "a", "b"), ("(missing)", "a")),)
+    values, notes = encoder.transform([objects(None, "a", "b")])
+    assert values.tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    assert notes == (Note.of("tables.gap text", "t", n_cells=1, text="(missing)"),)
+
+
+def test_a_gap_that_the_training_rows_do_not_have_is_an_unknown_text():
+    encoder = fit_encoder(("t",), [objects("b", "b", "a")])
+    values, notes = encoder.transform([objects(None, "a")])
+    assert values.tolist() == [[0.0], [1.0]]
+    assert [note.code for note in notes] == ["tables.gap text", "tables.unknown text"]
+
+
+def test_no_column_of_texts_is_a_sum_of_others():
+    """A code and its meaning say the same, and so do two columns that together say a third."""
+    rng = np.random.default_rng(0)
+    code, side = rng.integers(0, 4, 200), rng.integers(0, 2, 200)
+    cells = [
+        objects(*(f"c{i}" for i in code)),
+        objects(*(["north", "south", "east", "west"][i] for i in code)),
+        objects(*(["left", "right"][i] for i in side)),
+        objects(*(f"{i}{j}" for i, j in zip(code, side, strict=True))),
+    ]
+    encoder = fit_encoder(("code", "name", "side", "both"), cells)
+    values, notes = encoder.transform(cells, is_new=False)
+    assert np.linalg.matrix_rank(values - values.mean(axis=0)) == values.shape[1] == 7
+    assert [note.code for note in notes if note.subject == "name"] == ["tables.implied text"]
 
 
 def test_the_median_of_huge_numbers_is_finite():
@@ -114,6 +145,6 @@ def test_a_stored_encoder_reads_back_as_the_same():
     for damage in ({"names": ["n", "t"]}, {"names": ["n", "t", "t"]}):
         with pytest.raises(SavedFileError, match="every column must be"):
             reader.record(TableEncoder, "encoder", data | damage)
-    data["texts"][0]["usual"] = "y"
-    with pytest.raises(SavedFileError, match="texts must be sorted"):
+    data["texts"][0]["encoded"] = ["y"]
+    with pytest.raises(SavedFileError, match="some of the texts"):
         reader.record(TableEncoder, "encoder", data)

@@ -17,7 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gammagmm import GammaGMM
 from gammagmm.errors import NewRowsWarning, Note, TableError
-from gammagmm.estimator.rows import new_rows
+from gammagmm.estimator.parameters import check_parameters
+from gammagmm.estimator.rows import new_rows, open_rows
 
 N = 150
 
@@ -33,7 +34,7 @@ def frame(seed, texts="abc"):
 
 
 def estimator(**parameters):
-    options = {"strict": False, "detectors": ["KNN", "LOF", "HBOS"]}
+    options = {"strict": False, "detectors": ["KNN", "LOF", "HBOS"], "max_restarts": 300}
     return GammaGMM(**(options | parameters), n_runs=2, random_state=0)
 
 
@@ -46,9 +47,11 @@ def by_hand(X, train):
     """The table as numbers, by pandas and scikit-learn."""
     numbers = SimpleImputer(strategy="median").fit(train[["u", "v"]])
     usual = train["kind"].mode()[0]
-    hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    hot.fit(train[["kind"]].fillna(usual))
-    texts = hot.transform(X[["kind"]].fillna(usual))
+    hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False, drop=[usual])
+    hot.fit(train[["kind"]].fillna("(missing)"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of scikit-learn, about the unknown text
+        texts = hot.transform(X[["kind"]].fillna("(missing)"))
     return np.hstack([numbers.transform(X[["u", "v"]]), texts])
 
 
@@ -64,11 +67,11 @@ def test_the_answer_is_that_of_the_table_encoded_by_scikit_learn(fitted):
     assert fitted.n_features_in_ == 3
     assert fitted.feature_names_in_.tolist() == ["u", "v", "kind"]
     assert fitted.fit_.column_scaler.kept.tolist() == [0, 1, 2, 3, 4]
-    usual, median = train["kind"].mode()[0], train["v"].median()
+    median = train["v"].median()
     assert [note for note in fitted.notes_ if note.step == "tables"] == [
         Note.of("tables.filled", "v", n_cells=9, value=median, is_new=False),
-        Note.of("tables.filled text", "kind", n_cells=1, value=repr(usual), is_new=False),
-        Note.of("tables.encoded", "kind", n_columns=3, texts="'a', 'b', 'c'"),
+        Note.of("tables.gap text", "kind", n_cells=1, text="(missing)"),
+        Note.of("tables.encoded", "kind", n_columns=3, texts="'(missing)', 'a', 'b', 'c'"),
     ]
 
 
@@ -128,8 +131,7 @@ def test_new_texts_are_a_warning(fitted):
 
 def test_a_column_of_gaps_alone_is_filled_in_new_rows(fitted):
     new = frame(1).assign(kind=None, v=np.nan)
-    usual = fitted.fit_.preparation.encoder.texts[0].usual
-    filled = frame(1).assign(kind=usual, v=frame(0)["v"].median())
+    filled = frame(1).assign(kind="(missing)", v=frame(0)["v"].median())
     np.testing.assert_array_equal(fitted.decision_function(new), fitted.decision_function(filled))
 
 
@@ -145,7 +147,8 @@ def test_copies_pickles_and_files(fitted, tmp_path):
 
 
 def test_the_report_has_the_columns_of_numbers(fitted, tmp_path):
-    assert fitted.fit_.table.columns == ("u", "v", "kind=a", "kind=b", "kind=c")
+    assert fitted.fit_.table.columns == fitted.fit_.preparation.outputs
+    assert len(fitted.fit_.preparation.outputs) == 5
     fitted.report(tmp_path / "r.html")
     assert "filled with the median" in (tmp_path / "r.html").read_text("utf-8")
 
@@ -159,18 +162,39 @@ def test_tags():
 
 BAD = frame(0)
 TEXTS = [f"t{i % 21}" for i in range(N)]
+EMPTY = [("x0", "empty"), ("x1", "infinite")]
 STRICT = [("v", "missing"), ("kind", "text"), ("kind", "missing")]
 REFUSED = [
     (True, BAD, STRICT),
     (True, BAD.set_axis(range(3), axis=1), [("1", "missing"), ("2", "text"), ("2", "missing")]),
-    (False, BAD.assign(u=np.inf), [("u", "infinite")]),
-    (False, BAD.assign(kind=TEXTS), [("kind", "many texts")]),
-    (False, BAD.assign(**{"kind=a": BAD["u"]}), []),
     (False, BAD[["kind"]].assign(kind="a"), []),
+    (False, BAD[["kind"]].assign(kind=TEXTS), [("kind", "many texts")]),
     (False, BAD.assign(v=np.nan).to_numpy(dtype=object), [("x1", "empty")]),
     (False, BAD.assign(kind=None).set_axis(range(3), axis=1), [("2", "empty")]),
     (False, BAD.assign(kind=TEXTS).to_numpy(dtype=object), [("x2", "many texts")]),
+    (False, BAD.assign(u=np.nan, v=np.inf).to_numpy()[:, :2].astype(float), EMPTY),
 ]
+LEFT_OUT = [
+    (BAD.assign(u=np.inf), [("u", "empty")]),
+    (BAD.assign(kind=TEXTS), [("kind", "many texts")]),
+    (BAD.assign(**{"kind=a": BAD["u"], "kind=b": BAD["u"]}), [("kind", "taken name")]),
+]
+
+
+@pytest.mark.parametrize(("X", "expected"), LEFT_OUT)
+def test_columns_that_cannot_be_used_are_left_out(X, expected):
+    notes = open_rows(X, estimator(), check_parameters(estimator().get_params(deep=False))).notes
+    found = [(note.subject, note.fields["problem"]) for note in notes if "problem" in note.fields]
+    assert found == expected
+
+
+def test_frames_are_answered_by_default_and_arrays_are_not():
+    model = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0)
+    plan = check_parameters(model.get_params(deep=False))
+    assert open_rows(BAD, model, plan).preparation.missing == "impute"
+    for X in (BAD[["u", "v"]].to_numpy(), BAD.to_numpy(dtype=object)):
+        with pytest.raises(TableError):
+            model.fit(X)
 
 
 @pytest.mark.parametrize(("strict", "X", "expected"), REFUSED)
@@ -186,7 +210,7 @@ def test_tables_that_are_refused(strict, X, expected):
 @pytest.mark.parametrize(
     ("parameters", "X", "error", "words"),
     [
-        ({"strict": 1}, BAD, TypeError, "strict must be True or False"),
+        ({"strict": 1}, BAD, TypeError, "strict must be True, False or None"),
         ({"detectors": "precomputed"}, BAD, ValueError, "precomputed"),
         ({"columns": {"drop": ["x1"]}}, np.ones((9, 2)), ValueError, "columns needs a data frame"),
         ({"columns": {}}, BAD.set_axis(range(3), axis=1), ValueError, "columns needs a data frame"),

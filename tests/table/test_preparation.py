@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gammagmm._support.documents import Form, Reader, record_to_data
-from gammagmm.cli.columns import working_options
+from gammagmm.cli.columns import is_answered
 from gammagmm.cli.words import COMMAND
 from gammagmm.errors import Note, SavedFileError, TableError
 from gammagmm.readers.csv import read_delimited
 from gammagmm.readers.raw_table import NumberForm, RawTable
-from gammagmm.readers.source import Source
+from gammagmm.readers.source import Asked, Source
 from gammagmm.table.frames import frame_table
 from gammagmm.table.guesses import Guess
 from gammagmm.table.preparation import Choices, Preparation, prepare
@@ -33,7 +33,7 @@ x,7,1,blue,yes
 
 
 def raw_of(text):
-    return read_delimited(Source("t.csv", ".csv", text.encode()))
+    return read_delimited(Source("t.csv", ".csv", text.encode(), asked=Asked(is_strict=True)))
 
 
 def prepared_of(text, **choices):
@@ -57,12 +57,8 @@ def test_everything_at_once():
     prepared = prepared_of(
         TABLE, id="name", truth="label", drop=("size",), missing="drop", categories="encode"
     )
-    assert prepared.columns == ("weight", "colour=blue", "colour=green", "colour=red")
-    assert prepared.values.tolist() == [
-        [2.5, 0.0, 0.0, 1.0],
-        [3.5, 0.0, 1.0, 0.0],
-        [1.0, 1.0, 0.0, 0.0],
-    ]
+    assert prepared.columns == ("weight", "colour=green", "colour=red")
+    assert prepared.values.tolist() == [[2.5, 0.0, 1.0], [3.5, 1.0, 0.0], [1.0, 0.0, 0.0]]
     assert prepared.values.dtype == np.float64
     assert prepared.ids == ("u", "v", "x")
     assert prepared.all_places.tolist() == [0, 1, 3]
@@ -70,9 +66,9 @@ def test_everything_at_once():
     texts = "'blue', 'green', 'red'"
     assert prepared.notes == (
         Note.of("tables.dropped", "t.csv", n_dropped=1, rows="4 rows"),
-        Note.of("tables.encoded", "colour", n_columns=3, texts=texts),
+        Note.of("tables.encoded", "colour", n_columns=2, texts=texts),
     )
-    assert repr(prepared) == "Table(3 rows, 4 columns, 2 notes)"
+    assert repr(prepared) == "Table(3 rows, 3 columns, 2 notes)"
 
 
 def test_plain_numbers_stay_as_they_are():
@@ -207,8 +203,8 @@ MESSAGES = {
         "t.csv, column 'my b': 2 missing values, the first in line 3. Use --missing impute, "
         "--missing drop or --drop 'my b'.",
         "t.csv has 2 problems: column 'a': 2 cells are not numbers, the first is 'x' in line 2; "
-        "column 'c': 1 infinite value, in line 3. Use --categories encode or --drop a. Correct it "
-        "or use --drop c.",
+        "column 'c': 1 infinite value, in line 3. Use the command without --strict or --drop a. "
+        "Correct it or use --drop c.",
         "t.csv, column 'b': 50 cells are not numbers, the first is 't0' in line 2; 25 different "
         "texts, and at most 20 can be encoded. Use --drop b or --id b if it names the rows.",
     ),
@@ -250,15 +246,16 @@ def test_dropping_leaves_too_little(rows, n_left):
     assert error.todo.startswith("Use strict=False")
 
 
-def test_gaps_are_filled_with_the_median_or_the_most_frequent_text():
+def test_gaps_are_filled_with_the_median_or_are_a_text_of_their_own():
     text = "a,b,c\n1,x,1\n,y,1\n4,,2\n100,y,3\n,z,4\n"
     prepared = prepared_of(text, missing="impute", categories="encode")
     assert prepared.values[:, 0].tolist() == [1.0, 4.0, 4.0, 100.0, 4.0]
-    assert prepared.values[:, prepared.columns.index("b=y")].tolist() == [0.0, 1.0, 1.0, 1.0, 0.0]
+    assert prepared.columns == ("a", "b=(missing)", "b=x", "b=z", "c")
+    assert prepared.values[:, 1].tolist() == [0.0, 0.0, 1.0, 0.0, 0.0]
     assert prepared.notes == (
         Note.of("tables.filled", "a", n_cells=2, value=4.0, is_new=False),
-        Note.of("tables.filled text", "b", n_cells=1, value="'y'", is_new=False),
-        Note.of("tables.encoded", "b", n_columns=3, texts="'x', 'y', 'z'"),
+        Note.of("tables.gap text", "b", n_cells=1, text="(missing)"),
+        Note.of("tables.encoded", "b", n_columns=3, texts="'(missing)', 'x', 'y', 'z'"),
     )
     assert prepared.all_places.tolist() == [0, 1, 2, 3, 4]
 
@@ -275,7 +272,7 @@ def test_text_is_refused():
     assert (problem.column, problem.code, problem.remedies) == ("my b", "text", ("encode", "drop"))
     assert problem.what.endswith("'red' in line 3")
     problem = problem_of('"a\nb",c\nx,1\ny,2\n')
-    assert problem_todo(problem, COMMAND) == "Use --categories encode or --drop NAME."
+    assert problem_todo(problem, COMMAND) == "Use the command without --strict or --drop NAME."
     assert problem_todo(problem, PYTHON) == r"Use strict=False or columns={'drop': ['a\nb']}."
 
 
@@ -296,7 +293,7 @@ def test_few_different_numbers_are_no_categories():
     assert (problem.column, problem.code, problem.remedies) == ("n", "text", ("correct", "drop"))
     assert problem.what.endswith("'Total' in line 41")
     encoded = prepared_of(text, categories="encode").columns  # what the user asks for is done
-    assert encoded == ("n=0", "n=1", "n=2", "n=3", "n=4", "n=Total", "x")
+    assert encoded == ("n=1", "n=2", "n=3", "n=4", "n=Total", "x")
 
 
 @pytest.mark.parametrize(
@@ -330,13 +327,13 @@ def test_text_that_looks_like_numbers_is_refused_too():
 
 def test_two_texts_make_one_column():
     prepared = prepared_of("a\nyes\nno\nyes\n", categories="encode")
-    assert prepared.columns == ("a=yes",)
-    assert prepared.values.tolist() == [[1.0], [0.0], [1.0]]
+    assert prepared.columns == ("a=no",)
+    assert prepared.values.tolist() == [[0.0], [1.0], [0.0]]
     assert prepared.notes == (Note.of("tables.encoded", "a", n_columns=1, texts="'no', 'yes'"),)
 
 
 def test_columns_with_one_value_are_left_out():
-    prepared = prepared_of("a,b,c\n5,red,1\n5,red,2\n,,3\n")
+    prepared = prepared_of("a,b,c\n5,red,1\n5,red,2\n,red,3\n")
     assert (prepared.columns, prepared.values.tolist()) == (("c",), [[1.0], [2.0], [3.0]])
     assert prepared.guesses == (
         Guess("a", "constant", "its only value is 5"),
@@ -350,7 +347,7 @@ def test_many_texts(n_texts):
     text = f"a,b\n{rows}0,text00\n"
     if n_texts == 20:
         prepared = prepared_of(text, categories="encode")
-        np.testing.assert_array_equal(prepared.values[:-1, 1:], np.eye(20))
+        np.testing.assert_array_equal(prepared.values[:-1, 1:], np.eye(20)[:, 1:])
     else:
         problem = problem_of(text, categories="encode")
         assert (problem.column, problem.code, problem.remedies) == (
@@ -361,11 +358,12 @@ def test_many_texts(n_texts):
 
 
 def test_an_encoded_name_that_already_exists():
-    assert "'b=y' occurs 2 times" in refusal('b,"b=y"\nx,1\ny,2\n', categories="encode").what
+    error = refusal('b,"b=y"\nx,1\nx,3\ny,2\n', categories="encode", use=("b",))
+    assert [problem.code for problem in error.problems] == ["taken name"]
 
 
 def test_encoding_is_not_offered_if_its_names_already_exist():
-    text = "kind,kind=b\nb,1.5\nc,2.5\na,3.5\nb,4\n"
+    text = "kind,kind=b\nb,1.5\nc,2.5\na,3.5\na,4\n"
     problem = problem_of(text)
     assert (problem.column, problem.code, problem.remedies) == (
         *("kind", "taken name"),
@@ -416,8 +414,9 @@ def test_what_is_prepared_is_finite_and_its_rows_can_be_found_again(cells, missi
     for name, values in zip(prepared.columns, prepared.values.T, strict=True):
         known = [(row, cells[row]["abc".index(name[0])]) for row in prepared.all_places]
         for value, (_, cell) in zip(values, known, strict=True):
-            if cell:
-                assert value == (float(name == f"c={cell}") if "=" in name else float(cell))
+            if cell or "=" in name:
+                text = cell or "(missing)"
+                assert value == (float(name == f"c={text}") if "=" in name else float(cell))
 
 
 def test_new_rows_get_the_figures_of_the_training_rows():
@@ -426,7 +425,7 @@ def test_new_rows_get_the_figures_of_the_training_rows():
     new = raw_of("colour,extra,size,name\ngrey,1,,p\nred,2,100,q\n")
     prepared = training.preparation.apply(new)
     assert prepared.columns == training.columns
-    assert prepared.values.tolist() == [[4.0, 0.0, 0.0, 0.0], [100.0, 0.0, 0.0, 1.0]]
+    assert prepared.values.tolist() == [[4.0, 0.0, 0.0], [100.0, 0.0, 0.0]]
     assert (prepared.ids, prepared.all_places.tolist(), prepared.truth) == (
         ("p", "q"),
         [0, 1],
@@ -456,8 +455,8 @@ def test_the_training_rows_as_new_rows_are_the_same():
 def test_texts_that_look_like_numbers_in_new_rows_are_texts():
     training = prepared_of("a,b\n1,7\n2,x\n3,8\n", categories="encode")
     prepared = training.preparation.apply(raw_of("a,b\n1,7\n2,8\n"))
-    assert prepared.columns == ("a", "b=7", "b=8", "b=x")
-    assert prepared.values[:, 1:].tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    assert prepared.columns == ("a", "b=8", "b=x")
+    assert prepared.values[:, 1:].tolist() == [[0.0, 0.0], [1.0, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -502,16 +501,14 @@ def test_all_problems_are_listed_at_once():
         ("c", "infinite"),
         ("d", "missing"),
     ]
-    assert working_options(raw_of(text), Choices(), refusal(text).problems) == (
-        *("--missing", "impute", "--categories", "encode", "--drop", "c"),
-    )
-    prepared = prepared_of(text, missing="impute", categories="encode", drop=("c",))
-    assert prepared.columns == ("a", "b=y", "d")
+    assert is_answered(raw_of(text), Choices())
+    prepared = prepare(raw_of(text), Choices().with_strict(False))
+    assert prepared.columns == ("a", "b=x", "b=y", "c", "d")
 
 
 def test_a_file_that_no_option_helps_with():
-    text = "a,b\ninf,inf\n1,2\n"
-    assert working_options(raw_of(text), Choices(), refusal(text).problems) == ()
+    text = "a,b\ninf,inf\ninf,inf\n"
+    assert not is_answered(raw_of(text), Choices(use=("a", "b")))
 
 
 def test_the_message_about_many_problems_is_short():
@@ -531,13 +528,6 @@ def test_a_preparation_can_be_stored():
     assert reader.record(Preparation, "preparation", data) == preparation
     with pytest.raises(SavedFileError, match="missing must be one of"):
         reader.record(Preparation, "preparation", data | {"missing": "x"})
-
-
-def test_gaps_of_a_column_that_is_dropped_need_no_option():
-    text = "a,b\n1,\n2,inf\n3,2\n"
-    problems = refusal(text).problems
-    assert [problem.code for problem in problems] == ["infinite", "missing"]
-    assert working_options(raw_of(text), Choices(), problems) == ("--drop", "b")
 
 
 def three_rows(cell):

@@ -78,7 +78,7 @@ def test_text_that_cannot_be_encoded_is_not_offered_as_data():
     texts = np.array([f"text {i}" for i in range(21)], dtype=object)
     columns = {"comment": texts, "id": texts, "few id": np.array([*"abc"] * 7, dtype=object)}
     data = (np.arange(21.0) % 4, *columns.values())
-    raw = RawTable("t.csv", ("value", *columns), data, None, lambda j: [])
+    raw = RawTable("t.csv", ("value", *columns), data, None, lambda j: data[j].tolist())
     guesses = prepare(raw, Choices(categories="encode")).guesses
     assert [guess.instead for guess in guesses] == [("id",), ("id",), ("id", "use")]
 
@@ -169,7 +169,6 @@ CORRECT, SAME_FORM = ("text", ("correct", "drop")), ("forms", ("same form", "dro
             SAME_FORM,
             "'$1.37' in row 1 and '€2.50' in row 12",
         ),
-        ([f"{i},10,234" for i in range(1, N + 1)], CORRECT, "'1,10,234' in row 1"),
     ],
 )
 def test_a_column_of_numbers_with_a_wrong_cell_is_no_id(cells, expected, where):
@@ -317,6 +316,6 @@ def test_the_parameter_columns_is_checked(columns, error):
 
 def test_the_parameters_are_the_choices():
     columns = {"id": "a", "truth": "b", "drop": "c*", "use": ["d", "e"], "dates": "encode"}
-    expected = Choices("a", ("c*",), "b", "impute", "encode", ("d", "e"), "encode")
+    expected = Choices("a", ("c*",), "b", "impute", "encode", ("d", "e"), "encode", "drop")
     assert Choices.of(columns, strict=False) == expected
     assert Choices.of(None, strict=True) == Choices()

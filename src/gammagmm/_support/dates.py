@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DATE_FORMS", "date_form", "seconds_of"]
+__all__ = ["DATE_FORMS", "NUMBER_FORMS", "TEXT_FORMS", "date_form", "seconds_of"]
 
 EPOCH = datetime(1970, 1, 1)
+SERIAL_EPOCH = datetime(1899, 12, 30)
+"""The day 0 of spreadsheets."""
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d.*)?")
 _NUMBERS = re.compile(
-    r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?"
+    r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?"
 )
 
 
@@ -37,13 +39,29 @@ def _numbers(separator: str, is_day_first: bool) -> Callable[[str], datetime]:
     return parse
 
 
+def _digits(text: str) -> datetime:
+    if len(text) != 8:
+        raise ValueError("not a date")
+    return datetime.strptime(text, "%Y%m%d")
+
+
 DATE_FORMS: dict[str, Callable[[str], datetime]] = {
     "year-month-day": _iso,
     "day.month.year": _numbers(".", is_day_first=True),
     "month/day/year": _numbers("/", is_day_first=False),
     "day/month/year": _numbers("/", is_day_first=True),
+    "day-month-year": _numbers("-", is_day_first=True),
+    "yearmonthday": _digits,
+    "spreadsheet days": lambda text: SERIAL_EPOCH + timedelta(days=float(text)),
+    "Unix seconds": lambda text: EPOCH + timedelta(seconds=float(text)),
+    "Unix milliseconds": lambda text: EPOCH + timedelta(milliseconds=float(text)),
+    "year": lambda text: datetime(int(text), 1, 1),
 }
-"""Ways to write a date, each also with a time of day; the first that fits all cells is taken."""
+"""Ways to write a date, of texts also with a time of day; the first that fits all is taken."""
+NUMBER_FORMS = ("yearmonthday", "spreadsheet days", "Unix seconds", "Unix milliseconds", "year")
+"""Those of them that are numbers, which can also be something else than dates."""
+TEXT_FORMS = tuple(form for form in DATE_FORMS if form not in NUMBER_FORMS)
+"""The others."""
 
 
 def date_form(cells: Iterable[str | None]) -> str | None:
@@ -53,14 +71,14 @@ def date_form(cells: Iterable[str | None]) -> str | None:
     ('day.month.year', None)
     """
     texts = {cell for cell in cells if cell is not None}
-    fitting = (form for form in DATE_FORMS if all(_moment(text, form) for text in texts))
+    fitting = (form for form in TEXT_FORMS if all(_moment(text, form) for text in texts))
     return next(fitting, None) if texts else None
 
 
 def _moment(text: str, form: str) -> datetime | None:
     try:
         return DATE_FORMS[form](text.strip())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

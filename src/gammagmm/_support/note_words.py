@@ -48,7 +48,7 @@ def _unknown(values: dict[str, Any]) -> str:
 def _numbers_first(values: dict[str, Any]) -> str:
     is_one = values["n_columns"] == 1
     named = "the column is called x1" if is_one else "the columns are called x1, x2, ..."
-    return f"the first {values['unit']} has only numbers, so it is a row of data; {named}"
+    return f"the first {values['unit']} has numbers, so it is a row of data; {named}"
 
 
 def _cause(values: dict[str, Any]) -> str:
@@ -75,6 +75,27 @@ def _period(values: dict[str, Any]) -> str:
     return f"{done} It had {values['had']}.{values['groups']}"
 
 
+ROW_KINDS = {
+    "asked": "asked for",
+    "title": "text above the names of the columns",
+    "headings": "headings above the names of the columns",
+    "units": "units below the names of the columns",
+    "names again": "repeated names of the columns",
+    "total": "sums",
+    "remark": "remarks",
+    "other table": "another table",
+}
+"""What rows are that are no data."""
+UNUSABLE = {
+    "empty": "all its values are missing",
+    "forms": "its cells are numbers in different forms",
+    "infinite": "all its values are infinite",
+    "kind": "its cells are neither numbers nor text",
+    "many texts": "it has too many different texts",
+    "taken name": "encoded, it would have the name of another column",
+    "text": "some of its cells are no numbers",
+}
+"""Why a column cannot be used, by the code of the problem."""
 WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     # How a file was read.
     "tables.numbers": "{words}",
@@ -86,6 +107,20 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "tables.sheet": "the sheet {sheet} is read, and not {others}",
     "tables.titles": "skipped the text above the column names: {titles}",
     "tables.durations": "durations are read as seconds",
+    "tables.rows": lambda values: (
+        f"left out as {ROW_KINDS[values['kind']]}: {values['unit']}"
+        f"{'' if values['n_rows'] == 1 else 's'} {values['lines']} ({values['texts']})"
+    ),
+    "tables.words": lambda values: (
+        f"{counted(values['n_numbers'], 'cell')} with words read as the number in it, and "
+        f"{counted(values['n_gaps'], 'cell')} as missing: {values['texts']}"
+    ),
+    "tables.likely code": "the value {value} stands in {n_cells} cells and is far from all others: "
+    "if it marks missing values, {ask} reads it so",
+    "tables.codes": lambda values: (
+        f"{counted(values['n_cells'], 'cell')} with a value for it read as missing"
+    ),
+    "tables.renamed": "is another column with the name {name!r}",
     "tables.missing words": lambda values: (
         f"{values['words']} read as {counted(values['n_cells'], 'missing value')}"
     ),
@@ -98,9 +133,16 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "tables.guess": "{words}",
     "tables.guesses": "{words}",
     "tables.filled": _filled("missing value", "median {value:.6g}"),
-    "tables.filled text": _filled("missing value", "most frequent text {value}"),
+    "tables.gap text": lambda values: (
+        f"{counted(values['n_cells'], 'missing value')} encoded as the text {values['text']!r}"
+    ),
     "tables.filled date": _filled("missing date", "median date"),
     "tables.one text": "left out: its only text is {text}",
+    "tables.implied text": "left out: other columns say the same as its texts {texts}",
+    "tables.unusable": lambda values: f"left out: {UNUSABLE[values['problem']]}",
+    "tables.infinite": lambda values: (
+        f"{counted(values['n_cells'], 'infinite value')} read as missing"
+    ),
     "tables.encoded": _encoded,
     "tables.dates": "dates ({form}) encoded as {columns}",
     "tables.equal dates": "dates ({form}) left out: they are equal",

@@ -5,26 +5,35 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from gammagmm._support.text import MAX_SHOWN_CHARACTERS, aligned, counted, one_line
+from gammagmm.cli.said import said_lines
 from gammagmm.cli.words import COMMAND
-from gammagmm.errors import Problem, TableError
+from gammagmm.errors import Note, Problem, TableError
 from gammagmm.readers.raw_table import RawTable, written
 from gammagmm.table.encoder import n_texts
 from gammagmm.table.guesses import Guess
 from gammagmm.table.preparation import column_problems, prepare
+from gammagmm.table.problems import without_unusable
 from gammagmm.table.roles import Choices, assign_roles
 from gammagmm.table.words import problem_todo
 
-__all__ = ["MAX_PROBLEMS", "columns_text", "problem_lines", "working_command", "working_options"]
+__all__ = [
+    "MAX_PROBLEMS",
+    "columns_text",
+    "command_without_strict",
+    "is_answered",
+    "problem_lines",
+]
 
+MAX_NOTES = 15
+"""Most lines about what was done to a table; notes of one kind have one line together."""
+UNUSABLE = "tables.unusable"
 MAX_PROBLEMS = 20
 """Further problems of a file are only counted."""
-FLAG = "--columns"
+FLAG, STRICT = "--columns", "--strict"
 HEAD = ("column", "taken for", "missing", "different", "first value", "what is done")
 CHOSEN = {
     "id": ("id", "names the rows (--id)"),
@@ -32,8 +41,6 @@ CHOSEN = {
     "drop": ("", "left out (--drop)"),
 }
 GROUPS = "groups (--by)"
-MAX_OPTIONS = 600
-"""Characters of options above which no command is suggested."""
 
 
 def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
@@ -42,7 +49,9 @@ def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
     `by` is the column that groups the rows.
     """
     roles = assign_roles(raw, choices)
-    problems = column_problems(raw, roles, choices)
+    finite, kept, unusable = without_unusable(raw, roles, choices)
+    left_out = {note.subject: note.message for note in unusable if note.code == UNUSABLE}
+    problems = column_problems(finite, kept, choices)
     with_problems = {problem.column for problem in problems}
     chosen, dates = dict(roles.chosen), dict(roles.dates)
     guesses = {guess.column: guess for guess in roles.guesses}
@@ -50,18 +59,27 @@ def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
     for j, name in enumerate(raw.columns):
         kind = "text" if raw.is_text(j) else "number"
         own, use = _use(kind, chosen.get(name), guesses.get(name), name in dates)
+        use = left_out.get(name, use)
         is_wrong = name in with_problems and chosen.get(name) not in CHOSEN
         uses.append((own, _with_groups("see the problems" if is_wrong else use, name == by)))
     lines = [HEAD, *(_line(raw, j, *use) for j, use in enumerate(uses))]
     text = [aligned(lines, n_words=len(HEAD))]
-    if raw.notes:
-        said = [f"  {one_line(note.subject)}: {one_line(note.message)}" for note in raw.notes]
-        text += ["", f"{counted(len(said), 'note')}:", *said]
+    if notes := _notes(raw, choices):
+        said = [f"  {line}" for line in said_lines(notes, MAX_NOTES)]
+        text += ["", f"{counted(len(notes), 'note')}:", *said]
     if problems:
         text += ["", f"{counted(len(problems), 'problem')}:", *problem_lines(problems)]
-        options = working_options(raw, choices, problems)
-        text += [f"This command works: {working_command(options)}"] if options else []
+        if is_answered(raw, choices):
+            text.append(f"This command works: {command_without_strict()}")
     return "\n".join(text)
+
+
+def _notes(raw: RawTable, choices: Choices) -> tuple[Note, ...]:
+    """What is said about the table, or about reading it where it is refused."""
+    try:
+        return prepare(raw, choices, COMMAND).notes
+    except TableError:
+        return raw.notes
 
 
 def _line(raw: RawTable, j: int, kind: str, use: str) -> tuple[str, ...]:
@@ -84,6 +102,8 @@ def _use(kind: str, option: str | None, guess: Guess | None, is_date: bool) -> t
         return guess.kind, guess.message(COMMAND)
     if is_date:
         return "date", "used, encoded as numbers"
+    if guess is not None and guess.is_text:
+        return "code", guess.message(COMMAND)
     if kind == "text":
         return kind, "used, encoded as columns of 0 and 1"
     return kind, "used" if guess is None else guess.message(COMMAND)
@@ -104,34 +124,18 @@ def problem_lines(problems: Sequence[Problem]) -> list[str]:
     return [*lines, f"  {n_more:,} more"] if n_more > 0 else lines
 
 
-def working_command(options: Sequence[str]) -> str:
-    """The command that the user gave, with these options, as it can be typed in a shell."""
-    words = [word for word in sys.argv[1:] if word != FLAG]
-    end = words.index("--") if "--" in words else len(words)
-    return one_line(shlex.join(["gammagmm", *words[:end], *options, *words[end:]]))
+def command_without_strict() -> str:
+    """The command that the user gave without ``--strict``, as it can be typed in a shell."""
+    words = [word for word in sys.argv[1:] if word not in (FLAG, STRICT)]
+    return one_line(shlex.join(["gammagmm", *words]))
 
 
-def working_options(
-    raw: RawTable, choices: Choices, problems: Sequence[Problem]
-) -> tuple[str, ...]:
-    """Options that were tried and with which the table is prepared; empty where there are none."""
-    added: dict[str, Any] = {}
-    fixes = {"fill": ("missing", "impute"), "encode": ("categories", "encode")}
-    found = [next((fix for fix in fixes if fix in own.remedies), "drop") for own in problems]
-    dropped = dict.fromkeys(
-        own.column for own, fix in zip(problems, found, strict=True) if fix == "drop"
-    )
-    for problem, fix in zip(problems, found, strict=True):
-        if fix == "drop" and (problem.code == "truth" or "drop" not in problem.remedies):
-            return ()
-        if fix != "drop" and problem.column not in dropped:
-            added |= [fixes[fix]]
-    pairs = [*added.items(), *(("drop", column) for column in dropped)]
-    options = tuple(word for name, value in pairs for word in (f"--{name}", value))
-    if len(shlex.join(options)) > MAX_OPTIONS or not all(map(str.isprintable, options)):
-        return ()
+def is_answered(raw: RawTable, choices: Choices) -> bool:
+    """Whether a table that was refused is answered without ``--strict``."""
+    if choices.unusable == "drop":
+        return False
     try:
-        prepare(raw, replace(choices, **added, drop=(*choices.drop, *dropped)), COMMAND)
+        prepare(raw, choices.with_strict(False), COMMAND)
     except TableError:
-        return ()
-    return options
+        return False
+    return True

@@ -134,7 +134,7 @@ def _estimator(request: Request) -> GammaGMM:
         timeout=method.timeout,
         detector_timeout=method.detector_timeout,
         columns=choices_of(request.reading).columns,
-        strict=(request.reading.missing, request.reading.categories) == ("error", "error"),
+        strict=request.reading.strict,
         random_state=method.seed,
         n_jobs=method.jobs,
     )

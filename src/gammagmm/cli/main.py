@@ -282,7 +282,7 @@ def _short_errors(debug: bool) -> Iterator[None]:
 def _print_problems(error: TableError) -> None:
     """Print what is wrong with the columns of a file, and the command that works."""
     from gammagmm._support.text import one_line
-    from gammagmm.cli.columns import problem_lines, working_command
+    from gammagmm.cli.columns import command_without_strict, problem_lines
 
     if len(error.problems) == 1:
         _print_error(error.what, error.todo)
@@ -290,8 +290,8 @@ def _print_problems(error: TableError) -> None:
         _echo(f"gammagmm: {one_line(error.source)} has {len(error.problems):,} problems:")
         for line in problem_lines(error.problems):
             _echo(line)
-    if options := getattr(error, "options", ()):
-        _echo(f"  This command works: {working_command(options)}")
+    if getattr(error, "is_answered", False):
+        _echo(f"  This command works: {command_without_strict()}")
 
 
 def _print_error(what: str, todo: str) -> None:

@@ -164,19 +164,41 @@ class Reading:
         str | None, _column(help="Column with known labels, only compared with the estimate.")
     ] = None
     missing: Annotated[
-        str,
-        _choice("error", "drop", "impute")(
-            help="Missing values: error, drop the rows, or impute the median."
+        str | None,
+        _choice("drop", "impute")(
+            show_default="impute",
+            help="Missing values: drop the rows, or impute the median.",
         ),
-    ] = "error"
-    categories: Annotated[
-        str,
-        _choice("error", "encode")(help="Columns of text: error, or encode as columns of 0 and 1."),
-    ] = "error"
+    ] = None
     dates: Annotated[
         str,
         _choice("drop", "encode")(help="Columns of dates: drop, or encode as numbers."),
     ] = "drop"
+    missing_codes: Annotated[
+        str | None,
+        Option(
+            metavar="VALUES",
+            help="Values that mark a gap, separated by commas; auto for those that notes name.",
+        ),
+    ] = None
+    decimal: Annotated[
+        str | None,
+        _choice(".", ",")(help="Decimal mark of all numbers of which the cells do not show it."),
+    ] = None
+    header: Annotated[
+        int | None, _number(help="Line, or row of a sheet, with the names of the columns.")
+    ] = None
+    skip: Annotated[
+        str | None,
+        Option(metavar="LINES", help="Lines, or rows of a sheet, to leave out: 2,5,400-410."),
+    ] = None
+    strict: Annotated[
+        bool,
+        Option(
+            "--strict",
+            help="Refuse missing values, texts and columns that cannot be used.",
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         # Older versions of Click allow no other default for several arguments than None.

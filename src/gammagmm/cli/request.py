@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
+from typing import Any, cast
 
-from gammagmm.cli.columns import working_options
+from gammagmm.cli.columns import is_answered
 from gammagmm.cli.options import (
     Labelling,
     Reading,
@@ -22,7 +24,7 @@ from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.registry import read_raw
-from gammagmm.readers.source import STANDARD_INPUT
+from gammagmm.readers.source import STANDARD_INPUT, Asked
 from gammagmm.table.preparation import Choices, prepare
 from gammagmm.table.roles import named_columns
 from gammagmm.table.table import Table
@@ -30,6 +32,7 @@ from gammagmm.table.table import Table
 __all__ = [
     "ColumnsError",
     "UsageError",
+    "asked_of",
     "check_fail_above",
     "check_label",
     "check_monitor",
@@ -39,11 +42,15 @@ __all__ = [
     "choices_for",
     "choices_of",
     "label_sheets",
+    "line_numbers",
     "read_rows",
     "read_table",
     "table_of",
 ]
 
+LINES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+MAX_LINES = 1_000_000
+"""Most lines of a range that are left out."""
 SUFFIXES = {
     "--history": (".json",),
     "--out": (".csv",),
@@ -66,11 +73,11 @@ LABEL_ROWS = (
 
 
 class ColumnsError(TableError):
-    """Columns of a file cannot be used; `options` make the command work, if there are any."""
+    """Columns of a file cannot be used; says whether the command works without ``--strict``."""
 
-    def __init__(self, error: TableError, options: tuple[str, ...]) -> None:
+    def __init__(self, error: TableError, is_answered: bool) -> None:
         super().__init__(error.what, error.todo, error.problems, error.source)
-        self.options = options
+        self.is_answered = is_answered
 
 
 class UsageError(GammaGMMError, ValueError):
@@ -198,21 +205,23 @@ def _check_reading(request: Request) -> None:
     if request.reading.missing == "drop":
         raise UsageError(
             "--missing drop needs all rows in memory, and --engine dask reads a sample of them",
-            "Use --missing impute, or leave out --engine dask.",
+            "Leave out --missing drop, or leave out --engine dask.",
         )
 
 
 def choices_of(reading: Reading) -> Choices:
     """The choices about columns; an unknown value is a ValueError."""
-    return Choices(
+    choices = Choices(
         id=reading.id,
         drop=tuple(reading.drop or ()),
         truth=reading.truth,
-        missing=reading.missing,
-        categories=reading.categories,
         use=tuple(reading.use or ()),
         dates=reading.dates,
-    )
+        missing_codes=tuple(
+            code.strip() for code in (reading.missing_codes or "").split(",") if code
+        ),
+    ).with_strict(reading.strict)
+    return choices if reading.missing is None else replace(choices, missing=reading.missing)
 
 
 def _check_output(option: str, path: Path, request: Request, force: bool) -> None:
@@ -254,7 +263,30 @@ def _check_places(outputs: Sequence[Path], inputs: Sequence[str]) -> None:
 
 def read_table(reading: Reading) -> RawTable:
     """The columns of the files before any choice about them."""
-    return join_raw([read_raw(path, table=reading.table) for path in reading.paths])
+    asked = asked_of(reading)
+    return join_raw([read_raw(path, table=reading.table, asked=asked) for path in reading.paths])
+
+
+def asked_of(reading: Reading) -> Asked:
+    """What the user says about how the files are written."""
+    return Asked(
+        reading.header,
+        line_numbers(reading.skip or ""),
+        cast("Any", reading.decimal or ""),
+        reading.strict,
+    )
+
+
+def line_numbers(text: str) -> tuple[int, ...]:
+    """The numbers of a text such as "2,5,400-410"."""
+    numbers = list[int]()
+    for part in filter(None, map(str.strip, text.split(","))):
+        match = LINES.fullmatch(part)
+        if match is None:
+            raise UsageError(f"--skip must be numbers such as 2,5,400-410, got {text!r}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        numbers += range(first, min(last, first + MAX_LINES) + 1)
+    return tuple(numbers)
 
 
 def read_rows(reading: Reading, *, by: str | None = None, keep_raw: bool = False) -> Table:
@@ -272,7 +304,7 @@ def table_of(raw: RawTable, reading: Reading, by: str | None, *, keep_raw: bool)
     try:
         table = prepare(raw, choices, COMMAND)
     except TableError as error:
-        raise ColumnsError(error, working_options(raw, choices, error.problems)) from None
+        raise ColumnsError(error, is_answered(raw, choices)) from None
     names = [Path(path).name if path != "-" else STANDARD_INPUT for path in reading.paths]
     notes = list(table.notes)
     if by is not None and choices != choices_of(reading):
@@ -301,6 +333,4 @@ def choices_for(raw: RawTable, reading: Reading, by: str | None) -> Choices:
     named_columns(raw.source, raw.columns, Choices(id=by))  # refuses an unknown name
     is_named = by in named_columns(raw.source, raw.columns, choices)
     is_text = raw.is_text(raw.columns.index(by))
-    if is_named or not is_text or choices.categories != "error":
-        return choices
-    return replace(choices, drop=(*choices.drop, by))
+    return choices if is_named or not is_text else replace(choices, drop=(*choices.drop, by))

@@ -16,8 +16,9 @@ from gammagmm._support.text import shown, spreadsheet_safe, visible
 from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import number_or_none
 from gammagmm.readers.registry import read_raw
-from gammagmm.readers.source import Source, decode_any
+from gammagmm.readers.source import Asked, Source, decode_any
 from gammagmm.table.table import Table
+from gammagmm.table.truth import YES_NO
 
 if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import LabelledRows
@@ -27,10 +28,10 @@ __all__ = ["Sheet", "fill_sheet", "read_answers", "read_sheet", "sheet_numbers"]
 ROW, PURPOSE, ANSWER = "row", "chosen for", "anomaly"
 NAME = "name of the row"
 """Column that names the row in a sheet of a report."""
-YES = frozenset({"1", "1.0", "yes", "y", "true", "anomaly"})
-NO = frozenset({"0", "0.0", "no", "n", "false", "normal"})
+YES = frozenset({"1", "1.0", "y", "j", "true", "anomaly", *(yes for yes, _ in YES_NO)})
+NO = frozenset({"0", "0.0", "n", "false", "normal", *(no for _, no in YES_NO)})
 MAX_SHEET_BYTES = 100_000_000
-WORKBOOKS = (".xlsx", ".ods")
+TEXTS = (".csv", ".tsv", ".txt", "")
 OTHER_DATA = "Give a sheet that was made from these data, and the same options as for the sheet."
 
 
@@ -170,8 +171,8 @@ def read_sheet(path: Path, table: Table) -> Sheet:
 
 def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
     """Number, from 1, and cells of each line that is not empty."""
-    if path.suffix.lower() in WORKBOOKS:
-        return _read_workbook(path)
+    if path.suffix.lower() not in TEXTS:
+        return _read_table(path)
     try:
         if path.stat().st_size > MAX_SHEET_BYTES:
             raise TableError(
@@ -188,9 +189,9 @@ def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
     return [(number, cells) for number, cells in lines if any(cell.strip() for cell in cells)]
 
 
-def _read_workbook(path: Path) -> list[tuple[int, list[str]]]:
-    """The same of the first sheet of a workbook, in which a person has saved the sheet."""
-    raw = read_raw(str(path))
+def _read_table(path: Path) -> list[tuple[int, list[str]]]:
+    """The same of a workbook, or of another file with a table, in which the sheet was saved."""
+    raw = read_raw(str(path), asked=Asked(is_strict=True))
     columns = [raw.cells(j) for j in range(len(raw.columns))]
     numbers = raw.lines or range(2, raw.n_rows + 2)
     lines = [[cell or "" for cell in cells] for cells in zip(*columns, strict=True)]

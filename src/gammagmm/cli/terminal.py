@@ -12,6 +12,7 @@ from typing import TypeAlias
 from gammagmm._support.platform import is_closed_pipe
 from gammagmm._support.text import one_line
 from gammagmm.cli.options import Request
+from gammagmm.cli.said import said_lines
 from gammagmm.errors import Note
 
 __all__ = ["Echo", "print_answer", "tell", "warnings_as_lines"]
@@ -21,10 +22,10 @@ Echo: TypeAlias = Callable[[str], None]
 
 
 def tell(notes: Iterable[Note], request: Request, echo: Echo) -> None:
-    """Write the notes to standard error, unless the user wants quiet."""
+    """Write the notes to standard error in a few lines, unless the user wants quiet."""
     if not request.running.quiet:
-        for note in notes:
-            echo(f"note: {one_line(note.subject)}: {one_line(note.message)}")
+        for line in said_lines(list(notes)):
+            echo(f"note: {line}")
 
 
 @contextmanager

@@ -20,7 +20,8 @@ COMMAND = Words(
     dates="--dates encode",
     fill="--missing impute",
     drop_rows="--missing drop",
-    encode="--categories encode",
+    encode="the command without --strict",
+    missing_codes="--missing-codes {}",
     roles={role: f"--{role} {{}}" for role in ("use", "drop", "id", "truth")},
     quote=_shell_word,
 )

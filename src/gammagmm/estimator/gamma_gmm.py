@@ -128,17 +128,21 @@ class GammaGMM(BaseEstimator):
     columns : dict or None, default=None
         What the named columns of a data frame are: ``{"id": name}`` has the names of the rows,
         ``{"truth": name}`` known labels, which the method does not use, and ``{"drop": [names]}``
-        leaves columns out; names may be patterns such as "x_*". Columns that look like ids, known
-        labels or dates, and columns with one value, are left out, which a `ColumnsWarning` says of
-        the former; ``{"use": [names]}`` keeps them, and ``{"dates": "encode"}`` turns dates into
-        numbers. New rows have the same columns; those that are not used may be absent. The columns
-        of arrays are used as they are.
-    strict : bool, default=True
-        Whether missing values and columns of text are refused. If False, missing values (NaN, None,
-        ``pandas.NA``) are filled with the median of the column or its most frequent text, and a
-        column of text becomes a column of 0 and 1 for each text of the training rows; two texts
-        need one column. New rows get the figures of the training rows. For another text in new
-        rows, all of these columns are 0, with a `NewRowsWarning`. At most 20 texts are encoded.
+        leaves columns out; names may be patterns such as "x_*". Columns that look like ids, codes,
+        known labels or dates, and columns with one value, are left out, which a `ColumnsWarning`
+        says of the former; ``{"use": [names]}`` keeps them, and ``{"dates": "encode"}`` turns dates
+        into numbers. ``{"missing_codes": [-999]}`` has values that count as missing. New rows have
+        the same columns; those that are not used may be absent. The columns of arrays are used as
+        they are.
+    strict : bool or None, default=None
+        Whether missing values, columns of text and columns that cannot be used are refused. By
+        default (None), they are refused in arrays, as in scikit-learn, and not in data frames.
+        Where they are not refused, missing values (NaN, None, ``pandas.NA``) in numbers are filled
+        with the median of the column and are a text of their own in texts, and a column of text
+        becomes a column of 0 and 1 for each text of the training rows but the most frequent one.
+        Columns that cannot be used, such as those with more than 20 texts, are left out; `notes_`
+        says which. New rows get the figures of the training rows. For another text in new rows, all
+        of these columns are 0, with a `NewRowsWarning`.
 
     Attributes
     ----------
@@ -225,7 +229,7 @@ class GammaGMM(BaseEstimator):
         n_jobs: int | None = None,
         progress: Any = False,
         columns: Any = None,
-        strict: bool = True,
+        strict: bool | None = None,
     ) -> None:
         self.detectors = detectors
         self.scale = scale
@@ -257,8 +261,8 @@ class GammaGMM(BaseEstimator):
         """What scikit-learn may pass to `fit`, and that its scorers may use the scores."""
         tags = super().__sklearn_tags__()
         tags.estimator_type = "outlier_detector"
-        tags.input_tags.allow_nan = not self.strict
-        tags.input_tags.string = not self.strict
+        is_answered = self.strict is not None and not self.strict
+        tags.input_tags.allow_nan = tags.input_tags.string = is_answered
         return tags
 
     def fit(self, X: ArrayLike, y: Any = None) -> GammaGMM:

@@ -197,13 +197,13 @@ def check_parameters(parameters: Mapping[str, Any]) -> Plan:
 
 def _choices(estimator: SimpleNamespace) -> Choices:
     """What the columns are, and what is done with gaps and texts."""
-    if not isinstance(estimator.strict, bool | np.bool_):
-        raise TypeError(f"strict must be True or False, got {estimator.strict!r}.")
-    choices = Choices.of(estimator.columns, strict=bool(estimator.strict))
+    if not isinstance(estimator.strict, bool | np.bool_ | None):
+        raise TypeError(f"strict must be True, False or None, got {estimator.strict!r}.")
     is_precomputed = isinstance(estimator.detectors, str) and estimator.detectors == "precomputed"
-    if is_precomputed and (not estimator.strict or estimator.columns):
-        raise ValueError('detectors="precomputed" needs strict=True and columns=None.')
-    return choices
+    is_answered = estimator.strict is not None and not estimator.strict
+    if is_precomputed and (is_answered or estimator.columns):
+        raise ValueError('detectors="precomputed" needs columns=None, and not strict=False.')
+    return Choices.of(estimator.columns, strict=is_precomputed or bool(estimator.strict))
 
 
 def _check_jobs(n_jobs: Any) -> None:

@@ -41,7 +41,7 @@ __all__ = ["check_columns", "map_new_rows", "new_rows", "new_table", "open_rows"
 Array = NDArray[np.float64]
 
 _COLLECTED = Note.of("tables.collected", "X")
-WARNED = ("id", "labels", "date", "empty")
+WARNED = ("id", "labels", "date", "code", "empty")
 """Kinds of columns whose absence a user must know of."""
 
 
@@ -71,7 +71,7 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
     is_named = frame is not None and has_text_names(frame)
     if plan.parameters["columns"] is not None and not is_named:
         raise ValueError("columns needs a data frame whose columns have texts as names.")
-    if frame is None and plan.choices.missing == "error":
+    if frame is None and (estimator.strict is None or plan.choices.missing == "error"):
         values = np.array(_validate(probe, X, reset=True), order="K")  # the user may change `X`
         return _as_it_is(values, None, container, notes)
     if frame is None:
@@ -85,6 +85,8 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
         return _as_it_is(_scores(raw), raw.columns if is_named else None, container, notes)
     table = prepare(raw, plan.choices, PYTHON if is_named else ARRAY, guessing=is_named)
     _warn_of(table.guesses)
+    if container.row_names is not None and plan.choices.id is None:
+        table = replace(table, ids=None)  # the index names the rows
     notes = (*notes, *table.notes)
     return replace(table, container=container, notes=notes, places=None, raw=None)
 

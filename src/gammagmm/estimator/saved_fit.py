@@ -65,7 +65,7 @@ __all__ = ["LoadedFit", "load_fit", "read_fit", "save_fit"]
 
 Array = NDArray[np.float64]
 
-FORM = Form("gammagmm/saved-fit", 8, "saved fit", "Fit the rows again.")
+FORM = Form("gammagmm/saved-fit", 9, "saved fit", "Fit the rows again.")
 
 
 @dataclass(frozen=True, eq=False)

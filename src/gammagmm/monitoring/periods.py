@@ -8,7 +8,7 @@ from datetime import datetime
 
 import numpy as np
 
-from gammagmm._support.dates import DATE_FORMS, seconds_of
+from gammagmm._support.dates import DATE_FORMS, TEXT_FORMS, seconds_of
 from gammagmm.errors import Note, TableError
 
 __all__ = ["EVERY", "order_notes", "period_names"]
@@ -27,14 +27,14 @@ def period_names(
 ) -> list[str]:
     """The name of the period of each row, by the date in its cell; the names sort by time.
 
-    `every` is a key of `EVERY`. Dates are written in one of `DATE_FORMS`. An offset from UTC is
+    `every` is a key of `EVERY`. Dates are written in one of `TEXT_FORMS`. An offset from UTC is
     ignored: the day is the one that is written. The `column` and the `lines` of the rows are named
     in errors.
 
     >>> period_names(["2026-03-01 09:30", "2026-03-02T10:00:00Z"], "week", "time")
     ['2026-W09', '2026-W10']
     """
-    n_found = {form: len(cells) - len(_unreadable(cells, form)) for form in DATE_FORMS}
+    n_found = {form: len(cells) - len(_unreadable(cells, form)) for form in TEXT_FORMS}
     form = max(n_found, key=lambda each: n_found[each])
     where = f"Column {column!r}"
     if bad := _unreadable(cells, form):

@@ -8,7 +8,7 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -17,17 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.errors import Note, TableError
+from gammagmm.readers.layout import Layout, find_layout, layout_notes, renamed_repeats
 from gammagmm.readers.numbers import (
     NO_MARK,
     ReadNumbers,
-    assumed_mark,
+    are_codes,
     decimal_mark,
     is_row,
     looks_like_number,
+    mark_for,
     missing_words_note,
+    number_notes,
     numbers_first_note,
     read_column,
     read_texts,
+    shape_mark,
     unusual_words,
 )
 from gammagmm.readers.raw_table import (
@@ -41,7 +45,7 @@ from gammagmm.readers.raw_table import (
     numbered_names,
     text_column,
 )
-from gammagmm.readers.source import Source, decode_any
+from gammagmm.readers.source import Asked, Source, decode_any
 
 __all__ = ["read_delimited"]
 
@@ -51,7 +55,15 @@ DELIMITERS = ("\t", ";", "|", ",")
 # Excel writes this line, and reads it.
 SEP_LINE = re.compile(r"""\s*"?sep=([\t;,|:^~ ])"?[ \t]*(?:\r\n|\r|\n|$)""", re.IGNORECASE)
 N_SNIFFED_RECORDS = 50
+N_EXAMPLES = 1000
+"""Rows that are looked at to find columns of codes."""
 N_SHOWN_LINES = 3
+LEAST_SHARE = 0.5
+"""Share of the first records that must have one number of cells."""
+MAX_LAID_OUT, N_END_LINES = 2_000_000, 500
+"""Characters of a text above which only so many lines at each end can be no data."""
+MAX_RECORD_LINES = 100
+"""Most lines of a record that is no data."""
 # The decimal mark where no column shows it, and the reason.
 COMMA_LOCALE = (",", "cells separated by semicolons usually have decimal commas")
 POINT_LOCALE = (".", NO_MARK)
@@ -72,6 +84,7 @@ class DelimitedText:
     columns: tuple[str, ...]
     has_header: bool
     notes: tuple[Note, ...] = ()
+    asked: Asked = field(default_factory=Asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +111,7 @@ def read_delimited(source: Source) -> RawTable:
         raise TableError(
             f"{table.name} contains column names but no rows", "Add the rows below them."
         )
+    numbers = replace(numbers, text_columns=numbers.text_columns | _codes(table, numbers))
     data: list[NDArray[Any]] = list(numbers.values)
     missing_words = dict(numbers.missing_words)
     texts = dict[int, list[str | None]]()
@@ -105,9 +119,9 @@ def read_delimited(source: Source) -> RawTable:
         missing_words[j] = unusual_words(cell for cell in cells if is_missing(cell))
         texts[j] = _without_missing(cells)
         data[j] = text_column(texts[j])
-    notes, forms = dict[int, str](), _plain_forms(table, numbers)
+    notes, forms = dict[int, ReadNumbers](), _plain_forms(table, numbers)
     for j, column in _written_numbers(table, numbers, texts).items():
-        data[j], notes[j], forms[j] = column.values, column.message, column.form
+        data[j], notes[j], forms[j] = column.values, column, column.form
     kept = [j for j, name in enumerate(table.columns) if name or not _is_empty(data[j])]
     columns, named = complete_names([table.columns[j] for j in kept])
     check_names(table.name, columns)
@@ -117,7 +131,7 @@ def read_delimited(source: Source) -> RawTable:
 
     found = [*table.notes, *named]
     for name, j in zip(columns, kept, strict=True):
-        found += [Note.of("tables.numbers", name, words=notes[j])] if j in notes else []
+        found += number_notes(name, notes[j]) if j in notes else []
         found += [missing_words_note(name, missing_words[j])] if missing_words.get(j) else []
     kept_data = tuple(data[j] for j in kept)
     return RawTable(
@@ -152,24 +166,32 @@ def _written_numbers(
         return set(map(decimal_mark, plain().values()))
 
     usual = COMMA_LOCALE if table.delimiter == ";" else POINT_LOCALE
-    found = read_texts(texts, marks_of_plain_columns, usual)
+    asked = table.asked
+    found = read_texts(texts, marks_of_plain_columns, usual, asked=asked)
+    if asked.decimal == ".":
+        return found
     marks = {column.decimal for column in found.values()}
     assumed = {column.assumed for column in found.values()}
-    has_commas = "," in marks | assumed
-    if not has_commas:
-        is_usual = table.delimiter == "," and "." not in assumed
-        if "." in marks or is_usual or not _may_have_thousands(table, numbers):
-            return found
+    has_commas = "," in {*marks, *assumed, asked.decimal}
+    if not has_commas and ("." in marks or not _may_have_thousands(table, numbers)):
+        return found
     marks |= marks_of_plain_columns()
     if "." in marks and not has_commas:
         return found
-    mark, reason = assumed_mark(marks, usual if "," in assumed else POINT_LOCALE)
+    is_usual = table.delimiter == "," and not has_commas and "." not in assumed
     for j, cells in plain().items():
         has_points = any("." in cell for cell in cells if cell is not None)
-        if has_points and not decimal_mark(cells):
-            column = read_column(cells, mark, reason)
+        if has_points and not decimal_mark(cells) and not (is_usual and not shape_mark(cells)):
+            likely = usual if "," in assumed else POINT_LOCALE
+            column = read_column(cells, *mark_for(cells, asked.decimal, marks, likely))
             found |= {} if column is None else {j: column}
     return found
+
+
+def _codes(table: DelimitedText, numbers: Numbers) -> set[int]:
+    """The columns of plain numbers that are codes such as "03808"; few rows are looked at."""
+    first = _texts(table, numbers.plain, N_EXAMPLES).items()
+    return {j for j, cells in first if are_codes(_without_missing(cells))}
 
 
 def _plain_forms(table: DelimitedText, numbers: Numbers) -> dict[int, NumberForm]:
@@ -206,22 +228,70 @@ def open_text(source: Source) -> DelimitedText:
         text = "\n" + text[declared.end() :]
     delimiter = declared[1] if declared else "\t" if source.suffix == ".tsv" else ""
     delimiter = delimiter or _sniff_delimiter(text)
+    text, layout, notes = _laid_out(source, text, delimiter, notes)
     sample = _sample(source.name, text, delimiter)
     if not sample:
         raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
     line, cells = sample[0]
-    if is_row(cells):
+    if is_row(cells) if layout is None else layout.header is None:
         columns = numbered_names(len(cells))
         notes = (*notes, numbers_first_note(source.name, "line", columns))
-        return DelimitedText(source.name, text, delimiter, columns, False, notes)
+        return DelimitedText(source.name, text, delimiter, columns, False, notes, source.asked)
     names = [cell.strip() for cell in cells]
-    if _is_header_short(sample) and _has_empty_ends(sample):
+    if layout is not None and len(layout.names) >= len(names):
+        found, renamed = renamed_repeats(layout.names)
+        names, notes = list(found), (*notes, *renamed)
+    elif _is_header_short(sample) and _has_empty_ends(sample):
         names = [*names, ""]
     elif _is_header_short(sample):
         names = ["x1" if "index" in names else "index", *names]
         notes = (*notes, Note.of("tables.row names", names[0], name=names[0]))
     check_names(f"{source.name}, line {line}", tuple(name for name in names if name))
-    return DelimitedText(source.name, text, delimiter, tuple(names), True, notes)
+    return DelimitedText(source.name, text, delimiter, tuple(names), True, notes, source.asked)
+
+
+def _laid_out(
+    source: Source, text: str, delimiter: str, notes: tuple[Note, ...]
+) -> tuple[str, Layout | None, tuple[Note, ...]]:
+    """The text with blank lines in the place of those that are neither names nor data.
+
+    A blank line keeps the numbers of the lines.
+    """
+    if source.asked.is_strict:
+        return text, None, notes
+    starts = [match.start() for match in LINE.finditer(text)]
+    try:
+        records = _records_to_lay_out(text, delimiter, starts)
+    except csv.Error:
+        return text, None, notes
+    rows = [[cell.strip() for cell in cells] for _, cells in records]
+    lines = [line for line, _ in records]
+    layout = find_layout(rows, lines, source.asked)
+    if layout is None:
+        return text, None, notes
+    kept = {*layout.body} if layout.header is None else {layout.header, *layout.body}
+    pieces, place = list[str](), 0
+    for i, (line, end) in enumerate(zip(lines, [*lines[1:], len(starts) + 1], strict=True)):
+        if i not in kept and end - line <= MAX_RECORD_LINES:
+            first, last = starts[line - 1], starts[end - 1] if end <= len(starts) else len(text)
+            pieces += [text[place:first], "".join(c for c in text[first:last] if c in "\r\n")]
+            place = last
+    said = layout_notes(source.name, layout, rows, lines, "line")
+    blanked, notes = "".join([*pieces, text[place:]]), (*notes, *said)
+    if layout.header is None:
+        return blanked, layout, notes
+    is_shifted = len(rows[layout.header]) + 1 == max(len(rows[i]) for i in (0, *layout.body))
+    return blanked, None if is_shifted else layout, notes
+
+
+def _records_to_lay_out(text: str, delimiter: str, starts: list[int]) -> list[Record]:
+    """The records of a text; of a large one, whose lines have these `starts`, those at its ends."""
+    if len(text) <= MAX_LAID_OUT or len(starts) <= 2 * N_END_LINES:
+        return list(_split(text, delimiter))
+    first, last = starts[N_END_LINES], starts[-N_END_LINES]
+    n_before = len(starts) - N_END_LINES
+    tail = ((line + n_before, cells) for line, cells in _split(text[last:], delimiter))
+    return [*_split(text[:first], delimiter), *tail]
 
 
 def _is_header_short(sample: list[Record]) -> bool:
@@ -251,7 +321,7 @@ def _are_row_names(cells: list[str]) -> bool:
 
 def _sniff_delimiter(text: str) -> str:
     """Delimiter that splits each of the first records into the same number of cells, above one."""
-    shifted = ""
+    shifted, shares = "", dict[str, float]()
     for delimiter in DELIMITERS:
         try:
             sample = list(islice(_split(text, delimiter), N_SNIFFED_RECORDS))
@@ -261,9 +331,23 @@ def _sniff_delimiter(text: str) -> str:
         if len(widths) == 1 and widths != {1}:
             return delimiter
         shifted = shifted or (delimiter if sample and _is_header_short(sample) else "")
+        shares[delimiter] = _share_of_one_width([cells for _, cells in sample])
+    if shifted:
+        return shifted
+    # Titles and remarks around a table have other numbers of cells.
+    best = max(shares, key=lambda delimiter: shares[delimiter], default="")
+    if best and shares[best] >= LEAST_SHARE:
+        return best
     # No delimiter fits: the most frequent one on the first line gives the best error message.
     first_line = text.lstrip().partition("\n")[0]
-    return shifted or max(reversed(DELIMITERS), key=first_line.count)
+    return max(reversed(DELIMITERS), key=first_line.count)
+
+
+def _share_of_one_width(sample: list[list[str]]) -> float:
+    """Share of the records that have the most frequent number of cells above one."""
+    widths = Counter(len(cells) for cells in sample)
+    most = max((n for width, n in widths.items() if width > 1), default=0)
+    return most / max(len(sample), 1)
 
 
 def _split(text: str, delimiter: str) -> Iterator[Record]:
@@ -307,7 +391,9 @@ def _rows(table: DelimitedText) -> Iterator[Record]:
     width, rows = len(table.columns), islice(records, int(table.has_header), None)
     for line, cells in rows:
         if len(cells) != width:
-            raise _ragged(table, (line, cells), rows)
+            if len(cells) < width or any(map(str.strip, cells[width:])):
+                raise _ragged(table, (line, cells), rows)
+            cells = cells[:width]
         yield line, cells
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,24 +23,30 @@ from gammagmm.readers.raw_table import (
     is_number,
     written,
 )
+from gammagmm.readers.source import Asked
 
 __all__ = [
     "NO_MARK",
+    "CellsWithWords",
     "ReadNumbers",
     "Texts",
-    "assumed_mark",
+    "are_codes",
     "decimal_mark",
     "has_numbers",
+    "has_one_number",
     "is_row",
     "looks_like_number",
+    "mark_for",
     "marks_word",
     "missing_words_note",
+    "number_notes",
     "numbers_first_note",
     "other_units",
     "read_column",
     "read_texts",
     "reread",
     "settled",
+    "shape_mark",
     "unusual_words",
 ]
 
@@ -64,11 +71,20 @@ AMOUNT = re.compile(
 )
 DIGITS = re.compile(r"([+-]?)([\d.,]+)", re.ASCII)  # most cells; this is quicker than AMOUNT
 MARKS = ".,' "
+INDIAN = r"|[1-9]\d?(?:,\d\d)+,\d{3}"
+"""Groups of two digits above the thousands: 1,10,234 is 110234."""
 Mark = Literal[".", ","]
 GROUPS: dict[Mark, str] = {".": ",' ", ",": ".' "}  # marks between thousands, by the decimal mark
 NO_MARK = "the other columns do not decide which mark is the decimal mark"
 N_EXAMPLES = 1000
 """Cells of which one is shown as an example."""
+BY_SHAPE = "by the numbers below 1,000 in the column"
+LEAST_PLAIN = 0.02
+"""Share of numbers without a mark in a column from which `shape_mark` decides by them."""
+MIN_CODE = 3
+"""Fewest digits of a code that begins with 0; days and months have two."""
+MAX_GAPS, MAX_CODES = 0.2, 0.05
+"""Share of cells of a column of numbers that may have words without a number, or be like "A12"."""
 MAX_CELL = 100
 """Longest cell that may be a number in other than plain form."""
 # Both values of a logical column; spreadsheets write them in the language of the user.
@@ -83,6 +99,27 @@ BOOLEANS = (
 )
 
 
+# Words beside a number that do not change it, in several languages.
+BESIDE = (
+    "approx|approximately|about|around|roughly|circa|cca|ca|c|est|estimated|etwa|rund|ungefähr|zirka|"
+    "geschätzt|env|environ|vers|aprox|aproximadamente|cerca de|alrededor de|ongeveer|około|ok|"
+    "ungefär|cirka|omkring|noin|asi|přibližně|körülbelül|kb|yaklasik|приблизительно|около|ок|"
+    "up to|at least|at most|min|max|bis zu|mind|mindestens|höchstens|jusqu'à|hasta"
+).replace(" ", r"\ ")
+IN_WORDS = re.compile(
+    rf"""(?:(?:{BESIDE})[.:]?(?=[\s\d~-])|[~≈<>≤≥=±]{{1,2}})?\s*
+    (?P<number>[-+]?\(?(?:{CURRENCY})?\ ?\d(?:[\d.,' ]*\d)?\)?(?:\ ?(?:{CURRENCY}))?)
+    \s*(?P<unit>(?:[^\W\d_]|[°%µ²³/·^.]){{0,15}})\s*(?:[*?!~]{{1,3}}|\((?:{BESIDE})\.?\))?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+CODE_IN_WORDS = re.compile(r"[^\W_]*\d[^\s]*")
+FACTORS = frozenset(
+    {"k", "tsd", "thousand", "tausend", "mille", "mil", "t€", "mio", "mln", "million", "millions"}
+    | {"millionen", "bn", "mrd", "mld", "billion", "billions", "dozen", "hundred", "tys"}
+)
+"""Words after a number that multiply it."""
+
+
 class Amount(NamedTuple):
     """A cell that is a number with signs around it."""
 
@@ -91,6 +128,28 @@ class Amount(NamedTuple):
     form: str = ""  # how a negative amount is written: "", "parentheses" or "trailing"
     currency: str = ""
     is_percent: bool = False
+
+
+@dataclass(frozen=True)
+class CellsWithWords:
+    """Cells of a column of numbers that have words beside a number, or no number.
+
+    Attributes
+    ----------
+    n_numbers, n_gaps : int
+        How many count as the number that they have, and how many as missing.
+    examples : tuple of str
+        The first different cells of both.
+    """
+
+    n_numbers: int
+    n_gaps: int
+    examples: tuple[str, ...]
+
+    def note(self, column: str) -> Note:
+        """A note about the cells of this column."""
+        counts = {"n_numbers": self.n_numbers, "n_gaps": self.n_gaps}
+        return Note.of("tables.words", column, texts=listed(self.examples), **counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +166,15 @@ class ReadNumbers:
         How the column was read, with an example. Empty if it could not be decided.
     is_boolean : bool
         Whether the cells are words for true and false.
+    words : CellsWithWords or None
+        What became of cells with words among the numbers; None without them.
     """
 
     values: NDArray[np.float64]
     form: NumberForm
     message: str = ""
     is_boolean: bool = False
+    words: CellsWithWords | None = None
 
     @property
     def decimal(self) -> str:
@@ -133,6 +195,8 @@ def read_column(cells: Texts, assumed: str = "", reason: str = "") -> ReadNumber
     decimal mark and has no values.
     """
     distinct = list(dict.fromkeys(cell for cell in cells if cell is not None))
+    if not distinct:
+        return ReadNumbers(np.full(len(cells), np.nan), NumberForm())
     words = _booleans(distinct)
     if words is not None:
         listed_words = " and ".join(f"{shown(w)} is {v:g}" for w, v in list(words.items())[:2])
@@ -169,24 +233,141 @@ def read_texts(
     texts: Mapping[int, Texts],
     other_marks: Callable[[], set[str]] = set,
     usual: tuple[str, str] = (".", NO_MARK),
+    *,
+    asked: Asked | None = None,
+    n_plain: Mapping[int, int] | None = None,
 ) -> dict[int, ReadNumbers]:
-    """Numbers of those columns of text, by position, whose cells are all numbers.
+    """Numbers of those columns of text, by position, whose cells are numbers.
 
-    A column that does not show its decimal mark has the mark of the other columns: those of
-    `texts`, and those whose marks `other_marks` finds. If they show none or both, the first of
-    `usual` is assumed, for the reason that is the second.
+    A column that does not show its decimal mark has the mark that was `asked` for, or that of the
+    other columns: those of `texts`, and those whose marks `other_marks` finds. If they show none or
+    both, `shape_mark` decides, or else the first of `usual`, for the reason that is the second.
+
+    Unless the user is strict, a few cells may have words; see `without_words`, also for `n_plain`.
+    Codes such as "007" are no numbers.
     """
-    tried = {j: read_column(cells) for j, cells in texts.items()}
-    found = {j: column for j, column in tried.items() if column is not None}
-    is_open = [j for j, column in found.items() if not column.form.is_certain]
-    if is_open:
+    beside, asked = n_plain or {}, asked or Asked()
+    found, plain, words = dict[int, ReadNumbers](), dict(texts), dict[int, CellsWithWords]()
+    for j, cells in texts.items():
+        column = None if are_codes(cells) else read_column(cells)
+        is_open = column is None and not asked.is_strict
+        if is_open and (cleaned := without_words(cells, beside.get(j, 0))) is not None:
+            plain[j], words[j] = cleaned
+            column = read_column(plain[j])
+        if column is not None:
+            found[j] = column
+    undecided = [j for j, column in found.items() if not column.form.is_certain]
+    if undecided:
         marks = {column.decimal for column in found.values()} | other_marks()
-        assumed, reason = assumed_mark(marks, usual)
-        for j in is_open:
-            column = read_column(texts[j], assumed, reason)
+        for j in undecided:
+            column = read_column(plain[j], *mark_for(plain[j], asked.decimal, marks, usual))
             if column is not None:
                 found[j] = column
-    return dict(sorted(found.items()))
+    told = {j: replace(found[j], words=own) for j, own in words.items() if j in found}
+    return dict(sorted((found | told).items()))
+
+
+def mark_for(
+    cells: Texts, decimal: str, marks: set[str], usual: tuple[str, str]
+) -> tuple[str, str]:
+    """The decimal mark of a column that does not show it, and the reason."""
+    if decimal:
+        return decimal, "it was asked for"
+    shape = shape_mark(cells)
+    return assumed_mark(marks, (shape, BY_SHAPE) if shape else usual)
+
+
+def shape_mark(cells: Texts) -> str:
+    """The decimal mark of a column of whole numbers and numbers such as "1.232".
+
+    Where no number above 999 lacks the mark and some below have none, it stands between thousands.
+    Where one above 999 lacks it, it is the decimal mark. Empty text where neither is so.
+    """
+    cores = [amount.core for cell in cells if cell is not None and (amount := _amount(cell))]
+    used = {mark for core in cores for mark in ".," if mark in core}
+    if len(used) != 1:
+        return ""
+    [mark] = used
+    lengths = [len(core) for core in cores if core.isdigit() and core.strip("0")]
+    if any(length > 3 for length in lengths):
+        return mark
+    return {".": ",", ",": "."}[mark] if len(lengths) >= max(2, LEAST_PLAIN * len(cores)) else ""
+
+
+def are_codes(cells: Texts) -> bool:
+    """Whether cells are codes such as "03808": digits, as many in those that begin with 0."""
+    present = [cell for cell in cells if cell is not None]
+    lengths = {len(cell) for cell in present if cell[:1] == "0"}
+    if not lengths or len(set(present)) < 2 or not all(map(str.isdigit, present)):
+        return False
+    return len(lengths) == 1 and lengths.pop() == max(map(len, present)) >= MIN_CODE
+
+
+def without_words(cells: Texts, n_plain: int = 0) -> tuple[Texts, CellsWithWords] | None:
+    """Cells of numbers, of which a few have words, without these; None for other cells.
+
+    "approx 10" and "12 kg" count as 10 and 12, in which one unit at most may stand beside numbers
+    without one. Cells without a number, with two of them or with a factor, such as "2 million",
+    count as missing. `n_plain` more cells of the column are numbers.
+    """
+    counts = Counter(cell for cell in cells if cell is not None)
+    n_cells = counts.total() + n_plain
+    first = list(islice(counts, N_EXAMPLES))
+    if not n_plain and 2 * sum(any(map(str.isdigit, cell)) for cell in first) <= len(first):
+        return None
+    other = {cell: n for cell, n in counts.items() if not looks_like_number(cell)}
+    sign = _sign_of_most(counts, other)
+    other |= {c: n for c, n in counts.items() if c not in other and sign != ("%" in c)}
+    parts = {cell: None if looks_like_number(cell) else _number_in_words(cell) for cell in other}
+    units = Counter[str]()
+    for cell, part in parts.items():
+        if part is not None and part[1]:
+            units[part[1]] += other[cell]
+    unit = units.most_common(1)[0][0] if units else ""
+    if len(units) > 1 and len({n for _, n in units.most_common(2)}) == 1:
+        unit = ""
+    has_plain = len(other) < len(counts) or n_plain > 0
+    values = {
+        cell: part[0]
+        for cell, part in parts.items()
+        if part is not None
+        and part[1] in ("", unit)
+        and not (has_plain and part[1].rstrip(".") in FACTORS)
+    }
+    gaps = {cell: n for cell, n in other.items() if cell not in values}
+    n_gaps = sum(gaps.values())
+    like_codes = (cell for cell in gaps if CODE_IN_WORDS.fullmatch(cell))
+    n_codes = sum(gaps[cell] for cell in like_codes if not looks_like_number(cell))
+    if not other or n_gaps > MAX_GAPS * n_cells or n_codes > MAX_CODES * n_cells:
+        return None
+    # "approx 5" among percents is a percent.
+    own = {
+        cell: f"{value} %" if sign and "%" not in value else value for cell, value in values.items()
+    }
+    cleaned = [own.get(cell) if cell in other else cell for cell in cells]
+    examples = [*islice(values, 2), *islice(gaps, 2)]
+    n_numbers = sum(other[cell] for cell in values)
+    return cleaned, CellsWithWords(n_numbers, n_gaps, tuple(examples))
+
+
+def has_one_number(cell: str) -> bool:
+    """Whether a cell is a number with words that do not change it, such as "12 kg"."""
+    return _number_in_words(cell.strip()) is not None
+
+
+def _sign_of_most(counts: Mapping[str, int], other: Collection[str]) -> bool:
+    """Whether more than half of the numbers that are not among `other` have a percent sign."""
+    numbers = {cell: n for cell, n in counts.items() if cell not in other}
+    n_signs = sum(n for cell, n in numbers.items() if "%" in cell)
+    return 2 * n_signs > sum(numbers.values())
+
+
+def _number_in_words(cell: str) -> tuple[str, str] | None:
+    """The number in a cell and its unit in lower case; None if there is not exactly one number."""
+    match = IN_WORDS.fullmatch(cell.translate(PLAIN_LETTERS)) if len(cell) <= MAX_CELL else None
+    if match is None or not looks_like_number(match["number"]):
+        return None
+    return match["number"], match["unit"].strip().lower()
 
 
 def assumed_mark(marks: set[str], usual: tuple[str, str]) -> tuple[str, str]:
@@ -233,6 +414,15 @@ def missing_words_note(column: str, words: Mapping[str, int]) -> Note:
     """A note that these words of a column, with their counts, were read as missing values."""
     n_cells = sum(words.values())
     return Note.of("tables.missing words", column, words=listed(words), n_cells=n_cells)
+
+
+def number_notes(column: str, read: ReadNumbers) -> list[Note]:
+    """Notes about how a column of numbers was read."""
+    if read.words is None:
+        return [Note.of("tables.numbers", column, words=read.message)]
+    is_plain = read.form == NumberForm(".") or read.form == NumberForm()
+    plain = [] if is_plain else [Note.of("tables.numbers", column, words=read.message)]
+    return [*plain, read.words.note(column)]
 
 
 def numbers_first_note(source: str, unit: str, columns: Sequence[str]) -> Note:
@@ -342,9 +532,13 @@ def _amount(cell: str) -> Amount | None:
 
 @cache
 def _pattern(decimal: str, group: str) -> re.Pattern[str]:
-    """Numbers with these marks; groups have three digits, and the first does not begin with 0."""
+    """Numbers with these marks; groups have three digits, and the first does not begin with 0.
+
+    Commas may also stand between the groups of Indian numbers.
+    """
     mark = re.escape(decimal)
     whole = rf"\d+|[1-9]\d{{0,2}}(?:{re.escape(group)}\d{{3}})+" if group else r"\d+"
+    whole += INDIAN if group == "," else ""
     return re.compile(rf"(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 

@@ -15,7 +15,7 @@ from gammagmm.readers.csv import read_delimited
 from gammagmm.readers.json import read_json, read_json_lines
 from gammagmm.readers.matlab import read_mat
 from gammagmm.readers.raw_table import RawTable
-from gammagmm.readers.source import Source, open_source
+from gammagmm.readers.source import Asked, Source, open_source
 from gammagmm.readers.spreadsheet import read_workbook
 from gammagmm.readers.sqlite import read_sqlite
 
@@ -47,7 +47,9 @@ TABLE_READERS: dict[str, Callable[[Source, str | None], RawTable]] = {
 }
 
 
-def read_raw(path: str | os.PathLike[str], *, table: str | None = None) -> RawTable:
+def read_raw(
+    path: str | os.PathLike[str], *, table: str | None = None, asked: Asked | None = None
+) -> RawTable:
     r"""Everything in the file at `path`: numbers, text and missing values.
 
     The suffix names the format: .csv, .tsv or .txt, .xlsx, .ods, .parquet, .feather or .arrow,
@@ -56,8 +58,10 @@ def read_raw(path: str | os.PathLike[str], *, table: str | None = None) -> RawTa
 
     The cells of a CSV file are separated by commas, semicolons, tabs or pipes. Its first line
     contains the column names; if that line has only numbers, it is data, and the columns are
-    named "x1", "x2", ... Blank lines are skipped. Numbers may have decimal commas, separators of
-    thousands, currency signs and percent signs; `notes` of the result says how they were read.
+    named "x1", "x2", ... Blank lines are skipped, and so are titles above the names, units below
+    them, sums, remarks and further tables, in text and in sheets. Numbers may have decimal commas,
+    separators of thousands, currency signs and percent signs; `notes` of the result says how they
+    were read.
 
     Parameters
     ----------
@@ -65,6 +69,8 @@ def read_raw(path: str | os.PathLike[str], *, table: str | None = None) -> RawTa
         A file, or "-".
     table : str, default=None
         The sheet of a workbook or the table of a database; the other formats have only one.
+    asked : Asked or None, default=None
+        What the user says about how the file is written.
 
     Returns
     -------
@@ -90,7 +96,7 @@ def read_raw(path: str | os.PathLike[str], *, table: str | None = None) -> RawTa
     >>> raw.columns, [column.tolist() for column in raw.data], raw.place(1)
     (('width', 'colour'), [[1.0, nan], ['red', 'blue']], 'line 3')
     """
-    source = open_source(path, [*READERS, *TABLE_READERS])
+    source = replace(open_source(path, [*READERS, *TABLE_READERS]), asked=asked or Asked())
     if not source.content:
         raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
     if source.suffix in TABLE_READERS:

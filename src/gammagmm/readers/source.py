@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from gammagmm._support.text import listed, shown
 from gammagmm.errors import Note, TableError
@@ -22,6 +23,7 @@ __all__ = [
     "CELL_BYTES",
     "STANDARD_INPUT",
     "ZLIB_BITS",
+    "Asked",
     "Source",
     "check_expansion",
     "decode",
@@ -52,6 +54,28 @@ CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")  # no text has these bytes
 MAX_REASON = 300  # characters that are quoted from the message of a library
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What the user says about how a file is written.
+
+    Attributes
+    ----------
+    header : int or None
+        Number of the line, or row of a sheet, that has the names of the columns.
+    skip : tuple of int
+        Numbers of lines, or rows, that are left out.
+    decimal : {"", ".", ","}
+        The decimal mark of all numbers; empty where the cells decide.
+    is_strict : bool
+        Whether every line below the names is data, and cells with words are no numbers.
+    """
+
+    header: int | None = None
+    skip: tuple[int, ...] = ()
+    decimal: Literal["", ".", ","] = ""
+    is_strict: bool = False
+
+
 @dataclass(frozen=True, repr=False)
 class Source:
     """Bytes of one file.
@@ -66,12 +90,15 @@ class Source:
         The whole file, decompressed if it is a ".gz" or ".zip".
     digest : str
         SHA-256 of the file on disk.
+    asked : Asked
+        What the user says about how it is written.
     """
 
     name: str
     suffix: str
     content: bytes
     digest: str = ""
+    asked: Asked = Asked()
 
     def __repr__(self) -> str:
         return f"Source({self.name!r}, {len(self.content)} bytes)"

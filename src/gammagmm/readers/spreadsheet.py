@@ -18,6 +18,7 @@ from xml.parsers import expat
 
 from gammagmm._support.text import listed, shown
 from gammagmm.errors import MissingExtraError, Note, TableError
+from gammagmm.readers.layout import find_layout, layout_notes, renamed_repeats
 from gammagmm.readers.numbers import is_row, numbers_first_note
 from gammagmm.readers.raw_table import (
     RawTable,
@@ -44,6 +45,8 @@ VALUE = re.compile(rb"<(?:[\w.-]+:)?v(?:\s[^>]*)?>\s*(\d{1,9})\s*<")
 SHARED = re.compile(rb"<(?:[\w.-]+:)?si(?=[\s/>])")
 HIDDEN_XML = re.compile(rb"<!--|<!\[CDATA\[|<!DOCTYPE|\0")
 _ONE_READER = threading.Lock()
+LEAST_SIZE = 0.5
+"""Share of the cells of the largest sheet that the first one with a table has at least."""
 EMPTY_ATTRIBUTES = {"table:style-name", "table:number-columns-repeated"}
 
 
@@ -58,7 +61,7 @@ def read_workbook(source: Source, table: str | None) -> RawTable:
     try:
         with _without_panics(), refusing(source.name, (Exception,), ADVICE):
             workbook = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
-            return _read(source.name, workbook, table)
+            return _read(source, workbook, table)
     except BaseException as error:
         # A panic of a Rust library is no Exception.
         if type(error).__name__ != "PanicException":
@@ -216,39 +219,53 @@ def _repeats(attributes: dict[str, str], name: str) -> int:
     return max(int(attributes.get(name, "1")[:12]), 1)
 
 
-def _read(name: str, workbook: Any, table: str | None) -> RawTable:
-    sheets = list(workbook.sheet_names)
+def _read(source: Source, workbook: Any, table: str | None) -> RawTable:
+    name, sheets = source.name, list(workbook.sheet_names)
     if table is not None and table not in sheets:
         raise TableError(f"{name} has no sheet {shown(table)}", f"Choose one of: {listed(sheets)}.")
+    sizes = dict[str, int]()
     for sheet_name in sheets if table is None else [table]:
-        sheet = workbook.get_sheet_by_name(sheet_name)
-        rows = sheet.to_python(skip_empty_area=True)
-        if any(any(cell != "" for cell in row) for row in rows):
-            others = [other for other in sheets if other != sheet_name]
-            notes = []
-            if table is None and others:
-                read = {"sheet": shown(sheet_name), "others": listed(others)}
-                notes.append(Note.of("tables.sheet", name, **read))
-            return _table(name, rows, (sheet.start or (0, 0))[0] + 1, notes)
-    empty = "no sheet with cells" if table is None else f"no cells in the sheet {shown(table)}"
-    raise TableError(f"{name} contains {empty}", "Give a workbook that contains a table.")
+        rows = _cells_of(workbook, sheet_name)
+        sizes[sheet_name] = sum(cell != "" for row in rows for cell in row)
+    # A cover or a list beside the table has far fewer cells.
+    largest = max(sizes.values(), default=0)
+    chosen = next((own for own, n in sizes.items() if n and n >= LEAST_SIZE * largest), None)
+    if chosen is None:
+        empty = "no sheet with cells" if table is None else f"no cells in the sheet {shown(table)}"
+        raise TableError(f"{name} contains {empty}", "Give a workbook that contains a table.")
+    others = [other for other in sheets if other != chosen]
+    notes = []
+    if table is None and others:
+        read = {"sheet": shown(chosen), "others": listed(others)}
+        notes.append(Note.of("tables.sheet", name, **read))
+    start = workbook.get_sheet_by_name(chosen).start or (0, 0)
+    return _table(source, _cells_of(workbook, chosen), start[0] + 1, notes)
 
 
-def _table(name: str, rows: list[list[Any]], first: int, notes: list[Note]) -> RawTable:
+def _cells_of(workbook: Any, sheet: str) -> list[list[Any]]:
+    rows: list[list[Any]] = workbook.get_sheet_by_name(sheet).to_python(skip_empty_area=True)
+    return rows
+
+
+def _table(source: Source, rows: list[list[Any]], first: int, notes: list[Note]) -> RawTable:
     """Raw table of the rows of a sheet, the first of which has the number `first`."""
-    filled = [(first + i, row) for i, row in enumerate(rows) if any(cell != "" for cell in row)]
-    n_titles = _n_titles([row for _, row in filled])
-    if n_titles:
-        titles = [next(cell for cell in row if cell != "") for _, row in filled[:n_titles]]
-        notes.append(Note.of("tables.titles", name, titles=listed(map(str, titles))))
-    number, header = filled[n_titles]
-    has_header = not is_row(map(_header_cell, header))
-    body = filled[n_titles + has_header :]
+    name = source.name
+    values = [[_value(cell) for cell in row] for row in rows]
+    # Dates are values here, and not texts.
+    typed = [[c if isinstance(c, str) else None if c == "" else c for c in row] for row in rows]
+    numbers = range(first, first + len(rows))
+    layout = None if source.asked.is_strict else find_layout(typed, numbers, source.asked)
+    if layout is None:
+        names, body, number = _first_row_names(source, values, numbers, notes)
+    else:
+        notes += layout_notes(name, layout, typed, numbers, "row")
+        names, renamed = renamed_repeats(layout.names)
+        notes += renamed
+        body, number = list(layout.body), numbers[layout.header or 0]
+        notes += [] if layout.header is not None else [numbers_first_note(name, "row", names)]
     if not body:
         raise TableError(f"{name} contains column names but no rows", "Add the rows below them.")
-    names = [_header_cell(c) for c in header] if has_header else [*numbered_names(len(header))]
-    notes += [] if has_header else [numbers_first_note(name, "row", names)]
-    columns = [[_value(row[j]) for _, row in body] for j in range(len(names))]
+    columns = [[values[i][j] for i in body] for j in range(len(names))]
     kept = [j for j, n in enumerate(names) if n or any(c is not None for c in columns[j])]
     unique, named = complete_names([names[j] for j in kept])
     check_names(f"{name}, row {number}", unique)
@@ -256,20 +273,37 @@ def _table(name: str, rows: list[list[Any]], first: int, notes: list[Note]) -> R
     notes += [
         Note.of("tables.durations", unique[i])
         for i, j in enumerate(kept)
-        if any(isinstance(row[j], datetime.timedelta) for _, row in body)
+        if any(isinstance(rows[row][j], datetime.timedelta) for row in body)
     ]
     data = dict(zip(unique, (columns[j] for j in kept), strict=True))
-    return table_of_values(name, data, [i for i, _ in body], notes=notes, unit="row")
+    lines = [numbers[i] for i in body]
+    return table_of_values(name, data, lines, notes=notes, unit="row", asked=source.asked)
 
 
-def _n_titles(rows: Sequence[list[Any]]) -> int:
+def _first_row_names(
+    source: Source, values: list[list[Value]], numbers: Sequence[int], notes: list[Note]
+) -> tuple[tuple[str, ...], list[int], int]:
+    """The names in the first row with more than one cell, the places of the rows below it."""
+    name = source.name
+    filled = [i for i, row in enumerate(values) if any(cell is not None for cell in row)]
+    n_titles = _n_titles([values[i] for i in filled])
+    if n_titles:
+        titles = [next(c for c in values[i] if c is not None) for i in filled[:n_titles]]
+        notes.append(Note.of("tables.titles", name, titles=listed(map(str, titles))))
+    header = values[filled[n_titles]]
+    has_header = not is_row(map(_header_cell, header))
+    names = tuple(map(_header_cell, header)) if has_header else numbered_names(len(header))
+    notes += [] if has_header else [numbers_first_note(name, "row", names)]
+    return names, filled[n_titles + has_header :], numbers[filled[n_titles]]
+
+
+def _n_titles(rows: Sequence[Sequence[Value]]) -> int:
     """Number of rows with one cell above the first row with more."""
-    counts = [sum(cell != "" for cell in row) for row in rows]
+    counts = [sum(cell is not None for cell in row) for row in rows]
     return next((i for i, count in enumerate(counts) if count > 1), 0)
 
 
-def _header_cell(cell: Any) -> str:
-    value = _value(cell)
+def _header_cell(value: Value) -> str:
     text = value if isinstance(value, str) else written([0.0 if value is None else value])[0]
     return "" if value is None else str(text).strip()
 

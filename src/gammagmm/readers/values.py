@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 
 from gammagmm._support.data_frames import as_cells, as_objects
 from gammagmm.errors import Note
-from gammagmm.readers.numbers import ReadNumbers, missing_words_note, read_texts, unusual_words
+from gammagmm.readers.numbers import (
+    ReadNumbers,
+    missing_words_note,
+    number_notes,
+    read_texts,
+    unusual_words,
+)
 from gammagmm.readers.raw_table import RawTable, check_names, is_missing, text_column, written
+from gammagmm.readers.source import Asked
 
 __all__ = ["Value", "table_of_values"]
 
@@ -27,6 +34,7 @@ def table_of_values(
     write: Callable[[Any], str | None] | None = None,
     notes: Sequence[Note] = (),
     unit: str = "line",
+    asked: Asked | None = None,
 ) -> RawTable:
     """Raw table of columns of numbers, text and None.
 
@@ -42,13 +50,12 @@ def table_of_values(
         for j, cells in enumerate(values)
         if any(isinstance(cell, str) for cell in cells)
     }
-    read = read_texts(texts)
+    n_plain = {j: sum(c is not None and not isinstance(c, str) for c in values[j]) for j in texts}
+    read = read_texts(texts, asked=asked, n_plain=n_plain)
     numbers = {j: column for j, column in read.items() if not _is_mixed(values[j], column)}
     found = list(notes)
     for j, (column, cells) in enumerate(columns.items()):
-        found += (
-            [Note.of("tables.numbers", column, words=numbers[j].message)] if j in numbers else []
-        )
+        found += number_notes(column, numbers[j]) if j in numbers else []
         words = unusual_words(c.strip() for c in cells if isinstance(c, str) and is_missing(c))
         found += [missing_words_note(column, words)] if words else []
 

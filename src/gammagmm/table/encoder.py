@@ -31,7 +31,11 @@ Part: TypeAlias = Literal["days", "weekday", "hour"]
 
 MAX_CATEGORIES = 20
 """Columns with more different texts are not encoded."""
+GAP = "(missing)"
+"""The text that a gap in a column of text counts as."""
 DAY, WEEK = 86_400.0, 7.0
+LEAST_NEW = 1e-9
+"""Share of the variance of a column below which other columns explain all of it."""
 
 
 @dataclass(frozen=True)
@@ -58,24 +62,22 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A column of text, which becomes a column of 0 and 1 for each text of the training rows.
+    """A column of text, which becomes columns of 0 and 1, one for each of the texts `encoded`.
 
-    Two texts need only one column, and one text needs none. A gap is filled with the most frequent
-    text, `usual`. For a text that the training rows do not have, all columns are 0.
+    The most frequent text of the training rows has no column: all columns are 0 for it, and for a
+    text that the training rows do not have. So the columns of a text never add up to 1, which
+    principal components cannot bear. A gap counts as the text `GAP`.
     """
 
     name: str
     texts: tuple[str, ...]  # sorted
-    usual: str
+    encoded: tuple[str, ...]  # those of them that have a column
 
     def __post_init__(self) -> None:
-        if self.usual not in self.texts or list(self.texts) != sorted(set(self.texts)):
-            raise ValueError("texts must be sorted and contain the most frequent one")
-
-    @property
-    def encoded(self) -> tuple[str, ...]:
-        """The texts that have a column."""
-        return self.texts if len(self.texts) > 2 else self.texts[1:]
+        if list(self.texts) != sorted(set(self.texts)):
+            raise ValueError("texts must be sorted and different")
+        if [text for text in self.texts if text in self.encoded] != list(self.encoded):
+            raise ValueError("the texts that have a column must be some of the texts")
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -87,21 +89,22 @@ class TextColumn:
         notes = []
         gaps = np.array([cell is None for cell in cells], dtype=bool)
         if gaps.any():
-            values = {"n_cells": gaps.sum(), "value": shown(self.usual), "is_new": is_new}
-            notes.append(Note.of("tables.filled text", self.name, **values))
-            cells = np.where(gaps, self.usual, cells)
+            notes.append(Note.of("tables.gap text", self.name, n_cells=gaps.sum(), text=GAP))
+            cells = np.where(gaps, GAP, cells)
         notes += self._unknown(cells) if is_new else [self._how()]
         return [(cells == text).astype(np.float64) for text in self.encoded], notes
 
     def _how(self) -> Note:
-        if not self.encoded:
+        if len(self.texts) == 1:
             return Note.of("tables.one text", self.name, text=shown(self.texts[0]))
+        if not self.encoded:
+            return Note.of("tables.implied text", self.name, texts=listed(self.texts))
         values = {"n_columns": len(self.encoded), "texts": listed(self.texts)}
         return Note.of("tables.encoded", self.name, **values)
 
     def _unknown(self, cells: Cells) -> list[Note]:
         """The note about texts that the training rows do not have."""
-        known = {None, *self.texts}
+        known = set(self.texts)
         unknown = Counter(cell for cell in cells if cell not in known)
         if not unknown:
             return []
@@ -181,7 +184,7 @@ class TableEncoder:
     >>> cells = [np.array([1.0, np.nan, 4.0]), np.array(["a", "b", "c"], dtype=object)]
     >>> encoder = fit_encoder(("size", "kind"), cells)
     >>> encoder.outputs, encoder.transform(cells)[0][1].tolist()
-    (('size', 'kind=a', 'kind=b', 'kind=c'), [2.5, 0.0, 1.0, 0.0])
+    (('size', 'kind=b', 'kind=c'), [2.5, 1.0, 0.0])
     """
 
     names: tuple[str, ...]
@@ -257,10 +260,39 @@ def fit_encoder(
         elif name in forms:
             moments.append(_fit_dates(name, column, forms[name]))
         else:
-            counts = Counter(cell for cell in column if cell is not None)
-            found = sorted(counts)
-            texts.append(TextColumn(name, tuple(found), max(found, key=lambda t: counts[t])))
+            texts.append(_fit_texts(name, column))
+    cells_of = dict(zip(names, cells, strict=True))
+    texts = _without_collinear(texts, [cells_of[column.name] for column in texts])
     return TableEncoder(tuple(names), tuple(numbers), tuple(texts), tuple(moments))
+
+
+def _fit_texts(name: str, cells: Cells) -> TextColumn:
+    """The column of each text but the most frequent one."""
+    counts = Counter(GAP if cell is None else cell for cell in cells)
+    found = sorted(counts)
+    usual = max(found, key=lambda text: counts[text])
+    return TextColumn(name, tuple(found), tuple(text for text in found if text != usual))
+
+
+def _without_collinear(columns: list[TextColumn], cells: list[Cells]) -> list[TextColumn]:
+    """The columns without the texts whose column of 0 and 1 is a sum of other such columns.
+
+    A code and its meaning in two columns say the same twice.
+    """
+    if len(columns) < 2:
+        return columns
+    made = [c.encode(own, is_new=True)[0] for c, own in zip(columns, cells, strict=True)]
+    values = np.column_stack([np.empty((len(cells[0]), 0)), *(v for own in made for v in own)])
+    values -= values.mean(axis=0)
+    products = values.T @ values
+    variances = products.diagonal().copy()
+    is_kept = np.zeros(len(variances), dtype=bool)
+    for j in range(len(variances)):  # a Cholesky decomposition, in which products are what is left
+        is_kept[j] = products[j, j] > LEAST_NEW * variances[j]
+        if is_kept[j]:
+            products -= np.outer(products[:, j], products[j]) / products[j, j]
+    kept = iter(is_kept.tolist())
+    return [replace(c, encoded=tuple(t for t in c.encoded if next(kept))) for c in columns]
 
 
 def n_texts(cells: Cells) -> int:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gammagmm._support.dates import date_form
+from gammagmm._support.dates import date_form, seconds_of
 from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note, Problem
 from gammagmm.readers.numbers import looks_like_number
@@ -20,7 +21,9 @@ from gammagmm.table.words import Words
 
 __all__ = ["Guess", "are_mostly_numbers", "guess", "guess_notes"]
 
-Kind: TypeAlias = Literal["empty", "constant", "id", "labels", "date", "whole numbers"]
+Kind: TypeAlias = Literal[
+    "empty", "constant", "id", "labels", "date", "code", "category", "whole numbers"
+]
 
 MIN_ROWS = 10
 """With fewer rows, values say nothing about ids: two measurements are often different numbers."""
@@ -35,16 +38,119 @@ ID_WORDS = frozenset({"id", "ids", "uuid", "guid"})
 NUMBER_WORDS = frozenset(
     {"nr", "no", "num", "number", "nummer", "numero", "key", "code", "index", "idx", "unnamed"}
 )
-NUMBER_ENDINGS = ("number", "nummer", "schluessel", "schlüssel")
+ENTITY_NUMBERS = frozenset({"nr", "no", "num", "number", "nummer", "numero", "número", "numer"})
+NUMBER_ENDINGS = ("number", "nummer", "nr", "schluessel", "schlüssel", "konto", "account")
+# A number in a name: "N° client".
+NUMBER_SIGN = re.compile(r"(?:^|\W)(?:n[°ºr]|no\.|#)(?:\W|$)|№", re.IGNORECASE)
+# Words that say that whole numbers are codes.
+CODE_WORDS = frozenset(
+    {"plz", "postleitzahl", "zip", "zipcode", "postcode", "postal", "postnummer", "postnr", "cedex"}
+    | {"postort", "psč", "postinumero", "irányítószám", "ean", "gtin", "upc", "isbn", "barcode"}
+    | {
+        "iban",
+        "bic",
+        "blz",
+        "swift",
+        "sku",
+        "siret",
+        "siren",
+        "phone",
+        "telephone",
+        "telefon",
+        "tel",
+    }
+    | {
+        "telefone",
+        "téléphone",
+        "teléfono",
+        "mobile",
+        "handy",
+        "fax",
+        "code",
+        "kod",
+        "código",
+        "codice",
+    }
+)
+# Words that say so if all numbers have as many digits, four or more.
+ENTITY_WORDS = frozenset(
+    {
+        "account",
+        "accounts",
+        "acct",
+        "konto",
+        "compte",
+        "cuenta",
+        "conto",
+        "conta",
+        "rekening",
+        "tili",
+    }
+    | {
+        "kreditor",
+        "debitor",
+        "creditor",
+        "debtor",
+        "vendor",
+        "supplier",
+        "lieferant",
+        "fournisseur",
+    }
+    | {
+        "proveedor",
+        "fornitore",
+        "leverancier",
+        "leverantör",
+        "dostawca",
+        "customer",
+        "client",
+        "kunde",
+    }
+    | {"kund", "klant", "cliente", "klient", "article", "artikel", "item", "product", "produkt"}
+    | {"material", "matnr", "employee", "personal", "matricule", "patient", "invoice", "rechnung"}
+    | {
+        "facture",
+        "factura",
+        "fattura",
+        "order",
+        "auftrag",
+        "beleg",
+        "document",
+        "contract",
+        "vertrag",
+    }
+    | {"station", "device", "gerät", "machine", "maschine", "kostenstelle", "center", "centre"}
+)
+STATUS_WORDS = frozenset({"status", "statut", "estado", "stato", "state", "http"})
+YEAR_WORDS = frozenset(
+    {"year", "année", "annee", "año", "ano", "anno", "år", "rok", "jaar", "vuosi"}
+)
+YEAR_ENDINGS = ("jahr", "jaar", "år")
+DATE_WORDS = frozenset(
+    {"date", "datum", "fecha", "data", "dato", "day", "tag", "dag", "jour", "día", "dia", "giorno"}
+    | {"päivä", "kelt", "dátum", "tarih", "birthday", "geburtstag", "since", "seit", "until", "bis"}
+    | {"due", "fällig", "contact", "kontakt", "visit", "start", "end", "created", "updated", "time"}
+    | {"modified", "timestamp", "zeit", "epoch"}
+)
+DATE_ENDINGS = ("date", "datum", "dag", "tag", "päivä")
+YEARS = (1800, 2200)
+SERIALS, RECENT = (20_000, 60_000), (36_526, 54_789)
+"""Days of spreadsheets from 1954 to 2064, and from 2000 to 2049."""
+DENSE, MAX_DAYS = 0.2, 4_000
+"""Share of the days of a period of at most so many days that whole numbers in it are like."""
+MAX_STEPS = 10
+"""Times the number of rows up to which rising whole numbers number the rows."""
+MIN_DIGITS, ALIKE = 4, 0.9
 # Words that say that a column of two values has labels, anywhere in the name or at its end.
 LABEL_WORDS = frozenset(
     {"anomaly", "anomalies", "anomalous", "anomalie", "outlier", "outliers", "fraud", "fraudulent"}
-    | {"betrug", "abnormal", "attack", "intrusion"}
+    | {"betrug", "abnormal", "attack", "intrusion", "suspicious", "auffällig", "auffaellig"}
+    | {"anomal", "verdächtig", "anomalía", "anomalia", "anomalo", "suspect", "fraude", "frode"}
+    | {"afwijkend", "afwijking", "avvikande", "avvikelse", "avvik", "avvikende", "anomaal"}
+    | {"nietypowe", "podejrzane", "oszustwo", "poikkeava", "podvod", "csalás", "anormal", "şüpheli"}
 )
 LABEL_ENDINGS = frozenset({"label", "labels", "target", "class", "truth"})
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-# Numbers with Indian groups of digits, which are not read: 1,10,234 is 110234.
-INDIAN = re.compile(r"[+-]?\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d*)?", re.ASCII)
 
 
 ROLES = {
@@ -64,17 +170,23 @@ class Guess:
     kind: Kind
     why: str
     instead: tuple[Literal["use", "drop", "id", "truth", "dates"], ...] = ()
+    form: str = ""  # of a date
 
     @property
     def is_left_out(self) -> bool:
         """Whether the column is not used unless the user asks for it."""
-        return self.kind != "whole numbers"
+        return self.kind not in ("whole numbers", "category")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the numbers are used as texts."""
+        return self.kind == "category"
 
     def message(self, words: Words) -> str:
         """What is done with the column and why, and what to ask for instead."""
         own = {role: f"{words.of(role, self.column)} {does}" for role, does in ROLES.items()}
         own["dates"] = f"{words.dates} turns it into numbers"
-        done = "left out" if self.is_left_out else "used"
+        done = "left out" if self.is_left_out else "used as text" if self.is_text else "used"
         instead = ", ".join(own[each] for each in self.instead)
         return f"{done}: {self.why}" + (f"; {instead}" if instead else "")
 
@@ -99,9 +211,9 @@ def guess(raw: RawTable, j: int) -> Guess | None:
 def _guess_text(raw: RawTable, j: int, words: list[str]) -> Guess | None:
     name, cells = raw.columns[j], raw.data[j]
     if (form := date_form(cells)) is not None:
-        return Guess(name, "date", f"it contains dates ({form})", ("dates", "use"))
+        return Guess(name, "date", f"it contains dates ({form})", ("dates", "use"), form)
     n = n_texts(cells)
-    if n == 1:
+    if n == 1 and not raw.is_gap(j).any():  # a cross in some rows says something
         only = next(cell for cell in cells if cell is not None)
         return Guess(name, "constant", f"its only text is {shown(only)}")
     can_be_used = n <= MAX_CATEGORIES
@@ -122,7 +234,7 @@ def _are_codes(cells: list[str], words: list[str]) -> bool:
 def are_mostly_numbers(cells: list[str]) -> bool:
     """Whether more than half of the cells are numbers in some way of writing."""
     examples = cells[:: -(-len(cells) // N_EXAMPLES)]
-    found = [cell for cell in examples if looks_like_number(cell) or INDIAN.fullmatch(cell)]
+    found = [cell for cell in examples if looks_like_number(cell)]
     return 2 * len(found) > len(examples)
 
 
@@ -134,19 +246,76 @@ def _guess_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | None:
     low, high = float(present.min()), float(present.max())
     if low == high:
         return Guess(name, "constant", f"its only value is {written([low])[0]}")
+    if (form := _number_date(name, words, present)) is not None:
+        return Guess(name, "date", f"it contains dates ({form})", ("dates", "use"), form)
     if not (present == np.floor(present)).all():
         return None
     if ID_WORDS.intersection(words):
         return _id(name, "by its name")
-    is_complete = raw.n_rows >= MIN_ROWS and len(present) == raw.n_rows
-    if not is_complete or len(np.unique(present)) < raw.n_rows:
+    return _guess_whole_numbers(raw, j, words)
+
+
+def _guess_whole_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | None:
+    """What a column of whole numbers is that are not all the same: a code, an id, or neither."""
+    name, values = raw.columns[j], raw.data[j]
+    present = values[~np.isnan(values)]
+    n_different, span = len(np.unique(present)), float(np.ptp(present))
+    is_code = len(values) >= MIN_ROWS and present.min() >= 0.0 and _is_code(name, words, present)
+    is_repeated = n_different < len(values)
+    if is_code and is_repeated and n_different <= MAX_CATEGORIES:
+        return Guess(name, "category", "it looks like a code by its name", ("drop",))
+    if is_code and is_repeated:
+        return Guess(name, "code", "it looks like a code by its name", ("use",))
+    if len(values) < MIN_ROWS or is_repeated:
         return None
-    if high - low == raw.n_rows - 1:
+    if span == len(values) - 1:
         return _id(name, "because its values are consecutive whole numbers")
-    if _is_named_like_numbers(words):
+    if is_code or _is_named_like_numbers(words):
         return _id(name, "by its name and because its values are all different")
+    if (np.diff(values) > 0.0).all() and span <= MAX_STEPS * len(values):
+        return _id(name, "because its values rise in small steps")
     why = "its values are different whole numbers, which may name the rows"
     return Guess(name, "whole numbers", why, ("id", "drop"))
+
+
+def _number_date(name: str, words: list[str], present: NDArray[np.float64]) -> str | None:
+    """The form of numbers that are dates, by their name and their values; None for others."""
+    low, high = present.min(), present.max()
+    are_whole = bool((present == np.floor(present)).all())
+    if are_whole and YEARS[0] * 10_000 <= low <= high <= YEARS[1] * 10_000:
+        cells = (f"{value:.0f}" for value in np.unique(present))
+        return None if np.isnan(seconds_of(cells, "yearmonthday")).any() else "yearmonthday"
+    is_year = any(w in YEAR_WORDS or w.endswith(YEAR_ENDINGS) for w in words)
+    if are_whole and is_year and YEARS[0] <= low <= high <= YEARS[1]:
+        return "year"
+    is_named = any(w in DATE_WORDS or w.endswith(DATE_ENDINGS) for w in words)
+    if is_named and SERIALS[0] <= low <= high <= SERIALS[1]:
+        return "spreadsheet days"
+    if is_named and 1e9 <= low <= high <= 2.2e9:
+        return "Unix seconds"
+    if is_named and 1e12 <= low <= high <= 2.2e12:
+        return "Unix milliseconds"
+    n_days = high - low + 1.0
+    is_recent = RECENT[0] <= low and high <= RECENT[1] and MIN_ROWS < n_days <= MAX_DAYS
+    if not (are_whole and is_recent and len(present) >= MIN_ROWS):
+        return None
+    is_dense = len(np.unique(present)) >= DENSE * n_days
+    return "spreadsheet days" if is_dense else None
+
+
+def _is_code(name: str, words: list[str], present: NDArray[np.float64]) -> bool:
+    """Whether whole numbers are codes by their name and, for some names, by their digits."""
+    if CODE_WORDS.intersection(words) or NUMBER_SIGN.search(name):
+        return True
+    if STATUS_WORDS.intersection(words):
+        return len(np.unique(present)) <= MAX_CATEGORIES
+    digits = np.floor(np.log10(np.maximum(present, 1.0))) + 1.0
+    most = np.bincount(digits.astype(np.intp)).argmax()
+    are_alike = most >= MIN_DIGITS and bool((digits == most).mean() >= ALIKE)
+    last = words[-1] if words else ""
+    is_entity = last in ENTITY_WORDS or (len(words) == 1 and last.endswith(NUMBER_ENDINGS))
+    is_number = len(words) > 1 and (last in ENTITY_NUMBERS or last.endswith(NUMBER_ENDINGS))
+    return bool(are_alike and (is_entity or is_number))
 
 
 def _id(name: str, why: str, can_be_used: bool = True) -> Guess:
@@ -171,6 +340,8 @@ TOGETHER: dict[Kind, str] = {
     "id": "that look like ids are left out",
     "labels": "that look like known labels are left out",
     "date": "of dates are left out",
+    "code": "of codes are left out",
+    "category": "of codes are used as texts",
     "whole numbers": "of different whole numbers are used",
 }
 """What is said about many columns of one kind."""
@@ -191,5 +362,6 @@ def guess_notes(source: str, guesses: Sequence[Guess], words: Words) -> list[Not
         instead = words.dates if kind == "date" else words.of("use", "NAME")
         helps = f"; {instead} keeps them" if all("use" in own.instead for own in found) else ""
         told = f"{counted(len(found), 'column')} {said}: {names}{helps}"
-        notes.append(Note.of("tables.guesses", source, kind=kind, words=told))
+        counts = {"n_columns": len(found), "columns": names}
+        notes.append(Note.of("tables.guesses", source, kind=kind, words=told, **counts))
     return notes

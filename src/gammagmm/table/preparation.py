@@ -13,11 +13,18 @@ from gammagmm._support.dates import seconds_of
 from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note, Problem, TableError
 from gammagmm.readers.numbers import marks_word, other_units, reread
-from gammagmm.readers.raw_table import NumberForm, RawTable, are_gaps, check_names
+from gammagmm.readers.raw_table import NumberForm, RawTable, are_gaps, check_names, written
 from gammagmm.table.encoder import Column, DateColumn, NumberColumn, TableEncoder, fit_encoder
 from gammagmm.table.frames import array_names
+from gammagmm.table.gap_codes import codes_of, likely_code, without_codes
 from gammagmm.table.guesses import guess_notes
-from gammagmm.table.problems import find_problems, infinite_values, missing_values, table_error
+from gammagmm.table.problems import (
+    find_problems,
+    infinite_values,
+    missing_values,
+    table_error,
+    without_unusable,
+)
 from gammagmm.table.roles import (
     Choices,
     Roles,
@@ -58,6 +65,8 @@ class Preparation:
     forms : tuple of NumberForm
         How the columns ``encoder.numbers`` of the training rows are written; empty if these did not
         come from a file.
+    codes : tuple of pairs
+        Names of columns, and the values that mark gaps in them.
     """
 
     columns: tuple[str, ...] | None
@@ -67,6 +76,7 @@ class Preparation:
     missing: Literal["error", "drop", "impute"] = "error"
     encoder: TableEncoder | None = None
     forms: tuple[NumberForm, ...] = ()
+    codes: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,8 +145,8 @@ class Preparation:
             ``missing="error"``, contains missing values. The message lists all of them.
         """
         self._check_columns(raw)
-        raw = self._with_trained_marks(raw)
-        notes = self._notes(raw)
+        raw, coded = without_codes(self._with_trained_marks(raw), dict(self.codes))
+        notes = [*self._notes(raw), *_code_notes(coded)]
         place_of, encoder = {name: j for j, name in enumerate(raw.columns)}, self._map
         places = [place_of[name] for name in encoder.names]
         columns = encoder.columns
@@ -252,7 +262,7 @@ def prepare(
     >>> raw = read_delimited(Source("f.csv", ".csv", b"name,a,c\nu,1,x\nv,,y\nw,3,z\n"))
     >>> table = prepare(raw, Choices(id="name", missing="impute", categories="encode"))
     >>> table.columns, table.ids, table.values[1].tolist()
-    (('a', 'c=x', 'c=y', 'c=z'), ('u', 'v', 'w'), [2.0, 0.0, 1.0, 0.0])
+    (('a', 'c=y', 'c=z'), ('u', 'v', 'w'), [2.0, 1.0, 0.0])
     """
     if raw.n_rows < 2:
         raise TableError(
@@ -260,6 +270,13 @@ def prepare(
         )
     roles = assign_roles(raw, choices) if guessing else used_as_they_are(raw)
     check_features(raw, roles, words)
+    likely = _likely_codes(raw, roles)
+    codes = codes_of(raw, roles.features, choices.missing_codes, likely)
+    raw, coded = without_codes(raw, codes)
+    raw = _with_texts(raw, roles)
+    if not guessing:  # the columns of new rows are found by their places
+        choices = replace(choices, unusable="error")
+    raw, roles, unusable = without_unusable(raw, roles, choices)
     features = roles.features
     if problems := column_problems(raw, roles, choices):
         raise table_error(raw.source, problems, words)
@@ -267,7 +284,7 @@ def prepare(
     gaps = [raw.is_gap(j) for j in features]
     rows, dropped = _rows_to_keep(raw, gaps, choices.missing, 2, words)
     names = tuple(raw.columns[j] for j in features)
-    cells = [raw.data[j][rows] for j in features]
+    cells = [_training_cells(raw, j, roles)[rows] for j in features]
     encoder = fit_encoder(names, cells, dict(roles.dates))
     if not encoder.outputs:
         raise TableError(
@@ -277,27 +294,33 @@ def prepare(
         )
     check_names(f"{raw.source}, with its texts encoded", encoder.outputs)
     values, encoding = encoder.transform(cells, is_new=False)
-    forms = tuple(raw.form(raw.columns.index(column.name)) for column in encoder.numbers)
+    place_of = dict(zip(names, features, strict=True))
+    forms = tuple(raw.form(place_of[column.name]) for column in encoder.numbers)
+    id_column = choices.id or _naming_column(raw, roles)
     preparation = Preparation(
         raw.columns if guessing else None,
         len(raw.columns),
-        choices.id,
+        id_column,
         choices.truth,
         cast("Any", choices.missing),
         encoder,
         forms if guessing else (),
+        tuple(codes.items()),
     )
     return Table(
         values,
         preparation,
         Sample.whole(len(rows)),
         digest=raw.digest,
-        ids=_ids(raw, choices.id, rows),
+        ids=_ids(raw, id_column, rows),
         places=None if len(rows) == raw.n_rows else rows,
         truth=None if truth is None else truth[rows],
         notes=(
             *raw.notes,
             *guess_notes(raw.source, roles.guesses, words),
+            *_likely_notes(raw, likely, coded, words),
+            *_code_notes(coded),
+            *unusable,
             *dropped,
             *encoding,
         ),
@@ -305,6 +328,69 @@ def prepare(
         raw=raw,
         words=words,
     )
+
+
+def _likely_codes(raw: RawTable, roles: Roles) -> dict[str, float]:
+    """The value that probably marks gaps in each column of numbers that has one."""
+    dates = dict(roles.dates)
+    numbers = [j for j in roles.features if not raw.is_text(j) and raw.columns[j] not in dates]
+    found = {raw.columns[j]: likely_code(raw.data[j]) for j in numbers}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _likely_notes(
+    raw: RawTable, likely: dict[str, float], coded: dict[str, int], words: Words
+) -> list[Note]:
+    """A note about each value that probably marks gaps and is used as a number."""
+    notes = []
+    for name, value in likely.items():
+        if name not in coded:
+            n_cells = int((raw.data[raw.columns.index(name)] == value).sum())
+            written_value = written([value])[0]
+            ask = words.missing_codes.format(written_value)
+            values = {"value": written_value, "n_cells": n_cells, "ask": ask}
+            notes.append(Note.of("tables.likely code", name, **values))
+    return notes
+
+
+def _code_notes(coded: dict[str, int]) -> list[Note]:
+    """A note about each column in which values count as gaps."""
+    return [Note.of("tables.codes", name, n_cells=n) for name, n in coded.items()]
+
+
+def _with_texts(raw: RawTable, roles: Roles) -> RawTable:
+    """The table, in which codes that are numbers are texts as they stand in the file."""
+    names = {own.column for own in roles.guesses if own.is_text}
+    data = list(raw.data)
+    for j in roles.features:
+        if raw.columns[j] in names and not raw.is_text(j):
+            data[j] = _as_texts(raw, j)
+    return replace(raw, data=tuple(data))
+
+
+def _as_texts(raw: RawTable, j: int) -> NDArray[Any]:
+    """The cells of a column of numbers as they stand in the file, None where missing."""
+    cells = np.empty(raw.n_rows, dtype=object)
+    cells[:] = raw.cells(j)
+    cells[raw.is_gap(j)] = None
+    return cells
+
+
+def _training_cells(raw: RawTable, j: int, roles: Roles) -> NDArray[Any]:
+    """The cells of a column; those of dates are texts."""
+    is_number = raw.columns[j] in dict(roles.dates) and not raw.is_text(j)
+    return _as_texts(raw, j) if is_number else raw.data[j]
+
+
+def _naming_column(raw: RawTable, roles: Roles) -> str | None:
+    """The first column that looks like an id and has a different value in each row."""
+    for own in roles.guesses:
+        if own.kind == "id":
+            j = raw.columns.index(own.column)
+            values = raw.data[j]
+            if not raw.is_gap(j).any() and len(set(values.tolist())) == raw.n_rows:
+                return own.column
+    return None
 
 
 def column_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem]:

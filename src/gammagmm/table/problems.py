@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.text import counted, shown
-from gammagmm.errors import Problem, TableError
+from gammagmm.errors import Note, Problem, TableError
 from gammagmm.readers.numbers import looks_like_number, read_column
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.table.encoder import MAX_CATEGORIES, fit_encoder, n_texts
@@ -18,7 +19,13 @@ from gammagmm.table.guesses import are_mostly_numbers
 from gammagmm.table.roles import Choices, Roles
 from gammagmm.table.words import Words, problem_todo
 
-__all__ = ["find_problems", "infinite_values", "missing_values", "table_error"]
+__all__ = [
+    "find_problems",
+    "infinite_values",
+    "missing_values",
+    "table_error",
+    "without_unusable",
+]
 
 Cell: TypeAlias = tuple[int, str]
 """The row of a cell, from 0, and its text."""
@@ -48,6 +55,46 @@ def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem
         if choices.missing == "error":
             problems += missing_values(raw, j, raw.is_gap(j), ("fill", "drop rows", "drop"))
     return problems
+
+
+def without_unusable(
+    raw: RawTable, roles: Roles, choices: Choices
+) -> tuple[RawTable, Roles, list[Note]]:
+    """The table and the roles without the columns that cannot be used, and notes about them.
+
+    Infinite numbers become missing values. A column that the user wants to use stays, and so do all
+    columns where none is left.
+    """
+    if choices.unusable == "error":
+        return raw, roles, []
+    finite, notes = _without_infinite(raw, roles.features)
+    asked = {name for name, role in roles.chosen if role == "use"}
+    codes = {raw.columns[j]: "kind" for j in roles.features if j in raw.refused}
+    readable = replace(roles, features=tuple(j for j in roles.features if j not in raw.refused))
+    lenient = replace(choices, missing="impute")
+    codes |= {own.column: own.code for own in find_problems(finite, readable, lenient)}
+    kept = tuple(
+        j for j in roles.features if raw.columns[j] in asked or raw.columns[j] not in codes
+    )
+    if not kept:
+        return raw, roles, []
+    notes += [
+        Note.of("tables.unusable", name, problem=code)
+        for name, code in codes.items()
+        if name not in asked
+    ]
+    return finite, replace(roles, features=kept), notes
+
+
+def _without_infinite(raw: RawTable, columns: Iterable[int]) -> tuple[RawTable, list[Note]]:
+    """The table whose infinite numbers are missing values, and notes about them."""
+    data, notes = list(raw.data), list[Note]()
+    for j in columns:
+        if raw.is_text(j) or not (is_wrong := np.isinf(data[j])).any():
+            continue
+        data[j] = np.where(is_wrong, np.nan, data[j])
+        notes.append(Note.of("tables.infinite", raw.columns[j], n_cells=is_wrong.sum()))
+    return replace(raw, data=tuple(data)), notes
 
 
 def infinite_values(raw: RawTable, j: int, remedies: tuple[str, ...]) -> list[Problem]:
@@ -80,7 +127,8 @@ def _problem(raw: RawTable, j: int, code: str, found: str, remedies: tuple[str, 
 def _texts(raw: RawTable, j: int, categories: str, used: set[str]) -> list[Problem]:
     """The problem of a column of text that has too many texts, or that must not be encoded."""
     n = n_texts(raw.data[j])
-    if n <= MAX_CATEGORIES and categories == "encode":
+    is_encoded = n <= MAX_CATEGORIES and categories == "encode"
+    if is_encoded and not used.intersection(fit_encoder([raw.columns[j]], [raw.data[j]]).outputs):
         return []
     present = [(row, cell) for row, cell in enumerate(raw.data[j].tolist()) if cell is not None]
     is_number = {cell: looks_like_number(cell) for cell in {cell for _, cell in present}}
@@ -95,7 +143,7 @@ def _texts(raw: RawTable, j: int, categories: str, used: set[str]) -> list[Probl
     row, cell = texts[0]
     verb = "is not a number:" if len(texts) == 1 else "are not numbers, the first is"
     found = f"{counted(len(texts), 'cell')} {verb} {shown(cell)} in {raw.place(row)}"
-    if are_numbers:
+    if are_numbers and not is_encoded:
         return [_problem(raw, j, "text", found, ("correct", "drop"))]
     if n > MAX_CATEGORIES:
         found += f"; {n:,} different texts, and at most {MAX_CATEGORIES} can be encoded"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from numbers import Real
 from typing import Any
 
-from gammagmm._support.dates import date_form
+from gammagmm._support.dates import NUMBER_FORMS
 from gammagmm._support.text import listed, shown
 from gammagmm.errors import TableError
-from gammagmm.readers.raw_table import RawTable
+from gammagmm.readers.raw_table import RawTable, written
 from gammagmm.table.guesses import Guess, guess, guess_notes
 from gammagmm.table.words import Words
 
@@ -24,11 +25,12 @@ __all__ = [
     "used_as_they_are",
 ]
 
-KEYS = ("id", "truth", "drop", "use", "dates")
+KEYS = ("id", "truth", "drop", "use", "dates", "missing_codes")
 """What ``columns=`` can have."""
 ALLOWED = {
     "missing": ("error", "drop", "impute"),
     "categories": ("error", "encode"),
+    "unusable": ("error", "drop"),
     "dates": ("drop", "encode"),
 }
 
@@ -53,6 +55,11 @@ class Choices:
         Refuse missing values, leave out their rows, or fill in the column's median.
     categories : {"error", "encode"}
         Refuse columns of text, or turn them into columns of 0 and 1.
+    unusable : {"error", "drop"}
+        Refuse columns that cannot be used as they are, or leave them out with a note; infinite
+        numbers are then missing values. A column in `use` is refused.
+    missing_codes : tuple of str
+        Values that mark a gap, such as "-999"; "auto" for those that `likely_code` finds.
     dates : {"drop", "encode"}
         Leave out columns of dates, or turn them into numbers.
 
@@ -69,6 +76,8 @@ class Choices:
     categories: str = "error"
     use: tuple[str, ...] = ()
     dates: str = "drop"
+    unusable: str = "error"
+    missing_codes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, columns: Any, *, strict: bool) -> Choices:
@@ -78,7 +87,8 @@ class Choices:
             raise ValueError(
                 f"columns must be None or a dict with the keys {listed(KEYS)}, got {columns!r}."
             )
-        lists = {name: tuple(_texts(name, given.get(name))) for name in ("drop", "use")}
+        codes = given.get("missing_codes", ())
+        codes = codes if isinstance(codes, list | tuple) else [codes]
         for name in ("id", "truth"):
             if not isinstance(given.get(name), str | None):
                 raise TypeError(f"columns[{name!r}] must be the name of a column.")
@@ -86,10 +96,16 @@ class Choices:
             id=given.get("id"),
             truth=given.get("truth"),
             dates=given.get("dates", "drop"),
-            missing="error" if strict else "impute",
-            categories="error" if strict else "encode",
-            **lists,
-        )
+            drop=tuple(_texts("drop", given.get("drop"))),
+            use=tuple(_texts("use", given.get("use"))),
+            missing_codes=tuple(map(_code_text, codes)),
+        ).with_strict(strict)
+
+    def with_strict(self, strict: bool) -> Choices:
+        """The same, where a table that is not plain numbers is refused, or answered."""
+        if strict:
+            return replace(self, missing="error", categories="error", unusable="error")
+        return replace(self, missing="impute", categories="encode", unusable="drop")
 
     @property
     def columns(self) -> dict[str, Any] | None:
@@ -100,6 +116,7 @@ class Choices:
             "drop": list(self.drop),
             "use": list(self.use),
             "dates": None if self.dates == "drop" else self.dates,
+            "missing_codes": list(self.missing_codes),
         }
         return {name: value for name, value in given.items() if value} or None
 
@@ -107,6 +124,13 @@ class Choices:
         for name, allowed in ALLOWED.items():
             if (value := getattr(self, name)) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
+
+
+def _code_text(code: Any) -> str:
+    """A value that marks a gap as a text."""
+    if isinstance(code, bool) or not isinstance(code, str | Real):
+        raise TypeError(f"columns['missing_codes'] must have numbers or texts, got {code!r}.")
+    return code if isinstance(code, str) else written([float(code)])[0] or ""
 
 
 def _texts(name: str, given: Any) -> list[str]:
@@ -153,11 +177,12 @@ def assign_roles(raw: RawTable, choices: Choices) -> Roles:
             guesses.append(own)
         elif option == "use" or (is_date and choices.dates == "encode"):
             features.append(j)
-            form = date_form(raw.data[j]) if is_date else None
-            dates += [] if form is None else [(name, form)]
+            is_plain = own is None or not is_date or (option == "use" and own.form in NUMBER_FORMS)
+            dates += [] if own is None or is_plain else [(name, own.form)]
         elif own is None or not own.is_left_out:
             features.append(j)
-            guesses += [] if own is None else [own]
+            is_text = own is not None and own.is_text
+            guesses += [] if own is None or (is_text and choices.categories == "error") else [own]
         else:
             guesses.append(own)
     return Roles(tuple(features), tuple(dates), tuple(chosen.items()), tuple(guesses))

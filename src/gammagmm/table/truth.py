@@ -9,15 +9,26 @@ from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Problem
 from gammagmm.readers.raw_table import RawTable, written
 
-__all__ = ["looks_like_labels", "read_truth"]
+__all__ = ["YES_NO", "looks_like_labels", "read_truth"]
 
+N_NAMED = 8
+"""Vocabularies that a message names."""
+
+YES_NO = (
+    *(("yes", "no"), ("ja", "nein"), ("oui", "non"), ("sí", "no"), ("si", "no"), ("sim", "não")),
+    *(("sim", "nao"), ("ja", "nee"), ("tak", "nie"), ("ja", "nej"), ("ja", "nei"), ("ano", "ne")),
+    *(("kyllä", "ei"), ("igen", "nem"), ("evet", "hay\u0131r"), ("да", "нет"), ("是", "否")),
+    *(("はい", "いいえ"), ("wahr", "falsch"), ("vrai", "faux"), ("verdadero", "falso")),
+    *(("auffällig", "normal"), ("anomal", "normal")),
+)
+"""Words for an anomaly and for a normal row in several languages, in lower case."""
 # The words of a truth column in lower case -> 1 for an anomaly. One of these must fit all cells.
 VOCABULARIES = (
     {"0": 0, "1": 1},
     {"1": 0, "-1": 1},  # scikit-learn
     {"false": 0, "true": 1},
-    {"no": 0, "yes": 1},
     {"n": 0, "o": 1},  # o is an outlier
+    *({no: 0, yes: 1} for yes, no in YES_NO),
     {"normal": 0, "anomaly": 1},
     {"inlier": 0, "outlier": 1},
 )
@@ -34,7 +45,7 @@ def read_truth(raw: RawTable, name: str) -> NDArray[np.int64] | Problem:
         return Problem(name, "truth", what, ("fill by hand",))
     cells = _label_words(raw, column)
     meanings = [words for words in VOCABULARIES if set(cells) <= words.keys()]
-    if len(meanings) == 1:
+    if meanings and all(own[cell] == meanings[0][cell] for own in meanings for cell in set(cells)):
         return np.array([meanings[0][cell] for cell in cells], dtype=np.int64)
     if meanings:
         what = (
@@ -42,7 +53,7 @@ def read_truth(raw: RawTable, name: str) -> NDArray[np.int64] | Problem:
             "normal in labels 1 and -1"
         )
         return Problem(name, "truth", what, ("words", "drop"))
-    pairs = ", ".join("/".join(words) for words in VOCABULARIES)
+    pairs = ", ".join("/".join(words) for words in VOCABULARIES[:N_NAMED])
     what = f"{where} contains {listed(dict.fromkeys(cells))}, and not one of {pairs}"
     return Problem(name, "truth", what, ("words", "drop"))
 

@@ -18,6 +18,7 @@ class Words:
     fill: str  # to fill gaps
     drop_rows: str  # to leave rows with gaps out
     encode: str  # to encode texts
+    missing_codes: str  # to read a value as a gap
     roles: Mapping[str, str]  # what a column is: "use", "drop", "id" or "truth"
     quote: Callable[[str], str]  # how the name of a column is written there
 
@@ -31,6 +32,7 @@ PYTHON = Words(
     fill="strict=False",
     drop_rows="X.dropna()",
     encode="strict=False",
+    missing_codes="columns={{'missing_codes': [{}]}}",
     roles={
         "use": "columns={{'use': [{}]}}",
         "drop": "columns={{'drop': [{}]}}",

@@ -1,0 +1,104 @@
+"""Notes about a table -> at most five lines for the terminal."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gammagmm._support.text import counted, listed, one_line
+from gammagmm.errors import Note
+
+__all__ = ["MAX_LINES", "Said", "said_lines", "said_together"]
+
+MAX_LINES = 5
+"""Most lines about what was done to a table."""
+SUBJECTS = {
+    "rows": ("tables.rows",),
+    "codes": ("tables.likely code",),
+    "left out": ("tables.unusable", "tables.one text", "tables.equal dates", "tables.implied text"),
+    "filled": ("tables.filled", "tables.gap text", "tables.filled date", "tables.infinite"),
+    "encoded": ("tables.encoded", "tables.dates"),
+    "read": ("tables.numbers", "tables.missing words", "tables.durations", "tables.words"),
+}
+"""Codes of notes that are said together, by what was done."""
+ORDER = ("left out", "filled", "rows", "codes", "", "encoded", "read")
+"""Which of them are said first where there are too many lines."""
+DONE = {
+    "codes": "with a value that may mark gaps",
+    "left out": "left out",
+    "filled": "filled where cells are missing",
+    "encoded": "encoded as numbers",
+    "read": "read as numbers",
+}
+KIND_OF = {code: kind for kind, codes in SUBJECTS.items() for code in codes}
+MAX_NAMES = 4
+
+
+@dataclass(frozen=True)
+class Said:
+    """Notes that are said in one line.
+
+    Attributes
+    ----------
+    kind : str
+        A key of `DONE`; empty for a note that is said alone.
+    notes : tuple of Note
+        The notes.
+    """
+
+    kind: str
+    notes: tuple[Note, ...]
+
+    @property
+    def line(self) -> str:
+        """The notes in one line."""
+        first = self.notes[0]
+        if len(self.notes) == 1:
+            return f"{one_line(first.subject)}: {one_line(first.message)}"
+        if self.kind == "rows":
+            counts = [f"{n.fields['kind']} ({n.fields['n_rows']:,})" for n in self.notes]
+            n_rows = sum(note.fields["n_rows"] for note in self.notes)
+            return one_line(
+                f"{first.subject}: {counted(n_rows, 'row')} left out: {', '.join(counts)}"
+            )
+        alone = [note.subject for note in self.notes if note.code != "tables.guesses"]
+        names = dict.fromkeys(alone)
+        others = [note for note in self.notes if note.code == "tables.guesses"]
+        n_columns = len(names) + sum(note.fields["n_columns"] for note in others)
+        shown = [listed(list(names)[:MAX_NAMES])] if names else []
+        shown += [
+            f"{note.fields['n_columns']:,} of the kind {note.fields['kind']}" for note in others
+        ]
+        n_more = len(names) - MAX_NAMES
+        more = f" and {n_more:,} more" if n_more > 0 and not others else ""
+        line = f"{counted(n_columns, 'column')} {DONE[self.kind]}: {', '.join(shown)}{more}"
+        return one_line(line)
+
+
+def said_together(notes: Iterable[Note]) -> list[Said]:
+    """The notes, with those of one kind in one group, in the order of the first of each."""
+    groups, places = defaultdict[tuple[str, int], list[Note]](list), dict[str, int]()
+    for i, note in enumerate(notes):
+        kind = kind_of(note)
+        place = places.setdefault(kind, i) if kind else i
+        groups[kind, place].append(note)
+    return [Said(kind, tuple(found)) for (kind, _), found in groups.items()]
+
+
+def kind_of(note: Note) -> str:
+    """What the note says was done to a column; empty for other notes."""
+    if note.code in ("tables.guess", "tables.guesses"):
+        return "left out" if note.fields["kind"] != "whole numbers" else ""
+    return KIND_OF.get(note.code, "")
+
+
+def said_lines(notes: Sequence[Note], n_lines: int = MAX_LINES) -> list[str]:
+    """At most `n_lines` lines; the last one counts the notes that are not shown."""
+    said = said_together(notes)
+    if len(said) <= n_lines:
+        return [each.line for each in said]
+    first = sorted(said, key=lambda each: ORDER.index(each.kind))[: n_lines - 1]
+    kept = [each for each in said if each in first]
+    n_more = len(notes) - sum(len(each.notes) for each in kept)
+    return [*(each.line for each in kept), f"{n_more:,} more notes; --columns shows all"]

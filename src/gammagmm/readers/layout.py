@@ -1,0 +1,398 @@
+"""What the rows of a sheet or a text are: names, data, or titles, units, sums and remarks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any, Literal, TypeAlias
+
+from gammagmm._support.dates import date_form
+from gammagmm._support.text import listed
+from gammagmm.errors import Note, TableError
+from gammagmm.readers.numbers import has_one_number, is_row, looks_like_number
+from gammagmm.readers.raw_table import is_missing, numbered_names
+from gammagmm.readers.source import Asked
+
+__all__ = ["Layout", "find_layout", "layout_notes", "renamed_repeats"]
+
+Role: TypeAlias = Literal[
+    "asked", "title", "headings", "units", "names again", "total", "remark", "other table"
+]
+Row: TypeAlias = Sequence[Any]
+"""Cells of a row: texts without space around them, "" or None where blank, or numbers and dates."""
+
+MAX_HEAD = 40
+"""Rows from the first one among which the names are looked for."""
+MOST = 0.6
+"""Share of the cells of a column that are numbers or dates where the column holds such values."""
+N_SHAPES = 0.2
+"""Share of the cells of a column that have the shape of a cell that belongs there."""
+N_SHOWN = 3
+TOTAL = re.compile(
+    r"\W*(?:(?:grand|sub|sous|net|gross|overall|running)[\s-]*)?(?:"
+    r"totals?|totales?|totali|totale|totaal|totalt|totaux|subtotaa?le?n?|subtotals?|sum|summe|summen|"
+    r"zwischensumme|teilsumme|gesamt|gesamtsumme|gesamtergebnis|endsumme|ergebnis|insgesamt|somme|"
+    r"somma|suma|suma częściowa|som|summa|delsumma|delsum|delsom|i alt|razem|ogółem|celkem|"
+    r"mezisoučet|összesen|részösszeg|toplam|ara toplam|yhteensä|välisumma|"
+    r"итого|всего|合計|小計|総計"
+    r")(?![^\W_])",
+    re.IGNORECASE,
+)
+"""How a label of a row of sums begins, in the languages of Europe and some others."""
+FIGURE = re.compile(
+    r"\W*(?:average|mean|median|min(?:imum)?|max(?:imum)?|count|std|mittelwert|durchschnitt|anzahl|"
+    r"moyenne|nombre|promedio|media|gemiddelde|aantal|średnia|medelvärde|antal|průměr)\W*",
+    re.IGNORECASE,
+)
+"""Labels of other figures below a table."""
+FRACTION = re.compile(r"\d[.,]\d")
+MIN_LABELLED = 10
+"""Fewest rows by whose labels it is found that the last one has sums."""
+MIN_ROWS = 5
+"""Fewest rows of data by which it is found that there are no names."""
+RULE = re.compile(r"[-=_:+]{3,}")
+YEAR = re.compile(r"(?:19|20)\d\d")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the rows of a table are, by their places from 0.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns; empty for a column without one.
+    header : int or None
+        The row that has them; None if the first row is data.
+    body : tuple of int
+        The rows of data.
+    others : dict of int to str
+        What each other row is that is not blank.
+    """
+
+    names: tuple[str, ...]
+    header: int | None
+    body: tuple[int, ...]
+    others: dict[int, Role] = field(default_factory=dict)
+
+
+def find_layout(rows: Sequence[Row], numbers: Sequence[int], asked: Asked) -> Layout | None:
+    """What the rows are, which have these `numbers` in the file; None if no names are found."""
+    skipped = {i for i, number in enumerate(numbers) if number in asked.skip}
+    finder = _Finder(rows, numbers, skipped)
+    header = None
+    if asked.header is not None:
+        header = next((i for i, n in enumerate(numbers) if n == asked.header), None)
+        if header is None or not finder.filled[header]:
+            raise TableError(
+                f"line {asked.header} has no names of columns", "Give the line of the names."
+            )
+    return finder.layout(header)
+
+
+class _Finder:
+    """Figures of the rows that decide what each of them is."""
+
+    def __init__(self, rows: Sequence[Row], numbers: Sequence[int], skipped: set[int]) -> None:
+        self.numbers, self.skipped = numbers, skipped
+        blank: list[Any] = []
+        self.rows = [blank if i in self.skipped else list(row) for i, row in enumerate(rows)]
+        self.filled = [
+            [j for j, cell in enumerate(row) if not _is_blank(cell)] for row in self.rows
+        ]
+        counts = sorted(len(own) for own in self.filled if len(own) > 1)
+        self.usual = counts[len(counts) // 2] if counts else 0
+        wide = [i for i, own in enumerate(self.filled) if 2 * len(own) >= self.usual > 0]
+        self.n_cells = Counter(j for i in wide for j in self.filled[i])
+        held = Counter(j for i in wide for j in self.filled[i] if _is_value(self.rows[i][j]))
+        self.values = {
+            j for j, n in held.items() if n >= MOST * self.n_cells[j] and 10 * n >= len(wide)
+        }
+        self.n_wide = len(wide)
+        pairs = ((i, j) for i in wide[:MAX_HEAD] for j in self.values.intersection(self.filled[i]))
+        self.dates = {j for i, j in pairs if _is_day(self.rows[i][j])}
+
+    def layout(self, header: int | None) -> Layout | None:
+        """The layout; `header` is the row of the names where the user gave it."""
+        head = self._head() if header is None else (header, self._body_after(header))
+        if head is None:
+            return self._without_names() if header is None else None
+        names_row, start = head
+        others: dict[int, Role] = dict.fromkeys(self.skipped, "asked")
+        others |= dict.fromkeys(self._present(range(names_row)), "title")
+        groups = self._groups(names_row)
+        others |= dict.fromkeys(groups, "headings")
+        others |= dict.fromkeys(self._present(range(names_row + 1, start)), "units")
+        below = self._present(range(start, len(self.rows)))
+        others |= self._below(below, [*groups, names_row, *range(names_row + 1, start)])
+        body = tuple(i for i in below if i not in others)
+        width = max(len(self.rows[i]) for i in (names_row, *body))
+        return Layout(self._names(names_row, groups, width), names_row, body, others)
+
+    def _without_names(self) -> Layout | None:
+        """The layout of rows that all are data, of which the first has texts and numbers.
+
+        It is found by a number that no name has: one with a fraction.
+        """
+        present = self._present(range(len(self.rows)))
+        if len(present) < MIN_ROWS or not all(map(self._is_data, present[:MIN_ROWS])):
+            return None
+        first = [_as_text(cell) for cell in self._cells(present[0])]
+        if is_row(first) or not any(FRACTION.search(cell) for cell in first):
+            return None
+        others: dict[int, Role] = dict.fromkeys(self.skipped, "asked")
+        others |= self._below(present, [])
+        body = tuple(i for i in present if i not in others)
+        return Layout(numbered_names(max(len(self.rows[i]) for i in body)), None, body, others)
+
+    def _present(self, places: Iterable[int]) -> list[int]:
+        return [i for i in places if self.filled[i]]
+
+    def _head(self) -> tuple[int, int] | None:
+        """The row of the names, and the first row of data."""
+        head = self._present(range(len(self.rows)))[:MAX_HEAD]
+        for k, i in enumerate(head):
+            if not self._are_names(i):
+                continue
+            end = next((m for m in range(k + 1, len(head)) if self._is_data(head[m])), None)
+            if end is None or end - k > 4:
+                return None
+            above = [m for m in head[k:end] if self._are_names(m)]
+            # Headings of groups repeat, or are fewer than the names below them.
+            most = max(map(self._n_names, above))
+            best = [m for m in above if self._n_names(m) == most]
+            names = best[0 if most == len(self.filled[best[0]]) else -1]
+            units = [m for m in head[k:end] if m > names]
+            start = next((m for m in units if self._is_row_of_data(m)), head[end])
+            return names, start
+        return None
+
+    def _n_names(self, i: int) -> int:
+        return len({*map(str, self._cells(i))})
+
+    def _is_row_of_data(self, i: int) -> bool:
+        """Whether a row with few numbers has one at all, or a label like those of other rows."""
+        if any(_is_value(self.rows[i][j]) for j in self.filled[i] if j in self.values):
+            return True
+        labels = [j for j in self.filled[i] if j not in self.values]
+        return bool(labels) and self._belongs(i, labels[0])
+
+    def _body_after(self, header: int) -> int:
+        below = self._present(range(header + 1, len(self.rows)))
+        return next((i for i in below if self._is_data(i)), below[0] if below else len(self.rows))
+
+    def _cells(self, i: int) -> list[Any]:
+        return [self.rows[i][j] for j in self.filled[i]]
+
+    def _are_names(self, i: int) -> bool:
+        """Whether a row has enough texts to name the columns, and no values but years."""
+        cells = self._cells(i)
+        if len(cells) < max(2, 0.75 * self.usual):
+            return False
+        texts = [cell for cell in cells if isinstance(cell, str) and not _is_value(cell)]
+        years = [int(_as_text(cell)) for cell in cells if _is_year(cell)]
+        are_rising = years == list(range(years[0], years[0] + len(cells))) if years else False
+        return (bool(texts) or are_rising) and len(texts) + len(years) == len(cells)
+
+    def _is_data(self, i: int) -> bool:
+        """Whether at least half of the cells in columns of values are values."""
+        cells = [self.rows[i][j] for j in self.filled[i] if j in self.values]
+        n_values = sum(map(_is_value, cells))
+        return 2 * len(self.filled[i]) >= self.usual and n_values > 0 and 2 * n_values >= len(cells)
+
+    def _groups(self, header: int) -> list[int]:
+        """The row of headings directly above the names, where it has no values."""
+        above = [header - 1] if header else []
+        return [
+            i
+            for i in self._present(above)
+            if len(self.filled[i]) > 1
+            and not any(_is_value(c) and not _is_year(c) for c in self._cells(i))
+            and (2 * len(self.filled[i]) >= len(self.filled[header]) or self._spans(i, header))
+        ]
+
+    def _spans(self, i: int, header: int) -> bool:
+        """Whether headings stand over names, and not only at the left, as a title does."""
+        return len(self.filled[header]) > 3 and max(self.filled[i]) > 1
+
+    def _names(self, header: int, groups: list[int], width: int) -> tuple[str, ...]:
+        """The names; with the headings of their groups where they would be the same."""
+        row = [*map(_as_text, self.rows[header]), *[""] * (width - len(self.rows[header]))]
+        counts = Counter(name for name in row if name)
+        if groups:
+            heads, last = list[str](), ""
+            above = [*map(_as_text, self.rows[groups[0]]), *[""] * width]
+            for name in above[:width]:
+                last = name or last
+                heads.append(last)
+            row = [
+                head if not name and above[j] else f"{head} {name}" if counts[name] > 1 else name
+                for j, (name, head) in enumerate(zip(row, heads, strict=True))
+            ]
+        return tuple(row)
+
+    def _below(self, below: list[int], head: list[int]) -> dict[int, Role]:
+        """What rows below the names are that are no data."""
+        found: dict[int, Role] = {}
+        texts = [self._cells(i) for i in head if self.filled[i]]
+        figures = {i for i in below if self._is_total(i) or FIGURE.fullmatch(self._label(i))}
+        figures |= {i for i in below[-1:] if self._lacks_labels(i)}
+        last = max((i for i in below if self._is_data(i) and i not in figures), default=-1)
+        for place, i in enumerate(below):
+            if any(self._is_same(self._cells(i), own) for own in texts):
+                found[i] = "names again"
+            elif self._is_total(i) or (i > last and i in figures):
+                found[i] = "total"
+            elif self._is_remark(i, i > last) or self._is_rule(i):
+                found[i] = "remark"
+            elif self._begins_table(below, place):
+                return found | dict.fromkeys(below[place:], "other table")
+        return found
+
+    def _is_same(self, cells: list[Any], names: list[Any]) -> bool:
+        return len(cells) > 1 and cells == names
+
+    def _label(self, i: int) -> str:
+        """The first text of a row that is no value."""
+        found = (cell for cell in self._cells(i) if isinstance(cell, str) and not _is_value(cell))
+        return next(found, "")
+
+    def _is_total(self, i: int) -> bool:
+        """Whether the label of a row says that it has sums, and it lacks what names other rows."""
+        if not TOTAL.match(self._label(i)):
+            return False
+        keys = [j for j, n in self.n_cells.items() if n >= 0.9 * self.n_wide]
+        lacking = [j for j in keys if j not in self.filled[i]]
+        labels = [j for j in keys if j not in self.values]
+        return bool(lacking) or len(labels) <= 1
+
+    def _is_rule(self, i: int) -> bool:
+        """Whether a row is a line of dashes."""
+        return all(isinstance(c, str) and RULE.fullmatch(c.strip()) for c in self._cells(i))
+
+    def _lacks_labels(self, i: int) -> bool:
+        """Whether a row of numbers has no text and no date, and all others have them."""
+        labels = self.dates | (self.n_cells.keys() - self.values)
+        usual = {j for j in labels if self.n_cells[j] >= self.n_wide - 1}
+        own = set(self.filled[i])
+        is_long = self.n_wide >= MIN_LABELLED
+        return is_long and len(usual) > 1 and bool(own & self.values) and not usual & own
+
+    def _is_remark(self, i: int, is_last: bool) -> bool:
+        """Whether a row has a text alone, such as a source below the table."""
+        own = self.filled[i]
+        if any(_is_value(self.rows[i][j]) for j in own if j in self.values):
+            return False
+        if is_last and 2 * len(own) <= self.usual + 1 and len(own) < self.usual:
+            return not self._belongs(i, own[0])
+        return len(own) == 1 and self.usual > 2 and not self._belongs(i, own[0])
+
+    def _belongs(self, i: int, j: int) -> bool:
+        """Whether the cell has the shape of the other cells of its column, as an id has."""
+        counts, shape = self._shapes(j), _shape(self.rows[i][j])
+        return counts[shape] >= N_SHAPES * counts.total() and any(c.isdigit() for c in shape)
+
+    @cache  # noqa: B019
+    def _shapes(self, j: int) -> Counter[str]:
+        return Counter(
+            _shape(row[j]) for row in self.rows if len(row) > j and not _is_blank(row[j])
+        )
+
+    def _begins_table(self, below: list[int], place: int) -> bool:
+        """Whether names of another table stand here: after a blank row, and above its data."""
+        i = below[place]
+        is_after_blank = place > 0 and self._is_gap_before(i)
+        cells = [self.rows[i][j] for j in self.filled[i]]
+        are_texts = len(cells) > 1 and not any(map(_is_value, cells))
+        has_values = any(j in self.values for j in self.filled[i])
+        return is_after_blank and are_texts and has_values
+
+    def _is_gap_before(self, i: int) -> bool:
+        """Whether a blank row stands above, which a text may have lost."""
+        n_lines = 1 + sum(str(cell).count("\n") for cell in self.rows[i - 1])
+        is_lost = self.numbers[i] - self.numbers[i - 1] > n_lines
+        return is_lost or (not self.filled[i - 1] and i - 1 not in self.skipped)
+
+
+def _is_blank(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+def _as_text(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell).strip()
+
+
+def _is_value(cell: Any) -> bool:
+    """Whether a cell holds a number or a date, or a word for a missing one."""
+    return _is_value_text(cell) if isinstance(cell, str) else not isinstance(cell, bool)
+
+
+@lru_cache(maxsize=100_000)
+def _is_value_text(cell: str) -> bool:
+    return looks_like_number(cell) or has_one_number(cell) or is_missing(cell) or is_date(cell)
+
+
+def _is_day(cell: Any) -> bool:
+    return is_date(cell) if isinstance(cell, str) else not isinstance(cell, int | float)
+
+
+def is_date(cell: str) -> bool:
+    """Whether a text is a date in any form."""
+    return date_form([cell]) is not None
+
+
+def _is_year(cell: Any) -> bool:
+    return YEAR.fullmatch(_as_text(cell)) is not None
+
+
+def _shape(cell: Any) -> str:
+    """The text with 9 for each digit and a for each run of letters."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d", "9", _as_text(cell)))
+
+
+def renamed_repeats(names: Sequence[str]) -> tuple[tuple[str, ...], list[Note]]:
+    """The names, of which a repeated one gets a number, and notes about these."""
+    seen, found, notes = set(names), list[str](), list[Note]()
+    for name in names:
+        new, n = name, 1
+        while name and new in found:
+            n += 1
+            new = name if f"{name} {n}" in seen else f"{name} {n}"
+        if new != name:
+            notes.append(Note.of("tables.renamed", new, name=name))
+        found.append(new)
+    return tuple(found), notes
+
+
+def layout_notes(
+    source: str, layout: Layout, rows: Sequence[Row], numbers: Sequence[int], unit: str
+) -> list[Note]:
+    """A note for each kind of rows that are left out."""
+    notes = []
+    kinds = dict.fromkeys(layout.others[i] for i in sorted(layout.others))
+    for role in kinds:
+        places = [i for i in sorted(layout.others) if layout.others[i] == role]
+        first = (next((c for c in rows[i] if not _is_blank(c)), "") for i in places[:N_SHOWN])
+        values = {"n_rows": len(places), "lines": _ranges([numbers[i] for i in places])}
+        texts = listed(dict.fromkeys(map(_as_text, first)))
+        notes.append(Note.of("tables.rows", source, kind=role, unit=unit, texts=texts, **values))
+    return notes
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Numbers in words: "1 to 3, 7"; the first ones if they are many."""
+    ends: list[list[int]] = []
+    for number in numbers:
+        if ends and number == ends[-1][1] + 1:
+            ends[-1][1] = number
+        else:
+            ends.append([number, number])
+    parts = [str(a) if a == b else f"{a} to {b}" for a, b in ends[: 2 * N_SHOWN]]
+    return ", ".join(parts) + (", ..." if len(ends) > 2 * N_SHOWN else "")

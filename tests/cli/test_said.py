@@ -1,0 +1,37 @@
+"""What was done to a table is said in a few lines, the most important first."""
+
+from __future__ import annotations
+
+from gammagmm.cli.said import MAX_LINES, said_lines, said_together
+from gammagmm.errors import Note
+
+FILLED = [Note.of("tables.filled", f"c{j}", n_cells=2, value=1.5, is_new=False) for j in range(9)]
+UNUSABLE = [Note.of("tables.unusable", f"t{j}", problem="many texts") for j in range(3)]
+NUMBERS = [Note.of("tables.numbers", f"n{j}", words="read with decimal commas") for j in range(20)]
+ALONE = [Note.of("tables.encoding", f"{j}.csv", encoding="Latin-1") for j in range(7)]
+
+
+def test_notes_of_one_kind_are_one_line():
+    said = said_together([*NUMBERS, *UNUSABLE, *FILLED])
+    assert [(each.kind, len(each.notes)) for each in said] == [
+        ("read", 20),
+        ("left out", 3),
+        ("filled", 9),
+    ]
+    assert len(said_lines([*NUMBERS, *UNUSABLE, *FILLED])) == 3
+
+
+def test_the_lines_are_few_and_the_last_one_counts_the_rest():
+    notes = [*ALONE, *NUMBERS, *FILLED, *UNUSABLE]
+    lines = said_lines(notes)
+    assert len(lines) == MAX_LINES
+    # What was left out and filled comes before two of the files; the rest is counted.
+    assert lines[2].startswith("9 columns filled")
+    assert lines[3].startswith("3 columns left out")
+    assert lines[-1].startswith(f"{len(ALONE) - 2 + len(NUMBERS)} more notes")
+
+
+def test_a_note_about_many_columns_counts_as_many():
+    many = Note.of("tables.guesses", "t.csv", kind="date", words="", n_columns=8, columns="")
+    [line] = said_lines([many, *UNUSABLE])
+    assert line.startswith("11 columns left out")

@@ -1,0 +1,125 @@
+"""Lines that are neither names nor data are found, and lines of data are kept."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from gammagmm.errors import TableError
+from gammagmm.readers.csv import read_delimited
+from gammagmm.readers.source import Asked, Source
+
+N = 60
+RNG = np.random.default_rng(0)
+V, W = RNG.normal(50.0, 5.0, N).round(2).tolist(), RNG.normal(1000.0, 90.0, N).round(1).tolist()
+SHOPS = RNG.choice(["North", "South", "East"], N).tolist()
+DAYS = [f"{1 + i % 28}.1.2025" for i in range(N)]
+
+
+def read(text, **asked):
+    return read_delimited(Source("t.csv", ".csv", text.encode(), asked=Asked(**asked)))
+
+
+def kinds(raw):
+    """How many rows of each kind were left out."""
+    found = [note.fields for note in raw.notes if note.code == "tables.rows"]
+    return {fields["kind"]: fields["n_rows"] for fields in found}
+
+
+def lines(*columns, mark=","):
+    return "".join(f"{mark.join(map(str, row))}\n" for row in zip(*columns, strict=True))
+
+
+PLAIN = lines(V, W, SHOPS)
+FACTS = "Device;TH-200\nSerial;12345\nStart;2025-01-05 10:00\n\n"
+SAMPLES = [f"S{i:03}" for i in range(N)]
+BLOCK = lines(DAYS[:20], V[:20], W[:20], mark=";")
+FILES = {
+    "facts": (FACTS + "Day;a;b\n;°C;%\n" + lines(DAYS, V, W, mark=";"), {"title": 3, "units": 1}),
+    "years as names": (
+        "Sales report\nRegion,2022,2023\n" + lines(SAMPLES, V, W) + "Total,9,9\n",
+        {"title": 1, "total": 1},
+    ),
+    "source": ("name,value\n" + lines(SAMPLES, V) + "\nSource: SAP export\n", {"remark": 1}),
+    "brand": ("brand,price,shop\n" + lines(["Total", "Shell", "Esso"] * 20, V, SHOPS), {}),
+    "units in brackets": (
+        "Sample;pH;Salt\n[-];[-];[mg/l]\n" + lines(SAMPLES, ["n.b.", *V[1:]], W, mark=";"),
+        {"units": 1},
+    ),
+    "groups": ("Sales,Sales,Cost,Cost\nQ1,Q2,Q1,Q2\n" + lines(V, W, V, W), {"headings": 1}),
+    "blocks": (
+        f"Branch A;;\nDay;a;b\n{BLOCK}Summe;9,9;99\n\n"
+        f"Branch B;;\nDay;a;b\n{BLOCK}{BLOCK}Gesamt;2;2\n",
+        {"title": 1, "total": 2, "remark": 1, "names again": 1},
+    ),
+    "delimiters at the ends": ("a;b;c\n" + lines(V, W, SHOPS, [""] * N, mark=";"), {}),
+    "another table": (
+        "a,b,shop\n" + PLAIN + "\nshop,sum,\nNorth,12,\nSouth,13,\n",
+        {"other table": 3},
+    ),
+    "figures": ("day,a,b\n" + lines(DAYS, V, W) + "Average,50,1000\nMax,70,1300\n", {"total": 2}),
+    "sums without a label": ("day,shop,a\n" + lines(DAYS, SHOPS, V) + ",,3000\n", {"total": 1}),
+    "headings beside a name": (
+        "Sample,2023,,2024,\n,a,b,a,b\n" + lines(SAMPLES, V, W, V, W),
+        {"headings": 1},
+    ),
+    "years alone as names": ("2023,2024\n" + lines(V, W), {}),
+    "dashes": ("a|b\n---|---\n" + lines(V, W, mark="|") + "---|---\n", {"remark": 2}),
+    "plain": ("a,b,shop\n" + PLAIN, {}),
+    "texts alone": ("q1;q2\n" + lines(SHOPS, SHOPS, mark=";"), {}),
+    "many gaps": ("a,b,c\n" + lines(["", "", *V[2:]], ["", "1"] * 30, W), {}),
+    "several lines in a cell": (
+        '"a","b"\n' + lines(V[:30], ['"x\n\ny"'] * 30) + lines(V[30:], SHOPS[30:]),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_lines_that_are_no_data(name):
+    text, expected = FILES[name]
+    raw = read(text)
+    assert kinds(raw) == expected
+    assert raw.n_rows == N
+    content = text.split("\n")
+    if name != "several lines in a cell":
+        first = [re.split("[;,|]", content[line - 1])[0] for line in raw.lines]
+        assert [cell or "" for cell in raw.cells(0)] == first
+
+
+def test_names_of_groups_tell_equal_names_apart():
+    assert read(FILES["groups"][0]).columns == ("Sales Q1", "Sales Q2", "Cost Q1", "Cost Q2")
+
+
+def test_a_text_without_names_keeps_its_first_row():
+    raw = read(PLAIN)
+    assert (raw.columns, raw.n_rows, raw.lines[0]) == (("x1", "x2", "x3"), N, 1)
+    np.testing.assert_array_equal(raw.data[0], V)
+
+
+def test_what_the_user_says_of_lines():
+    text = "about\nold,names\na,b\n" + lines(V, W)
+    assert read(text, header=3).columns == ("a", "b")
+    assert read(text, header=3, skip=(4, 5)).n_rows == N - 2
+    with pytest.raises(TableError):
+        read(text, header=999)
+    text = FILES["blocks"][0]
+    with pytest.raises(TableError):
+        read(text.replace(";;", ""), is_strict=True)
+
+
+def test_a_name_that_occurs_twice_gets_a_number():
+    raw = read("a,a,a 2\n" + lines(V, W, V))
+    assert raw.columns == ("a", "a 3", "a 2")
+    with pytest.raises(TableError):
+        read("a,a\n" + lines(V, W), is_strict=True)
+
+
+def test_only_the_ends_of_a_large_text_are_looked_at():
+    body = lines(V, W) * 3_000
+    raw = read(f"Report\n\na,b\n{body}Total,5,\n\nSource: SAP\n")
+    assert kinds(raw) == {"title": 1, "remark": 1, "total": 1}
+    assert raw.n_rows == 3_000 * N
+    assert raw.lines[-1] == 3 + 3_000 * N
