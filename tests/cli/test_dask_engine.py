@@ -149,7 +149,7 @@ class TestEstimate:
         assert there["posterior"] == memory["posterior"]
         assert there["n_flagged"] == memory["n_flagged"]
         assert there["n_rows"] == memory["n_rows"]
-        done = run("estimate", with_gaps, *DETECTORS, *DROP, code=2)
+        done = run("estimate", with_gaps, *DETECTORS, *DROP, "--strict", code=2)
         assert "'b'" in done.stderr
 
     def test_the_name_of_the_files_is_kept(self, folder, run, tmp_path):
@@ -364,7 +364,7 @@ def test_a_pattern_of_files_is_estimated_on_a_local_cluster(folder, frame, tmp_p
     [
         (["--scheduler", "tcp://x", "--engine", "memory"], "Add --engine dask"),
         (["--engine", "spark"], "must be memory or dask"),
-        (["--missing", "drop"], "Use --missing impute"),
+        (["--missing", "drop"], "Leave out --missing drop"),
     ],
 )
 def test_options_of_the_engine_are_refused_before_the_work(folder, arguments, words):

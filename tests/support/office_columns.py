@@ -201,24 +201,29 @@ def _among_words(value: float, spec: Number, unit: str, plan: Plan) -> str:
 
 
 def _date_column(spec: Text, plan: Plan) -> ColumnTruth:
-    """Days of a year, or times six hours apart."""
+    """Days of a year, some of them blank, or times six hours apart."""
     has_time = spec.shape == "time"
     hours = (
         6 * np.arange(plan.n_rows) if has_time else 24 * plan.rng.integers(360, size=plan.n_rows)
     )
     dates = [FIRST_DATE + datetime.timedelta(hours=hour) for hour in hours.tolist()]
     texts = [(date if has_time else date.date()).isoformat() for date in dates]
-    codes = plan.some_rows(0.02, 0.05) if plan.style.gap_code == NO_DATE else ()
+    blanks = () if has_time or plan.rng.random() < 0.5 else plan.some_rows(0.01, 0.05)
+    codes = plan.some_rows(0.02, 0.05, blanks) if plan.style.gap_code == NO_DATE else ()
     for row in codes:
-        dates[row], texts[row] = NO_DATE, ""
+        dates[row] = NO_DATE
     cells = [date_cell(date, has_time, plan.style, plan.locale) for date in dates]
+    for row in blanks:
+        cells[row] = ""
+    for row in blanks + codes:
+        texts[row] = ""
     return ColumnTruth(
         name=plan.words(spec.names),
         kind="date",
         cells=tuple(cells),
         texts=tuple(texts),
         values=_nothing(plan),
-        gaps=codes,
+        gaps=tuple(sorted(blanks + codes)),
         code_rows=codes,
         gap_code=str(cells[codes[0]]) if codes else "",
     )
@@ -298,7 +303,7 @@ def _label_column(plan: Plan) -> ColumnTruth:
     """Half of the rows are inspected, with the anomalies among them."""
     values = np.where(plan.rng.random(plan.n_rows) < 0.5, np.nan, 0.0)
     values[list(plan.anomalies)] = 1.0
-    yes, no = map(plan.words, YES_NO)
+    yes, no = map(plan.words, YES_NO[plan.rng.integers(len(YES_NO))])
     texts = tuple("" if np.isnan(value) else yes if value else no for value in values)
     gaps = tuple(np.flatnonzero(np.isnan(values)).tolist())
     name = plan.words(LABEL)

@@ -289,7 +289,11 @@ OFFICES = {
     ),
 }
 
-YES_NO = ("ja|yes|oui|ja", "nein|no|non|nej")
+YES_NO = (
+    ("ja|yes|oui|ja", "nein|no|non|nej"),
+    ("Ja|Yes|Oui|Ja", "Nein|No|Non|Nej"),
+    ("J|Y|O|J", "N"),
+)
 NOT_AVAILABLE = ("", "k. A.|n/a|n.c.|saknas", "-", "NULL", "n/a", "#N/A")
 APPROXIMATELY = "ca. |approx |env. |ca "
 EMPTY = "Reserve|Spare|Réserve|Reserv"

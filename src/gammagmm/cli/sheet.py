@@ -28,8 +28,8 @@ __all__ = ["Sheet", "fill_sheet", "read_answers", "read_sheet", "sheet_numbers"]
 ROW, PURPOSE, ANSWER = "row", "chosen for", "anomaly"
 NAME = "name of the row"
 """Column that names the row in a sheet of a report."""
-YES = frozenset({"1", "1.0", "y", "j", "true", "anomaly", *(yes for yes, _ in YES_NO)})
-NO = frozenset({"0", "0.0", "n", "false", "normal", *(no for _, no in YES_NO)})
+YES = frozenset({"1", "1.0", "true", "anomaly", *(yes for yes, _ in YES_NO)})
+NO = frozenset({"0", "0.0", "false", "normal", *(no for _, no in YES_NO)})
 MAX_SHEET_BYTES = 100_000_000
 TEXTS = (".csv", ".tsv", ".txt", "")
 OTHER_DATA = "Give a sheet that was made from these data, and the same options as for the sheet."

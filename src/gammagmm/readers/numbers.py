@@ -79,6 +79,7 @@ NO_MARK = "the other columns do not decide which mark is the decimal mark"
 N_EXAMPLES = 1000
 """Cells of which one is shown as an example."""
 BY_SHAPE = "by the numbers below 1,000 in the column"
+BY_FRACTIONS = "other numbers of the column have fractions"
 LEAST_PLAIN = 0.02
 """Share of numbers without a mark in a column from which `shape_mark` decides by them."""
 MIN_CODE = 3
@@ -236,6 +237,7 @@ def read_texts(
     *,
     asked: Asked | None = None,
     n_plain: Mapping[int, int] | None = None,
+    fractions: Collection[int] = (),
 ) -> dict[int, ReadNumbers]:
     """Numbers of those columns of text, by position, whose cells are numbers.
 
@@ -244,7 +246,8 @@ def read_texts(
     both, `shape_mark` decides, or else the first of `usual`, for the reason that is the second.
 
     Unless the user is strict, a few cells may have words; see `without_words`, also for `n_plain`.
-    Codes such as "007" are no numbers.
+    Codes such as "007" are no numbers. The columns `fractions` have numbers with fractions beside
+    the texts, so that their mark is the decimal one.
     """
     beside, asked = n_plain or {}, asked or Asked()
     found, plain, words = dict[int, ReadNumbers](), dict(texts), dict[int, CellsWithWords]()
@@ -260,11 +263,19 @@ def read_texts(
     if undecided:
         marks = {column.decimal for column in found.values()} | other_marks()
         for j in undecided:
-            column = read_column(plain[j], *mark_for(plain[j], asked.decimal, marks, usual))
+            own = _mark_in(plain[j]) if j in fractions else ""
+            likely = (own, BY_FRACTIONS) if own else usual
+            known = set() if own else marks
+            column = read_column(plain[j], *mark_for(plain[j], asked.decimal, known, likely))
             if column is not None:
                 found[j] = column
     told = {j: replace(found[j], words=own) for j, own in words.items() if j in found}
     return dict(sorted((found | told).items()))
+
+
+def _mark_in(cells: Texts) -> str:
+    """The first of the two marks that a cell has; empty text without one."""
+    return next((c for cell in cells if cell is not None for c in cell if c in ".,"), "")
 
 
 def mark_for(

@@ -51,7 +51,8 @@ def table_of_values(
         if any(isinstance(cell, str) for cell in cells)
     }
     n_plain = {j: sum(c is not None and not isinstance(c, str) for c in values[j]) for j in texts}
-    read = read_texts(texts, asked=asked, n_plain=n_plain)
+    fractions = [j for j in texts if any(isinstance(c, float) and c % 1.0 for c in values[j])]
+    read = read_texts(texts, asked=asked, n_plain=n_plain, fractions=fractions)
     numbers = {j: column for j, column in read.items() if not _is_mixed(values[j], column)}
     found = list(notes)
     for j, (column, cells) in enumerate(columns.items()):

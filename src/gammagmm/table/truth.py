@@ -20,6 +20,7 @@ YES_NO = (
     *(("kyllä", "ei"), ("igen", "nem"), ("evet", "hay\u0131r"), ("да", "нет"), ("是", "否")),
     *(("はい", "いいえ"), ("wahr", "falsch"), ("vrai", "faux"), ("verdadero", "falso")),
     *(("auffällig", "normal"), ("anomal", "normal")),
+    *(("y", "n"), ("j", "n"), ("s", "n"), ("t", "n")),
 )
 """Words for an anomaly and for a normal row in several languages, in lower case."""
 # The words of a truth column in lower case -> 1 for an anomaly. One of these must fit all cells.
