@@ -22,6 +22,7 @@ from experiments.metrics import calibrated_by_chance
 from experiments.plan import HERE, Trial, load_plan, small_plan, trials
 from experiments.results import OURS, RESULTS, Result, Results, only_writer, sort_files
 from experiments.seed_tables import LEVEL, complete_seeds
+from experiments.seeds import MIXTURE_ROWS
 from experiments.tables import (
     AUC_BANDS,
     FORMER,
@@ -107,6 +108,7 @@ def _settings(results: Results, rows: list[Row]) -> dict[str, str]:
     large = complete_settings(results, "enlarged")
     return {
         "mixture_rows": f"{AUTO_MIXTURE_ROWS:,}",
+        "seed_mixture_rows": f"{MIXTURE_ROWS:,}",
         "enlarged_rows": f"{enlarged['rows']:,}",
         "enlarged_noise": str(enlarged["noise"]),
         "table_settings": markdown([row for row in rows if row["sets"]], SETTINGS_COLUMNS),

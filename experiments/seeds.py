@@ -18,6 +18,9 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.runs import solved_posteriors
 
+MIXTURE_ROWS = 20_000
+"""Most rows of a run with the default settings of version 0.2."""
+
 
 def seeds(trial: Trial, plan: dict[str, Any]) -> Result:
     """Every figure of questions 1 to 3, the ablations and the default settings, with one seed.
@@ -60,8 +63,8 @@ def row_order(trial: Trial, plan: dict[str, Any]) -> Result:
 
 
 def _default(plan: dict[str, Any], seed: int) -> GammaGMM:
-    """gammaGMM with the default settings of version 0.2: at most 20,000 rows in each run."""
-    return estimator(plan, seed).set_params(tol="auto", max_mixture_rows=20_000)
+    """gammaGMM with the default settings of version 0.2, with which these trials were run."""
+    return estimator(plan, seed).set_params(tol="auto", max_mixture_rows=MIXTURE_ROWS)
 
 
 def _figures(fitted: GammaGMM, made: data.Scored) -> Result:

@@ -212,7 +212,8 @@ class TestCommands:
         quick = ("--detectors", "KNN,LOF", "--runs", "2")
         process = self.start(*arguments, *quick, env=environment, cwd=tmp_path)
         _, error = process.communicate()
-        assert (process.returncode, error) == (0, "")
+        warned = [line for line in error.splitlines() if "starts had no solution" not in line]
+        assert (process.returncode, warned) == (0, [])
 
     @pytest.mark.long
     def test_demo(self, environment, tmp_path):
