@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 START_ROWS = 200_000
 """Most rows that the k-means of a start is fitted to."""
 
-CHECK_EVERY = 10
+CHECK_EVERY = 20
 """Number of iterations after which it is checked whether a run has a prospect."""
 
 _ONE_FIT = threading.Lock()
