@@ -19,7 +19,7 @@ table = ray.data.from_pandas([rows[:10_000], rows[10_000:]])  # or ray.data.read
 
 # A uniform sample fits in memory. The column id names the rows.
 sample = table.random_sample(0.2, seed=0).to_pandas().set_index("id")
-estimator = GammaGMM("fast", n_runs=3, random_state=0).fit(sample)
+estimator = GammaGMM("fast", n_runs=3, strict=True, random_state=0).fit(sample)
 print(f"{len(sample)} rows: {estimator.posterior_}")
 
 # A person labels 30 of them; the labels also teach the ranking.

@@ -18,7 +18,7 @@ table = spark.createDataFrame(rows)  # or spark.read.parquet
 
 # A uniform sample fits in memory. The column id names the rows.
 sample = table.sample(fraction=0.2, seed=0).toPandas().set_index("id")
-estimator = GammaGMM("fast", n_runs=3, random_state=0).fit(sample)
+estimator = GammaGMM("fast", n_runs=3, strict=True, random_state=0).fit(sample)
 print(f"{len(sample)} rows: {estimator.posterior_}")
 
 # A person labels 30 of them; the labels also teach the ranking.
