@@ -458,9 +458,10 @@ def test_a_part_with_other_columns_is_refused_by_its_number(change, words, frame
 
 def test_other_rows_are_refused(large, frame, table):
     with pytest.raises(TableError, match="c"):
-        estimator().fit(parts_of(frame, 7, holes))
+        estimator(strict=True).fit(parts_of(frame, 7, holes))
+    strict = estimator(strict=True).fit(parts_of(frame, 7))
     with pytest.raises(ValueError, match=r"NaN|missing"):
-        large.predict(parts_of(frame, 7, holes)).compute()
+        strict.predict(parts_of(frame, 7, holes)).compute()
     with pytest.raises(ValueError, match="feature names"):
         large.predict(table[["b", "a", "c", "d"]])
     with pytest.raises(ValueError, match="feature names"):

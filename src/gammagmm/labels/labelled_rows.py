@@ -42,7 +42,7 @@ from gammagmm.labels.suggestions import by_falling_score, spread_evenly, spread_
 from gammagmm.labels.top_rows import p_top_rows
 from gammagmm.posterior.decisions import cut_off, exact_ranks, is_anomaly, probability_at
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
-from gammagmm.posterior.track_record import load_label_prior, load_slopes
+from gammagmm.posterior.track_record import load_label_prior, load_reference, load_slopes
 from gammagmm.table.sample import Sample
 
 __all__ = ["GroupShare", "LabelledRows", "Precision"]
@@ -231,7 +231,7 @@ class LabelledRows:
         return calibrate(
             honest_scores[outside.rows],
             self.scores[left.rows],
-            left.share(self._by_labels.mean),
+            left.share(self._by_labels.mean) if len(known) else _reference_mean(),
             (honest_scores[drawn.rows], drawn.labels),
             (reference.slopes, weights),
         )
@@ -937,3 +937,9 @@ def _group_name(value: Any) -> Any:
     """The name of the group of rows that have this value."""
     is_missing = value == "" or value != value
     return MISSING_GROUP if is_missing else value
+
+
+def _reference_mean() -> float:
+    """Mean share of anomalies in labelled real tables."""
+    reference = load_reference()
+    return float(reference.weights @ (reference.a / (reference.a + reference.b)))
