@@ -104,12 +104,13 @@ def told(title: str, X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
 def page(found: list[dict[str, Any]]) -> str:
     """The text of docs/explanations/sentences.md."""
     template = Template(PAGE_TEMPLATE.read_text(encoding="utf-8"))
-    sections = "\n\n".join(_section(each, is_first=i == 0) for i, each in enumerate(found))
+    told = [[], *([found[0]["lines"]] * (len(found) - 1))]
+    sections = "\n\n".join(map(_section, found, told))
     return template.substitute(sections=sections, n_labels=N_LABELS)
 
 
-def _section(each: dict[str, Any], *, is_first: bool) -> str:
-    """The sentences of a table; what is told first of every table is shown once."""
+def _section(each: dict[str, Any], told: list[str]) -> str:
+    """The sentences of a table, without those without labels that were `told` before."""
     shape = f"{each['n_rows']:,} rows, of which {each['truth']:.1%} are anomalies."
     named = ", ".join(f"`{name}`" for name in each["warnings"])
     warned = f" The fit warns: {named}." if named else ""
@@ -117,15 +118,16 @@ def _section(each: dict[str, Any], *, is_first: bool) -> str:
         [
             f"## {each['title']}",
             f"{shape}{warned} Without labels:",
-            _quoted(each["lines"] if is_first else each["lines"][1:], start=1 if is_first else 2),
+            _quoted(each["lines"], told),
             f"With {N_LABELS} labels:",
             _quoted(each["labelled"]["lines"]),
         ]
     )
 
 
-def _quoted(lines: list[str], start: int = 1) -> str:
-    return "\n".join(f"> {i}. {line}" for i, line in enumerate(lines, start=start))
+def _quoted(lines: list[str], told: Sequence[str] = ()) -> str:
+    numbered = enumerate(lines, start=1)
+    return "\n".join(f"> {i}. {line}" for i, line in numbered if line not in told)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,8 @@ def test_what_is_refused_in_pandas_is_refused(mpd, table):
         make_estimator(strict=True).fit(mpd.DataFrame(table[NAMES]))
     assert "missing" in {problem.code for problem in caught.value.problems}
     with pytest.raises(TypeError, match="column 'day' of X must hold numbers"):
-        make_estimator(strict=True).fit(mpd.DataFrame(table[["width"]]).assign(day=pd.Timedelta("1D")))
+        make_estimator(strict=True).fit(
+            mpd.DataFrame(table[["width"]]).assign(day=pd.Timedelta("1D"))
+        )
     with pytest.raises(TableError, match="X has 2 columns named 'width'"):
         make_estimator().fit(mpd.DataFrame(table[["width", "width"]]))
