@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from string import Template
 from typing import Any
 
