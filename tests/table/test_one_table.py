@@ -304,7 +304,7 @@ class TestTablesThatAreUsedAsTheyAre:
         scores["label"] = np.arange(N) % 2
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            model = GammaGMM("precomputed", n_runs=2, max_restarts=300, random_state=0).fit(scores)
+            model = GammaGMM("precomputed", **SOLVED, n_runs=2, random_state=0).fit(scores)
         np.testing.assert_array_equal(model.scores_, scores)
         assert model.fit_.detector_names == ["id", "label", "KNN"]
         assert model.fit_.preparation == Preparation(("id", "label", "KNN"), 3)
