@@ -43,7 +43,7 @@ def make_rows(n_rows, n_columns, seed=0):
 
 def fit_one(name, X):
     """Seconds of a detector, and its scores (n, 1)."""
-    made, _ = resolve_detectors([name], len(X), AUTO_FIT_ROWS, is_by_cost=True)
+    made, _ = resolve_detectors([name], len(X), AUTO_FIT_ROWS, X.shape[1])
     settings = FitSettings(AUTO_FIT_ROWS, n_jobs=1, is_by_cost=True)
     fitted = fit_detectors(made, X, np.random.default_rng(0), settings)
     return fitted.info[0].seconds, fitted.scores

@@ -77,8 +77,8 @@ class GammaGMM(BaseEstimator):
     n_draws : int, default=1000
         Number of draws of each component's mean and covariance.
     max_restarts : "auto" or int, default="auto"
-        Total number of new starts for runs that cannot meet `p_high`. "auto" means 20, and 100 as
-        long as no run has a solution.
+        Total number of new starts for runs that cannot meet `p_high`. "auto" means as many
+        as there are runs, and 100 as long as no run has a solution.
     mixture_prior : MixturePrior or None, default=None
         Prior of the mixture; None means ``MixturePrior()``.
     max_iter : int, default=1500

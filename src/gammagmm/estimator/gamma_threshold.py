@@ -54,8 +54,8 @@ class GammaThreshold(BaseEstimator):
     n_runs : int, default=10
         Number of variational runs from different starts, whose posteriors are averaged.
     max_restarts : "auto" or int, default="auto"
-        Total number of new starts for runs that cannot meet `p_high`. "auto" means 20, and 100 as
-        long as no run has a solution.
+        Total number of new starts for runs that cannot meet `p_high`. "auto" means as many
+        as there are runs, and 100 as long as no run has a solution.
     n_jobs : int or None, default=None
         Number of threads of the mixtures, as in joblib.
     random_state : int or Generator or RandomState or None, default=None

@@ -41,8 +41,8 @@ Array = NDArray[np.float64]
 
 AUTO_TOL = 0.1
 """Change of the bound below which an accelerated run has settled."""
-AUTO_RESTARTS, MAX_RESTARTS = 20, 100
-"""What ``max_restarts="auto"`` means, and what it means as long as no run has a solution."""
+MAX_RESTARTS = 100
+"""What ``max_restarts="auto"`` means as long as no run has a solution; else, as many as runs."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def unsolved_runs(runs: Mapping[int, Run], max_restarts: int | None) -> list[int
     """The runs that are started again: those without a solution, while restarts are left."""
     unsolved = [i for i, run in runs.items() if run.status == "unsolved"]
     if max_restarts is None:
-        max_restarts = AUTO_RESTARTS if len(unsolved) < len(runs) else MAX_RESTARTS
+        max_restarts = len(runs) if len(unsolved) < len(runs) else MAX_RESTARTS
     n_restarts = sum(run.n_restarts for run in runs.values())
     return unsolved[: max(max_restarts - n_restarts, 0)]
 
