@@ -213,6 +213,8 @@ track-record: install
 	$(BIN)/python -m experiments.run --only record sceptic clean groups labels learning finding
 	$(BIN)/python -m experiments.reliability
 	$(BIN)/python -m experiments.track_record
+	$(BIN)/python -m experiments.probabilities
+	$(BIN)/python -m experiments.label_prior
 
 # Hours; continues where it was stopped. Then the tables, the figures and docs/explanations/reproduction*.md.
 reproduce: install

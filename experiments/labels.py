@@ -34,6 +34,13 @@ from gammagmm.posterior.decisions import cut_off, is_anomaly
 from gammagmm.posterior.track_record import UNIFORM_PART, with_uniform_part
 
 MASS = 0.9
+SAME_SOURCE = {
+    "cardio": "cardiotocography",
+    "thyroid": "annthyroid",
+    **dict.fromkeys(("breastw", "wdbc"), "wbc"),
+    **dict.fromkeys(("http", "smtp"), "kddcup"),
+}
+"""Names of tables that were made from the same data under another name."""
 Figures = dict[str, float]
 
 
@@ -100,8 +107,9 @@ def prior_without(name: str) -> BetaMixture:
 
 
 def source_of(name: str) -> str:
-    """The first word of a table's name: "PenDigits_v10" and "pendigits" are the same data."""
-    return re.split(r"[_0-9]", name)[0].lower()
+    """What a table was made from: "PenDigits_v10" and "pendigits" are the same data."""
+    first = re.split(r"[_0-9]", name)[0].lower()
+    return SAME_SOURCE.get(first, first)
 
 
 @cache

@@ -446,7 +446,7 @@ def _level_table(record: dict[str, Any]) -> str:
         ]
         for i, level in enumerate(record["all"]["levels"])
     ]
-    return _markdown(heads, lines)
+    return as_markdown(heads, lines)
 
 
 def _clusters(lines: list[dict[str, Any]]) -> str:
@@ -476,10 +476,10 @@ def _sceptic_table(lines: list[dict[str, Any]]) -> str:
         for line in sorted(lines, key=lambda line: (list(kinds).index(line["kind"]), line["share"]))
     ]
     heads = ["outliers", "share", "tables", "estimates", "range holds", "separate rows"]
-    return _markdown([*heads, "found", "contradicted"], rows)
+    return as_markdown([*heads, "found", "contradicted"], rows)
 
 
-def _markdown(heads: list[str], lines: list[list[str]]) -> str:
+def as_markdown(heads: list[str], lines: list[list[str]]) -> str:
     marks = ["---"] * len(heads)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [heads, marks, *lines])
 

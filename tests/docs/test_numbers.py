@@ -28,6 +28,7 @@ ORDERS = LISTED["orders"]
 MADE = {
     "docs/explanations/label-coverage.md",
     "docs/explanations/meaning.md",
+    "docs/explanations/probabilities.md",
     "docs/explanations/sentences.md",
     "docs/reference/command-line.md",
     "docs/reference/command-line-more.md",
@@ -36,6 +37,7 @@ MADE = {
 TEMPLATES = (
     "experiments/label-coverage.md",
     "experiments/meaning.md",
+    "experiments/probabilities.md",
     "experiments/sentences.md",
     "benchmarks/templates/README.md",
 )

@@ -74,6 +74,8 @@ def test_every_method_answers_for_the_same_labels():
 
 def test_the_prior_does_not_know_tables_of_the_same_source():
     assert labels.source_of("PenDigits_v10") == labels.source_of("pendigits") == "pendigits"
+    assert labels.source_of("cardio") == labels.source_of("Cardiotocography22")
+    assert labels.source_of("http") == labels.source_of("KDDCup99") != labels.source_of("wbc_odds")
     names = [name for _, name in labels._records()]
     same = [name for name in names if labels.source_of(name) == "wbc"]
     assert len(same) > 1

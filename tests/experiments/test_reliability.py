@@ -1,8 +1,10 @@
+import json
+
 import numpy as np
 import pytest
 from experiments.reliability import Ranked, RankedTable
 
-from experiments import reliability
+from experiments import probabilities, reliability, track_record
 from gammagmm.posterior.track_record import load_slopes
 
 
@@ -49,3 +51,28 @@ def test_the_figures_are_those_of_the_rows_without_labels_or_of_the_new_rows(par
     if part == "whole":
         assert answer["methods"]["calibrated"]["bins"].sum(axis=1)[1] == pytest.approx(p * len(y))
     assert constant["costs"][0] == pytest.approx(y.mean())
+
+
+def written():
+    return json.loads(track_record.RELIABILITY.read_text(encoding="utf-8"))
+
+
+def test_the_page_has_the_figures_of_the_experiment():
+    kept = track_record.PAGE.with_name(probabilities.TEMPLATE.name).read_text(encoding="utf-8")
+    assert kept == probabilities.page(written())
+
+
+def test_the_picture_has_the_figures_of_the_experiment(tmp_path, monkeypatch):
+    kept = probabilities.FIGURE.read_bytes()
+    monkeypatch.setattr(probabilities, "FIGURE", tmp_path / "figure.svg")
+    probabilities.draw(written())
+    assert (tmp_path / "figure.svg").read_bytes() == kept
+
+
+def test_the_page_names_what_is_further_from_the_truth_than_it_should_be():
+    found = written()
+    each = found["folds"]["oddbench"]["whole"]["30"]["calibrated"]["bins"][0]
+    each["true"] = each["stated"] + 0.051
+    assert f"OddBench, 30 labels, a bin of {each['n']:,} rows" in probabilities.page(found)
+    each["true"] = each["stated"] + 0.049
+    assert f"OddBench, 30 labels, a bin of {each['n']:,} rows" not in probabilities.page(found)

@@ -1,0 +1,172 @@
+"""The page on stated probabilities and their truth, from results/reliability.json.
+
+    python -m experiments.probabilities
+
+writes docs/explanations/probabilities.md and docs/images/probabilities.svg.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from string import Template
+from typing import Any
+
+from experiments.figures import CYCLE, GREY
+from experiments.plan import HERE, load_plan
+from experiments.track_record import PAGE, RELIABILITY, as_markdown
+from gammagmm._support.files import write_document
+
+TEMPLATE = HERE / "probabilities.md"
+FIGURE = HERE.parent / "docs" / "images" / "probabilities.svg"
+GROUPS = {"oddbench": "OddBench", "classical": "classical"}
+METHODS = {"calibrated": "stated", "constant": "constant", "rank": "rank"}
+N_LABELS = "30"
+LEAST_ROWS = 1_000
+"""Rows of a bin whose share is told; a bin with fewer has a share that varies by chance."""
+TOLERANCE = {"oddbench": 0.05, "classical": 0.1}
+"""How far the share of anomalies may lie from what is stated in a bin."""
+FIRST_TOLERANCE = 0.1
+"""The same for the ten first rows."""
+
+Figures = dict[str, Any]
+
+
+def main() -> None:
+    found = json.loads(RELIABILITY.read_text(encoding="utf-8"))
+    write_document(page(found), PAGE.with_name(TEMPLATE.name), overwrite=True)
+    draw(found)
+
+
+def page(found: Figures) -> str:
+    """The text of docs/explanations/probabilities.md."""
+    settings, folds = load_plan()["reliability"], found["folds"]
+    with_labels = folds["oddbench"]["whole"][N_LABELS]
+    former = with_labels["rank"]
+    half = next(x for x in with_labels["calibrated"]["bins"] if 0.5 <= x["stated"] < 0.7)
+    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        {f"n_{group}": str(n) for group, n in found["n_tables"].items()},
+        max_rows=f"{settings['max_rows']:,}",
+        n_draws=str(settings["draws"]["whole"]),
+        rank_first=f"{former['first_stated']:.0%}",
+        rank_true=f"{former['first_true']:.0%}",
+        half_stated=f"{half['stated']:.0%}",
+        half_true=f"{half['true']:.0%}",
+        scores=_scores(folds, "whole"),
+        new=_scores(folds, "half"),
+        other=_scores(found["other_collection"], "whole"),
+        bins=_bins(folds),
+        costs=_costs(folds),
+        short=_short(folds),
+    )
+
+
+def _scores(scheme: Figures, part: str) -> str:
+    """Brier score and log loss of each method, and what is stated for the ten first rows."""
+    heads = ["tables", "labels"]
+    heads += [f"{score}, {name}" for score in ("Brier", "log loss") for name in METHODS.values()]
+    heads += ["ten first rows, stated", "true"]
+    lines = []
+    for group, words in GROUPS.items():
+        for n, by_method in scheme[group][part].items():
+            scores = [
+                f"{by_method[method][score]:.4f}" if method in by_method else ""
+                for score in ("brier", "log_loss")
+                for method in METHODS
+            ]
+            ours = by_method["calibrated"]
+            first = [f"{ours[name]:.0%}" for name in ("first_stated", "first_true")]
+            lines.append([words, n, *scores, *first])
+    return as_markdown(heads, lines)
+
+
+def _bins(folds: Figures) -> str:
+    """Mean of the stated probabilities of each bin, and the share of anomalies."""
+    heads, lines = ["tables", "rows", "stated", "true"], []
+    for group, words in GROUPS.items():
+        for each in _large_bins(folds[group]["whole"][N_LABELS]):
+            rows = f"{each['n']:,}"
+            lines.append([words, rows, f"{each['stated']:.1%}", f"{each['true']:.1%}"])
+    return as_markdown(heads, lines)
+
+
+def _large_bins(by_method: Figures) -> list[Figures]:
+    return [each for each in by_method["calibrated"]["bins"] if each["n"] >= LEAST_ROWS]
+
+
+def _costs(folds: Figures) -> str:
+    """Cost of a row with labels by the cost of a missed anomaly, beside that of the former."""
+    heads = ["tables", "cost of a missed anomaly", *METHODS.values(), "stated, beside rank"]
+    lines = []
+    for group, words in GROUPS.items():
+        by_method = folds[group]["whole"][N_LABELS]
+        for miss in by_method["calibrated"]["costs"]:
+            costs = {method: by_method[method]["costs"][miss] for method in METHODS}
+            change = costs["calibrated"] / costs["rank"] - 1.0
+            lines.append([words, miss, *(f"{x:.4f}" for x in costs.values()), f"{change:+.0%}"])
+    return as_markdown(heads, lines)
+
+
+def _short(folds: Figures) -> str:
+    """The bins and the ten first rows that are further from the truth than they should be."""
+    told = [
+        f"- {words}, {what}: {stated:.1%} is stated, and {true:.1%} is true."
+        for group, words in GROUPS.items()
+        for what, stated, true, tolerance in _pairs(folds, group)
+        if abs(stated - true) > tolerance
+    ]
+    bounds = (
+        f"Bins of {LEAST_ROWS:,} rows or more should be within {100 * TOLERANCE['oddbench']:.0f} "
+        f"percentage points of the truth on OddBench and within {100 * TOLERANCE['classical']:.0f} "
+        f"on the classical tables, and ten first rows within {100 * FIRST_TOLERANCE:.0f}."
+    )
+    return "\n".join([f"{bounds} These are not:\n" if told else f"{bounds} All are.", *told])
+
+
+def _pairs(folds: Figures, group: str) -> Iterator[tuple[str, float, float, float]]:
+    for n, by_method in folds[group]["whole"].items():
+        ours = by_method["calibrated"]
+        yield (
+            f"{n} labels, ten first rows",
+            ours["first_stated"],
+            ours["first_true"],
+            FIRST_TOLERANCE,
+        )
+        for each in _large_bins(by_method):
+            what = f"{n} labels, a bin of {each['n']:,} rows"
+            yield what, each["stated"], each["true"], TOLERANCE[group]
+
+
+def draw(found: Figures) -> None:
+    """Draw the stated probabilities against the truth; the same figures give the same file."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context({"svg.hashsalt": "gammagmm", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+        for ax, (group, words) in zip(
+            figure.subplots(1, 2, sharey=True), GROUPS.items(), strict=True
+        ):
+            ax.plot([0.0, 1.0], [0.0, 1.0], ":", color=GREY)
+            by_number = found["folds"][group]["whole"]
+            for colour, (n, by_method) in zip(CYCLE, by_number.items(), strict=False):
+                _line(ax, _large_bins(by_method), f"{n} labels", colour, "o-")
+            former = by_number[N_LABELS]["rank"]["bins"]
+            former = [each for each in former if each["n"] >= LEAST_ROWS]
+            _line(ax, former, f"{N_LABELS} labels, by rank alone", GREY, "x--")
+            ax.set(
+                title=f"{words} ({found['n_tables'][group]} tables)", xlabel="stated probability"
+            )
+            ax.grid(alpha=0.3)
+        figure.axes[0].set_ylabel("share of anomalies")
+        figure.axes[0].legend(frameon=False)
+        figure.savefig(FIGURE, metadata={"Date": None, "Creator": None})
+
+
+def _line(ax: Any, bins: Iterable[Figures], label: str, colour: str, style: str) -> None:
+    points = [(each["stated"], each["true"]) for each in bins]
+    ax.plot(*zip(*points, strict=True), style, color=colour, label=label, markersize=4)
+
+
+if __name__ == "__main__":
+    main()
