@@ -346,7 +346,8 @@ class Fit:
             return [answer, labels, chosen, *ranking, following]
         rows = self.labelled_rows
         labels = f"{labels} {error_sentence(rows.label_error)}".rstrip()
-        exact = exact_sentence(rows.exact_interval(), int(known.labels.sum()))
+        alone = rows.exact_interval(), rows.interval_at_any_look()
+        exact = exact_sentence(*alone, int(known.labels.sum()))
         low, high = self.posterior.interval()
         n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
         found, separate = [], self.evidence.separate_rows

@@ -119,20 +119,24 @@ def if_wrong_sentence(shares: Sequence[ShareIfWrong]) -> str:
     return f"It would be about {', and about '.join(told)}." if told else ""
 
 
-def exact_sentence(ends: tuple[float, float], n_anomalies: int, mass: float = 0.9) -> str:
-    """What the labels alone show, by the two ends of an exact interval of probability `mass`.
+def exact_sentence(
+    ends: Rates, any_look: Rates, n_anomalies: int, mass: float = 0.9
+) -> str:
+    """What the labels alone show, by the ends of an exact interval and of one for any look.
 
-    Without an anomaly only the upper end is uncertain, and it holds by itself with more confidence.
+    Without an anomaly only the upper end is uncertain, and that of the exact interval holds by
+    itself with more confidence.
     """
     low, high = (percent(end) for end in ends)
+    looked = " to ".join(percent(end) for end in any_look)
     if n_anomalies == 0:
-        return (
-            f"By the labels alone, it is at most {high} with {0.5 + 0.5 * mass:.0%} confidence, if "
-            "their number was fixed before."
-        )
+        fixed = f"at most {high} with {0.5 + 0.5 * mass:.0%} confidence"
+        looked = f"at most {percent(any_look[1])} with {mass:.0%} confidence"
+    else:
+        fixed = f"{low} to {high} with {mass:.0%} confidence"
     return (
-        f"By the labels alone, it is {low} to {high} with {mass:.0%} confidence, if their number "
-        "was fixed before."
+        f"By the labels alone, it is {fixed} if their number was fixed before, and {looked} if you "
+        "looked at the answer in between."
     )
 
 
