@@ -119,9 +119,7 @@ def if_wrong_sentence(shares: Sequence[ShareIfWrong]) -> str:
     return f"It would be about {', and about '.join(told)}." if told else ""
 
 
-def exact_sentence(
-    ends: Rates, any_look: Rates, n_anomalies: int, mass: float = 0.9
-) -> str:
+def exact_sentence(ends: Rates, any_look: Rates, n_anomalies: int, mass: float = 0.9) -> str:
     """What the labels alone show, by the ends of an exact interval and of one for any look.
 
     Without an anomaly only the upper end is uncertain, and that of the exact interval holds by
