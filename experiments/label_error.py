@@ -2,9 +2,9 @@
 
     python -m experiments.label_error
 
-writes results/label_error.json. The rankings are those of every third table of the track record. For
-the intervals, nothing is simulated: the true share has the reference distribution, and each label is
-wrong with the same probability. The number of labels that say "anomaly" is binomial, so that each
+writes results/label_error.json. The rankings are those of every third table of the track record.
+For the intervals, nothing is simulated: the true share has the reference distribution, and each
+label is wrong with the same probability. The number of labels that say "anomaly" is binomial, so that each
 figure is a sum over its values and over quantiles of the share.
 """
 

@@ -22,8 +22,10 @@ __all__ = [
 ]
 
 NO_ERROR = 0.0, 0.0
-"""The probabilities that a normal row is called an anomaly, and that an anomaly is called normal, if
-labels are right."""
+"""The two probabilities of labels that are right.
+
+They are those that a normal row is called an anomaly, and that an anomaly is called normal.
+"""
 
 UNLIKELY = 1e-9
 """Parts of the posterior of a smaller weight are left out."""
@@ -83,7 +85,7 @@ def without_errors(share: float, error: tuple[float, float]) -> float:
 def p_anomaly(
     probability: NDArray[np.float64], labels: NDArray[np.int_], error: tuple[float, float]
 ) -> NDArray[np.float64]:
-    """P(anomaly) of rows with labels, which had this `probability` (n,) before, by Bayes' theorem."""
+    """P(anomaly) of rows with labels, by Bayes' theorem; it was `probability` (n,) before."""
     false_alarm, miss = error
     is_called = labels == 1
     if_anomaly = probability * np.where(is_called, 1.0 - miss, miss)

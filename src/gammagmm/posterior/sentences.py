@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = [
     "NOT_KNOWN",
     "any_look_sentence",
-    "exact_sentence",
     "error_sentence",
+    "exact_sentence",
     "flagged_sentence",
     "if_wrong_sentence",
     "known_sentence",
