@@ -4,8 +4,8 @@
 
 writes results/label_error.json. The rankings are those of every third table of the track record.
 For the intervals, nothing is simulated: the true share has the reference distribution, and each
-label is wrong with the same probability. The number of labels that say "anomaly" is binomial, so that each
-figure is a sum over its values and over quantiles of the share.
+label is wrong with the same probability. The number of labels that say "anomaly" is binomial, so
+that each figure is a sum over its values and over quantiles of the share.
 """
 
 from __future__ import annotations
