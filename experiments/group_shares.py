@@ -3,10 +3,10 @@
     python -m experiments.group_shares
 
 writes results/group_shares.json. The shares of `N_GROUPS` groups are simulated: as unlike as those
-of tables, alike, and alike but for one odd group, whose figures are then those of the case. "own" is
-the posterior of `LabelledRows.by_group`, whose prior is the same for each group. "hierarchical" has
-a Beta distribution of the groups' shares, whose mean and concentration are not known: the groups
-borrow from one another.
+of tables, alike, and alike but for one odd group, whose figures are then those of the case. "own"
+is the posterior of `LabelledRows.by_group`, whose prior is the same for each group. "hierarchical"
+has a Beta distribution of the groups' shares, whose mean and concentration are not known: the
+groups borrow from one another.
 """
 
 from __future__ import annotations
