@@ -24,6 +24,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax
+from sklearn.metrics import f1_score
 
 from experiments import data
 from experiments.datasets import MissingDataError
@@ -47,7 +48,14 @@ from gammagmm.labels.labelled_rows import LabelledRows
 from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior
 from gammagmm.labels.learned_ranking import Inputs, learn_ranking
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.decisions import cost_cut, new_row_ranks, probability_at, ranks_left
+from gammagmm.posterior.decisions import (
+    cost_cut,
+    cut_off,
+    is_anomaly,
+    new_row_ranks,
+    probability_at,
+    ranks_left,
+)
 from gammagmm.posterior.track_record import ReferenceSlopes
 
 SLOPES = np.append(0.0, np.geomspace(0.125, 32.0, 17))
@@ -57,6 +65,8 @@ N_FIRST = 10
 SMALLEST = 1e-6
 """Probabilities of 0 and 1 count as this far from them in the log loss."""
 GROUPS = {"oddbench": ("oddbench",), "classical": ("pool", "paper")}
+TYPED = (0.1, 0.05)
+"""Shares of anomalies that people type in when they do not know it."""
 MISS_COSTS = (1.0, 5.0, 10.0, 30.0)
 EDGES = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0])
 
@@ -92,6 +102,7 @@ class RankedTable:
     name: str
     whole: dict[int, list[Ranked]]
     half: dict[int, list[Ranked]]
+    mean: float  # of the posterior without labels
 
     @cached_property
     def slopes(self) -> dict[bool, list[np.ndarray]]:
@@ -155,6 +166,7 @@ def _ranks_of_table(
     fit = GammaGMM(random_state=plan["seed"]).fit(X).fit_
     inputs = Inputs(fit.space.values, fit.space.consensus, fit.detector_columns)
     arrays = {"y": y.astype(np.int8), "rank_probability": fit.labelled_rows.rank_probability}
+    arrays["mean"] = np.array(fit.posterior.mean)
     arrays |= _rankings("whole", inputs, y, inputs[:0], plan, rng)
     half = len(X) // 2
     trained, new = half_inputs(X[:half], X[half:], plan["seed"])
@@ -226,7 +238,7 @@ def read_ranks(collection: str, name: str) -> RankedTable:
         without = arrays["rank_probability"] if part == "whole" and n == "0" else None
         ranked = Ranked(own[0], known, counts, is_learned, new, own[1], without)
         parts[part].setdefault(int(n), []).append(ranked)
-    table = RankedTable(collection, name, **parts)
+    table = RankedTable(collection, name, **parts, mean=float(arrays["mean"]))
     table.slopes  # noqa: B018, computed here, by the worker
     return table
 
@@ -374,10 +386,31 @@ def _answer(
     elif ranked.rank_probability is not None:
         stated["rank"] = ranked.rank_probability
     first = np.argsort(-asked, kind="stable")[:N_FIRST]
-    return {
+    answer: Figures = {
         "key": (table.collection, table.name, part, n),
         "methods": {name: _scores_of(p, y, first) for name, p in stated.items()},
     }
+    if part == "whole" and n > 0 and y.any():
+        cuts = {f"typed {share:g}": share for share in TYPED} | {"without labels": table.mean}
+        ranks = table.whole[0][0].counts[left] / n_rows
+        flagged = {name: ranks <= share for name, share in cuts.items()}
+        flagged["labels, share"] = is_anomaly(asked, float(cut_off(asked, share)))
+        flagged["labels, probabilities"] = flag_by_expected_f1(stated["calibrated"])
+        answer["f1"] = {name: float(f1_score(y, each)) for name, each in flagged.items()}
+    return answer
+
+
+def flag_by_expected_f1(p: np.ndarray) -> np.ndarray:
+    """Whether each row is flagged, so that 2 x (hits) / (flagged + anomalies) is expected largest.
+
+    Hits and anomalies are replaced by their expectations.
+    """
+    order = np.argsort(-p, kind="stable")
+    hits, n_flagged = np.cumsum(p[order]), np.arange(1, len(p) + 1)
+    n = int(np.argmax(2.0 * hits / (n_flagged + hits[-1]))) + 1
+    is_flagged = np.zeros(len(p), dtype=bool)
+    is_flagged[order[:n]] = True
+    return is_flagged
 
 
 def _scores_of(p: np.ndarray, y: np.ndarray, first: np.ndarray) -> Figures:
@@ -409,12 +442,28 @@ def _summary(answers: list[Figures]) -> Figures:
                     for answer in answers
                     if answer["key"][0] in collections and answer["key"][2:] == (part, n)
                 ]
+                if any("f1" in answer for answer in chosen):
+                    place = summary.setdefault("f1", {}).setdefault(group, {})
+                    place[str(n)] = _mean_f1([answer for answer in chosen if "f1" in answer])
                 for method in ("calibrated", "constant", "rank"):
                     own = [a for a in chosen if method in a["methods"]]
                     if own:
                         place = summary.setdefault(group, {}).setdefault(part, {})
                         place.setdefault(str(n), {})[method] = _means(own, method)
     return summary
+
+
+def _mean_f1(answers: list[Figures]) -> dict[str, float]:
+    """Means over tables of the means over draws, and the number of tables."""
+    by_table: dict[Any, list[dict[str, float]]] = {}
+    for answer in answers:
+        by_table.setdefault(answer["key"], []).append(answer["f1"])
+    names = answers[0]["f1"]
+    means = {
+        name: float(np.mean([np.mean([draw[name] for draw in d]) for d in by_table.values()]))
+        for name in names
+    }
+    return {"n_tables": len(by_table)} | means
 
 
 def _means(answers: list[Figures], method: str) -> Figures:

@@ -16,7 +16,7 @@ def table(name, rng, n_rows=200, n_new=50):
     own = (counts[:n_rows], False, counts[n_rows:], y[n_rows:], None)
     ranked = [Ranked(y[:n_rows], rows, *own) for rows in (known[:0], known)]
     parts = {0: [ranked[0]], 30: [ranked[1]]}
-    return RankedTable("oddbench", name, parts, parts)
+    return RankedTable("oddbench", name, parts, parts, 0.1)
 
 
 def test_the_most_likely_weights_are_those_of_an_exhaustive_search(rng):
@@ -76,3 +76,11 @@ def test_the_page_names_what_is_further_from_the_truth_than_it_should_be():
     assert f"OddBench, 30 labels, a bin of {each['n']:,} rows" in probabilities.page(found)
     each["true"] = each["stated"] + 0.049
     assert f"OddBench, 30 labels, a bin of {each['n']:,} rows" not in probabilities.page(found)
+
+
+def test_the_rows_flagged_have_the_largest_expected_f1(rng):
+    p = rng.random(9) ** 3
+    found = reliability.flag_by_expected_f1(p)
+    masks = np.array([[i >> j & 1 for j in range(9)] for i in range(1, 512)], dtype=bool)
+    expected = [2.0 * p[mask].sum() / (mask.sum() + p.sum()) for mask in masks]
+    np.testing.assert_array_equal(found, masks[int(np.argmax(expected))])

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from gammagmm import GammaPosterior, LabelledRows
+from gammagmm import GammaGMM, GammaPosterior, LabelledRows
+from gammagmm.datasets import load_demo
+from gammagmm.labels.anomaly_probability import log_likelihoods
 from gammagmm.labels.label_error import implied_error, posterior_with_errors
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.track_record import load_label_prior
@@ -76,3 +78,92 @@ def test_rates_are_below_one_half(error):
     rows = LabelledRows(np.zeros(50)).update([1, 2], [0, 1])
     with pytest.raises(ValueError, match="label_error must"):
         rows.posterior_if(error)
+
+
+ERROR = 0.03, 0.2
+
+
+def rows_with_errors(label_error=ERROR, n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = LabelledRows(rng.normal(size=n), label_error=label_error)
+    known = rng.permutation(n)[:40]
+    return rows.update(known, (rng.random(40) < 0.2).astype(int))
+
+
+def test_the_answer_takes_the_rate_into_account():
+    rows, without = rows_with_errors(), rows_with_errors((0.0, 0.0))
+    assert rows.posterior.summary() == without.posterior_if(ERROR).summary()
+    assert rows.if_wrong == ()
+    for each in without.if_wrong:
+        expected = without.posterior_if(each.label_error)
+        assert (each.mean, each.low, each.high) == (expected.mean, *expected.interval())
+    assert [each.label_error for each in without.if_wrong] == [0.02, 0.05]
+
+
+def test_the_probability_of_a_labelled_row_is_that_of_bayes_theorem():
+    """By counting what would happen to many rows with the same score."""
+    rows, rng = rows_with_errors(), np.random.default_rng(1)
+    known = rows.known_rows
+    before = rows.calibration(rows.scores[known.rows])
+    is_anomaly = rng.random((200_000, len(known))) < before
+    p_called = np.where(is_anomaly, 1.0 - ERROR[1], ERROR[0])
+    is_same = (rng.random(is_anomaly.shape) < p_called) == known.labels
+    expected = (is_anomaly & is_same).sum(axis=0) / is_same.sum(axis=0)
+    np.testing.assert_allclose(rows.probability[known.rows], expected, atol=0.015)
+    left = known.unknown(rows.n_rows)
+    assert rows.probability[left].mean() == pytest.approx(rows.posterior.mean)
+
+
+def test_the_slopes_have_the_likelihood_of_labels_that_may_be_wrong():
+    z, labels = np.array([-1.0, 0.3, 2.5]), np.array([0, 1, 1])
+    slopes, intercepts = np.array([0.0, 1.5]), np.array([-2.0, -3.0])
+    found = log_likelihoods(z, labels, slopes, intercepts, ERROR)
+    for i in range(2):
+        p = 1.0 / (1.0 + np.exp(-intercepts[i] - slopes[i] * z))
+        called = p * (1.0 - ERROR[1]) + (1.0 - p) * ERROR[0]
+        expected = np.log(np.where(labels == 1, called, 1.0 - called)).sum()
+        assert found[i] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("method", ["exact_interval", "interval_at_any_look"])
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
+def test_the_intervals_from_the_labels_hold_with_errors(method, share):
+    n, n_rows = 60, 20_000
+    p_called = share * (1.0 - ERROR[1]) + (1.0 - share) * ERROR[0]
+    held = 0.0
+    for k in range(n + 1):
+        rows = LabelledRows(np.zeros(n_rows), label_error=ERROR)
+        low, high = getattr(rows.update(np.arange(n), np.arange(n) < k), method)()
+        held += stats.binom.pmf(k, n, p_called) * (low - 1e-5 <= share <= high + 1e-5)
+    assert held >= 0.9
+
+
+def test_what_is_left_is_the_share_of_the_rows_without_a_label():
+    rows = rows_with_errors()
+    low, high = rows.posterior.interval()
+    left = rows.left
+    np.testing.assert_allclose(
+        [left.mean, left.low, left.high], 160 * np.array([rows.posterior.mean, low, high])
+    )
+    with pytest.raises(ValueError, match="certify needs labels that are right"):
+        rows.certify()
+
+
+def test_a_fit_keeps_the_rate(tmp_path):
+    X = load_demo().X
+    fitted = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0, label_error=0.05).fit(X)
+    fitted.update(np.arange(0, 120, 4), np.arange(30) < 3)
+    assert fitted.labelled_rows_.label_error == (0.05, 0.05)
+    assert fitted.posterior_.summary() == fitted.labelled_rows_.posterior_if(0.05).summary()
+    assert "Each label is taken to be wrong with a probability of 5.0%." in str(fitted.fit_)
+    assert fitted.batch(X).label_error == (0.05, 0.05)
+    fitted.save(tmp_path / "fit.gmm")
+    loaded = GammaGMM.load(tmp_path / "fit.gmm")
+    assert loaded.posterior_.summary() == fitted.posterior_.summary()
+    np.testing.assert_array_equal(loaded.fit_.probability, fitted.fit_.probability)
+
+
+@pytest.mark.parametrize("error", [0.5, -0.1, "often", None])
+def test_the_estimator_refuses_other_rates(error):
+    with pytest.raises(ValueError, match="label_error must"):
+        GammaGMM("fast", label_error=error).fit(np.zeros((20, 2)))

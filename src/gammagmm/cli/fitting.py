@@ -126,6 +126,7 @@ def _estimator(request: Request) -> GammaGMM:
         _detectors(method),
         scale=None if method.scale == "none" else method.scale,
         learn=method.learn,
+        label_error=method.label_error,
         p0=method.p0,
         p_high=method.p_high,
         high_gamma=method.high_gamma,

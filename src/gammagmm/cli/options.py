@@ -97,6 +97,9 @@ class Method:
         bool,
         Option("--learn/--no-learn", help="Whether labels of rows change the ranking of the rows."),
     ] = True
+    label_error: Annotated[
+        float, _share(help="Probability that a label in the --labels is wrong, below 0.5.")
+    ] = 0.0
     p0: Annotated[float, _share(help="Prior probability that there are no anomalies.")] = 0.01
     p_high: Annotated[
         float, _share(help="Prior probability that the share is at least --high-gamma.")

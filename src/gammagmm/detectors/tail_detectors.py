@@ -5,6 +5,7 @@ They are not subclasses of PyOD's classes, whose modules import Matplotlib.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -34,14 +35,18 @@ class TailDetector(Frozen, BaseDetector):
         self.skewness_ = np.sign(_skewness(X))
         self.prepare_tails()
         self.__dict__.pop("_outlyingness", None)  # of an earlier fit
-        self.decision_scores_ = self._dimensions(X)[-1].sum(axis=1)
+        self.decision_scores_ = self._scores(X)
         self._process_decision_scores()
         return self
 
     @cached_property
-    def _outlyingness(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def _outlyingness(self) -> tuple[FloatArray, ...]:
         """PyOD's attributes U_l, U_r, U_skew and O, four times as large as the training rows."""
-        return self._dimensions(self.X_train)
+        kinds = tuple(np.empty(self.X_train.shape) for _ in range(4))
+        for j, order, found in self._by_column(self.X_train):
+            for kind, values in zip(kinds, found, strict=True):
+                kind[order, j] = values
+        return kinds
 
     U_l = property(lambda self: self._outlyingness[0])
     U_r = property(lambda self: self._outlyingness[1])
@@ -61,23 +66,32 @@ class TailDetector(Frozen, BaseDetector):
         Each value is ranked among the training rows; a value beyond their range has the rank of
         the first or the last.
         """
-        scores: FloatArray = self._dimensions(self._check_new(X))[-1].sum(axis=1)
+        return self._scores(self._check_new(X))
+
+    def _scores(self, X: NDArray[Any]) -> FloatArray:
+        found = np.empty(X.shape)
+        for j, order, (*_, final) in self._by_column(X):
+            found[order, j] = final
+        scores: FloatArray = found.sum(axis=1)
         return scores
 
-    def _dimensions(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Left, right, skewness-corrected and final outlyingness (n, d) of each value."""
-        n_below, n_above = np.empty(X.shape, dtype=np.intp), np.empty(X.shape, dtype=np.intp)
-        columns = np.ascontiguousarray(X.T)
+    def _by_column(
+        self, X: NDArray[Any]
+    ) -> Iterator[tuple[int, NDArray[np.intp], tuple[FloatArray, ...]]]:
+        """The number of each column, its rows in rising order, and how far out these lie.
+
+        That is their left, right, skewness-corrected and final outlyingness (n,).
+        """
+        tails, columns = self.tails_, np.ascontiguousarray(X.T)
         for j, (column, x) in enumerate(zip(self.sorted_columns_, columns, strict=True)):
             order = np.argsort(x)
             values = x[order]  # sorted values are found several times faster
-            n_below[order, j] = np.searchsorted(column, values, side="right")
-            n_above[order, j] = len(column) - np.searchsorted(column, values, side="left")
-        left = self.tails_[np.maximum(n_below, 1) - 1]
-        right = self.tails_[np.maximum(n_above, 1) - 1]
-        skewness = self.skewness_
-        corrected = left * -1 * np.sign(skewness - 1) + right * np.sign(skewness + 1)
-        return left, right, corrected, np.maximum(corrected, self._both(left, right))
+            n_below = np.searchsorted(column, values, side="right")
+            n_above = len(column) - np.searchsorted(column, values, side="left")
+            left, right = tails[np.maximum(n_below, 1) - 1], tails[np.maximum(n_above, 1) - 1]
+            skewness = self.skewness_[j]
+            corrected = left if skewness < 0 else right if skewness > 0 else left + right
+            yield j, order, (left, right, corrected, np.maximum(corrected, self._both(left, right)))
 
 
 def _skewness(X: NDArray[Any]) -> NDArray[Any]:

@@ -33,6 +33,7 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.run_notes import describe_runs
 from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.sentences import (
+    error_sentence,
     exact_sentence,
     flagged_sentence,
     known_sentence,
@@ -344,7 +345,9 @@ class Fit:
             following = f"Next: label {n_next} rows that suggest or gammagmm label chooses."
             return [answer, labels, chosen, *ranking, following]
         rows = self.labelled_rows
-        exact = exact_sentence(rows.exact_interval(), int(known.labels.sum()))
+        labels = f"{labels} {error_sentence(rows.label_error)}".rstrip()
+        alone = rows.exact_interval(), rows.interval_at_any_look()
+        exact = exact_sentence(*alone, int(known.labels.sum()))
         low, high = self.posterior.interval()
         n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
         found, separate = [], self.evidence.separate_rows
@@ -426,7 +429,9 @@ class Fit:
         honest_scores = space.honest_scores if self.ranking == "learned" else None
         part = None if self.sample.is_whole else self.sample
         fitted = self.fitted_posterior
-        return LabelledRows(space.decision_scores, self.known, honest_scores, part, fitted)
+        return LabelledRows(
+            space.decision_scores, self.known, honest_scores, part, fitted, self.plan.label_error
+        )
 
     @property
     def precision(self) -> Precision | None:

@@ -61,6 +61,10 @@ class GammaGMM(BaseEstimator):
         Whether the labels that `update` is given change the ranking of the rows too, and with it
         `decision_scores_`, `labels_`, the probabilities and `predict`. The posterior of the share
         is the same either way.
+    label_error : float or tuple of two floats, default=0.0
+        Probability that a label is wrong, below 0.5. Two numbers are those that a normal row is
+        called an anomaly, and that an anomaly is called normal. Labels of two people show it, see
+        `gammagmm.labels.label_error.implied_error`.
     p0 : float, default=0.01
         Prior probability that there are no anomalies.
     p_high : float, default=0.01
@@ -208,6 +212,7 @@ class GammaGMM(BaseEstimator):
         *,
         scale: str | None = "standard",
         learn: bool = True,
+        label_error: float | tuple[float, float] = 0.0,
         p0: float = 0.01,
         p_high: float = 0.01,
         high_gamma: float = 0.15,
@@ -234,6 +239,7 @@ class GammaGMM(BaseEstimator):
         self.detectors = detectors
         self.scale = scale
         self.learn = learn
+        self.label_error = label_error
         self.p0 = p0
         self.p_high = p_high
         self.high_gamma = high_gamma
@@ -569,7 +575,8 @@ class GammaGMM(BaseEstimator):
             `expected_width`, `exact_interval`, ...) for these rows, and its `update` returns a new
             value. Labels of the training rows are not used, because the share may have changed.
         """
-        return LabelledRows(in_memory(self.decision_function(X)))
+        scores = in_memory(self.decision_function(X))
+        return LabelledRows(scores, label_error=self.fit_.plan.label_error)
 
     def monitor(
         self,

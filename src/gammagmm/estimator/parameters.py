@@ -16,6 +16,7 @@ from gammagmm._support.documents import Plain
 from gammagmm._support.processes import Deadline
 from gammagmm._support.progress import Progress, check_progress, tell
 from gammagmm.detectors.presets import MIN_ROWS
+from gammagmm.labels.label_error import check_label_error
 from gammagmm.mixture.backends import check_backend
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.link import Constraints
@@ -56,6 +57,8 @@ class Plan:
         How the columns are scaled for the detectors.
     learn : bool
         Whether labels change the ranking of the rows.
+    label_error : tuple of two floats
+        The probabilities that a normal row is labelled an anomaly, and an anomaly normal.
     constraints : Constraints
         The user's answers to the paper's two questions.
     prior : MixturePrior
@@ -88,6 +91,7 @@ class Plan:
     detectors: Any
     scale: str | None
     learn: bool
+    label_error: tuple[float, float]
     constraints: Constraints
     prior: MixturePrior
     n_components: int
@@ -147,6 +151,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> Plan:
         raise ValueError(f'scale must be "standard", "robust" or None, got {scale!r}.')
     if not isinstance(estimator.learn, bool | np.bool_):
         raise TypeError(f"learn must be True or False, got {estimator.learn!r}.")
+    label_error = check_label_error(estimator.label_error)
     backend = "numpy" if estimator.device is None else "torch"
     check_backend(backend, estimator.device)
     if estimator.max_rows is not None:
@@ -173,6 +178,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> Plan:
         parameters={name: _plain(value) for name, value in sorted(parameters.items())}
         | {"device": None if estimator.device is None else str(estimator.device)},
         learn=bool(estimator.learn),
+        label_error=label_error,
         constraints=constraints,
         prior=prior or MixturePrior(),
         # Deviation D16: the published script makes plain steps with a tolerance of 1e-3.

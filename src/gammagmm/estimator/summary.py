@@ -11,7 +11,7 @@ from gammagmm._support.documents import Plain, Writer, record_to_data
 from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit, Truth
-from gammagmm.labels.labelled_rows import Precision
+from gammagmm.labels.labelled_rows import Precision, ShareIfWrong
 from gammagmm.labels.learned_ranking import RankingCheck
 from gammagmm.labels.recall import AnomaliesLeft
 from gammagmm.posterior.evidence import Evidence
@@ -51,6 +51,10 @@ class LabelSummary:
         was chosen at random has a label.
     left : AnomaliesLeft
         How many anomalies are left among the rows without a label.
+    label_error : tuple of two floats
+        The probabilities that a normal row is labelled an anomaly, and an anomaly normal.
+    if_wrong : tuple of ShareIfWrong
+        The share if 2 % and if 5 % of the labels were wrong; empty if `label_error` is given.
     """
 
     n_rows: int
@@ -63,6 +67,8 @@ class LabelSummary:
     high_any_look: float
     precision: Precision | None
     left: AnomaliesLeft
+    label_error: tuple[float, float]
+    if_wrong: tuple[ShareIfWrong, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -242,6 +248,8 @@ def _labels(fit: Fit) -> LabelSummary | None:
         high_any_look=high_any_look,
         precision=fit.precision,
         left=rows.left,
+        label_error=rows.label_error,
+        if_wrong=rows.if_wrong,
     )
 
 

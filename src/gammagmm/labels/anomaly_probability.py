@@ -56,18 +56,20 @@ def calibrate(
     share: float,
     known: tuple[Array, NDArray[np.int_]],
     prior: tuple[Array, Array],
+    error: tuple[float, float] = (0.0, 0.0),
 ) -> Calibration:
     """The calibration whose probabilities have the mean `share` over the rows that are left.
 
     `training` (n,) are the scores among which a row is ranked, and `left` (m,) those of the rows
     that are left. `known` are scores and labels of rows that were chosen blindly, and `prior` has
-    the slopes and their weights.
+    the slopes and their weights. `error` has the probability that a normal row is labelled an
+    anomaly, and that an anomaly is labelled normal.
     """
     ranks, (slopes, weights) = new_row_ranks(training), prior
     intercepts = solve_intercepts(normal_scores(ranks, left), slopes, share)
     if 0.0 < share < 1.0:
         z, labels = normal_scores(ranks, known[0]), known[1]
-        fitting = log_likelihoods(z, labels, slopes, intercepts)
+        fitting = log_likelihoods(z, labels, slopes, intercepts, error)
         with np.errstate(divide="ignore"):
             logs = np.log(weights) + fitting
         weights = np.exp(logs - logsumexp(logs))
@@ -99,8 +101,19 @@ def solve_intercepts(z: Array, slopes: Array, share: float) -> Array:
     return np.array([brentq(excess, low, high, args=(slope,)) for slope, (low, high) in pairs])
 
 
-def log_likelihoods(z: Array, labels: NDArray[np.int_], slopes: Array, intercepts: Array) -> Array:
+def log_likelihoods(
+    z: Array,
+    labels: NDArray[np.int_],
+    slopes: Array,
+    intercepts: Array,
+    error: tuple[float, float] = (0.0, 0.0),
+) -> Array:
     """Log-likelihood (S,) of the labels (n,) of rows with these `z` (n,) under each curve."""
-    sign = np.where(labels == 1, 1.0, -1.0)
     logits = intercepts[:, None] + slopes[:, None] * z
-    return np.asarray(log_expit(sign * logits).sum(axis=1))
+    is_called = labels == 1
+    false_alarm, miss = error
+    if_anomaly = np.where(is_called, 1.0 - miss, miss)
+    if_normal = np.where(is_called, false_alarm, 1.0 - false_alarm)
+    with np.errstate(divide="ignore"):
+        terms = log_expit(logits) + np.log(if_anomaly), log_expit(-logits) + np.log(if_normal)
+    return np.asarray(np.logaddexp(*terms).sum(axis=1))

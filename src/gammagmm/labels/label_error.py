@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln, logsumexp, xlogy
 
 from gammagmm.labels.known_rows import check_labels
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
-__all__ = ["implied_error", "posterior_with_errors"]
+__all__ = [
+    "NO_ERROR",
+    "check_label_error",
+    "implied_error",
+    "p_anomaly",
+    "posterior_with_errors",
+    "without_errors",
+]
+
+NO_ERROR = 0.0, 0.0
+"""The two probabilities of labels that are right.
+
+They are those that a normal row is called an anomaly, and that an anomaly is called normal.
+"""
 
 UNLIKELY = 1e-9
 """Parts of the posterior of a smaller weight are left out."""
@@ -45,6 +60,38 @@ def posterior_with_errors(
     weights = weights[kept] / weights[kept].sum()
     betas = BetaMixture(weights, a[kept], b[kept])
     return GammaPosterior(0.0, betas, standard_error=0.0, n_labels=n, is_model=False)
+
+
+def check_label_error(label_error: Any) -> tuple[float, float]:
+    """The two probabilities that a label is wrong, or a ValueError."""
+    try:
+        rates = np.atleast_1d(np.asarray(label_error, dtype=float))
+    except (TypeError, ValueError):
+        rates = np.full(1, np.nan)
+    if rates.shape not in ((1,), (2,)) or not np.all((rates >= 0.0) & (rates < 0.5)):
+        raise ValueError(
+            "label_error must be a probability below 0.5, or two of them: that a normal row is "
+            f"called an anomaly, and that an anomaly is called normal; got {label_error!r}."
+        )
+    return float(rates[0]), float(rates[-1])
+
+
+def without_errors(share: float, error: tuple[float, float]) -> float:
+    """The share of anomalies, if this share of the rows would be called anomalies."""
+    false_alarm, miss = error
+    return float(np.clip((share - false_alarm) / (1.0 - false_alarm - miss), 0.0, 1.0))
+
+
+def p_anomaly(
+    probability: NDArray[np.float64], labels: NDArray[np.int_], error: tuple[float, float]
+) -> NDArray[np.float64]:
+    """P(anomaly) of rows with labels, by Bayes' theorem; it was `probability` (n,) before."""
+    false_alarm, miss = error
+    is_called = labels == 1
+    if_anomaly = probability * np.where(is_called, 1.0 - miss, miss)
+    if_normal = (1.0 - probability) * np.where(is_called, false_alarm, 1.0 - false_alarm)
+    total = if_anomaly + if_normal
+    return np.asarray(np.divide(if_anomaly, total, where=total > 0.0, out=labels.astype(float)))
 
 
 def implied_error(first: ArrayLike, second: ArrayLike) -> float:

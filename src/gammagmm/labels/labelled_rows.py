@@ -28,7 +28,13 @@ from gammagmm.labels.exact_interval import (
     p_between,
 )
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
-from gammagmm.labels.label_error import posterior_with_errors
+from gammagmm.labels.label_error import (
+    NO_ERROR,
+    check_label_error,
+    p_anomaly,
+    posterior_with_errors,
+    without_errors,
+)
 from gammagmm.labels.labelled_share import (
     LabelCounts,
     count_labels,
@@ -45,7 +51,7 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
 from gammagmm.posterior.track_record import load_label_prior, load_reference, load_slopes
 from gammagmm.table.sample import Sample
 
-__all__ = ["GroupShare", "LabelledRows", "Precision"]
+__all__ = ["GroupShare", "LabelledRows", "Precision", "ShareIfWrong"]
 
 Array = NDArray[np.float64]
 
@@ -53,6 +59,8 @@ RARE = 0.05
 """Probability below which chance does not explain that two lists of rows have no row in common."""
 VERY_RARE = 1e-6
 """Probability below which chance does not explain that rows come from the top of a ranking."""
+LABEL_ERRORS = 0.02, 0.05
+"""Shares of wrong labels for which the answer tells what it would be."""
 MISSING_GROUP = "(missing)"
 """Name of the group of the rows whose group is missing."""
 NO_GROUP = frozenset({"None", "nan", "NaT", "<NA>"})
@@ -144,6 +152,28 @@ class Precision:
     high: float
 
 
+@dataclass(frozen=True)
+class ShareIfWrong:
+    """The share of anomalies if some of the labels were wrong, by `LabelledRows.posterior_if`.
+
+    Attributes
+    ----------
+    label_error : float
+        Probability that a label is wrong.
+    mean : float
+        Posterior mean of the share.
+    low : float
+        Lower end of the 90 % interval.
+    high : float
+        Upper end of this interval.
+    """
+
+    label_error: float
+    mean: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelledRows:
     """Rows with scores, of which some have labels.
@@ -164,6 +194,12 @@ class LabelledRows:
     fitted : GammaPosterior or None, default=None
         The posterior without labels; None for the distribution of the share in labelled real
         tables.
+    label_error : tuple of two floats, default=(0, 0)
+        The probabilities that a normal row is labelled an anomaly, and that an anomaly is labelled
+        normal. The posterior, the probabilities, the intervals from the labels and `left` take
+        them into account; no row is known for sure then, and rows that were not chosen at random
+        say nothing about the share. `by_group`, `precision_at` and the learned ranking take labels
+        as they are.
 
     Examples
     --------
@@ -179,6 +215,7 @@ class LabelledRows:
     honest_scores: Array | None = None
     part: Sample | None = None
     fitted: GammaPosterior | None = None
+    label_error: tuple[float, float] = NO_ERROR
 
     @cached_property
     def sample(self) -> Sample:
@@ -202,6 +239,10 @@ class LabelledRows:
         return self._by_labels
 
     @property
+    def _has_errors(self) -> bool:
+        return any(self.label_error) and bool(self.known_rows.at_random.any())
+
+    @property
     def labels(self) -> NDArray[np.int_]:
         """1 for an anomaly at the mean of the posterior, else 0; a known row has its label."""
         return self.labels_at(self.posterior.mean)
@@ -210,12 +251,16 @@ class LabelledRows:
     def probability(self) -> Array:
         """Calibrated probability (n_rows,) that a row is an anomaly; a known row has its label.
 
-        The probabilities add up to the expected number of anomalies: with labels that of
+        If labels may be wrong, a known row has the probability that follows from its score and its
+        label. The probabilities add up to the expected number of anomalies: with labels that of
         `posterior`, and without labels that of the distribution of the share in labelled real
         tables.
         """
-        probability = self.calibration(self.scores)
-        probability[self.known_rows.rows] = self.known_rows.labels
+        probability, known = self.calibration(self.scores), self.known_rows
+        probability[known.rows] = known.labels
+        if any(self.label_error):
+            before = self.calibration(self._honest_scores[known.rows])
+            probability[known.rows] = p_anomaly(before, known.labels, self.label_error)
         return probability
 
     @cached_property
@@ -231,10 +276,19 @@ class LabelledRows:
         return calibrate(
             honest_scores[outside.rows],
             self.scores[left.rows],
-            left.share(self._by_labels.mean) if len(known) else _reference_mean(),
+            self._share_left,
             (honest_scores[drawn.rows], drawn.labels),
             (reference.slopes, weights),
+            self.label_error,
         )
+
+    @property
+    def _share_left(self) -> float:
+        """Expected share of anomalies among the rows without a label."""
+        if not len(self.known_rows):
+            return _reference_mean()
+        mean = self._by_labels.mean
+        return mean if self._has_errors else self.known_rows.rows_left(self.sample).share(mean)
 
     @property
     def rank_probability(self) -> Array:
@@ -524,7 +578,11 @@ class LabelledRows:
         check_probability("mass", mass)
         if side not in get_args(Side):
             raise ValueError(f"side must be 'both', 'upper' or 'lower', got {side!r}.")
-        return _exact_shares(self._counts, mass, side)
+        counts = self._counts
+        if not self._has_errors:
+            return _exact_shares(counts, mass, side)
+        labels = counts.n_drawn, counts.n_found
+        return self._without_errors(exact_interval(self.n_rows, *labels, mass, side))
 
     def interval_at_any_look(self, mass: float = 0.9) -> tuple[float, float]:
         """Confidence interval of the share from the labels, for any number of them.
@@ -553,10 +611,15 @@ class LabelledRows:
         """
         check_probability("mass", mass)
         counts = self._counts
-        n_rows = counts.n_rows - counts.n_told
+        n_rows = counts.n_rows if self._has_errors else counts.n_rows - counts.n_told
         labels = counts.n_drawn, counts.n_found
         ends = interval_at_any_look(n_rows, *labels, mass, load_label_prior())
-        return _shares_between(counts, ends)
+        return self._without_errors(ends) if self._has_errors else _shares_between(counts, ends)
+
+    def _without_errors(self, ends: tuple[int, int]) -> tuple[float, float]:
+        """The share of anomalies if so many rows would be called anomalies, right or wrong."""
+        low, high = (without_errors(end / self.n_rows, self.label_error) for end in ends)
+        return low, high
 
     def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
         """The flagged rows in each group of rows, and its share by its own labels.
@@ -661,9 +724,19 @@ class LabelledRows:
         GammaPosterior(mean=0.020, 90% interval 0.001 to 0.076)
         GammaPosterior(mean=0.017, 90% interval 0.001 to 0.067)
         """
-        error = _check_label_error(label_error)
+        return self._posterior_with(check_label_error(label_error))
+
+    def _posterior_with(self, error: tuple[float, float]) -> GammaPosterior:
         counts = self._counts
         return posterior_with_errors(counts.n_drawn, counts.n_found, load_label_prior(), error)
+
+    @property
+    def if_wrong(self) -> tuple[ShareIfWrong, ...]:
+        """The share if 2 % and if 5 % of the labels were wrong; empty if `label_error` is given."""
+        if any(self.label_error) or not self.known_rows.at_random.any():
+            return ()
+        posteriors = ((error, self.posterior_if(error)) for error in LABEL_ERRORS)
+        return tuple(ShareIfWrong(error, p.mean, *p.interval()) for error, p in posteriors)
 
     @property
     def left(self) -> AnomaliesLeft:
@@ -673,9 +746,13 @@ class LabelledRows:
         that were chosen at random, it rests on the prior distribution.
         """
         posterior, n_left = self.posterior, self.n_rows - len(self.known_rows)
-        low, high = (self.n_rows * end for end in posterior.interval())
+        shares = np.array([posterior.mean, *posterior.interval()])
         n_found = self._counts.n_anomalies
-        return anomalies_left(n_left, n_found, self.n_rows * posterior.mean, (low, high))
+        if self._has_errors:  # the share is that of the rows left, of which no label is wrong
+            mean, *ends = (n_found + n_left * shares).tolist()
+        else:
+            mean, *ends = (self.n_rows * shares).tolist()
+        return anomalies_left(n_left, n_found, mean, (ends[0], ends[1]))
 
     def certify(
         self, recall: float = 0.8, *, mass: float = 0.9, random_state: Any = None
@@ -712,6 +789,8 @@ class LabelledRows:
         """
         check_probability("recall", recall)
         check_probability("mass", mass)
+        if any(self.label_error):
+            raise ValueError("certify needs labels that are right: use it with label_error=0.")
         unknown = self.known_rows.unknown(self.sample.n_sampled)
         n_found = self._counts.n_anomalies
         if not self.sample.is_whole:
@@ -829,6 +908,8 @@ class LabelledRows:
     @cached_property
     def _by_labels(self) -> GammaPosterior:
         """The posterior from the labels; without labels, the distribution in labelled tables."""
+        if self._has_errors:
+            return self._posterior_with(self.label_error)
         return labelled_posterior(self._counts, prior_of(self._counts))
 
     @property
@@ -838,17 +919,6 @@ class LabelledRows:
     def __repr__(self) -> str:
         answer = posterior_words(self.posterior)
         return f"LabelledRows({self.n_rows} rows, {len(self.known_rows)} labels, {answer})"
-
-
-def _check_label_error(label_error: Any) -> tuple[float, float]:
-    """The two probabilities that a label is wrong."""
-    rates = np.atleast_1d(np.asarray(label_error, dtype=float))
-    if rates.shape not in ((1,), (2,)) or not np.all((rates >= 0.0) & (rates < 0.5)):
-        raise ValueError(
-            "label_error must be a probability below 0.5, or two of them (false alarms, misses), "
-            f"got {label_error!r}."
-        )
-    return float(rates[0]), float(rates[-1])
 
 
 def _exact_shares(counts: LabelCounts, mass: float, side: Side = "both") -> tuple[float, float]:

@@ -9,7 +9,9 @@ import numpy as np
 from gammagmm._support.text import percent
 
 if TYPE_CHECKING:
-    from gammagmm.labels.labelled_rows import Precision
+    from collections.abc import Sequence
+
+    from gammagmm.labels.labelled_rows import Precision, ShareIfWrong
     from gammagmm.labels.learned_ranking import Learning
     from gammagmm.labels.recall import AnomaliesLeft
     from gammagmm.posterior.evidence import Evidence
@@ -17,17 +19,22 @@ if TYPE_CHECKING:
     from gammagmm.posterior.separate_rows import SeparateRows
     from gammagmm.posterior.track_record import TrackRecord
 
+    Rates = tuple[float, float]
+
 __all__ = [
     "NOT_KNOWN",
     "any_look_sentence",
+    "error_sentence",
     "exact_sentence",
     "flagged_sentence",
+    "if_wrong_sentence",
     "known_sentence",
     "left_sentence",
     "model_lines",
     "more_sentence",
     "precision_sentence",
     "ranking_sentence",
+    "recall_sentence",
     "record_sentence",
     "reference_sentence",
     "rows_sentence",
@@ -89,20 +96,45 @@ def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> st
     return f"{uses} Without labels, the model's value was {value}."
 
 
-def exact_sentence(ends: tuple[float, float], n_anomalies: int, mass: float = 0.9) -> str:
-    """What the labels alone show, by the two ends of an exact interval of probability `mass`.
+def error_sentence(error: Rates) -> str:
+    """How often labels are taken to be wrong; empty if never."""
+    false_alarm, miss = (percent(rate) for rate in error)
+    if not any(error):
+        return ""
+    if false_alarm == miss:
+        return f"Each label is taken to be wrong with a probability of {miss}."
+    return (
+        f"Labels are taken to be wrong with a probability of {false_alarm} for normal rows and "
+        f"{miss} for anomalies."
+    )
 
-    Without an anomaly only the upper end is uncertain, and it holds by itself with more confidence.
+
+def if_wrong_sentence(shares: Sequence[ShareIfWrong]) -> str:
+    """What the share would be if some of the labels were wrong."""
+    told = [
+        f"{percent(each.mean)} ({percent(each.low)} to {percent(each.high)}) if "
+        f"{percent(each.label_error)} of the labels were wrong"
+        for each in shares
+    ]
+    return f"It would be about {', and about '.join(told)}." if told else ""
+
+
+def exact_sentence(ends: Rates, any_look: Rates, n_anomalies: int, mass: float = 0.9) -> str:
+    """What the labels alone show, by the ends of an exact interval and of one for any look.
+
+    Without an anomaly only the upper end is uncertain, and that of the exact interval holds by
+    itself with more confidence.
     """
     low, high = (percent(end) for end in ends)
+    looked = " to ".join(percent(end) for end in any_look)
     if n_anomalies == 0:
-        return (
-            f"By the labels alone, it is at most {high} with {0.5 + 0.5 * mass:.0%} confidence, if "
-            "their number was fixed before."
-        )
+        fixed = f"at most {high} with {0.5 + 0.5 * mass:.0%} confidence"
+        looked = f"at most {percent(any_look[1])} with {mass:.0%} confidence"
+    else:
+        fixed = f"{low} to {high} with {mass:.0%} confidence"
     return (
-        f"By the labels alone, it is {low} to {high} with {mass:.0%} confidence, if their number "
-        "was fixed before."
+        f"By the labels alone, it is {fixed} if their number was fixed before, and {looked} if you "
+        "looked at the answer in between."
     )
 
 
@@ -125,6 +157,19 @@ def left_sentence(left: AnomaliesLeft, recall: float, n_to_certify: int | None) 
         return f"{found}."
     rows = "1 random row" if n_to_certify == 1 else f"{n_to_certify:,} random rows"
     return f"{found}; looking at {rows} more, all normal, would show that {recall:.0%} are found."
+
+
+def recall_sentence(left: AnomaliesLeft) -> str:
+    """Which share of all anomalies is found."""
+    low, high = percent(left.low_recall), percent(left.high_recall)
+    found = "1 anomaly is" if left.n_found == 1 else f"{left.n_found:,} anomalies are"
+    if left.n_rows == 0:
+        return f"{found} found, and no row is left."
+    return (
+        f"{found} found, and about {left.mean:,.0f} ({left.low:,.0f} to {left.high:,.0f}) are left "
+        f"in the {left.n_rows:,} rows without a label: {percent(left.recall)} of all are found "
+        f"({low} to {high})."
+    )
 
 
 def precision_sentence(precision: Precision) -> str:

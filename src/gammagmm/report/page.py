@@ -15,7 +15,13 @@ from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import reason_words
 from gammagmm.labels.labelled_rows import GroupShare
-from gammagmm.posterior.sentences import NOT_KNOWN, record_sentence, reference_sentence
+from gammagmm.posterior.sentences import (
+    NOT_KNOWN,
+    if_wrong_sentence,
+    recall_sentence,
+    record_sentence,
+    reference_sentence,
+)
 from gammagmm.report.findings import MAX_SHOWN, N_STEPS, Findings, ShareCut, find
 from gammagmm.report.svg import ShareLine, found_svg, posterior_numbers, posterior_svg, share_scale
 
@@ -77,6 +83,8 @@ def _template() -> Template:
         "found_svg": found_svg,
         "posterior_numbers": posterior_numbers,
         "posterior_svg": posterior_svg,
+        "if_wrong_sentence": if_wrong_sentence,
+        "recall_sentence": recall_sentence,
         "record_sentence": record_sentence,
         "reference_sentence": reference_sentence,
         "share_scale": share_scale,

@@ -1,0 +1,102 @@
+"""When may one stop to look for anomalies? Certified recall beside "20 normal rows in a row".
+
+    python -m experiments.stopping
+
+writes results/stopping.json. It uses the rankings with 30 labels that `experiments.reliability` has
+kept. Rows are looked at from the top of the ranking. The rule stops after 20 normal rows in a row;
+it is wrong if less than 80 % of the anomalies are found then. The check looks at random rows at the
+same moments: where it does not certify the recall, one looks on until the next 20 normal rows in a
+row. The confidence of the j-th check is 1 - 0.1 / 2^j, so that all statements on a table hold
+together with 90 %.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from experiments.plan import load_plan, record_tables
+from experiments.reliability import GROUPS, Ranked, ranks_path, read_ranks
+from experiments.results import RESULTS
+from gammagmm._support.files import write_document
+from gammagmm.labels.recall import RecallCheck, n_to_certify
+
+RECALL, MASS, N_NORMAL, N_LABELS = 0.8, 0.9, 20, 30
+FILE = RESULTS / "stopping.json"
+
+Figures = dict[str, Any]
+
+
+def main() -> None:
+    wanted = [table for table in record_tables(load_plan()) if ranks_path(*table).is_file()]
+    found = Parallel(n_jobs=os.cpu_count())(delayed(of_table)(*table) for table in wanted)
+    figures = {
+        name: summary([each for (own, _), each in zip(wanted, found, strict=True) if own in group])
+        for name, group in GROUPS.items()
+    }
+    write_document(json.dumps(figures, indent=1) + "\n", FILE, overwrite=True)
+
+
+def of_table(collection: str, name: str) -> list[Figures]:
+    """Figures of each draw of the labels of a table, if it has an anomaly."""
+    draws = read_ranks(collection, name).whole.get(N_LABELS, [])
+    return [looks(ranked, np.random.default_rng(i)) for i, ranked in enumerate(draws)]
+
+
+def looks(ranked: Ranked, rng: np.random.Generator) -> Figures:
+    """How many looks the rule and the check take, and whether what they say is true."""
+    y, total = ranked.y, max(int(ranked.y.sum()), 1)
+    order = ranked.left[np.lexsort((rng.random(len(ranked.left)), ranked.counts[ranked.left]))]
+    is_known = np.zeros(len(y), dtype=bool)
+    is_known[ranked.known] = True
+    n_found, n_normal, n_checks = int(y[ranked.known].sum()), 0, 0
+    found: Figures = {}
+    for row in order:
+        if is_known[row]:
+            continue
+        is_known[row] = True
+        n_found += int(y[row])
+        n_normal = 0 if y[row] else n_normal + 1
+        if n_normal < N_NORMAL:
+            continue
+        if not found:
+            found = {"rule_looks": int(is_known.sum()), "rule_recall": n_found / total}
+        n_normal, n_checks = 0, n_checks + 1
+        mass, left = 1.0 - (1.0 - MASS) / 2.0**n_checks, np.flatnonzero(~is_known)
+        rows = rng.permutation(left)[: n_to_certify(len(left), n_found, RECALL, mass)]
+        result = RecallCheck(rows, len(left), n_found, RECALL, mass).result(y[rows])
+        is_known[rows] = True
+        n_found += int(y[rows].sum())
+        if result.is_certified:
+            break
+    looked, recall = int(is_known.sum()), n_found / total
+    rule = found or {"rule_looks": looked, "rule_recall": recall}
+    n_rows = len(y)
+    return rule | {"check_looks": looked, "check_recall": recall, "n_rows": n_rows, "n": total}
+
+
+def summary(tables: list[list[Figures]]) -> Figures:
+    """Means over tables of the means over draws."""
+
+    def mean(value: Any) -> float:
+        return float(np.mean([np.mean([value(draw) for draw in draws]) for draws in tables]))
+
+    looked = [np.mean([draw["check_looks"] / draw["n_rows"] for draw in draws]) for draws in tables]
+    rule = [np.mean([draw["rule_looks"] / draw["n_rows"] for draw in draws]) for draws in tables]
+    return {
+        "n_tables": len(tables),
+        "rule_is_wrong": mean(lambda draw: draw["rule_recall"] < RECALL),
+        "check_is_wrong": mean(lambda draw: draw["check_recall"] < RECALL),
+        "rule_looks": float(np.median([np.median([d["rule_looks"] for d in t]) for t in tables])),
+        "check_looks": float(np.median([np.median([d["check_looks"] for d in t]) for t in tables])),
+        "rule_share_of_rows": float(np.median(rule)),
+        "check_share_of_rows": float(np.median(looked)),
+    }
+
+
+if __name__ == "__main__":
+    main()
