@@ -41,6 +41,7 @@ from gammagmm.posterior.sentences import (
     more_sentence,
     precision_sentence,
     ranking_sentence,
+    recall_sentence,
     rows_sentence,
     sentence,
     separate_words,
@@ -351,7 +352,9 @@ class Fit:
         low, high = self.posterior.interval()
         n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
         found, separate = [], self.evidence.separate_rows
-        if precision is not None and known.listed.any():
+        if known.picked.any():
+            found = [recall_sentence(rows.left)]
+        elif precision is not None and known.listed.any():
             found = [precision_sentence(precision)]
         elif separate is not None:
             found = [f"There are {separate_words(self.posterior, separate, n_detectors)}."]
