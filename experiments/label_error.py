@@ -83,8 +83,10 @@ def precisions(collection: str, name: str) -> dict[str, float]:
 
 
 def summary(tables: list[dict[str, float]]) -> dict[str, Any]:
-    """Means over the tables."""
-    means = {key: float(np.mean([table[key] for table in tables])) for key in tables[0]}
+    """Means over the tables with all figures."""
+    keys = max(tables, key=len)
+    tables = [table for table in tables if len(table) == len(keys)]
+    means = {key: float(np.mean([table[key] for table in tables])) for key in keys}
     return {"n_tables": len(tables)} | means
 
 

@@ -226,14 +226,14 @@ def test_progress_tells_the_seconds_since_the_start(rng):
 
 def test_automatic_restarts_go_on_while_no_run_has_a_solution(rng):
     run = solved_run(rng)
-    unsolved = replace(run, status="unsolved", posterior=None, n_restarts=8)
+    unsolved = replace(run, status="unsolved", posterior=None, n_restarts=1)
     some, none = {0: run, 1: unsolved, 2: unsolved}, {0: unsolved, 1: unsolved}
-    assert unsolved_runs(some, None) == [1, 2]  # 16 of 20
-    assert unsolved_runs(some | {2: replace(unsolved, n_restarts=11)}, None) == [1]
-    assert unsolved_runs(some | {2: replace(unsolved, n_restarts=12)}, None) == []
-    assert unsolved_runs(none | {1: replace(unsolved, n_restarts=91)}, None) == [0]
-    assert unsolved_runs(none | {1: replace(unsolved, n_restarts=92)}, None) == []
-    assert unsolved_runs(some, 16) == []
+    assert unsolved_runs(some, None) == [1]  # 2 of 3
+    assert unsolved_runs(some | {2: replace(unsolved, n_restarts=0)}, None) == [1, 2]
+    assert unsolved_runs(some | {2: replace(unsolved, n_restarts=2)}, None) == []
+    assert unsolved_runs(none | {1: replace(unsolved, n_restarts=98)}, None) == [0]
+    assert unsolved_runs(none | {1: replace(unsolved, n_restarts=99)}, None) == []
+    assert unsolved_runs(some, 2) == []
     assert unsolved_runs(some, 0) == []
 
 

@@ -63,8 +63,8 @@ class GammaGMM(BaseEstimator):
         is the same either way.
     label_error : float or tuple of two floats, default=0.0
         Probability that a label is wrong, below 0.5. Two numbers are those that a normal row is
-        called an anomaly, and that an anomaly is called normal. Labels of two people show it, see
-        `gammagmm.labels.label_error.implied_error`.
+        called an anomaly, and that an anomaly is called normal. Two labels of each row show how
+        often labels are wrong, see the page "Labels for the ranking, groups and batches".
     p0 : float, default=0.01
         Prior probability that there are no anomalies.
     p_high : float, default=0.01

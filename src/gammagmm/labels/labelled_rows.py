@@ -194,7 +194,7 @@ class LabelledRows:
     fitted : GammaPosterior or None, default=None
         The posterior without labels; None for the distribution of the share in labelled real
         tables.
-    label_error : tuple of two floats, default=(0, 0)
+    label_error : tuple of two floats, default=(0.0, 0.0)
         The probabilities that a normal row is labelled an anomaly, and that an anomaly is labelled
         normal. The posterior, the probabilities, the intervals from the labels and `left` take
         them into account; no row is known for sure then, and rows that were not chosen at random
