@@ -49,7 +49,7 @@ def render(findings: Findings) -> str:
     """The report as HTML."""
     return _template().render(
         findings=findings,
-        style=_asset("page.css"),
+        style=_asset("style.css") + _asset("page.css"),
         script=_asset("page.js"),
         data=_script_data(findings),
         start=round(findings.mean.gamma / findings.steps[-1].gamma * N_STEPS),
