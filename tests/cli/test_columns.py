@@ -162,6 +162,6 @@ def test_many_columns_take_a_time_that_is_proportional():
     data = tuple(np.array([1.0 + j, 2.5]) for j in range(n))
     names = tuple(f"c{j}" for j in range(n))
     raw = RawTable("t.npy", names, data, None, lambda j: [])
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(columns_text(raw, Choices()).splitlines()) == n + 1
-    assert time.perf_counter() - start < 6.0
+    assert time.process_time() - start < 6.0

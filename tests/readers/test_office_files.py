@@ -16,7 +16,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("python_calamine")
 
 N_SEEDS = 3
-TOLD = ("tables.likely code", "tables.words")
+TOLD = ("tables.likely code", "tables.clear code", "tables.words")
 """Codes of notes that name a value that marks a gap."""
 
 

@@ -20,6 +20,7 @@ from gammagmm.cli.sheet import read_answers
 from gammagmm.errors import TableError
 from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.rows import open_rows
+from gammagmm.table.gap_codes import likely_code
 from tests.support.workbooks import xlsx
 
 N = 400
@@ -101,10 +102,13 @@ def test_case_3_a_value_that_marks_gaps(rng, tmp_path):
     temperature = rng.normal(20.0, 3.0, N).round(1)
     temperature[::16] = -999.0
     path = written(tmp_path / "t.csv", "temperature;b", temperature, rng.normal(size=N))
-    table = rows_of(path)
+    table = rows_of(path, missing_codes="none")
+    assert table.values[:, 0].min() == -999.0
     [note] = [note for note in table.notes if note.code == "tables.likely code"]
     assert (note.fields["value"], note.fields["n_cells"]) == ("-999", 25)
-    for codes in ("-999", "auto"):
+    [note] = [note for note in rows_of(path).notes if note.code == "tables.clear code"]
+    assert (note.fields["value"], note.fields["n_cells"]) == ("-999", 25)
+    for codes in (None, "-999", "auto"):
         filled = rows_of(path, missing_codes=codes)
         assert len(filled) == N  # the rows are judged all the same
         assert set(filled.values[::16, 0]) == {np.median(temperature[temperature > -999.0])}
@@ -112,7 +116,33 @@ def test_case_3_a_value_that_marks_gaps(rng, tmp_path):
     new = filled.preparation.apply(read_table(Reading(paths=[str(path)])))
     np.testing.assert_array_equal(new.values, filled.values)
     frame = pd.DataFrame({"t": temperature, "b": rng.normal(size=N)})
-    assert rows_in_python(frame, columns={"missing_codes": [-999]}).values[:, 0].min() > 0.0
+    for columns in (None, {"missing_codes": [-999]}):
+        assert rows_in_python(frame, columns=columns).values[:, 0].min() > 0.0
+    assert rows_in_python(frame, columns={"missing_codes": []}).values[:, 0].min() == -999.0
+
+
+@pytest.mark.parametrize(
+    ("value", "others", "is_clear"),
+    [
+        (-999.0, (0.0, 40.0), True),
+        (-999.0, (0.0, 4000.0), True),
+        (-999.0, (-20.0, 40.0), True),
+        (-999.0, (-2000.0, 40.0), None),
+        (9999.0, (0.0, 40.0), True),
+        (9999.0, (0.0, 4900.0), True),
+        (9999.0, (0.0, 6000.0), None),
+        (999.0, (0.0, 40.0), False),  # a price
+        (-1.0, (100.0, 101.0), False),
+        (-1.0, (0.0, 40.0), None),
+    ],
+)
+def test_which_values_mark_gaps(value, others, is_clear, rng):
+    values = np.concatenate([rng.uniform(*others, N), others, [value] * 3])
+    found = likely_code(rng.permutation(values))
+    assert (found is None) == (is_clear is None)
+    if found is not None:
+        assert (found.value, found.n_cells, found.is_clear) == (value, 3, is_clear)
+    assert likely_code(values[:-1]) is None
 
 
 def test_case_4_blank_remarks_are_not_filled_with_a_remark(rng, tmp_path):

@@ -117,6 +117,7 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     ),
     "tables.likely code": "the value {value} stands in {n_cells} cells and is far from all others: "
     "if it marks missing values, {ask} reads it so",
+    "tables.clear code": "the value {value} in {n_cells} cells is read as missing; {ask} keeps it",
     "tables.codes": lambda values: (
         f"{counted(values['n_cells'], 'cell')} with a value for it read as missing"
     ),

@@ -181,7 +181,8 @@ class Reading:
         str | None,
         Option(
             metavar="VALUES",
-            help="Values that mark a gap, separated by commas; auto for those that notes name.",
+            show_default="clear ones such as -999",
+            help="Values that mark a gap, separated by commas; auto for all that notes name; none.",
         ),
     ] = None
     decimal: Annotated[

@@ -50,6 +50,8 @@ __all__ = [
 
 LINES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 MAX_LINES = 1_000_000
+NO_CODES = "none"
+"""What `--missing-codes` has where no value marks a gap."""
 """Most lines of a range that are left out."""
 SUFFIXES = {
     "--history": (".json",),
@@ -217,11 +219,16 @@ def choices_of(reading: Reading) -> Choices:
         truth=reading.truth,
         use=tuple(reading.use or ()),
         dates=reading.dates,
-        missing_codes=tuple(
-            code.strip() for code in (reading.missing_codes or "").split(",") if code
-        ),
+        missing_codes=_codes_of(reading.missing_codes),
     ).with_strict(reading.strict)
     return choices if reading.missing is None else replace(choices, missing=reading.missing)
+
+
+def _codes_of(text: str | None) -> tuple[str, ...] | None:
+    """The values of ``--missing-codes``; none for "none", and None without the option."""
+    if text is None:
+        return None
+    return () if text == NO_CODES else tuple(filter(None, map(str.strip, text.split(","))))
 
 
 def _check_output(option: str, path: Path, request: Request, force: bool) -> None:

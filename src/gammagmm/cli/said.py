@@ -16,16 +16,18 @@ MAX_LINES = 5
 SUBJECTS = {
     "rows": ("tables.rows",),
     "codes": ("tables.likely code",),
+    "clear codes": ("tables.clear code", "tables.codes"),
     "left out": ("tables.unusable", "tables.one text", "tables.equal dates", "tables.implied text"),
     "filled": ("tables.filled", "tables.gap text", "tables.filled date", "tables.infinite"),
     "encoded": ("tables.encoded", "tables.dates"),
     "read": ("tables.numbers", "tables.missing words", "tables.durations", "tables.words"),
 }
 """Codes of notes that are said together, by what was done."""
-ORDER = ("left out", "filled", "rows", "codes", "", "encoded", "read")
+ORDER = ("left out", "filled", "rows", "clear codes", "codes", "", "encoded", "read")
 """Which of them are said first where there are too many lines."""
 DONE = {
     "codes": "with a value that may mark gaps",
+    "clear codes": "with a value that is read as missing",
     "left out": "left out",
     "filled": "filled where cells are missing",
     "encoded": "encoded as numbers",

@@ -22,6 +22,7 @@ COMMAND = Words(
     drop_rows="--missing drop",
     encode="the command without --strict",
     missing_codes="--missing-codes {}",
+    no_codes="--missing-codes none",
     roles={role: f"--{role} {{}}" for role in ("use", "drop", "id", "truth")},
     quote=_shell_word,
 )

@@ -135,7 +135,8 @@ class GammaGMM(BaseEstimator):
         leaves columns out; names may be patterns such as "x_*". Columns that look like ids, codes,
         known labels or dates, and columns with one value, are left out, which a `ColumnsWarning`
         says of the former; ``{"use": [names]}`` keeps them, and ``{"dates": "encode"}`` turns dates
-        into numbers. ``{"missing_codes": [-999]}`` has values that count as missing. New rows have
+        into numbers. ``{"missing_codes": [-1]}`` has values that count as missing; by default,
+        numbers of nines such as -999 do if they repeat and are far from all others. New rows have
         the same columns; those that are not used may be absent. The columns of arrays are used as
         they are.
     strict : bool or None, default=None

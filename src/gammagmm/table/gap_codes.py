@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gammagmm.readers.raw_table import RawTable, number_or_none, written
 
-__all__ = ["AUTO", "codes_of", "likely_code", "without_codes"]
+__all__ = ["AUTO", "GapCode", "codes_of", "likely_code", "without_codes"]
 
 AUTO = "auto"
 """What a user gives in the place of a code for all that `likely_code` finds."""
@@ -19,11 +19,36 @@ MIN_REPEATS = 3
 """Fewest cells of a code."""
 MIN_OTHERS = 5
 """Fewest other values, without which nothing is far from them."""
-MIN_NINES = 3
-"""Fewest digits of a number of nines alone."""
+MIN_NINES, MIN_POSITIVE_NINES = 3, 4
+"""Fewest digits of a number of nines alone; 999 is also a price."""
 
 
-def likely_code(values: NDArray[np.float64]) -> float | None:
+@dataclass(frozen=True)
+class GapCode:
+    """A value that probably marks gaps in a column.
+
+    Attributes
+    ----------
+    value : float
+        The value.
+    n_cells : int
+        In how many cells it stands.
+    is_clear : bool
+        Whether it counts as a gap if nobody says otherwise: a number of nines alone that is
+        negative beside others that are not, or farther from them than they are from one another.
+    """
+
+    value: float
+    n_cells: int
+    is_clear: bool
+
+    @property
+    def text(self) -> str:
+        """The value as people write it."""
+        return written([self.value])[0] or ""
+
+
+def likely_code(values: NDArray[np.float64]) -> GapCode | None:
     """The smallest or largest of the `values` (n,) if it repeats exactly, far from the others.
 
     It is farther from the next value than the others are from one another. For a number of nines
@@ -41,21 +66,31 @@ def likely_code(values: NDArray[np.float64]) -> float | None:
         nearest, spread = float(others[end]), float(others[-1] - others[0])
         digits = written([abs(value)])[0] or ""
         is_nines = len(digits) >= MIN_NINES and set(digits) == {"9"}
-        is_outside = 2.0 * abs(nearest) <= abs(value) or value < 0.0 <= nearest
-        if abs(value - nearest) > spread or (is_nines and is_outside):
-            return value
+        is_apart, is_other_sign = abs(value - nearest) > spread, value < 0.0 <= nearest
+        if is_apart or (is_nines and (is_other_sign or 2.0 * abs(nearest) <= abs(value))):
+            is_long = len(digits) >= MIN_POSITIVE_NINES or value < 0.0
+            is_clear = is_nines and (is_other_sign or (is_apart and is_long))
+            return GapCode(value, int(counts[end]), is_clear)
     return None
 
 
 def codes_of(
-    raw: RawTable, columns: Iterable[int], asked: Sequence[str], likely: Mapping[str, float]
+    raw: RawTable,
+    columns: Iterable[int],
+    asked: Sequence[str] | None,
+    likely: Mapping[str, GapCode],
 ) -> dict[str, tuple[str, ...]]:
-    """The codes that each column has, as texts by its name, of those that were `asked` for."""
+    """The codes that each column has, as texts by its name, of those that were `asked` for.
+
+    If None, they are those that are clear.
+    """
+    if asked is None:
+        return {name: (code.text,) for name, code in likely.items() if code.is_clear}
     given = tuple(code for code in asked if code != AUTO)
     found = dict[str, tuple[str, ...]]()
     for j in columns:
         name = raw.columns[j]
-        own = [written([likely[name]])[0] or ""] if AUTO in asked and name in likely else []
+        own = [likely[name].text] if AUTO in asked and name in likely else []
         codes = tuple(code for code in (*given, *own) if _has(raw, j, code).any())
         found |= {name: codes} if codes else {}
     return found

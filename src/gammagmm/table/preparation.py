@@ -13,10 +13,10 @@ from gammagmm._support.dates import seconds_of
 from gammagmm._support.text import counted, listed, shown
 from gammagmm.errors import Note, Problem, TableError
 from gammagmm.readers.numbers import marks_word, other_units, reread
-from gammagmm.readers.raw_table import NumberForm, RawTable, are_gaps, check_names, written
+from gammagmm.readers.raw_table import NumberForm, RawTable, are_gaps, check_names
 from gammagmm.table.encoder import Column, DateColumn, NumberColumn, TableEncoder, fit_encoder
 from gammagmm.table.frames import array_names
-from gammagmm.table.gap_codes import codes_of, likely_code, without_codes
+from gammagmm.table.gap_codes import GapCode, codes_of, likely_code, without_codes
 from gammagmm.table.guesses import guess_notes
 from gammagmm.table.problems import (
     find_problems,
@@ -271,7 +271,9 @@ def prepare(
     roles = assign_roles(raw, choices) if guessing else used_as_they_are(raw)
     check_features(raw, roles, words)
     likely = _likely_codes(raw, roles)
-    codes = codes_of(raw, roles.features, choices.missing_codes, likely)
+    is_open = guessing and choices.missing != "error"
+    asked = choices.missing_codes if is_open else choices.missing_codes or ()
+    codes = codes_of(raw, roles.features, asked, likely)
     raw, coded = without_codes(raw, codes)
     raw = _with_texts(raw, roles)
     if not guessing:  # the columns of new rows are found by their places
@@ -318,8 +320,7 @@ def prepare(
         notes=(
             *raw.notes,
             *guess_notes(raw.source, roles.guesses, words),
-            *_likely_notes(raw, likely, coded, words),
-            *_code_notes(coded),
+            *_likely_notes(likely, coded, choices, words),
             *unusable,
             *dropped,
             *encoding,
@@ -330,27 +331,27 @@ def prepare(
     )
 
 
-def _likely_codes(raw: RawTable, roles: Roles) -> dict[str, float]:
+def _likely_codes(raw: RawTable, roles: Roles) -> dict[str, GapCode]:
     """The value that probably marks gaps in each column of numbers that has one."""
     dates = dict(roles.dates)
     numbers = [j for j in roles.features if not raw.is_text(j) and raw.columns[j] not in dates]
     found = {raw.columns[j]: likely_code(raw.data[j]) for j in numbers}
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: code for name, code in found.items() if code is not None}
 
 
 def _likely_notes(
-    raw: RawTable, likely: dict[str, float], coded: dict[str, int], words: Words
+    likely: dict[str, GapCode], coded: dict[str, int], choices: Choices, words: Words
 ) -> list[Note]:
-    """A note about each value that probably marks gaps and is used as a number."""
+    """A note about each value that probably marks gaps, or was asked for."""
     notes = []
-    for name, value in likely.items():
+    for name, code in likely.items():
+        values = {"value": code.text, "n_cells": code.n_cells}
         if name not in coded:
-            n_cells = int((raw.data[raw.columns.index(name)] == value).sum())
-            written_value = written([value])[0]
-            ask = words.missing_codes.format(written_value)
-            values = {"value": written_value, "n_cells": n_cells, "ask": ask}
-            notes.append(Note.of("tables.likely code", name, **values))
-    return notes
+            ask = words.missing_codes.format(code.text)
+            notes.append(Note.of("tables.likely code", name, ask=ask, **values))
+        elif choices.missing_codes is None:
+            notes.append(Note.of("tables.clear code", name, ask=words.no_codes, **values))
+    return notes + ([] if choices.missing_codes is None else _code_notes(coded))
 
 
 def _code_notes(coded: dict[str, int]) -> list[Note]:

@@ -58,8 +58,9 @@ class Choices:
     unusable : {"error", "drop"}
         Refuse columns that cannot be used as they are, or leave them out with a note; infinite
         numbers are then missing values. A column in `use` is refused.
-    missing_codes : tuple of str
-        Values that mark a gap, such as "-999"; "auto" for those that `likely_code` finds.
+    missing_codes : tuple of str or None
+        Values that mark a gap, such as "-999"; "auto" for those that `likely_code` finds. If None,
+        those of them that are clear, unless missing values are refused.
     dates : {"drop", "encode"}
         Leave out columns of dates, or turn them into numbers.
 
@@ -77,7 +78,7 @@ class Choices:
     use: tuple[str, ...] = ()
     dates: str = "drop"
     unusable: str = "error"
-    missing_codes: tuple[str, ...] = ()
+    missing_codes: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, columns: Any, *, strict: bool) -> Choices:
@@ -87,8 +88,8 @@ class Choices:
             raise ValueError(
                 f"columns must be None or a dict with the keys {listed(KEYS)}, got {columns!r}."
             )
-        codes = given.get("missing_codes", ())
-        codes = codes if isinstance(codes, list | tuple) else [codes]
+        codes = given.get("missing_codes")
+        codes = codes if isinstance(codes, list | tuple | None) else [codes]
         for name in ("id", "truth"):
             if not isinstance(given.get(name), str | None):
                 raise TypeError(f"columns[{name!r}] must be the name of a column.")
@@ -98,7 +99,7 @@ class Choices:
             dates=given.get("dates", "drop"),
             drop=tuple(_texts("drop", given.get("drop"))),
             use=tuple(_texts("use", given.get("use"))),
-            missing_codes=tuple(map(_code_text, codes)),
+            missing_codes=None if codes is None else tuple(map(_code_text, codes)),
         ).with_strict(strict)
 
     def with_strict(self, strict: bool) -> Choices:
@@ -116,9 +117,11 @@ class Choices:
             "drop": list(self.drop),
             "use": list(self.use),
             "dates": None if self.dates == "drop" else self.dates,
-            "missing_codes": list(self.missing_codes),
         }
-        return {name: value for name, value in given.items() if value} or None
+        named = {name: value for name, value in given.items() if value}
+        if self.missing_codes is not None:
+            named["missing_codes"] = list(self.missing_codes)
+        return named or None
 
     def __post_init__(self) -> None:
         for name, allowed in ALLOWED.items():

@@ -19,6 +19,7 @@ class Words:
     drop_rows: str  # to leave rows with gaps out
     encode: str  # to encode texts
     missing_codes: str  # to read a value as a gap
+    no_codes: str  # to read no value so
     roles: Mapping[str, str]  # what a column is: "use", "drop", "id" or "truth"
     quote: Callable[[str], str]  # how the name of a column is written there
 
@@ -33,6 +34,7 @@ PYTHON = Words(
     drop_rows="X.dropna()",
     encode="strict=False",
     missing_codes="columns={{'missing_codes': [{}]}}",
+    no_codes="columns={'missing_codes': []}",
     roles={
         "use": "columns={{'use': [{}]}}",
         "drop": "columns={{'drop': [{}]}}",
