@@ -31,6 +31,24 @@ def test_it_is_the_estimators_contamination():
     assert estimate_contamination(X, at_least_one=True, **OPTIONS) == gamma
 
 
+def test_labels_are_those_of_update():
+    data = load_demo()
+    rows = np.random.default_rng(0).choice(len(data.X), 30, replace=False)
+    labels = {int(row): int(data.y[row]) for row in rows}
+    gamma = estimate_contamination(data.X, labels=labels, **OPTIONS)
+    fitted = GammaGMM(**OPTIONS).fit(data.X)
+    without = fitted.posterior_.mean
+    fitted.update(rows, data.y[rows])
+    assert gamma == fitted.posterior_.mean != without
+    assert estimate_contamination(data.X, labels={}, **OPTIONS) == without
+
+
+@pytest.mark.parametrize("labels", [[1, 0], "yes", np.zeros(3)])
+def test_labels_must_name_their_rows(labels):
+    with pytest.raises(TypeError, match="labels must be a dict"):
+        estimate_contamination(load_demo().X, labels=labels, **OPTIONS)
+
+
 def test_an_estimate_of_zero_is_an_error_that_says_why_and_what_to_do(clean):
     words = (
         r"The estimate is 0, but PyOD and scikit-learn do not accept a contamination of 0\. "
