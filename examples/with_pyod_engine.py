@@ -6,22 +6,23 @@ from pyod.utils.ad_engine import ADEngine
 from gammagmm import GammaGMM, estimate_contamination
 from gammagmm.datasets import load_demo
 
-X = load_demo().X
+X, y = load_demo().X, load_demo().y
 engine = ADEngine(random_state=0)
 state = engine.investigate(X)
 print(state.analysis["summary"])
 
-# Estimate the contamination from the rows for the engine, whose detectors do not accept 0.
-gamma = estimate_contamination(X, n_runs=3, random_state=0)
+# Estimate the contamination for the engine from the rows, and from your own answers about 30.
+answers = {row: y[row] for row in range(0, 360, 12)}  # 1 anomaly, 0 normal
+gamma = estimate_contamination(X, labels=answers, n_runs=3, random_state=0)
 state = engine.iterate(state, {"action": "adjust_contamination", "value": gamma})
 state = engine.analyze(engine.run(state))
 print(state.analysis["summary"])
 for result in state.results:
     print(f"{result['detector_name']} flags {result['n_anomalies']} rows")
 
-# The engine's diagnostics show how many rows it would flag at both ends of the range.
+# The engine's diagnostics show how many rows it would flag at both ends of the interval.
 low, high = gamma.posterior.interval()
-print(f"estimate {gamma:.3f}, model range {low:.3f} to {high:.3f}")
+print(f"estimate {gamma:.3f}, 90 % interval {low:.3f} to {high:.3f}")
 for cut in engine.contamination_diagnostics(state, [low, high])["threshold_sweep"]:
     print(f"contamination {cut['contamination']:.3f}: {cut['flagged_rate'] * len(X):.0f} rows")
 

@@ -23,6 +23,7 @@ __all__ = [
     "MixtureError",
     "NewRowsWarning",
     "NoContaminationError",
+    "NoLabelsWarning",
     "NoSolutionWarning",
     "Note",
     "Problem",
@@ -321,6 +322,16 @@ class NewRowsWarning(GammaGMMWarning):
     Examples
     --------
     >>> issubclass(NewRowsWarning, GammaGMMWarning)
+    True
+    """
+
+
+class NoLabelsWarning(GammaGMMWarning):
+    """A share was estimated without labels, and such estimates are rarely right.
+
+    Examples
+    --------
+    >>> issubclass(NoLabelsWarning, GammaGMMWarning)
     True
     """
 

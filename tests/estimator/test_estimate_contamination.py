@@ -7,7 +7,12 @@ from sklearn.ensemble import IsolationForest
 
 from gammagmm import Contamination, GammaGMM
 from gammagmm.datasets import load_demo
-from gammagmm.errors import NoContaminationError, NoSolutionWarning, UnsolvedRunsWarning
+from gammagmm.errors import (
+    NoContaminationError,
+    NoLabelsWarning,
+    NoSolutionWarning,
+    UnsolvedRunsWarning,
+)
 from gammagmm.estimator.estimate_contamination import estimate_contamination
 
 OPTIONS = {"detectors": ["KNN", "LOF"], "scale": None, "n_runs": 2, "n_draws": 100}
@@ -23,12 +28,14 @@ def clean():
 
 def test_it_is_the_estimators_contamination():
     X = load_demo().X
-    gamma = estimate_contamination(X, **OPTIONS)
+    with pytest.warns(NoLabelsWarning, match="labelled tables"):
+        gamma = estimate_contamination(X, **OPTIONS)
     fitted = GammaGMM(**OPTIONS).fit(X)
     assert type(gamma) is Contamination
     assert gamma == fitted.posterior_.mean > 0.05
     # An estimate above 0 is the same whether or not one row at least is asked for.
-    assert estimate_contamination(X, at_least_one=True, **OPTIONS) == gamma
+    with pytest.warns(NoLabelsWarning):
+        assert estimate_contamination(X, at_least_one=True, **OPTIONS) == gamma
 
 
 def test_labels_are_those_of_update():
@@ -40,7 +47,8 @@ def test_labels_are_those_of_update():
     without = fitted.posterior_.mean
     fitted.update(rows, data.y[rows])
     assert gamma == fitted.posterior_.mean != without
-    assert estimate_contamination(data.X, labels={}, **OPTIONS) == without
+    with pytest.warns(NoLabelsWarning):
+        assert estimate_contamination(data.X, labels={}, **OPTIONS) == without
 
 
 @pytest.mark.parametrize("labels", [[1, 0], "yes", np.zeros(3)])
@@ -88,7 +96,7 @@ def test_it_warns_as_the_estimator_does():
     scores = rng.normal(size=(400, 4))
     scores[:90] += 12.0 + 5.0 * rng.normal(size=(90, 4))
     options = {"detectors": "precomputed", "n_runs": 2, "random_state": 0}
-    with pytest.warns(UnsolvedRunsWarning):
+    with pytest.warns(UnsolvedRunsWarning), pytest.warns(NoLabelsWarning):
         gamma = estimate_contamination(scores, **options)
     with pytest.warns(UnsolvedRunsWarning):
         fitted = GammaGMM(**options).fit(scores)

@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from gammagmm import GammaGMM, GammaThreshold, estimate_contamination
 from gammagmm.datasets import make_contaminated
-from gammagmm.errors import ColumnsWarning, Note, TableError
+from gammagmm.errors import ColumnsWarning, NoLabelsWarning, Note, TableError
 from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.rows import open_rows
 from gammagmm.table.frames import frame_table
@@ -552,7 +552,8 @@ def test_periods_of_an_enum_keep_its_order(data, fitted):
 def test_the_shortcut_takes_frames(data, fitted):
     options = {"detectors": ["KNN", "LOF"], **SMALL}
     for kind in ("polars", "DuckDB"):
-        share = estimate_contamination(FRAMES[kind](data, NAMES), **options)
+        with pytest.warns(NoLabelsWarning):
+            share = estimate_contamination(FRAMES[kind](data, NAMES), **options)
         assert share == fitted.contamination_
 
 
