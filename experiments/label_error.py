@@ -1,6 +1,6 @@
 """Wrong labels: coverage of the 90 % interval with and without their rate, and learned rankings.
 
-    python -m experiments.label_error
+    python -m experiments.label_error [--workers N]
 
 writes results/label_error.json. The rankings are those of every third table of the track record.
 For the intervals, nothing is simulated: the true share has the reference distribution, and each
@@ -10,6 +10,7 @@ that each figure is a sum over its values and over quantiles of the share.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import warnings
@@ -22,26 +23,32 @@ from sklearn.metrics import average_precision_score
 
 from experiments import data
 from experiments.datasets import MissingDataError
+from experiments.labels import default_inputs
 from experiments.plan import load_plan, record_tables
 from experiments.results import RESULTS
-from gammagmm import GammaGMM, GammaPosterior
+from gammagmm import GammaPosterior
 from gammagmm._support.files import write_document
 from gammagmm.errors import GammaGMMWarning
 from gammagmm.labels.label_error import posterior_with_errors
 from gammagmm.labels.labelled_rows import LabelledRows
-from gammagmm.labels.learned_ranking import Inputs, learn_ranking
+from gammagmm.labels.learned_ranking import learn_ranking
 from gammagmm.posterior.track_record import load_label_prior
 
 NUMBERS, ERRORS, N_QUANTILES = (30, 100), (0.0, 0.02, 0.05, 0.1), 400
 MAX_ROWS, N_DRAWS, EVERY = 2_000, 2, 3
+WORSE = 0.02
+"""A difference of the average precision that counts."""
 FILE = RESULTS / "label_error.json"
 
 
 def main() -> None:
-    found = {str(n): {f"{error:g}": figures(n, error) for error in ERRORS} for n in NUMBERS}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="default: cores")
+    workers = Parallel(n_jobs=parser.parse_args().workers)
+    coverage = {str(n): {f"{error:g}": figures(n, error) for error in ERRORS} for n in NUMBERS}
     tables = record_tables(load_plan())[::EVERY]
-    by_table = Parallel(n_jobs=os.cpu_count())(delayed(precisions)(*table) for table in tables)
-    told = {"coverage": found, "average_precision": summary([x for x in by_table if x])}
+    found = [own for own in workers(delayed(precisions)(*table) for table in tables) if own]
+    told = {"coverage": coverage, "average_precision": summary(found)}
     write_document(json.dumps(told, indent=1) + "\n", FILE, overwrite=True)
 
 
@@ -62,8 +69,7 @@ def precisions(collection: str, name: str) -> dict[str, float]:
         return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GammaGMMWarning)
-        fit = GammaGMM(n_runs=1, max_restarts=0, random_state=0).fit(X).fit_
-    inputs = Inputs(fit.space.values, fit.space.consensus, fit.detector_columns)
+        inputs = default_inputs(X, 0)
     values: dict[str, list[float]] = {}
     for n in NUMBERS:
         for draw in range(N_DRAWS):
@@ -83,11 +89,18 @@ def precisions(collection: str, name: str) -> dict[str, float]:
 
 
 def summary(tables: list[dict[str, float]]) -> dict[str, Any]:
-    """Means over the tables with all figures."""
-    keys = max(tables, key=len)
-    tables = [table for table in tables if len(table) == len(keys)]
-    means = {key: float(np.mean([table[key] for table in tables])) for key in keys}
-    return {"n_tables": len(tables)} | means
+    """Means over the tables with all figures, and where the learned ranking is worse."""
+    n_figures = max(map(len, tables))
+    tables = [table for table in tables if len(table) == n_figures]
+    told: dict[str, Any] = {"n_tables": len(tables)}
+    for n in NUMBERS:
+        without = np.array([table[f"{n} consensus"] for table in tables])
+        told[str(n)] = {"consensus": float(without.mean())}
+        for error in ERRORS:
+            own = np.array([table[f"{n} {error:g}"] for table in tables])
+            worse = float((own < without - WORSE).mean())
+            told[str(n)][f"{error:g}"] = {"learned": float(own.mean()), "worse": worse}
+    return told
 
 
 def figures(n: int, error: float) -> dict[str, dict[str, float]]:

@@ -176,7 +176,7 @@ def _ranks_of_table(
 def half_inputs(X: np.ndarray, new: np.ndarray, seed: int) -> tuple[Inputs, Inputs]:
     """What a ranking learns from, of the training rows `X` and of new rows."""
     estimator = GammaGMM(random_state=seed)
-    plan = check_parameters(estimator)
+    plan = check_parameters(estimator.get_params(deep=False))
     rows = open_rows(X, estimator, plan)
     fitted, columns, _ = score_training_rows(rows, plan)
     space, scaler = score_space(fitted.scores)

@@ -1,17 +1,21 @@
 """When may one stop to look for anomalies? Certified recall beside "20 normal rows in a row".
 
-    python -m experiments.stopping
+    python -m experiments.stopping [--workers N]
 
 writes results/stopping.json. It uses the rankings with 30 labels that `experiments.reliability` has
 kept. Rows are looked at from the top of the ranking. The rule stops after 20 normal rows in a row;
 it is wrong if less than 80 % of the anomalies are found then. The check looks at random rows at the
-same moments: where it does not certify the recall, one looks on until the next 20 normal rows in a
-row. The confidence of the j-th check is 1 - 0.1 / 2^j, so that all statements on a table hold
-together with 90 %.
+same moments, if these are at most as many as were looked at before. Where it does not certify the
+recall, one looks on until the next 20 normal rows in a row. The confidence of the j-th check is
+1 - 0.1 / 2^j, so that all statements on a table hold together with 90 %.
+
+`left` is how often the 90 % interval of what is left contains the truth after 30 labels for the
+share and 70 looks at the top of the ranking, by the trials `finding`.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from typing import Any
@@ -20,8 +24,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from experiments.plan import load_plan, record_tables
-from experiments.reliability import GROUPS, Ranked, ranks_path, read_ranks
-from experiments.results import RESULTS
+from experiments.reliability import Ranked, ranks_path, read_ranks
+from experiments.results import RESULTS, Result, read_results
 from gammagmm._support.files import write_document
 from gammagmm.labels.recall import RecallCheck, n_to_certify
 
@@ -32,13 +36,28 @@ Figures = dict[str, Any]
 
 
 def main() -> None:
-    wanted = [table for table in record_tables(load_plan()) if ranks_path(*table).is_file()]
-    found = Parallel(n_jobs=os.cpu_count())(delayed(of_table)(*table) for table in wanted)
-    figures = {
-        name: summary([each for (own, _), each in zip(wanted, found, strict=True) if own in group])
-        for name, group in GROUPS.items()
-    }
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="default: cores")
+    workers, plan = Parallel(n_jobs=parser.parse_args().workers), load_plan()
+    wanted = [table for table in record_tables(plan) if ranks_path(*table).is_file()]
+    found = workers(delayed(of_table)(*table) for table in wanted)
+    results = read_results()
+    figures = {}
+    for collection in plan["record"]["collections"]:
+        own = [each for (name, _), each in zip(wanted, found, strict=True) if name == collection]
+        searches = [
+            result["finding"]
+            for trial, result in results.items()
+            if (trial.kind, trial.collection) == ("finding", collection) and result.get("finding")
+        ]
+        figures[collection] = summary([each for each in own if each]) | {"left": left(searches)}
     write_document(json.dumps(figures, indent=1) + "\n", FILE, overwrite=True)
+
+
+def left(searches: list[Result]) -> Figures:
+    """Coverage and mean width of the interval, which is that of the share, over tables."""
+    means = {key: float(np.mean([each[key] for each in searches])) for key in ("held", "width")}
+    return {"n_tables": len(searches)} | means
 
 
 def of_table(collection: str, name: str) -> list[Figures]:
@@ -65,10 +84,14 @@ def looks(ranked: Ranked, rng: np.random.Generator) -> Figures:
             continue
         if not found:
             found = {"rule_looks": int(is_known.sum()), "rule_recall": n_found / total}
-        n_normal, n_checks = 0, n_checks + 1
-        mass, left = 1.0 - (1.0 - MASS) / 2.0**n_checks, np.flatnonzero(~is_known)
-        rows = rng.permutation(left)[: n_to_certify(len(left), n_found, RECALL, mass)]
-        result = RecallCheck(rows, len(left), n_found, RECALL, mass).result(y[rows])
+        n_normal = 0
+        mass, rest = 1.0 - (1.0 - MASS) / 2.0 ** (n_checks + 1), np.flatnonzero(~is_known)
+        n_needed = n_to_certify(len(rest), n_found, RECALL, mass)
+        if n_needed > is_known.sum():
+            continue
+        n_checks += 1
+        rows = rng.permutation(rest)[:n_needed]
+        result = RecallCheck(rows, len(rest), n_found, RECALL, mass).result(y[rows])
         is_known[rows] = True
         n_found += int(y[rows].sum())
         if result.is_certified:

@@ -618,6 +618,28 @@ class TestFind:
             rows.suggest(31, purpose="find")
 
 
+def n_shown(rows, precision):
+    """The most rows of which the labels show this precision, by a sum over a grid; 0 if none."""
+    known, n_rows = rows.known_rows, rows.n_rows
+    order = np.argsort(-rows.scores)
+    label, drawn = np.full(n_rows, -1), np.zeros(n_rows, dtype=bool)
+    label[known.rows], drawn[known.rows] = known.labels, known.at_random
+    n, most = 0, 0
+    for place, row in enumerate(order):
+        n += label[row] < 0
+        top = order[: place + 1]
+        own = top[drawn[top]]
+        wanted = (precision * n + (label[top] == 1).sum()) / (place + 1)
+        s, m = (label[own] == 1).sum(), len(own)
+        if label[row] >= 0 or wanted >= 1.0 or s <= wanted * m:
+            continue
+        q = wanted + (1.0 - wanted) * (np.arange(2000) + 0.5) / 2000
+        ratios = (q / wanted) ** s * ((1.0 - q) / (1.0 - wanted)) ** (m - s)
+        if ratios.mean() >= 10.0:
+            most = n
+    return most
+
+
 class TestPrecision:
     def test_the_interval_contains_the_share_of_anomalies_at_the_top(self):
         """Random labels, then picks: the first rows that are left have some share."""
@@ -658,27 +680,24 @@ class TestPrecision:
         drawn = np.arange(995, 0, -10)
         rows = LabelledRows(scores).update(drawn, (drawn > 800) & (drawn != 935))
         for precision in (0.7, 0.5, 0.3, 0.1):
-            n = rows.n_for_precision(precision)
-            assert rows.precision_at(n).low >= precision
-            larger = [rows.precision_at(m).low for m in range(n + 1, 901)]
-            assert max(larger, default=0.0) < precision
+            assert rows.n_for_precision(precision) == n_shown(rows, precision)
 
+    @pytest.mark.parametrize(("n", "n_rows"), [(30, 400), (400, 4000)])
     @pytest.mark.parametrize("precision", [0.3, 0.5])
-    def test_the_true_precision_is_rarely_smaller(self, precision):
-        """In the worst case, the rows at the top just miss the share that is asked for."""
-        n_wrong = 0
-        for seed in range(60):
+    def test_the_true_precision_is_rarely_smaller(self, precision, n, n_rows):
+        """In the worst case, every number of rows at the top just misses the share."""
+        n_wrong, n_repeats = 0, 40
+        for seed in range(n_repeats):
             rng = np.random.default_rng(seed)
-            y = np.zeros(1000, dtype=int)
-            y[:400] = rng.permutation(np.arange(400) < round(400 * (precision - 0.01)))
-            chosen = rng.permutation(1000)[:60]
-            rows = LabelledRows(-np.arange(1000.0)).update(chosen, y[chosen])
+            y = rng.permutation(np.arange(n_rows) < round(n_rows * precision) - 1).astype(int)
+            chosen = rng.permutation(n_rows)[:n]
+            rows = LabelledRows(-np.arange(float(n_rows))).update(chosen, y[chosen])
             try:
-                n = rows.n_for_precision(precision)
+                found = rows.n_for_precision(precision)
             except ValueError:
                 continue
-            n_wrong += y[rows.suggest(n, purpose="find")].mean() < precision
-        assert n_wrong <= 60 * 0.1 + 4 * np.sqrt(60 * 0.09)
+            n_wrong += y[rows.suggest(found, purpose="find")].mean() < precision
+        assert n_wrong <= 0.1 * n_repeats
 
     def test_a_precision_that_is_not_reached(self):
         rows = LabelledRows(np.arange(100.0)).update([90, 50, 10], [0, 1, 0])
@@ -703,20 +722,17 @@ class TestPrecision:
         rng = np.random.default_rng(0)
         n_reached = 0
         for seed in range(30):
-            scores, y = planted(120, 25, seed=seed)
+            scores, y = planted(120, 60, seed=seed)
             chosen = rng.permutation(120)[:40]
             rows = LabelledRows(scores).update(chosen, y[chosen])
             picked = rows.suggest(10, purpose="find")
             rows = rows.update(picked, y[picked], purpose="find")
-            n_left = 120 - len(rows.known_rows)
-            shares = np.array([rows.precision_at(n).low for n in range(1, n_left + 1)])
-            reached = np.flatnonzero(shares >= 0.15)
-            if len(reached):
+            if expected := n_shown(rows, 0.2):
                 n_reached += 1
-                assert rows.n_for_precision(0.15) == reached[-1] + 1
+                assert rows.n_for_precision(0.2) == expected
             else:
                 with pytest.raises(ValueError, match="The labels do not show"):
-                    rows.n_for_precision(0.15)
+                    rows.n_for_precision(0.2)
         assert 10 < n_reached < 30
 
     def test_picked_rows_are_no_sample_of_the_flagged_rows(self):
@@ -772,15 +788,6 @@ def test_the_interval_of_the_precision_is_that_of_the_rows_at_the_top():
 
 def test_thirty_rows_are_suggested_by_default():
     assert len(LabelledRows(np.arange(100.0)).suggest(random_state=0)) == 30
-
-
-def test_a_precision_that_is_reached_exactly_counts():
-    drawn = np.arange(0, 200, 4)
-    rows = LabelledRows(-np.arange(200.0)).update(drawn, (drawn < 40).astype(int))
-    low = rows.precision_at(45).low
-    assert rows.n_for_precision(low) == max(
-        n for n in range(1, 151) if rows.precision_at(n).low >= low
-    )
 
 
 class TestSample:

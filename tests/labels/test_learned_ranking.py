@@ -461,8 +461,8 @@ class TestEstimator:
         assert (
             labelled.fit_.learning.honest_scores > labelled.labelled_rows_.threshold_at(20)
         ).sum() == 20
-        n = labelled.labelled_rows_.n_for_precision(0.3)
-        assert labelled.labelled_rows_.precision_at(n).low >= 0.3
+        n = labelled.labelled_rows_.n_for_precision(0.15)
+        assert labelled.labelled_rows_.precision_at(n).low >= 0.15
 
     @pytest.mark.parametrize("value", ["yes", 1, None])
     def test_learn_is_true_or_false(self, value):

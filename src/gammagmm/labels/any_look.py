@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import betaln, gammaln
+from scipy.optimize import brentq
+from scipy.special import betaincc, betaln, gammaln, xlog1py, xlogy
 
 from gammagmm.posterior.betas import BetaMixture
 
-__all__ = ["interval_at_any_look"]
+__all__ = ["interval_at_any_look", "least_precision"]
 
 
 def interval_at_any_look(
@@ -49,6 +50,34 @@ def interval_at_any_look(
     lower = _last_true(lambda step: is_inside(mode - step), mode - low)
     upper = _last_true(lambda step: is_inside(mode + step), high - mode)
     return mode - lower, mode + upper
+
+
+def least_precision(n_drawn: int, n_found: int, mass: float) -> float:
+    """A lower end for the share among the first rows of a ranking, at all numbers of rows at once.
+
+    Each row is labelled with the same probability, independently; of the labelled ones among the
+    first rows, which are `n_drawn`, `n_found` are anomalies. For p and q > p, the likelihood ratio
+
+        (q / p)^n_found ((1 - q) / (1 - p))^(n_drawn - n_found)
+
+    is at most a martingale of the number of rows where the true share is at most p, and so is its
+    mean over q, from p to 1. So with at least the probability `mass`, this mean stays below
+    1 / (1 - mass) at all numbers of rows at which the share is at most p. The lower end is the p
+    at which it has this value; 0 if no label is an anomaly.
+
+    >>> [round(least_precision(n, k, 0.9), 3) for n, k in ((5, 5), (30, 15), (30, 0))]
+    [0.506, 0.272, 0.0]
+    """
+    s, m = n_found, n_drawn
+    if s == 0:
+        return 0.0
+    log_needed = -np.log1p(-mass) - betaln(s + 1.0, m - s + 1.0)
+
+    def excess(p: float) -> float:
+        mean = np.log(betaincc(s + 1.0, m - s + 1.0, p)) - np.log1p(-p)
+        return float(mean - xlogy(s, p) - xlog1py(m - s, -p) - log_needed)
+
+    return float(brentq(excess, 1e-9, min(s / m, 1.0 - 1e-9)))
 
 
 def _log_choose(n: int, k: int) -> float:

@@ -20,7 +20,7 @@ from gammagmm._support.checks import (
 from gammagmm._support.data_frames import as_column
 from gammagmm.errors import LabelsWarning
 from gammagmm.labels.anomaly_probability import Calibration, calibrate
-from gammagmm.labels.any_look import interval_at_any_look
+from gammagmm.labels.any_look import interval_at_any_look, least_precision
 from gammagmm.labels.exact_interval import (
     Side,
     binomial_interval,
@@ -853,8 +853,9 @@ class LabelledRows:
     def n_for_precision(self, precision: float) -> int:
         """The most rows from the top of the ranking of which a share `precision` are anomalies.
 
-        It is the largest number for which the lower end of `precision_at` is at least `precision`.
-        So it is careful: the true share is rarely smaller.
+        With a probability of at least 90 %, the true share is not smaller, although the number is
+        chosen by the labels: this is proved for the consensus, if each row is labelled with the
+        same probability. `precision_at` is for a number of rows that was fixed before.
 
         Parameters
         ----------
@@ -949,17 +950,19 @@ def _left_at_top(top: NDArray[np.int_], n: int) -> tuple[int, int]:
 
 
 def _last_precise(top: NDArray[np.int_], precision: float) -> int:
-    """The most rows for which the lower end of their precision is at least `precision`, or 0."""
-    starts = np.flatnonzero(np.append(True, np.diff(top, axis=0).any(axis=1)))
-    n = len(top)
-    for start in starts[::-1].tolist():  # the labels at the top stay the same from here on
-        while n > start:
-            low, _ = _left_at_top(top, n)
-            if low / n >= precision:
-                return n
-            # The lower end does not rise if n falls, so that no number in between is enough.
-            n = min(n - 1, int(low / precision + 1e-9))
-        n = start
+    """The most rows of which the labels show that they have this precision, or 0."""
+    starts = np.flatnonzero(np.append(True, np.diff(top, axis=0).any(axis=1))) + 1
+    ends = np.append(starts[1:] - 1, len(top))
+    # From the number `start` to `end`, the labels at the top are the same.
+    for start, end in zip(starts[::-1].tolist(), ends[::-1].tolist(), strict=True):
+        n_labels, n_anomalies, n_known, n_found = top[start - 1].tolist()
+        # The share is one of all rows at the top, of which some are known.
+        least = least_precision(n_labels, n_anomalies, 0.9)
+        n, spare = end, least * n_known - n_found
+        if least < precision:
+            n = min(end, int(np.floor(spare / (precision - least))))
+        if n >= start and n * (least - precision) + spare >= 0.0:
+            return n
     return 0
 
 
