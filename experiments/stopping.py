@@ -10,7 +10,8 @@ recall, one looks on until the next 20 normal rows in a row. The confidence of t
 1 - 0.1 / 2^j, so that all statements on a table hold together with 90 %.
 
 `left` is how often the 90 % interval of what is left contains the truth after 30 labels for the
-share and 70 looks at the top of the ranking, by the trials `finding`.
+share and 70 looks at the top of the ranking, by the trials `finding`. `precision` is how often
+`n_for_precision` names a number of rows, and how often their true precision is the asked one then.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from experiments.plan import load_plan, record_tables
 from experiments.reliability import Ranked, ranks_path, read_ranks
 from experiments.results import RESULTS, Result, read_results
 from gammagmm._support.files import write_document
+from gammagmm.labels.labelled_rows import LabelledRows
 from gammagmm.labels.recall import RecallCheck, n_to_certify
 
 RECALL, MASS, N_NORMAL, N_LABELS = 0.8, 0.9, 20, 30
+ASKED, NUMBERS = (0.3, 0.5, 0.8), (30, 100)
 FILE = RESULTS / "stopping.json"
 
 Figures = dict[str, Any]
@@ -44,13 +47,17 @@ def main() -> None:
     results = read_results()
     figures = {}
     for collection in plan["record"]["collections"]:
-        own = [each for (name, _), each in zip(wanted, found, strict=True) if name == collection]
+        pairs = zip(wanted, found, strict=True)
+        own = [each for (name, _), each in pairs if name == collection and each]
         searches = [
             result["finding"]
             for trial, result in results.items()
             if (trial.kind, trial.collection) == ("finding", collection) and result.get("finding")
         ]
-        figures[collection] = summary([each for each in own if each]) | {"left": left(searches)}
+        figures[collection] = summary([each["looks"] for each in own if each["looks"]]) | {
+            "left": left(searches),
+            "precision": {str(n): precision([each[str(n)] for each in own]) for n in NUMBERS},
+        }
     write_document(json.dumps(figures, indent=1) + "\n", FILE, overwrite=True)
 
 
@@ -60,10 +67,44 @@ def left(searches: list[Result]) -> Figures:
     return {"n_tables": len(searches)} | means
 
 
-def of_table(collection: str, name: str) -> list[Figures]:
-    """Figures of each draw of the labels of a table, if it has an anomaly."""
-    draws = read_ranks(collection, name).whole.get(N_LABELS, [])
-    return [looks(ranked, np.random.default_rng(i)) for i, ranked in enumerate(draws)]
+def precision(tables: list[list[Figures]]) -> Figures:
+    """How often a number is named, and how often it is right then, over all draws."""
+    draws = [draw for own in tables for draw in own]
+    told = {}
+    for asked in ASKED:
+        own = [draw for draw in draws if draw["asked"] == asked]
+        n_named = sum(draw["named"] for draw in own)
+        n_right = sum(draw["right"] for draw in own)
+        told[f"{asked:g}"] = {"n": len(own), "n_named": n_named, "n_right": n_right}
+    return told
+
+
+def of_table(collection: str, name: str) -> dict[str, list[Figures]]:
+    """Figures of each draw of the labels of a table; none if it has no anomaly."""
+    draws = read_ranks(collection, name).whole
+    if not draws[0][0].y.any():
+        return {}
+    found = {
+        str(n): [figures for ranked in draws.get(n, []) for figures in precisions(ranked)]
+        for n in NUMBERS
+    }
+    own = enumerate(draws.get(N_LABELS, []))
+    return found | {"looks": [looks(ranked, np.random.default_rng(i)) for i, ranked in own]}
+
+
+def precisions(ranked: Ranked) -> list[Figures]:
+    """Whether `n_for_precision` names a number after these labels, and whether it is right."""
+    rows, found = LabelledRows(-ranked.counts.astype(float)), []
+    rows = rows.update(ranked.known, ranked.y[ranked.known])
+    for asked in ASKED:
+        try:
+            first = rows.suggest(rows.n_for_precision(asked), purpose="find")
+        except ValueError:
+            found.append({"asked": asked, "named": False, "right": False})
+            continue
+        is_right = bool(ranked.y[first].mean() >= asked)
+        found.append({"asked": asked, "named": True, "right": is_right})
+    return found
 
 
 def looks(ranked: Ranked, rng: np.random.Generator) -> Figures:
