@@ -153,18 +153,27 @@ def _prediction_powered(
     y: np.ndarray, predicted: np.ndarray, rows: np.ndarray, truth: float
 ) -> Figures:
     """Prediction-powered inference with tuned power; the predictions are the fit's labels."""
-    from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
-
-    others = np.delete(np.arange(len(y)), rows)
+    others = np.delete(predicted, rows)
     if not len(others):
         return _interval_figures(truth, truth, truth) | {"crps": 0.0}
-    samples = y[rows].astype(float), predicted[rows].astype(float), predicted[others].astype(float)
-    with np.errstate(all="ignore"):
-        mean = float(np.squeeze(ppi_mean_pointestimate(*samples)))
-        low, high = (float(np.squeeze(end)) for end in ppi_mean_ci(*samples, alpha=1.0 - MASS))
-    error = (high - low) / (2.0 * norm.ppf(0.5 + 0.5 * MASS))
-    figures = _interval_figures(max(low, 0.0), min(high, 1.0), truth)
+    mean, error = ppi_mean(y[rows], predicted[rows], others)
+    half = error * norm.ppf(0.5 + 0.5 * MASS)
+    figures = _interval_figures(max(mean - half, 0.0), min(mean + half, 1.0), truth)
     return figures | {"crps": _normal_crps(mean, error, truth)}
+
+
+def ppi_mean(y: np.ndarray, predicted: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """Mean and standard error by PPI++ (Angelopoulos, Duchi, Zrnic 2023, Example 6.1).
+
+    `predicted` are the predictions of the rows with labels `y`, and `others` those of the others.
+    """
+    n, n_others = len(y), len(others)
+    variance = np.append(predicted, others).var(ddof=1)
+    covariance = float(np.cov(y, predicted, ddof=0)[0, 1])
+    power = np.clip(covariance / ((1.0 + n / n_others) * variance), 0.0, 1.0) if variance else 0.0
+    rest = y - power * predicted
+    error = np.sqrt(power**2 * others.var() / n_others + rest.var() / n)
+    return float(power * others.mean() + rest.mean()), float(error)
 
 
 def _normal_crps(mean: float, deviation: float, truth: float) -> float:

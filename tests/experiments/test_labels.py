@@ -72,6 +72,16 @@ def test_every_method_answers_for_the_same_labels():
     }
 
 
+def test_prediction_powered_inference_has_the_figures_of_its_own_package():
+    y = np.repeat([1, 0, 0, 1, 0], [2, 9, 2, 1, 1])
+    predicted, others = np.repeat([1, 0, 1, 0, 0], [2, 9, 2, 1, 1]), np.arange(85) < 12
+    mean, error = labels.ppi_mean(y, predicted, others.astype(int))
+    half = error * stats.norm.ppf(0.95)
+    # ppi-python 0.2.3: ppi_mean_pointestimate and ppi_mean_ci(alpha=0.1).
+    assert mean == pytest.approx(0.13714286, abs=1e-7)
+    assert (mean - half, mean + half) == pytest.approx((-0.01849019, 0.29277591), abs=1e-7)
+
+
 def test_the_prior_does_not_know_tables_of_the_same_source():
     assert labels.source_of("PenDigits_v10") == labels.source_of("pendigits") == "pendigits"
     assert labels.source_of("cardio") == labels.source_of("Cardiotocography22")

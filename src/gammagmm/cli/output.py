@@ -59,7 +59,7 @@ EXTRA_OF = {
     "python-calamine": "excel",
     **dict.fromkeys(("dask", "distributed"), "dask"),
     "arviz": "arviz",
-    **dict.fromkeys(("pythresh", "ppi-python"), "experiments"),
+    "pythresh": "experiments",
     **dict.fromkeys(("xgboost-cpu", "coniferest"), "peers"),
 }
 """The extra that installs a package."""
