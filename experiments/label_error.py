@@ -82,9 +82,10 @@ def precisions(collection: str, name: str) -> dict[str, float]:
             for error in ERRORS:
                 labels = np.where(wrong < error, 1 - y[known], y[known])
                 rows_known = LabelledRows(inputs.consensus).update(known, labels).known_rows
-                scores = learn_ranking(inputs, rows_known, 0).scores
-                own = average_precision_score(y[left], scores[left])
-                values.setdefault(f"{n} {error:g}", []).append(own)
+                for name, assumed in (("without", 0.0), ("with", error)):
+                    taught = learn_ranking(inputs, rows_known, 0, error=(assumed, assumed))
+                    own = average_precision_score(y[left], taught.scores[left])
+                    values.setdefault(f"{n} {error:g} {name}", []).append(own)
     return {key: float(np.mean(own)) for key, own in values.items()}
 
 
@@ -97,9 +98,11 @@ def summary(tables: list[dict[str, float]]) -> dict[str, Any]:
         without = np.array([table[f"{n} consensus"] for table in tables])
         told[str(n)] = {"consensus": float(without.mean())}
         for error in ERRORS:
-            own = np.array([table[f"{n} {error:g}"] for table in tables])
-            worse = float((own < without - WORSE).mean())
-            told[str(n)][f"{error:g}"] = {"learned": float(own.mean()), "worse": worse}
+            told[str(n)][f"{error:g}"] = {}
+            for name in ("without", "with"):
+                own = np.array([table[f"{n} {error:g} {name}"] for table in tables])
+                worse = float((own < without - WORSE).mean())
+                told[str(n)][f"{error:g}"][name] = {"learned": float(own.mean()), "worse": worse}
     return told
 
 

@@ -88,6 +88,22 @@ def test_the_rarer_kind_of_label_decides_about_the_weight(made):
         assert weight == pytest.approx(m / (m + 1))
 
 
+def test_labels_that_are_expected_to_be_wrong_do_not_count(made):
+    inputs, y = made
+    anomalies, normal = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    known = known_of(np.append(anomalies[:10], normal[:40]), y)
+
+    def weight(*error):
+        return learn_ranking(inputs, known, 0, error=error).ranking.weight
+
+    # Of 50 rows, 10 are called anomalies: with a share x, 0.9 x + 0.1 (1 - x) = 0.2, so x = 1/8,
+    # and 50 x 0.9 of the 10 labels are right.
+    assert weight(0.1, 0.1) == pytest.approx(5.625 / 6.625)
+    # Every fifth label that says "anomaly" is explained by false alarms alone.
+    assert weight(0.2, 0.0) == pytest.approx(0.0)
+    assert weight(0.0, 0.4) == weight(0.0, 0.0) == pytest.approx(10 / 11)
+
+
 @pytest.mark.parametrize("label", [0, 1])
 def test_labels_of_one_kind_leave_the_consensus(made, label):
     inputs, y = made

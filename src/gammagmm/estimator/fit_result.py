@@ -491,7 +491,10 @@ class Fit:
         if self.plan.learn:
             columns = self._as_detectors_have(self.rows)
             inputs = Inputs(space.values, space.consensus, columns)
-            learning = learn_ranking(inputs, known, self.plan.learning_seed, self.n_rows)
+            plan = self.plan
+            learning = learn_ranking(
+                inputs, known, plan.learning_seed, self.n_rows, plan.label_error
+            )
             scores, honest_scores = learning.scores, learning.honest_scores
             space = replace(space, decision_scores=scores, honest_scores=honest_scores)
             sampled = slice(self.n_rows)

@@ -198,8 +198,7 @@ class LabelledRows:
         The probabilities that a normal row is labelled an anomaly, and that an anomaly is labelled
         normal. The posterior, the probabilities, the intervals from the labels and `left` take
         them into account; no row is known for sure then, and rows that were not chosen at random
-        say nothing about the share. `by_group`, `precision_at` and the learned ranking take labels
-        as they are.
+        say nothing about the share. `by_group` and `precision_at` take labels as they are.
 
     Examples
     --------

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm.labels.known_rows import KnownRows
+from gammagmm.labels.label_error import NO_ERROR, p_anomaly, without_errors
 
 if TYPE_CHECKING:
     from sklearn.ensemble import ExtraTreesClassifier
@@ -180,16 +181,21 @@ class Learning:
 
 
 def learn_ranking(
-    inputs: Inputs, known: KnownRows, seed: int, n_sampled: int | None = None
+    inputs: Inputs,
+    known: KnownRows,
+    seed: int,
+    n_sampled: int | None = None,
+    error: tuple[float, float] = NO_ERROR,
 ) -> Learning:
     """What the labels of the rows `known` teach; `inputs` are those of all rows that are held.
 
-    The first `n_sampled` of them, or all, are the training rows.
+    The first `n_sampled` of them, or all, are the training rows. `error` has the probability that a
+    normal row is labelled an anomaly, and that an anomaly is labelled normal.
     """
     consensus, labels = inputs.consensus, known.labels
     if len(np.unique(labels)) < 2:
         return Learning(None, None, consensus, consensus)
-    n_rarer = int(min(np.bincount(labels)))
+    n_rarer = _n_right(labels, error)
     trees = _grow(inputs[known.rows], labels, seed)
     votes = _votes(trees, inputs)
     n_sampled = len(inputs) if n_sampled is None else n_sampled
@@ -209,6 +215,13 @@ def learn_ranking(
     if check is not None and check.is_worse:
         return Learning(None, check, consensus, consensus)
     return Learning(ranking, check, scores, honest_scores)
+
+
+def _n_right(labels: Labels, error: tuple[float, float]) -> float:
+    """How many labels of the rarer kind are expected to be right."""
+    share = np.full(len(labels), without_errors(float(labels.mean()), error))
+    p = p_anomaly(share, labels, error)
+    return float(min(p[labels == 1].sum(), (1.0 - p)[labels == 0].sum()))
 
 
 def _check(known: KnownRows, consensus: Array, honest_scores: Array) -> RankingCheck | None:
