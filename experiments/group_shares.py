@@ -1,32 +1,27 @@
 """Shares of groups by their labels: a prior for each group alone, and one that groups share.
 
-    python -m experiments.group_shares
-
-writes results/group_shares.json. The shares of `N_GROUPS` groups are simulated: as unlike as those
-of tables, alike, and alike but for one odd group, whose figures are then those of the case. "own"
-is the posterior of `LabelledRows.by_group`, whose prior is the same for each group. "hierarchical"
-has a Beta distribution of the groups' shares, whose mean and concentration are not known: the
-groups borrow from one another.
+`experiments.reliability` writes the figures. The shares of `N_GROUPS` groups are simulated: as
+unlike as those of tables, alike, and alike but for one odd group, whose figures are then those of
+the case. "own" is the posterior of `LabelledRows.by_group`, whose prior is the same for each group.
+"hierarchical" has a Beta distribution of the groups' shares, whose mean and concentration are not
+known: the groups borrow from one another.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy.special import betainc, betaln
 
-from experiments.results import RESULTS
-from gammagmm._support.files import write_document
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.track_record import load_label_prior, load_reference
 
-N_GROUPS, N_LABELS, N_REPEATS, MASS = 10, (3, 10, 30), 200, 0.9
+N_GROUPS, N_LABELS, N_REPEATS, MASS = 10, (3, 10, 30), 1000, 0.9
 CONCENTRATIONS = np.geomspace(1.0, 1000.0, 13)
 MEANS = (np.arange(40) + 0.5) / 40.0
-GRID = np.linspace(0.0, 1.0, 401)
-FILE = RESULTS / "group_shares.json"
+GRID = np.linspace(0.0, 1.0, 201)
 
 Array = np.ndarray
 
@@ -56,19 +51,16 @@ CASES: dict[str, Callable[[np.random.Generator], Array]] = {
 }
 
 
-def main() -> None:
-    found = {
-        f"{name}, {n} labels a group": figures(make, n, name == "odd")
-        for name, make in CASES.items()
-        for n in N_LABELS
-    }
-    write_document(json.dumps(found, indent=1) + "\n", FILE, overwrite=True)
+def figures_by_case(workers: Parallel) -> dict[str, dict[str, dict[str, float]]]:
+    """The figures by case and number of labels of a group."""
+    cases = [(name, n) for name in CASES for n in N_LABELS]
+    found = workers(delayed(figures)(name, n) for name, n in cases)
+    return {f"{name}/{n}": own for (name, n), own in zip(cases, found, strict=True)}
 
 
-def figures(
-    make: Callable[[np.random.Generator], Array], n: int, last_only: bool
-) -> dict[str, dict[str, float]]:
+def figures(case: str, n: int) -> dict[str, dict[str, float]]:
     """Coverage, mean width and CRPS of both posteriors."""
+    make, last_only = CASES[case], case == "odd"
     rng, sums = np.random.default_rng(0), {"own": np.zeros(3), "hierarchical": np.zeros(3)}
     for _ in range(N_REPEATS):
         shares = make(rng)
@@ -85,7 +77,8 @@ def figures(
 
 def own(k: Array, n: int) -> Array:
     """Distribution functions (G, grid) of the shares, each by its own labels."""
-    return np.array([_updated(load_label_prior(), int(x), n) for x in k])
+    distinct, places = np.unique(k, return_inverse=True)
+    return np.array([_updated(load_label_prior(), int(x), n) for x in distinct])[places]
 
 
 def hierarchical(k: Array, n: int) -> Array:
@@ -99,9 +92,10 @@ def hierarchical(k: Array, n: int) -> Array:
     logs = logs + sum(betaln(a + x, b + n - x) - betaln(a, b) for x in k)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
-    kept = weights > 1e-6
-    mixture = BetaMixture(weights[kept] / weights[kept].sum(), a[kept], b[kept])
-    return np.array([_cdf(mixture.weights, mixture.a + x, mixture.b + n - x) for x in k])
+    kept = weights > 1e-4
+    weights, a, b = weights[kept] / weights[kept].sum(), a[kept], b[kept]
+    distinct, places = np.unique(k, return_inverse=True)
+    return np.array([_cdf(weights, a + x, b + n - x) for x in distinct])[places]
 
 
 def _updated(prior: BetaMixture, k: int, n: int) -> Array:
@@ -118,7 +112,3 @@ def _of_group(cdf: Array, share: float) -> tuple[float, float, float]:
     low, high = np.interp([0.5 * (1.0 - MASS), 0.5 * (1.0 + MASS)], cdf, GRID)
     error = cdf - (share <= GRID)
     return float(low <= share <= high), float(high - low), float((error**2).mean())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,10 @@
 """Stated probabilities of rows against the truth, and the reference slopes of the package.
 
-    python -m experiments.reliability
+    python -m experiments.reliability [--workers N]
 
 fits each table of the track record, keeps the ranks of its rows in the cache, and writes all
-figures to results/reliability.json. A run that was stopped continues where it was.
-`experiments.track_record` stores the slopes in the package.
+figures to results/reliability.json, with those of `experiments.group_shares`. A run that was
+stopped continues where it was. `experiments.track_record` stores the slopes in the package.
 
 Everything that is fitted to labelled tables is fitted to tables that do not come from the same
 source as the table at hand: in ten folds, or to the other collection alone.
@@ -12,8 +12,10 @@ source as the table at hand: in ten folds, or to the other collection alone.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import time
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,10 +28,11 @@ from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax
 from sklearn.metrics import f1_score
 
-from experiments import data
+from experiments import data, group_shares
 from experiments.datasets import MissingDataError
 from experiments.labels import source_of
 from experiments.plan import Trial, load_plan, record_tables
+from experiments.run import THREADS
 from experiments.track_record import RELIABILITY, as_mixture, fit_reference
 from gammagmm import GammaGMM
 from gammagmm._support.files import write_document
@@ -122,42 +125,61 @@ class RankedTable:
 
 
 def main() -> None:
-    plan = load_plan()
-    wanted = record_tables(plan)
-    workers = Parallel(n_jobs=os.cpu_count())
-    workers(delayed(keep_ranks)(*table, plan) for table in wanted)
-    tables = workers(
-        delayed(read_ranks)(*table) for table in wanted if ranks_path(*table).is_file()
-    )
-    figures = all_figures(tables, workers)
+    workers, plan = parse_workers(__doc__), load_plan()
+    with workers:
+        # The classical tables, which come last, have the most rows.
+        wanted = record_tables(plan)[::-1]
+        failed = filter(None, workers(delayed(keep_ranks)(*table, plan) for table in wanted))
+        if reasons := "\n".join(failed):
+            raise SystemExit(reasons)
+        kept = [table for table in wanted if ranks_path(*table).is_file()]
+        figures = all_figures(workers(delayed(read_ranks)(*table) for table in kept), workers)
+        figures["group_shares"] = group_shares.figures_by_case(workers)
     text = json.dumps(figures, indent=1, allow_nan=False) + "\n"
     write_document(text, RELIABILITY, overwrite=True)
+
+
+def parse_workers(words: str | None) -> Parallel:
+    """The processes that the command line asks for, of one thread each."""
+    parser = argparse.ArgumentParser(description=words)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="default: cores")
+    n_workers = parser.parse_args().workers
+    # The processes inherit these before they load NumPy.
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    return Parallel(n_workers, batch_size=1)
 
 
 def ranks_path(collection: str, name: str) -> Any:
     return data.cache_path(f"ranks-{collection}", name)
 
 
-def keep_ranks(collection: str, name: str, plan: dict[str, Any]) -> None:
-    """Fit the table and keep the ranks of its rows, unless the cache has them."""
-    path = ranks_path(collection, name)
+def keep_ranks(collection: str, name: str, plan: dict[str, Any]) -> str | None:
+    """Fit the table and keep the ranks of its rows, unless the cache has them.
+
+    Returns why there are none, if the fit failed.
+    """
+    path, start = ranks_path(collection, name), time.perf_counter()
     if path.is_file():
-        return
+        return None
     try:
         found = data.load(collection, name)
     except MissingDataError:
-        return
+        return None
     settings, trial = plan["reliability"], Trial("reliability", collection, name, "default")
     rng = np.random.default_rng([plan["seed"], crc32(str(trial).encode())])
     rows = rng.permutation(len(found.y))[: settings["max_rows"]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GammaGMMWarning)
-        arrays = _ranks_of_table(found.X[rows], found.y[rows], plan, rng)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GammaGMMWarning)
+            arrays = _ranks_of_table(found.X[rows], found.y[rows], plan, rng)
+    except Exception as error:  # the other tables continue
+        return f"{collection}/{name}: {type(error).__name__}: {error}"
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.part.npz")
     np.savez_compressed(part, **arrays)
     part.replace(path)
-    print(collection, name, flush=True)
+    print(f"{collection}/{name}: {time.perf_counter() - start:.1f} s", flush=True)
+    return None
 
 
 def _ranks_of_table(
@@ -259,18 +281,23 @@ def all_figures(tables: list[RankedTable], workers: Parallel) -> Figures:
         others = [table for table in tables if table.collection not in group]
         if inside and others:
             jobs.append(("other_collection", others, inside))
-    found = workers(delayed(_answers_of)(*job[1:]) for job in jobs)
+    *fits, whole = workers(delayed(fit_all)(own) for own in [*(job[1] for job in jobs), tables])
+    asked = [
+        (scheme, table, fit)
+        for (scheme, _, left_out), fit in zip(jobs, fits, strict=True)
+        for table in left_out
+    ]
+    found = workers(delayed(_answers_of)(table, *fit) for _, table, fit in asked)
     by_scheme: dict[str, list[Figures]] = {}
-    for (scheme, _, _), answers in zip(jobs, found, strict=True):
+    for (scheme, _, _), answers in zip(asked, found, strict=True):
         by_scheme.setdefault(scheme, []).extend(answers)
-    slopes = fit_slopes(tables, fit_share(tables))
     return {
         "n_tables": {
             name: sum(table.collection in group for table in tables)
             for name, group in GROUPS.items()
         },
         **{scheme: _summary(answers) for scheme, answers in by_scheme.items()},
-        "slopes": {name: values.tolist() for name, values in vars(slopes).items()},
+        "slopes": {name: values.tolist() for name, values in vars(whole[1]).items()},
     }
 
 
@@ -280,6 +307,12 @@ def fold_of(tables: list[RankedTable]) -> dict[str, int]:
     places = np.random.default_rng(0).permutation(len(sources)) % N_FOLDS
     fold = dict(zip(sources, places.tolist(), strict=True))
     return {table.name: fold[source_of(table.name)] for table in tables}
+
+
+def fit_all(tables: list[RankedTable]) -> tuple[BetaMixture, ReferenceSlopes]:
+    """The reference distribution of the share and the slopes, fitted to these tables."""
+    shares = fit_share(tables)
+    return shares, fit_slopes(tables, shares)
 
 
 def fit_share(tables: list[RankedTable]) -> BetaMixture:
@@ -342,13 +375,10 @@ def most_likely_weights(logs: np.ndarray, counts: np.ndarray | None = None) -> n
     return weights / weights.sum()
 
 
-def _answers_of(others: list[RankedTable], tables: list[RankedTable]) -> list[Figures]:
-    """The answers for `tables` by what is fitted to `others`."""
-    shares = fit_share(others)
-    slopes = fit_slopes(others, shares)
+def _answers_of(table: RankedTable, shares: BetaMixture, slopes: ReferenceSlopes) -> list[Figures]:
+    """The answers for a table by what is fitted to others."""
     return [
         answer
-        for table in tables
         for part in ("whole", "half")
         for n, draws in getattr(table, part).items()
         for ranked in draws

@@ -2,10 +2,14 @@ import json
 
 import numpy as np
 import pytest
+from experiments.plan import load_plan
 from experiments.reliability import Ranked, RankedTable
 
-from experiments import probabilities, reliability, track_record
+from experiments import data, group_shares, probabilities, reliability, track_record
+from gammagmm.datasets import Dataset, make_contaminated
 from gammagmm.posterior.track_record import load_slopes
+
+DRAWS = {"whole": 2, "half": 1}
 
 
 def table(name, rng, n_rows=200, n_new=50):
@@ -53,6 +57,36 @@ def test_the_figures_are_those_of_the_rows_without_labels_or_of_the_new_rows(par
     assert constant["costs"][0] == pytest.approx(y.mean())
 
 
+def test_ranks_are_kept_once_and_read_again(monkeypatch, tmp_path):
+    made = make_contaminated(160, 3, 0.1, "global", random_state=0)
+    monkeypatch.setattr(data, "CACHE", tmp_path)
+    monkeypatch.setattr(data, "load", lambda collection, name: made)
+    plan = load_plan() | {"reliability": {"numbers": [0, 30], "draws": DRAWS, "max_rows": 120}}
+    assert reliability.keep_ranks("pool", "A", plan) is None
+    monkeypatch.setattr(data, "load", None)  # what is kept is not made again
+    assert reliability.keep_ranks("pool", "A", plan) is None
+    found = reliability.read_ranks("pool", "A")
+    n_rows = {"whole": 120, "half": 60}
+    for part, n in n_rows.items():
+        kept = getattr(found, part)
+        assert {number: len(draws) for number, draws in kept.items()} == {0: 1, 30: DRAWS[part]}
+        for ranked in kept[30]:
+            assert (len(ranked.y), len(ranked.counts), len(ranked.known)) == (n, n, 30)
+            assert len(ranked.y_new) == len(ranked.counts_new) == 120 - n
+    # The consensus ranks each row, and its counts are those of all rows.
+    first = found.whole[0][0]
+    assert sorted(first.counts) == list(range(1, 121))
+    assert first.y[first.counts <= 6].mean() > 0.5
+
+
+def test_a_table_that_fails_is_named(monkeypatch, tmp_path):
+    made = Dataset(np.ones((40, 2)), np.zeros(40, dtype=int), "A", ("a", "b"))
+    monkeypatch.setattr(data, "CACHE", tmp_path)
+    monkeypatch.setattr(data, "load", lambda collection, name: made)
+    assert reliability.keep_ranks("pool", "A", load_plan()).startswith("pool/A: ")
+    assert not list(tmp_path.rglob("*.npz"))
+
+
 def written():
     return json.loads(track_record.RELIABILITY.read_text(encoding="utf-8"))
 
@@ -84,3 +118,10 @@ def test_the_rows_flagged_have_the_largest_expected_f1(rng):
     masks = np.array([[i >> j & 1 for j in range(9)] for i in range(1, 512)], dtype=bool)
     expected = [2.0 * p[mask].sum() / (mask.sum() + p.sum()) for mask in masks]
     np.testing.assert_array_equal(found, masks[int(np.argmax(expected))])
+
+
+def test_intervals_of_groups_hold_as_often_as_the_reference_says(monkeypatch):
+    """A prior that is right holds in 90 % of the cases; the part Beta(1, 1) makes it wider."""
+    monkeypatch.setattr(group_shares, "N_REPEATS", 20)
+    own = group_shares.figures("unlike", 3)["own"]
+    assert own["held"] > 0.9 - 4 * np.sqrt(0.9 * 0.1 / (20 * group_shares.N_GROUPS))
