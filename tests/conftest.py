@@ -77,7 +77,7 @@ def killed_pid(tmp_path):
 @pytest.fixture
 def in_workers(monkeypatch):
     """Fit the detectors in worker processes, as for a large table, if `n_jobs` allows them."""
-    monkeypatch.setattr("gammagmm.detectors.fit.MAX_WORK_HERE", 0)
+    monkeypatch.setattr("gammagmm.detectors.fit.MAX_VALUES_HERE", 0)
 
 
 @pytest.fixture

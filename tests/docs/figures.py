@@ -311,7 +311,7 @@ def formula(name: str) -> float:
         "cells_of_lscp": int(costs("MOST_SECONDS") / costs("_CELL_SECONDS")),
         "error_of_5_percent": (0.05 * 0.95 / figure("default/max_rows")) ** 0.5,
         "error_of_1_percent": (0.01 * 0.99 / figure("default/max_rows")) ** 0.5,
-        "small_rows_of_20": (figure("code/gammagmm.detectors.fit/MAX_WORK_HERE") / 20) ** 0.5,
+        "small_rows_of_20": figure("code/gammagmm.detectors.fit/MAX_VALUES_HERE") / 20,
     }[name]
 
 

@@ -14,6 +14,7 @@ from gammagmm.estimator.parameters import (
     AUTO_MIXTURE_ROWS,
     check_parameters,
 )
+from gammagmm.posterior.runs import AUTO_TOL
 from tests.support.random_tables import grouped_scores
 
 X = np.random.default_rng(0).normal(size=(50, 3))
@@ -67,7 +68,7 @@ def test_meaning_of_max_fit_rows():
 
 def test_meaning_of_tol_and_max_mixture_rows():
     default = check_parameters(GammaGMM().get_params()).run_options
-    assert (default["tol"], default["accelerated"]) == (0.1, True)
+    assert (default["tol"], default["accelerated"]) == (AUTO_TOL, True)
     assert default["max_rows"] == AUTO_MIXTURE_ROWS == 5_000
     exact = check_parameters(GammaGMM(tol=0.1, max_mixture_rows=None).get_params()).run_options
     assert (exact["tol"], exact["accelerated"], exact["max_rows"]) == (0.1, False, None)

@@ -6,7 +6,7 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from gammagmm.errors import MixtureError
 from gammagmm.mixture.backends import NumpyRows, TorchRows
-from gammagmm.mixture.fit import START_ROWS, ascend, start_rows
+from gammagmm.mixture.fit import MIN_COUNT, START_ROWS, ascend, start_rows
 from gammagmm.mixture.m_step import MStep
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.statistics import Statistics, features, start_moments
@@ -96,7 +96,10 @@ def test_the_bound_never_falls_by_an_accelerated_step(rows_of, name, benchmark_s
 
 
 @pytest.mark.parametrize("name", ["demo", "Glass", "Cardiotocography"])
-def test_an_accelerated_fit_ends_where_no_plain_step_leads_further(name, benchmark_space):
+def test_an_accelerated_fit_ends_where_no_plain_step_leads_further(
+    name, benchmark_space, monkeypatch
+):
+    monkeypatch.setattr("gammagmm.mixture.fit.MIN_COUNT", 0.0)
     Z = benchmark_space(name)
     prior = MixturePrior().resolve(Z)
     _, whitened, start = whitened_start(Z, prior, 30, np.random.default_rng(0))
@@ -117,6 +120,23 @@ def test_an_accelerated_fit_ends_where_no_plain_step_leads_further(name, benchma
     bound = sklearn_iteration(oracle, Z)
     assert abs(bound - mixture.elbo) < 1e-5
     assert_same_parameters(mixture, oracle, rtol=1e-3)
+
+
+@pytest.mark.parametrize("backend", ROWS)
+def test_components_without_rows_are_left_out_and_hardly_change_the_bound(
+    backend, benchmark_space, monkeypatch
+):
+    Z = benchmark_space("demo")
+    prior = MixturePrior().resolve(Z)
+    _, whitened, start = whitened_start(Z, prior, 60, np.random.default_rng(0))
+    found = []
+    for min_count in (0.0, MIN_COUNT):
+        monkeypatch.setattr("gammagmm.mixture.fit.MIN_COUNT", min_count)
+        ascent = ascend(backend(whitened), start, prior, 60, 0.0, accelerated=True)
+        found += [mixture for _, mixture in ascent]
+    counts = [mixture.weight_concentration[0] - 1.0 for mixture in found]
+    assert (counts[1] < 1e-9).sum() == (counts[0] < MIN_COUNT).sum() > 10
+    np.testing.assert_allclose(found[1].elbo, found[0].elbo, atol=60 * MIN_COUNT)
 
 
 def divergence_from_prior(parameters, prior):

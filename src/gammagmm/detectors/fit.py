@@ -9,15 +9,18 @@ import copy
 import time
 import traceback
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from gammagmm._support.processes import (
     NEVER,
@@ -57,12 +60,11 @@ Status: TypeAlias = Literal["ok", "failed", "timeout", "constant", "left out"]
 MAX_DISTANCE = 0.5
 """Largest Kolmogorov-Smirnov distance, besides chance, between fitted and new rows' scores."""
 
-MAX_WORK_HERE = 500_000_000
-"""Most rows x rows x columns of a table whose fits need no worker processes.
+MAX_VALUES_HERE = 2_000_000
+"""Most values of a table whose detectors are fitted in threads, not in worker processes.
 
-The slowest detectors compare pairs of rows. Up to this size, two workers need more time to start
-and to import PyOD, about 3 s, than they save: for 5,000 rows and 20 columns, the preset "classic"
-takes 4 s in one process, and a single one of its detectors takes most of that.
+The slow detectors of PyOD do their work outside Python's lock. Workers need about 3 s to start and
+to import PyOD.
 """
 
 
@@ -360,7 +362,7 @@ def _outcomes(
             settings.progress(task.name, "started", 0.0)
 
     with closing(_run_in_workers(tasks, X, n_jobs, settings.deadline, prefer)) as results:
-        tell_started(1 if all(_is_short(task, X) for task in tasks) else effective_n_jobs(n_jobs))
+        tell_started(effective_n_jobs(n_jobs))
         while True:
             try:
                 outcome = next(results, None)
@@ -378,7 +380,7 @@ def _outcomes(
 def _run_in_workers(
     tasks: list[_Task], X: FloatArray, n_jobs: int | None, deadline: Deadline, prefer: str | None
 ) -> Generator[_Outcome]:
-    """Outcomes from workers, or from this process where the workers would only cost time.
+    """Outcomes from workers, or from threads where the workers would only cost time.
 
     Before a deadline, tasks in processes of their own go last.
     """
@@ -395,25 +397,35 @@ def _run_in_workers(
     if others:
         n_workers = min(effective_n_jobs(n_jobs), len(others))
         yield from run_until(deadline, n_workers, _fit_task, others, X)
-    if tasks:
-        options = {"batch_size": 1, "pre_dispatch": "all", "return_as": "generator_unordered"}
-        # Only threads see how many detectors have finished before a deadline.
-        require = None if deadline.timeout is None else "sharedmem"
-        n_workers = min(effective_n_jobs(n_jobs), len(tasks))
-        parallel = Parallel(n_workers, prefer=prefer, require=require, **options)
-        with closing(parallel(delayed(_fit_task)(task, X) for task in tasks)) as results:
-            yield from (_fit_task(task, X) for task in here)
-            yield from results
-    else:
-        yield from (_fit_task(task, X) for task in here)
+    options = {"batch_size": 1, "pre_dispatch": "all", "return_as": "generator_unordered"}
+    # Only threads see how many detectors have finished before a deadline.
+    require = None if deadline.timeout is None else "sharedmem"
+    n_workers = min(effective_n_jobs(n_jobs), max(len(tasks), 1))
+    parallel = Parallel(n_workers, prefer=prefer, require=require, **options)
+    with closing(parallel(delayed(_fit_task)(task, X) for task in tasks)) as results:
+        yield from _in_threads(here, X, effective_n_jobs(n_jobs))
+        yield from results
+
+
+def _in_threads(tasks: list[_Task], X: FloatArray, n_threads: int) -> Iterator[_Outcome]:
+    """Outcomes from threads of this process, as they come."""
+    limit = partial(threadpool_limits, limits=1, user_api="openmp")  # holds for a thread alone
+    with one_thread(), ThreadPoolExecutor(n_threads, initializer=limit) as pool:
+        futures = [pool.submit(_fit_task, task, X) for task in tasks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 def _is_short(task: _Task, X: FloatArray) -> bool:
-    """Whether the task, in this process, takes less time than workers take to start."""
+    """Whether the task takes less time in a thread than in a worker, which has to start."""
     if task.is_alone or task.deadline.timeout is not None or not starts_processes():
         return False
     is_known = all(cost_rank(part) >= 0 for part in detector_parts(task.detector))
-    return is_known and len(X) * X.size <= MAX_WORK_HERE
+    return is_known and X.size <= MAX_VALUES_HERE
 
 
 def _fit_task(task: _Task, X: FloatArray) -> _Outcome:

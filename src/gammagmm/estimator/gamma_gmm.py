@@ -89,7 +89,7 @@ class GammaGMM(BaseEstimator):
         A run stops after this number of iterations.
     tol : "auto" or float, default="auto"
         A run stops when its bound changes by less than this. "auto" makes accelerated steps and
-        stops after two changes below 0.1 in a row. A number makes plain steps, as scikit-learn
+        stops after two changes below 0.4 in a row. A number makes plain steps, as scikit-learn
         does, and stops at the first change below it.
     max_rows : int or None, default=200000
         Most rows of a Dask collection that are loaded into memory: a larger one is sampled

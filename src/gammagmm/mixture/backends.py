@@ -48,10 +48,11 @@ class Rows(Protocol):
     xp: Any
     """The module with the functions that NumPy and PyTorch have in common."""
 
-    def statistics(self, coefficients: Any) -> Statistics:
+    def statistics(self, coefficients: Any, is_used: Any = None) -> Statistics:
         """Statistics of each run's rows under the responsibilities softmax(phi(s) . W).
 
-        `coefficients` is W of each run: shape (R, n_components, n_features).
+        `coefficients` is W of each run: shape (R, n_components, n_features). The rows are divided
+        among the components in `is_used` (R, n_components); None means all.
         """
 
     def select(self, places: Sequence[int]) -> Rows:
@@ -132,31 +133,33 @@ class NumpyRows:
         self._n_threads = n_threads
         self._helpers = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
 
-    def statistics(self, coefficients: Array) -> Statistics:
+    def statistics(self, coefficients: Array, is_used: Any = None) -> Statistics:
         """Statistics of each run's rows under the responsibilities softmax(phi(s) . W)."""
         n_runs, n_blocks = len(coefficients), len(self._starts)
-        blocks = list(product(range(n_runs), self._starts))
-        moments = np.zeros((len(blocks), *coefficients.shape[1:]))
-        entropies = np.empty(len(blocks))
-        weights = np.ascontiguousarray(coefficients.transpose(0, 2, 1))
+        used = [slice(None)] * n_runs if is_used is None else list(is_used)
+        weights = [
+            np.ascontiguousarray(W[own].T) for W, own in zip(coefficients, used, strict=True)
+        ]
+        parts = [np.zeros((n_blocks, *W.T.shape)) for W in weights]
+        entropies = np.empty((n_runs, n_blocks))
+        blocks = list(product(range(n_runs), enumerate(self._starts)))
 
-        def summarise(share: NDArray[np.intp]) -> None:
+        def summarise(thread: int) -> None:
             from gammagmm.mixture.kernel import accumulate
 
-            for number in share:
-                run, start = blocks[number]
+            for run, (block, start) in blocks[thread :: self._n_threads]:
                 rows = self._Z[run if len(self._Z) > 1 else 0, start : start + self._size]
-                entropies[number] = accumulate(rows, weights[run], moments[number])
+                entropies[run, block] = accumulate(rows, weights[run], parts[run][block])
 
-        own, *others = np.array_split(np.arange(len(blocks)), self._n_threads)
-        asked = [self._helpers.submit(summarise, share) for share in others if self._helpers]
-        summarise(own)
+        others = range(1, self._n_threads)
+        asked = [self._helpers.submit(summarise, thread) for thread in others if self._helpers]
+        summarise(0)
         for answer in asked:
             answer.result()
-        return Statistics(
-            _add_blocks(moments.reshape(n_runs, n_blocks, *coefficients.shape[1:])),
-            _add_blocks(entropies.reshape(n_runs, n_blocks)),
-        )
+        moments = np.zeros_like(coefficients)
+        for run, own in enumerate(used):
+            moments[run, own] = _add_blocks(parts[run][None])[0]
+        return Statistics(moments, _add_blocks(entropies))
 
     def select(self, places: Sequence[int]) -> NumpyRows:
         """The rows of the runs at these places."""
@@ -238,8 +241,12 @@ class TorchRows:
         self._phi = self._features(Z)
         self._block_rows = self.BLOCK_ROWS.get(self._device.type, 1 << 20)
 
-    def statistics(self, coefficients: Any) -> Statistics:
+    def statistics(self, coefficients: Any, is_used: Any = None) -> Statistics:
         """Statistics of each run's rows under the responsibilities softmax(phi(s) . W)."""
+        if is_used is not None:
+            unused = self.xp.zeros_like(coefficients[0, 0])
+            unused[0] = self.REFERENCE
+            coefficients = self.xp.where(is_used[..., None], coefficients, unused)
         n_runs, n_components, n_features = coefficients.shape
         weights = self._with_references(coefficients)
         moments, log_norm = self.xp.zeros_like(weights), self.xp.zeros_like(weights[:, 0, 0])

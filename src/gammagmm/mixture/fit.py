@@ -40,6 +40,13 @@ START_ROWS = 200_000
 CHECK_EVERY = 20
 """Number of iterations after which it is checked whether a run has a prospect."""
 
+MIN_COUNT = 0.01
+"""Expected number of rows below which a component of an accelerated run gets no rows any more.
+
+A component that loses its rows keeps less than 0.001 of one, spread over the table; the others
+have 0.1 rows and more.
+"""
+
 _ONE_FIT = threading.Lock()
 
 
@@ -183,7 +190,10 @@ def ascend(
         ascents = step(ascents, m_step, tol)
         is_settled = ascents.n_small >= n_enough
         is_done = is_settled | (n_iter == max_iter)
-        if is_hopeless is not None and n_iter % CHECK_EVERY == 0:
+        is_checked = n_iter % CHECK_EVERY == 0
+        if accelerated and is_checked:
+            ascents = replace(ascents, is_used=ascents.reached[..., 0] > MIN_COUNT)
+        if is_hopeless is not None and is_checked:
             state = m_step(ascents.reached)
             for place in np.flatnonzero(~is_done).tolist():
                 is_done[place] = is_hopeless(m_step.parameters(state, place))
@@ -210,6 +220,7 @@ class Ascents:
     runs: NDArray[np.intp]  # (R,) their numbers
     rows: Rows
     state: State  # the mixtures of the next E-step
+    is_used: Any  # (R, K) whether the component gets rows in the next E-step
     reached: Any  # (R, K, n_features) moments that the best E-step gave
     entropy: Array  # (R,) of the best E-step
     elbo: Array  # (R,) the bound of the best E-step
@@ -222,6 +233,7 @@ class Ascents:
             runs=self.runs[places],
             rows=self.rows.select(places),
             state=self.state.select(places),
+            is_used=self.is_used[places],
             reached=self.reached[places],
             entropy=self.entropy[places],
             elbo=self.elbo[places],
@@ -237,6 +249,7 @@ def begin(rows: Rows, start: Array, m_step: MStep) -> Ascents:
         runs=np.arange(n_runs),
         rows=rows,
         state=m_step(moments),
+        is_used=moments[..., 0] > -1.0,
         reached=moments,
         entropy=np.zeros(n_runs),
         elbo=np.full(n_runs, -np.inf),
@@ -271,7 +284,7 @@ def accelerated_step(ascents: Ascents, m_step: MStep, tol: float) -> Ascents:
     the parameters that it used.
     """
     rows, state, before = ascents.rows, ascents.state, ascents.reached
-    statistics = rows.statistics(state.coefficients)
+    statistics = rows.statistics(state.coefficients, ascents.is_used)
     log_norm = statistics.entropy + (state.coefficients * statistics.moments).sum((1, 2))
     elbo = rows.to_numpy(log_norm - state.divergence)
     has_fallen = (ascents.n_steps > 0) & ~(elbo >= ascents.elbo)
@@ -302,8 +315,10 @@ def _nearest_state(m_step: MStep, rows: Rows, further: Any, reached: Any) -> Sta
     further = rows.xp.where((further[..., 0] > 0.0)[..., None], further, reached)
     state = m_step(further)
     is_valid = rows.xp.isfinite(state.coefficients).all(-1)
-    if not bool(is_valid.all()):
-        state = m_step(rows.xp.where(is_valid[..., None], further, reached))
+    again = [run for run, is_whole in enumerate(is_valid.all(-1).tolist()) if not is_whole]
+    if again:
+        is_valid, further, reached = is_valid[again], further[again], reached[again]
+        state = state.put(again, m_step(rows.xp.where(is_valid[..., None], further, reached)))
     return state
 
 

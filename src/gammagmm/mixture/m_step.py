@@ -72,6 +72,12 @@ class State:
         """The mixtures of the runs at these places."""
         return State(**{name: value[places] for name, value in vars(self).items()})
 
+    def put(self, places: list[int], others: State) -> State:
+        """These mixtures, with the `others` at their places; the arrays are changed in place."""
+        for own, other in zip(vars(self).values(), vars(others).values(), strict=True):
+            own[places] = other
+        return self
+
 
 class MStep:
     """The M-step under a `prior`, with the functions of the backend of `rows`.

@@ -39,7 +39,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-AUTO_TOL = 0.1
+AUTO_TOL = 0.4
 """Change of the bound below which an accelerated run has settled."""
 MAX_RESTARTS = 100
 """What ``max_restarts="auto"`` means as long as no run has a solution; else, as many as runs."""
