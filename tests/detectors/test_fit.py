@@ -338,7 +338,7 @@ class TestSmallTables:
 
     def test_one_detector_starts_after_the_other(self):
         events = []
-        fit(["KNN", "LOF"], make_X(), n_jobs=2, progress=lambda *event: events.append(event))
+        fit(["KNN", "LOF"], make_X(), n_jobs=1, progress=lambda *event: events.append(event))
         assert [event[:2] for event in events] == [
             (name, state) for name in ("KNN", "LOF") for state in ("started", "ok")
         ]

@@ -408,7 +408,10 @@ def _run_in_workers(
 
 
 def _in_threads(tasks: list[_Task], X: FloatArray, n_threads: int) -> Iterator[_Outcome]:
-    """Outcomes from threads of this process, as they come."""
+    """Outcomes from threads of this process, as they come; one thread is the calling one."""
+    if min(n_threads, len(tasks)) <= 1:
+        yield from (_fit_task(task, X) for task in tasks)
+        return
     limit = partial(threadpool_limits, limits=1, user_api="openmp")  # holds for a thread alone
     with one_thread(), ThreadPoolExecutor(n_threads, initializer=limit) as pool:
         futures = [pool.submit(_fit_task, task, X) for task in tasks]
