@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from functools import lru_cache
 from itertools import product
 from math import isqrt
 from types import MappingProxyType
@@ -53,6 +54,12 @@ class Rows(Protocol):
 
         `coefficients` is W of each run: shape (R, n_components, n_features). The rows are divided
         among the components in `is_used` (R, n_components); None means all.
+        """
+
+    def careful(self) -> Rows | None:
+        """The rows with an E-step that takes longer and whose entropies are never NaN, or None.
+
+        An entropy of a fast E-step is NaN if the log densities are outside of its range.
         """
 
     def select(self, places: Sequence[int]) -> Rows:
@@ -161,6 +168,9 @@ class NumpyRows:
             moments[run, own] = _add_blocks(parts[run][None])[0]
         return Statistics(moments, _add_blocks(entropies))
 
+    def careful(self) -> None:
+        """None: the E-step has no limits."""
+
     def select(self, places: Sequence[int]) -> NumpyRows:
         """The rows of the runs at these places."""
         selected = copy(self)
@@ -240,15 +250,14 @@ class TorchRows:
         self._device = torch.device(device)
         self._phi = self._features(Z)
         self._block_rows = self.BLOCK_ROWS.get(self._device.type, 1 << 20)
+        self._is_careful = False
 
     def statistics(self, coefficients: Any, is_used: Any = None) -> Statistics:
         """Statistics of each run's rows under the responsibilities softmax(phi(s) . W)."""
-        if is_used is not None:
-            unused = self.xp.zeros_like(coefficients[0, 0])
-            unused[0] = self.REFERENCE
-            coefficients = self.xp.where(is_used[..., None], coefficients, unused)
         n_runs, n_components, n_features = coefficients.shape
         weights = self._with_references(coefficients)
+        if is_used is not None:
+            weights[:, :n_components, 0].masked_fill_(~is_used, -self.xp.inf)
         moments, log_norm = self.xp.zeros_like(weights), self.xp.zeros_like(weights[:, 0, 0])
         size = max(self._block_rows // n_runs, 1)
         for start in range(0, self._phi.shape[1], size):
@@ -267,6 +276,14 @@ class TorchRows:
         moments = moments[:, :n_components]
         # -sum of r log r, with log r = logits - log_norm and the logits linear in phi.
         return Statistics(moments, log_norm - (coefficients * moments).sum((1, 2)))
+
+    def careful(self) -> TorchRows | None:
+        """The rows with an E-step without reference components, see `_responsibilities`."""
+        if self._is_careful:
+            return None
+        careful = copy(self)
+        careful._is_careful = True
+        return careful
 
     def select(self, places: Sequence[int]) -> TorchRows:
         """The rows of the runs at these places."""
@@ -295,11 +312,11 @@ class TorchRows:
     def invert(self, matrices: Any) -> tuple[Any, Any]:
         """Inverses (..., n_pairs), and half the logarithm of their determinants (...)."""
         torch = self.xp
-        n_detectors = isqrt(2 * matrices.shape[-1])
-        places = torch.as_tensor(matrix_places(n_detectors), device=self._device)
-        rows, columns = (torch.as_tensor(i, device=self._device) for i in pairs(n_detectors))
+        places, rows, columns, identity = _on_device(isqrt(2 * matrices.shape[-1]), self._device)
         lower, failed = torch.linalg.cholesky_ex(matrices[..., places])
-        inverses = torch.cholesky_inverse(lower)[..., rows, columns]
+        # cholesky_inverse would invert one matrix after another.
+        roots = torch.linalg.solve_triangular(lower, identity, upper=False)
+        inverses = (roots.mT @ roots)[..., rows, columns]
         log_det = -lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         is_bad = failed > 0
         nan = torch.nan
@@ -318,20 +335,31 @@ class TorchRows:
 
         The latter is computed from the share of a reference component. Its logit, the same in
         every row, is too small to change the other shares and large enough to have a share itself.
-        This saves two passes over the logits. If the share of some row is out of range, the block
-        is computed without reference components.
+        This saves two passes over the logits. If the share is out of range, log sum exp is NaN;
+        nothing here waits for the device. Careful rows have no reference components.
         """
         torch = self.xp
+        if self._is_careful:
+            logits[..., n_components:] = -torch.inf
+            return torch.softmax(logits, dim=-1), torch.logsumexp(logits, dim=-1)
         resp = torch.softmax(logits, dim=-1)
         log_share = resp[..., n_components].log()
         smallest, largest = self.SHARES
-        if bool((log_share.amin() > smallest) & (log_share.amax() < largest)):
-            return resp, self.REFERENCE - log_share
-        logits[..., n_components:] = -torch.inf
-        return torch.softmax(logits, dim=-1), torch.logsumexp(logits, dim=-1)
+        is_measured = (log_share > smallest) & (log_share < largest)
+        return resp, torch.where(is_measured, self.REFERENCE - log_share, torch.nan)
 
     def _features(self, Z: Array) -> Any:
         torch = self.xp
         rows = torch.as_tensor(Z, dtype=torch.float64, device=self._device)
         i, j = (torch.as_tensor(index, device=self._device) for index in pairs(rows.shape[-1]))
         return torch.cat([torch.ones_like(rows[..., :1]), rows, rows[..., i] * rows[..., j]], -1)
+
+
+@lru_cache
+def _on_device(n_detectors: int, device: Any) -> tuple[Any, Any, Any, Any]:
+    """`matrix_places`, the rows and columns of `pairs`, and the identity matrix, on the device."""
+    import torch
+
+    arrays = (matrix_places(n_detectors), *pairs(n_detectors), np.eye(n_detectors))
+    places, rows, columns, identity = (torch.as_tensor(array, device=device) for array in arrays)
+    return places, rows, columns, identity

@@ -260,9 +260,12 @@ def begin(rows: Rows, start: Array, m_step: MStep) -> Ascents:
 
 def plain_step(ascents: Ascents, m_step: MStep, tol: float) -> Ascents:
     """One iteration of scikit-learn's: E-step, M-step, and the bound after both."""
-    statistics = ascents.rows.statistics(ascents.state.coefficients)
+    rows = ascents.rows
+    statistics = rows.statistics(ascents.state.coefficients)
     state = m_step(statistics.moments)
-    entropy, bound = map(ascents.rows.to_numpy, (statistics.entropy, state.bound))
+    entropy, bound = map(rows.to_numpy, (statistics.entropy, state.bound))
+    if np.isnan(entropy).any() and (careful := rows.careful()):
+        return plain_step(replace(ascents, rows=careful), m_step, tol)
     elbo = _check_finite(entropy + bound)
     return replace(
         ascents,
@@ -287,6 +290,8 @@ def accelerated_step(ascents: Ascents, m_step: MStep, tol: float) -> Ascents:
     statistics = rows.statistics(state.coefficients, ascents.is_used)
     log_norm = statistics.entropy + (state.coefficients * statistics.moments).sum((1, 2))
     elbo = rows.to_numpy(log_norm - state.divergence)
+    if np.isnan(elbo).any() and (careful := rows.careful()):
+        return accelerated_step(replace(ascents, rows=careful), m_step, tol)
     has_fallen = (ascents.n_steps > 0) & ~(elbo >= ascents.elbo)
     _check_finite(elbo[~has_fallen])
     is_small = np.abs(elbo - ascents.elbo) < tol
