@@ -100,7 +100,7 @@ def test_four_lines_tell_what_is_known_without_labels():
     assert "3 of 2,000 rows" in cut
     low, high = (round(100 * end, 1) for end in NARROW.interval())
     assert shares(value) == [5.0, low, high, 44.0, 4.0, 8.0]
-    assert shares(following) == [94.0, 90.0]
+    assert shares(following) == [90.0, 94.0]
     assert "30 rows" in following
     assert "13 percentage points" in following
     for line in (not_known, cut, value):

@@ -112,7 +112,7 @@ def test_the_sentence_and_the_table_hold_the_numbers():
     words = Page(ONE._repr_html_()).words
     value = f"{mean:.1%} (model range 0.0% to {high:.1%})"
     reference = [f"{end:.1%}" for end in GammaPosterior.reference().interval()]
-    assert words.index(" and ".join(reference)) < words.index(value)
+    assert words.index(" to ".join(reference)) < words.index(value)
     std = np.sqrt(0.8 * beta.moment(2) - mean**2)
     assert table(ONE) == {
         "mean": f"{mean:.1%}",

@@ -76,12 +76,10 @@ def flagged_sentence(n_flagged: int, expected: float, *, has_labels: bool = Fals
     """
     if abs(n_flagged - expected) < 1.0:
         return ""
-    found = f"The probabilities of the rows add up to {expected:,.0f} anomalies"
+    added = f"The probabilities add up to {expected:,.0f} anomalies"
     if has_labels:
-        return f"{found}; rows with equal scores are flagged together or not at all."
-    return (
-        f"{found}, because they follow the labelled tables, and the cut follows the model's value."
-    )
+        return f"{added}; rows with equal scores are flagged together or not at all."
+    return f"{added}: they follow the labelled tables, not the model."
 
 
 def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> str:
@@ -133,8 +131,8 @@ def exact_sentence(ends: Rates, any_look: Rates, n_anomalies: int, mass: float =
     else:
         fixed = f"{low} to {high} with {mass:.0%} confidence"
     return (
-        f"By the labels alone, it is {fixed} if their number was fixed before, and {looked} if you "
-        "looked at the answer in between."
+        f"By the labels alone, the share is {fixed} if their number was fixed before, and {looked} "
+        "if you looked at the answer in between."
     )
 
 
@@ -142,8 +140,8 @@ def any_look_sentence(ends: tuple[float, float], mass: float = 0.9) -> str:
     """What the labels alone show if one looks after every label."""
     low, high = (percent(end) for end in ends)
     return (
-        f"By the labels alone, it is {low} to {high} with {mass:.0%} confidence, however often you "
-        "look."
+        f"By the labels alone, the share is {low} to {high} with {mass:.0%} confidence, however "
+        "often you look."
     )
 
 
@@ -196,21 +194,20 @@ def ranking_sentence(learning: Learning) -> str:
                 "detectors."
             )
         return (
-            "The rows are ranked by the detectors and by what the labels teach. Fewer than two "
-            "anomalies or two normal rows were chosen at random, so this ranking cannot be checked."
+            "The rows are ranked by the detectors and by what the labels teach. Two anomalies and "
+            "two normal rows, chosen at random, are needed to check this ranking."
         )
-    areas = f"{check.auc_learned:.2f} instead of {check.auc_consensus:.2f}"
-    gain = f"{check.gain:+.2f} ± {check.standard_error:.2f}".replace("-", "−")
     found = (
-        "on the random labelled rows, each ranked without its label, the area under the ROC curve "
-        f"is {areas} ({gain})"
+        "among the random labelled rows, each ranked without its label, an anomaly is above a "
+        f"normal row in {check.auc_learned:.0%} of the pairs ({check.auc_consensus:.0%} by the "
+        "detectors alone)."
     )
     if learning.ranking is None:
         return (
             "The rows are still ranked by the consensus of the detectors, because learning from "
-            f"the labels makes the ranking worse: {found}."
+            f"the labels makes the ranking worse: {found}"
         )
-    return f"The rows are ranked by the detectors and by what the labels teach: {found}."
+    return f"The rows are ranked by the detectors and by what the labels teach: {found}"
 
 
 def more_sentence(n_more: int, n_left: int) -> str:
@@ -239,8 +236,8 @@ def model_lines(
     if posterior.has_estimate:
         value.insert(1, record_sentence(record))
         if 2 * evidence.n_unsolved_starts > evidence.n_starts:
-            starts = f"{evidence.n_unsolved_starts:,} of {evidence.n_starts:,} starts of the model"
-            value.append(f"{starts} had no solution.")
+            starts = f"{evidence.n_unsolved_starts:,} of {evidence.n_starts:,} starts"
+            value.append(f"{starts} of the model had no solution.")
     return [
         f"{NOT_KNOWN}. {reference_sentence(record)}",
         f"Working cut: {flagged}",
@@ -254,8 +251,7 @@ def reference_sentence(record: TrackRecord) -> str:
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
     low, high = (percent(end) for end in GammaPosterior.reference().interval())
-    tables = f"In {record.n_tables} labelled tables"
-    return f"{tables}, it was between {low} and {high} nine times out of ten."
+    return f"In nine of ten of {record.n_tables} labelled tables, it was {low} to {high}."
 
 
 def separate_words(posterior: GammaPosterior, separate: SeparateRows, n_detectors: int) -> str:
@@ -280,19 +276,16 @@ def _others_sentence(evidence: Evidence) -> str:
     """How far other answers move the model's value."""
     low, high = evidence.means
     if np.isnan(low):
-        return "Other settings of the model give no value either."
+        return "Other settings give no value either."
     others = " to ".join(dict.fromkeys([percent(low), percent(high)]))  # one if they are the same
     if any(np.isnan(other.mean) for other in evidence.assumptions):
         others += ", or no value"
-    return f"Other settings of the model give {others}."
+    return f"Other settings give {others}."
 
 
 def record_sentence(record: TrackRecord) -> str:
     """How often ranges of this method contained the truth."""
-    return (
-        f"On {record.n_tables} labelled tables, {record.held():.0%} of such ranges contained the "
-        "true share."
-    )
+    return f"Model ranges were right in {record.held():.0%} of {record.n_tables} labelled tables."
 
 
 def _next_sentence(
@@ -307,7 +300,7 @@ def _next_sentence(
     if n_rows <= N_LABELS:
         return f"Next: {first}label all {n_rows} rows {how} to know the share."
     return (
-        f"Next: {first}label {N_LABELS} rows {how}. With {N_LABELS} labels, "
-        f"{record.held_30_labels:.0%} of the 90% intervals on these tables contained the true "
-        f"share; their mean width was {100.0 * record.width_30_labels:.0f} percentage points."
+        f"Next: {first}label {N_LABELS} rows {how}. The 90% intervals were then right in "
+        f"{record.held_30_labels:.0%} of these tables, and "
+        f"{100.0 * record.width_30_labels:.0f} percentage points wide."
     )
