@@ -20,9 +20,16 @@ import pytest
 
 from gammagmm import GammaGMM
 from gammagmm.cli.label import Inspection, ask_rows
+from gammagmm.cli.request import UsageError
 from gammagmm.cli.sheet import Sheet, read_sheet
 from gammagmm.datasets import load_demo
-from gammagmm.posterior.sentences import any_look_sentence
+from gammagmm.labels.recall import RecallCheck, n_to_certify
+from gammagmm.posterior.sentences import (
+    any_look_sentence,
+    check_sentence,
+    left_sentence,
+    stop_sentence,
+)
 from tests.support.command_line import COMMAND, gammagmm, gammagmm_here
 from tests.support.needs import needs_posix
 from tests.support.tables import knowing
@@ -228,7 +235,7 @@ class TestDialogueToFind(Dialogue):
         by_consensus = np.argsort(-whole.decision_scores_, kind="stable")
         assert rows[:10] == by_consensus[:10].tolist()
         assert rows[10:20] != by_consensus[10:20].tolist()
-        start = inspection(n=30, is_find=True)
+        start = inspection(n=30, purpose="find")
         said, sheet, _ = self.answer(monkeypatch, [*keys_for(rows, data.y), "q"], start)
         assert asked_rows(said) == list(sheet.rows) == rows
         assert list(sheet.answers) == data.y[rows].tolist()
@@ -245,7 +252,7 @@ class TestDialogueToFind(Dialogue):
         self, monkeypatch, inspection, data, whole
     ):
         rows = found_by_tens(whole, data.y, 14)
-        start = inspection(n=14, is_find=True)
+        start = inspection(n=14, purpose="find")
         said, sheet, saved = self.answer(monkeypatch, keys_for(rows, data.y), start)
         labels = data.y[rows].tolist()
         questions = [i for i, line in enumerate(said) if re.match(r"\d+/\d+  row", line)]
@@ -266,7 +273,7 @@ class TestDialogueToFind(Dialogue):
         assert set(skipped) & set(ranked[:10])
         rows = first + [row for row in ranked if row not in skipped][:10]
         keys = ["s" if row in skipped else keys_for([row], data.y)[0] for row in rows]
-        start = inspection(n=20, is_find=True)
+        start = inspection(n=20, purpose="find")
         said, sheet, saved = self.answer(monkeypatch, [*keys, "q"], start)
         assert asked_rows(said) == list(sheet.rows) == rows
         expected = tuple(None if row in skipped else data.y[row] for row in rows)
@@ -282,7 +289,7 @@ class TestDialogueToFind(Dialogue):
         model.update(rows, y[rows], purpose="find")
         last = model.suggest(5, purpose="find").tolist()
         keys = [*keys_for(rows[:10], data.y), "u", *keys_for([*rows[9:], *last], y), "q"]
-        start = inspection(n=25, is_find=True)
+        start = inspection(n=25, purpose="find")
         said, sheet, saved = self.answer(monkeypatch, keys, start)
         assert list(sheet.rows) == rows + last
         assert asked_rows(said) == [*rows[:11], *rows[9:], *last]
@@ -297,7 +304,7 @@ class TestDialogueToFind(Dialogue):
         first = model.suggest(10, purpose="find").tolist()
         assert first != whole.suggest(10, purpose="find").tolist()
         earlier = (Sheet(tuple(rows), tuple(data.y[rows].tolist())),)
-        start = inspection(n=12, is_find=True, earlier=earlier)
+        start = inspection(n=12, purpose="find", earlier=earlier)
         said, sheet, _ = self.answer(monkeypatch, keys_for(first, data.y), start)
         assert list(sheet.rows[:10]) == first
         model.update(first, data.y[first], purpose="find")
@@ -308,11 +315,35 @@ class TestDialogueToFind(Dialogue):
         assert (known.known_rows.at_random.sum(), known.known_rows.picked.sum()) == (90, 10)
         assert known.posterior.mean == model.posterior_.mean
 
+    def test_what_is_left_is_told_after_each_answer(self, monkeypatch, inspection, data, whole):
+        rows = whole.suggest(30, random_state=0).tolist()
+        earlier = (Sheet(tuple(rows), tuple(data.y[rows].tolist())),)
+        start = inspection(n=5, purpose="find", earlier=earlier)
+        first = start.extend(Sheet((), ()), 5)[1].rows
+        said, sheet, _ = self.answer(monkeypatch, [*keys_for(first, data.y), "q"], start)
+        known = start.labelled_rows(sheet)
+        assert f"  {left_sentence(known.left, len(known.certify().rows))}" in said
+
+    def test_the_rows_of_a_check(self, monkeypatch, inspection, data, whole):
+        rows = np.flatnonzero(data.y == 1)[:9].tolist()
+        earlier = (Sheet(tuple(rows), (1,) * 9, frozenset(rows)),)
+        start = inspection(purpose="check", earlier=earlier)
+        start, begun = start.extend(Sheet((), ()), 10)
+        assert len(begun.rows) == n_to_certify(358, 9, 0.8, 0.9)
+        assert begun.checked == begun.picked == set(begun.rows)
+        assert start.extend(begun, 10)[1] == begun
+        assert len(start.checked(begun)) == 1
+        wrong_labels = replace(
+            start, fit=replace(start.fit, plan=replace(start.fit.plan, label_error=(0.1, 0.1)))
+        )
+        with pytest.raises(UsageError, match="needs all rows in memory and labels that are right"):
+            wrong_labels.extend(Sheet((), ()), 10)
+
     def test_no_more_rows_than_there_are(self, monkeypatch, inspection, data, whole):
         last = [100, 200, 300]
         others = np.setdiff1d(np.arange(367), last)
         earlier = (Sheet(tuple(others.tolist()), tuple(data.y[others].tolist())),)
-        start = inspection(n=10, is_find=True, earlier=earlier)
+        start = inspection(n=10, purpose="find", earlier=earlier)
         said, sheet, _ = self.answer(monkeypatch, ["n", "n", "n", "q"], start)
         assert sorted(sheet.rows) == last
         assert said[-1] == "There are no more rows to ask about: u undo, q quit."
@@ -455,6 +486,41 @@ class TestCommand:
         told = gammagmm_here("estimate", *options, *sheets[2:], *sheets[:2], "--json", cwd=folder)
         assert json.loads(told.stdout)["posterior"] == answer["posterior"]
 
+    def test_a_check_shows_how_many_anomalies_are_found(
+        self, folder, options, data, whole, tmp_path
+    ):
+        share, find, check = (tmp_path / f"{name}.csv" for name in ("share", "find", "check"))
+        sheets = ("--labels", share, "--labels", find)
+        for path, own in (
+            (share, ()),
+            (find, ("--purpose", "find", "--labels", share)),
+            (check, ("--purpose", "check", *sheets)),
+        ):
+            made = gammagmm_here("label", *options, *own, "--out", path, cwd=folder)
+            assert (made.returncode, made.stderr) == (0, "")
+            rows = fill(path, data.y)
+        told = gammagmm_here("estimate", *options, *sheets, cwd=folder)
+        before = sorted({*fill(share, data.y), *fill(find, data.y)})
+        left = 367 - len(before)
+        n_found = data.y[before].sum()
+        n = n_to_certify(left, n_found, 0.8, 0.9)
+        assert stop_sentence(n) in told.stdout
+        assert len(rows) == len(set(rows) - set(before)) == n
+        lines = csv.DictReader(check.read_text().splitlines())
+        assert {line["chosen for"] for line in lines} == {"check"}
+        told = gammagmm_here("estimate", *options, *sheets, "--labels", check, cwd=folder)
+        result = RecallCheck(np.array(rows), left, n_found, 0.8, 0.9).result(data.y[rows])
+        assert check_sentence(n, result, n) in told.stdout
+        # The rows of the check are no random sample of all rows, and the check needs all of them.
+        check.write_text(check.read_text().rstrip("\n01") + "\n")
+        told = gammagmm_here("estimate", *options, *sheets, "--labels", check, cwd=folder)
+        assert check_sentence(n, None, n - 1) in told.stdout
+        told = gammagmm_here("estimate", *options, "--labels", check, "--json", cwd=folder)
+        assert json.loads(told.stdout)["labels"]["n_at_random"] == 0
+        refused = gammagmm_here("label", *options, "--ask", "--out", check, cwd=folder)
+        assert refused.returncode == 2
+        assert "rows with --purpose check" in refused.stderr
+
     @pytest.mark.parametrize("calls", [(20,), (4, 16), (10, 10)])
     def test_questions_to_find_anomalies(self, calls, folder, options, data, whole, tmp_path):
         rows, path = found_by_tens(whole, data.y, 20), tmp_path / "asked.csv"
@@ -485,7 +551,7 @@ class TestCommand:
         before = find.read_bytes()
         made = gammagmm_here("label", *options, "--out", find, "--ask", cwd=folder, stdin="q\n")
         assert made.returncode == 2
-        assert f"{find} has rows from the top of the ranking" in made.stderr
+        assert f"{find} has rows with --purpose find" in made.stderr
         assert "Give another --out, and pass this file with --labels." in made.stderr
         assert find.read_bytes() == before
         told = gammagmm_here(
@@ -614,11 +680,15 @@ class TestCommand:
             ),
             (
                 ("label", "rows.csv", "--out", "new.csv", "--purpose", "other"),
-                "must be share or find, got 'other'",
+                "must be share, find or check, got 'other'",
             ),
             (
                 ("label", "rows.csv", "--out", "n.csv", "--purpose", "find", "--by", "region"),
-                "--by needs --purpose share: rows from the top of the ranking have no groups",
+                "--by needs --purpose share",
+            ),
+            (
+                ("label", "rows.csv", "--out", "n.csv", "--purpose", "check"),
+                "--purpose check needs the rows that were labelled before",
             ),
             (
                 ("label", "rows.csv", "--out", "new.csv", "--labels", "no.csv"),

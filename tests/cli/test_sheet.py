@@ -57,6 +57,15 @@ def test_a_sheet_with_picked_rows_is_read_as_it_was_written(tmp_path):
     assert read.answered(picked=False) == ([], [])
 
 
+def test_the_rows_of_a_check_are_no_sample(tmp_path):
+    sheet = Sheet((3, 0), (1, None), frozenset({3, 0}), frozenset({3, 0}))
+    (tmp_path / "s.csv").write_text(text := fill_sheet(sheet, TABLE))
+    assert [line.split(",")[1] for line in text.splitlines()[1:]] == ["check", "check"]
+    read = read_sheet(tmp_path / "s.csv", TABLE)
+    assert read == sheet == Sheet((), ()).extend([3, 0], "check").answer(0, 1)
+    assert read.answered(picked=False) == ([], [])
+
+
 def test_what_a_row_is_chosen_for_as_a_spreadsheet_saves_it(tmp_path):
     (tmp_path / "s.csv").write_text("row,chosen for,anomaly\n1, FIND,1\n3,Share ,0\n")
     assert read_sheet(tmp_path / "s.csv", TABLE) == Sheet((0, 1), (1, 0), frozenset({0}))
@@ -90,12 +99,12 @@ def test_a_column_that_is_no_feature_may_be_named_chosen_for(is_id, picked, tmp_
 
 
 def test_more_rows_come_at_the_end_without_answers():
-    sheet = Sheet((3, 0), (1, None)).extend([2], picked=True)
+    sheet = Sheet((3, 0), (1, None)).extend([2], "find")
     assert sheet == Sheet((3, 0, 2), (1, None, None), frozenset({2}))
-    longer = sheet.extend([1], picked=True)
+    longer = sheet.extend([1], "find")
     assert longer == Sheet((3, 0, 2, 1), (1, None, None, None), frozenset({1, 2}))
-    assert sheet.extend([1], picked=False) == replace(longer, picked=frozenset({2}))
-    assert sheet.extend([], picked=True) == sheet
+    assert sheet.extend([1], "share") == replace(longer, picked=frozenset({2}))
+    assert sheet.extend([], "find") == sheet
 
 
 def test_another_answer_leaves_the_rest_as_it_is():
@@ -164,7 +173,7 @@ def test_a_sheet_as_a_spreadsheet_in_another_country_saves_it(separator, encodin
         (
             b"row,chosen for,anomaly\n1,find,1\n3,other,\n",
             "line 3: 'other' is not what a row is chosen for. Do not change the column 'chosen "
-            "for': share or find.",
+            "for': share, find or check.",
         ),
         (b"row,chosen for,anomaly\n1,,1\n", "line 2: '' is not what a row is chosen for"),
         (b"row,anomaly\n1,1\n\n3,0\n1,1\n", "line 5: row 1 occurs twice. Remove one of the lines."),

@@ -27,7 +27,7 @@ from gammagmm.cli.request import (
     choices_for,
     label_sheets,
 )
-from gammagmm.cli.sheet import Sheet, read_answers
+from gammagmm.cli.sheet import Sheet, checked_words, read_answers
 from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_columns, read_training_rows
 from gammagmm.distributed.parquet import write_parquet
@@ -97,7 +97,8 @@ def estimate_rows(table: Table, request: Request, echo: Echo, fit: Fit | None = 
             for _, sheet, at_random in sheets:
                 labelled = sheet.label(labelled, at_random=at_random)
             fit = fit.with_labels(labelled)
-    text = (answer_json if request.answer.as_json else answer_text)(fit)
+    checked = checked_words([sheet for _, sheet, _ in sheets], fit.labelled_rows)
+    text = answer_json(fit) if request.answer.as_json else answer_text(fit, checked)
     _write_each([lambda: print_answer(text), *file_writers(request, fit)], echo)
     return _exit_code(request.answer.fail_above, fit.posterior, echo)
 

@@ -19,10 +19,15 @@ from gammagmm.cli.fitting import kept_fit
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_text
 from gammagmm.cli.request import UsageError, check_label
-from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
+from gammagmm.cli.sheet import Sheet, checked_words, fill_sheet, read_answers, read_sheet
 from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_training_rows
-from gammagmm.posterior.sentences import any_look_sentence, left_sentence, sentence
+from gammagmm.posterior.sentences import (
+    RECALL,
+    any_look_sentence,
+    left_sentence,
+    sentence,
+)
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
@@ -36,8 +41,6 @@ QUESTION = (
     "once."
 )
 MIN_WIDTH = 40  # of the terminal, in characters
-RECALL = 0.8
-"""Share of all anomalies for which the dialogue says how many rows would show that it is found."""
 N_AT_ONCE = 10
 """Rows that are picked from the top of the ranking before it is learned again."""
 END = "There are no more rows to ask about: u undo, q quit."
@@ -64,20 +67,16 @@ def _inspect_rows(request: Request, echo: Echo) -> int:
     earlier = [(each, read_answers(each, table)) for each in labelled]
     given = [*earlier, *([] if sheet is None else [(path, sheet)])]
     check_agreement(given, table)
-    is_find = inspecting.purpose == "find"
-    if not is_find and sheet is not None and sheet.picked:
-        raise UsageError(
-            f"{path} has rows from the top of the ranking, and rows for the share must be a random "
-            "sample of all rows",
-            "Give another --out, and pass this file with --labels.",
-        )
+    purpose = inspecting.purpose
+    if sheet is not None:
+        _check_purposes(sheet, purpose, path)
     with warnings_as_lines(echo):
         fit = kept_fit(table, request, [*labelled, path], echo, keep=None if is_continued else path)
     inspection = Inspection(
         fit=fit,
         path=path,
         earlier=tuple(each for _, each in earlier),
-        is_find=is_find,
+        purpose=purpose,
         n=inspecting.n,
         shows_rank=inspecting.show_rank,
         rng=as_generator(request.method.seed),
@@ -98,8 +97,21 @@ def _inspect_rows(request: Request, echo: Echo) -> int:
     inspection, sheet = ask_rows(inspection, sheet, echo)
     with warnings_as_lines(echo):
         fit = inspection.labelled(sheet)
-        print_answer(answer_text(fit))
+        print_answer(answer_text(fit, inspection.checked(sheet)))
     return 0
+
+
+def _check_purposes(sheet: Sheet, purpose: str, path: Path) -> None:
+    """Refuse to continue a sheet whose rows were chosen for another purpose."""
+    others = {sheet.purpose(row) for row in sheet.rows} - {purpose}
+    if purpose == "find" and "check" not in others:
+        return  # rows for the share may come first
+    if others:
+        raise UsageError(
+            f"{path} has rows with --purpose {min(others)}, and rows with --purpose {purpose} must "
+            "be a random sample of their own",
+            "Give another --out, and pass this file with --labels.",
+        )
 
 
 @dataclass(frozen=True)
@@ -112,7 +124,7 @@ class Inspection:
     shows_rank: bool
     rng: np.random.Generator
     earlier: tuple[Sheet, ...] = ()  # with labels from before
-    is_find: bool = False  # whether rows are chosen to find anomalies
+    purpose: str = "share"  # what rows are chosen for: share, find or check
     is_asked: bool = False  # whether a person sees the answer after each label
 
     def save(self, sheet: Sheet, overwrite: bool = True) -> None:
@@ -135,6 +147,15 @@ class Inspection:
         """The fit with all answers."""
         return self.fit.with_labels(self.labelled_rows(sheet))
 
+    @property
+    def is_find(self) -> bool:
+        """Whether rows are chosen to find anomalies."""
+        return self.purpose == "find"
+
+    def checked(self, sheet: Sheet) -> list[str]:
+        """What the rows of a check show."""
+        return checked_words([*self.earlier, sheet], self.labelled_rows(sheet))
+
     def extend(self, sheet: Sheet, n_at_once: int) -> tuple[Inspection, Sheet]:
         """The inspection and the sheet with more suggested rows.
 
@@ -153,7 +174,9 @@ class Inspection:
             holding = replace(self, fit=self.fit.holding(np.sort(numbers)))
             ranked = holding.fit.sample.places(numbers).tolist()
             found = [row for row in ranked if row not in waiting][:n_more]
-            return holding, sheet.extend(found, picked=True)
+            return holding, sheet.extend(found, self.purpose)
+        if self.purpose == "check":
+            return self, self._check(sheet)
         # Rows that were picked can be chosen again: without them, this would be no random sample.
         sheets = (*self.earlier, sheet)
         before = [row for each in sheets for row in each.rows if row not in each.picked]
@@ -169,7 +192,20 @@ class Inspection:
         # The interval at any look needs rows in simple random order.
         is_spread = not self.is_asked or by is not None
         suggested = rows.suggest(n_more, spread=is_spread, by=by, random_state=self.rng)
-        return self, sheet.extend(sample.places(suggested).tolist(), picked=False)
+        return self, sheet.extend(sample.places(suggested).tolist(), self.purpose)
+
+    def _check(self, sheet: Sheet) -> Sheet:
+        """The sheet with the rows of a check, unless it has them."""
+        rows = self.labelled_before
+        if sheet.rows:
+            return sheet
+        if rows.n_for_recall is None:
+            raise UsageError(
+                "--purpose check needs all rows in memory and labels that are right",
+                "Leave out --label-error and --engine.",
+            )
+        chosen = rows.certify(random_state=self.rng).rows
+        return sheet.extend(chosen.tolist(), self.purpose)
 
     def describe(self, row: int) -> list[str]:
         """Lines with the number of a row and all its columns."""
@@ -201,7 +237,15 @@ def _what_to_do(inspection: Inspection, sheet: Sheet) -> str:
             f"{n_rows} rows from the top of the ranking: write 1 (anomaly) or 0 (normal) in the "
             f"column anomaly of {path}, and pass the file to gammagmm estimate --labels, with "
             "the sheets you have labelled before. These rows find anomalies and teach the ranking. "
-            "They do not show the share of anomalies: label rows with --purpose share for that."
+            "They do not show the share of anomalies: label rows with --purpose share for that. "
+            "When you stop, --purpose check shows how many of all anomalies are found."
+        )
+    if inspection.purpose == "check":
+        return (
+            f"{n_rows} random rows without a label: write 1 (anomaly) or 0 (normal) in the column "
+            f"anomaly of {path}, for all of them, and pass the file to gammagmm estimate --labels, "
+            "with the sheets you have labelled before. If all are normal, at least "
+            f"{RECALL:.0%} of all anomalies are found (90% confidence)."
         )
     rows = inspection.labelled_before
     some = (n for n in (10, n_rows) if n <= n_rows)
@@ -275,14 +319,20 @@ def _answer(
         return sheet
     with warnings_as_lines(echo):
         rows = inspection.labelled_rows(sheet)
+    known = rows.known_rows
+    if inspection.purpose == "check":
+        for words in inspection.checked(sheet):
+            echo(f"  {words}")
+        return sheet
     if inspection.is_find:
-        known = rows.known_rows
         echo(f"  {int(known.labels.sum())} of the {len(known)} labelled rows are anomalies.")
         if known.at_random.any():
-            n_rows = len(rows.certify(RECALL).rows) if rows.sample.is_whole else None
-            echo(f"  {left_sentence(rows.left, RECALL, n_rows)}")
+            echo(f"  {left_sentence(rows.left, rows.n_for_recall)}")
         return sheet
-    echo(f"  {sentence(rows.posterior)} {any_look_sentence(rows.interval_at_any_look())}")
+    words = [sentence(rows.posterior)]
+    if inspection.fit.table.groups is None:  # the rows are in simple random order
+        words.append(any_look_sentence(rows.interval_at_any_look()))
+    echo(f"  {' '.join(words)}")
     return sheet
 
 

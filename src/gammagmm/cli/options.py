@@ -335,9 +335,11 @@ class Inspecting:
     n: Annotated[int, _number(help="Number of rows to label.")] = 30
     purpose: Annotated[
         str,
-        _choice("share", "find")(
+        _choice("share", "find", "check")(
             help="share: rows spread over the ranking, to know the share of anomalies. find: rows "
-            "from the top of the ranking, which is learned from the labels, to find anomalies."
+            "from the top of the ranking, which is learned from the labels, to find anomalies. "
+            "check: as many random rows without a label as show that 80% of all anomalies are "
+            "found; --n does not matter."
         ),
     ] = "share"
     ask: Annotated[

@@ -65,9 +65,12 @@ EXTRA_OF = {
 """The extra that installs a package."""
 
 
-def answer_text(fit: Fit) -> str:
-    """The estimate in words, a table of the groups and a table of the detectors."""
-    lines = fit.lines
+def answer_text(fit: Fit, check: Sequence[str] = ()) -> str:
+    """The estimate in words, a table of the groups and a table of the detectors.
+
+    The sentences of a `check`, if there are any, come in place of what to do next.
+    """
+    lines = [*fit.lines[:-1], *check] if check else fit.lines
     if (truth := fit.truth) is not None:
         place = "inside" if truth.is_inside else "outside"
         lines.append(

@@ -139,9 +139,11 @@ def check_label(request: Request) -> None:
     check_request(request, {"--out": inspecting.sheet}, force=inspecting.ask)
     if inspecting.n < 1:
         raise UsageError(f"--n must be at least 1, got {inspecting.n}")
-    if inspecting.purpose == "find" and request.labelling.by is not None:
+    if inspecting.purpose != "share" and request.labelling.by is not None:
+        raise UsageError("--by needs --purpose share: rows for another purpose have no groups")
+    if inspecting.purpose == "check" and not request.labelling.labels:
         raise UsageError(
-            "--by needs --purpose share: rows from the top of the ranking have no groups"
+            "--purpose check needs the rows that were labelled before", "Add --labels SHEET."
         )
     if inspecting.ask and "-" in request.reading.paths:
         raise UsageError(

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from gammagmm.table.truth import YES_NO
 if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import LabelledRows
 
-__all__ = ["Sheet", "fill_sheet", "read_answers", "read_sheet", "sheet_numbers"]
+__all__ = ["Sheet", "checked_words", "fill_sheet", "read_answers", "read_sheet", "sheet_numbers"]
 
 ROW, PURPOSE, ANSWER = "row", "chosen for", "anomaly"
 NAME = "name of the row"
@@ -41,7 +41,8 @@ class Sheet:
 
     rows: tuple[int, ...]  # positions among the training rows, from 0
     answers: tuple[int | None, ...]  # None where there is no answer yet
-    picked: frozenset[int] = frozenset()  # those from the top of the ranking, to find anomalies
+    picked: frozenset[int] = frozenset()  # those that are no random sample of all rows
+    checked: frozenset[int] = frozenset()  # of these, random ones to check what was found
 
     def answered(self, *, picked: bool) -> tuple[list[int], list[int]]:
         """Rows that have an answer, and their labels: those that were picked, or the others."""
@@ -60,7 +61,7 @@ class Sheet:
     def answer(self, place: int, label: int | None) -> Sheet:
         """The sheet with another answer at one place; None removes it."""
         answers = (*self.answers[:place], label, *self.answers[place + 1 :])
-        return Sheet(self.rows, answers, self.picked)
+        return replace(self, answers=answers)
 
     def label(self, rows: LabelledRows, *, at_random: bool = True) -> LabelledRows:
         """The `rows` with the answers; without `at_random`, all are a list of the user's own."""
@@ -74,10 +75,40 @@ class Sheet:
             return rows.update(both, [*their_labels, *labels], at_random=False)
         return rows.update(drawn, their_labels).update(picked, labels, purpose="find")
 
-    def extend(self, rows: Sequence[int], *, picked: bool) -> Sheet:
+    def extend(self, rows: Sequence[int], purpose: str) -> Sheet:
         """The sheet with more rows at its end, without answers."""
-        answers = (*self.answers, *(None,) * len(rows))
-        return Sheet((*self.rows, *rows), answers, self.picked | frozenset(rows if picked else ()))
+        return Sheet(
+            (*self.rows, *rows),
+            (*self.answers, *(None,) * len(rows)),
+            self.picked | frozenset(rows if purpose != "share" else ()),
+            self.checked | frozenset(rows if purpose == "check" else ()),
+        )
+
+    def purpose(self, row: int) -> str:
+        """What a row was chosen for."""
+        return "check" if row in self.checked else "find" if row in self.picked else "share"
+
+
+def checked_words(sheets: Sequence[Sheet], rows: LabelledRows) -> list[str]:
+    """What the rows of a check among the `sheets` show; `rows` have the labels of all of them."""
+    from gammagmm.labels.recall import RecallCheck
+    from gammagmm.posterior.sentences import RECALL, check_sentence
+
+    labels = {
+        row: label
+        for sheet in sheets
+        for row, label in zip(sheet.rows, sheet.answers, strict=True)
+        if row in sheet.checked
+    }
+    if not labels:
+        return []
+    checked, answers = np.array([*labels]), [*labels.values()]
+    known = rows.known_rows
+    before = known[~np.isin(known.rows, checked)]
+    check = RecallCheck(checked, rows.n_rows - len(before), int(before.labels.sum()), RECALL, 0.9)
+    given = [answer for answer in answers if answer is not None]
+    result = check.result(given) if len(given) == len(answers) else None
+    return [check_sentence(len(answers), result, len(given))]
 
 
 def fill_sheet(sheet: Sheet, table: Table) -> str:
@@ -95,7 +126,7 @@ def fill_sheet(sheet: Sheet, table: Table) -> str:
     for row, cells, answer in zip(sheet.rows, lines, sheet.answers, strict=True):
         label = "" if answer is None else str(answer)
         safe = map(spreadsheet_safe, cells.values())
-        purpose = ["find" if row in sheet.picked else "share"] * has_purpose
+        purpose = [sheet.purpose(row)] * has_purpose
         writer.writerow([table.row_number(row), *purpose, *safe, label])
     return text.getvalue()
 
@@ -146,7 +177,7 @@ def read_sheet(path: Path, table: Table) -> Sheet:
         if head in names and head not in (ROW, ANSWER) and i not in ours
     }
     answers: dict[int, int | None] = {}
-    picked: set[int] = set()
+    purposes: dict[int, str] = {}
     for number, cells in lines:
         where = f"{path}, line {number}"
         if len(cells) != len(heads):
@@ -164,9 +195,11 @@ def read_sheet(path: Path, table: Table) -> Sheet:
         others = [i for i in range(len(heads)) if i not in ours]
         _check_name([cells[i] for i in others], [heads[i] for i in others], row, table, where)
         answers[row] = _label(cells[-1 - heads[::-1].index(ANSWER)], where)
-        if PURPOSE in heads and _is_picked(cells[heads.index(PURPOSE)], where):
-            picked.add(row)
-    return Sheet(tuple(answers), tuple(answers.values()), frozenset(picked))
+        if PURPOSE in heads:
+            purposes[row] = _purpose(cells[heads.index(PURPOSE)], where)
+    picked = frozenset(row for row, purpose in purposes.items() if purpose != "share")
+    checked = frozenset(row for row, purpose in purposes.items() if purpose == "check")
+    return Sheet(tuple(answers), tuple(answers.values()), picked, checked)
 
 
 def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
@@ -262,14 +295,14 @@ def _check_name(
         )
 
 
-def _is_picked(cell: str, where: str) -> bool:
-    """Whether the row was chosen to find anomalies, and not to know the share."""
-    if (word := cell.strip().lower()) not in ("share", "find"):
+def _purpose(cell: str, where: str) -> str:
+    """What the row was chosen for."""
+    if (word := cell.strip().lower()) not in ("share", "find", "check"):
         raise TableError(
             f"{where}: {cell[:40]!r} is not what a row is chosen for",
-            f"Do not change the column {PURPOSE!r}: share or find.",
+            f"Do not change the column {PURPOSE!r}: share, find or check.",
         )
-    return word == "find"
+    return word
 
 
 def _label(cell: str, where: str) -> int | None:

@@ -45,6 +45,7 @@ from gammagmm.posterior.sentences import (
     rows_sentence,
     sentence,
     separate_words,
+    stop_sentence,
 )
 from gammagmm.posterior.separate_rows import find_separate_rows
 from gammagmm.table.container import Container
@@ -349,8 +350,6 @@ class Fit:
         labels = f"{labels} {error_sentence(rows.label_error)}".rstrip()
         alone = rows.exact_interval(), rows.interval_at_any_look()
         exact = exact_sentence(*alone, int(known.labels.sum()))
-        low, high = self.posterior.interval()
-        n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
         found, separate = [], self.evidence.separate_rows
         if known.picked.any():
             found = [recall_sentence(rows.left)]
@@ -358,8 +357,16 @@ class Fit:
             found = [precision_sentence(precision)]
         elif separate is not None:
             found = [f"There are {separate_words(self.posterior, separate, n_detectors)}."]
-        following = more_sentence(n_more, n_rows - len(known))
-        return [answer, f"{labels} {exact}", *ranking, *found, following]
+        return [answer, f"{labels} {exact}", *ranking, *found, self._next_line(rows)]
+
+    def _next_line(self, rows: LabelledRows) -> str:
+        """What to do after labels of random rows and, perhaps, a search."""
+        n_left, n = rows.n_rows - len(self.known), rows.n_for_recall
+        if self.known.picked.any() and n_left and n:
+            return stop_sentence(n)
+        low, high = self.posterior.interval()
+        n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
+        return more_sentence(n_more, n_left)
 
     def check_flagged(self, n_flagged: int, n_rows: int) -> None:
         """Warn if `n_flagged` of `n_rows` new rows are far too many."""

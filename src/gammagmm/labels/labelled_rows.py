@@ -790,13 +790,20 @@ class LabelledRows:
         check_probability("mass", mass)
         if any(self.label_error):
             raise ValueError("certify needs labels that are right: use it with label_error=0.")
-        unknown = self.known_rows.unknown(self.sample.n_sampled)
-        n_found = self._counts.n_anomalies
         if not self.sample.is_whole:
             raise ValueError("certify needs all rows in memory, and these are a sample of a table.")
+        unknown = self.known_rows.unknown(self.n_rows)
+        n_found = self._counts.n_anomalies
         n = n_to_certify(len(unknown), n_found, recall, mass)
         rows = as_generator(random_state).permutation(unknown)[:n]
         return RecallCheck(rows, len(unknown), n_found, recall, mass)
+
+    @property
+    def n_for_recall(self) -> int | None:
+        """How many random rows ``certify()`` asks for; None if it cannot be used."""
+        if any(self.label_error) or not self.sample.is_whole:
+            return None
+        return len(self.certify().rows)
 
     def threshold_at(self, n: int) -> float:
         """The score that `n` of the rows exceed.

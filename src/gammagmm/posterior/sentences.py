@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from gammagmm.labels.labelled_rows import Precision, ShareIfWrong
     from gammagmm.labels.learned_ranking import Learning
-    from gammagmm.labels.recall import AnomaliesLeft
+    from gammagmm.labels.recall import AnomaliesLeft, RecallResult
     from gammagmm.posterior.evidence import Evidence
     from gammagmm.posterior.gamma_posterior import GammaPosterior
     from gammagmm.posterior.separate_rows import SeparateRows
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOT_KNOWN",
     "any_look_sentence",
+    "check_sentence",
     "error_sentence",
     "exact_sentence",
     "flagged_sentence",
@@ -40,9 +41,12 @@ __all__ = [
     "rows_sentence",
     "sentence",
     "separate_words",
+    "stop_sentence",
 ]
 
 NOT_KNOWN = "Without labels, the share of anomalies is not known"
+RECALL = 0.8
+"""Share of all anomalies that a check is to show."""
 N_LABELS = 30
 """Number of labels of the next step, whose track record is known."""
 
@@ -145,16 +149,48 @@ def any_look_sentence(ends: tuple[float, float], mass: float = 0.9) -> str:
     )
 
 
-def left_sentence(left: AnomaliesLeft, recall: float, n_to_certify: int | None) -> str:
-    """How many anomalies are left, and how many random rows would show a `recall`."""
+def left_sentence(left: AnomaliesLeft, n_to_certify: int | None) -> str:
+    """How many anomalies are left, and how many random rows would show that most are found."""
     found = (
         f"{left.n_found:,} found; about {left.mean:,.0f} are left ({left.low:,.0f} to "
         f"{left.high:,.0f})"
     )
     if n_to_certify is None:
         return f"{found}."
-    rows = "1 random row" if n_to_certify == 1 else f"{n_to_certify:,} random rows"
-    return f"{found}; looking at {rows} more, all normal, would show that {recall:.0%} are found."
+    return (
+        f"{found}; looking at {_random_rows(n_to_certify)} more, all normal, would show that "
+        f"{RECALL:.0%} are found."
+    )
+
+
+def stop_sentence(n_to_certify: int) -> str:
+    """What to do after a search: look on, or show that most anomalies are found."""
+    return (
+        "Next: look on at the top of the ranking, or stop and look at "
+        f"{_random_rows(n_to_certify)} (gammagmm label --purpose check; in Python: certify). If "
+        f"all are normal, at least {RECALL:.0%} of the anomalies are found (90% confidence)."
+    )
+
+
+def check_sentence(n_rows: int, result: RecallResult | None, n_answers: int) -> str:
+    """What the labels of a check of `n_rows` random rows show; None if some are missing."""
+    if result is None:
+        return (
+            f"{n_answers:,} of the {_random_rows(n_rows)} of the check have a label; it needs all "
+            "of them."
+        )
+    few = ("none is an anomaly", "1 is an anomaly")
+    n = result.n_anomalies
+    anomalies = few[n] if n < len(few) else f"{n:,} are anomalies"
+    return (
+        f"Of the {_random_rows(n_rows)} of the check, {anomalies}: at most "
+        f"{result.most_left:,} are left in the other rows, so at least "
+        f"{percent(result.recall)} of all anomalies are found (90% confidence)."
+    )
+
+
+def _random_rows(n: int) -> str:
+    return "1 random row" if n == 1 else f"{n:,} random rows"
 
 
 def recall_sentence(left: AnomaliesLeft) -> str:
