@@ -11,6 +11,7 @@ from scipy.stats import betabinom
 from experiments import track_record
 from gammagmm import GammaPosterior
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.separate_rows import MIN_DEPTH
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +126,14 @@ def test_the_reference_is_the_most_likely_mixture():
         assert likelihood(weights, a * change, b) < best
         assert likelihood(weights, a, b * change) < best
     assert isinstance(track_record.as_mixture(logs), BetaMixture)
+
+
+def test_the_shape_of_columns_is_hardly_ever_a_group_and_a_blob_is_a_cluster(figures):
+    shapes = figures["shapes"]
+    assert shapes["n_tables"] == 400
+    assert shapes["n_groups"][str(MIN_DEPTH)] <= 0.02 * shapes["n_tables"]
+    blobs = shapes["two_blobs"]
+    assert blobs["n_clusters"] == blobs["n_found"] >= 0.75 * blobs["n_tables"]
 
 
 def test_the_shells_of_a_sceptic_are_found(figures):
