@@ -146,9 +146,9 @@ class TestRunGroup:
         assert (ended.code, ended.is_interrupted) == (0, False)
 
     def test_run_supervised(self, capfd):
-        assert supervisor.run_supervised(["--help"], []) == 0
+        assert supervisor.run_supervised(["--help"], []).code == 0
         assert "Exit codes" in capfd.readouterr().out
-        assert supervisor.run_supervised(["estimate", "nowhere.csv"], []) == 2
+        assert supervisor.run_supervised(["estimate", "nowhere.csv"], []).code == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")

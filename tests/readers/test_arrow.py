@@ -170,12 +170,3 @@ def test_without_pyarrow(write, monkeypatch, suffix):
     message = rf"t\{suffix} needs PyArrow, which is not installed\. Run: pip install 'gammagmm\[da"
     with pytest.raises(MissingExtraError, match=message):
         read_raw(write(b"PAR1", f"t{suffix}"))
-
-
-def test_a_parquet_bomb(tmp_path):
-    path = tmp_path / "bomb.parquet"
-    column = pa.array(np.zeros(10**6, dtype=np.int8))
-    write_parquet(pa.table({f"x{j}": column for j in range(15)}), path)
-    assert path.stat().st_size < 120_000
-    with pytest.raises(TableError, match=r"bomb\.parquet expands to more than 1000 times"):
-        read_raw(path)

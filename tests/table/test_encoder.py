@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 from collections import Counter
 from datetime import datetime
@@ -78,6 +79,18 @@ def test_no_column_of_texts_is_a_sum_of_others():
     values, notes = encoder.transform(cells, is_new=False)
     assert np.linalg.matrix_rank(values - values.mean(axis=0)) == values.shape[1] == 7
     assert [note.code for note in notes if note.subject == "name"] == ["tables.implied text"]
+
+
+def test_neighbours_that_say_the_same_are_found_in_a_wide_table_in_proportional_time():
+    rng = np.random.default_rng(0)
+    cells = [objects(*row) for row in rng.integers(0, 9, (500, 300)).astype(str)]
+    pairs = [each for own in cells for each in (own, objects(*(f"={text}" for text in own)))]
+    names = [f"c{j}" for j in range(len(pairs))]
+    start = time.process_time()
+    encoder = fit_encoder(names, pairs)
+    assert time.process_time() - start < 10.0  # each with each of 8,000 columns: minutes
+    assert [len(column.encoded) for column in encoder.texts].count(0) >= 490
+    assert len(encoder.outputs) <= 500 * 8 + 10 * 8
 
 
 def test_the_median_of_huge_numbers_is_finite():

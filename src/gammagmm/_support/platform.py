@@ -12,11 +12,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["Ended", "end_group", "is_closed_pipe", "run_group"]
+__all__ = ["Ended", "end_group", "is_closed_pipe", "memory_limit", "run_group"]
 
 ENDING_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """Sent by Ctrl-C, a time limit, a terminal that closes, and a Windows console that closes."""
@@ -143,3 +144,36 @@ def is_closed_pipe(error: OSError) -> bool:
     # Windows reports it as an invalid argument.
     kinds = (errno.EPIPE, errno.EINVAL) if sys.platform == "win32" else (errno.EPIPE,)
     return error.errno in kinds
+
+
+@contextmanager
+def memory_limit(n_bytes: int) -> Iterator[None]:
+    """At most `n_bytes` more memory for this process meanwhile, on Linux; elsewhere no limit.
+
+    An allocation beyond it is a MemoryError; a library that does not check for it may end the
+    process.
+    """
+    n_held = _data_bytes()
+    try:
+        import resource
+    except ImportError:
+        n_held = None
+    if n_held is None:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limits = [own for own in (n_held + n_bytes, soft, hard) if own != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data_bytes() -> int | None:
+    """Memory of this process that counts for its limit; None where Linux does not tell."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmData:"):
+                return 1024 * int(line.split()[1])
+    return None

@@ -209,13 +209,20 @@ def _run(command: str, request: opt.Request, *more: Path) -> None:
         raise typer.Exit(code)
     outputs = [*more, *request.written.values()]
     before = [_state(path) for path in outputs]
-    code = run_supervised(sys.argv[1:], outputs)
+    work = run_supervised(sys.argv[1:], outputs)
+    code = work.code
     if code == INTERRUPTED or code < 0:
         _show_cursor()
     if code == INTERRUPTED:
         changed = [p for p, state in zip(outputs, before, strict=True) if _state(p) != state]
         _print_interrupted(changed)
-    if code < 0:
+    if work.unread is not None:
+        from gammagmm.cli.files import unreadable
+
+        error = unreadable(work.unread)
+        _print_error(error.what, error.todo)
+        code = 2
+    elif code < 0:
         _print_error(
             f"the process was ended by signal {-code}",
             "The most frequent cause is a lack of memory: give fewer rows.",

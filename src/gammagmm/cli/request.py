@@ -12,6 +12,7 @@ from shlex import quote
 from typing import Any, cast
 
 from gammagmm.cli.columns import is_answered
+from gammagmm.cli.files import read_file
 from gammagmm.cli.options import (
     Labelling,
     Reading,
@@ -23,7 +24,6 @@ from gammagmm.distributed.parquet import check_folder, matching_files
 from gammagmm.errors import GammaGMMError, Note, TableError
 from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.raw_table import RawTable
-from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import STANDARD_INPUT, Asked
 from gammagmm.table.preparation import Choices, prepare
 from gammagmm.table.roles import named_columns
@@ -273,7 +273,7 @@ def _check_places(outputs: Sequence[Path], inputs: Sequence[str]) -> None:
 def read_table(reading: Reading) -> RawTable:
     """The columns of the files before any choice about them."""
     asked = asked_of(reading)
-    return join_raw([read_raw(path, table=reading.table, asked=asked) for path in reading.paths])
+    return join_raw([read_file(path, table=reading.table, asked=asked) for path in reading.paths])
 
 
 def asked_of(reading: Reading) -> Asked:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gammagmm._support.text import shown, spreadsheet_safe, visible
+from gammagmm.cli.files import read_file
 from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import number_or_none
-from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Asked, Source, decode_any
 from gammagmm.table.table import Table
 from gammagmm.table.truth import YES_NO
@@ -224,7 +224,7 @@ def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
 
 def _read_table(path: Path) -> list[tuple[int, list[str]]]:
     """The same of a workbook, or of another file with a table, in which the sheet was saved."""
-    raw = read_raw(str(path), asked=Asked(is_strict=True))
+    raw = read_file(str(path), asked=Asked(is_strict=True))
     columns = [raw.cells(j) for j in range(len(raw.columns))]
     numbers = raw.lines or range(2, raw.n_rows + 2)
     lines = [[cell or "" for cell in cells] for cells in zip(*columns, strict=True)]

@@ -22,9 +22,12 @@ from pathlib import Path
 
 from gammagmm._support.platform import end_group, run_group
 
-__all__ = ["INTERRUPTED", "guard", "is_supervised", "run_supervised"]
+__all__ = ["INTERRUPTED", "MARKER", "READ_NOW", "Work", "guard", "is_supervised", "run_supervised"]
 
 MARKER = "_GAMMAGMM_SUPERVISED"
+"""Variable of the environment that only the process that does the work has: its own folder."""
+READ_NOW = "file-being-read"
+"""File in this folder with the name of the file that the process reads."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 GUARD = "import sys; sys.path.insert(0, sys.argv[1]); from gammagmm.cli import supervisor as s; "
@@ -41,6 +44,12 @@ class Remains:
     outputs: tuple[str, ...]
     folder: str
 
+    def unread(self) -> str | None:
+        """The file that the process read when it ended; None if it read none."""
+        with suppress(OSError):
+            return os.fsdecode(Path(self.folder, READ_NOW).read_bytes()) if self.folder else None
+        return None
+
     def clear(self, pid: int) -> None:
         """Remove what the ended process `pid` has left."""
         for path in map(Path, self.outputs):
@@ -49,23 +58,33 @@ class Remains:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+@dataclass(frozen=True)
+class Work:
+    """How the work ended: its exit code, and the file that it read then, if any.
+
+    A negative code is the signal that ended it from outside.
+    """
+
+    code: int
+    unread: str | None = None
+
+
 def is_supervised() -> bool:
     """Whether this process is the one that does the work."""
     return MARKER in os.environ
 
 
-def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> int:
-    """Exit code of ``gammagmm`` with these arguments, run in a process group of its own.
+def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> Work:
+    """The end of ``gammagmm`` with these arguments, run in a process group of its own.
 
     However the work or this process ends, nothing of the group goes on, and its temporary files and
-    the unfinished parts of `outputs` are removed. A negative code is the signal that ended the work
-    from outside.
+    the unfinished parts of `outputs` are removed.
     """
     remains = Remains(tuple(str(path.absolute()) for path in outputs), _new_folder())
     watcher = _start_guard(remains)
     filters = filter(None, (os.environ.get("PYTHONWARNINGS"), QUIET_TRACKERS))
     environment = os.environ | {
-        MARKER: "1",
+        MARKER: remains.folder or "1",
         # Without it, and -P below, a module in the user's folder would be run as ours.
         "PYTHONSAFEPATH": "1",
         "PYTHONWARNINGS": ",".join(filters),
@@ -76,11 +95,12 @@ def run_supervised(arguments: list[str], outputs: Iterable[Path]) -> int:
     command = [sys.executable, "-P", "-m", "gammagmm.cli.main", *arguments]
     try:
         ended = run_group(command, environment, lambda pid: _tell(watcher, str(pid)))
+        unread = remains.unread()
         remains.clear(ended.pid)
         _tell(watcher, "done")  # otherwise, the guard cleans up
     finally:
         watcher.communicate()
-    return INTERRUPTED if ended.is_interrupted else ended.code
+    return Work(INTERRUPTED) if ended.is_interrupted else Work(ended.code, unread)
 
 
 def _new_folder() -> str:

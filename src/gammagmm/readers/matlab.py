@@ -1,17 +1,11 @@
-"""MAT files of versions 5 to 7 -> raw table, by NumPy alone.
-
-SciPy's reader ends the process on some damaged files and never returns on others. Only full arrays
-of numbers are needed here, which are a small part of the format.
-"""
+"""MAT files of versions 5 to 7 -> raw table, by SciPy."""
 
 from __future__ import annotations
 
+import io
 import math
-import struct
-import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,42 +15,16 @@ from gammagmm._support.text import listed, shown
 from gammagmm.errors import TableError
 from gammagmm.readers.arrays import as_matrix, table_of_arrays
 from gammagmm.readers.raw_table import RawTable
-from gammagmm.readers.source import (
-    CELL_BYTES,
-    ZLIB_BITS,
-    Source,
-    check_expansion,
-    inflate,
-    join_chunks,
-    refusing,
-)
+from gammagmm.readers.source import Source, refusing
 
 __all__ = ["read_mat"]
 
 ADVICE = "Save it again in MATLAB with save(..., '-v7'), or as CSV."
-DAMAGE = (ValueError, struct.error, zlib.error)  # what the functions below raise on a damaged file
-
-# Codes of the format: elements, flags of an array, classes, and types in the file.
-HEADER_BYTES = 128
-MATRIX, COMPRESSED = 14, 15
-LOGICAL, COMPLEX = 0x02, 0x08
-CLASSES = dict(enumerate(("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), start=6))
-STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8"}
-STORED |= {13: "u8"}
-
-Element = tuple[int, memoryview, int]  # type, contents, position of the next one
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A variable of a MAT file; `load` reads its numbers.
-
-    What is not a full array of numbers has no shape and no numbers.
-    """
-
-    name: str
-    shape: tuple[int, ...] = ()
-    load: Callable[[], NDArray[Any]] = lambda: np.empty(0)
+FULL_ARRAYS = frozenset(
+    {"double", "single", "logical"}
+    | {f"{sign}int{n_bits}" for sign in ("", "u") for n_bits in (8, 16, 32, 64)}
+)
+"""What SciPy calls the variables that are full arrays of numbers."""
 
 
 def read_mat(source: Source) -> RawTable:
@@ -69,22 +37,25 @@ def read_mat(source: Source) -> RawTable:
             f"{source.name} is a MAT file of version {version}, which cannot be read",
             "Save it in MATLAB with save(..., '-v7').",
         )
-    variables: dict[str, Variable] = {}
-    with refusing(source.name, DAMAGE, ADVICE):
-        if content[126:128] not in (b"IM", b"MI"):
-            raise ValueError("it is not a MAT file")
-        for variable in _variables(source):
-            variables.setdefault(variable.name, variable)  # the first one of a name counts
-    name = _table_name(source.name, variables)
-    matrix = as_matrix(f"{source.name}, array {shown(name)}", _load(source, variables[name]))
-    y = _load(source, variables["y"]) if "y" in variables and name != "y" else np.empty(0)
-    is_vector = y.size == len(matrix) and y.size in y.shape
+    from scipy.io import loadmat, whosmat
+
+    # On a damaged file SciPy raises almost any exception.
+    with refusing(source.name, (Exception,), ADVICE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = whosmat(io.BytesIO(content))
+        shapes = {name: shape for name, shape, kind in found if kind in FULL_ARRAYS}
+        name = _table_name(source.name, shapes)
+        wanted = [name, *({"y"} & shapes.keys())]
+        arrays: Mapping[str, NDArray[Any]] = loadmat(io.BytesIO(content), variable_names=wanted)
+        matrix = as_matrix(f"{source.name}, array {shown(name)}", arrays[name])
+        y = arrays["y"] if "y" in wanted and name != "y" else np.empty(0)
+        is_vector = y.size == len(matrix) and y.size in y.shape
     return table_of_arrays(source, matrix, {"y": y.ravel()} if is_vector else {})
 
 
-def _table_name(source: str, variables: dict[str, Variable]) -> str:
+def _table_name(source: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
     """Name of the variable that is the table: X, or else the matrix with the most cells."""
-    n_cells = {name: math.prod(v.shape) for name, v in variables.items() if len(v.shape) == 2}
+    n_cells = {name: math.prod(shape) for name, shape in shapes.items() if len(shape) == 2}
     if "X" in n_cells:
         return "X"
     most = max(n_cells.values(), default=0)
@@ -101,78 +72,3 @@ def _table_name(source: str, variables: dict[str, Variable]) -> str:
             "Name the table X.",
         )
     return largest[0]
-
-
-def _load(source: Source, variable: Variable) -> NDArray[Any]:
-    n_bytes = math.prod(variable.shape) * CELL_BYTES
-    check_expansion(source.name, n_bytes, len(source.content))
-    with refusing(source.name, DAMAGE, ADVICE):
-        return variable.load()
-
-
-def _variables(source: Source) -> Iterator[Variable]:
-    """All variables, compressed ones included."""
-    order = ">" if source.content[126:128] == b"MI" else "<"
-    position, content = HEADER_BYTES, memoryview(source.content)
-    while position + 8 <= len(content):
-        kind, n_bytes = struct.unpack_from(f"{order}II", content, position)
-        body, position = content[position + 8 :][:n_bytes], position + 8 + n_bytes
-        if position > len(content):
-            break
-        if kind == MATRIX:
-            yield _variable(body, order, body.toreadonly)
-        elif kind == COMPRESSED:
-            # The first chunk contains the name and the shape.
-            first = next((chunk for chunk, _ in inflate(bytes(body), ZLIB_BITS)), b"")
-            yield _variable(memoryview(first)[8:], order, partial(_unpacked, source, bytes(body)))
-    if position != len(content):
-        raise ValueError("the file is incomplete")
-
-
-def _unpacked(source: Source, body: bytes) -> memoryview:
-    """Contents of a compressed element; too much for the size of the file is a `TableError`."""
-    chunks = ((chunk, len(source.content)) for chunk, _ in inflate(body, ZLIB_BITS))
-    return memoryview(join_chunks(source.name, chunks))[8:]
-
-
-def _variable(head: memoryview, order: str, read_body: Callable[[], memoryview]) -> Variable:
-    """Variable of a matrix element that begins with `head`; its numbers are read when needed."""
-    _, flags, position = _element(head, 0, order)
-    word = struct.unpack_from(f"{order}I", flags)[0]
-    _, dims, position = _element(head, position, order)
-    shape = struct.unpack(f"{order}{len(dims) // 4}i", dims[: len(dims) // 4 * 4])
-    _, letters, position = _element(head, position, order)
-    name, kind = bytes(letters).decode("latin-1"), CLASSES.get(word & 0xFF)
-    if kind is None:
-        return Variable(name)
-    is_complex, is_logical = bool(word >> 8 & COMPLEX), bool(word >> 8 & LOGICAL)
-
-    def load() -> NDArray[Any]:
-        stored, numbers, _ = _element(read_body(), position, order)
-        if stored not in STORED:
-            raise ValueError(f"its data type {stored} is not numeric")
-        values = np.frombuffer(numbers, np.dtype(order + STORED[stored]))
-        values = values.astype("?" if is_logical else kind)
-        if min(shape, default=0) < 0 or math.prod(shape) != len(values):
-            raise ValueError(
-                f"an array has the shape {shape[:4]} but contains {len(values)} numbers"
-            )
-        values = values.astype(complex) if is_complex else values
-        return values.reshape(shape, order="F")
-
-    return Variable(name, shape, load)
-
-
-def _element(body: memoryview, position: int, order: str) -> Element:
-    """The data element at `position`; a small one is stored inside its tag."""
-    tag = struct.unpack_from(f"{order}I", body, position)[0]
-    if tag >> 16:
-        kind, n_bytes, start = tag & 0xFFFF, tag >> 16, position + 4
-        end = position + 8
-    else:
-        kind, n_bytes = tag, struct.unpack_from(f"{order}I", body, position + 4)[0]
-        start = position + 8
-        end = start + n_bytes + -n_bytes % 8
-    if start + n_bytes > min(len(body), end):
-        raise ValueError("the file is incomplete")
-    return kind, body[start : start + n_bytes], end

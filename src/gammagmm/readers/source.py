@@ -22,14 +22,11 @@ from gammagmm.errors import Note, TableError
 __all__ = [
     "CELL_BYTES",
     "STANDARD_INPUT",
-    "ZLIB_BITS",
     "Asked",
     "Source",
     "check_expansion",
     "decode",
     "decode_any",
-    "inflate",
-    "join_chunks",
     "open_source",
     "refusing",
     "unpacked",
@@ -47,7 +44,7 @@ MAX_FREE_BYTES = 100_000_000
 MAX_EXPANSION = 1000
 CHUNK_BYTES = 1 << 20
 PACKED_CHUNK_BYTES = 1 << 16
-ZLIB_BITS, GZIP_BITS = 15, 31  # the codes of zlib for the two kinds of stream
+GZIP_BITS = 31  # the code of zlib for such a stream
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MARKS = (codecs.BOM_UTF8, *UTF_16_MARKS)
 CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")  # no text has these bytes
@@ -107,7 +104,7 @@ class Source:
 def open_source(path: str | os.PathLike[str], suffixes: Collection[str]) -> Source:
     """The file at `path`, or standard input if that is "-", in one of the formats `suffixes`."""
     if str(path) == "-":
-        content = join_chunks(STANDARD_INPUT, _input_chunks())
+        content = _join_chunks(STANDARD_INPUT, _input_chunks())
         return Source(STANDARD_INPUT, ".csv", content, hashlib.sha256(content).hexdigest())
     path = Path(path)
     if not path.exists():
@@ -125,7 +122,7 @@ def open_source(path: str | os.PathLike[str], suffixes: Collection[str]) -> Sour
     if path.suffix.lower() == ".gz":
         advice = "Compress it again with gzip, or give the decompressed file."
         with refusing(str(path), (zlib.error,), advice):
-            content = join_chunks(str(path), inflate(content, GZIP_BITS))
+            content = _gunzip(str(path), content)
     source = Source(str(path), suffix, content, digest)
     return _only_member(source, suffixes) if suffix == ".zip" else source
 
@@ -198,17 +195,17 @@ def _input_chunks() -> Iterator[tuple[bytes, int]]:
         yield chunk, n_read
 
 
-def inflate(packed: bytes, bits: int) -> Iterator[tuple[bytes, int]]:
-    """Decompressed chunks of zlib or gzip streams, each with the number of bytes used so far.
+def _inflate(packed: bytes) -> Iterator[tuple[bytes, int]]:
+    """Decompressed chunks of gzip streams, each with the number of bytes used so far.
 
     The standard library's GzipFile reads ahead, so it does not know how many bytes a chunk used.
     """
-    position, unpacker = 0, zlib.decompressobj(bits)
+    position, unpacker = 0, zlib.decompressobj(GZIP_BITS)
     while position < len(packed):
         if unpacker.eof:
             if packed[position] == 0:  # padding; no stream begins with 0
                 return
-            unpacker = zlib.decompressobj(bits)
+            unpacker = zlib.decompressobj(GZIP_BITS)
         piece = packed[position : position + PACKED_CHUNK_BYTES]
         chunk = unpacker.decompress(piece, CHUNK_BYTES)
         left = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
@@ -218,17 +215,28 @@ def inflate(packed: bytes, bits: int) -> Iterator[tuple[bytes, int]]:
         raise zlib.error("the file is incomplete")
 
 
-def join_chunks(name: str, chunks: Iterable[tuple[bytes, int]]) -> bytes:
+def _gunzip(name: str, packed: bytes) -> bytes:
+    """The decompressed content; nothing of it is kept before its size is known."""
+    for _ in _checked(name, _inflate(packed)):
+        pass
+    return b"".join(chunk for chunk, _ in _inflate(packed))
+
+
+def _join_chunks(name: str, chunks: Iterable[tuple[bytes, int]]) -> bytes:
     """All chunks as one; a `TableError` as soon as `check_expansion` refuses their size.
 
     Each chunk comes with the number of bytes of the file that it and those before it used.
     """
-    kept, n_bytes = [], 0
+    return b"".join(_checked(name, chunks))
+
+
+def _checked(name: str, chunks: Iterable[tuple[bytes, int]]) -> Iterator[bytes]:
+    """The chunks, up to the one with which their size is refused."""
+    n_bytes = 0
     for chunk, n_used in chunks:
         n_bytes += len(chunk)
         check_expansion(name, n_bytes, n_used)
-        kept.append(chunk)
-    return b"".join(kept)
+        yield chunk
 
 
 def check_expansion(name: str, n_bytes: int, n_used: int) -> None:
@@ -296,7 +304,7 @@ def refusing(name: str, kinds: tuple[type[Exception], ...], advice: str) -> Iter
     """Turn the exceptions `kinds`, which a library raises on a damaged file, into `TableError`."""
     try:
         yield
-    except TableError:
+    except (TableError, MemoryError):
         raise
     except kinds as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]

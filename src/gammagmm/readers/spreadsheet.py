@@ -1,4 +1,4 @@
-"""A sheet of an .xlsx or .ods workbook -> raw table, by calamine, after a check of its size."""
+"""A sheet of an .xlsx or .ods workbook -> raw table, by calamine."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import datetime
 import importlib
 import io
 import os
-import re
 import threading
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
-from xml.parsers import expat
 
 from gammagmm._support.text import listed, shown
 from gammagmm.errors import MissingExtraError, Note, TableError
@@ -27,27 +22,16 @@ from gammagmm.readers.raw_table import (
     numbered_names,
     written,
 )
-from gammagmm.readers.source import Source, check_expansion, refusing, unpacked
+from gammagmm.readers.source import Source, check_expansion, refusing
 from gammagmm.readers.values import Value, table_of_values
 
-__all__ = ["ods_bytes", "read_workbook", "xlsx_bytes"]
+__all__ = ["read_workbook"]
 
+SHEET_CELL_BYTES = 200  # memory that a cell takes, with its copies
 ADVICE = "Save it again as .xlsx or .ods, or as CSV."
-SHEET_CELL_BYTES = 200  # memory that calamine and Python take for a cell, with their copies
-TEXT_COPIES = 4  # of a text that several cells share
-# Rows and cells of a sheet, as calamine sees them. The short forms give their place at once.
-ROW = re.compile(rb"<(?:[\w.-]+:)?row(?=[\s/>])")
-CELL = re.compile(rb"<(?:[\w.-]+:)?c(?=[\s/>])")
-SHORT_ROW = re.compile(rb"<(?:[\w.-]+:)?row r=[\"']\d")
-SHORT_CELL = re.compile(rb"<(?:[\w.-]+:)?c r=[\"'][A-Z]")
-PLACE = re.compile(rb"\br\s*=\s*[\"']([^\"']*)[\"']")
-VALUE = re.compile(rb"<(?:[\w.-]+:)?v(?:\s[^>]*)?>\s*(\d{1,9})\s*<")
-SHARED = re.compile(rb"<(?:[\w.-]+:)?si(?=[\s/>])")
-HIDDEN_XML = re.compile(rb"<!--|<!\[CDATA\[|<!DOCTYPE|\0")
 _ONE_READER = threading.Lock()
 LEAST_SIZE = 0.5
 """Share of the cells of the largest sheet that the first one with a table has at least."""
-EMPTY_ATTRIBUTES = {"table:style-name", "table:number-columns-repeated"}
 
 
 def read_workbook(source: Source, table: str | None) -> RawTable:
@@ -57,10 +41,9 @@ def read_workbook(source: Source, table: str | None) -> RawTable:
     except ImportError:
         needs = f"Reading {source.name} needs python-calamine"
         raise MissingExtraError(needs, "excel", name="python_calamine") from None
-    content = _checked(source)
     try:
         with _without_panics(), refusing(source.name, (Exception,), ADVICE):
-            workbook = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
+            workbook = calamine.CalamineWorkbook.from_filelike(io.BytesIO(source.content))
             return _read(source, workbook, table)
     except BaseException as error:
         # A panic of a Rust library is no Exception.
@@ -88,144 +71,13 @@ def _without_panics() -> Iterator[None]:
                 os.close(number)
 
 
-def _checked(source: Source) -> bytes:
-    """A plain copy of the workbook with the parts whose sizes were checked, and no others.
-
-    What calamine opens is then what was checked: two readers of a hostile archive may disagree.
-    """
-    is_ods = source.suffix == ".ods"
-    with refusing(source.name, (Exception,), ADVICE):
-        parts = _parts(source, is_ods)
-        n_bytes = ods_bytes(parts.get("content.xml", b"")) if is_ods else xlsx_bytes(parts)
-    check_expansion(source.name, n_bytes, len(source.content))
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, part in parts.items():
-            archive.writestr(name, part)
-    return file.getvalue()
-
-
-def _parts(source: Source, is_ods: bool) -> dict[str, bytes]:
-    """The parts of a workbook that contain its tables, by name."""
-    with zipfile.ZipFile(io.BytesIO(source.content)) as archive:
-        infos = archive.infolist()
-        names = {info.filename.lower().replace("\\", "/") for info in infos}
-        if is_ods != ("content.xml" in names) or is_ods == ("xl/workbook.xml" in names):
-            kind = "an OpenDocument sheet" if is_ods else "an Excel workbook"
-            raise TableError(f"{source.name} is not {kind}", ADVICE)
-        kept = [info for info in infos if info.filename.lower().endswith((".xml", ".rels"))]
-        kept += [info for info in infos if info.filename == "mimetype"]
-        return dict(unpacked(source, archive, kept))
-
-
-def xlsx_bytes(parts: dict[str, bytes]) -> int:
-    """Memory that the sheets of an .xlsx workbook may take: their areas and their shared texts."""
-    lengths = list[int]()
-    for part in parts.values():
-        starts = [*(match.start() for match in SHARED.finditer(part)), len(part)]
-        lengths += [b - a for a, b in pairwise(starts)]
-    total = 0
-    for part in parts.values():
-        if b"sheetData" in part:
-            if HIDDEN_XML.search(part):
-                raise ValueError("a sheet contains comments or other text between its cells")
-            indices = (int(match[1]) for match in VALUE.finditer(part)) if lengths else ()
-            total += _area(part) * SHEET_CELL_BYTES
-            total += TEXT_COPIES * sum(lengths[i] for i in indices if i < len(lengths))
-    return total
-
-
-def _area(sheet: bytes) -> int:
-    """At least the number of cells from the first to the last row and column of a sheet."""
-    n_columns = n_rows = 0
-    for place in set(PLACE.findall(sheet)):
-        for letters in re.findall(rb"[A-Za-z]+", place):
-            n_columns = max(n_columns, _column_number(letters.upper()[:4]))
-        for digits in re.findall(rb"\d+", place):
-            n_rows = max(n_rows, int(digits[:9]))
-    rows = [*(match.start() for match in ROW.finditer(sheet)), len(sheet)]
-    n_rows += len(rows) - 1 - len(SHORT_ROW.findall(sheet))
-    if len(CELL.findall(sheet)) > len(SHORT_CELL.findall(sheet)):
-        # A cell that does not give its place follows the one before it.
-        counts = [len(CELL.findall(sheet, a, b)) for a, b in pairwise(rows)]
-        n_columns += max(counts, default=0)
-    return n_columns * n_rows
-
-
-def _column_number(letters: bytes) -> int:
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - ord("A") + 1
-    return number
-
-
-@dataclass
-class OdsSize:
-    """Rows and columns up to the last cell that is not empty, and the size of all texts."""
-
-    n_rows: int = 0
-    n_columns: int = 0
-    n_text: int = 0
-    row: int = 0  # the rows before the current one
-    row_repeats: int = 1
-    column: int = 0  # the columns before the current one
-    cell_repeats: int = 1
-    total: int = 0
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Begin an element."""
-        if name == "table:table":
-            self.finish()
-        elif name == "table:table-row":
-            self.row += self.row_repeats
-            self.row_repeats = _repeats(attributes, "table:number-rows-repeated")
-            self.column, self.cell_repeats = 0, 0
-        elif name in ("table:table-cell", "table:covered-table-cell"):
-            self.column += self.cell_repeats
-            self.cell_repeats = _repeats(attributes, "table:number-columns-repeated")
-            n_text = sum(map(len, attributes.values()))
-            self.fill(n_text) if attributes.keys() - EMPTY_ATTRIBUTES else None
-        elif self.cell_repeats:
-            self.fill(0)
-
-    def fill(self, n_text: int) -> None:
-        """Note that the current cell is not empty."""
-        self.n_rows = max(self.n_rows, self.row + self.row_repeats)
-        self.n_columns = max(self.n_columns, self.column + self.cell_repeats)
-        self.n_text += n_text * self.row_repeats * self.cell_repeats
-
-    def finish(self) -> None:
-        """Add the current table to the total."""
-        self.total += self.n_rows * self.n_columns * SHEET_CELL_BYTES + TEXT_COPIES * self.n_text
-        self.n_rows = self.n_columns = self.n_text = self.row = self.column = 0
-        self.row_repeats = self.cell_repeats = 0
-
-
-def ods_bytes(content: bytes) -> int:
-    """Memory that the tables of an .ods workbook may take."""
-    if b"\0" in content or b"<!DOCTYPE" in content:
-        raise ValueError("its content is not plain XML")
-    size = OdsSize()
-    parser = expat.ParserCreate("utf-8")
-    parser.buffer_text = True
-    parser.StartElementHandler = size.start
-    parser.CharacterDataHandler = lambda text: size.fill(len(text)) if text.strip() else None
-    parser.Parse(content, True)
-    size.finish()
-    return size.total
-
-
-def _repeats(attributes: dict[str, str], name: str) -> int:
-    return max(int(attributes.get(name, "1")[:12]), 1)
-
-
 def _read(source: Source, workbook: Any, table: str | None) -> RawTable:
     name, sheets = source.name, list(workbook.sheet_names)
     if table is not None and table not in sheets:
         raise TableError(f"{name} has no sheet {shown(table)}", f"Choose one of: {listed(sheets)}.")
     sizes = dict[str, int]()
     for sheet_name in sheets if table is None else [table]:
-        rows = _cells_of(workbook, sheet_name)
+        rows = _cells_of(source, workbook, sheet_name)
         sizes[sheet_name] = sum(cell != "" for row in rows for cell in row)
     # A cover or a list beside the table has far fewer cells.
     largest = max(sizes.values(), default=0)
@@ -239,11 +91,14 @@ def _read(source: Source, workbook: Any, table: str | None) -> RawTable:
         read = {"sheet": shown(chosen), "others": listed(others)}
         notes.append(Note.of("tables.sheet", name, **read))
     start = workbook.get_sheet_by_name(chosen).start or (0, 0)
-    return _table(source, _cells_of(workbook, chosen), start[0] + 1, notes)
+    return _table(source, _cells_of(source, workbook, chosen), start[0] + 1, notes)
 
 
-def _cells_of(workbook: Any, sheet: str) -> list[list[Any]]:
-    rows: list[list[Any]] = workbook.get_sheet_by_name(sheet).to_python(skip_empty_area=True)
+def _cells_of(source: Source, workbook: Any, name: str) -> list[list[Any]]:
+    sheet = workbook.get_sheet_by_name(name)
+    # A cell that is repeated millions of times would take minutes.
+    check_expansion(source.name, SHEET_CELL_BYTES * sheet.height * sheet.width, len(source.content))
+    rows: list[list[Any]] = sheet.to_python(skip_empty_area=True)
     return rows
 
 

@@ -34,6 +34,8 @@ MAX_CATEGORIES = 20
 GAP = "(missing)"
 """The text that a gap in a column of text counts as."""
 DAY, WEEK = 86_400.0, 7.0
+MAX_COMPARED = 500
+"""Columns of 0 and 1 that are compared with each other at a time."""
 LEAST_NEW = 1e-9
 """Share of the variance of a column below which other columns explain all of it."""
 
@@ -277,20 +279,35 @@ def _fit_texts(name: str, cells: Cells) -> TextColumn:
 def _without_collinear(columns: list[TextColumn], cells: list[Cells]) -> list[TextColumn]:
     """The columns without the texts whose column of 0 and 1 is a sum of other such columns.
 
-    A code and its meaning in two columns say the same twice.
+    A code and its meaning in two columns say the same twice. Only columns of 0 and 1 that are near
+    each other are compared, about `MAX_COMPARED` at a time, so that the time is proportional to
+    their number.
     """
+    found, first = list[TextColumn](), 0
+    for end in range(1, len(columns) + 1):
+        n_compared = sum(len(column.encoded) for column in columns[first : end + 1])
+        if n_compared > MAX_COMPARED or end == len(columns):
+            found += _without_sums(columns[first:end], cells[first:end])
+            first = end
+    return found
+
+
+def _without_sums(columns: list[TextColumn], cells: list[Cells]) -> list[TextColumn]:
+    """The columns without the texts whose column of 0 and 1 is a sum of others of these."""
     if len(columns) < 2:
         return columns
     made = [c.encode(own, is_new=True)[0] for c, own in zip(columns, cells, strict=True)]
     values = np.column_stack([np.empty((len(cells[0]), 0)), *(v for own in made for v in own)])
     values -= values.mean(axis=0)
     products = values.T @ values
-    variances = products.diagonal().copy()
-    is_kept = np.zeros(len(variances), dtype=bool)
-    for j in range(len(variances)):  # a Cholesky decomposition, in which products are what is left
-        is_kept[j] = products[j, j] > LEAST_NEW * variances[j]
+    d = len(products)
+    is_kept, factors = np.zeros(d, dtype=bool), np.empty((d, d))
+    for j in range(d):  # a Cholesky decomposition of the products of the columns that are kept
+        n = np.count_nonzero(is_kept)
+        left = products[:, j] - factors[:, :n] @ factors[j, :n]
+        is_kept[j] = left[j] > LEAST_NEW * products[j, j]
         if is_kept[j]:
-            products -= np.outer(products[:, j], products[j]) / products[j, j]
+            factors[:, n] = left / np.sqrt(left[j])
     kept = iter(is_kept.tolist())
     return [replace(c, encoded=tuple(t for t in c.encoded if next(kept))) for c in columns]
 
