@@ -11,16 +11,13 @@ import tempfile
 
 import pytest
 
-from tests.support.example_scripts import GUIDES, NEIGHBOURS, code, run, show
+from tests.support.example_scripts import GUIDES, NEIGHBOURS, run, show
 
-# The server prints nothing; test_mcp talks to it.
-PRINTING = sorted(set(NEIGHBOURS) - {"mcp_server"})
-# test_spark and test_ray use the names of these scripts as well, so they run them.
-SCRIPTS = sorted(set(PRINTING) - {"with_ray", "with_spark"})
+# test_spark uses the names of this script as well, so it runs it.
+SCRIPTS = sorted(set(NEIGHBOURS) - {"with_spark"})
 WITH_OUTPUT = re.compile(
     r"^```python\n.*?^```\n\nOutput:\n\n```text\n.*?^```\n", re.DOTALL | re.MULTILINE
 )
-ALONE = re.compile(r"^```python\n.*?^```\n", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -32,12 +29,10 @@ def test_the_guide_shows_the_script_and_its_output(name, tmp_path):
 
 
 def rewrite(name, folder):
-    """Write the script and, if it prints anything, its output into its guide."""
+    """Write the script and its output into its guide."""
     path = GUIDES / f"{NEIGHBOURS[name]}.md"
-    pattern, shown = ALONE, f"```python\n{code(name)}```\n"
-    if name in PRINTING:
-        pattern, shown = WITH_OUTPUT, show(name, run(name, folder))
-    page = pattern.sub(lambda _: shown, path.read_text(encoding="utf-8"))
+    shown = show(name, run(name, folder))
+    page = WITH_OUTPUT.sub(lambda _: shown, path.read_text(encoding="utf-8"))
     path.write_text(page, encoding="utf-8")
 
 

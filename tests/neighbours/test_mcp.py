@@ -15,7 +15,6 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from gammagmm.datasets import load_demo
-from tests.support.example_scripts import script
 
 COMMAND = [sys.executable, "-m", "gammagmm.cli.main"]
 
@@ -54,8 +53,8 @@ def folder(tmp_path_factory):
 
 
 def server_of(folder):
-    arguments = [str(script("mcp_server")), str(folder)]
-    return StdioServerParameters(command=sys.executable, args=arguments)
+    command, *arguments = *COMMAND, "mcp", str(folder)
+    return StdioServerParameters(command=command, args=arguments)
 
 
 @pytest.fixture(scope="module")

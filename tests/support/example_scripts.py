@@ -14,9 +14,7 @@ NEIGHBOURS = {
     "time_series": "time-series",
     "with_nonconform": "p-values",
     "with_mlflow": "mlflow",
-    "mcp_server": "mcp",
     "with_spark": "spark",
-    "with_ray": "ray",
 }
 """The scripts that `make test-neighbours` runs, and the guides that show them."""
 SHOWN = """```python

@@ -60,30 +60,24 @@ def random_tables() -> str:
 
 def mutated_files() -> str:
     found = results("readers")
-    header = (
-        "mutated files of",
-        "tried",
-        "read",
-        "refused",
-        "faults",
-        "longest",
-        "increase in peak memory",
+    readers = found["readers"]
+    total, read, refused, failed = (
+        sum(one[word] for one in readers.values())
+        for word in ("inputs", "accepted", "refused", "failed")
     )
-    rows = [
-        (
-            f"`{name}`",
-            *(f"{one[word]:,}" for word in ("inputs", "accepted", "refused", "failed")),
-            f"{one['slowest_s']:.2f} s",
-            f"{one['largest_peak_mb']:g} MB",
-        )
-        for name, one in found["readers"].items()
-    ]
-    total = sum(one["inputs"] for one in found["readers"].values())
+    slowest = max(readers, key=lambda name: readers[name]["slowest_s"])
+    largest = max(readers, key=lambda name: readers[name]["largest_peak_mb"])
     kinds = ", ".join(f"`{one['reader']}`, {one['fault']}" for one in found["faults"]) or "none"
+    header = ("mutated files", "read", "refused", "faults", "longest", "most additional memory")
+    row = (
+        f"{total:,} of {len(readers)} kinds in {found['minutes']:.0f} minutes",
+        *(f"{count:,}" for count in (read, refused, failed)),
+        f"{readers[slowest]['slowest_s']:.2f} s (`{slowest}`)",
+        f"{readers[largest]['largest_peak_mb']:g} MB (`{largest}`)",
+    )
     return (
-        f"{total:,} files were tried in {found['minutes']:.0f} minutes. They revealed these "
-        f"faults, which are now fixed (the files are in `tests/corpus`): {kinds}.\n\n"
-        f"{table(header, rows)}"
+        f"{table(header, [row])}\n\nThe faults, which are now fixed (the files are in "
+        f"`tests/corpus`): {kinds}. `stress/results/readers.json` has the figures of each kind."
     )
 
 

@@ -179,6 +179,20 @@ def compare(
 
 
 @app.command(cls=opt.Command)
+def mcp(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder with the files.")],
+) -> None:
+    """Serve the files of a folder to assistants that use the Model Context Protocol (MCP).
+
+    The server only reads. The page "MCP server" of the documentation shows how to set up a client.
+    """
+    with _short_errors(debug=False):
+        from gammagmm.cli.mcp import run_server
+
+        run_server(folder)
+
+
+@app.command(cls=opt.Command)
 @opt.with_options
 def info(answer: Annotated[opt.Answer, "as_json"]) -> None:
     """Show versions, extras, threads and GPU. Include this when you ask for help."""

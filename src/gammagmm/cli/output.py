@@ -59,6 +59,7 @@ EXTRA_OF = {
     "python-calamine": "excel",
     **dict.fromkeys(("dask", "distributed"), "dask"),
     "arviz": "arviz",
+    "mcp": "mcp",
     "pythresh": "experiments",
     **dict.fromkeys(("xgboost-cpu", "coniferest"), "peers"),
 }
