@@ -23,8 +23,10 @@ from gammagmm.cli.label import Inspection, ask_rows
 from gammagmm.cli.request import UsageError
 from gammagmm.cli.sheet import Sheet, read_sheet
 from gammagmm.datasets import load_demo
+from gammagmm.labels.label_error import agreement
 from gammagmm.labels.recall import RecallCheck, n_to_certify
 from gammagmm.posterior.sentences import (
+    agreement_sentence,
     any_look_sentence,
     check_sentence,
     left_sentence,
@@ -520,6 +522,27 @@ class TestCommand:
         refused = gammagmm_here("label", *options, "--ask", "--out", check, cwd=folder)
         assert refused.returncode == 2
         assert "rows with --purpose check" in refused.stderr
+
+    def test_second_labels_of_the_same_rows(self, folder, options, data, tmp_path):
+        first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+        for path in (first, second):  # the same command chooses the same rows
+            made = gammagmm_here("label", *options, "--n", 8, "--out", path, cwd=folder)
+            assert made.returncode == 0, made.stderr
+            rows = fill(path, data.y)
+        text = second.read_text().splitlines()
+        text[3] = text[3][:-1] + str(1 - data.y[rows[2]])
+        second.write_text("\n".join(text))
+        estimate = ("estimate", *options, "--second-labels", second)
+        told = gammagmm_here(*estimate, "--labels", first, cwd=folder)
+        labels = data.y[rows]
+        words = agreement_sentence(
+            agreement(labels, np.where(np.arange(8) == 2, 1 - labels, labels))
+        )
+        assert words in told.stdout
+        assert "This estimate uses 8 labelled rows" in told.stdout
+        refused = gammagmm_here(*estimate, cwd=folder)
+        assert refused.returncode == 2
+        assert "No row of --second-labels has a first label" in refused.stderr
 
     @pytest.mark.parametrize("calls", [(20,), (4, 16), (10, 10)])
     def test_questions_to_find_anomalies(self, calls, folder, options, data, whole, tmp_path):

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 from gammagmm import GammaGMM, GammaPosterior, LabelledRows
 from gammagmm.datasets import load_demo
 from gammagmm.labels.anomaly_probability import log_likelihoods
-from gammagmm.labels.label_error import implied_error, posterior_with_errors
+from gammagmm.labels.label_error import agreement, posterior_with_errors
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.track_record import load_label_prior
 
@@ -65,12 +65,32 @@ def test_two_labels_of_the_same_rows_imply_the_rate():
     rng = np.random.default_rng(0)
     truth = rng.random(40_000) < 0.1
     first, second = ((truth ^ (rng.random(40_000) < 0.05)).astype(int) for _ in range(2))
-    assert implied_error(first, second) == pytest.approx(0.05, abs=0.005)
-    assert implied_error([0, 1], [0, 1]) == 0.0
-    assert implied_error([0, 1], [1, 0]) == 0.5
+    found = agreement(first, second)
+    assert found.label_error == pytest.approx(0.05, abs=0.005)
+    assert found.low < found.label_error < found.high < found.low + 0.005
+    assert agreement([0, 1], [0, 1]).label_error == agreement([0, 1], [0, 1]).low == 0.0
+    assert agreement([0, 1], [1, 0]).label_error == 0.5
     for wrong in (([], []), ([1], [1, 0])):
-        with pytest.raises(ValueError, match="labels of the same rows"):
-            implied_error(*wrong)
+        with pytest.raises(ValueError, match="those of the same rows"):
+            agreement(*wrong)
+
+
+@pytest.mark.parametrize("error", [0.0, 0.02, 0.1])
+def test_the_interval_of_the_rate_holds(error):
+    """By enumeration, for 40 rows with two labels."""
+    p_differ = 2.0 * error * (1.0 - error)
+    intervals = [agreement(np.zeros(40), np.arange(40) < k) for k in range(41)]
+    held = [each.low <= error <= each.high for each in intervals]
+    assert stats.binom.pmf(np.arange(41), 40, p_differ) @ held >= 0.9
+
+
+def test_second_labels_are_compared_with_the_first():
+    rows = LabelledRows(np.zeros(50)).update([3, 5, 9], [0, 1, 1])
+    found = rows.agreement([9, 3], [1, 1])
+    assert (found.n_rows, found.n_agree) == (2, 1)
+    assert rows.known_rows.labels.tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="have a label already"):
+        rows.agreement([3, 4], [0, 0])
 
 
 @pytest.mark.parametrize("error", [0.5, -0.1, (0.1, 0.6), (0.1, 0.1, 0.1)])

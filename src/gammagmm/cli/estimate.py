@@ -27,7 +27,7 @@ from gammagmm.cli.request import (
     choices_for,
     label_sheets,
 )
-from gammagmm.cli.sheet import Sheet, checked_words, read_answers
+from gammagmm.cli.sheet import Sheet, checked_words, read_answers, second_words
 from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_columns, read_training_rows
 from gammagmm.distributed.parquet import write_parquet
@@ -72,6 +72,7 @@ def run_estimate(request: Request, echo: Echo) -> int:
             print_answer(columns_text(raw, choices_for(raw, request.reading, by), by))
             return 0
         sheets = [path for path, _ in label_sheets(request.labelling)]
+        sheets += [path for path in [request.labelling.second_labels] if path is not None]
         return estimate_rows(read_training_rows(request, sheets), request, echo)
 
 
@@ -85,6 +86,8 @@ def estimate_rows(table: Table, request: Request, echo: Echo, fit: Fit | None = 
     # Before the fit, so that a bad sheet is refused at once.
     sheets = [(path, read_answers(path, table), how) for path, how in paths]
     check_agreement([(path, sheet) for path, sheet, _ in sheets], table)
+    path = request.labelling.second_labels
+    second = None if path is None else read_answers(path, table)
     if request.answer.fail_above is not None:
         check_sample([sheet for _, sheet, at_random in sheets if at_random])
     with warnings_as_lines(echo):
@@ -97,8 +100,11 @@ def estimate_rows(table: Table, request: Request, echo: Echo, fit: Fit | None = 
             for _, sheet, at_random in sheets:
                 labelled = sheet.label(labelled, at_random=at_random)
             fit = fit.with_labels(labelled)
-    checked = checked_words([sheet for _, sheet, _ in sheets], fit.labelled_rows)
-    text = answer_json(fit) if request.answer.as_json else answer_text(fit, checked)
+    if request.answer.as_json:
+        text = answer_json(fit)
+    else:
+        checked = checked_words([sheet for _, sheet, _ in sheets], fit.labelled_rows)
+        text = answer_text(fit, checked, second_words(second, fit.labelled_rows))
     _write_each([lambda: print_answer(text), *file_writers(request, fit)], echo)
     return _exit_code(request.answer.fail_above, fit.posterior, echo)
 

@@ -329,10 +329,10 @@ def _answer(
         if known.at_random.any():
             echo(f"  {left_sentence(rows.left, rows.n_for_recall)}")
         return sheet
-    words = [sentence(rows.posterior)]
+    told = sentence(rows.posterior)
     if inspection.fit.table.groups is None:  # the rows are in simple random order
-        words.append(any_look_sentence(rows.interval_at_any_look()))
-    echo(f"  {' '.join(words)}")
+        told += f" {any_look_sentence(rows.interval_at_any_look())}"
+    echo(f"  {told}")
     return sheet
 
 

@@ -255,6 +255,10 @@ class Labelling:
     known: Annotated[
         Path | None, _sheet(help="Labels of rows not chosen at random, such as incidents.")
     ] = None
+    second_labels: Annotated[
+        Path | None,
+        _sheet(help="Second labels of the same rows, which show how often labels are wrong."),
+    ] = None
     by: Annotated[
         str | None,
         _column(help="Column with groups of rows, which are shown, labelled or counted apart."),

@@ -66,12 +66,14 @@ EXTRA_OF = {
 """The extra that installs a package."""
 
 
-def answer_text(fit: Fit, check: Sequence[str] = ()) -> str:
+def answer_text(fit: Fit, check: Sequence[str] = (), more: Sequence[str] = ()) -> str:
     """The estimate in words, a table of the groups and a table of the detectors.
 
-    The sentences of a `check`, if there are any, come in place of what to do next.
+    The sentences of a `check`, if there are any, come in place of what to do next, and `more`
+    sentences before that.
     """
-    lines = [*fit.lines[:-1], *check] if check else fit.lines
+    *lines, following = fit.lines
+    lines += [*more, *(check or [following])]
     if (truth := fit.truth) is not None:
         place = "inside" if truth.is_inside else "outside"
         lines.append(

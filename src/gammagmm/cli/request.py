@@ -100,7 +100,7 @@ def check_request(
     """
     if needs_files:
         _check_reading(request)
-    kept = [] if request.kept is None else [request.kept]
+    kept = [path for path in (request.kept, request.labelling.second_labels) if path is not None]
     given = [*(path for path, _ in label_sheets(request.labelling)), *kept]
     for path in given:
         if not path.is_file():

@@ -23,7 +23,15 @@ from gammagmm.table.truth import YES_NO
 if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import LabelledRows
 
-__all__ = ["Sheet", "checked_words", "fill_sheet", "read_answers", "read_sheet", "sheet_numbers"]
+__all__ = [
+    "Sheet",
+    "checked_words",
+    "fill_sheet",
+    "read_answers",
+    "read_sheet",
+    "second_words",
+    "sheet_numbers",
+]
 
 ROW, PURPOSE, ANSWER = "row", "chosen for", "anomaly"
 NAME = "name of the row"
@@ -109,6 +117,25 @@ def checked_words(sheets: Sequence[Sheet], rows: LabelledRows) -> list[str]:
     given = [answer for answer in answers if answer is not None]
     result = check.result(given) if len(given) == len(answers) else None
     return [check_sentence(len(answers), result, len(given))]
+
+
+def second_words(sheet: Sheet | None, rows: LabelledRows) -> list[str]:
+    """How often the answers of a second sheet agree with the labels of the `rows`."""
+    from gammagmm.posterior.sentences import agreement_sentence
+
+    if sheet is None:
+        return []
+    places, answers = (
+        np.concatenate(parts).astype(np.intp)
+        for parts in zip(sheet.answered(picked=False), sheet.answered(picked=True), strict=True)
+    )
+    is_known = np.isin(places, rows.known_rows.rows)
+    if not is_known.any():
+        raise TableError(
+            "No row of --second-labels has a first label", "Pass the first labels with --labels."
+        )
+    numbers = rows.sample.number(places[is_known])
+    return [agreement_sentence(rows.agreement(numbers, answers[is_known]))]
 
 
 def fill_sheet(sheet: Sheet, table: Table) -> str:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln, logsumexp, xlogy
 
+from gammagmm.labels.exact_interval import binomial_interval
 from gammagmm.labels.known_rows import check_labels
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 __all__ = [
     "NO_ERROR",
+    "Agreement",
+    "agreement",
     "check_label_error",
-    "implied_error",
     "p_anomaly",
     "posterior_with_errors",
     "without_errors",
@@ -29,6 +32,34 @@ They are those that a normal row is called an anomaly, and that an anomaly is ca
 
 UNLIKELY = 1e-9
 """Parts of the posterior of a smaller weight are left out."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How often two labels of the same rows agree, and how often labels are wrong then.
+
+    If each label is wrong with the same probability e, independently, two labels differ with the
+    probability 2 e (1 - e). Errors that both make are not seen.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows with two labels.
+    n_agree : int
+        Number of these rows whose labels are the same.
+    label_error : float
+        The probability e that a label is wrong, at most 0.5.
+    low : float
+        Lower end of the exact 90 % confidence interval of e.
+    high : float
+        Upper end of this interval.
+    """
+
+    n_rows: int
+    n_agree: int
+    label_error: float
+    low: float
+    high: float
 
 
 def posterior_with_errors(
@@ -94,33 +125,21 @@ def p_anomaly(
     return np.asarray(np.divide(if_anomaly, total, where=total > 0.0, out=labels.astype(float)))
 
 
-def implied_error(first: ArrayLike, second: ArrayLike) -> float:
-    """How often labels are wrong, by two labels of each row.
+def agreement(first: ArrayLike, second: ArrayLike) -> Agreement:
+    """How often two labels of the same rows agree, and how often labels are wrong then.
 
-    The labels are those of two people, or of one person who was asked twice without knowing the
-    first answers. If each label is wrong with the same probability e, independently, two labels
-    differ with the probability 2 e (1 - e). Errors that both make are not seen.
-
-    Parameters
-    ----------
-    first, second : array-like of shape (n,)
-        Labels of the same rows, 0 or 1.
-
-    Returns
-    -------
-    float
-        The probability e, at most 0.5.
-
-    Examples
-    --------
-    >>> round(implied_error([0, 0, 1, 0, 0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 1, 1, 0, 0, 0, 0]), 3)
+    >>> found = agreement([0, 0, 1, 0, 0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 1, 1, 0, 0, 0, 0])
+    >>> round(found.label_error, 3)
     0.053
     """
     one, other = check_labels(first), check_labels(second)
     if len(one) != len(other) or not len(one):
-        raise ValueError("first and second must have labels of the same rows, of at least one.")
-    differing = float((one != other).mean())
-    return float(0.5 * (1.0 - np.sqrt(max(1.0 - 2.0 * differing, 0.0))))
+        raise ValueError("The two labels must be those of the same rows, of at least one.")
+    n, n_agree = len(one), int((one == other).sum())
+    low, high = binomial_interval(n, n - n_agree)
+    differing = np.array([1.0 - n_agree / n, float(low), float(high)])
+    rates = 0.5 * (1.0 - np.sqrt(np.maximum(1.0 - 2.0 * differing, 0.0)))
+    return Agreement(n, n_agree, *rates.tolist())
 
 
 def _log_binomial(n: int, p: float, q: float) -> np.ndarray:

@@ -30,6 +30,8 @@ from gammagmm.labels.exact_interval import (
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
 from gammagmm.labels.label_error import (
     NO_ERROR,
+    Agreement,
+    agreement,
     check_label_error,
     p_anomaly,
     posterior_with_errors,
@@ -736,6 +738,37 @@ class LabelledRows:
             return ()
         posteriors = ((error, self.posterior_if(error)) for error in LABEL_ERRORS)
         return tuple(ShareIfWrong(error, p.mean, *p.interval()) for error, p in posteriors)
+
+    def agreement(self, rows: ArrayLike, labels: ArrayLike) -> Agreement:
+        """How often second labels of known rows agree with the first ones.
+
+        They are those of another person, or of one who does not know the first answers. They show
+        how often labels are wrong, and change nothing else.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n,)
+            Positions of rows that have a label.
+        labels : array-like of shape (n,)
+            The second labels, 0 or 1.
+
+        Returns
+        -------
+        Agreement
+            The number of rows on which both agree, and the rate of wrong labels that follows.
+
+        Examples
+        --------
+        >>> rows = LabelledRows(np.arange(1000.0)).update(range(0, 1000, 25), [1] + [0] * 39)
+        >>> found = rows.agreement([0, 25, 50, 75, 100, 125], [1, 0, 0, 1, 0, 0])
+        >>> found.n_agree, round(found.label_error, 2)
+        (5, 0.09)
+        """
+        places = self.sample.places(check_rows_known(rows, self.n_rows))
+        known = self.known_rows
+        if len(np.setdiff1d(places, known.rows)):
+            raise ValueError("agreement needs rows that have a label already.")
+        return agreement(known.labels[np.searchsorted(known.rows, places)], labels)
 
     @property
     def left(self) -> AnomaliesLeft:

@@ -11,6 +11,7 @@ from gammagmm._support.text import percent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gammagmm.labels.label_error import Agreement
     from gammagmm.labels.labelled_rows import Precision, ShareIfWrong
     from gammagmm.labels.learned_ranking import Learning
     from gammagmm.labels.recall import AnomaliesLeft, RecallResult
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NOT_KNOWN",
+    "agreement_sentence",
     "any_look_sentence",
     "check_sentence",
     "error_sentence",
@@ -108,6 +110,16 @@ def error_sentence(error: Rates) -> str:
     return (
         f"Labels are taken to be wrong with a probability of {false_alarm} for normal rows and "
         f"{miss} for anomalies."
+    )
+
+
+def agreement_sentence(found: Agreement) -> str:
+    """How often second labels agree with the first ones, and what this implies."""
+    low, high = percent(found.low), percent(found.high)
+    return (
+        f"{found.n_agree:,} of {found.n_rows:,} second labels agree with the first ones: about "
+        f"{percent(found.label_error)} of the labels are wrong ({low} to {high}, 90% confidence), "
+        "if both are wrong equally often and independently (see --label-error)."
     )
 
 
