@@ -4,7 +4,7 @@
 
 fits made tables and the first table by name of each collection of labelled real tables, which must
 be in the folder that GAMMAGMM_DATA names. It writes results/sentences.json and, from it,
-docs/explanations/sentences.md, which is to be read aloud after each change of the sentences.
+docs/explanations/sentences.md. Read the sentences aloud after each change of them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from gammagmm.errors import GammaGMMWarning
 PAGE, PAGE_TEMPLATE = HERE.parent / "docs" / "explanations" / "sentences.md", HERE / "sentences.md"
 FOUND = RESULTS / "sentences.json"
 N_ROWS, N_LABELS = 1000, 30
+IN_FULL = ("Normal columns", "Anomalies on a shell around the rest")
+"""Tables whose sentences the page shows; it shows the numbers of all."""
 
 
 def main() -> None:
@@ -105,30 +107,57 @@ def told(title: str, X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
 def page(found: list[dict[str, Any]]) -> str:
     """The text of docs/explanations/sentences.md."""
     template = Template(PAGE_TEMPLATE.read_text(encoding="utf-8"))
-    told = [[], *([found[0]["lines"]] * (len(found) - 1))]
-    sections = "\n\n".join(map(_section, found, told))
-    return template.substitute(sections=sections, n_labels=N_LABELS)
+    sections = "\n\n".join(_section(each) for each in found if each["title"] in IN_FULL)
+    return template.substitute(table=_table(found), sections=sections, n_labels=N_LABELS)
 
 
-def _section(each: dict[str, Any], told: list[str]) -> str:
-    """The sentences of a table, without those without labels that were `told` before."""
-    shape = f"{each['n_rows']:,} rows, of which {each['truth']:.1%} are anomalies."
+def _table(found: list[dict[str, Any]]) -> str:
+    """What the fits say in numbers, one line for each table."""
+    header = (
+        "table",
+        "rows",
+        "true share",
+        "model range",
+        "separate rows",
+        f"interval with {N_LABELS} labels",
+    )
+    lines = [header, ("---",) * len(header), *map(_cells, found)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _cells(each: dict[str, Any]) -> tuple[str, ...]:
+    group, has_range = each["group"], each["mean"] is not None
+    return (
+        each["title"],
+        f"{each['n_rows']:,}",
+        f"{each['truth']:.1%}",
+        _range(each["range"]) if has_range else "no solution",
+        "none" if group is None else f"{group[1]:.1%}",
+        _range(each["labelled"]["interval"]),
+    )
+
+
+def _range(ends: Sequence[float]) -> str:
+    return f"{ends[0]:.1%} to {ends[1]:.1%}"
+
+
+def _section(each: dict[str, Any]) -> str:
+    """The sentences of a table."""
     named = ", ".join(f"`{name}`" for name in each["warnings"])
-    warned = f" The fit warns: {named}." if named else ""
+    warned = f"The fit warns: {named}. " if named else ""
     return "\n\n".join(
         [
             f"## {each['title']}",
-            f"{shape}{warned} Without labels:",
-            _quoted(each["lines"], told),
+            f"{warned}Without labels:",
+            _quoted(each["lines"]),
             f"With {N_LABELS} labels:",
             _quoted(each["labelled"]["lines"]),
         ]
     )
 
 
-def _quoted(lines: list[str], told: Sequence[str] = ()) -> str:
-    numbered = enumerate(lines, start=1)
-    return "\n".join(f"> {i}. {line}" for i, line in numbered if line not in told)
+def _quoted(lines: list[str]) -> str:
+    return "\n".join(f"> {i}. {line}" for i, line in enumerate(lines, start=1))
 
 
 if __name__ == "__main__":
