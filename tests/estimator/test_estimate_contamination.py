@@ -11,6 +11,7 @@ from gammagmm.errors import (
     NoContaminationError,
     NoLabelsWarning,
     NoSolutionWarning,
+    SeparateRowsWarning,
     UnsolvedRunsWarning,
 )
 from gammagmm.estimator.estimate_contamination import estimate_contamination
@@ -96,9 +97,10 @@ def test_it_warns_as_the_estimator_does():
     scores = rng.normal(size=(400, 4))
     scores[:90] += 12.0 + 5.0 * rng.normal(size=(90, 4))
     options = {"detectors": "precomputed", "n_runs": 2, "random_state": 0}
-    with pytest.warns(UnsolvedRunsWarning), pytest.warns(NoLabelsWarning):
+    unsolved, separate = pytest.warns(UnsolvedRunsWarning), pytest.warns(SeparateRowsWarning)
+    with unsolved, separate, pytest.warns(NoLabelsWarning):
         gamma = estimate_contamination(scores, **options)
-    with pytest.warns(UnsolvedRunsWarning):
+    with pytest.warns(UnsolvedRunsWarning), pytest.warns(SeparateRowsWarning):
         fitted = GammaGMM(**options).fit(scores)
     assert gamma == fitted.contamination_
     assert 2 * fitted.evidence_.n_unsolved_starts > fitted.evidence_.n_starts

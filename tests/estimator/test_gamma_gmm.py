@@ -80,6 +80,7 @@ def test_threshold_labels_and_consensus_are_what_they_say(fitted):
     np.testing.assert_array_equal(fitted.labelled_rows_.labels_at(0.1), at_ten.astype(int))
 
 
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
 def test_the_users_answers_reach_the_posterior(rng):
     rows = np.vstack([rng.normal(size=(290, 3)), rng.normal(2.0, 0.8, size=(30, 3))])
     estimator = GammaGMM("precomputed", p0=0.03, p_high=0.02, n_components=25, n_runs=3)
@@ -156,6 +157,7 @@ def test_same_seed_same_answer_for_any_n_jobs(fitted, data, n_jobs):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
 def test_another_seed_gives_another_answer(fitted, data):
     other = GammaGMM(["KNN", "LOF", "IForest"], **SMALL, random_state=1).fit(data)
     assert other.posterior_.mean != fitted.posterior_.mean

@@ -24,6 +24,7 @@ from gammagmm.errors import (
     NoSolutionWarning,
     SavedFileError,
     SaveError,
+    UnsolvedRunsWarning,
 )
 from gammagmm.estimator.saved_fit import SavedIndex, load_fit, save_fit
 from gammagmm.estimator.summary import summarise
@@ -98,7 +99,8 @@ def fit_precomputed(folder):
 
 
 def fit_one_detector(folder):
-    return save(GammaGMM(["KNN"], **SETTINGS), six_apart(), folder)
+    with pytest.warns(UnsolvedRunsWarning):
+        return save(GammaGMM(["KNN"], **SETTINGS), six_apart(), folder)
 
 
 def fit_unsolved(folder):

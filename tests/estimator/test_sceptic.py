@@ -6,8 +6,11 @@ from experiments.made_tables import clean_table, sceptic_table, two_blobs
 
 from gammagmm import GammaGMM
 
-# Large shares of outliers rightly contradict the estimate.
-pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.SeparateRowsWarning")
+# Large shares of outliers rightly contradict the estimate and leave starts without a solution.
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::gammagmm.errors.{name}")
+    for name in ("SeparateRowsWarning", "UnsolvedRunsWarning")
+]
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def if_wrong_sentence(shares: Sequence[ShareIfWrong]) -> str:
         f"{percent(each.label_error)} of the labels were wrong"
         for each in shares
     ]
-    return f"It would be about {', and about '.join(told)}." if told else ""
+    return f"The share would be about {', and about '.join(told)}." if told else ""
 
 
 def exact_sentence(ends: Rates, any_look: Rates, n_anomalies: int, mass: float = 0.9) -> str:
@@ -211,11 +211,13 @@ def recall_sentence(left: AnomaliesLeft) -> str:
     found = "1 anomaly is" if left.n_found == 1 else f"{left.n_found:,} anomalies are"
     if left.n_rows == 0:
         return f"{found} found, and no row is left."
-    return (
+    found = (
         f"{found} found, and about {left.mean:,.0f} ({left.low:,.0f} to {left.high:,.0f}) are left "
-        f"in the {left.n_rows:,} rows without a label: {percent(left.recall)} of all are found "
-        f"({low} to {high})."
+        f"in the {left.n_rows:,} rows without a label"
     )
+    if left.n_found == 0:
+        return f"{found}."
+    return f"{found}: {percent(left.recall)} of all are found ({low} to {high})."
 
 
 def precision_sentence(precision: Precision) -> str:
