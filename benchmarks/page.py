@@ -37,7 +37,7 @@ COMMANDS = (
     ("ten_runs", "make bench-large", "mixture.py --large"),
     ("fits_\\w+", "make bench-large", "fits.py --large"),
     ("command_large", "make bench-large", "command.py --large"),
-    ("detectors_large|subsets|costs", "make bench-large", "detectors.py --large"),
+    ("detectors_large|slow_detectors|subsets|costs", "make bench-large", "detectors.py --large"),
     ("compare|dask", "make bench-large", "scale.py --large"),
 )
 MIN_MEGABYTES = 5.0
@@ -357,6 +357,7 @@ def same_process(results):
             "0" if one["difference"] == 0 else f"{one['difference']:.0e}",
         ]
         for one in found["detectors"]
+        + results.get("slow_detectors", {"detectors": []})["detectors"]
     ]
     header = "detector | rows × columns | ours, s | PyOD, s | ratio | scores differ by"
     return {"n_repeats": found["n_repeats"], "table": table(header, lines)}
