@@ -21,7 +21,7 @@ export GAMMAGMM_DATA ?= $(abspath $(wildcard ../shared/data))
 # Processes that tests and benchmarks start take less time with the bytecode of those before them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test quick test-oldest test-newest test-neighbours test-slow test-long test-browser browser-tools lint type bench bench-large waits docs pictures dist metadata check-dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
+.PHONY: install demo test quick test-oldest test-newest test-neighbours test-slow test-long test-browser browser-tools lint type bench bench-large waits growth docs pictures dist metadata check-dist track-record reproduce reproduce-small fuzz soak coverage mutants clean
 
 install: $(VENV)/.installed
 
@@ -152,6 +152,11 @@ bench: install
 waits: install
 	$(BIN)/python benchmarks/waits.py
 	$(BIN)/python benchmarks/answers.py
+	$(BIN)/python benchmarks/page.py
+
+# Continues where it was interrupted.
+growth: install
+	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/page.py
 
 # About half an hour; continues after the last part that was measured with the same code.

@@ -24,6 +24,7 @@ from gammagmm.mixture.m_step import MStep
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.score_space import fit_scaler
 from gammagmm.mixture.statistics import start_moments
+from gammagmm.posterior.runs import AUTO_TOL
 from timing import best_seconds, in_new_process, measure
 
 N_COMPONENTS = 100
@@ -152,7 +153,7 @@ def our_runs(scores, tol="auto", n_repeats=1):
 
 def compare_steps(scores):
     """Accelerated and plain steps from the same ten starts."""
-    settings = {"accelerated, 0.1": "auto", "plain, 0.1": 0.1, "plain, 0.001": 1e-3}
+    settings = {f"accelerated, {AUTO_TOL}": "auto", "plain, 0.1": 0.1, "plain, 0.001": 1e-3}
     return {name: our_runs(scores, tol) for name, tol in settings.items()}
 
 

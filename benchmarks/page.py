@@ -21,6 +21,7 @@ README = HERE / "README.md"
 SCALING = ROOT / "docs" / "guides" / "large-data.md"
 MARKS = ("<!-- measured by benchmarks/scale.py -->", "<!-- end -->")
 FIGURE = "time.svg"
+GROWTH_FIGURE = "growth.svg"
 SECTION = re.compile(r"^<!-- section (\w+) -->\n", re.MULTILINE)
 # Results, command and script.
 COMMANDS = (
@@ -28,6 +29,7 @@ COMMANDS = (
     ("fits", "make bench", "fits.py"),
     ("waits", "make waits", "waits.py"),
     ("answers", "make waits", "answers.py"),
+    ("growth", "make growth", "growth.py"),
     ("command", "make bench", "command.py"),
     ("detectors|same_process", "make bench", "detectors.py"),
     ("imports", "make bench", "imports.py"),
@@ -59,6 +61,15 @@ LINES = {
     ("gamgmm", "classic"): ("GAMGMM, one evaluation", "^-", "#009E73"),
     ("sklearn", "classic"): ("scikit-learn, ten mixtures", "v-", "#CC79A7"),
 }
+
+
+GROWTH = {
+    "ours": ("gammaGMM, all of a fit", "o-", "#0072B2"),
+    "pyod": ("PyOD's eight detectors", "s-", "#D55E00"),
+    "gamgmm": ("GAMGMM, one evaluation", "^-", "#009E73"),
+    "sklearn": ("scikit-learn, ten mixtures", "v-", "#CC79A7"),
+}
+AXES = {"rows": "n_rows", "columns": "n_columns"}
 
 
 def load(folder=RESULTS):
@@ -169,6 +180,29 @@ def answers(results):
     moved = {"change": f"{found['change']['mean']:+.4f}".replace("-", "−")}
     moved["absolute"] = f"{found['change']['absolute']:.4f}"
     return about | moved | {"table": table("figure | before | now", lines)}
+
+
+def growth(results):
+    found = results.get("growth")
+    if found is None:
+        return None
+    lines = []
+    for axis, size in AXES.items():
+        own = [case for case in found["cases"] if case["axis"] == axis]
+        for n in sorted({case[size] for case in own}):
+            at = {case["method"]: case for case in own if case[size] == n}
+            shape = next(iter(at.values()))
+            cells = [growth_cell(at.get(method), found["limit"]) for method in GROWTH]
+            lines.append([f"{shape['n_rows']:,} × {shape['n_columns']}", *cells])
+    header = " | ".join(["table", *(label for label, _, _ in GROWTH.values())])
+    return {"limit": f"{found['limit']:.0f}", "table": table(header, lines)}
+
+
+def growth_cell(case, limit):
+    """Seconds of the processor, that they are more than the limit, or nothing."""
+    if case is None:
+        return ""
+    return short(case["processor_seconds"]) if "seconds" in case else f"> {limit:.0f}"
 
 
 def mixture(results):
@@ -477,6 +511,7 @@ VALUES = {
     "fits": fits,
     "waits": waits,
     "answers": answers,
+    "growth": growth,
     "mixture": mixture,
     "ten_runs": ten_runs,
     "command": command,
@@ -521,26 +556,56 @@ def scaling(text, results):
 
 
 def draw(results, path):
-    """Draw seconds against rows, on logarithmic axes; the same results give the same file."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context({"svg.hashsalt": "gammagmm", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-        ax = figure.subplots()
-        for (which, preset), (label, style, colour) in LINES.items():
-            points = [
+    """Draw seconds against rows, on logarithmic axes."""
+    lines = [
+        (label, style, colour, points)
+        for (which, preset), (label, style, colour) in LINES.items()
+        if (
+            points := [
                 (case["n_rows"], case[which]["seconds"])
                 for case in fit_cases(results)
                 if case["detectors"] == preset and "seconds" in case.get(which, {})
             ]
-            if points:
+        )
+    ]
+    draw_panels({"rows": lines}, "seconds", path)
+
+
+def draw_growth(results, path):
+    """Draw seconds of the processor against rows and against columns, on logarithmic axes."""
+    panels = {
+        axis: [
+            (label, style, colour, points)
+            for method, (label, style, colour) in GROWTH.items()
+            if (
+                points := [
+                    (case[size], case["processor_seconds"])
+                    for case in results["growth"]["cases"]
+                    if (case["axis"], case["method"]) == (axis, method) and "seconds" in case
+                ]
+            )
+        ]
+        for axis, size in AXES.items()
+    }
+    draw_panels(panels, "seconds of the processor", path)
+
+
+def draw_panels(panels, what, path):
+    """Lines of each panel side by side; the same lines give the same file."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context({"svg.hashsalt": "gammagmm", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(2.2 + 4.2 * len(panels), 4.0), layout="constrained")
+        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for ax, (name, lines) in zip(axes, panels.items(), strict=True):
+            for label, style, colour, points in lines:
                 ax.loglog(*zip(*points, strict=True), style, color=colour, label=label)
-        ax.set_xlabel("rows")
-        ax.set_ylabel("seconds")
-        ax.grid(alpha=0.3)
-        if ax.lines:
-            ax.legend(frameon=False)
+            ax.set_xlabel(name)
+            ax.grid(alpha=0.3)
+        axes[0].set_ylabel(what)
+        if axes[0].lines:
+            axes[0].legend(frameon=False)
         figure.savefig(path, metadata={"Date": None, "Creator": None})
 
 
@@ -552,6 +617,8 @@ def main():
     results = load(folder)
     if fit_cases(results):
         draw(results, folder / FIGURE)
+    if "growth" in results:
+        draw_growth(results, folder / GROWTH_FIGURE)
     text = scaling(SCALING.read_text(encoding="utf-8"), results)
     (TRIAL / "README.md" if is_trial else README).write_text(readme(results), encoding="utf-8")
     (TRIAL / "scaling.md" if is_trial else SCALING).write_text(text, encoding="utf-8")

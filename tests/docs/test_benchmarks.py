@@ -94,6 +94,20 @@ def test_the_figure_is_the_same_for_the_same_results(page, tmp_path):
     assert "scikit-learn" not in read(paths[0])  # it has no time to show
 
 
+def test_growth_is_shown_until_a_method_takes_too_long(page, tmp_path):
+    shape = {"axis": "rows", "n_rows": 1000, "n_columns": 10}
+    cases = [
+        shape | {"method": "ours", "seconds": 1.0, "processor_seconds": 1.5},
+        shape | {"method": "gamgmm"},
+        shape | {"n_rows": 300, "method": "gamgmm", "seconds": 7.0, "processor_seconds": 7.0},
+    ]
+    results = {"growth": {"limit": 60.0, "cases": cases}}
+    lines = page.growth(results)["table"].splitlines()[2:]
+    assert lines == ["| 300 × 10 |  |  | 7.0 |  |", "| 1,000 × 10 | 1.5 |  | > 60 |  |"]
+    page.draw_growth(results, tmp_path / "growth.svg")
+    assert "scikit-learn" not in read(tmp_path / "growth.svg")
+
+
 def test_the_figures_of_large_tables_are_shown(page):
     fitted = {"n_sampled": 1000, "seconds": 3.0, "peak_gigabytes": 1.5, "posterior_mean": 0.0412}
     size = {"n_rows": 5000, "n_columns": 10, "workers": 2}
