@@ -201,7 +201,7 @@ def test_histories_of_other_fits_and_other_files_are_not_compared(histories, lab
     assert "--picture draws posteriors" in done.stderr
     (histories / "empty.json").write_text("", encoding="utf-8")
     done = gammagmm_here("compare", "2.json", "empty.json", cwd=histories)
-    assert "cannot be read as a posterior, kept fit or history: it is not JSON" in done.stderr
+    assert "cannot be read as a posterior, saved fit or history: it is not JSON" in done.stderr
 
 
 def test_a_kept_fit_needs_no_suffix(doubled, tmp_path):

@@ -1,4 +1,4 @@
-"""``gammagmm compare``: two saved posteriors, kept fits or histories of `monitor`, side by side."""
+"""``gammagmm compare``: two saved posteriors, fits or histories of `monitor`, side by side."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLEAR = 0.05
 """P-value up to which a difference is called clear."""
 OTHER_FITS = (
     "They cannot be compared: the histories belong to different fits, so their cuts differ. Run "
-    "`gammagmm monitor` with the same kept fit for both."
+    "`gammagmm monitor` with the same saved fit for both."
 )
 
 
@@ -44,7 +44,7 @@ def run_compare(pair: Pair, request: Request) -> str:
     if any(are_histories):
         raise UsageError(
             "One file is a history of monitor and the other is not",
-            "Give two histories, or two posteriors or kept fits.",
+            "Give two histories, or two posteriors or saved fits.",
         )
     posteriors: Sequence[GammaPosterior] = found
     if outputs.picture is not None:
@@ -73,7 +73,7 @@ def _read(name: Path) -> tuple[str, Any]:
         is_fit = file.read(len(ARCHIVE)) == ARCHIVE
     if is_fit:
         return str(path), open_kept(path).fit.posterior
-    reader = Reader(Form("", 1, "posterior, kept fit or history"), str(path))
+    reader = Reader(Form("", 1, "posterior, saved fit or history"), str(path))
     data = reader.parse(read_document(str(path), reader))
     is_history = isinstance(data, dict) and data.get("schema") == FORM.schema
     return str(path), (History if is_history else GammaPosterior).load(str(path))

@@ -41,10 +41,10 @@ def check_kept(request: Request) -> None:
             f"Leave out {', '.join(changed)}, or give the files with the rows instead of --from.",
         )
     if request.answer.columns:
-        raise UsageError("--columns shows the columns of files, not of a kept fit", NEW_FILE)
+        raise UsageError("--columns shows the columns of files, not of a saved fit", NEW_FILE)
     if request.labelling.by is not None:
         raise UsageError(
-            "--by needs a column of the file, which a kept fit does not have", NEW_FILE
+            "--by needs a column of the file, which a saved fit does not have", NEW_FILE
         )
     if request.engine.name != "memory":
         raise UsageError("--from reads no files, so it needs no engine", "Leave out --engine.")

@@ -91,7 +91,7 @@ def predict(
     engine: opt.Engine,
     running: opt.Running,
 ) -> None:
-    """Flag new rows with a kept fit, and give the reasons."""
+    """Flag new rows with a saved fit, and give the reasons."""
     request = opt.Request(
         reading,
         outputs=outputs,
@@ -167,7 +167,7 @@ def compare(
     answer: Annotated[opt.Answer, "as_json"],
     running: Annotated[opt.Running, "force", "debug"],
 ) -> None:
-    """Show two saved posteriors, kept fits or histories, and which share is higher.
+    """Show two saved posteriors, fits or histories, and which share is higher.
 
     Posteriors are compared if both use labels, histories if they belong to the same fit.
     """

@@ -217,7 +217,9 @@ class Kept:
 
     kept: Annotated[
         Path | None,
-        Option("--from", metavar="NAME", help="Fit kept by `gammagmm estimate`, instead of files."),
+        Option(
+            "--from", metavar="NAME", help="Fit of `gammagmm estimate --save`, instead of files."
+        ),
     ] = None
 
 
@@ -229,7 +231,7 @@ class Saving:
 
     save: Annotated[
         Path | None,
-        Option("--save", metavar="NAME", help="Keep the fit in this file (.fit), for new rows."),
+        Option("--save", metavar="NAME", help="Save the fit in this file (.fit), for new rows."),
     ] = None
 
 
@@ -239,7 +241,7 @@ class KeptFit:
 
     panel: ClassVar[str] = "Arguments"
 
-    fit_name: Annotated[Path, Argument(metavar="NAME", help="Fit kept by `gammagmm estimate`.")]
+    fit_name: Annotated[Path, Argument(metavar="NAME", help="Fit saved by `gammagmm estimate`.")]
 
 
 @dataclass(frozen=True)
@@ -399,9 +401,7 @@ class Pair:
 
     panel: ClassVar[str] = "Arguments"
 
-    first: Annotated[
-        Path, Argument(metavar="A", help="A saved posterior, a kept fit or a history.")
-    ]
+    first: Annotated[Path, Argument(metavar="A", help="A saved posterior, fit or history.")]
     second: Annotated[Path, Argument(metavar="B", help="Another file of the same kind.")]
 
 
