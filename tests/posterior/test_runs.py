@@ -251,7 +251,7 @@ def test_a_start_with_a_component_that_is_far_too_heavy_ends_early_without_a_sol
 
 def test_a_light_component_is_not_too_heavy_however_large_the_others_are(rng):
     scores = np.vstack([rng.normal(size=(900, 2)), rng.normal(8.0, 0.5, size=(40, 2))])
-    (fitted,) = fit_runs(scores, settings_for(scores), (1, 0), rng)
+    (fitted,) = fit_runs(scores, replace(settings_for(scores), n_components=2), (1, 0), rng)
     parts = fitted.components
     sticks = np.stack([parts.alpha, np.ones(len(parts))])
     parameters = Parameters(

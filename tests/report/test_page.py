@@ -261,7 +261,7 @@ def test_separate_rows_are_marked(fitted):
 
 
 def test_humps_are_told_where_every_run_has_them(fitted, findings):
-    assert findings.humps == ()
+    one = GammaPosterior(0.01, BetaMixture(*np.array([[0.99], [50.0], [950.0]])))
     two = GammaPosterior(0.01, BetaMixture(*np.array([[0.5, 0.49], [50.0, 300.0], [950.0, 700.0]])))
     runs = tuple(replace(run, posterior=two) for run in fitted.runs)
     found = find(replace(fitted, runs=runs, fitted_posterior=two)).humps
@@ -269,7 +269,7 @@ def test_humps_are_told_where_every_run_has_them(fitted, findings):
     assert "The posterior density has several humps" in words_of(
         render(replace(findings, humps=found))
     )
-    one_run = (runs[0], *fitted.runs[1:])
+    one_run = (runs[0], *(replace(run, posterior=one) for run in runs[1:]))
     assert find(replace(fitted, runs=one_run, fitted_posterior=two)).humps == ()
 
 

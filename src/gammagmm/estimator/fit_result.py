@@ -124,7 +124,7 @@ class Fit:
     >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
     >>> fit = estimator.fit(load_demo().X).fit_
     >>> fit.n_rows, fit.n_flagged, fit.posterior
-    (367, 38, GammaPosterior(mean=0.103, model range 0.077 to 0.130))
+    (367, 38, GammaPosterior(mean=0.102, model range 0.076 to 0.129))
     >>> fit.update([0, 1, 2], [0, 0, 0]).known_rows.rows.tolist(), len(fit.known_rows)
     ([0, 1, 2], 0)
     """

@@ -204,7 +204,7 @@ class GammaGMM(BaseEstimator):
     >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
     >>> estimator = estimator.fit(load_demo().X)
     >>> estimator.posterior_
-    GammaPosterior(mean=0.103, model range 0.077 to 0.130)
+    GammaPosterior(mean=0.102, model range 0.076 to 0.129)
     """
 
     def __init__(

@@ -131,7 +131,7 @@ class FitSummary:
     >>> estimator = estimator.fit(load_demo().X)
     >>> summary = estimator.summary()
     >>> summary.n_rows, summary.n_flagged, summary.posterior
-    (367, 38, GammaPosterior(mean=0.103, model range 0.077 to 0.130))
+    (367, 38, GammaPosterior(mean=0.102, model range 0.076 to 0.129))
     """
 
     posterior: GammaPosterior

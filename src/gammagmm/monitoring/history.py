@@ -62,7 +62,7 @@ class History:
     >>> estimator = GammaGMM(["HBOS", "KNN"], n_runs=1, random_state=0).fit(X[:400])
     >>> history = estimator.monitor(X[400:600], name="monday")
     >>> estimator.monitor(1.5 * X[600:], name="tuesday", history=history)
-    History(2 periods; tuesday: 117 of 200 rows beyond the cut, 58.5%; alarm)
+    History(2 periods; tuesday: 118 of 200 rows beyond the cut, 59.0%; alarm)
     """
 
     fit: str

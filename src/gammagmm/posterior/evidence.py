@@ -46,7 +46,7 @@ class Evidence:
     >>> from gammagmm.datasets import load_demo
     >>> estimator = GammaGMM(["KNN", "LOF", "HBOS"], n_runs=2, random_state=0)
     >>> estimator.fit(load_demo().X).evidence_
-    Evidence(other answers give 0.093 to 0.176, 2 of 4 starts unsolved, no separate rows)
+    Evidence(other answers give 0.092 to 0.176, 2 of 4 starts unsolved, no separate rows)
     """
 
     separate_rows: SeparateRows | None
