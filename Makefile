@@ -174,9 +174,10 @@ docs: install
 	$(BIN)/python docs/images/steps.py
 	$(BIN)/zensical build --clean --strict
 
-# The report as docs/images/report-light.png and report-dark.png; needs Chromium.
+# The report and the labelling page, as report- and labelling-light.png and -dark.png in docs/images; needs Chromium.
 pictures: install
 	$(BIN)/python docs/images/report_pictures.py
+	$(BIN)/python docs/images/labelling_pictures.py
 
 # Source archive and wheel, into dist/, in an environment with nothing else. A tag on GitHub must name
 # the version.

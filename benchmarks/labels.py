@@ -83,7 +83,7 @@ def commands(n_rows, n_times):
         np.savetxt(here / "rows.csv", make_rows(n_rows), delimiter=",", fmt="%.6f")
         sheet, seconds = here / "to_label.csv", []
         for _ in range(n_times):
-            first = run(here, "label", "rows.csv", "--force")
+            first = run(here, "label", "rows.csv", "--sheet-only", "--force")
             lines = list(csv.reader(sheet.read_text().splitlines()))
             with sheet.open("w", newline="") as file:
                 csv.writer(file).writerows([lines[0], *([*line[:-1], "0"] for line in lines[1:])])

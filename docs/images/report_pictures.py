@@ -35,7 +35,12 @@ def take_picture(driver: webdriver.Chrome, scheme: str, path: Path) -> None:
     """Save a screenshot of the open page, down to the rows that stand out, in the colour scheme."""
     resize(driver, 1500)
     code = "return document.getElementById('rows').getBoundingClientRect().bottom"
-    resize(driver, round(driver.execute_script(code)) + MARGIN)
+    take_screenshot(driver, round(driver.execute_script(code)) + MARGIN, scheme, path)
+
+
+def take_screenshot(driver: webdriver.Chrome, height: int, scheme: str, path: Path) -> None:
+    """Save a screenshot of the open page, `height` pixels high, in the colour scheme."""
+    resize(driver, height)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     picture = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})

@@ -204,7 +204,9 @@ class TestCommands:
         "arguments",
         [
             ("estimate", "rows.npy", "--timeout", "600", "--jobs", "2", "--out", "labels.csv"),
-            pytest.param(("label", "rows.npy", "--jobs", "1"), marks=pytest.mark.long),
+            pytest.param(
+                ("label", "--sheet-only", "rows.npy", "--jobs", "1"), marks=pytest.mark.long
+            ),
         ],
         ids=["estimate", "label"],
     )

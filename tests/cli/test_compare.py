@@ -59,7 +59,9 @@ def labelled(doubled):
     folder, _ = doubled
     for name in ("march", "april"):
         sheet = folder / f"{name}-labels.csv"
-        done = gammagmm_here("label", f"{name}.csv", *OPTIONS, "--out", sheet, cwd=folder)
+        done = gammagmm_here(
+            "label", "--sheet-only", f"{name}.csv", *OPTIONS, "--out", sheet, cwd=folder
+        )
         assert done.returncode == 0, done.stderr
         _, labels = shell_of_outliers(*TABLES[name])
         heads, *lines = csv.reader(sheet.read_text(encoding="utf-8").splitlines())

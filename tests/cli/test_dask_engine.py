@@ -241,12 +241,12 @@ class TestLabels:
     def test_rows_to_label_and_their_answers(self, folder, run, frame, numbers, tmp_path):
         files, truth = folder / "*.parquet", frame["is_fraud"].to_numpy()
         share, find = tmp_path / "share.csv", tmp_path / "find.csv"
-        run("label", files, *DETECTORS, *DROP, "--n", "40", "--out", share)
+        run("label", "--sheet-only", files, *DETECTORS, *DROP, "--n", "40", "--out", share)
         drawn = answer_sheet(share, truth)
         assert len(drawn) == 40
         assert np.isin(drawn, numbers).all()
         more = ("--purpose", "find", "--n", "15", "--labels", share, "--out", find)
-        run("label", files, *DETECTORS, *DROP, *more)
+        run("label", "--sheet-only", files, *DETECTORS, *DROP, *more)
         picked = answer_sheet(find, truth)
         assert np.setdiff1d(picked, numbers).size  # rows of all files
         with find.open(newline="") as file:
@@ -283,7 +283,7 @@ class TestLabels:
 
     def test_questions_in_the_terminal(self, folder, run, tmp_path):
         path = tmp_path / "sheet.csv"
-        asked = ("--purpose", "find", "--n", "3", "--out", path, "--ask")
+        asked = ("--purpose", "find", "--n", "3", "--out", path, "--terminal")
         done = run("label", folder / "*.parquet", *DETECTORS, *DROP, *asked, stdin="y\nn\nn\nq\n")
         assert "of 150 sampled rows (of 400)" in done.stdout
         with path.open(newline="") as file:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from gammagmm._support.text import one_line, spreadsheet_safe, visible
-from gammagmm.cli.sheet import Sheet, fill_sheet, read_sheet
+from gammagmm.cli.sheet import fill_sheet, read_sheet
 from gammagmm.datasets import make_contaminated
+from gammagmm.labels.sheet import Sheet
 from tests.support.command_line import gammagmm, gammagmm_here
 from tests.support.tables import table_of
 

@@ -142,7 +142,9 @@ def test_a_fit_from_beside_a_sheet_has_the_columns_that_are_asked_for_now(tmp_pa
     rows = rows.assign(code=[f"k{i}" for i in range(len(rows))])
     rows.to_csv(tmp_path / "rows.csv", index=False)
     common = ["rows.csv", *QUICK, "--drop", "seen"]
-    done = gammagmm_here("label", *common, "--id", "id", "--out", "s.csv", cwd=tmp_path)
+    done = gammagmm_here(
+        "label", "--sheet-only", *common, "--id", "id", "--out", "s.csv", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     sheet = list(csv.reader((tmp_path / "s.csv").read_text().splitlines()))
     answered = [[*line[:-1], "0"] for line in sheet[1:]]

@@ -19,12 +19,13 @@ import numpy as np
 import pytest
 
 from gammagmm import GammaGMM
-from gammagmm.cli.label import Inspection, ask_rows
-from gammagmm.cli.request import UsageError
-from gammagmm.cli.sheet import Sheet, read_sheet
+from gammagmm.cli.label import Dialogue, SheetFile
+from gammagmm.cli.sheet import checked_words, read_sheet
 from gammagmm.datasets import load_demo
+from gammagmm.estimator.label_session import LabelSession
 from gammagmm.labels.label_error import agreement
 from gammagmm.labels.recall import RecallCheck, n_to_certify
+from gammagmm.labels.sheet import Sheet
 from gammagmm.posterior.sentences import (
     agreement_sentence,
     any_look_sentence,
@@ -68,16 +69,17 @@ def whole(data):
 
 
 @pytest.fixture
-def inspection(whole, data, tmp_path):
-    def begin(n=6, columns=data.feature_names, **changes):
-        start = Inspection(
-            fit=knowing(whole.fit_, columns=columns, name="demo"),
-            path=tmp_path / "sheet.csv",
-            n=n,
-            shows_rank=False,
-            rng=np.random.default_rng(0),
-        )
-        return replace(start, **changes)
+def path(tmp_path):
+    return tmp_path / "sheet.csv"
+
+
+@pytest.fixture
+def begin(whole, data, path):
+    def begin(n=6, columns=data.feature_names, **options):
+        """A session, which continues the sheet if there is one."""
+        fit = knowing(whole.fit_, columns=columns, name="demo")
+        sheet = read_sheet(path, fit.table) if path.exists() else None
+        return LabelSession(fit, sheet, n=n, rng=np.random.default_rng(0), **options)
 
     return begin
 
@@ -93,63 +95,64 @@ def fill(path, y):
     return rows
 
 
-class Dialogue:
-    def answer(self, monkeypatch, keys, inspection):
+class Dialogues:
+    asking = "share"
+
+    def answer(self, monkeypatch, keys, session, path, shows_rank=False):
         """Lines on standard error, the sheet, and the answers on disk after each of the lines."""
         monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(keys) + "\n"))
         said, saved = [], []
 
-        def read():
-            return read_sheet(inspection.path, inspection.fit.table)
-
         def echo(line):
             said.append(line)
-            saved.append(read().answers)
+            saved.append(read_sheet(path, session.fit.table).answers)
 
-        if inspection.path.exists():
-            inspection, sheet = inspection.extend(read(), 10)
-        else:
-            inspection, sheet = inspection.extend(Sheet((), ()), 10)
-            inspection.save(sheet)
-        return said, ask_rows(inspection, sheet, echo)[1], saved
+        file = SheetFile(path)
+        if not session.waiting(self.asking):
+            session.extend(self.asking, 10)
+        file.save(session)
+        Dialogue(session, file, echo, self.asking, shows_rank=shows_rank).run()
+        return said, session.sheet, saved
 
 
-class TestDialogue(Dialogue):
-    def test_rows_are_in_simple_random_order_if_one_looks_after_each(self, inspection):
+class TestDialogue(Dialogues):
+    def test_rows_are_in_simple_random_order_if_one_looks_after_each(self, begin):
         """So the promise of the interval at any look is proved for them."""
-        start = inspection(is_asked=True)
-        rows = start.fit.labelled_rows
+        asked, at_once = begin(), begin(is_spread=True)
+        rows = asked.fit.labelled_rows
         expected = rows.suggest(6, spread=False, random_state=np.random.default_rng(0))
-        assert start.extend(Sheet((), ()), 10)[1].rows == tuple(expected.tolist())
+        asked.extend("share", 10)
+        assert asked.sheet.rows == tuple(expected.tolist())
         spread = rows.suggest(6, random_state=np.random.default_rng(0))
-        assert inspection().extend(Sheet((), ()), 10)[1].rows == tuple(spread.tolist())
+        at_once.extend("share", 10)
+        assert at_once.sheet.rows == tuple(spread.tolist())
 
-    def test_each_answer_is_saved_before_the_next_question(self, monkeypatch, inspection, data):
-        start = inspection()
-        said, sheet, saved = self.answer(monkeypatch, ["y", "n", "s", "n", "q"], start)
+    def test_each_answer_is_saved_before_the_next_question(self, monkeypatch, begin, data, path):
+        start = begin()
+        said, sheet, saved = self.answer(monkeypatch, ["y", "n", "s", "n", "q"], start, path)
         assert sheet.answers == saved[-1] == (1, 0, None, 0, None, None)
         told = [line for line in said if line.startswith("  About")]
         assert len(told) == 3
-        known = start.labelled(sheet)
+        known = start.labelled
         at_any_look = any_look_sentence(known.labelled_rows.interval_at_any_look())
         assert told[-1].endswith(at_any_look)
         assert f"{known.posterior.mean:.1%} of the rows" in told[-1]
         assert known.known_rows.at_random.all()
 
     @pytest.mark.parametrize("word", ["not sure", "yes", "1", "", "n y"])
-    def test_words_that_are_no_answer_are_not_taken(self, monkeypatch, inspection, word):
-        said, sheet, saved = self.answer(monkeypatch, [word, "q"], inspection())
+    def test_words_that_are_no_answer_are_not_taken(self, monkeypatch, begin, word, path):
+        said, sheet, saved = self.answer(monkeypatch, [word, "q"], begin(), path)
         assert sheet.answers == saved[-1] == (None,) * 6
         assert sum("Please answer y, n, s, u or q." in line for line in said) == 1
 
-    def test_spaces_and_capitals_do_not_matter(self, monkeypatch, inspection):
-        _, sheet, _ = self.answer(monkeypatch, [" Y ", "N", "Q"], inspection())
+    def test_spaces_and_capitals_do_not_matter(self, monkeypatch, begin, path):
+        _, sheet, _ = self.answer(monkeypatch, [" Y ", "N", "Q"], begin(), path)
         assert sheet.answers[:2] == (1, 0)
 
-    def test_undo_takes_the_last_answer_back_from_the_file_too(self, monkeypatch, inspection):
-        start = inspection()
+    def test_undo_takes_the_last_answer_back_from_the_file_too(self, monkeypatch, begin, path):
+        start = begin()
         keys = ["u", "y", "s", "u", "u", "n", "y", "q"]
-        said, sheet, saved = self.answer(monkeypatch, keys, start)
+        said, sheet, saved = self.answer(monkeypatch, keys, start, path)
         assert sheet.answers == saved[-1] == (0, 1, None, None, None, None)
         assert "  There is nothing to undo." in said
         row = start.fit.table.row_number(sheet.rows[0])
@@ -160,51 +163,51 @@ class TestDialogue(Dialogue):
         expected = start.fit.update([sheet.rows[0]], [0]).posterior.mean
         assert f"About {expected:.1%} of the rows" in told[1]
 
-    def test_the_last_answer_can_be_undone(self, monkeypatch, inspection):
+    def test_the_last_answer_can_be_undone(self, monkeypatch, begin, path):
         keys = ["n"] * 6 + ["y", "u", "y", "q"]
-        said, sheet, saved = self.answer(monkeypatch, keys, inspection())
+        said, sheet, saved = self.answer(monkeypatch, keys, begin(), path)
         assert sheet.answers == saved[-1] == (0, 0, 0, 0, 0, 1)
         assert said.count("There are no more rows to ask about: u undo, q quit.") == 2
         assert "  Please answer u or q." in said
         # A later call can undo it as well.
-        said, sheet, _ = self.answer(monkeypatch, ["u", "n", "q"], inspection())
+        said, sheet, _ = self.answer(monkeypatch, ["u", "n", "q"], begin(), path)
         assert said[0] == "6 of 6 rows have an answer already."
         assert sheet.answers == (0,) * 6
 
     def test_all_columns_are_shown_and_the_rank_only_if_asked_for(
-        self, monkeypatch, inspection, data
+        self, monkeypatch, begin, data, path
     ):
-        start = inspection()
-        said, sheet, _ = self.answer(monkeypatch, ["q"], start)
+        start = begin()
+        said, sheet, _ = self.answer(monkeypatch, ["q"], start, path)
         row = sheet.rows[0]
         assert said[1] == f"1/6  row {row + 1}"
         shown = " ".join(said[2:])
         for name, value in zip(data.feature_names, data.X[row], strict=True):
             assert f"{name}: {value:g}"[:12] in shown
-        start.path.unlink()
-        said, sheet, _ = self.answer(monkeypatch, ["q"], inspection(shows_rank=True))
+        path.unlink()
+        said, sheet, _ = self.answer(monkeypatch, ["q"], begin(), path, shows_rank=True)
         scores = start.fit.decision_scores
         rank = (scores > scores[sheet.rows[0]]).sum() + 1
         assert said[1] == f"1/6  row {sheet.rows[0] + 1}, rank {rank} of 367 by the consensus"
 
-    def test_a_later_call_continues_the_sheet(self, monkeypatch, inspection):
-        _, before, _ = self.answer(monkeypatch, ["n", "s", "n"], inspection())
-        said, after, _ = self.answer(monkeypatch, ["y", "y"], inspection())
+    def test_a_later_call_continues_the_sheet(self, monkeypatch, begin, path):
+        _, before, _ = self.answer(monkeypatch, ["n", "s", "n"], begin(), path)
+        said, after, _ = self.answer(monkeypatch, ["y", "y"], begin(), path)
         assert said[0] == "2 of 6 rows have an answer already."
         assert after.answers == (0, 1, 0, 1, None, None)
         assert after.rows == before.rows
 
-    def test_a_sheet_can_be_made_longer(self, monkeypatch, inspection):
-        _, before, _ = self.answer(monkeypatch, ["n"] * 6, inspection())
-        said, after, _ = self.answer(monkeypatch, ["n"], inspection(n=9))
+    def test_a_sheet_can_be_made_longer(self, monkeypatch, begin, path):
+        _, before, _ = self.answer(monkeypatch, ["n"] * 6, begin(), path)
+        said, after, _ = self.answer(monkeypatch, ["n"], begin(n=9), path)
         assert said[0] == "6 of 9 rows have an answer already."
         assert after.rows[:6] == before.rows
         assert len(set(after.rows)) == 9
 
-    def test_hostile_names_cannot_move_the_cursor(self, monkeypatch, inspection, data):
+    def test_hostile_names_cannot_move_the_cursor(self, monkeypatch, begin, data, path):
         names = tuple(f"\x1b[2J{name}" for name in data.feature_names)
-        hostile = inspection(n=2, columns=names)
-        said, _, _ = self.answer(monkeypatch, ["q"], hostile)
+        hostile = begin(n=2, columns=names)
+        said, _, _ = self.answer(monkeypatch, ["q"], hostile, path)
         assert "\\x1b[2J" in said[2]
         assert "\x1b" not in "".join(said)
 
@@ -229,16 +232,18 @@ def asked_rows(said):
     return [int(question[1]) - 1 for question in questions if question]
 
 
-class TestDialogueToFind(Dialogue):
+class TestDialogueToFind(Dialogues):
+    asking = "find"
+
     def test_the_ranking_is_learned_again_after_ten_answers(
-        self, monkeypatch, inspection, data, whole
+        self, monkeypatch, begin, data, whole, path
     ):
         rows = found_by_tens(whole, data.y, 30)
         by_consensus = np.argsort(-whole.decision_scores_, kind="stable")
         assert rows[:10] == by_consensus[:10].tolist()
         assert rows[10:20] != by_consensus[10:20].tolist()
-        start = inspection(n=30, purpose="find")
-        said, sheet, _ = self.answer(monkeypatch, [*keys_for(rows, data.y), "q"], start)
+        start = begin(n=30)
+        said, sheet, _ = self.answer(monkeypatch, [*keys_for(rows, data.y), "q"], start, path)
         assert asked_rows(said) == list(sheet.rows) == rows
         assert list(sheet.answers) == data.y[rows].tolist()
         assert sheet.picked == set(rows)
@@ -246,16 +251,16 @@ class TestDialogueToFind(Dialogue):
         assert said.count(learned) == 2
         assert said.index(learned) > said.index("  6 of the 10 labelled rows are anomalies.")
         assert said[-1] == "There are no more rows to ask about: u undo, q quit."
-        known = start.labelled(sheet).known_rows
+        known = start.labelled.known_rows
         assert known.picked.all()
         assert known.labels.sum() == data.y[rows].sum()
 
     def test_each_answer_and_each_new_row_is_on_disk_before_the_next_question(
-        self, monkeypatch, inspection, data, whole
+        self, monkeypatch, begin, data, whole, path
     ):
         rows = found_by_tens(whole, data.y, 14)
-        start = inspection(n=14, purpose="find")
-        said, sheet, saved = self.answer(monkeypatch, keys_for(rows, data.y), start)
+        start = begin(n=14)
+        said, sheet, saved = self.answer(monkeypatch, keys_for(rows, data.y), start, path)
         labels = data.y[rows].tolist()
         questions = [i for i, line in enumerate(said) if re.match(r"\d+/\d+  row", line)]
         for n_answers, i in enumerate(questions):
@@ -263,9 +268,9 @@ class TestDialogueToFind(Dialogue):
             expected = labels[:n_answers] + [None] * (n_rows - n_answers)
             assert list(saved[i]) == expected
         assert len(questions) == 14
-        assert read_sheet(start.path, start.fit.table) == sheet
+        assert read_sheet(path, start.fit.table) == sheet
 
-    def test_a_row_that_is_skipped_is_not_asked_again(self, monkeypatch, inspection, data, whole):
+    def test_a_row_that_is_skipped_is_not_asked_again(self, monkeypatch, begin, data, whole, path):
         model = copy.deepcopy(whole)
         first = model.suggest(10, purpose="find").tolist()
         skipped = [first[1], first[7]]
@@ -275,15 +280,15 @@ class TestDialogueToFind(Dialogue):
         assert set(skipped) & set(ranked[:10])
         rows = first + [row for row in ranked if row not in skipped][:10]
         keys = ["s" if row in skipped else keys_for([row], data.y)[0] for row in rows]
-        start = inspection(n=20, purpose="find")
-        said, sheet, saved = self.answer(monkeypatch, [*keys, "q"], start)
+        start = begin(n=20)
+        said, sheet, saved = self.answer(monkeypatch, [*keys, "q"], start, path)
         assert asked_rows(said) == list(sheet.rows) == rows
         expected = tuple(None if row in skipped else data.y[row] for row in rows)
         assert sheet.answers == saved[-1] == expected
-        assert not set(skipped) & set(start.labelled(sheet).known_rows.rows)
+        assert not set(skipped) & set(start.labelled.known_rows.rows)
 
     def test_an_answer_can_be_undone_after_the_next_rows_came(
-        self, monkeypatch, inspection, data, whole
+        self, monkeypatch, begin, data, whole, path
     ):
         rows, y = found_by_tens(whole, data.y, 20), data.y.copy()
         y[rows[9]] = 1 - y[rows[9]]
@@ -291,70 +296,73 @@ class TestDialogueToFind(Dialogue):
         model.update(rows, y[rows], purpose="find")
         last = model.suggest(5, purpose="find").tolist()
         keys = [*keys_for(rows[:10], data.y), "u", *keys_for([*rows[9:], *last], y), "q"]
-        start = inspection(n=25, purpose="find")
-        said, sheet, saved = self.answer(monkeypatch, keys, start)
+        start = begin(n=25)
+        said, sheet, saved = self.answer(monkeypatch, keys, start, path)
         assert list(sheet.rows) == rows + last
         assert asked_rows(said) == [*rows[:11], *rows[9:], *last]
         assert sheet.answers == saved[-1] == tuple(y[rows + last])
         undone = said.index(f"  Row {rows[9] + 1} has no answer now.")
         assert saved[undone] == (*data.y[rows[:9]], *[None] * 11)
 
-    def test_labels_from_before_teach_the_first_rows(self, monkeypatch, inspection, data, whole):
+    def test_labels_from_before_teach_the_first_rows(self, monkeypatch, begin, data, whole, path):
         rows = whole.suggest(90, random_state=0).tolist()
         model = copy.deepcopy(whole)
         model.update(rows, data.y[rows])
         first = model.suggest(10, purpose="find").tolist()
         assert first != whole.suggest(10, purpose="find").tolist()
         earlier = (Sheet(tuple(rows), tuple(data.y[rows].tolist())),)
-        start = inspection(n=12, purpose="find", earlier=earlier)
-        said, sheet, _ = self.answer(monkeypatch, keys_for(first, data.y), start)
+        start = begin(n=12, earlier=earlier)
+        said, sheet, _ = self.answer(monkeypatch, keys_for(first, data.y), start, path)
         assert list(sheet.rows[:10]) == first
         model.update(first, data.y[first], purpose="find")
         assert list(sheet.rows[10:]) == model.suggest(2, purpose="find").tolist()
         n_anomalies = data.y[rows + first].sum()
         assert f"  {n_anomalies} of the 100 labelled rows are anomalies." in said
-        known = start.labelled(sheet)
+        known = start.labelled
         assert (known.known_rows.at_random.sum(), known.known_rows.picked.sum()) == (90, 10)
         assert known.posterior.mean == model.posterior_.mean
 
-    def test_what_is_left_is_told_after_each_answer(self, monkeypatch, inspection, data, whole):
+    def test_what_is_left_is_told_after_each_answer(self, monkeypatch, begin, data, whole, path):
         rows = whole.suggest(30, random_state=0).tolist()
         earlier = (Sheet(tuple(rows), tuple(data.y[rows].tolist())),)
-        start = inspection(n=5, purpose="find", earlier=earlier)
-        first = start.extend(Sheet((), ()), 5)[1].rows
-        said, sheet, _ = self.answer(monkeypatch, [*keys_for(first, data.y), "q"], start)
-        known = start.labelled_rows(sheet)
+        start = begin(n=5, earlier=earlier)
+        start.extend("find", 5)
+        keys = [*keys_for(start.sheet.rows, data.y), "q"]
+        said, _, _ = self.answer(monkeypatch, keys, start, path)
+        known = start.labelled_rows
         assert f"  {left_sentence(known.left, len(known.certify().rows))}" in said
 
-    def test_the_rows_of_a_check(self, monkeypatch, inspection, data, whole):
+    def test_the_rows_of_a_check(self, begin, data):
         rows = np.flatnonzero(data.y == 1)[:9].tolist()
         earlier = (Sheet(tuple(rows), (1,) * 9, frozenset(rows)),)
-        start = inspection(purpose="check", earlier=earlier)
-        start, begun = start.extend(Sheet((), ()), 10)
+        start = begin(earlier=earlier)
+        start.extend("check", 10)
+        begun = start.sheet
         assert len(begun.rows) == n_to_certify(358, 9, 0.8, 0.9)
         assert begun.checked == begun.picked == set(begun.rows)
-        assert start.extend(begun, 10)[1] == begun
-        assert len(start.checked(begun)) == 1
-        wrong_labels = replace(
-            start, fit=replace(start.fit, plan=replace(start.fit.plan, label_error=(0.1, 0.1)))
-        )
-        with pytest.raises(UsageError, match="needs all rows in memory and labels that are right"):
-            wrong_labels.extend(Sheet((), ()), 10)
+        assert start.extend("check", 10) == 0
+        assert len(checked_words([*earlier, begun], start.labelled_rows)) == 1
+        wrong_labels = begin(earlier=earlier)
+        plan = replace(start.fit.plan, label_error=(0.1, 0.1))
+        wrong_labels = LabelSession(replace(start.fit, plan=plan), earlier=earlier)
+        assert wrong_labels.extend("check", 10) == 0
 
-    def test_no_more_rows_than_there_are(self, monkeypatch, inspection, data, whole):
+    def test_no_more_rows_than_there_are(self, monkeypatch, begin, data, whole, path):
         last = [100, 200, 300]
         others = np.setdiff1d(np.arange(367), last)
         earlier = (Sheet(tuple(others.tolist()), tuple(data.y[others].tolist())),)
-        start = inspection(n=10, purpose="find", earlier=earlier)
-        said, sheet, _ = self.answer(monkeypatch, ["n", "n", "n", "q"], start)
+        start = begin(n=10, earlier=earlier)
+        said, sheet, _ = self.answer(monkeypatch, ["n", "n", "n", "q"], start, path)
         assert sorted(sheet.rows) == last
         assert said[-1] == "There are no more rows to ask about: u undo, q quit."
-        assert start.extend(sheet, 10) == (start, sheet)
+        assert start.extend("find", 10) == 0
 
 
 class TestCommand:
     def test_from_rows_to_labels_to_a_more_precise_estimate(self, folder, data, whole, options):
-        made = gammagmm_here("label", *options, "--n", 8, "--out", "first.csv", cwd=folder)
+        made = gammagmm_here(
+            "label", "--sheet-only", *options, "--n", 8, "--out", "first.csv", cwd=folder
+        )
         assert (made.returncode, made.stderr) == (0, "")
         assert made.stdout.startswith("8 rows to label: write 1 (anomaly) or 0 (normal)")
         assert made.stdout.rstrip().endswith("wide after 8 labels.")
@@ -394,7 +402,15 @@ class TestCommand:
         (folder / "company.csv").write_text("\n".join(lines))
         options = ("--id", "customer", "--drop", "when", "--drop", "region", *DETECTORS)
         done = gammagmm_here(
-            *("label", "company.csv", "--truth", "is_fraud", "--out", "company_sheet.csv"),
+            *(
+                "label",
+                "--sheet-only",
+                "company.csv",
+                "--truth",
+                "is_fraud",
+                "--out",
+                "company_sheet.csv",
+            ),
             *("--by", "region", "--n", 6, *options),
             cwd=folder,
         )
@@ -417,7 +433,7 @@ class TestCommand:
         assert "This estimate uses 6 labelled rows (0 anomalies)." in told.stdout
 
     def test_questions_with_answers_from_a_pipe(self, folder, options):
-        arguments = ("label", *options, "--ask", "--out", "asked.csv", "--n", 5)
+        arguments = ("label", *options, "--terminal", "--out", "asked.csv", "--n", 5)
         first = gammagmm(*arguments, cwd=folder, stdin="n\nn\n")
         assert first.returncode == 0, first.stderr
         assert "This estimate uses 2 labelled rows (0 anomalies)." in first.stdout
@@ -430,7 +446,7 @@ class TestCommand:
 
     def test_several_sheets_and_their_contradictions(self, folder, options, data):
         for name, seed in (("one.csv", 1), ("two.csv", 2)):
-            arguments = ("label", *options, "--out", name, "--n", 5, "--seed", seed)
+            arguments = ("label", "--sheet-only", *options, "--out", name, "--n", 5, "--seed", seed)
             assert gammagmm_here(*arguments, cwd=folder).returncode == 0
         rows = {row for name in ("one.csv", "two.csv") for row in fill(folder / name, data.y)}
         estimate = ("estimate", *options, "--labels", "one.csv", "--labels", "two.csv")
@@ -447,11 +463,13 @@ class TestCommand:
         self, folder, options, data, whole, tmp_path
     ):
         share, find = tmp_path / "to_label.csv", tmp_path / "to_check.csv"
-        made = gammagmm_here("label", *options, "--n", 90, "--out", share, cwd=folder)
+        made = gammagmm_here(
+            "label", "--sheet-only", *options, "--n", 90, "--out", share, cwd=folder
+        )
         assert made.returncode == 0, made.stderr
         rows = fill(share, data.y)
         find_options = ("--purpose", "find", "--labels", share, "--n", 12, "--out", find)
-        made = gammagmm_here("label", *options, *find_options, cwd=folder)
+        made = gammagmm_here("label", "--sheet-only", *options, *find_options, cwd=folder)
         assert (made.returncode, made.stderr) == (0, "")
         assert made.stdout.startswith(
             "12 rows from the top of the ranking: write 1 (anomaly) or 0 (normal) in the column "
@@ -498,7 +516,7 @@ class TestCommand:
             (find, ("--purpose", "find", "--labels", share)),
             (check, ("--purpose", "check", *sheets)),
         ):
-            made = gammagmm_here("label", *options, *own, "--out", path, cwd=folder)
+            made = gammagmm_here("label", "--sheet-only", *options, *own, "--out", path, cwd=folder)
             assert (made.returncode, made.stderr) == (0, "")
             rows = fill(path, data.y)
         told = gammagmm_here("estimate", *options, *sheets, cwd=folder)
@@ -519,14 +537,16 @@ class TestCommand:
         assert check_sentence(n, None, n - 1) in told.stdout
         told = gammagmm_here("estimate", *options, "--labels", check, "--json", cwd=folder)
         assert json.loads(told.stdout)["labels"]["n_at_random"] == 0
-        refused = gammagmm_here("label", *options, "--ask", "--out", check, cwd=folder)
+        refused = gammagmm_here("label", *options, "--terminal", "--out", check, cwd=folder)
         assert refused.returncode == 2
         assert "rows with --purpose check" in refused.stderr
 
     def test_second_labels_of_the_same_rows(self, folder, options, data, tmp_path):
         first, second = tmp_path / "first.csv", tmp_path / "second.csv"
         for path in (first, second):  # the same command chooses the same rows
-            made = gammagmm_here("label", *options, "--n", 8, "--out", path, cwd=folder)
+            made = gammagmm_here(
+                "label", "--sheet-only", *options, "--n", 8, "--out", path, cwd=folder
+            )
             assert made.returncode == 0, made.stderr
             rows = fill(path, data.y)
         text = second.read_text().splitlines()
@@ -551,7 +571,7 @@ class TestCommand:
         for n_answers in calls:
             now, keys = keys[:n_answers], keys[n_answers:]
             done = gammagmm_here(
-                *("label", *options, "--ask", "--purpose", "find", "--n", 20, "--out", path),
+                *("label", *options, "--terminal", "--purpose", "find", "--n", 20, "--out", path),
                 cwd=folder,
                 stdin="\n".join(now) + "\n",
             )
@@ -567,23 +587,28 @@ class TestCommand:
         self, folder, options, data, whole, tmp_path
     ):
         find, share = tmp_path / "to_check.csv", tmp_path / "to_label.csv"
-        arguments = ("label", *options, "--purpose", "find", "--n", 40, "--out", find)
+        arguments = (
+            "label",
+            "--sheet-only",
+            *options,
+            "--purpose",
+            "find",
+            "--n",
+            40,
+            "--out",
+            find,
+        )
         assert gammagmm_here(*arguments, cwd=folder).returncode == 0
         picked = fill(find, data.y)
         assert picked == whole.suggest(40, purpose="find").tolist()
-        before = find.read_bytes()
-        made = gammagmm_here("label", *options, "--out", find, "--ask", cwd=folder, stdin="q\n")
-        assert made.returncode == 2
-        assert f"{find} has rows with --purpose find" in made.stderr
-        assert "Give another --out, and pass this file with --labels." in made.stderr
-        assert find.read_bytes() == before
         told = gammagmm_here(
             *("estimate", *options, "--labels", find, "--fail-above", 0.1), cwd=folder
         )
         assert told.returncode == 2
         assert "rows with --purpose find do not count" in told.stderr
         made = gammagmm_here(
-            *("label", *options, "--n", 60, "--labels", find, "--out", share), cwd=folder
+            *("label", "--sheet-only", *options, "--n", 60, "--labels", find, "--out", share),
+            cwd=folder,
         )
         assert (made.returncode, made.stderr) == (0, "")
         # Rows that were picked take part, and have no answer yet.
@@ -606,7 +631,9 @@ class TestCommand:
         # More rows of the sample are other ones.
         more = tmp_path / "more.csv"
         arguments = ("--labels", find, "--labels", share, "--out", more)
-        assert gammagmm_here("label", *options, *arguments, cwd=folder).returncode == 0
+        assert (
+            gammagmm_here("label", "--sheet-only", *options, *arguments, cwd=folder).returncode == 0
+        )
         assert not set(fill(more, data.y)) & set(sampled)
 
     def test_rows_from_the_top_that_are_said_to_be_random_are_one_line_of_warning(
@@ -617,8 +644,8 @@ class TestCommand:
         (tmp_path / "top.csv").write_text("\n".join(["row,anomaly", *lines]))
         sheets = ("--labels", tmp_path / "top.csv", "--out", tmp_path / "new.csv")
         for command in (
-            ("label", *options, *sheets, "--purpose", "find"),
-            ("label", *options, *sheets, "--purpose", "share", "--force"),
+            ("label", "--sheet-only", *options, *sheets, "--purpose", "find"),
+            ("label", "--sheet-only", *options, *sheets, "--purpose", "share", "--force"),
             ("estimate", *options, *sheets[:2]),
         ):
             done = gammagmm_here(*command, cwd=folder)
@@ -630,7 +657,7 @@ class TestCommand:
         one, two = tmp_path / "one.csv", tmp_path / "two.csv"
         one.write_text("row,anomaly\n7,0\n8,1\n")
         two.write_text("row,chosen for,anomaly\n9,find,1\n8,find,0\n")
-        arguments = ("label", *options, "--ask", "--purpose", "find", "--labels", one)
+        arguments = ("label", *options, "--terminal", "--purpose", "find", "--labels", one)
         done = gammagmm_here(*arguments, "--out", two, cwd=folder, stdin="q\n")
         assert done.returncode == 2
         assert f"Row 8 is 1 in {one} and 0 in {two}" in done.stderr
@@ -647,7 +674,7 @@ class TestCommand:
     def test_an_earlier_sheet_is_not_written_over(self, folder, options, tmp_path):
         path = tmp_path / "one.csv"
         path.write_text("row,anomaly\n7,0\n")
-        arguments = ("label", *options, "--labels", path, "--out", path, "--force")
+        arguments = ("label", "--sheet-only", *options, "--labels", path, "--out", path, "--force")
         done = gammagmm_here(*arguments, cwd=folder)
         assert done.returncode == 2
         assert "is an input and an output" in done.stderr
@@ -656,7 +683,7 @@ class TestCommand:
     def test_an_earlier_sheet_needs_answers(self, folder, options, tmp_path):
         (tmp_path / "one.csv").write_text("row,anomaly\n7,\n")
         arguments = ("--labels", tmp_path / "one.csv", "--out", tmp_path / "two.csv")
-        done = gammagmm_here("label", *options, *arguments, cwd=folder)
+        done = gammagmm_here("label", "--sheet-only", *options, *arguments, cwd=folder)
         assert done.returncode == 2
         assert "one.csv has no answers yet" in done.stderr
 
@@ -665,14 +692,16 @@ class TestCommand:
         lines += [f"r{i},{row[0]},{row[1]}" for i, row in enumerate(data.X)]
         (folder / "named.csv").write_text("\n".join(lines))
         arguments = ("named.csv", "--id", "row", *DETECTORS)
-        done = gammagmm_here("label", *arguments, "--out", "named_sheet.csv", cwd=folder)
+        done = gammagmm_here(
+            "label", "--sheet-only", *arguments, "--out", "named_sheet.csv", cwd=folder
+        )
         assert done.returncode == 0, done.stderr
         fill(folder / "named_sheet.csv", data.y)
         told = gammagmm_here("estimate", *arguments, "--labels", "named_sheet.csv", cwd=folder)
         assert told.returncode == 0, told.stderr
 
     def test_a_sheet_by_groups_can_be_made_longer(self, folder, options):
-        arguments = ("label", *options, "--ask", "--by", "region", "--out", "grouped.csv")
+        arguments = ("label", *options, "--terminal", "--by", "region", "--out", "grouped.csv")
         first = gammagmm_here(*arguments, "--n", 6, cwd=folder, stdin="n\n")
         assert first.returncode == 0, first.stderr
         again = gammagmm_here(*arguments, "--n", 7, cwd=folder, stdin="n\nq\n")
@@ -683,38 +712,76 @@ class TestCommand:
         ("arguments", "words"),
         [
             (
-                ("label", "rows.csv", "--truth", "region", "--by", "region", "--out", "n.csv"),
+                (
+                    "label",
+                    "--sheet-only",
+                    "rows.csv",
+                    "--truth",
+                    "region",
+                    "--by",
+                    "region",
+                    "--out",
+                    "n.csv",
+                ),
                 "--by and --truth name the same column",
             ),
-            (("label", "rows.csv", "--out", "new.csv", "--n", "0"), "--n must be at least 1"),
+            (
+                ("label", "--sheet-only", "rows.csv", "--out", "new.csv", "--n", "0"),
+                "--n must be at least 1",
+            ),
             (
                 ("estimate", "rows.csv", "--scale", "minmax"),
                 "must be standard, robust or none, got 'minmax'",
             ),
-            (("label", "rows.csv", "--out", "rows.csv", "--force"), "is an input and an output"),
-            (("label", "rows.csv", "--out", "rows.fit"), "--out writes .csv, and rows.fit ends"),
             (
-                ("label", "-", "--out", "new.csv", "--ask"),
-                "--ask reads the answers from standard input",
+                ("label", "--sheet-only", "rows.csv", "--out", "rows.csv", "--force"),
+                "is an input and an output",
             ),
             (
-                ("label", "rows.csv", *DETECTORS[:-1], "--drop", "region", "--by", "area"),
+                ("label", "--sheet-only", "rows.csv", "--out", "rows.fit"),
+                "--out writes .csv, and rows.fit ends",
+            ),
+            (
+                ("label", "-", "--out", "new.csv", "--terminal"),
+                "--terminal reads the answers from standard input",
+            ),
+            (
+                (
+                    "label",
+                    "--sheet-only",
+                    "rows.csv",
+                    *DETECTORS[:-1],
+                    "--drop",
+                    "region",
+                    "--by",
+                    "area",
+                ),
                 "rows.csv has no column 'area'",
             ),
             (
-                ("label", "rows.csv", "--out", "new.csv", "--purpose", "other"),
+                ("label", "--sheet-only", "rows.csv", "--out", "new.csv", "--purpose", "other"),
                 "must be share, find or check, got 'other'",
             ),
             (
-                ("label", "rows.csv", "--out", "n.csv", "--purpose", "find", "--by", "region"),
+                (
+                    "label",
+                    "--sheet-only",
+                    "rows.csv",
+                    "--out",
+                    "n.csv",
+                    "--purpose",
+                    "find",
+                    "--by",
+                    "region",
+                ),
                 "--by needs --purpose share",
             ),
             (
-                ("label", "rows.csv", "--out", "n.csv", "--purpose", "check"),
+                ("label", "--sheet-only", "rows.csv", "--out", "n.csv", "--purpose", "check"),
                 "--purpose check needs the rows that were labelled before",
             ),
             (
-                ("label", "rows.csv", "--out", "new.csv", "--labels", "no.csv"),
+                ("label", "--sheet-only", "rows.csv", "--out", "new.csv", "--labels", "no.csv"),
                 "no.csv does not exist",
             ),
             (("estimate", "rows.csv", "--labels", "no.csv"), "no.csv does not exist"),
@@ -736,7 +803,9 @@ class TestKeptFit:
     @pytest.fixture
     def sheet(self, folder, options, data, tmp_path):
         """A filled sheet with its fit beside it."""
-        done = gammagmm_here("label", *options, "--out", tmp_path / "sheet.csv", cwd=folder)
+        done = gammagmm_here(
+            "label", "--sheet-only", *options, "--out", tmp_path / "sheet.csv", cwd=folder
+        )
         assert done.returncode == 0, done.stderr
         fill(tmp_path / "sheet.csv", data.y)
         return tmp_path / "sheet.csv"
@@ -782,7 +851,17 @@ class TestKeptFit:
         for name in ("kept.csv", "fitted.csv"):
             path = sheet.with_name(name)
             done = gammagmm_here(
-                *("label", *options, "--purpose", "find", "--labels", sheet, "--out", path),
+                *(
+                    "label",
+                    "--sheet-only",
+                    *options,
+                    "--purpose",
+                    "find",
+                    "--labels",
+                    sheet,
+                    "--out",
+                    path,
+                ),
                 cwd=folder,
             )
             assert (done.returncode, done.stderr) == (0, "")
@@ -797,7 +876,7 @@ class TestKeptFit:
         assert picked[0] == picked[1]
 
     def test_the_learned_ranking_is_the_one_of_a_full_fit(self, folder, options, data, sheet, fits):
-        arguments = ("label", *options, "--out", sheet, "--n", 90, "--force")
+        arguments = ("label", "--sheet-only", *options, "--out", sheet, "--n", 90, "--force")
         assert gammagmm_here(*arguments, cwd=folder).returncode == 0
         fill(sheet, data.y)
         fits.clear()
@@ -845,7 +924,7 @@ class TestKeptFit:
 
     def test_a_sheet_is_continued_beside_a_damaged_fit(self, folder, options, sheet):
         sheet.with_suffix(".fit").write_text("damaged")
-        arguments = ("label", *options, "--out", sheet, "--ask")
+        arguments = ("label", *options, "--out", sheet, "--terminal")
         done = gammagmm_here(*arguments, cwd=folder, stdin="q\n")
         assert done.returncode == 0, done.stderr
         assert "The rows are fitted again." in done.stderr
@@ -854,7 +933,7 @@ class TestKeptFit:
     def test_a_file_that_is_no_fit_is_not_replaced(self, folder, options, tmp_path):
         path = tmp_path / "sheet.fit"
         path.write_text("mine")
-        arguments = ("label", *options, "--out", tmp_path / "sheet.csv")
+        arguments = ("label", "--sheet-only", *options, "--out", tmp_path / "sheet.csv")
         done = gammagmm_here(*arguments, cwd=folder)
         assert done.returncode == 2
         assert "cannot be read as a saved fit" in done.stderr
@@ -904,7 +983,7 @@ class Terminal:
 @pytest.mark.long
 @needs_posix
 def test_the_dialogue_in_a_terminal(folder, options, data):
-    arguments = ("label", *options, "--ask", "--out", "terminal.csv", "--n", 6)
+    arguments = ("label", *options, "--terminal", "--out", "terminal.csv", "--n", 6)
 
     def answers():
         lines = list(csv.reader((folder / "terminal.csv").read_text().splitlines()))

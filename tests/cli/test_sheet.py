@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from gammagmm import LabelledRows
-from gammagmm.cli.sheet import Sheet, fill_sheet, read_answers, read_sheet
+from gammagmm.cli.sheet import fill_sheet, read_answers, read_sheet
 from gammagmm.errors import TableError
+from gammagmm.labels.sheet import Sheet
 from gammagmm.readers.raw_table import RawTable
 from tests.support.tables import table_of
 
@@ -62,7 +63,7 @@ def test_the_rows_of_a_check_are_no_sample(tmp_path):
     (tmp_path / "s.csv").write_text(text := fill_sheet(sheet, TABLE))
     assert [line.split(",")[1] for line in text.splitlines()[1:]] == ["check", "check"]
     read = read_sheet(tmp_path / "s.csv", TABLE)
-    assert read == sheet == Sheet((), ()).extend([3, 0], "check").answer(0, 1)
+    assert read == sheet == Sheet((), ()).extend([3, 0], "check").answer(3, 1)
     assert read.answered(picked=False) == ([], [])
 
 
@@ -109,9 +110,9 @@ def test_more_rows_come_at_the_end_without_answers():
 
 def test_another_answer_leaves_the_rest_as_it_is():
     sheet = Sheet((5, 3, 4), (0, 1, None), frozenset({3}))
-    assert sheet.answer(2, 1) == Sheet((5, 3, 4), (0, 1, 1), frozenset({3}))
-    assert sheet.answer(1, None) == Sheet((5, 3, 4), (0, None, None), frozenset({3}))
-    assert (sheet.n_answers, sheet.answer(1, None).n_answers) == (2, 1)
+    assert sheet.answer(4, 1) == Sheet((5, 3, 4), (0, 1, 1), frozenset({3}))
+    assert sheet.answer(3, None) == Sheet((5, 3, 4), (0, None, None), frozenset({3}))
+    assert (sheet.n_answers, sheet.answer(3, None).n_answers) == (2, 1)
 
 
 def test_picked_rows_count_as_picked_unless_the_sheet_is_a_list():

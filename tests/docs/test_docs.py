@@ -154,6 +154,7 @@ def test_the_commands_of_the_first_pages_run_from_top_to_bottom(tmp_path):
     for line in block.splitlines():
         program, *arguments = shlex.split(line, comments=True)
         assert program == "gammagmm"
+        arguments += ["--terminal"] * (arguments[0] == "label")  # in place of the page
         done = gammagmm_here(*arguments, cwd=tmp_path, stdin="n\n" * 30 + "q\n")
         assert done.returncode == 0, f"{line}\n{done.stderr}"
 

@@ -20,7 +20,8 @@ import pyarrow.feather
 import pyarrow.parquet
 import scipy.io
 
-from gammagmm.cli.sheet import Sheet, fill_sheet
+from gammagmm.cli.sheet import fill_sheet
+from gammagmm.labels.sheet import Sheet
 from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior

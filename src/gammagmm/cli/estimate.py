@@ -27,11 +27,12 @@ from gammagmm.cli.request import (
     choices_for,
     label_sheets,
 )
-from gammagmm.cli.sheet import Sheet, checked_words, read_answers, second_words
+from gammagmm.cli.sheet import checked_words, read_answers, second_words
 from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_columns, read_training_rows
 from gammagmm.distributed.parquet import write_parquet
 from gammagmm.errors import TableError
+from gammagmm.labels.sheet import Sheet
 from gammagmm.table.table import Table
 
 if TYPE_CHECKING:

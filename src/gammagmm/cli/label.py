@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, cast
 
 from gammagmm._support.checks import as_generator
 from gammagmm._support.files import write_document
-from gammagmm._support.text import one_line
+from gammagmm._support.text import one_line, visible
 from gammagmm.cli.estimate import check_agreement
 from gammagmm.cli.fitting import kept_fit
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import answer_text
 from gammagmm.cli.request import UsageError, check_label
-from gammagmm.cli.sheet import Sheet, checked_words, fill_sheet, read_answers, read_sheet
+from gammagmm.cli.sheet import checked_words, fill_sheet, read_answers, read_sheet
 from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_training_rows
-from gammagmm.posterior.sentences import (
-    RECALL,
-    any_look_sentence,
-    left_sentence,
-    sentence,
-)
+from gammagmm.estimator.label_session import Asking, LabelSession
+from gammagmm.posterior.sentences import RECALL, any_look_sentence, left_sentence, sentence
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
-    from gammagmm.labels.labelled_rows import LabelledRows
+    from gammagmm.labels.sheet import Sheet
 
-__all__ = ["Inspection", "ask_rows", "run_label"]
+__all__ = ["Dialogue", "SheetFile", "run_label"]
 
 KEYS = {"y": 1, "n": 0}
 QUESTION = (
@@ -56,167 +51,119 @@ def run_label(request: Request, echo: Echo) -> int:
 def _inspect_rows(request: Request, echo: Echo) -> int:
     """The same while the cluster of the rows, if they are on Dask, is there."""
     inspecting, force = request.inspecting, request.running.force
-    path = inspecting.sheet
+    path, asks = inspecting.sheet, not inspecting.sheet_only
     labelled = request.labelling.labels or ()
     sheets = [*labelled, path] if path.exists() else labelled
     table = read_training_rows(request, sheets, keep_raw=True)
     table = replace(table, notes=(*request.running.notes, *table.notes))
-    is_continued = inspecting.ask and not force and path.exists()
+    is_continued = asks and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
     sheet = read_sheet(path, table) if is_continued else None
     earlier = [(each, read_answers(each, table)) for each in labelled]
-    given = [*earlier, *([] if sheet is None else [(path, sheet)])]
-    check_agreement(given, table)
-    purpose = inspecting.purpose
+    check_agreement([*earlier, *([] if sheet is None else [(path, sheet)])], table)
+    asking = cast("Asking", inspecting.purpose)
     if sheet is not None:
-        _check_purposes(sheet, purpose, path)
+        _check_purposes(sheet, asking, path)
     with warnings_as_lines(echo):
         fit = kept_fit(table, request, [*labelled, path], echo, keep=None if is_continued else path)
-    inspection = Inspection(
-        fit=fit,
-        path=path,
-        earlier=tuple(each for _, each in earlier),
-        purpose=purpose,
-        n=inspecting.n,
-        shows_rank=inspecting.show_rank,
-        rng=as_generator(request.method.seed),
-        is_asked=inspecting.ask,
-    )
-    n_at_once = N_AT_ONCE if inspecting.ask else inspecting.n
-    with warnings_as_lines(echo):
-        _ = inspection.labelled_before
-        if sheet is None:
-            inspection, sheet = inspection.extend(Sheet((), ()), n_at_once)
-            inspection.save(sheet, overwrite=force)
-        elif not (inspection.is_find and None in sheet.answers):
+        session = LabelSession(
+            fit,
+            sheet,
+            n=inspecting.n,
+            earlier=[each for _, each in earlier],
+            is_spread=not asks,
+            person=inspecting.person,
+            rng=as_generator(request.method.seed),
+        )
+        if not session.waiting(asking) or asking == "share":
             # Rows to find anomalies are added once those of before have been asked for.
-            inspection, sheet = inspection.extend(sheet, N_AT_ONCE)
-    if not inspecting.ask:
-        print_answer(_what_to_do(inspection, sheet))
+            session.extend(asking, N_AT_ONCE if asks else inspecting.n)
+    if not session.sheet.rows and asking == "check":
+        raise UsageError(
+            "--purpose check needs all rows in memory and labels that are right",
+            "Leave out --label-error and --engine.",
+        )
+    file = SheetFile(path)
+    file.save(session, overwrite=force or is_continued)
+    if inspecting.sheet_only:
+        print_answer(_what_to_do(session, path, asking))
         return 0
-    inspection, sheet = ask_rows(inspection, sheet, echo)
+    if inspecting.terminal:
+        Dialogue(session, file, echo, asking, shows_rank=inspecting.show_rank).run()
+    else:
+        _serve(request, session, file, echo)
     with warnings_as_lines(echo):
-        fit = inspection.labelled(sheet)
-        print_answer(answer_text(fit, inspection.checked(sheet)))
+        checked = checked_words([*session.earlier, session.sheet], session.labelled_rows)
+        print_answer(answer_text(session.labelled, checked))
     return 0
 
 
-def _check_purposes(sheet: Sheet, purpose: str, path: Path) -> None:
-    """Refuse to continue a sheet whose rows were chosen for another purpose."""
-    others = {sheet.purpose(row) for row in sheet.rows} - {purpose}
-    if purpose == "find" and "check" not in others:
-        return  # rows for the share may come first
-    if others:
+def _check_purposes(sheet: Sheet, asking: Asking, path: Path) -> None:
+    """Refuse to continue a sheet with rows of a check for another purpose, or the reverse."""
+    others = {sheet.purpose(row) for row in sheet.rows} - {asking}
+    if "check" in others or (others and asking == "check"):
         raise UsageError(
-            f"{path} has rows with --purpose {min(others)}, and rows with --purpose {purpose} must "
+            f"{path} has rows with --purpose {min(others)}, and rows with --purpose {asking} must "
             "be a random sample of their own",
             "Give another --out, and pass this file with --labels.",
         )
 
 
-@dataclass(frozen=True)
-class Inspection:
-    """A fit without labels, and what is needed to choose, show and save rows to label."""
+def _serve(request: Request, session: LabelSession, file: SheetFile, echo: Echo) -> None:
+    """Show the page until the person has finished."""
+    from gammagmm.cli.label_page import LabelServer, open_browser
+    from gammagmm.report.label_view import LabelView
 
-    fit: Fit
-    path: Path  # of the sheet
-    n: int  # rows of the sheet that are chosen for the same purpose
-    shows_rank: bool
-    rng: np.random.Generator
-    earlier: tuple[Sheet, ...] = ()  # with labels from before
-    purpose: str = "share"  # what rows are chosen for: share, find or check
-    is_asked: bool = False  # whether a person sees the answer after each label
+    inspecting, paths = request.inspecting, request.reading.paths
+    name = one_line(str(file.path))
+    command = shlex.join(["gammagmm", "estimate", *paths, "--labels", str(file.path)])
+    view = LabelView(
+        session,
+        cast("Asking", inspecting.purpose),
+        save=file.save,
+        title=visible(", ".join(paths)),
+        place=visible(name),
+        command=visible(command),
+    )
+    with warnings_as_lines(echo):
+        view.extend()
+        server = LabelServer(view, learns=request.method.learn)
+        echo(f"Label the rows on this page: {server.address}")
+        echo(f"Every answer is saved in {name} at once. End with Finish on the page, or Ctrl-C.")
+        if not inspecting.no_browser:
+            open_browser(server.address)
+        server.run()
 
-    def save(self, sheet: Sheet, overwrite: bool = True) -> None:
-        """Write the sheet to its file, completely or not at all."""
-        write_document(fill_sheet(sheet, self.fit.table), self.path, overwrite)
 
-    def labelled_rows(self, sheet: Sheet) -> LabelledRows:
-        """The rows with all answers."""
-        return sheet.label(self.labelled_before)
+class SheetFile:
+    """The file of a sheet, written completely or not at all after each answer."""
 
-    @cached_property
-    def labelled_before(self) -> LabelledRows:
-        """The rows with the answers of the earlier sheets; a warning about them is given once."""
-        rows = self.fit.labelled_rows
-        for each in self.earlier:
-            rows = each.label(rows)
-        return rows
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._cells: dict[int, Mapping[str, str]] = {}
 
-    def labelled(self, sheet: Sheet) -> Fit:
-        """The fit with all answers."""
-        return self.fit.with_labels(self.labelled_rows(sheet))
+    def save(self, session: LabelSession, overwrite: bool = True) -> None:
+        """Write the sheet of a session."""
+        table = session.fit.table
 
-    @property
-    def is_find(self) -> bool:
-        """Whether rows are chosen to find anomalies."""
-        return self.purpose == "find"
+        def cells_of(row: int) -> Mapping[str, str]:
+            if row not in self._cells:
+                self._cells[row] = table.cells(row)
+            return self._cells[row]
 
-    def checked(self, sheet: Sheet) -> list[str]:
-        """What the rows of a check show."""
-        return checked_words([*self.earlier, sheet], self.labelled_rows(sheet))
+        write_document(fill_sheet(session.sheet, table, cells_of), self.path, overwrite)
 
-    def extend(self, sheet: Sheet, n_at_once: int) -> tuple[Inspection, Sheet]:
-        """The inspection and the sheet with more suggested rows.
 
-        There are `n` rows for the same purpose, or as many as the table has.
-        Rows to find anomalies are the first of the ranking that was learned from the answers so
-        far; at most `n_at_once` of them are added.
-        """
-        if self.is_find:
-            fit = self.labelled(sheet)
-            waiting = [row for row, a in zip(sheet.rows, sheet.answers, strict=True) if a is None]
-            n_more = min(self.n - len(sheet.picked), n_at_once)
-            n_ranked = min(n_more + len(waiting), fit.sample.n_rows - len(fit.known))
-            if n_more < 1 or n_ranked < 1:
-                return self, sheet
-            numbers = fit.first_rows(n_ranked)
-            holding = replace(self, fit=self.fit.holding(np.sort(numbers)))
-            ranked = holding.fit.sample.places(numbers).tolist()
-            found = [row for row in ranked if row not in waiting][:n_more]
-            return holding, sheet.extend(found, self.purpose)
-        if self.purpose == "check":
-            return self, self._check(sheet)
-        # Rows that were picked can be chosen again: without them, this would be no random sample.
-        sheets = (*self.earlier, sheet)
-        before = [row for each in sheets for row in each.rows if row not in each.picked]
-        n_more = min(self.n - len(sheet.rows), self.fit.n_rows - len(set(before)))
-        if n_more < 1:
-            return self, sheet
-        # Known with any label, these rows are not suggested again.
-        sample, rows = self.fit.sample, self.fit.labelled_rows
-        numbers = sample.number(np.array(before, dtype=np.intp))
-        rows = rows.update(numbers, [0] * len(before), at_random=False)
-        groups = self.fit.table.sampled.groups
-        by = None if groups is None else groups.values
-        # The interval at any look needs rows in simple random order.
-        is_spread = not self.is_asked or by is not None
-        suggested = rows.suggest(n_more, spread=is_spread, by=by, random_state=self.rng)
-        return self, sheet.extend(sample.places(suggested).tolist(), self.purpose)
-
-    def _check(self, sheet: Sheet) -> Sheet:
-        """The sheet with the rows of a check, unless it has them."""
-        rows = self.labelled_before
-        if sheet.rows:
-            return sheet
-        if rows.n_for_recall is None:
-            raise UsageError(
-                "--purpose check needs all rows in memory and labels that are right",
-                "Leave out --label-error and --engine.",
-            )
-        chosen = rows.certify(random_state=self.rng).rows
-        return sheet.extend(chosen.tolist(), self.purpose)
-
-    def describe(self, row: int) -> list[str]:
-        """Lines with the number of a row and all its columns."""
-        name = f"row {self.fit.table.row_number(row)}"
-        if self.shows_rank:
-            scores = self.fit.decision_scores
-            rank = int((scores > self.fit.space.decision_scores[row]).sum()) + 1
-            name += f", rank {rank} of {len(scores)} by the consensus"
-        cells = self.fit.table.cells(row)
-        pairs = [f"{one_line(column)}: {one_line(cell)}" for column, cell in cells.items()]
-        return [name, *_side_by_side(pairs, max(get_terminal_size().columns, MIN_WIDTH))]
+def describe(fit: Fit, row: int, *, shows_rank: bool = False) -> list[str]:
+    """Lines with the number of a row and all its columns."""
+    name = f"row {fit.table.row_number(row)}"
+    if shows_rank:
+        scores = fit.decision_scores
+        rank = int((scores > fit.space.decision_scores[row]).sum()) + 1
+        name += f", rank {rank} of {len(scores)} by the consensus"
+    cells = fit.table.cells(row)
+    pairs = [f"{one_line(column)}: {one_line(cell)}" for column, cell in cells.items()]
+    return [name, *_side_by_side(pairs, max(get_terminal_size().columns, MIN_WIDTH))]
 
 
 def _side_by_side(words: list[str], width: int) -> list[str]:
@@ -229,119 +176,119 @@ def _side_by_side(words: list[str], width: int) -> list[str]:
     return lines
 
 
-def _what_to_do(inspection: Inspection, sheet: Sheet) -> str:
+def _what_to_do(session: LabelSession, path: Path, asking: Asking) -> str:
     """What to do with the sheet, once it is written."""
-    n_rows, path = len(sheet.rows), one_line(str(inspection.path))
-    if inspection.is_find:
+    n_rows, name = len(session.sheet.rows), one_line(str(path))
+    if asking == "find":
         return (
             f"{n_rows} rows from the top of the ranking: write 1 (anomaly) or 0 (normal) in the "
-            f"column anomaly of {path}, and pass the file to gammagmm estimate --labels, with "
+            f"column anomaly of {name}, and pass the file to gammagmm estimate --labels, with "
             "the sheets you have labelled before. These rows find anomalies and teach the ranking. "
             "They do not show the share of anomalies: label rows with --purpose share for that. "
             "When you stop, --purpose check shows how many of all anomalies are found."
         )
-    if inspection.purpose == "check":
+    if asking == "check":
         return (
             f"{n_rows} random rows without a label: write 1 (anomaly) or 0 (normal) in the column "
-            f"anomaly of {path}, for all of them, and pass the file to gammagmm estimate --labels, "
+            f"anomaly of {name}, for all of them, and pass the file to gammagmm estimate --labels, "
             "with the sheets you have labelled before. If all are normal, at least "
             f"{RECALL:.0%} of all anomalies are found (90% confidence)."
         )
-    rows = inspection.labelled_before
     some = (n for n in (10, n_rows) if n <= n_rows)
     widths = [
-        f"{100.0 * rows.expected_width(n):.0f} percentage points wide after {n} "
+        f"{100.0 * session.before.expected_width(n):.0f} percentage points wide after {n} "
         f"label{'s' * (n > 1)}"
         for n in dict.fromkeys(some)
     ]
     return (
         f"{n_rows} rows to label: write 1 (anomaly) or 0 (normal) in the column anomaly of "
-        f"{path}, for as many rows as you like from the top, and pass the file to gammagmm "
+        f"{name}, for as many rows as you like from the top, and pass the file to gammagmm "
         f"estimate --labels. The 90% interval is expected to be {' and '.join(widths)}."
     )
 
 
-def ask_rows(inspection: Inspection, sheet: Sheet, echo: Echo) -> tuple[Inspection, Sheet]:
-    """Ask for the labels of the rows without one, and save each answer before the next question."""
-    # Rows with an answer come first: those before `at` can be undone.
-    places = sorted(range(len(sheet.rows)), key=lambda place: sheet.answers[place] is None)
-    at, n_rows = sheet.n_answers, len(places)
-    if at > 0:
-        echo(f"{at} of {n_rows} rows have an answer already.")
-    if at < n_rows:
-        echo(QUESTION)
-    while True:
-        if at == n_rows:
-            inspection, sheet = _learn(inspection, sheet, echo)
-            places += range(n_rows, len(sheet.rows))
-            n_rows = len(places)
-        key = _ask_place(inspection, sheet, places, at, echo)
-        if key == "q":
-            return inspection, sheet
-        if key == "s":
-            at += 1
-        elif key == "u":
-            at, sheet = _undo(inspection, sheet, places[:at], echo)
+class Dialogue:
+    """Questions in the terminal for the labels of the rows without one."""
+
+    def __init__(
+        self,
+        session: LabelSession,
+        file: SheetFile,
+        echo: Echo,
+        asking: Asking = "share",
+        *,
+        shows_rank: bool = False,
+    ) -> None:
+        self.session, self.file, self.echo = session, file, echo
+        self.asking, self.shows_rank = asking, shows_rank
+        self.is_find = asking == "find"
+
+    def run(self) -> None:
+        """Ask, and save each answer before the next question, until the person quits."""
+        session, echo = self.session, self.echo
+        if session.n_asked > 0:
+            echo(f"{session.n_asked} of {len(session.sheet.rows)} rows have an answer already.")
+        if session.waiting(self.asking):
+            echo(QUESTION)
+        while (key := self._ask_next()) != "q":
+            if key == "u":
+                self._undo()
+            elif key == "s":
+                session.skip(session.waiting(self.asking)[0])
+            else:
+                self._answer(session.waiting(self.asking)[0], KEYS[key])
+
+    def _ask_next(self) -> str:
+        """The key that is the answer for the next row, or after the last one."""
+        session = self.session
+        if not session.waiting(self.asking):
+            self._extend()
+        if not (waiting := session.waiting(self.asking)):
+            return _ask([END], "uq", self.echo)
+        row, n_rows = waiting[0], len(session.sheet.rows)
+        name, *columns = describe(session.fit, row, shows_rank=self.shows_rank)
+        place = session.sheet.rows.index(row) + 1
+        return _ask([f"{place}/{n_rows}  {name}", *columns], "ynsuq", self.echo)
+
+    def _extend(self) -> None:
+        """Add the next rows of the ranking, which is learned from the answers."""
+        with warnings_as_lines(self.echo):
+            if self.is_find:
+                self.session.learn()
+            n_more = self.session.extend(self.asking, N_AT_ONCE)
+        if n_more:
+            self.file.save(self.session)
+        if n_more and self.is_find:
+            rows = "row is the first" if n_more == 1 else f"{n_more} rows are the first"
+            self.echo(f"  The next {rows} of the ranking after your answers so far.")
+
+    def _undo(self) -> None:
+        if (row := self.session.undo()) is None:
+            self.echo("  There is nothing to undo.")
+            return
+        self.file.save(self.session)
+        self.echo(f"  Row {self.session.fit.table.row_number(row)} has no answer now.")
+
+    def _answer(self, row: int, label: int) -> None:
+        """Save an answer, and tell what all of them mean."""
+        session, echo = self.session, self.echo
+        session.answer(row, label)
+        self.file.save(session)
+        with warnings_as_lines(echo):
+            rows = session.labelled_rows
+        known = rows.known_rows
+        if self.asking == "check":
+            for words in checked_words([*session.earlier, session.sheet], rows):
+                echo(f"  {words}")
+        elif self.is_find:
+            echo(f"  {int(known.labels.sum())} of the {len(known)} labelled rows are anomalies.")
+            if known.at_random.any():
+                echo(f"  {left_sentence(rows.left, rows.n_for_recall)}")
         else:
-            sheet = _answer(inspection, sheet, places[at], KEYS[key], echo)
-            at += 1
-
-
-def _learn(inspection: Inspection, sheet: Sheet, echo: Echo) -> tuple[Inspection, Sheet]:
-    """The sheet with the next rows of the ranking, if it is learned from the answers."""
-    if not inspection.is_find:
-        return inspection, sheet
-    with warnings_as_lines(echo):
-        inspection, longer = inspection.extend(sheet, N_AT_ONCE)
-    if n_more := len(longer.rows) - len(sheet.rows):
-        inspection.save(longer)
-        rows = "row is the first" if n_more == 1 else f"{n_more} rows are the first"
-        echo(f"  The next {rows} of the ranking after your answers so far.")
-    return inspection, longer
-
-
-def _undo(inspection: Inspection, sheet: Sheet, before: list[int], echo: Echo) -> tuple[int, Sheet]:
-    """The place to go on from, and the sheet without the answer at the last place `before` it."""
-    if not before:
-        echo("  There is nothing to undo.")
-        return 0, sheet
-    return len(before) - 1, _answer(inspection, sheet, before[-1], None, echo)
-
-
-def _answer(
-    inspection: Inspection, sheet: Sheet, place: int, label: int | None, echo: Echo
-) -> Sheet:
-    """The sheet with another answer at one place, saved; what it means is told."""
-    sheet = sheet.answer(place, label)
-    inspection.save(sheet)
-    if label is None:
-        echo(f"  Row {inspection.fit.table.row_number(sheet.rows[place])} has no answer now.")
-        return sheet
-    with warnings_as_lines(echo):
-        rows = inspection.labelled_rows(sheet)
-    known = rows.known_rows
-    if inspection.purpose == "check":
-        for words in inspection.checked(sheet):
-            echo(f"  {words}")
-        return sheet
-    if inspection.is_find:
-        echo(f"  {int(known.labels.sum())} of the {len(known)} labelled rows are anomalies.")
-        if known.at_random.any():
-            echo(f"  {left_sentence(rows.left, rows.n_for_recall)}")
-        return sheet
-    told = sentence(rows.posterior)
-    if inspection.fit.table.groups is None:  # the rows are in simple random order
-        told += f" {any_look_sentence(rows.interval_at_any_look())}"
-    echo(f"  {told}")
-    return sheet
-
-
-def _ask_place(inspection: Inspection, sheet: Sheet, places: list[int], at: int, echo: Echo) -> str:
-    """The key that is the answer for the row at the place `places[at]`, or after the last one."""
-    if at == len(places):
-        return _ask([END], "uq", echo)
-    name, *columns = inspection.describe(sheet.rows[places[at]])
-    return _ask([f"{places[at] + 1}/{len(places)}  {name}", *columns], "ynsuq", echo)
+            told = sentence(rows.posterior)
+            if session.is_simple:
+                told += f" {any_look_sentence(rows.interval_at_any_look())}"
+            echo(f"  {told}")
 
 
 def _ask(lines: list[str], keys: str, echo: Echo) -> str:

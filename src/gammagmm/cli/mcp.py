@@ -86,7 +86,8 @@ class Tools:
             sheet = Path(folder) / "to_label.csv"
             options = _prepared(missing, drop or [])
             await self._answer(
-                "label", self._inside(path), *options, f"--n={n}", "--out", str(sheet)
+                *("label", self._inside(path), *options),
+                *("--sheet-only", f"--n={n}", "--out", str(sheet)),
             )
             return sheet.read_text(encoding="utf-8")
 

@@ -348,13 +348,25 @@ class Inspecting:
             "found; --n does not matter."
         ),
     ] = "share"
-    ask: Annotated[
-        bool,
-        Option("--ask", help="Ask in the terminal and save each answer; a later call continues."),
+    terminal: Annotated[
+        bool, Option("--terminal", help="Ask in the terminal instead of a page in the browser.")
+    ] = False
+    sheet_only: Annotated[
+        bool, Option("--sheet-only", help="Only write the rows to the file, and ask nothing.")
+    ] = False
+    person: Annotated[
+        str,
+        Option(
+            metavar="NAME",
+            help="Who answers. The answers of each person are kept, also where two disagree.",
+        ),
+    ] = ""
+    no_browser: Annotated[
+        bool, Option("--no-browser", help="Show the address of the page, and open no browser.")
     ] = False
     show_rank: Annotated[
         bool,
-        Option("--show-rank", help="With --ask, show the rank of each row, which may sway you."),
+        Option("--show-rank", help="With --terminal, show the rank of each row: it may sway you."),
     ] = False
 
 

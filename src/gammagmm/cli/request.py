@@ -18,10 +18,10 @@ from gammagmm.cli.options import (
     Reading,
     Request,
 )
-from gammagmm.cli.sheet import Sheet
 from gammagmm.cli.words import COMMAND
 from gammagmm.distributed.parquet import check_folder, matching_files
 from gammagmm.errors import GammaGMMError, Note, TableError
+from gammagmm.labels.sheet import Sheet
 from gammagmm.readers.joined_table import join_raw
 from gammagmm.readers.raw_table import RawTable
 from gammagmm.readers.source import STANDARD_INPUT, Asked
@@ -135,8 +135,10 @@ def check_monitor(request: Request, history: Path) -> None:
 def check_label(request: Request) -> None:
     """The same for `label`, and its own options."""
     inspecting = request.inspecting
-    # --ask continues a sheet that exists.
-    check_request(request, {"--out": inspecting.sheet}, force=inspecting.ask)
+    # A sheet that exists is continued.
+    check_request(request, {"--out": inspecting.sheet}, force=not inspecting.sheet_only)
+    if inspecting.sheet_only and inspecting.terminal:
+        raise UsageError("--sheet-only and --terminal cannot be given together", "Give one.")
     if inspecting.n < 1:
         raise UsageError(f"--n must be at least 1, got {inspecting.n}")
     if inspecting.purpose != "share" and request.labelling.by is not None:
@@ -145,9 +147,9 @@ def check_label(request: Request) -> None:
         raise UsageError(
             "--purpose check needs the rows that were labelled before", "Add --labels SHEET."
         )
-    if inspecting.ask and "-" in request.reading.paths:
+    if inspecting.terminal and "-" in request.reading.paths:
         raise UsageError(
-            "--ask reads the answers from standard input, so the rows cannot come from there",
+            "--terminal reads the answers from standard input, so the rows cannot come from there",
             "Give the rows as a file.",
         )
 

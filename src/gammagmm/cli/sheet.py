@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import numpy as np
 from gammagmm._support.text import shown, spreadsheet_safe, visible
 from gammagmm.cli.files import read_file
 from gammagmm.errors import TableError
+from gammagmm.labels.sheet import Sheet
 from gammagmm.readers.raw_table import number_or_none
 from gammagmm.readers.source import Asked, Source, decode_any
 from gammagmm.table.table import Table
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import LabelledRows
 
 __all__ = [
-    "Sheet",
     "checked_words",
     "fill_sheet",
     "read_answers",
@@ -33,68 +32,17 @@ __all__ = [
     "sheet_numbers",
 ]
 
-ROW, PURPOSE, ANSWER = "row", "chosen for", "anomaly"
+ROW, PURPOSE, ANSWER, ANSWER_BY = "row", "chosen for", "anomaly", "anomaly by "
+UNSURE = "unsure"
+"""Answer of a person who looked at a row and cannot say what it is."""
 NAME = "name of the row"
 """Column that names the row in a sheet of a report."""
 YES = frozenset({"1", "1.0", "true", "anomaly", *(yes for yes, _ in YES_NO)})
 NO = frozenset({"0", "0.0", "false", "normal", *(no for _, no in YES_NO)})
+UNSURE_WORDS = frozenset({UNSURE, "?"})
 MAX_SHEET_BYTES = 100_000_000
 TEXTS = (".csv", ".tsv", ".txt", "")
 OTHER_DATA = "Give a sheet that was made from these data, and the same options as for the sheet."
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """Training rows in the order in which a person labels them."""
-
-    rows: tuple[int, ...]  # positions among the training rows, from 0
-    answers: tuple[int | None, ...]  # None where there is no answer yet
-    picked: frozenset[int] = frozenset()  # those that are no random sample of all rows
-    checked: frozenset[int] = frozenset()  # of these, random ones to check what was found
-
-    def answered(self, *, picked: bool) -> tuple[list[int], list[int]]:
-        """Rows that have an answer, and their labels: those that were picked, or the others."""
-        given = [
-            (row, label)
-            for row, label in zip(self.rows, self.answers, strict=True)
-            if label is not None and (row in self.picked) == picked
-        ]
-        return [row for row, _ in given], [label for _, label in given]
-
-    @property
-    def n_answers(self) -> int:
-        """Number of rows that have an answer."""
-        return sum(answer is not None for answer in self.answers)
-
-    def answer(self, place: int, label: int | None) -> Sheet:
-        """The sheet with another answer at one place; None removes it."""
-        answers = (*self.answers[:place], label, *self.answers[place + 1 :])
-        return replace(self, answers=answers)
-
-    def label(self, rows: LabelledRows, *, at_random: bool = True) -> LabelledRows:
-        """The `rows` with the answers; without `at_random`, all are a list of the user's own."""
-        answered = (self.answered(picked=p) for p in (False, True))
-        (drawn, their_labels), (picked, labels) = (
-            (rows.sample.number(np.array(places, dtype=np.intp)), given)
-            for places, given in answered
-        )
-        if not at_random:
-            both = np.append(drawn, picked)
-            return rows.update(both, [*their_labels, *labels], at_random=False)
-        return rows.update(drawn, their_labels).update(picked, labels, purpose="find")
-
-    def extend(self, rows: Sequence[int], purpose: str) -> Sheet:
-        """The sheet with more rows at its end, without answers."""
-        return Sheet(
-            (*self.rows, *rows),
-            (*self.answers, *(None,) * len(rows)),
-            self.picked | frozenset(rows if purpose != "share" else ()),
-            self.checked | frozenset(rows if purpose == "check" else ()),
-        )
-
-    def purpose(self, row: int) -> str:
-        """What a row was chosen for."""
-        return "check" if row in self.checked else "find" if row in self.picked else "share"
 
 
 def checked_words(sheets: Sequence[Sheet], rows: LabelledRows) -> list[str]:
@@ -138,23 +86,30 @@ def second_words(sheet: Sheet | None, rows: LabelledRows) -> list[str]:
     return [agreement_sentence(rows.agreement(numbers, answers[is_known]))]
 
 
-def fill_sheet(sheet: Sheet, table: Table) -> str:
+def fill_sheet(
+    sheet: Sheet, table: Table, cells_of: Callable[[int], Mapping[str, str]] | None = None
+) -> str:
     """The sheet as CSV: number of the row in its file, all columns of the file, its label.
 
-    If rows were picked, a column tells what each row was chosen for.
+    If rows were picked, a column tells what each row was chosen for. If people have names, each has
+    a column with their answers. `cells_of` gives the cells of a row, as ``table.cells`` does.
     """
-    lines = [table.cells(row) for row in sheet.rows]
+    lines = [(cells_of or table.cells)(row) for row in sheet.rows]
     columns = lines[0] if lines else table.columns
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     # Next to a column of the file with the same name, ours is always there: it is the second.
     has_purpose = bool(sheet.picked) or PURPOSE in columns
-    writer.writerow([ROW, *[PURPOSE] * has_purpose, *map(spreadsheet_safe, columns), ANSWER])
+    people = [spreadsheet_safe(f"{ANSWER_BY}{name}") for name in sheet.said]
+    heads = [ROW, *[PURPOSE] * has_purpose, *map(spreadsheet_safe, columns), *people, ANSWER]
+    writer.writerow(heads)
     for row, cells, answer in zip(sheet.rows, lines, sheet.answers, strict=True):
         label = "" if answer is None else str(answer)
         safe = map(spreadsheet_safe, cells.values())
         purpose = [sheet.purpose(row)] * has_purpose
-        writer.writerow([table.row_number(row), *purpose, *safe, label])
+        own = [str(labels.get(row, "")) for labels in sheet.said.values()]
+        label = UNSURE if not label and row in sheet.unsure else label
+        writer.writerow([table.row_number(row), *purpose, *safe, *own, label])
     return text.getvalue()
 
 
@@ -203,8 +158,7 @@ def read_sheet(path: Path, table: Table) -> Sheet:
         for i, head in enumerate(heads)
         if head in names and head not in (ROW, ANSWER) and i not in ours
     }
-    answers: dict[int, int | None] = {}
-    purposes: dict[int, str] = {}
+    found: dict[int, tuple[str, list[str]]] = {}
     for number, cells in lines:
         where = f"{path}, line {number}"
         if len(cells) != len(heads):
@@ -213,7 +167,7 @@ def read_sheet(path: Path, table: Table) -> Sheet:
                 "Correct the line.",
             )
         row = _position(cells[heads.index(ROW)], positions, where)
-        if row in answers:
+        if row in found:
             raise TableError(
                 f"{where}: row {table.row_number(row)} occurs twice", "Remove one of the lines."
             )
@@ -221,12 +175,34 @@ def read_sheet(path: Path, table: Table) -> Sheet:
             _check_value(cells[i], table.values[row, j], heads[i], where)
         others = [i for i in range(len(heads)) if i not in ours]
         _check_name([cells[i] for i in others], [heads[i] for i in others], row, table, where)
-        answers[row] = _label(cells[-1 - heads[::-1].index(ANSWER)], where)
-        if PURPOSE in heads:
-            purposes[row] = _purpose(cells[heads.index(PURPOSE)], where)
-    picked = frozenset(row for row, purpose in purposes.items() if purpose != "share")
-    checked = frozenset(row for row, purpose in purposes.items() if purpose == "check")
-    return Sheet(tuple(answers), tuple(answers.values()), picked, checked)
+        found[row] = where, cells
+    people = [i for i, head in enumerate(heads) if head.startswith(ANSWER_BY) and head not in names]
+    return _answered(heads, found, people)
+
+
+def _answered(
+    heads: list[str], found: dict[int, tuple[str, list[str]]], people: list[int]
+) -> Sheet:
+    """The sheet with these lines, whose columns `people` have the answers of each person."""
+    place = len(heads) - 1 - heads[::-1].index(ANSWER)
+    words = {row: cells[place].strip().lower() for row, (_, cells) in found.items()}
+    purposes = {
+        row: _purpose(cells[heads.index(PURPOSE)], where) if PURPOSE in heads else "share"
+        for row, (where, cells) in found.items()
+    }
+    said: dict[str, dict[int, int]] = {}
+    for i in people:
+        labels = {row: _label(cells[i], where) for row, (where, cells) in found.items()}
+        if own := {row: label for row, label in labels.items() if label is not None}:
+            said[heads[i].removeprefix(ANSWER_BY)] = own
+    return Sheet(
+        tuple(found),
+        tuple(_label(words[row], where) for row, (where, _) in found.items()),
+        frozenset(row for row, purpose in purposes.items() if purpose != "share"),
+        frozenset(row for row, purpose in purposes.items() if purpose == "check"),
+        frozenset(row for row, word in words.items() if word in UNSURE_WORDS),
+        said,
+    )
 
 
 def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
@@ -337,9 +313,9 @@ def _label(cell: str, where: str) -> int | None:
     word = cell.strip().lower()
     if word in YES or word in NO:
         return int(word in YES)
-    if word:
+    if word and word not in UNSURE_WORDS:
         raise TableError(
             f"{where}: {cell[:40]!r} is not an answer",
-            "Write 1 (anomaly), 0 (normal), or leave the cell empty.",
+            "Write 1 (anomaly), 0 (normal) or unsure, or leave the cell empty.",
         )
     return None

@@ -75,20 +75,46 @@ class Reason:
     @property
     def value_words(self) -> str:
         """The column and the row's value, such as "amount 5,400" or "country BR"."""
-        return f"{self.column} {self._value_word}"
+        return f"{self.column} {self.value_word}"
 
     @property
-    def _value_word(self) -> str:
+    def value_word(self) -> str:
+        """The row's value in words."""
         if self.text is None:
             return _written([self.value], self.low, self.high)[0]
         return f"not {self.text}" if self.is_other_text else self.text
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether the value lies outside the usual range, or is the rare one of two values."""
+        if self.share is not None:
+            return self.share < RARE
+        return not self.low <= self.value <= self.high
+
+    @property
+    def usual_words(self) -> str:
+        """The usual range in words, such as "20 to 80"; empty for a column with one value."""
+        if not np.isfinite([self.low, self.high]).all():
+            return ""
+        low, high = _written([self.low, self.high], self.low, self.high)
+        return low if low == high else f"{low} to {high}"
+
+    @property
+    def side_words(self) -> str:
+        """How the value is odd, such as "far above the usual"; empty if it is usual."""
+        if not self.is_odd:
+            return ""
+        if self.share is not None:
+            return f"rare: {percent(self.share)} of the rows"
+        far = "far " if abs(self.deviations) >= FAR else ""
+        return f"{far}{'above' if self.value > self.high else 'below'} the usual"
 
     @property
     def words(self) -> str:
         """The reason in words, such as "amount 5,400 is far above the usual 20 to 80"."""
         if self.share is not None:
             share = percent(self.share)
-            return f"{self.column} is {self._value_word}, which is rare ({share} of the rows)"
+            return f"{self.column} is {self.value_word}, which is rare ({share} of the rows)"
         far = "far " if abs(self.deviations) >= FAR else ""
         side, end = ("above", self.high) if self.value > self.high else ("below", self.low)
         value, low, high = _written([self.value, self.low, self.high], self.value, end)
@@ -144,7 +170,7 @@ class UsualValues:
         These are at most three columns in which its value lies outside the usual range, or is the
         rare one of two values. Training rows and new rows have the same reasons.
         """
-        deviations, shares = self._deviations(rows), self._shares(rows)
+        deviations, shares = self.deviations(rows), self._shares(rows)
         is_out = (rows < self.low) | (rows > self.high) | (shares < RARE)
         found: list[tuple[Reason, ...]] = [()] * len(rows)
         for i in np.flatnonzero(is_out.any(axis=1)).tolist():
@@ -159,7 +185,7 @@ class UsualValues:
         These are the values of at most six columns, those farthest from their medians, in the order
         of the table.
         """
-        figures = zip(rows, self._deviations(rows), self._shares(rows), strict=True)
+        figures = zip(rows, self.deviations(rows), self._shares(rows), strict=True)
         return [self._described_row(*each) for each in figures]
 
     def _described_row(self, values: Array, deviations: Array, shares: Array) -> str:
@@ -171,7 +197,14 @@ class UsualValues:
         farthest = sorted(found.values(), key=lambda value: -abs(value.deviations))[:MAX_VALUES]
         return "; ".join(value.value_words for value in found.values() if value in farthest)
 
-    def _deviations(self, rows: Array) -> Array:
+    def columns_of(self, rows: Array) -> list[tuple[Reason, ...]]:
+        """What there is to say about each of `rows` (n, d) in each column."""
+        figures = zip(rows, self.deviations(rows), self._shares(rows), strict=True)
+        columns = range(len(self.names))
+        return [tuple(self._reason(*each, j) for j in columns) for each in figures]
+
+    def deviations(self, rows: Array) -> Array:
+        """Distance (n, d) of each value of `rows` (n, d) from the median, in robust deviations."""
         with np.errstate(over="ignore"):
             away = np.clip(rows / self.unit - self.median, -LARGEST, LARGEST)
             return np.clip(away / np.where(away < 0.0, self.below, self.above), -LARGEST, LARGEST)

@@ -1,0 +1,116 @@
+"""Rows in the order in which people label them, and what they answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gammagmm.labels.labelled_rows import LabelledRows
+
+__all__ = ["UNNAMED", "Sheet"]
+
+UNNAMED = "first person"
+"""Name of the person whose answers have no name, beside those of a named one."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Training rows in the order in which people label them.
+
+    The answer of a row that counts is the last one. If a person who has a name answers, the answers
+    of each person are kept as well.
+    """
+
+    rows: tuple[int, ...] = ()  # positions among the training rows, from 0
+    answers: tuple[int | None, ...] = ()  # None where there is no answer yet
+    picked: frozenset[int] = frozenset()  # those that are no random sample of all rows
+    checked: frozenset[int] = frozenset()  # of these, random ones to check what was found
+    unsure: frozenset[int] = frozenset()  # those that a person looked at and could not answer
+    said: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Label of each row that a person answered, by the name of the person."""
+
+    def answered(self, *, picked: bool) -> tuple[list[int], list[int]]:
+        """Rows that have an answer, and their labels: those that were picked, or the others."""
+        given = [
+            (row, label)
+            for row, label in zip(self.rows, self.answers, strict=True)
+            if label is not None and (row in self.picked) == picked
+        ]
+        return [row for row, _ in given], [label for _, label in given]
+
+    @property
+    def n_answers(self) -> int:
+        """Number of rows that have an answer."""
+        return sum(answer is not None for answer in self.answers)
+
+    @property
+    def disputed(self) -> tuple[int, ...]:
+        """Rows that two people answered differently."""
+        labels = {row: {own[row] for own in self.said.values() if row in own} for row in self.rows}
+        return tuple(row for row, found in labels.items() if len(found) > 1)
+
+    def label_of(self, row: int) -> int | None:
+        """The answer of a row that counts; None if it has none."""
+        return self.answers[self.rows.index(row)]
+
+    def answer(self, row: int, label: int | None, person: str = "") -> Sheet:
+        """The sheet with another answer of a person for one row; None takes it back.
+
+        What other people answered is kept, and counts again if the answer is taken back.
+        """
+        place, said = self.rows.index(row), {name: dict(own) for name, own in self.said.items()}
+        before, name = self.answers[place], person or UNNAMED
+        if (person or said) and before is not None and not any(row in own for own in said.values()):
+            said.setdefault(UNNAMED, {})[row] = before
+        if person or said:
+            others = [own[row] for other, own in said.items() if row in own and other != name]
+            said.setdefault(name, {}).pop(row, None)
+            if label is not None:
+                said[name][row] = label
+            else:
+                label = others[-1] if others else None
+        return replace(
+            self,
+            answers=(*self.answers[:place], label, *self.answers[place + 1 :]),
+            unsure=self.unsure - {row},
+            said={name: own for name, own in said.items() if own},
+        )
+
+    def leave_unsure(self, row: int, person: str = "") -> Sheet:
+        """The sheet in which a person cannot answer a row."""
+        sheet = self.answer(row, None, person)
+        return replace(sheet, unsure=sheet.unsure | {row})
+
+    def label(self, rows: LabelledRows, *, at_random: bool = True) -> LabelledRows:
+        """The `rows` with the answers; without `at_random`, all are a list of the user's own."""
+        answered = (self.answered(picked=p) for p in (False, True))
+        (drawn, their_labels), (picked, labels) = (
+            (rows.sample.number(np.array(places, dtype=np.intp)), given)
+            for places, given in answered
+        )
+        if not at_random:
+            both = np.append(drawn, picked)
+            return rows.update(both, [*their_labels, *labels], at_random=False)
+        return rows.update(drawn, their_labels).update(picked, labels, purpose="find")
+
+    def purpose(self, row: int) -> str:
+        """What a row was chosen for."""
+        return "check" if row in self.checked else "find" if row in self.picked else "share"
+
+    def extend(self, rows: Sequence[int], purpose: str) -> Sheet:
+        """The sheet with more rows at its end, without answers.
+
+        A row that was picked before, and is drawn at random now, becomes one of those.
+        """
+        new = [row for row in rows if row not in self.rows]
+        return replace(
+            self,
+            rows=(*self.rows, *new),
+            answers=(*self.answers, *(None,) * len(new)),
+            picked=self.picked - set(rows) if purpose == "share" else self.picked | set(new),
+            checked=self.checked | set(new if purpose == "check" else ()),
+        )

@@ -1,0 +1,222 @@
+"""A session of labelling -> what a page or a widget shows, as plain values for JSON."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from gammagmm._support.text import percent, visible
+from gammagmm.estimator.label_session import Asking
+from gammagmm.posterior.sentences import (
+    NOT_KNOWN,
+    any_look_sentence,
+    left_sentence,
+)
+from gammagmm.report.label_cards import Cards
+
+if TYPE_CHECKING:
+    from gammagmm.estimator.label_session import LabelSession, Progress
+
+__all__ = ["LabelView", "MessageError"]
+
+N_CARDS = 3
+"""Cards that the page has in advance, so that the next one is there at once."""
+N_MORE = 10
+"""Rows that are added if a person goes on."""
+
+
+class MessageError(ValueError):
+    """A message that no page of ours sends."""
+
+
+class LabelView:
+    """The answers to the messages of a page: each is a dictionary, and so is its answer.
+
+    Parameters
+    ----------
+    session : LabelSession
+        The session.
+    asking : "share", "find" or "again", default="share"
+        What rows are asked for at first.
+    save : callable
+        Keeps the sheet of the session after each change; an `OSError` takes the change back.
+    title : str, default=""
+        Name of the table.
+    place : str, default=""
+        Where the answers are kept.
+    command : str, default=""
+        The command that uses the answers.
+    """
+
+    def __init__(
+        self,
+        session: LabelSession,
+        asking: Asking = "share",
+        *,
+        save: Callable[[LabelSession], None],
+        title: str = "",
+        place: str = "",
+        command: str = "",
+    ) -> None:
+        self.session, self.asking = session, asking
+        self._save, self._fixed = save, {"title": title, "place": place, "command": command}
+        self._cards = Cards(session.fit)
+        self._version, self._first = 0, -1
+        self.is_finished = False
+
+    def handle(self, message: Any) -> dict[str, Any]:
+        """The answer to a message."""
+        kind = message.get("kind") if isinstance(message, dict) else None
+        if kind == "look" and message.get("version") == self._version:
+            return {"version": self._version}
+        if kind == "open":
+            return {**self._state(), **self._fixed, "columns": self._cards.columns()}
+        before, asking = copy.copy(self.session), self.asking
+        try:
+            self._change(kind, message)
+        except OSError as error:
+            vars(self.session).update(vars(before))
+            self.asking = asking
+            return {**self._state(), "error": f"{error.strerror}: {error.filename}"}
+        return self._state()
+
+    def _change(self, kind: Any, message: dict[str, Any]) -> None:
+        session, sheet = self.session, self.session.sheet
+        changes: dict[Any, Callable[[], object]] = {
+            "answer": lambda: session.answer(self._row(message), _label(message.get("label"))),
+            "skip": lambda: session.skip(self._row(message)),
+            "undo": self._undo,
+            "ask": lambda: self._ask(message.get("asking")),
+            "more": self._more,
+            "skipped": session.ask_skipped,
+            "finish": self._finish,
+            "look": lambda: None,
+        }
+        if kind not in changes:
+            raise MessageError(f"There is no message {kind!r}.")
+        self._first = -1
+        changes[kind]()
+        if self._first < 0 and kind != "look":
+            self.extend()
+        if session.sheet is not sheet:
+            self._save(session)
+        self._version += kind != "look"
+
+    def _undo(self) -> None:
+        row = self.session.undo()
+        self._first = -1 if row is None else row
+
+    def _ask(self, asking: Any) -> None:
+        if asking not in get_args(Asking) or "check" in (asking, self.asking):
+            raise MessageError(f"Rows cannot be asked for {asking!r}.")
+        self.asking = cast("Asking", asking)
+
+    def _more(self) -> None:
+        self.session.n[self.asking] += N_MORE
+
+    def _finish(self) -> None:
+        self.is_finished = True
+
+    def extend(self) -> None:
+        """Have rows in advance: few from the top of the ranking, which the next answers change."""
+        if self.asking == "share" and not self.session.waiting("share"):
+            self.session.extend("share", N_MORE)
+        elif self.asking == "find":
+            self.session.extend("find", max(0, N_CARDS - len(self.session.waiting("find"))))
+        if self._cards.fit is not self.session.fit:  # more rows of a large table are held
+            self._cards = Cards(self.session.fit)
+
+    def _row(self, message: dict[str, Any]) -> int:
+        row = message.get("row")
+        if not isinstance(row, int) or row not in self.session.sheet.rows:
+            raise MessageError(f"The row {row!r} is not in the sheet.")
+        return row
+
+    def _state(self) -> dict[str, Any]:
+        """What the page shows now."""
+        session = self.session
+        waiting = session.waiting(self.asking)
+        if self._first >= 0:  # what was undone is asked for next
+            waiting = [self._first, *(row for row in waiting if row != self._first)]
+        progress = session.progress
+        return {
+            "version": self._version,
+            "asking": self.asking,
+            "is_finished": self.is_finished,
+            "person": visible(session.person),
+            "switches": [] if self.asking == "check" else ["share", "find"],
+            "cards": [self._cards.card(row) for row in waiting[:N_CARDS]],
+            "n_waiting": len(waiting),
+            "n_skipped": self._n_skipped(),
+            "counter": self._counter(),
+            "can_repeat": bool(session.person and progress.n_answers),
+            "progress": _words_of(progress),
+            "disputed": [self._dispute(row) for row in progress.disputed],
+        }
+
+    def _counter(self) -> str:
+        """How far the person is."""
+        session, sheet = self.session, self.session.sheet
+        if self.asking == "again":
+            return f"{len(session.waiting('again')):,} left"
+        answers = [sheet.label_of(row) for row in sheet.rows if sheet.purpose(row) == self.asking]
+        n_answers = sum(answer is not None for answer in answers)
+        n_asked = len(answers) if self.asking == "check" else session.n[self.asking]
+        return f"{n_answers:,} of {n_asked:,} answered"
+
+    def _n_skipped(self) -> int:
+        """Rows of this kind that were asked for and have no answer."""
+        session = self.session
+        waiting, purpose = set(session.waiting(self.asking)), session.sheet.purpose
+        return sum(
+            answer is None and purpose(row) == self.asking and row not in waiting
+            for row, answer in zip(session.sheet.rows, session.sheet.answers, strict=True)
+        )
+
+    def _dispute(self, row: int) -> dict[str, Any]:
+        said = self.session.sheet.said
+        answers = [[visible(name), own[row]] for name, own in said.items() if row in own]
+        return {"number": self.session.fit.table.row_number(row), "answers": answers}
+
+
+def _label(label: Any) -> int | None:
+    if label is not None and (isinstance(label, bool) or label not in (0, 1)):
+        raise MessageError(f"{label!r} is no label.")
+    return None if label is None else int(label)
+
+
+def _words_of(progress: Progress) -> dict[str, Any]:
+    """What the answers show, in numbers and words."""
+    left = progress.left
+    shown: dict[str, Any] = {
+        "n_answers": progress.n_answers,
+        "n_anomalies": progress.n_anomalies,
+        "n_unsure": progress.n_unsure,
+        "n_drawn": progress.n_drawn,
+        "found": list(progress.found),
+        "share": None,
+        "share_words": f"{NOT_KNOWN}.",
+        "left": None,
+        "left_words": "Label some rows for the share first: only they show how many are left.",
+    }
+    if progress.n_drawn:
+        low, high = progress.interval if progress.any_look is None else progress.any_look
+        shown["share"] = {
+            "mean": progress.mean,
+            "low": low,
+            "high": high,
+            "mean_words": percent(progress.mean),
+            "ends": f"{percent(low)} to {percent(high)}",
+        }
+        shown["share_words"] = "90% interval of the posterior."
+        if progress.any_look is not None:
+            shown["share_words"] = any_look_sentence(progress.any_look)
+        shown["left"] = {
+            "words": percent(left.recall),
+            "recall": left.recall,
+            "low": left.low_recall,
+            "high": left.high_recall,
+        }
+        shown["left_words"] = left_sentence(left, progress.n_to_certify)
+    return shown
