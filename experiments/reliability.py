@@ -518,4 +518,6 @@ def _means(answers: list[Figures], method: str) -> Figures:
 
 
 if __name__ == "__main__":
-    main()
+    from experiments import reliability
+
+    reliability.main()  # under this name, workers find the functions in the module
