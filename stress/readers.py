@@ -74,6 +74,7 @@ class Tally:
             found = self.data["readers"][kind]
             found["inputs"] += 1
             found[outcome.word] += 1
+            found["ended"] = found.get("ended", 0) + outcome.is_ended
             found["slowest_s"] = round(max(found["slowest_s"], outcome.seconds), 3)
             found["largest_peak_mb"] = round(max(found["largest_peak_mb"], outcome.peak / 1e6), 1)
 

@@ -14,6 +14,7 @@ __all__ = ["DATE_FORMS", "NUMBER_FORMS", "TEXT_FORMS", "date_form", "seconds_of"
 EPOCH = datetime(1970, 1, 1)
 SERIAL_EPOCH = datetime(1899, 12, 30)
 """The day 0 of spreadsheets."""
+_LIKE_A_DATE = re.compile(r"\s*\d{1,4}[./-]\d{1,2}[./-]\d")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d.*)?")
 _NUMBERS = re.compile(
     r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?"
@@ -71,6 +72,8 @@ def date_form(cells: Iterable[str | None]) -> str | None:
     ('day.month.year', None)
     """
     texts = {cell for cell in cells if cell is not None}
+    if not all(map(_LIKE_A_DATE.match, texts)):
+        return None
     fitting = (form for form in TEXT_FORMS if all(_moment(text, form) for text in texts))
     return next(fitting, None) if texts else None
 

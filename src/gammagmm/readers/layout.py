@@ -24,6 +24,8 @@ Role: TypeAlias = Literal[
 Row: TypeAlias = Sequence[Any]
 """Cells of a row: texts without space around them, "" or None where blank, or numbers and dates."""
 
+MAX_WIDTH = 1_000
+"""Columns that decide what the rows of a wider table are."""
 MAX_HEAD = 40
 """Rows from the first one among which the names are looked for."""
 MOST = 0.6
@@ -99,7 +101,8 @@ class _Finder:
     def __init__(self, rows: Sequence[Row], numbers: Sequence[int], skipped: set[int]) -> None:
         self.numbers, self.skipped = numbers, skipped
         blank: list[Any] = []
-        self.rows = [blank if i in self.skipped else list(row) for i, row in enumerate(rows)]
+        self.whole = [blank if i in self.skipped else list(row) for i, row in enumerate(rows)]
+        self.rows = [row[:MAX_WIDTH] for row in self.whole]
         self.filled = [
             [j for j, cell in enumerate(row) if not _is_blank(cell)] for row in self.rows
         ]
@@ -129,7 +132,7 @@ class _Finder:
         below = self._present(range(start, len(self.rows)))
         others |= self._below(below, [*groups, names_row, *range(names_row + 1, start)])
         body = tuple(i for i in below if i not in others)
-        width = max(len(self.rows[i]) for i in (names_row, *body))
+        width = max(len(self.whole[i]) for i in (names_row, *body))
         return Layout(self._names(names_row, groups, width), names_row, body, others)
 
     def _without_names(self) -> Layout | None:
@@ -146,7 +149,7 @@ class _Finder:
         others: dict[int, Role] = dict.fromkeys(self.skipped, "asked")
         others |= self._below(present, [])
         body = tuple(i for i in present if i not in others)
-        return Layout(numbered_names(max(len(self.rows[i]) for i in body)), None, body, others)
+        return Layout(numbered_names(max(len(self.whole[i]) for i in body)), None, body, others)
 
     def _present(self, places: Iterable[int]) -> list[int]:
         return [i for i in places if self.filled[i]]
@@ -220,11 +223,11 @@ class _Finder:
 
     def _names(self, header: int, groups: list[int], width: int) -> tuple[str, ...]:
         """The names; with the headings of their groups where they would be the same."""
-        row = [*map(_as_text, self.rows[header]), *[""] * (width - len(self.rows[header]))]
+        row = [*map(_as_text, self.whole[header]), *[""] * (width - len(self.whole[header]))]
         counts = Counter(name for name in row if name)
         if groups:
             heads, last = list[str](), ""
-            above = [*map(_as_text, self.rows[groups[0]]), *[""] * width]
+            above = [*map(_as_text, self.whole[groups[0]]), *[""] * width]
             for name in above[:width]:
                 last = name or last
                 heads.append(last)
@@ -360,13 +363,15 @@ def _shape(cell: Any) -> str:
 def renamed_repeats(names: Sequence[str]) -> tuple[tuple[str, ...], list[Note]]:
     """The names, of which a repeated one gets a number, and notes about these."""
     seen, found, notes = set(names), list[str](), list[Note]()
+    taken = set[str]()
     for name in names:
         new, n = name, 1
-        while name and new in found:
+        while name and new in taken:
             n += 1
             new = name if f"{name} {n}" in seen else f"{name} {n}"
         if new != name:
             notes.append(Note.of("tables.renamed", new, name=name))
+        taken.add(new)
         found.append(new)
     return tuple(found), notes
 
