@@ -15,6 +15,7 @@ from tests.support.example_scripts import GUIDES, NEIGHBOURS, ROOT, code, run, s
 PAGE = GUIDES / "examples.md"
 TITLES = {
     "invoices": "Invoices to check",
+    "sensors": "A sensor that drifts",
     "patients": "Patients who get a second look",
     "logins": "Stolen accounts",
     "with_pyod": "A PyOD pipeline whose threshold is chosen by labels",
@@ -26,6 +27,7 @@ This page shows scripts of the folder `examples/`, each from data to a decision,
 | script | data | what the labels are for |
 |---|---|---|
 | [invoices](#invoices-to-check) | pandas, made | finding the mistakes, and when to stop |
+| [sensors](#a-sensor-that-drifts) | pandas, made | what an alarm means |
 | [patients](#patients-who-get-a-second-look) | NumPy, bundled | costs of misses and false alarms |
 | [log-ins](#stolen-accounts) | polars, made | known incidents, and how many are left |
 | [PyOD](#a-pyod-pipeline-whose-threshold-is-chosen-by-labels) | NumPy | the threshold |
