@@ -531,12 +531,17 @@ class TestCommand:
         told = gammagmm_here("estimate", *options, *sheets, "--labels", check, cwd=folder)
         result = RecallCheck(np.array(rows), left, n_found, 0.8, 0.9).result(data.y[rows])
         assert check_sentence(n, result, n) in told.stdout
+        told = gammagmm_here(
+            *("estimate", *options, *sheets, "--labels", check, "--json"), cwd=folder
+        )
+        assert json.loads(told.stdout)["recall_check"] == asdict(result)
         # The rows of the check are no random sample of all rows, and the check needs all of them.
         check.write_text(check.read_text().rstrip("\n01") + "\n")
         told = gammagmm_here("estimate", *options, *sheets, "--labels", check, cwd=folder)
         assert check_sentence(n, None, n - 1) in told.stdout
         told = gammagmm_here("estimate", *options, "--labels", check, "--json", cwd=folder)
-        assert json.loads(told.stdout)["labels"]["n_at_random"] == 0
+        answer = json.loads(told.stdout)
+        assert (answer["labels"]["n_at_random"], answer["recall_check"]) == (0, None)
         refused = gammagmm_here("label", *options, "--terminal", "--out", check, cwd=folder)
         assert refused.returncode == 2
         assert "rows with --purpose check" in refused.stderr
@@ -559,6 +564,8 @@ class TestCommand:
             agreement(labels, np.where(np.arange(8) == 2, 1 - labels, labels))
         )
         assert words in told.stdout
+        as_json = gammagmm_here(*estimate, "--labels", first, "--json", cwd=folder)
+        assert json.loads(as_json.stdout)["agreement"]["n_agree"] == 7
         assert "This estimate uses 8 labelled rows" in told.stdout
         refused = gammagmm_here(*estimate, cwd=folder)
         assert refused.returncode == 2

@@ -27,7 +27,7 @@ from gammagmm.cli.request import (
     choices_for,
     label_sheets,
 )
-from gammagmm.cli.sheet import checked_words, read_answers, second_words
+from gammagmm.cli.sheet import agreement_of, checked_words, read_answers, recall_check
 from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_columns, read_training_rows
 from gammagmm.distributed.parquet import write_parquet
@@ -101,11 +101,12 @@ def estimate_rows(table: Table, request: Request, echo: Echo, fit: Fit | None = 
             for _, sheet, at_random in sheets:
                 labelled = sheet.label(labelled, at_random=at_random)
             fit = fit.with_labels(labelled)
+    labelled, all_sheets = fit.labelled_rows, [sheet for _, sheet, _ in sheets]
+    agreement = None if second is None else agreement_of(second, labelled)
     if request.answer.as_json:
-        text = answer_json(fit)
+        text = answer_json(fit, recall_check(all_sheets, labelled), agreement)
     else:
-        checked = checked_words([sheet for _, sheet, _ in sheets], fit.labelled_rows)
-        text = answer_text(fit, checked, second_words(second, fit.labelled_rows))
+        text = answer_text(fit, checked_words(all_sheets, labelled), agreement)
     _write_each([lambda: print_answer(text), *file_writers(request, fit)], echo)
     return _exit_code(request.answer.fail_above, fit.posterior, echo)
 

@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import aligned, counted, one_line, percent, spreadsheet_safe
 from gammagmm.cli.new_rows import prepare_part
+from gammagmm.posterior.sentences import agreement_sentence
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Answering, Fit, RowAnswers
     from gammagmm.estimator.reasons import UsualValues
+    from gammagmm.labels.label_error import Agreement
     from gammagmm.labels.labelled_rows import GroupShare
+    from gammagmm.labels.recall import RecallResult
     from gammagmm.posterior.gamma_posterior import GammaPosterior
     from gammagmm.report.svg import ShareLine
     from gammagmm.table.preparation import Preparation
@@ -66,14 +69,14 @@ EXTRA_OF = {
 """The extra that installs a package."""
 
 
-def answer_text(fit: Fit, check: Sequence[str] = (), more: Sequence[str] = ()) -> str:
+def answer_text(fit: Fit, check: Sequence[str] = (), agreement: Agreement | None = None) -> str:
     """The estimate in words, a table of the groups and a table of the detectors.
 
-    The sentences of a `check`, if there are any, come in place of what to do next, and `more`
-    sentences before that.
+    The sentences of a `check`, if there are any, come in place of what to do next.
     """
     *lines, following = fit.lines
-    lines += [*more, *(check or [following])]
+    lines += [] if agreement is None else [agreement_sentence(agreement)]
+    lines += check or [following]
     if (truth := fit.truth) is not None:
         place = "inside" if truth.is_inside else "outside"
         lines.append(
@@ -121,7 +124,9 @@ def _detector_table(fit: Fit) -> str:
     return aligned(table, n_words=2)
 
 
-def answer_json(fit: Fit) -> str:
+def answer_json(
+    fit: Fit, check: RecallResult | None = None, agreement: Agreement | None = None
+) -> str:
     """The summary of a fit as JSON, with the flagged rows and the groups."""
     from gammagmm.estimator.summary import summarise
 
@@ -136,6 +141,8 @@ def answer_json(fit: Fit) -> str:
         "flagged_rows": [table.row_number(i) for i in flagged],
         "flagged_ids": None if names is None else [names[i] for i in flagged],
         "groups": [record_to_data(each) for each in fit.group_shares] or None,
+        "recall_check": None if check is None else record_to_data(check),
+        "agreement": None if agreement is None else record_to_data(agreement),
     }
     return json.dumps(data, indent=2, allow_nan=False)
 

@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -21,14 +21,17 @@ from gammagmm.table.table import Table
 from gammagmm.table.truth import YES_NO
 
 if TYPE_CHECKING:
+    from gammagmm.labels.label_error import Agreement
     from gammagmm.labels.labelled_rows import LabelledRows
+    from gammagmm.labels.recall import RecallResult
 
 __all__ = [
+    "agreement_of",
     "checked_words",
     "fill_sheet",
     "read_answers",
     "read_sheet",
-    "second_words",
+    "recall_check",
     "sheet_numbers",
 ]
 
@@ -45,34 +48,36 @@ TEXTS = (".csv", ".tsv", ".txt", "")
 OTHER_DATA = "Give a sheet that was made from these data, and the same options as for the sheet."
 
 
-def checked_words(sheets: Sequence[Sheet], rows: LabelledRows) -> list[str]:
-    """What the rows of a check among the `sheets` show; `rows` have the labels of all of them."""
-    from gammagmm.labels.recall import RecallCheck
-    from gammagmm.posterior.sentences import RECALL, check_sentence
+def recall_check(sheets: Sequence[Sheet], rows: LabelledRows) -> RecallResult | None:
+    """What the rows of a check among the `sheets` show, if there are any and all have answers.
 
-    labels = {
-        row: label
-        for sheet in sheets
-        for row, label in zip(sheet.rows, sheet.answers, strict=True)
-        if row in sheet.checked
-    }
-    if not labels:
-        return []
-    checked, answers = np.array([*labels]), [*labels.values()]
-    known = rows.known_rows
+    `rows` have the labels of all sheets.
+    """
+    from gammagmm.labels.recall import RecallCheck
+    from gammagmm.posterior.sentences import RECALL
+
+    labels = {row: label for sheet in sheets for row, label in sheet.of_check}
+    if not labels or None in labels.values():
+        return None
+    checked, known = np.array([*labels]), rows.known_rows
     before = known[~np.isin(known.rows, checked)]
     check = RecallCheck(checked, rows.n_rows - len(before), int(before.labels.sum()), RECALL, 0.9)
-    given = [answer for answer in answers if answer is not None]
-    result = check.result(given) if len(given) == len(answers) else None
-    return [check_sentence(len(answers), result, len(given))]
+    return check.result(cast("list[int]", [*labels.values()]))
 
 
-def second_words(sheet: Sheet | None, rows: LabelledRows) -> list[str]:
-    """How often the answers of a second sheet agree with the labels of the `rows`."""
-    from gammagmm.posterior.sentences import agreement_sentence
+def checked_words(sheets: Sequence[Sheet], rows: LabelledRows) -> list[str]:
+    """The same in words, also if answers are missing."""
+    from gammagmm.posterior.sentences import check_sentence
 
-    if sheet is None:
+    answers = [label for sheet in sheets for _, label in sheet.of_check]
+    if not answers:
         return []
+    n_answers = sum(answer is not None for answer in answers)
+    return [check_sentence(len(answers), recall_check(sheets, rows), n_answers)]
+
+
+def agreement_of(sheet: Sheet, rows: LabelledRows) -> Agreement:
+    """How often the answers of a second sheet agree with the labels of the `rows`."""
     places, answers = (
         np.concatenate(parts).astype(np.intp)
         for parts in zip(sheet.answered(picked=False), sheet.answered(picked=True), strict=True)
@@ -82,8 +87,7 @@ def second_words(sheet: Sheet | None, rows: LabelledRows) -> list[str]:
         raise TableError(
             "No row of --second-labels has a first label", "Pass the first labels with --labels."
         )
-    numbers = rows.sample.number(places[is_known])
-    return [agreement_sentence(rows.agreement(numbers, answers[is_known]))]
+    return rows.agreement(rows.sample.number(places[is_known]), answers[is_known])
 
 
 def fill_sheet(

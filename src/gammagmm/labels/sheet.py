@@ -43,6 +43,12 @@ class Sheet:
         return [row for row, _ in given], [label for _, label in given]
 
     @property
+    def of_check(self) -> list[tuple[int, int | None]]:
+        """Rows of a check and their answers."""
+        pairs = zip(self.rows, self.answers, strict=True)
+        return [(row, answer) for row, answer in pairs if row in self.checked]
+
+    @property
     def n_answers(self) -> int:
         """Number of rows that have an answer."""
         return sum(answer is not None for answer in self.answers)
