@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gammagmm import LabelledRows
-from gammagmm.cli.sheet import fill_sheet, read_answers, read_sheet
+from gammagmm.cli.sheet import agreement_of, fill_sheet, read_answers, read_sheet
 from gammagmm.errors import TableError
 from gammagmm.labels.sheet import Sheet
 from gammagmm.readers.raw_table import RawTable
@@ -65,6 +65,17 @@ def test_the_rows_of_a_check_are_no_sample(tmp_path):
     read = read_sheet(tmp_path / "s.csv", TABLE)
     assert read == sheet == Sheet((), ()).extend([3, 0], "check").answer(3, 1)
     assert read.answered(picked=False) == ([], [])
+
+
+def test_rows_that_two_people_answered_tell_how_often_labels_are_wrong():
+    sheet = Sheet((3, 0, 2), (None,) * 3)
+    for row, label, person in ((3, 1, "Ann"), (0, 0, "Ann"), (3, 0, "Bo"), (0, 0, "Bo")):
+        sheet = sheet.answer(row, label, person)
+    assert sheet.answered_twice == [(1, 0), (0, 0)]
+    rows = LabelledRows(np.zeros(4))
+    found = agreement_of([sheet], None, rows)
+    assert (found.n_rows, found.n_agree) == (2, 1)
+    assert agreement_of([Sheet((3,), (1,))], None, rows) is None
 
 
 def test_what_a_row_is_chosen_for_as_a_spreadsheet_saves_it(tmp_path):

@@ -102,7 +102,7 @@ def estimate_rows(table: Table, request: Request, echo: Echo, fit: Fit | None = 
                 labelled = sheet.label(labelled, at_random=at_random)
             fit = fit.with_labels(labelled)
     labelled, all_sheets = fit.labelled_rows, [sheet for _, sheet, _ in sheets]
-    agreement = None if second is None else agreement_of(second, labelled)
+    agreement = agreement_of(all_sheets, second, labelled)
     if request.answer.as_json:
         text = answer_json(fit, recall_check(all_sheets, labelled), agreement)
     else:

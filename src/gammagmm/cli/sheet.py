@@ -76,18 +76,29 @@ def checked_words(sheets: Sequence[Sheet], rows: LabelledRows) -> list[str]:
     return [check_sentence(len(answers), recall_check(sheets, rows), n_answers)]
 
 
-def agreement_of(sheet: Sheet, rows: LabelledRows) -> Agreement:
-    """How often the answers of a second sheet agree with the labels of the `rows`."""
-    places, answers = (
-        np.concatenate(parts).astype(np.intp)
-        for parts in zip(sheet.answered(picked=False), sheet.answered(picked=True), strict=True)
-    )
-    is_known = np.isin(places, rows.known_rows.rows)
-    if not is_known.any():
-        raise TableError(
-            "No row of --second-labels has a first label", "Pass the first labels with --labels."
-        )
-    return rows.agreement(rows.sample.number(places[is_known]), answers[is_known])
+def agreement_of(
+    sheets: Sequence[Sheet], second: Sheet | None, rows: LabelledRows
+) -> Agreement | None:
+    """How often two people agree on the same rows; None if no row has two labels.
+
+    They have answered rows of the `sheets`, or those of the `second` sheet, whose first labels are
+    among the `rows`.
+    """
+    from gammagmm.labels.label_error import agreement
+
+    pairs = [pair for sheet in sheets for pair in sheet.answered_twice]
+    if second is not None:
+        known = rows.known_rows
+        first = dict(zip(known.rows.tolist(), known.labels.tolist(), strict=True))
+        given = zip(second.rows, second.answers, strict=True)
+        both = [(first[row], label) for row, label in given if row in first and label is not None]
+        if not both:
+            raise TableError(
+                "No row of --second-labels has a first label",
+                "Pass the first labels with --labels.",
+            )
+        pairs += both
+    return agreement(*zip(*pairs, strict=True)) if pairs else None
 
 
 def fill_sheet(

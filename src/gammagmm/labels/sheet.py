@@ -59,6 +59,12 @@ class Sheet:
         labels = {row: {own[row] for own in self.said.values() if row in own} for row in self.rows}
         return tuple(row for row, found in labels.items() if len(found) > 1)
 
+    @property
+    def answered_twice(self) -> list[tuple[int, int]]:
+        """Both labels of each row that two people answered; of more people, the first two."""
+        found = ([own[row] for own in self.said.values() if row in own] for row in self.rows)
+        return [(labels[0], labels[1]) for labels in found if len(labels) > 1]
+
     def label_of(self, row: int) -> int | None:
         """The answer of a row that counts; None if it has none."""
         return self.answers[self.rows.index(row)]

@@ -117,7 +117,7 @@ def agreement_sentence(found: Agreement) -> str:
     """How often second labels agree with the first ones, and what this implies."""
     low, high = percent(found.low), percent(found.high)
     return (
-        f"{found.n_agree:,} of {found.n_rows:,} second labels agree with the first ones: about "
+        f"Two labels of the same row agree in {found.n_agree:,} of {found.n_rows:,} rows: about "
         f"{percent(found.label_error)} of the labels are wrong ({low} to {high}, 90% confidence), "
         "if both are wrong equally often and independently (see --label-error)."
     )
