@@ -168,14 +168,16 @@ bench-large: install
 	$(BIN)/python benchmarks/scale.py --large
 	$(BIN)/python benchmarks/page.py
 
-# The pictures and, from docs/ into site/, the pages; needs no network, warnings are errors.
+# From docs/ into site/; needs no network, warnings are errors.
 docs: install
-	$(BIN)/gammagmm demo --picture docs/images/posterior.png --force
-	$(BIN)/python docs/images/steps.py
 	$(BIN)/zensical build --clean --strict
 
-# The report and the labelling page, as report- and labelling-light.png and -dark.png in docs/images; needs Chromium.
+# The pictures of the README and the documentation, in docs/images; those of the report and of the
+# labelling page need Chromium.
 pictures: install
+	$(BIN)/gammagmm demo --picture docs/images/posterior.png --force
+	$(BIN)/python docs/images/steps.py
+	$(BIN)/python docs/images/plots.py
 	$(BIN)/python docs/images/report_pictures.py
 	$(BIN)/python docs/images/labelling_pictures.py
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from gammagmm import GammaGMM
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.posterior.runs import Run, first_solved
-from gammagmm.report.plots import BLUE, GREY, LIGHT, VERMILION
+from gammagmm.report.palette import ACCENT, ALARM, LINE, REFERENCE
 
 
 def toy_data() -> np.ndarray:
@@ -41,7 +41,7 @@ def draw_steps(fit: Fit, axes: np.ndarray) -> None:
 
 def draw_points(points: np.ndarray, ax: Axes) -> None:
     """Draw the scores of the first two detectors against each other."""
-    ax.scatter(points[:, 0], points[:, 1], s=14.0, color=GREY, alpha=0.6, linewidths=0.0)
+    ax.scatter(points[:, 0], points[:, 1], s=14.0, color=REFERENCE, alpha=0.6, linewidths=0.0)
 
 
 def draw_components(run: Run, ax: Axes) -> None:
@@ -62,7 +62,7 @@ def draw_components(run: Run, ax: Axes) -> None:
         linewidths=1.0 + probability[order],
     )
     ellipses.set(array=probability[order], clim=(0.0, 1.0))
-    ellipses.set_cmap(LinearSegmentedColormap.from_list("anomalous", [LIGHT, VERMILION]))
+    ellipses.set_cmap(LinearSegmentedColormap.from_list("anomalous", [LINE, ALARM]))
     ax.add_collection(ellipses)
     ax.figure.colorbar(ellipses, ax=ax, label="P(component is anomalous)")
 
@@ -70,7 +70,7 @@ def draw_components(run: Run, ax: Axes) -> None:
 def draw_pmf(pmf: np.ndarray, ax: Axes) -> None:
     """A bar for each k up to the last visible one; the bar of k = 0 is grey."""
     shown = pmf[: 1 + max(int(np.flatnonzero(pmf >= 0.002)[-1]), 1)]
-    colours = [GREY] + [BLUE] * (len(shown) - 1)
+    colours = [REFERENCE] + [ACCENT] * (len(shown) - 1)
     ax.bar(np.arange(len(shown)), shown, color=colours)
     ax.locator_params(axis="x", integer=True)
 

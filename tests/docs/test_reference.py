@@ -50,6 +50,7 @@ INTERNAL = {
         "holding_first_rows",
         "monitor",
         "reasons",
+        "told",
         "training_count",
         "usual_values",
         "with_labels",
@@ -57,7 +58,7 @@ INTERNAL = {
     },
     "History": {"check_fit"},
     "KnownRows": {"corrected", "numbered", "rows_left", "rows_outside_lists"},
-    "LabelledRows": {"calibration", "precision_of", "sample"},
+    "LabelledRows": {"calibration", "found_in_order", "precision_of", "sample"},
     "MixturePrior": {"resolve", "resolve_covariance"},
 }
 """Members that only other modules of the package call; the reference leaves them out."""

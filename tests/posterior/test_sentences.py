@@ -50,8 +50,10 @@ def shares(text):
 
 
 def lines(posterior, *, n_rows=2000, **changes):
-    flagged = rows_sentence(3, n_rows)
-    return model_lines(posterior, evidence(**changes), 8, n_rows, flagged)
+    flagged = rows_sentence(3, n_rows), ""
+    told = model_lines(posterior, evidence(**changes), 8, n_rows, flagged)
+    assert list(told) == ["share", "cut", "model", "next"]
+    return [" ".join(sentences) for sentences in told.values()]
 
 
 def test_the_model_has_a_range_and_an_answer_with_labels_an_interval():

@@ -18,7 +18,7 @@ from gammagmm.datasets import make_contaminated
 from gammagmm.errors import DetectorWarning, NoSolutionWarning, Note
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.sentences import known_sentence, ranking_sentence
+from gammagmm.posterior.sentences import NOT_KNOWN, known_sentence, ranking_sentence
 from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.report.findings import (
     MAX_RANKED,
@@ -27,7 +27,7 @@ from gammagmm.report.findings import (
     find,
 )
 from gammagmm.report.page import render, write_report
-from gammagmm.report.svg import found_svg, posterior_svg
+from gammagmm.report.svg import left_svg, share_svg
 from gammagmm.table.table import Groups
 from tests.support.flat_detector import Flat
 from tests.support.solved_scores import has_content
@@ -107,12 +107,6 @@ def words_of(page):
     return " ".join(" ".join(Parsed(page).words).split())
 
 
-def next_step(fitted):
-    """The last line of the answer, as the box "What to do now" has it."""
-    step = fitted.lines[-1].removeprefix("Next: ")
-    return f"What to do now {step[0].upper()}{step[1:]}"
-
-
 def test_every_step_of_the_slider_equals_labels_at(findings, estimator):
     chosen = np.linspace(0, N_STEPS, 20).astype(int)
     for i in chosen:
@@ -173,11 +167,18 @@ def test_the_top_row_has_the_column_in_which_it_stands_out(data, fitted):
 def test_the_page_shows_the_findings(page, fitted, data):
     words = words_of(page)
     low, high = fitted.posterior.interval()
-    _, cut, value, _ = fitted.lines
-    assert words.index(cut) < words.index(value) < words.index(next_step(fitted))
-    assert f"{fitted.labels.sum()} of 300 rows" in words
-    assert f"{low:.1%} to {high:.1%}" in value
-    assert "90% interval is" not in words
+    told = fitted.told
+    # What is known comes first, then the cut, the model's value and its record, and what to do.
+    reference = " to ".join(f"{end:.1%}" for end in GammaPosterior.reference().interval())
+    flagged = f"{fitted.labels.sum()} of 300 rows are flagged"
+    order = [NOT_KNOWN, reference, flagged, *told["model"][:2], "gammagmm label", *told["next"]]
+    places = [words.index(each) for each in order]
+    assert places == sorted(places)
+    assert f"{low:.1%} to {high:.1%}" in told["model"][0]
+    first = words[: words.index("Technical details")]
+    assert not re.search(r"p0|p_high|high_gamma|γ|90% interval is|90% interval:", first)
+    for key in ("cut", "model", "next"):
+        assert all(each in words for each in told[key][1:])
     place = "inside" if low <= data.gamma <= high else "outside"
     assert (
         f"{data.gamma:.1%} of the rows are anomalies. This share is {place} the model range."
@@ -194,9 +195,7 @@ def test_the_page_shows_the_evidence(named):
     fitted = replace(named, evidence=replace(named.evidence, separate_rows=separate))
     findings = find(fitted)
     words, evidence = words_of(render(findings)), fitted.evidence
-    for line in fitted.lines[1:-1]:
-        assert line in words
-    assert next_step(fitted) in words
+    assert all(each in words for each in (*fitted.told["model"], *fitted.told["next"]))
     assert "3 rows (1.0%) are separate from the rest in the scores of KNN, LOF." in words
     for other in evidence.assumptions:
         assert other.words in words
@@ -320,18 +319,37 @@ def test_a_fit_without_a_solution_has_no_estimate():
         estimator = GammaGMM("precomputed", **options).fit(scores)
     page = render(find(estimator.fit_))
     assert "No run found a solution" in page
-    for line in [*estimator.fit_.lines[1:-1], next_step(estimator.fit_)]:
-        assert line in words_of(page)
+    words, told = words_of(page), estimator.fit_.told
+    assert all(each in words for each in (*told["model"], *told["next"]))
+    # No line stands for an estimate that there is not.
+    assert 'class="cut"' not in page
+    assert "model range:" not in words
 
 
 def test_rows_that_are_all_known_to_be_normal_have_an_estimate(fitted):
     known = fitted.update(np.arange(300), np.zeros(300, dtype=int))
     words = words_of(render(find(known)))
     assert "About 0.0% of the rows are anomalies" in words
-    assert "What to do now Every row has a label." in words
+    assert "Every row has a label." in words
+    assert find(known).command == ""
+    assert 'id="command"' not in render(find(known))
 
 
-def test_many_rows_stay_under_two_megabytes():
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        (None, "detector.suggest(30)"),
+        ("rows.csv", "gammagmm label rows.csv"),
+        ("my rows; rm -rf.csv", "gammagmm label 'my rows; rm -rf.csv'"),
+        ("a.csv, b.csv", "gammagmm label FILE"),
+        ("a\u202e\n.csv", "gammagmm label FILE"),
+    ],
+)
+def test_the_next_step_can_be_copied(fitted, name, command):
+    assert find(knowing(fitted, name=name)).command == command
+
+
+def test_many_rows_stay_under_one_megabyte():
     scores = np.random.default_rng(0).normal(size=(100_000, 8))
     scores[:2000] += 4.0
     options = {"n_runs": 1, "n_components": 5, "max_iter": 5, "p_high": 0.9, "max_restarts": 0}
@@ -339,10 +357,10 @@ def test_many_rows_stay_under_two_megabytes():
         estimator = GammaGMM("precomputed", **options, random_state=0).fit(scores)
     ids = tuple("客" * 90 + f"{i:012d}" for i in range(100_000))
     page = render(find(knowing(estimator.fit_, name="big.csv", ids=ids)))
-    assert len(page.encode()) < 2_000_000
+    assert len(page.encode()) < 1_000_000
     data = json.loads(Parsed(page).scripts[0])
     assert len(data["ranked"]) == MAX_RANKED
-    assert "Only the 5,000 most anomalous rows are listed." in words_of(page)
+    assert "Only the 2,000 most anomalous rows are listed." in words_of(page)
 
 
 def test_the_report_has_the_names_of_the_rows(named, tmp_path):
@@ -358,9 +376,13 @@ def test_labels_of_rows_are_shown_with_the_posterior_before_them(estimator, fitt
     words = words_of(page)
     assert known_sentence(20, n_found, known.fitted_posterior) in words
     assert "The posterior without the labels." in words
-    assert page.count("<svg") == 3
-    assert posterior_svg(known.fitted_posterior) in page
-    assert found_svg(findings.found.consensus, findings.found.learned) in page
+    assert share_svg(known.fitted_posterior) in page
+    assert share_svg(known.posterior, findings.curve) in page
+    # What is found, what is left and the recall stand on the first screen.
+    left, first = known.labelled_rows.left, page[: page.index('id="rows"')]
+    assert left_svg(left) in first
+    assert f"{left.recall:.1%} of all anomalies are found" in words_of(first)
+    assert "after half of them" in page.lower()
     suggested = {row.number for row in findings.to_label}
     assert len(suggested) == 30
     assert not suggested & {row + 1 for row in rows}
@@ -419,7 +441,7 @@ def test_the_page_tells_that_the_ranking_is_learned(learned, data):
     assert "The ranking is learned from few labels." in words
     assert "It does not improve the ranking" not in words
     assert ranking_sentence(learned.fit_.learning) in words
-    assert page.count(found_svg(findings.found.consensus, findings.found.learned)) == 1
+    assert "the learned ranking has found" in page
     assert "Each row is ranked without its own label." in words
     assert "Their score is above" in words
     assert "consensus score" not in words
@@ -540,7 +562,7 @@ def test_control_characters_and_marks_of_direction_are_written_out(fitted, data,
     assert set(json.loads(parsed.scripts[0])["ranked"]) == {shown}
     for place in (
         f"Anomalies in {shown}",
-        f"{shown} 9,999 is far above",
+        f"{shown} 9,999",
         f"({shown})",
         f"{shown}: {shown}",
     ):

@@ -6,7 +6,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.testing.compare import compare_images
 
-from gammagmm import History
+from gammagmm import GammaGMM, History
+from gammagmm.datasets import make_contaminated
 from gammagmm.monitoring.counts import Count, Period
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -41,14 +42,14 @@ def test_the_degenerate_posterior_is_drawn_as_an_atom_only(ax):
 
 
 def test_a_history_shows_shares_intervals_the_reference_and_alarms(ax):
-    counts = [Count(500, k) for k in (20, 18, 22, 160)]
+    counts = [Count(500, k) for k in (20, 18, 22, 60)]
     quiet = [{"a": Count(250, 10)}] * 3
-    groups = [*quiet, {"a": Count(250, 120)}]
+    groups = [*quiet, {"a": Count(250, 40)}]
     periods = [Period(f"$day_{t}", *own) for t, own in enumerate(zip(counts, groups, strict=True))]
     history = History("", Count(2000, 80)).add(periods)
     assert history.plot(ax) is ax
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    expected = ["training rows 4.0%", "changed", "a group changed", "new rows, 90 % interval"]
+    expected = ["training rows 4.0%", "alarm", "alarm in a group", "new rows, 90% interval"]
     assert labels == expected
     reference, shares, alarm, group_alarm = ax.get_lines()
     assert reference.get_ydata() == [0.04, 0.04]
@@ -65,8 +66,64 @@ def test_a_figure_is_made_if_none_is_given():
 
     posterior = GammaPosterior(0.2, BetaMixture(*np.array([[0.8], [5.0], [95.0]])))
     made = posterior.plot()
-    assert made.get_xlabel().startswith("contamination factor")
+    assert "share of anomalies" in made.get_xlabel()
     plt.close(made.figure)
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    data = make_contaminated(400, 3, 0.1, "global", random_state=0)
+    estimator = GammaGMM(["KNN", "HBOS"], n_runs=1, random_state=0).fit(data.X)
+    rows = estimator.suggest(60, random_state=0)
+    estimator.update(rows, data.y[rows])
+    return estimator
+
+
+def test_a_ranking_shows_the_scores_the_cut_and_where_it_can_be(labelled, ax):
+    fit = labelled.fit_
+    assert fit.plot(ax) is ax
+    end = ax.get_xlim()[1]
+    flagged, others = (patch for patch in ax.patches if hasattr(patch, "get_data"))
+    scores = -np.sort(-fit.decision_scores)
+    values, edges, _ = flagged.get_data()
+    np.testing.assert_array_equal(values, scores[: fit.n_flagged])
+    np.testing.assert_allclose(edges, np.arange(fit.n_flagged + 1) / 400)
+    assert others.get_data().edges[[0, -1]] == pytest.approx([fit.n_flagged / 400, end])
+    (cut,) = (line for line in ax.get_lines() if line.get_linestyle() != "None")
+    assert cut.get_xdata()[0] == fit.posterior.mean
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    low, high = fit.posterior.interval()
+    assert f"{low:.1%} to {high:.1%}: 90% interval" in labels
+    assert f"{fit.n_flagged} rows flagged" in labels
+    known = fit.known_rows
+    marks = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    places = np.searchsorted(-scores, -fit.decision_scores[known.rows]) / 400
+    for label, name in ((0, "known normal"), (1, "known anomaly")):
+        chosen = (known.labels == label) & (places < end)
+        expected = fit.decision_scores[known.rows[chosen]]
+        np.testing.assert_array_equal(np.sort(marks[name]), np.sort(expected))
+
+
+def test_labels_show_what_is_found_in_the_order_of_the_ranking(labelled, ax):
+    rows = labelled.labelled_rows_
+    assert rows.plot(ax) is ax
+    found = ax.get_lines()[0].get_ydata()
+    known = rows.known_rows
+    order = sorted(range(60), key=lambda i: -rows.honest_scores[known.rows[i]])
+    np.testing.assert_array_equal(found, [0, *np.cumsum(known.labels[order])])
+    assert found[-1] == known.labels.sum() > 0
+    assert f"{rows.left.n_found} found" in ax.get_title("left")
+
+
+def test_groups_show_the_flagged_rows_with_their_intervals(labelled, ax):
+    names = np.array(["$a", "_b", "c"])[np.arange(400) % 3]
+    groups = labelled.labelled_rows_.by_group(names)
+    assert groups.plot(ax) is ax
+    (bars,) = (c for c in ax.collections if hasattr(c, "get_segments"))
+    drawn = [segment[:, 0] for segment in bars.get_segments()]
+    expected = [(each.low_flagged, each.high_flagged) for each in groups]
+    np.testing.assert_allclose(drawn, expected)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [r"\$a", " _b", "c"]
 
 
 GOLDEN = Path(__file__).parents[1] / "golden"

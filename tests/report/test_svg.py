@@ -5,12 +5,26 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.signal import find_peaks
 
-from gammagmm import GammaPosterior
+from gammagmm import GammaPosterior, History
+from gammagmm.estimator.reasons import usual_values
+from gammagmm.labels.recall import AnomaliesLeft
+from gammagmm.monitoring.counts import Count, Period
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.sentences import record_sentence
+from gammagmm.posterior.sentences import record_sentence, sentence
 from gammagmm.posterior.track_record import load_track_record
-from gammagmm.report.svg import ShareLine, found_svg, share_scale
+from gammagmm.report.curves import RankCurve
+from gammagmm.report.svg import (
+    ShareLine,
+    column_svg,
+    found_svg,
+    history_svg,
+    left_svg,
+    share_scale,
+    share_svg,
+    strip_svg,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 ONE = GammaPosterior(0.2, BetaMixture(*np.array([[0.8], [5.0], [95.0]])), 0.004, 0.01)
@@ -46,41 +60,52 @@ class Page(HTMLParser):
         self.words += data
 
 
+def find(svg, tag, name):
+    return [node for node in svg.iter(f"{SVG}{tag}") if name in node.get("class", "").split()]
+
+
+def across(node, name):
+    """A place across, from 0 to 1; a number without a unit is one of the left edge."""
+    return float(node.get(name).removesuffix("%")) / 100.0
+
+
 class Picture:
     """The SVG in units of the posterior: shares across, and of the plot's height."""
 
-    def __init__(self, posterior):
-        self.svg = ElementTree.fromstring(posterior._repr_html_()).find(f"{SVG}svg")
-        ticks = [node for node in self.find("text") if node.get("class") == "tick"]
-        at = np.array([float(node.get("x")) for node in ticks])
-        shares = np.array([float(node.text.rstrip("%")) / 100.0 for node in ticks])
-        self.slope, self.start = np.polyfit(shares, at, 1)
-        np.testing.assert_allclose(at, self.start + self.slope * shares, atol=0.051)
-        (axis,) = (n for n in self.find("line") if n.get("class") == "axis")
-        (mean,) = (n for n in self.find("line") if n.get("class") == "mean")
-        self.bottom, self.height = (
-            float(axis.get("y1")),
-            float(mean.get("y2")) - float(mean.get("y1")),
-        )
-        self.mean = self.across(float(mean.get("x1")))
+    def __init__(self, svg):
+        self.svg = ElementTree.fromstring(svg)
+        self.end = float(self.svg.get("data-end"))
+        for tick in find(self.svg, "text", "tick"):
+            if tick.get("class") == "tick":
+                share = float(tick.text.rstrip("%")) / 100.0
+                assert self.end * across(tick, "x") ** 2 == pytest.approx(share, abs=1e-4)
 
-    def find(self, tag):
-        return self.svg.iter(f"{SVG}{tag}")
+    def density(self, name):
+        """Shares, and heights as parts of the plot's height."""
+        for plot in self.svg.iter(f"{SVG}svg"):
+            for node in plot.findall(f"{SVG}path"):
+                if node.get("class") == f"{name}-line density":
+                    _, _, width, height = map(float, plot.get("viewBox").split())
+                    numbers = node.get("d").replace("M", "").replace("L", "").split()
+                    x, y = np.array(numbers, dtype=float).reshape(-1, 2).T
+                    return self.end * (x / width) ** 2, 1.0 - y / height
+        return np.empty(0), np.empty(0)
 
-    def across(self, x):
-        return (x - self.start) / self.slope
-
-    def up(self, y):
-        return (self.bottom - y) / self.height
-
-    def path(self, name):
-        (node,) = (n for n in self.find("path") if n.get("class") == name)
-        numbers = np.array(node.get("d").replace("M", "").replace("L", "").rstrip("Z ").split())
-        x, y = numbers.astype(float).reshape(-1, 2).T
-        return self.across(x), self.up(y)
+    def interval(self, name):
+        """The interval that is drawn as a bar, and the mean on it."""
+        (bar,) = (n for n in find(self.svg, "line", "bar") if f"{name}-line" in n.get("class"))
+        (mean,) = (n for n in find(self.svg, "circle", "mean") if name in n.get("class"))
+        places = [across(bar, "x1"), across(bar, "x2"), across(mean, "cx")]
+        assert bar.get("y1") == bar.get("y2") == mean.get("cy")
+        return [self.end * place**2 for place in places]
 
     def atom(self):
-        return [self.up(float(n.get("cy"))) for n in self.find("circle")]
+        """The height of the atom in pixels above the base line, by the height of the plot."""
+        return [
+            float(line.get("y1")) - float(line.get("y2"))
+            for line in find(self.svg, "line", "reference-line")
+            if line.get("x1") == line.get("x2") == "0"
+        ]
 
 
 def table(posterior):
@@ -93,16 +118,17 @@ def test_it_is_one_complete_element_that_runs_and_loads_nothing(posterior):
     text = posterior._repr_html_()
     page = Page(text)
     assert page.open == []
-    assert page.seen[0] == ("div", {"class": "gammagmm-posterior"})
+    tag, attributes = page.seen[0]
+    assert (tag, attributes["class"]) == ("div", "gammagmm-posterior")
     assert {"script", "style", "link", "img", "iframe"}.isdisjoint(tag for tag, _ in page.seen)
     assert not any(name.startswith("on") or name == "href" for _, a in page.seen for name in a)
     assert "nan" not in text.lower()
     assert "inf" not in text.lower()
     assert len(text) < 20_000
-    (root,) = (attrs for tag, attrs in page.seen if tag == "svg")
+    (root,) = (attrs for tag, attrs in page.seen if tag == "svg" and "role" in attrs)
     assert root["role"] == "img"
-    assert root["aria-label"].startswith("Posterior density of the share of anomalies. ")
-    assert root["aria-label"].split(". ", 1)[1] in page.words
+    assert sentence(posterior) in root["aria-label"]
+    assert sentence(posterior) in page.words
 
 
 def test_the_sentence_and_the_table_hold_the_numbers():
@@ -133,63 +159,138 @@ def test_the_sentence_and_the_table_hold_the_numbers():
     assert {"Monte Carlo error of the mean", "spread of the mean over runs"}.isdisjoint(table(TWO))
 
 
-def test_the_picture_is_the_density_with_interval_mean_and_atom():
-    picture, beta = Picture(ONE), stats.beta(5.0, 95.0)
-    pixel = 1.0 / picture.slope
-    x, height = picture.path("density")
-    peak = beta.pdf(4.0 / 98.0)
-    assert height.max() == pytest.approx(1.0, abs=0.002)
-    # Each point within the rounding to a tenth of a pixel, across and up.
-    steepest = np.abs(np.gradient(beta.pdf(np.linspace(0.0, 0.3, 3001)), 1e-4)).max() / peak
-    np.testing.assert_allclose(height, beta.pdf(x) / peak, atol=0.1 * pixel * steepest + 0.002)
-    assert (x[0], x[-1]) == pytest.approx((0.0, beta.isf(1e-4)), abs=pixel)
-    assert len(x) > 100
-    shaded, _ = picture.path("interval")
-    ends = (0.0, beta.ppf(0.75 / 0.8))
-    assert (shaded.min(), shaded.max()) == pytest.approx(ends, abs=0.2 * pixel)
-    assert picture.mean == pytest.approx(0.8 * 0.05, abs=0.2 * pixel)
-    assert picture.atom() == pytest.approx([0.2], abs=0.001)
+BY_LABELS = replace(ONE, n_labels=30, is_model=False)
+REFERENCE = GammaPosterior.reference()
+
+
+def assert_is_density(drawn, posterior, highest):
+    """The density on an axis of square roots, up to a factor, and what is cut off above it."""
+    shares, heights = drawn
+    exact = posterior.pdf(shares) * 2.0 * np.sqrt(shares)
+    inner = (heights < 0.98 * heights.max()) & (heights > 0.05)
+    factor = np.median(exact[inner] / heights[inner])
+    pixels = 0.02 * highest  # rounding, and the slope within a tenth of a unit
+    np.testing.assert_allclose(exact[inner] / factor, heights[inner], atol=pixels)
+    assert heights.max() == pytest.approx(highest, abs=0.02)
+    assert heights.min() >= -1e-9
+    assert len(shares) > 60
+
+
+def test_without_labels_the_labelled_tables_stand_in_front_of_the_model():
+    picture = Picture(share_svg(ONE))
+    assert_is_density(picture.density("accent"), REFERENCE, 0.96)
+    assert_is_density(picture.density("alarm"), ONE, 0.55 * 0.96)
+    for name, posterior in (("accent", REFERENCE), ("alarm", ONE)):
+        expected = [*posterior.interval(), posterior.mean]
+        assert picture.interval(name) == pytest.approx(expected, abs=1e-4)
+    words = "".join(picture.svg.itertext())
+    low, high = (f"{end:.1%}" for end in REFERENCE.interval())
+    assert f"nine of ten labelled tables: {low} to {high}" in words
+    assert "90% interval" not in words
+    # On a page with the rows, the model is only a range.
+    on_page = Picture(share_svg(ONE, CURVE))
+    assert len(on_page.density("alarm")[0]) == 0
+    assert on_page.interval("alarm") == picture.interval("alarm")
+
+
+def test_with_labels_the_posterior_stands_in_front_of_the_labelled_tables():
+    picture = Picture(share_svg(BY_LABELS))
+    assert_is_density(picture.density("accent"), BY_LABELS, 0.96)
+    expected = [*BY_LABELS.interval(), BY_LABELS.mean]
+    assert picture.interval("accent") == pytest.approx(expected, abs=1e-4)
+    assert len(picture.density("reference")[0]) > 60
+    low, high = BY_LABELS.interval()
+    assert f"90% interval: {low:.1%} to {high:.1%}" in "".join(picture.svg.itertext())
+
+
+def test_the_band_is_where_the_share_can_be():
+    for posterior, known in ((ONE, REFERENCE), (BY_LABELS, BY_LABELS)):
+        picture = Picture(share_svg(posterior))
+        band = picture.svg.find(f"{SVG}rect")
+        left, width = across(band, "x"), across(band, "width")
+        ends = picture.end * np.array([left, left + width]) ** 2
+        np.testing.assert_allclose(ends, known.interval(), atol=1e-4)
+        (cut,) = find(picture.svg, "line", "cut")
+        assert picture.end * across(cut, "x1") ** 2 == pytest.approx(posterior.mean, abs=1e-4)
 
 
 def test_several_humps_are_drawn():
-    x, height = Picture(TWO).path("density")
-    peaks = x[1:-1][(height[1:-1] > height[:-2]) & (height[1:-1] > height[2:])]
-    np.testing.assert_allclose(peaks, [4.0 / 98.0, 29.0 / 98.0], atol=0.01)
+    x, height = Picture(share_svg(replace(TWO, is_model=False))).density("accent")
+    peaks = x[find_peaks(height, prominence=0.1)[0]]
+    # On the axis of square roots, the density times the root has its peaks.
+    grid = np.linspace(1e-4, 0.5, 50_001)
+    exact = TWO.pdf(grid) * np.sqrt(grid)
+    expected = grid[1:-1][(exact[1:-1] > exact[:-2]) & (exact[1:-1] > exact[2:])]
+    np.testing.assert_allclose(peaks, expected, atol=0.01)
 
 
 def test_the_point_mass_at_zero_is_drawn_as_an_atom_only():
-    picture = Picture(DEGENERATE)
-    assert list(picture.find("path")) == []
-    assert picture.atom() == pytest.approx([1.0])
-    assert picture.mean == pytest.approx(0.0, abs=1e-6)
+    picture = Picture(share_svg(DEGENERATE))
+    (height,) = picture.atom()
+    assert height == pytest.approx(2.0 * Picture(share_svg(UNBOUNDED)).atom()[0], abs=0.2)
+    assert Picture(share_svg(TRUNCATED)).atom() == []
+    assert find(picture.svg, "line", "cut") == []
+    assert picture.interval("accent") == pytest.approx(
+        [*REFERENCE.interval(), REFERENCE.mean], abs=1e-4
+    )
     words = Page(DEGENERATE._repr_html_()).words
     assert record_sentence(load_track_record()) not in words
     assert table(DEGENERATE)["P(γ = 0)"] == "100.0%"
     assert table(DEGENERATE)["model range"] == "0.0% to 0.0%"
 
 
-def test_an_unbounded_density_stays_inside_the_picture():
-    x, height = Picture(UNBOUNDED).path("density")
-    assert height[0] == pytest.approx(1.0, abs=0.002)
-    assert (np.diff(height) <= 0.0).all()
-    assert x[-1] > 0.3
+def test_a_narrow_peak_leaves_room_for_the_rest():
+    peaked = BetaMixture(np.array([0.05, 0.95]), np.array([1e5, 2.0]), np.array([9e5, 18.0]))
+    posterior = GammaPosterior(0.0, peaked, n_labels=9, is_model=False)
+    shares, heights = Picture(share_svg(posterior)).density("accent")
+    broad = heights[(shares > 0.02) & (shares < 0.09)]
+    assert heights.max() == pytest.approx(0.96, abs=0.01)
+    assert broad.min() > 0.15
 
 
-def test_a_truncated_posterior_starts_at_its_lower_bound_and_has_no_atom():
-    picture = Picture(TRUNCATED)
-    x, _ = picture.path("density")
-    assert x[0] == pytest.approx(0.1, abs=1e-3)
-    assert x[-1] == pytest.approx(0.3, abs=1e-3)
-    assert picture.atom() == []
+def test_a_truncated_posterior_starts_at_its_lower_bound():
+    x, _ = Picture(share_svg(replace(TRUNCATED, is_model=False))).density("accent")
+    assert (x[0], x[-1]) == pytest.approx((0.1, 0.3), abs=1e-3)
 
 
-def test_an_interval_that_contains_only_the_atom_has_no_width():
-    picture = Picture(ALL_BUT_NONE)
-    shaded, _ = picture.path("interval")
-    assert ALL_BUT_NONE.interval() == (0.0, 0.0)
-    assert np.ptp(shaded) == 0.0
-    x, _ = picture.path("density")
-    assert x[-1] > 0.1
+CURVE = RankCurve(
+    1000,
+    20,
+    np.array([0.0, 0.01, 0.02, 0.05, 0.3]),
+    np.array([5.0, 4.0, 2.0, 1.0]),
+    ((0.001, 5.0, 1), (0.1, 1.0, 0)),
+)
+
+
+def test_the_rows_are_filled_as_far_as_they_are_flagged():
+    picture = Picture(share_svg(ONE, CURVE))
+    flagged, others = (
+        np.array(
+            path.get("d").replace("M", "").replace("L", "").rstrip(" Z").split(), dtype=float
+        ).reshape(-1, 2)
+        for path in (
+            next(p for p in find(picture.svg, "path", name) if "density" not in p.get("class"))
+            for name in ("alarm", "reference")
+        )
+    )
+    ends = [picture.end * (points[:, 0].max() / 1000.0) ** 2 for points in (flagged, others)]
+    assert ends == pytest.approx([0.02, 0.3], abs=1e-4)
+    assert picture.end * (others[:, 0].min() / 1000.0) ** 2 == pytest.approx(0.02, abs=1e-4)
+    # Heights are the scores: equal steps for 5, 4, 2 and 1.
+    base = flagged[:, 1].max()
+    heights = base - np.array([flagged[0, 1], flagged[2, 1], others[0, 1], others[2, 1]])
+    steps = np.diff(heights)
+    np.testing.assert_allclose(steps / steps[0], [1.0, 2.0, 1.0], atol=0.02)
+    assert "20 rows flagged" in "".join(picture.svg.itertext())
+    assert "20 of 1,000 are flagged" in picture.svg.get("aria-label")
+    rows = [node.text for node in find(picture.svg, "text", "rows")]
+    assert rows == ["rows", "10", "50", "100", "200", "300"]
+    marks = {
+        kind: [picture.end * across(node, "cx") ** 2 for node in find(picture.svg, "circle", kind)]
+        for kind in ("anomaly", "normal")
+    }
+    assert marks["anomaly"] == pytest.approx([0.001], abs=1e-4)
+    assert marks["normal"] == pytest.approx([0.1], abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -210,78 +311,103 @@ def test_text_is_escaped():
 FOUND_BY_CONSENSUS, FOUND_BY_LEARNED = (0, 1, 1, 1, 2, 2, 3), (1, 2, 2, 3, 3, 3, 3)
 
 
-class Curves:
-    """The picture of what two rankings find, in rows across and in the plot's height up."""
-
-    def __init__(self, consensus, learned):
-        self.svg = ElementTree.fromstring(found_svg(consensus, learned))
-        ticks = [node for node in self.svg.iter(f"{SVG}text") if node.get("class") == "tick"]
-        self.ticks = {int(node.text): float(node.get("x")) for node in ticks}
-        (axis,) = self.svg.iter(f"{SVG}line")
-        self.bottom = float(axis.get("y1"))
-        assert (float(axis.get("x1")), float(axis.get("x2"))) == (
-            self.ticks[0],
-            self.ticks[len(learned)],
-        )
-        self.width = (self.ticks[len(learned)] - self.ticks[0]) / len(learned)
-
-    def path(self, name):
-        """Numbers of rows, and pixels above the axis."""
-        (node,) = (n for n in self.svg.iter(f"{SVG}path") if n.get("class") == name)
-        numbers = np.array(node.get("d").replace("M", "").replace("L", "").split(), dtype=float)
-        x, y = numbers.reshape(-1, 2).T
-        return (x - self.ticks[0]) / self.width, self.bottom - y
+def curves(consensus, learned):
+    rankings = (("learned ranking", "accent", learned), ("consensus", "alarm", consensus))
+    return ElementTree.fromstring(found_svg(rankings, "labelled rows"))
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("consensus", FOUND_BY_CONSENSUS), ("learned", FOUND_BY_LEARNED)]
+    ("name", "found"), [("alarm", FOUND_BY_CONSENSUS), ("accent", FOUND_BY_LEARNED)]
 )
 def test_the_curves_rise_by_a_step_at_each_anomaly(name, found):
-    curves = Curves(FOUND_BY_CONSENSUS, FOUND_BY_LEARNED)
-    n_rows, height = curves.path(name)
+    svg = curves(FOUND_BY_CONSENSUS, FOUND_BY_LEARNED)
+    (path,) = find(svg, "path", f"{name}-line")
+    numbers = np.array(path.get("d").replace("M", "").replace("L", "").split(), dtype=float)
+    x, y = numbers.reshape(-1, 2).T
+    n_rows, height = 7 * x / 1000.0, y.max() - y
     one = height.max() / 3
     assert (n_rows[0], height[0]) == (0.0, 0.0)
-    assert (n_rows[-1], height[-1]) == pytest.approx((7.0, 3 * one))
-    # To the tenth of a pixel.
+    assert (n_rows[-1], height[-1]) == pytest.approx((7.0, 3 * one), abs=0.01)
     corners = {(i, f) for i, f in enumerate((0, *found))}
     corners |= {(i, f) for i, f in enumerate((0, *found)[:-1], start=1)}
-    drawn = set(zip(n_rows.round(2).tolist(), (height / one).round(2).tolist(), strict=True))
-    assert drawn == corners
-    assert (np.diff(n_rows) >= 0.0).all()
-    assert (np.diff(height) >= 0.0).all()
+    drawn = zip(n_rows.round(2).tolist(), (height / one).round(2).tolist(), strict=True)
+    assert set(drawn) == corners
     # Each line goes right or up.
     assert ((np.diff(n_rows) == 0.0) | (np.diff(height) == 0.0)).all()
-    assert height.max() > 100.0
-
-
-def test_both_curves_end_at_the_same_point():
-    curves = Curves(FOUND_BY_CONSENSUS, FOUND_BY_LEARNED)
-    ends = [[axis[-1] for axis in curves.path(name)] for name in ("consensus", "learned")]
-    assert ends[0] == ends[1]
-    assert sorted(curves.ticks) == [0, 3, 7]
-
-
-def test_the_curves_have_the_colours_of_the_legend():
-    svg = Curves(FOUND_BY_CONSENSUS, FOUND_BY_LEARNED).svg
-    colours = {node.get("class"): node.get("stroke") for node in svg.iter(f"{SVG}path")}
-    squares = {node.get("class"): node.get("fill") for node in svg.iter(f"{SVG}rect")}
-    assert colours == squares
-    assert len(set(colours.values())) == 2
-    words = [node.text for node in svg.iter(f"{SVG}text") if node.get("class") == "legend"]
-    assert words == ["anomalies found, learned ranking", "consensus of the detectors"]
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "halves"), [(7, "3 of 3 and the consensus 1"), (6, "2 of 3 and the consensus 1")]
+    ("n_rows", "halves"), [(7, ("3 of 3", "1 of 3")), (6, ("2 of 3", "1 of 2"))]
 )
 def test_the_picture_of_both_rankings_in_words(n_rows, halves):
     # Half of 7 rows are the first 4.
-    svg = Curves((0, 1, 1, 1, 3, 3, 3)[:n_rows], (1, 2, 2, 3, 3, 3, 3)[:n_rows]).svg
+    svg = curves((0, 1, 1, 1, 2, 2, 3)[:n_rows], (1, 2, 2, 3, 3, 3, 3)[:n_rows])
     assert svg.get("role") == "img"
-    assert svg.get("aria-label") == (
-        f"Anomalies found among {n_rows} labelled rows. After half of them, the learned ranking "
-        f"has found {halves}."
+    for name, half in zip(("learned ranking", "consensus"), halves, strict=True):
+        assert f"the {name} has found {half}" in svg.get("aria-label")
+    ticks = [node.text for node in find(svg, "text", "tick")]
+    assert ticks == ["0", str(n_rows // 2), str(n_rows)]
+
+
+def test_what_is_found_and_left_on_one_line():
+    left = AnomaliesLeft(900, 20, 30.0, 10.0, 80.0, 0.4, 0.2, 0.67)
+    svg = ElementTree.fromstring(left_svg(left))
+    (rest,), (found,), (whisker,) = (
+        find(svg, *each) for each in (("rect", "reference"), ("rect", "alarm"), ("line", "ink"))
     )
+    assert across(found, "width") == pytest.approx(0.2)
+    assert (across(rest, "x"), across(rest, "width")) == pytest.approx((0.2, 0.3))
+    assert (across(whisker, "x1"), across(whisker, "x2")) == pytest.approx((0.3, 1.0))
+    for number in ("20", "30", "10", "80"):
+        assert number in svg.get("aria-label")
+
+
+def test_the_value_of_a_row_is_a_mark_on_its_column():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(10.0, 2.0, 2000), rng.random(2000) < 0.03])
+    X[0], X[1:, 1] = (40.0, 1.0), X[1:, 1]
+    usual = usual_values(X, ["height", "is_new"])
+    (reasons,) = usual.reasons(X[[0]])
+    shapes = usual.shapes(X, {reason.key for reason in reasons})
+    assert set(shapes) == {("height", None), ("is_new", None)}
+    for reason in reasons:
+        shape = shapes[reason.key]
+        assert shape.place(reason) == pytest.approx(1.0)
+        assert max(shape.heights) == 1.0
+        symbol = ElementTree.fromstring(column_svg(shape, "c0"))
+        strip = ElementTree.fromstring(strip_svg(reason, shape, "c0").replace("<use", "<use "))
+        mark = next(strip.iter("circle"))
+        band = next(symbol.iter("rect"))
+        right = float(band.get("x")) + float(band.get("width"))
+        if reason.column == "height":
+            assert float(mark.get("cx")) > right + 10.0
+    # A column of normal values is symmetric about its median, on the part that both sides have.
+    shape = shapes["height", None]
+    assert shape.low < 0.5 * (shape.low + shape.high) < shape.high < 0.8
+    two = shapes["is_new", None]
+    assert np.count_nonzero(two.heights) == 2
+    assert min(h for h in two.heights if h) == pytest.approx(X[:, 1].mean() / (1 - X[:, 1].mean()))
+
+
+def test_a_history_is_a_line_of_shares_with_their_intervals():
+    counts = [Count(500, k) for k in (20, 18, 22, 60)]
+    history = History("", Count(2000, 80)).add(
+        [Period(f"day <{t}>", count) for t, count in enumerate(counts)]
+    )
+    assert history.alarms == ("day <3>",)
+    svg = ElementTree.fromstring(history_svg(history))
+    lines = find(svg, "line", "accent-line") + find(svg, "line", "alarm-line")
+    assert [across(line, "x1") for line in lines] == [0.125, 0.375, 0.625, 0.875]
+    (band,) = find(svg, "rect", "reference")
+    low, high = history.reference.interval()
+    pixels = float(band.get("height")) / (high - low)
+    for line, count in zip(lines, counts, strict=True):
+        start, stop = count.interval()
+        length = float(line.get("y1")) - float(line.get("y2"))
+        assert length == pytest.approx(pixels * (stop - start), abs=0.3)
+    assert len(find(svg, "path", "alarm")) == 1
+    assert len(find(svg, "circle", "accent")) == 3
+    assert "day <3>" in "".join(svg.itertext())
 
 
 LARGE = ShareLine("a", 800, 80, 0.1, 0.08, 0.12)
@@ -299,17 +425,18 @@ def test_the_scale_of_groups_ends_with_the_intervals_of_most_rows():
 def test_a_group_is_a_point_on_its_interval(line):
     scale = share_scale([LARGE, MIDDLE, SMALL], 0.14)
     axis = ElementTree.fromstring(scale.axis())
-    ticks = [(float(text.text.rstrip("%")) / 100, float(text.get("x"))) for text in axis]
+    ticks = [(float(text.text.rstrip("%")) / 100, across(text, "x")) for text in axis]
     assert [share for share, _ in ticks] == [0.0, 0.1, 0.2]
-    slope, start = np.polyfit(*np.transpose(ticks), 1)
+    assert [place for _, place in ticks] == pytest.approx([0.0, 0.1 / 0.26, 0.2 / 0.26], abs=1e-4)
     picture = ElementTree.fromstring(scale.picture(line))
-    mark, interval = picture.findall(f"{SVG}line")
-    ends = [float(each.get(name)) for each in (mark, interval) for name in ("x1", "x2")]
+    (interval,), (mark,) = (find(picture, "line", name) for name in ("share", "overall"))
+    ends = [across(each, name) for each in (mark, interval) for name in ("x1", "x2")]
     expected = [0.14, 0.14, min(line.low, 0.26), min(line.high, 0.26)]
-    np.testing.assert_allclose(ends, start + slope * np.array(expected), atol=0.11)
+    np.testing.assert_allclose(ends, np.array(expected) / 0.26, atol=1e-4)
     # Beyond the end of the scale, an arrow takes the place of the point.
-    points = [float(circle.get("cx")) for circle in picture.findall(f"{SVG}circle")]
-    shares = [line.share] if line.share <= 0.26 else []
-    np.testing.assert_allclose(points, start + slope * np.array(shares), atol=0.11)
-    assert len(picture.findall(f"{SVG}path")) == (line is SMALL)
-    assert {axis.get("width"), picture.get("width")} == {axis.get("width")}
+    points = [across(circle, "cx") for circle in find(picture, "circle", "share")]
+    shares = [line.share / 0.26] if line.share <= 0.26 else []
+    assert points == pytest.approx(shares, abs=1e-4)
+    assert len(find(picture, "path", "share")) == (line is SMALL)
+    alone = ElementTree.fromstring(share_scale([LARGE]).picture(LARGE))
+    assert find(alone, "line", "overall") == []

@@ -27,7 +27,6 @@ from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, le
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.monitoring.counts import Count, count_periods, row_digests
 from gammagmm.monitoring.history import ALPHA, History
-from gammagmm.monitoring.parts import training_parts
 from gammagmm.posterior.decisions import cut_off, is_anomaly, is_far_above
 from gammagmm.posterior.evidence import Evidence, contradiction, find_evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
@@ -325,40 +324,56 @@ class Fit:
     @property
     def lines(self) -> list[str]:
         """The answer in words, in at most five lines: what is known first, and what to do last."""
+        return [" ".join(filter(None, line)) for line in self.told.values()]
+
+    @property
+    def told(self) -> dict[str, tuple[str, ...]]:
+        """The sentences of each line, by what it is about.
+
+        Without labels these are "share", "cut", "model" and "next". With labels they are "answer",
+        "labels", "chosen" if no label says something about other rows, "ranking", "found" and
+        "next".
+        """
         known, n_detectors, n_rows = self.known, len(self.detectors), self.sample.n_rows
-        flagged = rows_sentence(self.n_flagged, self.n_rows, n_rows)
+        flagged, why = rows_sentence(self.n_flagged, self.n_rows, n_rows), ""
         if self.sample.is_whole or not len(known):  # labelled rows may lie outside a sample
             expected = float(self.probability.sum())
             why = flagged_sentence(self.n_flagged, expected, has_labels=len(known) > 0)
-            flagged = f"{flagged} {why}".rstrip()
         if not len(known):
-            return model_lines(self.posterior, self.evidence, n_detectors, n_rows, flagged)
-        answer = f"{sentence(self.posterior)} {flagged}"
+            return model_lines(self.posterior, self.evidence, n_detectors, n_rows, (flagged, why))
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
-        precision = self.precision
-        ranking = [] if self.learning is None else [ranking_sentence(self.learning)]
-        if not self.posterior.n_labels:
-            chosen = (
-                "The labelled rows were not chosen at random and say nothing about the other rows; "
-                "the estimate for those rests on the prior distribution."
-            )
-            if len(known) == n_rows:
-                return [answer, labels, more_sentence(0, 0)]  # no row is left to rank
-            n_next = min(30, n_rows - len(known))
-            following = f"Next: label {n_next} rows that suggest or gammagmm label chooses."
-            return [answer, labels, chosen, *ranking, following]
-        rows = self.labelled_rows
-        labels = f"{labels} {error_sentence(rows.label_error)}".rstrip()
+        told = {"answer": (sentence(self.posterior), flagged, why), "labels": (labels,)}
+        ranking = None if self.learning is None else ranking_sentence(self.learning)
+        ranked = {} if ranking is None else {"ranking": (ranking,)}
+        if self.posterior.n_labels:
+            return told | self._told_at_random(labels, ranked)
+        if len(known) == n_rows:
+            return told | {"next": (more_sentence(0, 0),)}  # no row is left to rank
+        told["chosen"] = (
+            "The labelled rows were not chosen at random and say nothing about the other rows; "
+            "the estimate for those rests on the prior distribution.",
+        )
+        n_next = min(30, n_rows - len(known))
+        following = f"Next: label {n_next} rows that suggest or gammagmm label chooses."
+        return told | ranked | {"next": (following,)}
+
+    def _told_at_random(
+        self, labels: str, ranked: Mapping[str, tuple[str, ...]]
+    ) -> dict[str, tuple[str, ...]]:
+        """What the labels of rows that were chosen at random tell, `labels` being its begin."""
+        known, precision, rows = self.known, self.precision, self.labelled_rows
         alone = rows.exact_interval(), rows.interval_at_any_look()
         exact = exact_sentence(*alone, int(known.labels.sum()))
-        found, separate = [], self.evidence.separate_rows
+        found, separate = {}, self.evidence.separate_rows
         if known.picked.any():
-            found = [recall_sentence(rows.left)]
+            found["found"] = (recall_sentence(rows.left),)
         elif precision is not None and known.listed.any():
-            found = [precision_sentence(precision)]
+            found["found"] = (precision_sentence(precision),)
         elif separate is not None:
-            found = [f"There are {separate_words(self.posterior, separate, n_detectors)}."]
-        return [answer, f"{labels} {exact}", *ranking, *found, self._next_line(rows)]
+            words = separate_words(self.posterior, separate, len(self.detectors))
+            found["found"] = (f"There are {words}.",)
+        about = {"labels": (labels, error_sentence(rows.label_error), exact)}
+        return {**about, **ranked, **found, "next": (self._next_line(rows),)}
 
     def _next_line(self, rows: LabelledRows) -> str:
         """What to do after labels of random rows and, perhaps, a search."""
@@ -384,7 +399,7 @@ class Fit:
 
     @property
     def training_count(self) -> Count:
-        """The training rows above the threshold of new rows; rows in lists do not count."""
+        """The training rows beyond the cut of new rows; rows in lists do not count."""
         if not len(self.known):
             return Count(self.n_rows, self.n_flagged)
         rows = self.known.rows_outside_lists(self.sample).rows
@@ -419,25 +434,18 @@ class Fit:
         name: str | None = None,
         alpha: float | None = None,
         replace: bool = False,
-        rows: Array | None = None,
-        labels: ArrayLike | None = None,
     ) -> History:
         """The `history`, or a new one, with new rows; see `GammaGMM.monitor`.
 
-        `found` is what ``answering.scores_and_digests`` gave for the rows. Without the `rows`
-        themselves, their columns are not counted.
+        `found` is what ``answering.scores_and_digests`` gave for the rows.
         """
         if history is None:
-            alpha = ALPHA if alpha is None else alpha
-            parts = training_parts(self.rows[: self.n_rows], self.table.columns)
-            history = History(self.digest, self.training_count, alpha, columns=parts)
+            history = History(self.digest, self.training_count, ALPHA if alpha is None else alpha)
         history.check_fit(self.digest, self.training_count, alpha)
         scores, digests = np.asarray(found, dtype=np.float64).T
         is_beyond = is_anomaly(scores, self.threshold)
         own_name = str(len(history.periods) + 1) if name is None else name
-        counted = count_periods(
-            is_beyond, digests, periods, groups, own_name, rows, history.columns, labels
-        )
+        counted = count_periods(is_beyond, digests, periods, groups, own_name)
         return history.add(counted, replace_periods=replace)
 
     @cached_property
@@ -585,9 +593,26 @@ class Fit:
         return "\n  ".join([f"Fit({counts})", *self.lines])
 
     def _repr_html_(self) -> str:
-        from gammagmm.report.svg import posterior_html
+        from gammagmm.report.notebook import fit_html
 
-        return posterior_html(self.posterior, self.lines)
+        return fit_html(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the scores of the rows in their order, with the cut and its uncertainty.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
+        from gammagmm.report.plots import plot_ranking
+
+        return plot_ranking(self, ax)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from gammagmm._support.text import percent
 from gammagmm.table.scaling import LARGEST, ROUNDING
 from gammagmm.table.table import Table
 
-__all__ = ["Reason", "UsualValues", "flag_words", "reason_words", "usual_values"]
+__all__ = ["ColumnShape", "Reason", "UsualValues", "flag_words", "reason_words", "usual_values"]
 
 Array = NDArray[np.float64]
 
@@ -37,6 +37,37 @@ N_DIGITS = range(4, 18)
 """Significant digits of a number in words: as few as tell it from the end of the usual range."""
 MAX_WHOLE = 15
 """Most digits before the point that are written out."""
+LEAST_SHOWN = 1.0
+"""Deviations on both sides of the median that a picture of a column shows at least."""
+N_BARS = 25
+"""Bars of a picture of a column."""
+
+
+@dataclass(frozen=True)
+class ColumnShape:
+    """How the values of a column are distributed, for a picture behind a value.
+
+    Places are from 0 to 1. They grow with the deviations of the values from the median, up to about
+    2 as these do, and then as their logarithms.
+
+    Attributes
+    ----------
+    heights : tuple of float
+        The number of training rows in each of `N_BARS` cells of the same width; the highest is 1.
+    low, high : float
+        Places of the ends of the usual range.
+    ends : tuple of two floats
+        The deviations at the places 0 and 1, as inverse hyperbolic sines.
+    """
+
+    heights: tuple[float, ...]
+    low: float
+    high: float
+    ends: tuple[float, float]
+
+    def place(self, reason: Reason) -> float:
+        """Where the value of a row is, from 0 to 1."""
+        return float(_places(reason.deviations, self.ends))
 
 
 @dataclass(frozen=True)
@@ -85,6 +116,11 @@ class Reason:
         return f"not {self.text}" if self.is_other_text else self.text
 
     @property
+    def key(self) -> tuple[str, str | None]:
+        """The column of numbers that the value is in."""
+        return self.column, self.text
+
+    @property
     def is_odd(self) -> bool:
         """Whether the value lies outside the usual range, or is the rare one of two values."""
         if self.share is not None:
@@ -120,6 +156,10 @@ class Reason:
         value, low, high = _written([self.value, self.low, self.high], self.value, end)
         usual = low if low == high else f"{low} to {high}"
         return f"{self.column} {value} is {far}{side} the usual {usual}"
+
+
+FIGURES = ("unit", "median", "below", "above", "low", "high", "share_high")
+"""What `UsualValues` has of each column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +227,31 @@ class UsualValues:
         """
         figures = zip(rows, self.deviations(rows), self._shares(rows), strict=True)
         return [self._described_row(*each) for each in figures]
+
+    def shapes(
+        self, rows: Any, keys: Collection[tuple[str, str | None]]
+    ) -> dict[tuple[str, str | None], ColumnShape]:
+        """The shapes of the columns with these `Reason.key`, by the training `rows` (n, d)."""
+        shapes: dict[tuple[str, str | None], ColumnShape] = {}
+        for j, name in enumerate(self.names):
+            key: tuple[str, str | None] = self.texts.get(name) or (name, None)
+            if key in keys:
+                own = self._column(j)
+                shapes[key] = own._shape(own.deviations(rows[:, [j]]))
+        return shapes
+
+    def _shape(self, deviations: Array) -> ColumnShape:
+        """The shape of the only column, whose values have these `deviations` (n, 1)."""
+        first, last = deviations.min(initial=-LEAST_SHOWN), deviations.max(initial=LEAST_SHOWN)
+        ends = float(np.arcsinh(first)), float(np.arcsinh(last))
+        heights, _ = np.histogram(_places(deviations, ends), N_BARS, (0.0, 1.0))
+        usual = _places(self.deviations(np.stack([self.low, self.high])), ends)
+        low, high = usual.ravel().tolist()
+        return ColumnShape(tuple((heights / heights.max()).tolist()), low, high, ends)
+
+    def _column(self, j: int) -> UsualValues:
+        chosen = {name: getattr(self, name)[[j]] for name in FIGURES}
+        return replace(self, names=(self.names[j],), **chosen)
 
     def _described_row(self, values: Array, deviations: Array, shares: Array) -> str:
         found: dict[str, Reason] = {}
@@ -287,6 +352,12 @@ def _deviation(to_quartile: float, to_decile: float) -> float:
     if to_quartile > ROUNDING:
         by_decile = min(by_decile, LONGEST_TAIL * to_quartile / NORMAL_QUARTILE)
     return by_decile if by_decile > ROUNDING else 0.0
+
+
+def _places(deviations: Array | float, ends: tuple[float, float]) -> Any:
+    """Places in a picture of a column, from 0 to 1."""
+    start, stop = ends
+    return np.clip((np.arcsinh(deviations) - start) / (stop - start), 0.0, 1.0)
 
 
 def reason_words(reasons: Sequence[Reason]) -> str:

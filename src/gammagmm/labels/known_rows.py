@@ -63,6 +63,11 @@ class KnownRows:
         empty = np.empty(0, dtype=int)
         return cls(empty, empty, empty.astype(bool), empty.astype(bool))
 
+    def _repr_html_(self) -> str:
+        from gammagmm.report.notebook import known_html
+
+        return known_html(self)
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -53,7 +53,7 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
 from gammagmm.posterior.track_record import load_label_prior, load_reference, load_slopes
 from gammagmm.table.sample import Sample
 
-__all__ = ["GroupShare", "LabelledRows", "Precision", "ShareIfWrong"]
+__all__ = ["GroupShare", "GroupShares", "LabelledRows", "Precision", "ShareIfWrong"]
 
 Array = NDArray[np.float64]
 
@@ -120,6 +120,37 @@ class GroupShare:
     low_exact: float
     high_exact: float
     share_flagged: float
+
+
+class GroupShares(tuple[GroupShare, ...]):
+    """The groups of rows, the largest first.
+
+    The page "Labels for the ranking, groups and batches" of the documentation shows it in use.
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from gammagmm.report.notebook import groups_html
+
+        return groups_html(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the share of flagged rows of each group with its exact interval.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
+        from gammagmm.report.plots import plot_groups
+
+        return plot_groups(self, ax)
 
 
 @dataclass(frozen=True)
@@ -622,7 +653,7 @@ class LabelledRows:
         low, high = (without_errors(end / self.n_rows, self.label_error) for end in ends)
         return low, high
 
-    def by_group(self, groups: Any) -> tuple[GroupShare, ...]:
+    def by_group(self, groups: Any) -> GroupShares:
         """The flagged rows in each group of rows, and its share by its own labels.
 
         Parameters
@@ -632,8 +663,9 @@ class LabelledRows:
 
         Returns
         -------
-        tuple of GroupShare
-            The groups, the largest first. ``pandas.DataFrame(groups)`` has a line for each.
+        GroupShares
+            A tuple of `GroupShare`, the largest groups first. ``pandas.DataFrame(groups)`` has a
+            line for each.
         """
         n_sampled = self.sample.n_sampled
         names, place = np.unique(_check_groups(groups, n_sampled), return_inverse=True)
@@ -665,7 +697,7 @@ class LabelledRows:
                     int(n_flagged[group]) / size,
                 )
             )
-        return tuple(found)
+        return GroupShares(found)
 
     def precision_of(self, flagged: NDArray[np.int_]) -> Precision | None:
         """Share of anomalies among flagged rows.
@@ -959,6 +991,40 @@ class LabelledRows:
     def __repr__(self) -> str:
         answer = posterior_words(self.posterior)
         return f"LabelledRows({self.n_rows} rows, {len(self.known_rows)} labels, {answer})"
+
+    def _repr_html_(self) -> str:
+        from gammagmm.report.notebook import labelled_html
+
+        return labelled_html(self)
+
+    @property
+    def found_in_order(self) -> NDArray[np.int_]:
+        """Anomalies among the first rows that were labelled at random, in the ranking's order.
+
+        Each row is ranked without what was learned from its own label.
+        """
+        known = self.known_rows[self.known_rows.at_random]
+        order = np.argsort(-self._honest_scores[known.rows], kind="stable")
+        return np.cumsum(known.labels[order])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how many anomalies are found if labelled rows are looked at in the ranking's order.
+
+        The rows are those that were labelled at random.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
+        from gammagmm.report.plots import plot_labels
+
+        return plot_labels(self, ax)
 
 
 def _exact_shares(counts: LabelCounts, mass: float, side: Side = "both") -> tuple[float, float]:

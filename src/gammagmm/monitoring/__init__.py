@@ -1,1 +1,1 @@
-"""New rows above the fitted threshold, counted over time, with an alarm."""
+"""New rows beyond the fitted cut, counted over time, with an alarm."""

@@ -86,6 +86,11 @@ class Evidence:
         starts = f"{self.n_unsolved_starts} of {self.n_starts} starts unsolved"
         return f"Evidence({others}, {starts}, {separate})"
 
+    def _repr_html_(self) -> str:
+        from gammagmm.report.notebook import evidence_html
+
+        return evidence_html(self)
+
 
 def find_evidence(
     runs: Sequence[Run],

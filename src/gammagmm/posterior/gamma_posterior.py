@@ -469,7 +469,7 @@ class GammaPosterior:
         return f"GammaPosterior({posterior_words(self)})"
 
     def _repr_html_(self) -> str:
-        from gammagmm.report.svg import posterior_html
+        from gammagmm.report.notebook import posterior_html
 
         return posterior_html(self)
 

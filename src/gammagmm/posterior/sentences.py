@@ -275,11 +275,15 @@ def more_sentence(n_more: int, n_left: int) -> str:
 
 
 def model_lines(
-    posterior: GammaPosterior, evidence: Evidence, n_detectors: int, n_rows: int, flagged: str
-) -> list[str]:
-    """What is known without labels, in four lines that end with what to do next.
+    posterior: GammaPosterior,
+    evidence: Evidence,
+    n_detectors: int,
+    n_rows: int,
+    flagged: tuple[str, str],
+) -> dict[str, tuple[str, ...]]:
+    """What is known without labels: the sentences of four lines that end with what to do next.
 
-    `flagged` says how many rows are flagged, and the table has `n_rows` rows.
+    `flagged` says how many rows are flagged and why, and the table has `n_rows` rows.
     """
     record = evidence.track_record
     value = [sentence(posterior), _others_sentence(evidence)]
@@ -288,12 +292,12 @@ def model_lines(
         if 2 * evidence.n_unsolved_starts > evidence.n_starts:
             starts = f"{evidence.n_unsolved_starts:,} of {evidence.n_starts:,} starts"
             value.append(f"{starts} of the model had no solution.")
-    return [
-        f"{NOT_KNOWN}. {reference_sentence(record)}",
-        f"Working cut: {flagged}",
-        " ".join(value),
-        _next_sentence(posterior, evidence, n_detectors, n_rows),
-    ]
+    return {
+        "share": (f"{NOT_KNOWN}.", reference_sentence(record)),
+        "cut": (f"Working cut: {flagged[0]}", flagged[1]),
+        "model": tuple(value),
+        "next": _next_sentences(posterior, evidence, n_detectors, n_rows),
+    }
 
 
 def reference_sentence(record: TrackRecord) -> str:
@@ -338,9 +342,9 @@ def record_sentence(record: TrackRecord) -> str:
     return f"Model ranges were right in {record.held():.0%} of {record.n_tables} labelled tables."
 
 
-def _next_sentence(
+def _next_sentences(
     posterior: GammaPosterior, evidence: Evidence, n_detectors: int, n_rows: int
-) -> str:
+) -> tuple[str, ...]:
     """What to do next, and what it buys."""
     record, first = evidence.track_record, ""
     if evidence.separate_rows is not None:
@@ -348,9 +352,9 @@ def _next_sentence(
         first = f"look first at the {words}, then "
     how = "(gammagmm label; in Python: suggest, update)"
     if n_rows <= N_LABELS:
-        return f"Next: {first}label all {n_rows} rows {how} to know the share."
+        return (f"Next: {first}label all {n_rows} rows {how} to know the share.",)
     return (
-        f"Next: {first}label {N_LABELS} rows {how}. The 90% intervals were then right in "
-        f"{record.held_30_labels:.0%} of these tables, and "
-        f"{100.0 * record.width_30_labels:.0f} percentage points wide."
+        f"Next: {first}label {N_LABELS} rows {how}.",
+        f"The 90% intervals were then right in {record.held_30_labels:.0%} of these tables, and "
+        f"{100.0 * record.width_30_labels:.0f} percentage points wide.",
     )

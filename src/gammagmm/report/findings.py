@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -11,11 +12,12 @@ from scipy.stats import rankdata
 
 from gammagmm._support.text import visible
 from gammagmm.estimator.fit_result import Fit
-from gammagmm.estimator.reasons import Reason
+from gammagmm.estimator.reasons import ColumnShape, Reason
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.labels.labelled_rows import GroupShare
 from gammagmm.posterior.decisions import cost_cut, cut_off
 from gammagmm.posterior.runs import Run, first_solved, solved_posteriors
+from gammagmm.report.curves import RankCurve, rank_curve, share_end
 from gammagmm.table.table import Table
 
 __all__ = [
@@ -33,7 +35,7 @@ MAX_STEP = 0.30
 """The share at the end of the slider, unless `max_gamma` or the interval reaches further."""
 MAX_NAME = 60
 """Most characters of a row's name that a report shows."""
-MAX_RANKED = 5000
+MAX_RANKED = 2000
 """Most rows that a report names, the most anomalous first."""
 MAX_SHOWN = 50
 """Most rows in the table of the most anomalous rows."""
@@ -106,6 +108,10 @@ class Findings:
 
     summary: FitSummary
     table: Table
+    told: dict[str, tuple[str, ...]]  # sentences, see `Fit.told`
+    command: str  # the next step, for a shell or for Python; empty if there is none
+    curve: RankCurve
+    shapes: dict[tuple[str, str | None], ColumnShape]  # of the columns of the reasons
     separate_rows: tuple[str, ...]  # names of rows separate from the rest, `MAX_SHOWN` at most
     humps: tuple[float, ...]  # of the posterior, if every run has several
     mean: ShareCut
@@ -130,12 +136,16 @@ def find(fit: Fit) -> Findings:
     names = _shown_names(table)
     order = _order(fit)
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
-    why_top, values_chosen = _described(fit, top, chosen)
+    why_top, values_chosen, shapes = _described(fit, top, chosen)
     separate = _separate_rows(fit)
     mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
     return Findings(
         summary=summarise(fit),
         table=table,
+        told=fit.told,
+        command=_command(fit),
+        curve=rank_curve(fit, share_end(fit.posterior)),
+        shapes=shapes,
         separate_rows=tuple(names[row] for row in separate[:MAX_SHOWN]),
         humps=_humps(fit),
         mean=mean,
@@ -182,15 +192,30 @@ def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
 
 def _described(
     fit: Fit, top: NDArray[np.intp], chosen: NDArray[np.intp]
-) -> tuple[list[tuple[Reason, ...]], list[str]]:
-    """The columns in which the rows `top` stand out, and the values of the rows `chosen`.
+) -> tuple[list[tuple[Reason, ...]], list[str], dict[tuple[str, str | None], ColumnShape]]:
+    """The columns in which the rows `top` stand out, the values of the rows `chosen`, the shapes.
 
     Rows that are scores themselves have no columns.
     """
     if fit.plan.is_precomputed:
-        return [()] * len(top), [""] * len(chosen)
+        return [()] * len(top), [""] * len(chosen), {}
     usual = fit.usual_values()
-    return usual.reasons(fit.rows[top]), usual.described(fit.rows[chosen])
+    reasons = usual.reasons(fit.rows[top])
+    keys = {reason.key for each in reasons for reason in each}
+    shapes = usual.shapes(fit.rows[: fit.n_rows], keys)
+    return reasons, usual.described(fit.rows[chosen]), shapes
+
+
+def _command(fit: Fit) -> str:
+    """What a person types to label rows; rows in memory are labelled in Python."""
+    n_left, name = fit.sample.n_rows - len(fit.known), fit.table.name
+    if not n_left:
+        return ""
+    if name is None:
+        return f"detector.suggest({min(MAX_TO_LABEL, n_left)})"
+    # Several files have their names in one, and some names cannot be typed.
+    is_typed = name.isprintable() and ", " not in name
+    return f"gammagmm label {shlex.quote(name) if is_typed else 'FILE'}"
 
 
 def _shown_names(table: Table) -> tuple[str, ...]:

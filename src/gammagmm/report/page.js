@@ -6,8 +6,6 @@ const number = (value) => Number(value.toPrecision(6)).toString();
 // The slider for gamma. Every number comes from Python; this script computes none of them.
 const MAX_LISTED = 40;
 const slider = byId("gamma");
-const svg = document.querySelector("figure.posterior svg");
-
 function describeChange(n) {
   const base = data.n_flagged;
   if (n === base) return "These are the same rows as at the estimated share.";
@@ -22,21 +20,21 @@ function describeChange(n) {
     + (rest ? " and " + rest.toLocaleString("en") + " more" : "") + ".";
 }
 
+// The axis of shares is a square root.
 function moveCursor(gamma) {
-  if (!svg) return;
-  let line = svg.querySelector("line.cursor");
-  if (!line) {
-    line = document.createElementNS("http://www.w3.org/2000/svg", "line");
-    line.setAttribute("class", "cursor");
-    line.setAttribute("y1", svg.dataset.top);
-    line.setAttribute("y2", svg.dataset.bottom);
-    svg.insertBefore(line, svg.querySelector("line.mean"));
-  }
-  const { left, right, end } = svg.dataset;
-  const x = Number(left) + (Number(right) - Number(left)) * gamma / Number(end);
-  line.setAttribute("x1", x);
-  line.setAttribute("x2", x);
-  line.setAttribute("visibility", x > Number(right) ? "hidden" : "visible");
+  document.querySelectorAll("svg[data-end]").forEach((svg) => {
+    let line = svg.querySelector("line.cursor");
+    if (!line) {
+      line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+      line.setAttribute("class", "cursor");
+      line.setAttribute("y1", 0);
+      line.setAttribute("y2", svg.dataset.bottom);
+      svg.append(line);
+    }
+    const place = Math.sqrt(gamma / Number(svg.dataset.end));
+    ["x1", "x2"].forEach((end) => line.setAttribute(end, 100 * place + "%"));
+    line.setAttribute("visibility", place > 1 || gamma === data.cuts[0][0] ? "hidden" : "visible");
+  });
 }
 
 function show(cut) {
@@ -71,6 +69,21 @@ costs.addEventListener("change", () => {
 });
 choose(data.cuts[0]);
 
+// Commands that can be copied.
+document.querySelectorAll("button[data-copy]").forEach((button) => {
+  const field = byId(button.dataset.copy);
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    getSelection().selectAllChildren(field);
+    try {
+      await navigator.clipboard.writeText(field.textContent);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Selected";
+    }
+  });
+});
+
 // The parts that are folded, and the tables that show their first rows.
 const openAll = byId("open_all");
 openAll.hidden = false;
@@ -96,7 +109,7 @@ document.querySelectorAll("button[data-shorten]").forEach((button) => {
 // Tables that can be sorted and saved.
 function cellValue(row, column) {
   const cell = row.cells[column];
-  const text = cell.textContent.trim();
+  const text = cellText(cell);
   if (text.startsWith("below ")) return Number.MIN_VALUE;
   const value = Number(cell.className === "n" ? text.replace(/[,%]/g, "") : text);
   return text === "" || Number.isNaN(value) ? text : value;
@@ -137,7 +150,7 @@ function quoted(text) {
 
 function cellText(cell) {
   const field = cell.querySelector("select");
-  return field ? field.value : cell.textContent.trim();
+  return field ? field.value : cell.dataset.text ?? cell.textContent.trim();
 }
 
 document.querySelectorAll("button[data-save]").forEach((button) => {

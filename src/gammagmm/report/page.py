@@ -15,6 +15,7 @@ from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import reason_words
 from gammagmm.labels.labelled_rows import GroupShare
+from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.sentences import (
     NOT_KNOWN,
     if_wrong_sentence,
@@ -23,15 +24,22 @@ from gammagmm.posterior.sentences import (
     reference_sentence,
 )
 from gammagmm.report.findings import MAX_SHOWN, N_STEPS, Findings, ShareCut, find
-from gammagmm.report.svg import ShareLine, found_svg, posterior_numbers, posterior_svg, share_scale
+from gammagmm.report.notebook import posterior_numbers
+from gammagmm.report.svg import (
+    ShareLine,
+    column_svg,
+    found_svg,
+    left_svg,
+    share_scale,
+    share_svg,
+    strip_svg,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 __all__ = ["GroupLines", "group_lines", "render", "write_report"]
 
-PYOD_DEFAULT = 0.1
-"""PyOD's default contamination, marked in the picture."""
 N_FIRST = 10
 """Rows of the table of the most anomalous rows that are shown at first, as in page.css."""
 MAX_COMPONENTS = 12
@@ -53,11 +61,16 @@ def render(findings: Findings) -> str:
         script=_asset("page.js"),
         data=_script_data(findings),
         start=round(findings.mean.gamma / findings.steps[-1].gamma * N_STEPS),
-        pyod_default=PYOD_DEFAULT,
+        reference_range=_reference_range(),
         max_components=MAX_COMPONENTS,
         groups=group_lines(findings.groups, MAX_GROUPS),
         n_first=N_FIRST,
     )
+
+
+def _reference_range() -> str:
+    low, high = GammaPosterior.reference().interval()
+    return f"{percent(low)} to {percent(high)}"
 
 
 def _template() -> Template:
@@ -80,9 +93,13 @@ def _template() -> Template:
     }
     environment.globals |= {
         "NOT_KNOWN": NOT_KNOWN,
+        "column_svg": column_svg,
         "found_svg": found_svg,
+        "left_svg": left_svg,
         "posterior_numbers": posterior_numbers,
-        "posterior_svg": posterior_svg,
+        "share_svg": share_svg,
+        "strip_svg": strip_svg,
+        "zip": zip,
         "if_wrong_sentence": if_wrong_sentence,
         "recall_sentence": recall_sentence,
         "record_sentence": record_sentence,

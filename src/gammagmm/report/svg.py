@@ -1,8 +1,13 @@
-"""A posterior, what two rankings find, or groups -> a picture as SVG; HTML for notebooks."""
+"""Posteriors, rankings, columns, groups and histories -> pictures as SVG.
+
+Every picture is as wide as the place it stands in: places across are percentages, and places down
+are pixels. A picture needs no script, style sheet or other file; a page can change its colours by
+their classes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -10,143 +15,376 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import percent
-from gammagmm.posterior.sentences import NOT_KNOWN, record_sentence, reference_sentence, sentence
-from gammagmm.posterior.track_record import load_track_record
+from gammagmm._support.text import counted, percent, visible
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.sentences import sentence
+from gammagmm.report.curves import RankCurve, density, share_end, share_ticks
+from gammagmm.report.palette import ACCENT, ALARM, FONT, LINE, REFERENCE
 
 if TYPE_CHECKING:
-    from gammagmm.posterior.gamma_posterior import GammaPosterior
+    from gammagmm.estimator.reasons import ColumnShape, Reason
+    from gammagmm.labels.recall import AnomaliesLeft
+    from gammagmm.monitoring.history import History
 
 __all__ = [
     "ShareLine",
     "ShareScale",
+    "bar_svg",
+    "column_svg",
     "found_svg",
-    "posterior_html",
-    "posterior_numbers",
-    "posterior_svg",
+    "history_svg",
+    "left_svg",
     "share_scale",
+    "share_svg",
+    "strip_svg",
 ]
 
 Array = NDArray[np.float64]
 
-# Okabe and Ito's blue and vermilion: distinct for colour-blind readers, on white and on black.
-BLUE, VERMILION, GREY = "#0072B2", "#D55E00", "#888888"
-
+COLOURS = {
+    "accent": ACCENT,
+    "alarm": ALARM,
+    "reference": REFERENCE,
+    "line": LINE,
+    "ink": "currentColor",
+}
 # Pixels.
-WIDTH, HEIGHT = 480, 200
-LEFT, RIGHT, TOP, BOTTOM = 16, 464, 28, 164
-"""Edges of the plot area."""
-TICK_BASELINE, TITLE_BASELINE = BOTTOM + 14, BOTTOM + 30
-LEGEND_TOP, LEGEND_BASELINE, LEGEND_SQUARE, LEGEND_INDENT = 5, 13, 9, 14
-MARK_STEP, MARK_BASELINE, MARK_GAP = 15.0, 8.0, 4.0
-LETTER_WIDTH = 5.5
-"""About the width of a letter."""
-LINE_WIDTH, LINE_HEIGHT, LINE_LEFT, LINE_RIGHT = 280, 16, 14, 266
-"""Size of the picture in a line of a table, and edges of its plot area."""
+WORDS_HEIGHT, CURVE_HEIGHT, DENSITY_HEIGHT, BAR_HEIGHT = 20, 110, 68, 32
+GAP, MARK = 10, 4.5
+FOUND_HEIGHT, HISTORY_HEIGHT = 120, 120
+STRIP_WIDTH, STRIP_HEIGHT = 76, 24
+MAX_PERIODS, MAX_NAME = 60, 24
+"""Most periods in a picture, and most characters of their names."""
+UNITS = 1000
+"""Width of a curve in the units of its own coordinates."""
+NARROW = 0.3
+"""Words begin at their interval if it begins left of this place, and end with it at the right."""
 MOST_ROWS = 0.9
 """Share of the rows whose groups must have their whole intervals in the picture."""
-N_CURVE_POINTS = 121
-"""Points of a curve, besides those of the posterior's own grid."""
+N_GROUP_TICKS = 4.0
 
 
-def posterior_html(posterior: GammaPosterior, lines: Sequence[str] | None = None) -> str:
-    """The posterior as one HTML element that needs no script, style sheet or other file.
+def share_svg(posterior: GammaPosterior, curve: RankCurve | None = None) -> str:
+    """What is known of the share of anomalies and, below the same axis, of the rows.
 
-    `lines` are the sentences above the picture. Without them, they tell the estimate and, if it is
-    the model's, the shares in labelled tables before it and how often it was right.
+    Above, the scores of the rows in their order, with the flagged ones filled. Below, what the
+    share can be. Without labels, this is what it was in labelled tables, and the model's range is a
+    line; with labels it is the posterior, with the labelled tables behind it.
     """
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
-        for name, value in posterior_numbers(posterior).items()
+    end = share_end(posterior)
+    reference, is_known = GammaPosterior.reference(), not posterior.is_model
+    first = posterior if is_known else reference
+    drawn, top = "", 0
+    if curve is not None:
+        drawn += _curve(curve, end)
+        top = WORDS_HEIGHT + CURVE_HEIGHT + GAP
+    base = top + DENSITY_HEIGHT
+    drawn += _density(first, end, base, "accent", is_filled=True)
+    if is_known:
+        drawn += _density(reference, end, base, "reference")
+    elif curve is None and posterior.has_estimate:
+        drawn += _density(posterior, end, base, "alarm")
+    drawn += _atom(posterior, base)
+    if posterior.has_estimate:
+        drawn += _cut(posterior, curve, end, base)
+    tables = "nine of ten labelled tables"
+    bars = [(first, posterior.range_name if is_known else tables, "accent")]
+    if is_known:
+        bars.append((reference, tables, "reference"))
+    elif posterior.has_estimate:
+        bars.append((posterior, posterior.range_name, "alarm"))
+    for each, words, name in bars:
+        drawn += _bar(each, words, name, end, base)
+        base += BAR_HEIGHT
+    drawn += _share_axis(end, base + 6, None if curve is None else curve.n_rows)
+    height = base + (54 if curve is not None else 24)
+    low, high = first.interval()
+    left, right = (100.0 * _place(min(share, end), end) for share in (low, high))
+    start = 0 if curve is None else WORDS_HEIGHT
+    band = (
+        f'<rect class="accent" x="{left:.2f}%" y="{start}" width="{right - left:.2f}%" '
+        f'height="{base - start}" fill="{ACCENT}" fill-opacity="0.1"/>'
     )
-    if lines is None:
-        lines, record = [sentence(posterior)], load_track_record()
-        if posterior.is_model:
-            lines.insert(0, f"{NOT_KNOWN}. {reference_sentence(record)}")
-            lines += [record_sentence(record)] if posterior.has_estimate else []
-    words = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    label = _share_words(posterior, curve)
+    data = f' data-end="{end!r}" data-bottom="{base}"'
+    return _svg(band + drawn, height, label, data, "shares")
+
+
+def _share_words(posterior: GammaPosterior, curve: RankCurve | None) -> str:
+    """The picture in words."""
+    words = (
+        ""
+        if curve is None
+        else (
+            "Scores of the rows in their order: "
+            f"{curve.n_flagged:,} of {curve.n_rows:,} are flagged. "
+        )
+    )
+    low, high = (percent(share) for share in GammaPosterior.reference().interval())
+    tables = f"In nine of ten labelled tables, the share of anomalies was {low} to {high}."
+    return f"{words}{tables} {sentence(posterior)}"
+
+
+def _curve(curve: RankCurve, end: float) -> str:
+    """The scores as steps: filled with the alarm colour as far as rows are flagged."""
+    top, bottom = float(curve.scores.max()), float(curve.scores.min())
+    bottom -= 0.06 * (top - bottom or 1.0)
+    heights = 1.0 - (curve.scores - bottom) / (top - bottom or 1.0)
+    across = np.sqrt(np.minimum(curve.edges / end, 1.0))
+    is_flagged = curve.edges[:-1] < (curve.n_flagged - 0.5) / curve.n_rows
+    drawn = ""
+    for chosen, name, opacity in ((~is_flagged, "reference", 0.45), (is_flagged, "alarm", 0.9)):
+        if chosen.any():
+            first, last = np.flatnonzero(chosen)[[0, -1]]
+            edges, steps = across[first : last + 2], heights[first : last + 1]
+            path = _path(np.repeat(edges, 2)[1:-1], np.repeat(steps, 2) * CURVE_HEIGHT)
+            ends = (f"{UNITS * edge:.1f} {CURVE_HEIGHT}" for edge in (edges[-1], edges[0]))
+            drawn += _shape(name, f"{path} L{' L'.join(ends)} Z", opacity)
+    parts = _plot(drawn, WORDS_HEIGHT, CURVE_HEIGHT)
+    for share, score, label in sorted(curve.known, key=lambda mark: mark[2]):
+        y = WORDS_HEIGHT + CURVE_HEIGHT * (1.0 - (score - bottom) / (top - bottom or 1.0))
+        place = (
+            f'cx="{100.0 * _place(share, end):.2f}%" cy="{min(y, WORDS_HEIGHT + CURVE_HEIGHT):.1f}"'
+        )
+        kind = "known anomaly" if label else "known normal"
+        fill = (
+            f'fill="{ALARM}" stroke="#ffffff"' if label else 'fill="#ffffff" stroke="currentColor"'
+        )
+        parts += f'<circle class="{kind}" {place} r="{MARK - 0.5:g}" {fill} stroke-width="1.2"/>'
+    return parts
+
+
+def _cut(posterior: GammaPosterior, curve: RankCurve | None, end: float, base: float) -> str:
+    """A line through the picture at the estimate and, above the rows, how many are flagged."""
+    place = _place(min(posterior.mean, end), end)
+    x, top = f"{100.0 * place:.2f}%", 0 if curve is None else WORDS_HEIGHT
+    line = (
+        f'<line class="cut" x1="{x}" y1="{top}" x2="{x}" y2="{base}" stroke="currentColor" '
+        'stroke-width="1.5" stroke-dasharray="4 3"/>'
+    )
+    if curve is None:
+        return line
+    # It begins at the left edge of the flagged rows, or ends with them.
+    anchor, at = ("start", place) if place < 0.6 else ("end", place)
+    words = f"{counted(curve.n_flagged, 'row')} flagged"
+    return line + _text("flag", at, WORDS_HEIGHT - 6, words, anchor)
+
+
+def _density(
+    posterior: GammaPosterior, end: float, base: float, name: str, *, is_filled: bool = False
+) -> str:
+    shares, heights = density(posterior, end)
+    if not len(shares):
+        return ""
+    heights = heights * (1.0 if is_filled else 0.55)
+    across, down = np.sqrt(shares / end), DENSITY_HEIGHT * (1.0 - 0.96 * heights)
+    path = _path(across, down)
+    drawn = ""
+    if is_filled:
+        ends = (f"{UNITS * x:.1f} {DENSITY_HEIGHT}" for x in (across[-1], across[0]))
+        drawn = _shape(name, f"{path} L{' L'.join(ends)} Z", 0.3)
+    dashes = "" if is_filled else ' stroke-dasharray="5 3"'
+    drawn += (
+        f'<path class="{name}-line density" d="{path}" fill="none" stroke="{COLOURS[name]}" '
+        f'stroke-width="1.5" vector-effect="non-scaling-stroke"{dashes}/>'
+    )
+    return _plot(drawn, base - DENSITY_HEIGHT, DENSITY_HEIGHT)
+
+
+def _atom(posterior: GammaPosterior, base: float) -> str:
+    """A stem at 0 whose height is the probability, as a fraction of the plot's height."""
+    if posterior.prob_zero < 0.02:
+        return ""
+    top = base - DENSITY_HEIGHT * posterior.prob_zero
     return (
-        f'<div class="gammagmm-posterior">{words}'
-        f"{posterior_svg(posterior)}<table><tbody>{rows}</tbody></table></div>"
+        f'<line class="reference-line" x1="0" y1="{base}" x2="0" y2="{top:.1f}" '
+        f'stroke="{REFERENCE}" stroke-width="3"/>'
+        f'<circle class="reference atom" cx="0" cy="{top:.1f}" r="{MARK}" fill="{REFERENCE}"/>'
     )
 
 
-def posterior_numbers(posterior: GammaPosterior) -> dict[str, str]:
-    """The numbers of a posterior in words, by their names; those that do not exist are left out."""
+def _bar(posterior: GammaPosterior, words: str, name: str, end: float, top: float) -> str:
+    """An interval as a line with a point at the mean, below its words."""
     low, high = posterior.interval()
-    numbers = {
-        "mean": percent(posterior.mean),
-        "median": percent(posterior.median),
-        "standard deviation": percent(posterior.std),
-        posterior.range_name: f"{percent(low)} to {percent(high)}",
-        "P(γ = 0)": percent(posterior.prob_zero),
-        "P(γ > 15%)": percent(posterior.prob_above(0.15)),
-        "Monte Carlo error of the mean": percent(posterior.standard_error),
-        "spread of the mean over runs": percent(posterior.between_runs),
-    }
-    return {name: words for name, words in numbers.items() if words}
-
-
-def posterior_svg(posterior: GammaPosterior, marks: Mapping[str, float] | None = None) -> str:
-    """The density with the interval shaded, the mean and the atom, on an axis from 0.
-
-    `marks` are shares to mark with dashed lines, by their labels; the axis includes all of them.
-    """
-    marks = marks or {}
-    end = max(_axis_end(posterior), *(1.05 * share for share in marks.values()), 0.0)
-    parts = _density(posterior, end) + _mean(posterior, end) + _atom(posterior, end)
-    # Left edge, class, words and colour of each entry.
-    entries = (
-        (16, "density", f"density, {posterior.range_name}", BLUE),
-        (156, "mean", "mean", VERMILION),
-        (220, "atom", "P(γ = 0)", GREY),
-    )
-    parts += _axis(end) + _legend(entries) + _marks(marks, end)
-    label = f"Posterior density of the share of anomalies. {sentence(posterior)}"
+    left, right = (_place(min(share, end), end) for share in (low, high))
+    words = f"{words}: {percent(low)} to {percent(high)}"
+    anchor, at = "start", left
+    if left > NARROW:
+        anchor, at = ("end", right) if right > 1.0 - NARROW else ("middle", 0.5 * (left + right))
+    y, colour = top + 25, COLOURS[name]
+    x, mean = f"{100.0 * left:.2f}%", f"{100.0 * _place(min(posterior.mean, end), end):.2f}%"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="11" '
-        f'data-left="{LEFT}" data-right="{RIGHT}" data-top="{TOP}" data-bottom="{BOTTOM}" '
-        f'data-end="{end!r}" role="img" aria-label="{escape(label)}">{parts}</svg>'
+        _text("bar", at, top + 15, words, anchor)
+        + f'<line class="{name}-line bar" x1="{x}" y1="{y}" x2="{100.0 * right:.2f}%" y2="{y}" '
+        f'stroke="{colour}" stroke-width="4" stroke-linecap="round"/>'
+        f'<circle class="{name} mean" cx="{mean}" cy="{y}" r="{MARK}" fill="{colour}"/>'
     )
 
 
-def found_svg(consensus: Sequence[int], learned: Sequence[int]) -> str:
-    """Anomalies found against labelled rows looked at, in the order of two rankings.
+def _share_axis(end: float, y: float, n_rows: int | None) -> str:
+    """Ticks at round shares and, with `n_rows`, the number of rows below them."""
+    parts = f'<line class="axis" x1="0" y1="{y}" x2="100%" y2="{y}" stroke="currentColor"/>'
+    for share in share_ticks(end):
+        place = _place(share, end)
+        anchor = "start" if place == 0.0 else "end" if place > 0.97 else "middle"
+        parts += _text("tick", place, y + 15, f"{100.0 * share:.5g}%", anchor)
+        if n_rows is not None:
+            words = f"{share * n_rows:,.0f}" if share else "rows"
+            parts += _text("tick rows", place, y + 30, words, anchor, 0.75)
+    if n_rows is not None:
+        parts += _text(
+            "title", 0.5, y + 46, "share of the rows, most anomalous first", "middle", 0.75
+        )
+    return parts
 
-    Entry i of each sequence is the number of anomalies among the first i + 1 rows.
+
+def found_svg(curves: Sequence[tuple[str, str, Sequence[int]]], words: str) -> str:
+    """Anomalies found against rows looked at: `curves` are names, colours, and counts found.
+
+    Entry i of the counts is the number of anomalies among the first i + 1 rows.
     """
-    n_rows, n_anomalies = len(learned), max(learned[-1], 1)
-    x = np.arange(n_rows + 1.0)
-    curves = ""
-    for name, found, colour in (("consensus", consensus, VERMILION), ("learned", learned, BLUE)):
-        height = np.append(0.0, found) / n_anomalies
+    n_rows = max(len(found) for _, _, found in curves)
+    n_found = max(max(found[-1] for _, _, found in curves), 1)
+    drawn, told = "", []
+    for name, colour, found in curves:
+        height = np.append(0.0, found) / n_found
         # A step up at each anomaly.
-        path = _path(np.repeat(x, 2)[1:], np.repeat(height, 2)[:-1], n_rows)
-        curves += (
-            f'<path class="{name}" d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        x = np.repeat(np.arange(len(found) + 1.0), 2)[1:] / n_rows
+        path = _path(x, FOUND_HEIGHT * (1.0 - 0.96 * np.repeat(height, 2)[:-1]))
+        drawn += (
+            f'<path class="{colour}-line found" d="{path}" fill="none" stroke="{COLOURS[colour]}" '
+            'stroke-width="2" vector-effect="non-scaling-stroke"/>'
         )
-    line = _line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM), 'stroke="currentColor"')
-    ticks = sorted({0, n_rows // 2, n_rows})
-    labels = "".join(_text("tick", _x(tick, n_rows), TICK_BASELINE, f"{tick}") for tick in ticks)
-    title = _text("title", 0.5 * (LEFT + RIGHT), TITLE_BASELINE, "labelled rows looked at")
-    words = "1 anomaly" if learned[-1] == 1 else f"{learned[-1]} anomalies"
-    title += _text("total", RIGHT, TOP + MARK_STEP, words, "end")
-    legend = _legend(
-        (
-            (16, "learned", "anomalies found, learned ranking", BLUE),
-            (226, "consensus", "consensus of the detectors", VERMILION),
-        )
+        half = found[(len(found) - 1) // 2]
+        told.append(f"the {name} has found {half:,} of {found[-1]:,}")
+    parts = _plot(drawn, 0, FOUND_HEIGHT)
+    y = FOUND_HEIGHT
+    parts += f'<line class="axis" x1="0" y1="{y}" x2="100%" y2="{y}" stroke="currentColor"/>'
+    for tick, anchor in ((0, "start"), (n_rows // 2, "middle"), (n_rows, "end")):
+        parts += _text("tick", tick / n_rows, y + 15, f"{tick:,}", anchor)
+    parts += _text("title", 0.5, y + 31, f"{words} looked at", "middle", 0.75)
+    parts += _text(
+        "total", 1.0, 22, "1 anomaly" if n_found == 1 else f"{n_found:,} anomalies", "end"
     )
+    label = f"Anomalies found among {n_rows:,} {words}. After half of them, {', and '.join(told)}."
+    return _svg(parts, y + 36, label, kind="found")
+
+
+def left_svg(left: AnomaliesLeft) -> str:
+    """Anomalies that are found, and those that are probably left, on one line of all anomalies."""
+    end = max(left.n_found + left.high, 1.0)
+    found, mean, high = (
+        count / end for count in (left.n_found, left.n_found + left.mean, left.n_found + left.high)
+    )
+    y = 16
+    parts = (
+        f'<rect class="reference" x="{100.0 * found:.2f}%" y="{y}" '
+        f'width="{100.0 * (mean - found):.2f}%" height="14" fill="{REFERENCE}" '
+        'fill-opacity="0.45"/>'
+        f'<rect class="alarm" x="0" y="{y}" width="{100.0 * found:.2f}%" height="14" '
+        f'fill="{ALARM}"/>'
+        f'<line class="ink" x1="{100.0 * (left.n_found + left.low) / end:.2f}%" y1="{y + 7}" '
+        f'x2="{100.0 * high:.2f}%" y2="{y + 7}" stroke="currentColor" stroke-width="1.5"/>'
+    )
+    parts += _text("found", 0.0, 11, f"{left.n_found:,} found", "start")
+    words = f"about {left.mean:,.0f} left ({left.low:,.0f} to {left.high:,.0f})"
+    parts += _text("left", 1.0, 11, words, "end")
+    label = f"{left.n_found:,} anomalies are found, and {words}."
+    return _svg(parts, y + 16, label, kind="left")
+
+
+def bar_svg(parts: Sequence[tuple[str, str, float]]) -> str:
+    """Counts as parts of one bar: names, colours, and counts."""
+    total, start, drawn = sum(count for _, _, count in parts) or 1.0, 0.0, ""
+    for _, colour, count in parts:
+        width = 100.0 * count / total
+        drawn += (
+            f'<rect class="{colour}" x="{start:.2f}%" y="0" width="{width:.2f}%" height="14" '
+            f'fill="{COLOURS[colour]}"/>'
+        )
+        start += width
+    label = ", ".join(f"{name} {count:,.0f}" for name, _, count in parts)
+    return _svg(drawn, 14, label)
+
+
+def history_svg(history: History) -> str:
+    """The share of rows above the cut in the last periods, with exact 90 % intervals.
+
+    The band is the interval of the training rows. Periods with an alarm are diamonds.
+    """
+    periods = history.periods[-MAX_PERIODS:]
+    alarms = set(history.alarms)
+    ends = [period.count.interval() for period in periods]
+    reference = history.reference
+    low, high = reference.interval()
+    top = 1.08 * max([high, *(end for _, end in ends), 1e-6])
+    height = HISTORY_HEIGHT
+
+    def y(share: float) -> str:
+        return f"{height * (1.0 - share / top):.1f}"
+
+    parts = (
+        f'<rect class="reference" x="0" y="{y(high)}" width="100%" '
+        f'height="{height * (high - low) / top:.1f}" fill="{REFERENCE}" fill-opacity="0.25"/>'
+        f'<line class="reference-line" x1="0" y1="{y(reference.share)}" x2="100%" '
+        f'y2="{y(reference.share)}" stroke="{REFERENCE}" stroke-dasharray="4 3"/>'
+        f'<line class="axis" x1="0" y1="{height}" x2="100%" y2="{height}" stroke="currentColor"/>'
+    )
+    for t, (period, (start, stop)) in enumerate(zip(periods, ends, strict=True)):
+        if not period.count.n_rows:
+            continue
+        name = "alarm" if period.name in alarms else "accent"
+        x, colour = f"{100.0 * (t + 0.5) / len(periods):.2f}%", COLOURS[name]
+        parts += (
+            f'<line class="{name}-line" x1="{x}" y1="{y(start)}" x2="{x}" y2="{y(stop)}" '
+            f'stroke="{colour}" stroke-width="1.5"/>'
+            f'<svg x="{x}" y="{y(period.count.share)}" overflow="visible">'
+            + (
+                f'<path class="alarm" d="M0 -7 L7 0 L0 7 L-7 0 Z" fill="{colour}"/></svg>'
+                if name == "alarm"
+                else f'<circle class="accent" r="4" fill="{colour}"/></svg>'
+            )
+        )
+    shown = {0: "start", len(periods) - 1: "end"} if len(periods) > 1 else {0: "middle"}
+    for t, anchor in shown.items():
+        place = 0.5 if anchor == "middle" else float(t > 0)
+        parts += _text("tick", place, height + 15, visible(periods[t].name)[:MAX_NAME], anchor)
+    parts += _text("title", 0.0, 11, f"{percent(top / 1.08)} of the rows", "start", 0.75)
+    newest = periods[-1]
     label = (
-        f"Anomalies found among {n_rows} labelled rows. After half of them, the learned ranking "
-        f"has found {learned[(n_rows - 1) // 2]} of {learned[-1]} and the consensus "
-        f"{consensus[(n_rows - 1) // 2]}."
+        f"Share of rows above the cut in {len(periods)} periods. In {visible(newest.name)} it was "
+        f"{percent(newest.count.share)}, in the training rows {percent(reference.share)}."
     )
+    return _svg(parts, height + 20, label, kind="history")
+
+
+def column_svg(shape: ColumnShape, name: str) -> str:
+    """The values of a column as the symbol `name`, which strips show behind their marks."""
+    edges = 4.0 + (STRIP_WIDTH - 8.0) * np.linspace(0.0, 1.0, len(shape.heights) + 1)
+    heights = np.sqrt(np.asarray(shape.heights))  # a rare value is seen as well
+    down = STRIP_HEIGHT - 2.0 - (STRIP_HEIGHT - 4.0) * heights
+    pairs = zip(np.repeat(edges, 2)[1:-1].tolist(), np.repeat(down, 2).tolist(), strict=True)
+    path = " L".join(f"{x:.0f} {y:.1f}" for x, y in pairs)
+    base = STRIP_HEIGHT - 2
+    low, high = (4.0 + (STRIP_WIDTH - 8.0) * place for place in (shape.low, shape.high))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="11" '
-        f'role="img" aria-label="{escape(label)}">{curves}{line}{labels}{title}{legend}</svg>'
+        f'<symbol id="{name}" viewBox="0 0 {STRIP_WIDTH} {STRIP_HEIGHT}">'
+        f'<rect class="usual" x="{low:.1f}" y="0" width="{max(high - low, 2.0):.1f}" '
+        f'height="{base}" fill="{ACCENT}" fill-opacity="0.14"/>'
+        f'<path class="reference" d="M4 {base} L{path} L{STRIP_WIDTH - 4} {base} Z" '
+        f'fill="{REFERENCE}"/></symbol>'
+    )
+
+
+def strip_svg(reason: Reason, shape: ColumnShape, name: str) -> str:
+    """The value of a row as a mark on the values of its column, which are the symbol `name`."""
+    x = 4.0 + (STRIP_WIDTH - 8.0) * shape.place(reason)
+    return (
+        f'<svg class="strip" viewBox="0 0 {STRIP_WIDTH} {STRIP_HEIGHT}" width="{STRIP_WIDTH}" '
+        f'height="{STRIP_HEIGHT}" aria-hidden="true"><use href="#{name}"/>'
+        f'<line class="alarm-line" x1="{x:.1f}" y1="1" x2="{x:.1f}" y2="{STRIP_HEIGHT - 2}" '
+        f'stroke="{ALARM}" stroke-width="2"/>'
+        f'<circle class="alarm" cx="{x:.1f}" cy="4" r="3.5" fill="{ALARM}"/></svg>'
     )
 
 
@@ -166,47 +404,52 @@ class ShareLine:
 class ShareScale:
     """The scale of the pictures in the lines of a table of groups.
 
-    `end` is the share at the right edge. A dashed line marks the share `overall`.
+    `end` is the share at the right edge. A dashed line marks the share `overall`, if there is one.
     """
 
     end: float
-    overall: float
+    overall: float | None
 
     def axis(self) -> str:
         """The ticks above the pictures."""
-        ticks = _ticks(self.end, 4.0)
-        labels = [_text("tick", self._x(x), 11, f"{100.0 * x:.5g}%") for x in ticks]
-        label = f"Picture of the shares, from 0% to {percent(self.end)}"
-        return self._svg("".join(labels), f'role="img" aria-label="{label}"')
+        steps = [step for k in range(-6, 1) for step in np.array([1.0, 2.0, 5.0]) * 10.0**k]
+        step = next((step for step in steps if self.end / step <= N_GROUP_TICKS), 1.0)
+        ticks = step * np.arange(int(self.end / step * (1.0 + 1e-9)) + 1)
+        words = [(float(x) / self.end, f"{100.0 * x:.5g}%") for x in ticks]
+        drawn = "".join(
+            _text("tick", x, 11, each, "start" if x == 0.0 else "end" if x > 0.97 else "middle")
+            for x, each in words
+        )
+        return _svg(drawn, 16, f"Picture of the shares, from 0% to {percent(self.end)}")
 
     def picture(self, line: ShareLine) -> str:
         """The share as a point on its interval; an arrow if it continues beyond the right edge."""
-        x, y = f"{self._x(self.overall):.1f}", LINE_HEIGHT // 2
-        style = 'stroke="currentColor" stroke-dasharray="3 3"'
-        drawn = _line("mark", (x, 0), (x, LINE_HEIGHT), style)
-        low, high = (f"{self._x(min(end, self.end)):.1f}" for end in (line.low, line.high))
-        drawn += _line("share", (low, y), (high, y), f'stroke="{BLUE}" stroke-width="2"')
+        low, high = (f"{self._x(min(share, self.end))}%" for share in (line.low, line.high))
+        drawn = (
+            f'<line class="accent-line share" x1="{low}" y1="8" x2="{high}" y2="8" '
+            f'stroke="{ACCENT}" stroke-width="2"/>'
+        )
+        if self.overall is not None:
+            x = f"{self._x(self.overall)}%"
+            drawn += (
+                f'<line class="overall" x1="{x}" y1="0" x2="{x}" y2="16" stroke="currentColor" '
+                'stroke-opacity="0.6" stroke-dasharray="3 3"/>'
+            )
         if line.high > self.end:
-            arrow = f"M{LINE_RIGHT} {y - 4} L{LINE_RIGHT + 7} {y} L{LINE_RIGHT} {y + 4} Z"
-            drawn += f'<path class="share" d="{arrow}" fill="{BLUE}"/>'
+            arrow = f'<path class="accent share" d="M-6 4 L1 8 L-6 12 Z" fill="{ACCENT}"/>'
+            drawn += f'<svg x="100%" overflow="visible">{arrow}</svg>'
         if line.share <= self.end:
-            place = f'cx="{self._x(line.share):.1f}" cy="{y}" r="4"'
-            drawn += f'<circle class="share" {place} fill="{BLUE}"/>'
-        return self._svg(drawn, 'aria-hidden="true"')
+            drawn += (
+                f'<circle class="accent share" cx="{self._x(line.share)}%" cy="8" r="4" '
+                f'fill="{ACCENT}"/>'
+            )
+        return _svg(drawn, 16, "")
 
     def _x(self, share: float) -> float:
-        return LINE_LEFT + (LINE_RIGHT - LINE_LEFT) * share / self.end
-
-    @staticmethod
-    def _svg(drawn: str, label: str) -> str:
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LINE_WIDTH} {LINE_HEIGHT}" '
-            f'width="{LINE_WIDTH}" height="{LINE_HEIGHT}" font-family="sans-serif" font-size="11" '
-            f"{label}>{drawn}</svg>"
-        )
+        return round(100.0 * share / self.end, 2)
 
 
-def share_scale(lines: Sequence[ShareLine], overall: float) -> ShareScale:
+def share_scale(lines: Sequence[ShareLine], overall: float | None = None) -> ShareScale:
     """The scale for the pictures of `lines`.
 
     Small groups have wide intervals, which would leave little room for the others. So the scale
@@ -215,136 +458,46 @@ def share_scale(lines: Sequence[ShareLine], overall: float) -> ShareScale:
     lines = sorted(lines, key=lambda line: line.high)
     n_rows = np.cumsum([line.n_rows for line in lines])
     last = int(np.searchsorted(n_rows, MOST_ROWS * n_rows[-1]))
-    return ShareScale(max(lines[last].high, 1.05 * overall), overall)
+    return ShareScale(max(lines[last].high, 1.05 * (overall or 0.0), 1e-6), overall)
 
 
-def _axis_end(posterior: GammaPosterior) -> float:
-    """The share at the end of the axis: 1 / 10,000 of the probability above 0 lies beyond it."""
-    if posterior.is_degenerate:
-        return 0.25
-    end = float(posterior.ppf(1.0 - 1e-4 * (1.0 - posterior.prob_zero)))
-    # With an atom of nearly 1, no quantile is above 0.
-    return end or posterior.betas.support[1] or 0.25
+def _place(share: float, end: float) -> float:
+    """Where a share is on an axis to `end`, from 0 to 1."""
+    return float(np.sqrt(share / end))
 
 
-def _density(posterior: GammaPosterior, end: float) -> str:
-    start, last = posterior.betas.support
-    if posterior.is_degenerate or start == last:
-        return ""
-    low, high = posterior.interval()
-    x, density = _curve(posterior, (start, end), end)
-    shaded, shade = _curve(posterior, (max(low, start), min(high, end)), end)
-    peak = density.max()
-    outline = _path(x, density / peak, end)
-    base = f"{_x(shaded[-1], end):.1f} {BOTTOM} L{_x(shaded[0], end):.1f} {BOTTOM}"
-    inside = f"{_path(shaded, np.minimum(shade / peak, 1.0), end)} L{base} Z"
+def _path(x: Array, y: Array) -> str:
+    """Lines through points whose `x` go from 0 to 1; `y` are pixels from the top."""
+    pairs = zip((UNITS * x).tolist(), y.tolist(), strict=True)
+    return "M" + " L".join(f"{across:.1f} {down:.1f}" for across, down in pairs)
+
+
+def _shape(name: str, path: str, opacity: float) -> str:
+    return f'<path class="{name}" d="{path}" fill="{COLOURS[name]}" fill-opacity="{opacity}"/>'
+
+
+def _plot(drawn: str, top: float, height: float) -> str:
+    """Curves, whose own units are stretched to the width of the picture."""
     return (
-        f'<path class="interval" d="{inside}" fill="{BLUE}" fill-opacity="0.25"/>'
-        f'<path class="density" d="{outline}" fill="none" stroke="{BLUE}" stroke-width="1.5"/>'
+        f'<svg x="0" y="{top}" width="100%" height="{height}" viewBox="0 0 {UNITS} {height}" '
+        f'preserveAspectRatio="none">{drawn}</svg>'
     )
 
 
-def _curve(
-    posterior: GammaPosterior, ends: tuple[float, float], axis_end: float
-) -> tuple[Array, Array]:
-    """Points between `ends` and their densities; of each half pixel, the highest point is kept."""
-    grid = posterior.betas.grid()
-    inside = grid[(grid >= ends[0]) & (grid <= ends[1])]
-    x = np.union1d(inside, np.linspace(*ends, N_CURVE_POINTS))
-    density = posterior.pdf(x)
-    # The density of a Beta with a < 1 or b < 1 is infinite at an end.
-    density[~np.isfinite(density)] = density[np.isfinite(density)].max(initial=1.0)
-    column = np.floor(2.0 * (RIGHT - LEFT) * x / axis_end)
-    by_height = np.lexsort((-density, column))
-    _, first = np.unique(column[by_height], return_index=True)
-    kept = np.union1d(by_height[first], [0, len(x) - 1])
-    return x[kept], density[kept]
-
-
-def _mean(posterior: GammaPosterior, end: float) -> str:
-    x = f"{_x(posterior.mean, end):.1f}"
-    return _line("mean", (x, TOP), (x, BOTTOM), f'stroke="{VERMILION}" stroke-width="1.5"')
-
-
-def _atom(posterior: GammaPosterior, end: float) -> str:
-    """A stem at 0 whose height, as a fraction of the plot's height, is the probability."""
-    if posterior.prob_zero == 0.0:
-        return ""
-    x, top = f"{_x(0.0, end):.1f}", f"{_y(posterior.prob_zero):.1f}"
-    stem = _line("atom", (x, BOTTOM), (x, top), f'stroke="{GREY}" stroke-width="3"')
-    return stem + f'<circle class="atom" cx="{x}" cy="{top}" r="4" fill="{GREY}"/>'
-
-
-def _axis(end: float) -> str:
-    """The axis with ticks at round shares, six intervals at most, and its title."""
-    line = _line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM), 'stroke="currentColor"')
-    ticks = _ticks(end, 6.0)
-    labels = [_text("tick", _x(x, end), TICK_BASELINE, f"{100.0 * x:.5g}%") for x in ticks]
-    title = "contamination factor γ (share of anomalies)"
-    return line + "".join(labels) + _text("title", 0.5 * (LEFT + RIGHT), TITLE_BASELINE, title)
-
-
-def _ticks(end: float, n_intervals: float) -> Array:
-    """Round shares from 0 to `end`, with at most `n_intervals` intervals."""
-    steps = [step for k in range(-6, 1) for step in np.array([1.0, 2.0, 5.0]) * 10.0**k]
-    step = next((step for step in steps if end / step <= n_intervals), 1.0)
-    return np.asarray(step * np.arange(int(end / step * (1.0 + 1e-9)) + 1))
-
-
-def _legend(entries: Sequence[tuple[int, str, str, str]]) -> str:
-    """The meaning of the colours, above the plot: left edge, class, words, colour."""
-    return "".join(
-        f'<rect class="{kind}" x="{x}" y="{LEGEND_TOP}" width="{LEGEND_SQUARE}" '
-        f'height="{LEGEND_SQUARE}" fill="{colour}"/>'
-        + _text("legend", x + LEGEND_INDENT, LEGEND_BASELINE, words, "start")
-        for x, kind, words, colour in entries
-    )
-
-
-def _marks(marks: Mapping[str, float], end: float) -> str:
-    """A dashed line at each share, with its label at its upper end, one below the other.
-
-    The labels are on the right if the label of the last line fits there, otherwise on the left.
-    The first label belongs to the line on the opposite side, so that no label crosses a line.
-    """
-    last = max(marks, key=lambda label: marks[label], default="")
-    is_right = bool(marks) and _x(marks[last], end) + _text_width(last) < WIDTH
-    ordered = sorted(marks.items(), key=lambda mark: mark[1], reverse=not is_right)
-    drawn = ""
-    for i, (label, share) in enumerate(ordered):
-        x, y = _x(share, end), TOP + MARK_STEP * i
-        style = 'stroke="currentColor" stroke-dasharray="3 3"'
-        drawn += _line("mark", (f"{x:.1f}", f"{y:.1f}"), (f"{x:.1f}", BOTTOM), style)
-        if is_right or x < _text_width(label):
-            drawn += _text("mark", x + MARK_GAP, y + MARK_BASELINE, label, "start")
-        else:
-            drawn += _text("mark", x - MARK_GAP, y + MARK_BASELINE, label, "end")
-    return drawn
-
-
-def _text_width(words: str) -> float:
-    """About the width of the words, with a gap on both sides."""
-    return 2.0 * MARK_GAP + LETTER_WIDTH * len(words)
-
-
-def _x(share: float, end: float) -> float:
-    return LEFT + (RIGHT - LEFT) * share / end
-
-
-def _y(height: float) -> float:
-    return BOTTOM - (BOTTOM - TOP) * height
-
-
-def _path(x: Array, height: Array, end: float) -> str:
-    pairs = zip(x.tolist(), height.tolist(), strict=True)
-    return "M" + " L".join(f"{_x(share, end):.1f} {_y(h):.1f}" for share, h in pairs)
-
-
-def _line(name: str, start: tuple[object, object], stop: tuple[object, object], style: str) -> str:
-    places = f'x1="{start[0]}" y1="{start[1]}" x2="{stop[0]}" y2="{stop[1]}"'
-    return f'<line class="{name}" {places} {style}/>'
-
-
-def _text(name: str, x: float, y: float, words: str, anchor: str = "middle") -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="currentColor"'
+def _text(
+    name: str, x: float, y: float, words: str, anchor: str, opacity: float | None = None
+) -> str:
+    pale = "" if opacity is None else f' fill-opacity="{opacity}"'
+    place = f'x="{100.0 * x:.2f}%" y="{y:g}" text-anchor="{anchor}" fill="currentColor"{pale}'
     return f'<text class="{name}" {place}>{escape(words)}</text>'
+
+
+def _svg(drawn: str, height: float, label: str, data: str = "", kind: str = "") -> str:
+    """A picture with the words that stand for it; without words it only repeats what is written."""
+    role = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
+    name = f' class="{kind}"' if kind else ""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg"{name} width="100%" height="{height:g}" '
+        f'overflow="visible" font-family="{FONT}" font-size="12"{data} {role}>'
+        f"{drawn}</svg>"
+    )

@@ -1,0 +1,232 @@
+"""Results -> HTML for notebooks: a small picture and the answer, without script or style sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gammagmm._support.text import percent, visible
+from gammagmm.posterior.sentences import (
+    NOT_KNOWN,
+    recall_sentence,
+    record_sentence,
+    reference_sentence,
+    sentence,
+)
+from gammagmm.posterior.track_record import load_track_record
+from gammagmm.report.curves import rank_curve, share_end
+from gammagmm.report.svg import (
+    ShareLine,
+    bar_svg,
+    found_svg,
+    history_svg,
+    left_svg,
+    share_scale,
+    share_svg,
+)
+
+if TYPE_CHECKING:
+    from gammagmm.estimator.fit_result import Fit
+    from gammagmm.labels.known_rows import KnownRows
+    from gammagmm.labels.labelled_rows import GroupShare, LabelledRows
+    from gammagmm.monitoring.history import History
+    from gammagmm.posterior.evidence import Evidence
+    from gammagmm.posterior.gamma_posterior import GammaPosterior
+
+__all__ = [
+    "answer_html",
+    "evidence_html",
+    "fit_html",
+    "groups_html",
+    "history_html",
+    "known_html",
+    "labelled_html",
+    "posterior_html",
+    "posterior_numbers",
+]
+
+LEFT = ' style="text-align: left"'
+MAX_LINES = 30
+"""Most lines of a table."""
+
+
+def posterior_numbers(posterior: GammaPosterior) -> dict[str, str]:
+    """The numbers of a posterior in words, by their names; those that do not exist are left out."""
+    low, high = posterior.interval()
+    numbers = {
+        "mean": percent(posterior.mean),
+        "median": percent(posterior.median),
+        "standard deviation": percent(posterior.std),
+        posterior.range_name: f"{percent(low)} to {percent(high)}",
+        "P(γ = 0)": percent(posterior.prob_zero),
+        "P(γ > 15%)": percent(posterior.prob_above(0.15)),
+        "Monte Carlo error of the mean": percent(posterior.standard_error),
+        "spread of the mean over runs": percent(posterior.between_runs),
+    }
+    return {name: words for name, words in numbers.items() if words}
+
+
+def posterior_html(posterior: GammaPosterior) -> str:
+    """The estimate, what the share can be, and the numbers.
+
+    If it is the model's, the shares in labelled tables come before it, and how often it was right
+    comes after it.
+    """
+    lines, record = [sentence(posterior)], load_track_record()
+    if posterior.is_model:
+        lines.insert(0, f"{NOT_KNOWN}. {reference_sentence(record)}")
+        lines += [record_sentence(record)] if posterior.has_estimate else []
+    table = _table((), posterior_numbers(posterior).items())
+    return _block("posterior", _words(lines), share_svg(posterior), table)
+
+
+def answer_html(fit: Fit) -> str:
+    """The answer of a fit: the rows by their scores, what the share can be, and the lines."""
+    return _block("answer", *_answer(fit))
+
+
+def fit_html(fit: Fit) -> str:
+    """The same with a line for each detector."""
+    lines = (
+        (info.name, info.status, f"{info.n_rows:,}", f"{info.seconds:.1f}")
+        for info in fit.detector_info
+    )
+    heads = ("detector", "status", "rows fitted", "seconds")
+    return _block("fit", *_answer(fit), _table(heads, lines))
+
+
+def _answer(fit: Fit) -> tuple[str, str]:
+    curve = rank_curve(fit, share_end(fit.posterior))
+    return _words(fit.lines), share_svg(fit.posterior, curve)
+
+
+def evidence_html(evidence: Evidence) -> str:
+    """The model's value for each other answer, and how often its ranges were right."""
+    record = evidence.track_record
+    shares = [each.mean for each in evidence.assumptions if not np.isnan(each.mean)]
+    lines = [ShareLine("", 1, 0, share, share, share) for share in shares]
+    scale = share_scale(lines or [ShareLine("", 1, 0, 0.1, 0.1, 0.1)])
+    told = []
+    for each in evidence.assumptions:
+        value = percent(each.mean) or "no solution"
+        line = ShareLine("", 0, 0, each.mean, each.mean, each.mean)
+        picture = "" if np.isnan(each.mean) else scale.picture(line)
+        told.append((each.words, value, Drawn(picture)))
+    words = [
+        record_sentence(record),
+        f"{evidence.n_unsolved_starts:,} of {evidence.n_starts:,} starts had no solution.",
+    ]
+    if (separate := evidence.separate_rows) is not None:
+        share = percent(separate.share)
+        words.append(f"{separate.n_rows:,} rows ({share}) are separate from the rest.")
+    else:
+        words.append("No rows are separate from the rest.")
+    right = [
+        (
+            f"ranges of {level.mass:.0%} that were right",
+            f"{level.held:.0%}",
+            Drawn(bar_svg((("right", "accent", level.held), ("wrong", "line", 1.0 - level.held)))),
+        )
+        for level in record.levels
+    ]
+    heads = ("other settings of the model", "value", Drawn(scale.axis()))
+    return _block("evidence", _words(words), _table(heads, told), _table((), right))
+
+
+def known_html(known: KnownRows) -> str:
+    """How many rows are known, by how they were chosen."""
+    lines = []
+    for name, chosen in (
+        ("chosen at random", known.at_random),
+        ("picked from the top", known.picked),
+        ("in lists", known.listed),
+    ):
+        n, n_anomalies = int(chosen.sum()), int(known.labels[chosen].sum())
+        if n:
+            parts = (("anomalies", "alarm", n_anomalies), ("normal", "reference", n - n_anomalies))
+            lines.append((name, f"{n:,}", f"{n_anomalies:,}", Drawn(bar_svg(parts))))
+    words = [f"{len(known):,} rows have labels; {int(known.labels.sum()):,} are anomalies."]
+    heads = ("rows", "labels", "anomalies", "")
+    return _block("known", _words(words), _table(heads, lines) if lines else "")
+
+
+def labelled_html(rows: LabelledRows) -> str:
+    """The share by the labels, what is found and left, and found against looked at."""
+    parts = [_words([sentence(rows.posterior)]), share_svg(rows.posterior)]
+    if len(rows.known_rows):
+        left = rows.left
+        parts += [_words([recall_sentence(left)]), left_svg(left)]
+        if found := rows.found_in_order.tolist():
+            parts.append(found_svg((("ranking", "accent", found),), "labelled rows"))
+    return _block("labels", *parts)
+
+
+def groups_html(groups: Sequence[GroupShare]) -> str:
+    """The flagged rows of the largest groups and, where there are labels, their shares."""
+    shown = groups[:MAX_LINES]
+    if not shown:
+        return _block("groups", _words(["There is no group."]))
+    has_labels = any(each.n_labels for each in shown)
+    lines = [
+        ShareLine(g.group, g.n_rows, g.n_flagged, g.share_flagged, g.low_flagged, g.high_flagged)
+        for g in shown
+    ]
+    n_rows = sum(each.n_rows for each in groups)
+    scale = share_scale(lines, sum(each.n_flagged for each in groups) / n_rows)
+    told = []
+    for each, line in zip(shown, lines, strict=True):
+        labels = (f"{each.n_anomalies:,} of {each.n_labels:,}",) if has_labels else ()
+        counts = (f"{each.n_rows:,}", f"{each.n_flagged:,}", percent(each.share_flagged))
+        told.append((str(each.group), *counts, *labels, Drawn(scale.picture(line))))
+    heads = ("group", "rows", "flagged", "share", *(("anomalies of labels",) * has_labels))
+    n_left = len(groups) - len(shown)
+    words = _words([f"{n_left:,} smaller groups are not shown."]) if n_left else ""
+    return _block("groups", _table((*heads, Drawn(scale.axis())), told), words)
+
+
+def history_html(history: History) -> str:
+    """The shares of the periods, and which of them raise an alarm."""
+    if not history.periods:
+        return _block("history", _words(["The history has no period yet."]))
+    newest, alarms = history.newest, history.alarms
+    words = [
+        f"{newest.name}: {newest.count.n_beyond:,} of {newest.count.n_rows:,} rows are above the "
+        f"cut ({percent(newest.count.share)}; training rows {percent(history.reference.share)}).",
+        f"Alarms: {', '.join(alarms[-MAX_LINES:])}." if alarms else "There is no alarm.",
+    ]
+    return _block("history", _words(words), history_svg(history))
+
+
+class Drawn(str):
+    """HTML that stays as it is."""
+
+    __slots__ = ()
+
+
+def _html(cell: str) -> str:
+    return cell if isinstance(cell, Drawn) else escape(visible(cell))
+
+
+def _words(lines: Iterable[str]) -> str:
+    return "".join(f"<p>{_html(line)}</p>" for line in lines)
+
+
+def _table(heads: Sequence[str], lines: Iterable[Iterable[str]]) -> str:
+    """A table whose first cells are the names of its lines; pictures have a width of their own."""
+    top = "".join(f'<th scope="col"{_width(head)}>{_html(head)}</th>' for head in heads)
+    body = ""
+    for first, *cells in lines:
+        rest = "".join(f"<td{_width(cell)}>{_html(cell)}</td>" for cell in cells)
+        body += f'<tr><th scope="row"{LEFT}>{_html(first)}</th>{rest}</tr>'
+    return f"<table>{f'<thead><tr>{top}</tr></thead>' * bool(heads)}<tbody>{body}</tbody></table>"
+
+
+def _width(cell: str) -> str:
+    return ' width="200"' if isinstance(cell, Drawn) else ""
+
+
+def _block(kind: str, *parts: str) -> str:
+    return f'<div class="gammagmm-{kind}" style="max-width: 40rem">{"".join(parts)}</div>'
