@@ -292,6 +292,17 @@ def new_rows(scale: str, what: str) -> float:
     return over((one[what] for one in of), "max" if what == "flagged" else "mean")
 
 
+def most_false_alarms() -> float:
+    """The largest share of simulated series without a change that have an alarm."""
+    worlds = figure("monitoring/false_alarms").values()
+    return max(one["all"] for world in worlds for one in world.values())
+
+
+def quiet_series(what: str) -> int:
+    """Series of real tables, or those of them with an alarm, of both presets."""
+    return sum(one[what] for one in figure("monitoring/quiet").values())
+
+
 def labels_for_half() -> float:
     """How many times as many labels halve the width, by the widths of 30 and 100 labels."""
     few, many = (figure(f"labels/all tables/{n}/spread/width_90") for n in (30, 100))
