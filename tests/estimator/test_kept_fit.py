@@ -21,6 +21,9 @@ from gammagmm.errors import DetectorError, SavedFileError, SavedFitWarning
 from tests.support.mutated_files import mutate
 from tests.support.saved_fits import change_array, change_value, members, npy, packed
 
+# Two detectors and two runs are fast, and may leave most starts without a solution.
+pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
+
 SETTINGS = {"n_components": 10, "n_runs": 2, "n_draws": 100}
 N_CHANGED = 2000
 LOAD = """

@@ -169,6 +169,7 @@ def test_what_is_left_is_the_share_of_the_rows_without_a_label():
         rows.certify()
 
 
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
 def test_a_fit_keeps_the_rate(tmp_path):
     X = load_demo().X
     fitted = GammaGMM(["KNN", "LOF"], n_runs=2, random_state=0, label_error=0.05).fit(X)

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.posterior import evidence as module
@@ -72,6 +73,7 @@ def test_every_fit_has_it():
     assert fitted.evidence_ is evidence
 
 
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
 def test_the_same_seed_gives_the_same_evidence():
     scores = np.random.default_rng(0).standard_t(3, size=(200, 3)) ** 2
     first, second = (

@@ -17,6 +17,9 @@ from gammagmm.table.preparation import Choices, prepare
 from gammagmm.table.sample import Sample
 from gammagmm.table.table import Groups
 
+# Two detectors and two runs are fast, and may leave most starts without a solution.
+pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
+
 FRAME = pd.DataFrame({"a": [1.0, 2.0, 4.0, 7.0], "region": ["north", "south", "south", "north"]})
 
 
