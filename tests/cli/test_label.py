@@ -143,7 +143,7 @@ class TestDialogue(Dialogues):
     def test_words_that_are_no_answer_are_not_taken(self, monkeypatch, begin, word, path):
         said, sheet, saved = self.answer(monkeypatch, [word, "q"], begin(), path)
         assert sheet.answers == saved[-1] == (None,) * 6
-        assert sum("Please answer y, n, s, u or q." in line for line in said) == 1
+        assert sum("Please answer y, n, s, u, a or q." in line for line in said) == 1
 
     def test_spaces_and_capitals_do_not_matter(self, monkeypatch, begin, path):
         _, sheet, _ = self.answer(monkeypatch, [" Y ", "N", "Q"], begin(), path)
@@ -178,7 +178,7 @@ class TestDialogue(Dialogues):
         self, monkeypatch, begin, data, path
     ):
         start = begin()
-        said, sheet, _ = self.answer(monkeypatch, ["q"], start, path)
+        said, sheet, _ = self.answer(monkeypatch, ["a", "q"], start, path)
         row = sheet.rows[0]
         assert said[1] == f"1/6  row {row + 1}"
         shown = " ".join(said[2:])
@@ -189,6 +189,24 @@ class TestDialogue(Dialogues):
         scores = start.fit.decision_scores
         rank = (scores > scores[sheet.rows[0]]).sum() + 1
         assert said[1] == f"1/6  row {sheet.rows[0] + 1}, rank {rank} of 367 by the consensus"
+
+    def test_of_many_columns_the_odd_ones_are_shown(self, monkeypatch, begin, data, path):
+        start = begin()
+        said, sheet, _ = self.answer(monkeypatch, ["s"] * 6 + ["q"], start, path)
+        usual = start.fit.usual_values()
+        at = [i for i, line in enumerate(said) if "/6  row " in line]
+        n_odd = []
+        for row, first, last in zip(sheet.rows, at, [*at[1:], len(said) - 1], strict=True):
+            *lines, rest = said[first + 1 : last]
+            (columns,) = usual.columns_of(data.X[[row]])
+            odd = [each for each in columns if each.is_odd]
+            assert len(lines) == len(odd)
+            assert rest.split()[0] == str(30 - len(odd))
+            for each in odd:
+                (line,) = (line for line in lines if each.value_words in line)
+                assert each.usual_words in line
+            n_odd.append(len(odd))
+        assert 0 < sum(n_odd) < 60
 
     def test_a_later_call_continues_the_sheet(self, monkeypatch, begin, path):
         _, before, _ = self.answer(monkeypatch, ["n", "s", "n"], begin(), path)

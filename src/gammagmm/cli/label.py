@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, cast
 
 from gammagmm._support.checks import as_generator
 from gammagmm._support.files import write_document
-from gammagmm._support.text import one_line, visible
+from gammagmm._support.text import counted, one_line, visible
 from gammagmm.cli.estimate import check_agreement
 from gammagmm.cli.fitting import kept_fit
 from gammagmm.cli.options import Request
@@ -26,6 +27,7 @@ from gammagmm.posterior.sentences import RECALL, any_look_sentence, left_sentenc
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
+    from gammagmm.estimator.reasons import Reason, UsualValues
     from gammagmm.labels.sheet import Sheet
 
 __all__ = ["Dialogue", "SheetFile", "run_label"]
@@ -35,6 +37,8 @@ QUESTION = (
     "Is the row an anomaly? y yes, n no, s skip the row, u undo, q quit. Every answer is saved at "
     "once."
 )
+MAX_COLUMNS = 12
+"""Most columns of a row that are all shown; of more columns, those that are odd are."""
 MIN_WIDTH = 40  # of the terminal, in characters
 N_AT_ONCE = 10
 """Rows that are picked from the top of the ranking before it is learned again."""
@@ -154,16 +158,37 @@ class SheetFile:
         write_document(fill_sheet(session.sheet, table, cells_of), self.path, overwrite)
 
 
-def describe(fit: Fit, row: int, *, shows_rank: bool = False) -> list[str]:
-    """Lines with the number of a row and all its columns."""
+def _name_of(fit: Fit, row: int, *, shows_rank: bool) -> str:
+    """The number of a row and, if it is asked for, its rank."""
     name = f"row {fit.table.row_number(row)}"
     if shows_rank:
         scores = fit.decision_scores
         rank = int((scores > fit.space.decision_scores[row]).sum()) + 1
         name += f", rank {rank} of {len(scores)} by the consensus"
-    cells = fit.table.cells(row)
+    return name
+
+
+def _all_columns(cells: Mapping[str, str]) -> list[str]:
+    """Lines with all columns of a row."""
     pairs = [f"{one_line(column)}: {one_line(cell)}" for column, cell in cells.items()]
-    return [name, *_side_by_side(pairs, max(get_terminal_size().columns, MIN_WIDTH))]
+    return _side_by_side(pairs, max(get_terminal_size().columns, MIN_WIDTH))
+
+
+def _odd_columns(reasons: Sequence[Reason], cells: Mapping[str, str]) -> list[str]:
+    """Lines with the columns in which a row stands out, and with those that are not used.
+
+    `reasons` are what there is to say about the row in each column that is used.
+    """
+    odd = sorted((each for each in reasons if each.is_odd), key=lambda r: -abs(r.deviations))
+    shown = {each.column: each for each in reversed(odd)}  # the farthest text of each column
+    lines = []
+    for each in sorted(shown.values(), key=lambda r: -abs(r.deviations))[:MAX_COLUMNS]:
+        usual = f" {each.usual_words}" if each.share is None else ""
+        lines.append(f"  {one_line(each.value_words)}, {each.side_words}{usual}")
+    used = {each.column for each in reasons}
+    lines += _all_columns({name: cell for name, cell in cells.items() if name not in used})
+    n_left = len(used) - min(len(shown), MAX_COLUMNS)
+    return [*filter(None, lines), f"  {counted(n_left, 'other column')}: a shows all."]
 
 
 def _side_by_side(words: list[str], width: int) -> list[str]:
@@ -223,6 +248,10 @@ class Dialogue:
         self.asking, self.shows_rank = asking, shows_rank
         self.is_find = asking == "find"
 
+    @cached_property
+    def _usual(self) -> UsualValues:
+        return self.session.fit.usual_values()
+
     def run(self) -> None:
         """Ask, and save each answer before the next question, until the person quits."""
         session, echo = self.session, self.echo
@@ -246,9 +275,14 @@ class Dialogue:
         if not (waiting := session.waiting(self.asking)):
             return _ask([END], "uq", self.echo)
         row, n_rows = waiting[0], len(session.sheet.rows)
-        name, *columns = describe(session.fit, row, shows_rank=self.shows_rank)
-        place = session.sheet.rows.index(row) + 1
-        return _ask([f"{place}/{n_rows}  {name}", *columns], "ynsuq", self.echo)
+        name = _name_of(session.fit, row, shows_rank=self.shows_rank)
+        place, cells = session.sheet.rows.index(row) + 1, session.fit.table.cells(row)
+        first = f"{place}/{n_rows}  {name}"
+        if len(cells) <= MAX_COLUMNS:
+            return _ask([first, *_all_columns(cells)], "ynsuq", self.echo)
+        (reasons,) = self._usual.columns_of(session.fit.rows[[row]])
+        key = _ask([first, *_odd_columns(reasons, cells)], "ynsuaq", self.echo)
+        return _ask(_all_columns(cells), "ynsuq", self.echo) if key == "a" else key
 
     def _extend(self) -> None:
         """Add the next rows of the ranking, which is learned from the answers."""

@@ -21,7 +21,7 @@ from gammagmm.posterior.sentences import (
     if_wrong_sentence,
     recall_sentence,
     record_sentence,
-    reference_sentence,
+    rows_sentence,
 )
 from gammagmm.report.findings import MAX_SHOWN, N_STEPS, Findings, ShareCut, find
 from gammagmm.report.notebook import posterior_numbers
@@ -103,7 +103,7 @@ def _template() -> Template:
         "if_wrong_sentence": if_wrong_sentence,
         "recall_sentence": recall_sentence,
         "record_sentence": record_sentence,
-        "reference_sentence": reference_sentence,
+        "rows_sentence": rows_sentence,
         "share_scale": share_scale,
     }
     compact = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
