@@ -51,7 +51,7 @@ def test_iterates_equal_scikit_learns_on_ties_and_near_duplicates(
     labels = labels_of(Z, 60, np.random.default_rng(1))
     oracle = sklearn_start(Z, labels, 60, prior)
     rows, start = rows_of(prior.whiten(Z)[None]), start_moments(prior.whiten(Z), labels, 60)
-    for parameters, elbo in iterate(rows, start[None], prior, 25):
+    for parameters, elbo in iterate(rows, start[None], prior, 8):
         bound = sklearn_iteration(oracle, Z)
         assert_same_parameters(parameters[0], oracle, rtol)
         assert abs(elbo[0] - bound) <= rtol * abs(bound)

@@ -29,14 +29,18 @@ def whitened_start(Z, prior, n_components, rng):
     return labels, whitened[None], start_moments(whitened, labels, n_components)[None]
 
 
-@pytest.mark.parametrize("name", ["demo", "Glass", "Cardiotocography", "PageBlocks"])
-def test_every_iterate_equals_scikit_learns_and_the_bound_does_not_fall(name, benchmark_space):
+@pytest.mark.parametrize(
+    ("name", "n_iter"), [("demo", 50), ("Glass", 50), ("Cardiotocography", 25), ("PageBlocks", 6)]
+)
+def test_every_iterate_equals_scikit_learns_and_the_bound_does_not_fall(
+    name, n_iter, benchmark_space
+):
     Z = benchmark_space(name)
     prior = MixturePrior().resolve(Z)
     labels, whitened, start = whitened_start(Z, prior, 100, np.random.default_rng(3))
     oracle = sklearn_start(Z, labels, 100, prior)
     previous = -np.inf
-    for (parameters,), (elbo,) in iterate(NumpyRows(whitened, 2), start, prior, 50):
+    for (parameters,), (elbo,) in iterate(NumpyRows(whitened, 2), start, prior, n_iter):
         bound = sklearn_iteration(oracle, Z)
         assert_same_parameters(parameters, oracle, rtol=1e-9)
         assert abs(elbo - bound) <= 1e-9 * abs(bound)
