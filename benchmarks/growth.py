@@ -4,8 +4,8 @@
 
 Made rows: 300 to 10 million with ten columns, and 2,000 with 2 to 500 columns. Each fit runs in a
 new process, which is ended after `--limit` seconds of the processor; more rows or columns are then
-left out. Every result is written to benchmarks/results/growth.json as soon as it is there, and what
-is in the file is not measured again.
+left out. Every result is written to benchmarks/results/growth.json as soon as it is there. What is
+in the file is not measured again, but with a higher limit, what took too long is.
 """
 
 from __future__ import annotations
@@ -90,9 +90,11 @@ class Growth:
 
     def __init__(self, path, names, limit):
         self.path, self.names, self.limit = path, names, limit
-        self.found = {"cores": os.cpu_count(), "limit": limit, "cases": []}
-        if path.exists():
-            self.found = json.loads(path.read_text())
+        before = json.loads(path.read_text()) if path.exists() else {"limit": limit, "cases": []}
+        # With a higher limit, what took too long is measured again.
+        is_kept = limit <= before["limit"]
+        cases = [case for case in before["cases"] if is_kept or "seconds" in case]
+        self.found = {"cores": os.cpu_count(), "limit": limit, "cases": cases}
 
     def add(self, axis, n_rows, n_columns):
         """Measure each method on a table, if it is not in the file or known to take too long."""
