@@ -14,18 +14,22 @@ __all__ = ["DATE_FORMS", "NUMBER_FORMS", "TEXT_FORMS", "date_form", "seconds_of"
 EPOCH = datetime(1970, 1, 1)
 SERIAL_EPOCH = datetime(1899, 12, 30)
 """The day 0 of spreadsheets."""
+PIVOT = "70"
+"""Years of two digits from this one on are of the last century."""
 _LIKE_A_DATE = re.compile(r"\s*\d{1,4}[./-]\d{1,2}[./-]\d")
-_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d.*)?")
+_ISO = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})((?:[ T]\d\d:\d\d.*)?)")
 _NUMBERS = re.compile(
-    r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?"
+    r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d\d)(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?"
 )
 
 
 def _iso(text: str) -> datetime:
-    if not _ISO.fullmatch(text):
+    match = _ISO.fullmatch(text)
+    if match is None:
         raise ValueError("not a date")
+    year, _, month, day, rest = match.groups()
     # The clock time, whatever the time zone is: it is what weekdays and hours mean to people.
-    return datetime.fromisoformat(text).replace(tzinfo=None)
+    return datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}{rest}").replace(tzinfo=None)
 
 
 def _numbers(separator: str, is_day_first: bool) -> Callable[[str], datetime]:
@@ -35,7 +39,8 @@ def _numbers(separator: str, is_day_first: bool) -> Callable[[str], datetime]:
             raise ValueError("not a date")
         day, month = (match[1], match[3]) if is_day_first else (match[3], match[1])
         hour, minute, second = (int(match[group] or 0) for group in (5, 6, 7))
-        return datetime(int(match[4]), int(month), int(day), hour, minute, second)
+        year = int(match[4]) + (0 if len(match[4]) == 4 else 1900 if match[4] >= PIVOT else 2000)
+        return datetime(year, int(month), int(day), hour, minute, second)
 
     return parse
 

@@ -189,6 +189,14 @@ class Reading:
         str | None,
         _choice(".", ",")(help="Decimal mark of all numbers of which the cells do not show it."),
     ] = None
+    encoding: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            show_default="by the bytes",
+            help="Encoding of text files, such as cp1250 or gb18030.",
+        ),
+    ] = None
     header: Annotated[
         int | None, _number(help="Line, or row of a sheet, with the names of the columns.")
     ] = None

@@ -284,8 +284,19 @@ def asked_of(reading: Reading) -> Asked:
         reading.header,
         line_numbers(reading.skip or ""),
         cast("Any", reading.decimal or ""),
+        _encoding(reading.encoding or ""),
         reading.strict,
     )
+
+
+def _encoding(name: str) -> str:
+    """The name of an encoding of text that Python knows; empty for none."""
+    try:
+        if name:
+            b"".decode(name)
+    except (LookupError, ValueError):
+        raise UsageError(f"--encoding {name!r} is not known", "Give one such as cp1252.") from None
+    return name
 
 
 def line_numbers(text: str) -> tuple[int, ...]:

@@ -33,6 +33,8 @@ DONE = {
     "encoded": "encoded as numbers",
     "read": "read as numbers",
 }
+OF_GUESS = {"whole numbers": "", "category": "encoded"}
+"""The same of columns that look like something and are used."""
 KIND_OF = {code: kind for kind, codes in SUBJECTS.items() for code in codes}
 MAX_NAMES = 4
 
@@ -91,7 +93,7 @@ def said_together(notes: Iterable[Note]) -> list[Said]:
 def kind_of(note: Note) -> str:
     """What the note says was done to a column; empty for other notes."""
     if note.code in ("tables.guess", "tables.guesses"):
-        return "left out" if note.fields["kind"] != "whole numbers" else ""
+        return OF_GUESS.get(note.fields["kind"], "left out")
     return KIND_OF.get(note.code, "")
 
 

@@ -55,6 +55,9 @@ DELIMITERS = ("\t", ";", "|", ",")
 # Excel writes this line, and reads it.
 SEP_LINE = re.compile(r"""\s*"?sep=([\t;,|:^~ ])"?[ \t]*(?:\r\n|\r|\n|$)""", re.IGNORECASE)
 N_SNIFFED_RECORDS = 50
+MIN_SPACED = 5
+"""Fewest lines by which it is found that spaces separate cells."""
+SPACES = re.compile(" +")
 N_EXAMPLES = 1000
 """Rows that are looked at to find columns of codes."""
 N_SHOWN_LINES = 3
@@ -228,6 +231,8 @@ def open_text(source: Source) -> DelimitedText:
         text = "\n" + text[declared.end() :]
     delimiter = declared[1] if declared else "\t" if source.suffix == ".tsv" else ""
     delimiter = delimiter or _sniff_delimiter(text)
+    if not delimiter:
+        text, delimiter = _with_single_spaces(text), " "
     text, layout, notes = _laid_out(source, text, delimiter, notes)
     sample = _sample(source.name, text, delimiter)
     if not sample:
@@ -320,7 +325,10 @@ def _are_row_names(cells: list[str]) -> bool:
 
 
 def _sniff_delimiter(text: str) -> str:
-    """Delimiter that splits each of the first records into the same number of cells, above one."""
+    """Delimiter that splits each of the first records into the same number of cells, above one.
+
+    It is empty where runs of spaces do.
+    """
     shifted, shares = "", dict[str, float]()
     for delimiter in DELIMITERS:
         try:
@@ -338,9 +346,34 @@ def _sniff_delimiter(text: str) -> str:
     best = max(shares, key=lambda delimiter: shares[delimiter], default="")
     if best and shares[best] >= LEAST_SHARE:
         return best
+    if _are_spaced(text):
+        return ""
     # No delimiter fits: the most frequent one on the first line gives the best error message.
     first_line = text.lstrip().partition("\n")[0]
     return max(reversed(DELIMITERS), key=first_line.count)
+
+
+def _are_spaced(text: str) -> bool:
+    """Whether runs of spaces split each of the first lines into the same number of cells."""
+    lines = [match[0] for match in islice(LINE.finditer(text), N_SNIFFED_RECORDS)]
+    try:
+        sample = list(_split(_with_single_spaces("".join(lines)), " "))
+    except csv.Error:
+        return False
+    widths = {len(cells) for _, cells in sample}
+    are_alike = (len(widths) == 1 and widths != {1}) or (
+        len(widths) == 2 and _is_header_short(sample)
+    )
+    # "1 234,50" is one number.
+    are_single = all(looks_like_number(line.strip()) for line in lines[1:] if line.strip())
+    return len(sample) >= MIN_SPACED and are_alike and not are_single
+
+
+def _with_single_spaces(text: str) -> str:
+    """The text with one space between the cells of a line; one with quotation marks stays."""
+    if '"' in text:
+        return text
+    return "".join(SPACES.sub(" ", match[0].strip(" ")) for match in LINE.finditer(text))
 
 
 def _share_of_one_width(sample: list[list[str]]) -> float:

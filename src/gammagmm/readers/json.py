@@ -16,6 +16,7 @@ from gammagmm.readers.values import table_of_values
 
 __all__ = ["read_json", "read_json_lines"]
 
+MAX_DEPTH = 5  # of objects inside the row
 ADVICE = "Write a list of objects, an object of lists, or one object per line."
 
 
@@ -28,7 +29,8 @@ def read_json(source: Source) -> RawTable:
     """Raw table of a list of flat objects, of columns by their names, or of an object a line.
 
     The values of a column are a list, or an object with the names of the rows, as pandas writes it.
-    An object of rows by their names is read too.
+    An object of rows by their names is read too, and so is the only list of objects in an object.
+    Objects inside a row are columns with the names of both: "size.width".
     """
     text = decode(source)
     try:
@@ -38,6 +40,10 @@ def read_json(source: Source) -> RawTable:
             return _table_of_lines(source, text)
         what = f"{source.name} is not JSON ({str(error).rstrip('.')})"
         raise TableError(what, ADVICE) from error
+    notes = list[Note]()
+    if isinstance(document, dict) and (name := _only_list(document)) is not None:
+        words = f"the list {shown(name)} is the table"
+        document, notes = document[name], [Note.of("tables.keys", source.name, words=words)]
     if isinstance(document, dict) and _are_all(document.values(), list):
         return _table_of_lists(source, document)
     if isinstance(document, dict) and _are_all(document.values(), dict):
@@ -46,7 +52,25 @@ def read_json(source: Source) -> RawTable:
         document = [document]
     if not isinstance(document, list) or not _are_all(document, dict):
         raise TableError(f"{source.name} contains no table", ADVICE)
-    return _table_of_rows(source, document)
+    return _table_of_rows(source, document, notes=notes)
+
+
+def _only_list(document: dict[str, Any]) -> str | None:
+    """The name of the only list of several objects in an object; None without one."""
+    lists = [name for name, own in document.items() if isinstance(own, list) and len(own) > 1]
+    found = [name for name in lists if _are_all(document[name], dict)]
+    return found[0] if len(found) == 1 else None
+
+
+def _flat(row: dict[str, Any], depth: int = 0) -> dict[str, Any]:
+    """The row with the values of the objects in it."""
+    if depth == MAX_DEPTH or not any(isinstance(value, dict) for value in row.values()):
+        return row
+    found = dict[str, Any]()
+    for name, value in row.items():
+        inner = _flat(value, depth + 1) if isinstance(value, dict) else {}
+        found |= {f"{name}.{key}": cell for key, cell in inner.items()} or {name: value}
+    return found
 
 
 def _parse(text: str) -> Any:
@@ -74,6 +98,7 @@ def _table_of_rows(
     lines: list[int] | None = None,
     notes: Sequence[Note] = (),
 ) -> RawTable:
+    rows = [_flat(row) for row in rows]
     names = tuple(dict.fromkeys(key for row in rows for key in row))
     # If every row has its own key, the table is as wide as it is long.
     check_expansion(source.name, len(rows) * len(names) * CELL_BYTES, len(source.content))

@@ -34,7 +34,7 @@ N_SHAPES = 0.2
 """Share of the cells of a column that have the shape of a cell that belongs there."""
 N_SHOWN = 3
 TOTAL = re.compile(
-    r"\W*(?:(?:grand|sub|sous|net|gross|overall|running)[\s-]*)?(?:"
+    r"\*+$|\W*(?:(?:grand|sub|sous|net|gross|overall|running|gesamt|general|end)[\s-]*)?(?:"
     r"totals?|totales?|totali|totale|totaal|totalt|totaux|subtotaa?le?n?|subtotals?|sum|summe|summen|"
     r"zwischensumme|teilsumme|gesamt|gesamtsumme|gesamtergebnis|endsumme|ergebnis|insgesamt|somme|"
     r"somma|suma|suma częściowa|som|summa|delsumma|delsum|delsom|i alt|razem|ogółem|celkem|"
@@ -362,16 +362,17 @@ def _shape(cell: Any) -> str:
 
 def renamed_repeats(names: Sequence[str]) -> tuple[tuple[str, ...], list[Note]]:
     """The names, of which a repeated one gets a number, and notes about these."""
-    seen, found, notes = set(names), list[str](), list[Note]()
-    taken = set[str]()
+    taken, counts = set(names), Counter[str]()
+    found, notes = list[str](), list[Note]()
     for name in names:
-        new, n = name, 1
-        while name and new in taken:
-            n += 1
-            new = name if f"{name} {n}" in seen else f"{name} {n}"
+        counts[name] += 1
+        new = name
+        while name and counts[name] > 1 and new in taken:
+            new = f"{name} {counts[name]}"
+            counts[name] += new in taken
         if new != name:
+            taken.add(new)
             notes.append(Note.of("tables.renamed", new, name=name))
-        taken.add(new)
         found.append(new)
     return tuple(found), notes
 

@@ -108,7 +108,7 @@ BESIDE = (
     "up to|at least|at most|min|max|bis zu|mind|mindestens|höchstens|jusqu'à|hasta"
 ).replace(" ", r"\ ")
 IN_WORDS = re.compile(
-    rf"""(?:(?:{BESIDE})[.:]?(?=[\s\d~-])|[~≈<>≤≥=±]{{1,2}})?\s*
+    rf"""(?:(?:{BESIDE})(?:[.:](?=[\s\d~-])|(?=[\s~]))|[~≈<>≤≥=±]{{1,2}})?\s*
     (?P<number>[-+]?\(?(?:{CURRENCY})?\ ?\d(?:[\d.,' ]*\d)?\)?(?:\ ?(?:{CURRENCY}))?)
     \s*(?P<unit>(?:[^\W\d_]|[°%µ²³/·^.]){{0,15}})\s*(?:[*?!~]{{1,3}}|\((?:{BESIDE})\.?\))?""",
     re.VERBOSE | re.IGNORECASE,

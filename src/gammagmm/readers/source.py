@@ -63,6 +63,8 @@ class Asked:
         Numbers of lines, or rows, that are left out.
     decimal : {"", ".", ","}
         The decimal mark of all numbers; empty where the cells decide.
+    encoding : str
+        The encoding of a text file; empty where its bytes decide.
     is_strict : bool
         Whether every line below the names is data, and cells with words are no numbers.
     """
@@ -70,6 +72,7 @@ class Asked:
     header: int | None = None
     skip: tuple[int, ...] = ()
     decimal: Literal["", ".", ","] = ""
+    encoding: str = ""
     is_strict: bool = False
 
 
@@ -255,8 +258,14 @@ def check_expansion(name: str, n_bytes: int, n_used: int) -> None:
 
 
 def decode(source: Source) -> str:
-    """Text of a file without its byte order mark: UTF-8, or UTF-16 if the mark says so."""
+    """Text of a file without its byte order mark: UTF-8, or UTF-16 if the mark says so.
+
+    It is in the encoding that the user gave, if any.
+    """
     content = source.content
+    if encoding := source.asked.encoding:
+        with refusing(source.name, (UnicodeError,), "Give the encoding of the file."):
+            return content.decode(encoding).removeprefix("\ufeff")
     if content.startswith(UTF_16_MARKS):
         with refusing(source.name, (UnicodeDecodeError,), "Save the file as UTF-8."):
             text = content.decode("utf-16")
@@ -290,7 +299,7 @@ def decode_any(source: Source) -> tuple[str, tuple[Note, ...]]:
         return decode(source), ()
     except TableError:
         content = source.content
-        if content.startswith(MARKS) or CONTROLS.search(content):
+        if source.asked.encoding or content.startswith(MARKS) or CONTROLS.search(content):
             raise
     try:
         text, name = content.decode("cp1252"), "Windows-1252"

@@ -19,6 +19,7 @@ MIN_REPEATS = 3
 """Fewest cells of a code."""
 MIN_OTHERS = 5
 """Fewest other values, without which nothing is far from them."""
+NEAR = 0.25
 MIN_NINES, MIN_POSITIVE_NINES = 3, 4
 """Fewest digits of a number of nines alone; 999 is also a price."""
 
@@ -52,8 +53,8 @@ def likely_code(values: NDArray[np.float64]) -> GapCode | None:
     """The smallest or largest of the `values` (n,) if it repeats exactly, far from the others.
 
     It is farther from the next value than the others are from one another. For a number of nines
-    alone it is enough to be negative beside positive numbers, or twice as large as any of them. NaN
-    is no value.
+    alone it is enough to be negative beside positive numbers, or twice as large as any of them, and
+    for another negative whole number beside positive ones to be a quarter as far. NaN is no value.
     """
     present = values[np.isfinite(values)]
     distinct, counts = np.unique(present, return_counts=True)
@@ -67,7 +68,9 @@ def likely_code(values: NDArray[np.float64]) -> GapCode | None:
         digits = written([abs(value)])[0] or ""
         is_nines = len(digits) >= MIN_NINES and set(digits) == {"9"}
         is_apart, is_other_sign = abs(value - nearest) > spread, value < 0.0 <= nearest
-        if is_apart or (is_nines and (is_other_sign or 2.0 * abs(nearest) <= abs(value))):
+        is_odd = is_other_sign and value.is_integer() and nearest - value > NEAR * spread
+        is_far = is_nines and (is_other_sign or 2.0 * abs(nearest) <= abs(value))
+        if is_apart or is_far or is_odd:
             is_long = len(digits) >= MIN_POSITIVE_NINES or value < 0.0
             is_clear = is_nines and (is_other_sign or (is_apart and is_long))
             return GapCode(value, int(counts[end]), is_clear)

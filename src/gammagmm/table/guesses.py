@@ -293,7 +293,7 @@ def _number_date(name: str, words: list[str], present: NDArray[np.float64]) -> s
         return "spreadsheet days"
     if is_named and 1e9 <= low <= high <= 2.2e9:
         return "Unix seconds"
-    if is_named and 1e12 <= low <= high <= 2.2e12:
+    if (is_named or are_whole) and 1.2e12 <= low <= high <= 2.2e12:
         return "Unix milliseconds"
     n_days = high - low + 1.0
     is_recent = RECENT[0] <= low and high <= RECENT[1] and MIN_ROWS < n_days <= MAX_DAYS

@@ -28,6 +28,15 @@ class Words:
         return self.roles[role].format(self.quote(column))
 
 
+MAX_NAME = 200
+"""Characters of a name that is quoted as a whole."""
+
+
+def _python_name(name: str) -> str:
+    """A name as Python writes it; NAME stands for a very long one."""
+    return repr(name) if len(name) <= MAX_NAME else "NAME"
+
+
 PYTHON = Words(
     dates="columns={'dates': 'encode'}",
     fill="strict=False",
@@ -41,7 +50,7 @@ PYTHON = Words(
         "id": "columns={{'id': {}}}",
         "truth": "columns={{'truth': {}}}",
     },
-    quote=repr,
+    quote=_python_name,
 )
 """The parameters of `GammaGMM`."""
 ARRAY = replace(
