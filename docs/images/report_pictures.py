@@ -1,4 +1,4 @@
-"""Save the top of the demo report as docs/images/report-light.png and report-dark.png."""
+"""Save the first screen of the demo report as report-light.png and report-dark.png."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pandas as pd
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-WIDTH, MARGIN = 1280, 20
+from gammagmm.datasets import load_demo
+
+NAME = "breast-cancer.csv"
+
+WIDTH, HEIGHT = 1280, 800
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
 
@@ -25,22 +30,10 @@ def start_chromium(profile: Path) -> webdriver.Chrome:
     return webdriver.Chrome(options, Service(shutil.which("chromedriver")))
 
 
-def resize(driver: webdriver.Chrome, height: int) -> None:
-    """Set the page to the fixed width and to `height` pixels."""
-    size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def take_picture(driver: webdriver.Chrome, scheme: str, path: Path) -> None:
-    """Save a screenshot of the open page, down to the rows that stand out, in the colour scheme."""
-    resize(driver, 1500)
-    code = "return document.getElementById('rows').getBoundingClientRect().bottom"
-    take_screenshot(driver, round(driver.execute_script(code)) + MARGIN, scheme, path)
-
-
 def take_screenshot(driver: webdriver.Chrome, height: int, scheme: str, path: Path) -> None:
     """Save a screenshot of the open page, `height` pixels high, in the colour scheme."""
-    resize(driver, height)
+    size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     picture = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
@@ -48,16 +41,19 @@ def take_screenshot(driver: webdriver.Chrome, height: int, scheme: str, path: Pa
 
 
 def main() -> None:
-    """Write the demo report, open it and save both pictures."""
+    """Write the report of the demo data as a file, open it and save both pictures."""
+    data = load_demo()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.html"
-        command = [sys.executable, "-m", "gammagmm.cli.main", "demo", "--report", str(report)]
-        subprocess.run(command, check=True)
+        pd.DataFrame(data.X, columns=data.feature_names).to_csv(report.with_name(NAME), index=False)
+        command = [sys.executable, "-m", "gammagmm.cli.main", "estimate", NAME]
+        subprocess.run([*command, "--report", report.name], check=True, cwd=folder)
         driver = start_chromium(Path(folder) / "profile")
         try:
             driver.get(report.as_uri())
             for scheme in ("light", "dark"):
-                take_picture(driver, scheme, Path(__file__).parent / f"report-{scheme}.png")
+                path = Path(__file__).parent / f"report-{scheme}.png"
+                take_screenshot(driver, HEIGHT, scheme, path)
         finally:
             driver.quit()
 

@@ -346,7 +346,8 @@ def test_rows_that_are_all_known_to_be_normal_have_an_estimate(fitted):
     ],
 )
 def test_the_next_step_can_be_copied(fitted, name, command):
-    assert find(knowing(fitted, name=name)).command == command
+    assert find(knowing(fitted, name=name, digest="ab" * 32)).command == command
+    assert find(knowing(fitted, name=name)).command == "detector.suggest(30)"
 
 
 def test_many_rows_stay_under_one_megabyte():

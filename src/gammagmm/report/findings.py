@@ -207,11 +207,12 @@ def _described(
 
 
 def _command(fit: Fit) -> str:
-    """What a person types to label rows; rows in memory are labelled in Python."""
-    n_left, name = fit.sample.n_rows - len(fit.known), fit.table.name
+    """What a person types to label rows; rows that are no file are labelled in Python."""
+    n_left, table = fit.sample.n_rows - len(fit.known), fit.table
+    name, is_file = table.name, bool(table.digest) or not fit.sample.is_whole
     if not n_left:
         return ""
-    if name is None:
+    if name is None or not is_file:
         return f"detector.suggest({min(MAX_TO_LABEL, n_left)})"
     # Several files have their names in one, and some names cannot be typed.
     is_typed = name.isprintable() and ", " not in name
