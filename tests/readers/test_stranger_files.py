@@ -10,7 +10,7 @@ import pytest
 from gammagmm.errors import TableError
 from gammagmm.readers.registry import read_raw
 from gammagmm.readers.source import Asked
-from gammagmm.table.gap_codes import likely_code
+from gammagmm.table.gap_codes import likely_codes
 from gammagmm.table.guesses import guess
 from tests.support.raw_columns import columns_of
 
@@ -104,5 +104,13 @@ def test_dates_in_other_forms(write, cells, form):
 def test_the_only_negative_value_is_named():
     sizes = np.random.default_rng(0).normal(26.0, 4.0, 200).round(1)
     sizes[:4] = -9.0
-    found = likely_code(sizes)
+    [found] = likely_codes(sizes)
     assert (found.value, found.n_cells, found.is_clear) == (-9.0, 4, False)
+
+
+def test_several_codes_of_gaps_in_one_column():
+    pressure = np.random.default_rng(0).normal(120.0, 15.0, 200).round()
+    pressure[:12] = [7777, 8888, 9999] * 4
+    found = likely_codes(pressure)
+    assert {code.value for code in found} == {7777.0, 8888.0, 9999.0}
+    assert all(code.is_clear and code.n_cells == 4 for code in found)

@@ -20,7 +20,7 @@ from gammagmm.cli.sheet import read_answers
 from gammagmm.errors import TableError
 from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.rows import open_rows
-from gammagmm.table.gap_codes import likely_code
+from gammagmm.table.gap_codes import likely_codes
 from tests.support.workbooks import xlsx
 
 N = 400
@@ -138,11 +138,11 @@ def test_case_3_a_value_that_marks_gaps(rng, tmp_path):
 )
 def test_which_values_mark_gaps(value, others, is_clear, rng):
     values = np.concatenate([rng.uniform(*others, N), others, [value] * 3])
-    found = likely_code(rng.permutation(values))
-    assert (found is None) == (is_clear is None)
-    if found is not None:
-        assert (found.value, found.n_cells, found.is_clear) == (value, 3, is_clear)
-    assert likely_code(values[:-1]) is None
+    found = likely_codes(rng.permutation(values))
+    assert [(code.value, code.n_cells, code.is_clear) for code in found] == (
+        [] if is_clear is None else [(value, 3, is_clear)]
+    )
+    assert likely_codes(values[:-1]) == ()
 
 
 def test_case_4_blank_remarks_are_not_filled_with_a_remark(rng, tmp_path):

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from gammagmm.readers.raw_table import RawTable, number_or_none, written
 
-__all__ = ["AUTO", "GapCode", "codes_of", "likely_code", "without_codes"]
+__all__ = ["AUTO", "GapCode", "codes_of", "likely_codes", "without_codes"]
 
 AUTO = "auto"
-"""What a user gives in the place of a code for all that `likely_code` finds."""
+"""What a user gives in the place of a code for all that `likely_codes` finds."""
 MIN_REPEATS = 3
 """Fewest cells of a code."""
 MIN_OTHERS = 5
 """Fewest other values, without which nothing is far from them."""
+MAX_CODES = 3
 NEAR = 0.25
 MIN_NINES, MIN_POSITIVE_NINES = 3, 4
 """Fewest digits of a number of nines alone; 999 is also a price."""
@@ -35,8 +36,9 @@ class GapCode:
     n_cells : int
         In how many cells it stands.
     is_clear : bool
-        Whether it counts as a gap if nobody says otherwise: a number of nines alone that is
-        negative beside others that are not, or farther from them than they are from one another.
+        Whether it counts as a gap if nobody says otherwise: a number of nines, eights or sevens
+        alone that is negative beside others that are not, or farther from them than they are from
+        one another.
     """
 
     value: float
@@ -49,51 +51,62 @@ class GapCode:
         return written([self.value])[0] or ""
 
 
-def likely_code(values: NDArray[np.float64]) -> GapCode | None:
-    """The smallest or largest of the `values` (n,) if it repeats exactly, far from the others.
+def likely_codes(values: NDArray[np.float64]) -> tuple[GapCode, ...]:
+    """The smallest or largest of the `values` (n,) that repeat exactly, far from the others.
 
-    It is farther from the next value than the others are from one another. For a number of nines
-    alone it is enough to be negative beside positive numbers, or twice as large as any of them, and
-    for another negative whole number beside positive ones to be a quarter as far. NaN is no value.
+    There are at most `MAX_CODES` at an end, such as 7777, 8888 and 9999. They are farther from the
+    next value than the others are from one another. For a number of nines alone it is enough to be
+    negative beside positive numbers, or twice as large as any of them, and for another negative
+    whole number beside positive ones to be a quarter as far. NaN is no value.
     """
     present = values[np.isfinite(values)]
     distinct, counts = np.unique(present, return_counts=True)
-    if len(distinct) <= MIN_OTHERS:
+    for sign in (1, -1):
+        for n in range(1, MAX_CODES + 1):
+            found, others = distinct[::sign][:n], distinct[::sign][n:]
+            n_cells = counts[::sign][:n]
+            if len(others) < MIN_OTHERS or n_cells[-1] < MIN_REPEATS:
+                break
+            code = _code(float(found[-1]), int(n_cells[-1]), others)
+            if code is not None and 2 * n_cells.sum() <= len(present):
+                pairs = zip(found[:-1].tolist(), n_cells[:-1].tolist(), strict=True)
+                outer = (_code(value, count, others) for value, count in pairs)
+                return tuple(own for own in (*outer, code) if own is not None)
+    return ()
+
+
+def _code(value: float, n_cells: int, others: NDArray[np.float64]) -> GapCode | None:
+    """The value as a code beside the `others`, of which the first is the nearest; None if not."""
+    nearest, spread = float(others[0]), abs(float(others[-1] - others[0]))
+    digits = written([abs(value)])[0] or ""
+    is_alike = len(digits) >= MIN_NINES and digits[0] in "789" and len(set(digits)) == 1
+    is_apart, is_other_sign = abs(value - nearest) > spread, value < 0.0 <= nearest
+    is_odd = is_other_sign and value.is_integer() and nearest - value > NEAR * spread
+    is_far = is_alike and (is_other_sign or 2.0 * abs(nearest) <= abs(value))
+    if not (is_apart or is_far or is_odd):
         return None
-    for end, inner in ((0, slice(1, None)), (-1, slice(None, -1))):
-        value, others = float(distinct[end]), distinct[inner]
-        if counts[end] < MIN_REPEATS or counts[end] > len(present) / 2:
-            continue
-        nearest, spread = float(others[end]), float(others[-1] - others[0])
-        digits = written([abs(value)])[0] or ""
-        is_nines = len(digits) >= MIN_NINES and set(digits) == {"9"}
-        is_apart, is_other_sign = abs(value - nearest) > spread, value < 0.0 <= nearest
-        is_odd = is_other_sign and value.is_integer() and nearest - value > NEAR * spread
-        is_far = is_nines and (is_other_sign or 2.0 * abs(nearest) <= abs(value))
-        if is_apart or is_far or is_odd:
-            is_long = len(digits) >= MIN_POSITIVE_NINES or value < 0.0
-            is_clear = is_nines and (is_other_sign or (is_apart and is_long))
-            return GapCode(value, int(counts[end]), is_clear)
-    return None
+    is_long = len(digits) >= MIN_POSITIVE_NINES or value < 0.0
+    return GapCode(value, n_cells, is_alike and (is_other_sign or (is_apart and is_long)))
 
 
 def codes_of(
     raw: RawTable,
     columns: Iterable[int],
     asked: Sequence[str] | None,
-    likely: Mapping[str, GapCode],
+    likely: Mapping[str, Sequence[GapCode]],
 ) -> dict[str, tuple[str, ...]]:
     """The codes that each column has, as texts by its name, of those that were `asked` for.
 
     If None, they are those that are clear.
     """
     if asked is None:
-        return {name: (code.text,) for name, code in likely.items() if code.is_clear}
+        clear = {name: tuple(own.text for own in likely[name] if own.is_clear) for name in likely}
+        return {name: codes for name, codes in clear.items() if codes}
     given = tuple(code for code in asked if code != AUTO)
     found = dict[str, tuple[str, ...]]()
     for j in columns:
         name = raw.columns[j]
-        own = [likely[name].text] if AUTO in asked and name in likely else []
+        own = [code.text for code in likely.get(name, ())] if AUTO in asked else []
         codes = tuple(code for code in (*given, *own) if _has(raw, j, code).any())
         found |= {name: codes} if codes else {}
     return found

@@ -130,7 +130,7 @@ DATE_WORDS = frozenset(
     {"date", "datum", "fecha", "data", "dato", "day", "tag", "dag", "jour", "día", "dia", "giorno"}
     | {"päivä", "kelt", "dátum", "tarih", "birthday", "geburtstag", "since", "seit", "until", "bis"}
     | {"due", "fällig", "contact", "kontakt", "visit", "start", "end", "created", "updated", "time"}
-    | {"modified", "timestamp", "zeit", "epoch"}
+    | {"modified", "timestamp", "ts", "zeit", "epoch"}
 )
 DATE_ENDINGS = ("date", "datum", "dag", "tag", "päivä")
 YEARS = (1800, 2200)

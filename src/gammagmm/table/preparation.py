@@ -16,7 +16,7 @@ from gammagmm.readers.numbers import marks_word, other_units, reread
 from gammagmm.readers.raw_table import NumberForm, RawTable, are_gaps, check_names
 from gammagmm.table.encoder import Column, DateColumn, NumberColumn, TableEncoder, fit_encoder
 from gammagmm.table.frames import array_names
-from gammagmm.table.gap_codes import GapCode, codes_of, likely_code, without_codes
+from gammagmm.table.gap_codes import GapCode, codes_of, likely_codes, without_codes
 from gammagmm.table.guesses import guess_notes
 from gammagmm.table.problems import (
     find_problems,
@@ -320,7 +320,7 @@ def prepare(
         notes=(
             *raw.notes,
             *guess_notes(raw.source, roles.guesses, words),
-            *_likely_notes(likely, coded, choices, words),
+            *_likely_notes(likely, codes, coded, choices, words),
             *unusable,
             *dropped,
             *encoding,
@@ -331,22 +331,26 @@ def prepare(
     )
 
 
-def _likely_codes(raw: RawTable, roles: Roles) -> dict[str, GapCode]:
-    """The value that probably marks gaps in each column of numbers that has one."""
+def _likely_codes(raw: RawTable, roles: Roles) -> dict[str, tuple[GapCode, ...]]:
+    """The values that probably mark gaps in each column of numbers that has some."""
     dates = dict(roles.dates)
     numbers = [j for j in roles.features if not raw.is_text(j) and raw.columns[j] not in dates]
-    found = {raw.columns[j]: likely_code(raw.data[j]) for j in numbers}
-    return {name: code for name, code in found.items() if code is not None}
+    found = {raw.columns[j]: likely_codes(raw.data[j]) for j in numbers}
+    return {name: codes for name, codes in found.items() if codes}
 
 
 def _likely_notes(
-    likely: dict[str, GapCode], coded: dict[str, int], choices: Choices, words: Words
+    likely: dict[str, tuple[GapCode, ...]],
+    codes: dict[str, tuple[str, ...]],
+    coded: dict[str, int],
+    choices: Choices,
+    words: Words,
 ) -> list[Note]:
     """A note about each value that probably marks gaps, or was asked for."""
     notes = []
-    for name, code in likely.items():
+    for name, code in ((name, code) for name, own in likely.items() for code in own):
         values = {"value": code.text, "n_cells": code.n_cells}
-        if name not in coded:
+        if code.text not in codes.get(name, ()):
             ask = words.missing_codes.format(code.text)
             notes.append(Note.of("tables.likely code", name, ask=ask, **values))
         elif choices.missing_codes is None:

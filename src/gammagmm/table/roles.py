@@ -59,7 +59,7 @@ class Choices:
         Refuse columns that cannot be used as they are, or leave them out with a note; infinite
         numbers are then missing values. A column in `use` is refused.
     missing_codes : tuple of str or None
-        Values that mark a gap, such as "-999"; "auto" for those that `likely_code` finds. If None,
+        Values that mark a gap, such as "-999"; "auto" for those that `likely_codes` finds. If None,
         those of them that are clear, unless missing values are refused.
     dates : {"drop", "encode"}
         Leave out columns of dates, or turn them into numbers.
