@@ -28,8 +28,6 @@ from gammagmm.errors import GammaGMMWarning
 PAGE, PAGE_TEMPLATE = HERE.parent / "docs" / "explanations" / "sentences.md", HERE / "sentences.md"
 FOUND = RESULTS / "sentences.json"
 N_ROWS, N_LABELS = 1000, 30
-IN_FULL = ("Normal columns", "Anomalies on a shell around the rest")
-"""Tables whose sentences the page shows; it shows the numbers of all."""
 
 
 def main() -> None:
@@ -107,8 +105,13 @@ def told(title: str, X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
 def page(found: list[dict[str, Any]]) -> str:
     """The text of docs/explanations/sentences.md."""
     template = Template(PAGE_TEMPLATE.read_text(encoding="utf-8"))
-    sections = "\n\n".join(_section(each) for each in found if each["title"] in IN_FULL)
-    return template.substitute(table=_table(found), sections=sections, n_labels=N_LABELS)
+    told, sections = set[str](), []
+    for each in found:
+        sections.append(_section(each, told))
+        told |= {*each["lines"], *each["labelled"]["lines"]}
+    return template.substitute(
+        table=_table(found), sections="\n\n".join(sections), n_labels=N_LABELS
+    )
 
 
 def _table(found: list[dict[str, Any]]) -> str:
@@ -141,23 +144,24 @@ def _range(ends: Sequence[float]) -> str:
     return f"{ends[0]:.1%} to {ends[1]:.1%}"
 
 
-def _section(each: dict[str, Any]) -> str:
-    """The sentences of a table."""
+def _section(each: dict[str, Any], told: set[str]) -> str:
+    """The sentences of a table, without those that were `told` before."""
     named = ", ".join(f"`{name}`" for name in each["warnings"])
     warned = f"The fit warns: {named}. " if named else ""
     return "\n\n".join(
         [
             f"## {each['title']}",
             f"{warned}Without labels:",
-            _quoted(each["lines"]),
+            _quoted(each["lines"], told),
             f"With {N_LABELS} labels:",
-            _quoted(each["labelled"]["lines"]),
+            _quoted(each["labelled"]["lines"], told),
         ]
     )
 
 
-def _quoted(lines: list[str]) -> str:
-    return "\n".join(f"> {i}. {line}" for i, line in enumerate(lines, start=1))
+def _quoted(lines: list[str], told: set[str]) -> str:
+    numbered = enumerate(lines, start=1)
+    return "\n".join(f"> {i}. {line}" for i, line in numbered if line not in told)
 
 
 if __name__ == "__main__":

@@ -177,7 +177,10 @@ def test_histories_of_2_8_and_16_percent_are_told_in_the_right_order(histories):
         for pair, letter in (((low, high), "B"), ((high, low), "A")):
             names = [f"{name}.json" for name in pair]
             done = gammagmm_here("compare", *names, cwd=histories)
-            assert f"The share of rows beyond the cut is higher in {letter} (Fisher" in done.stdout
+            assert (
+                f"The share of rows above the threshold is higher in {letter} (Fisher"
+                in done.stdout
+            )
     done = gammagmm_here("compare", "2.json", "8.json", "--json", cwd=histories)
     answer = json.loads(done.stdout)
     assert (answer["share_a"], answer["share_b"]) == (0.02, 0.08)
@@ -188,7 +191,7 @@ def test_histories_of_2_8_and_16_percent_are_told_in_the_right_order(histories):
 
 def test_a_difference_that_can_be_chance_is_called_so(histories):
     done = gammagmm_here("compare", "2.json", "2.json", cwd=histories)
-    assert "The difference in the share of rows beyond the cut can be chance" in done.stdout
+    assert "The difference in the share of rows above the threshold can be chance" in done.stdout
     assert re.search(r"^A  2\.json  newest +1,000 +20 +2\.0% +1\.3% to 2\.9%$", done.stdout, re.M)
 
 

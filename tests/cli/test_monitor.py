@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gammagmm import History
-from gammagmm.cli.monitor import ALARM
+from gammagmm.cli.monitor import FALLEN, RAISED
 from gammagmm.cli.output import NOT_COMPARABLE
 from gammagmm.monitoring.counts import Count, Period
 from gammagmm.posterior.comparison import NO_LABELS
@@ -36,12 +36,12 @@ def write_rows(path, share, n_rows, seed, **columns):
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """Folder with a kept fit of rows with 2 % outliers, and files with 2, 8 and 16 %."""
+    """Folder with a kept fit of rows with 2 % outliers, and files with 2, 8 and 24 %."""
     folder = tmp_path_factory.mktemp("kept")
     write_rows(folder / "rows.csv", 0.02, 1000, 0)
     done = gammagmm_here("estimate", "rows.csv", "--save", "sales", *QUICK, cwd=folder)
     assert done.returncode == 0, done.stderr
-    for share in (2, 8, 16):
+    for share in (2, 8, 24):
         write_rows(folder / f"{share}.csv", share / 100, 1000, share)
     return folder
 
@@ -59,49 +59,45 @@ def test_commands_at_the_same_time_lose_no_period(kept):
             write_rows(kept / f"{name}.csv", 0.02, 500, 100 + len(name) * i + ord(name[0]))
             command = [COMMAND, "monitor", "sales", f"{name}.csv", *options, name]
             started.append(subprocess.Popen(command, cwd=kept, stdout=subprocess.DEVNULL))
-        assert {process.wait() for process in started} <= {0, ALARM}
+        assert {process.wait() for process in started} <= {0, RAISED}
     names = [period.name for period in History.load(kept / "together.json").periods]
     assert sorted(names) == ["a0", "a1", "a2", "b0", "b1", "b2"]
 
 
-def test_tables_with_2_8_and_16_percent_are_told_in_the_right_order(kept):
+def test_tables_with_2_8_and_24_percent_are_told_in_the_right_order(kept):
     shares, codes = [], []
-    for name in ("2", "8", "16"):
+    for name in ("2", "8", "24"):
         done = monitor(kept, f"{name}.csv", "--history", f"{name}.json", "--json")
         (period,) = json.loads(done.stdout)["periods"]
         assert period["period"] == f"{name}.csv"
         shares.append(period["share"])
         codes.append(done.returncode)
     assert shares == sorted(shares)
-    assert codes == [0, ALARM, ALARM]
-    for low, high in (("2", "8"), ("8", "16")):
+    assert codes == [0, 0, RAISED]
+    for low, high in (("2", "8"), ("8", "24")):
         done = gammagmm_here("compare", f"{low}.json", f"{high}.json", cwd=kept)
-        assert "The share of rows beyond the cut is higher in B" in done.stdout
+        assert "The share of rows above the threshold is higher in B" in done.stdout
 
 
 def test_a_history_grows_beside_the_fit_and_does_not_count_rows_twice(kept):
     done = monitor(kept, "2.csv")
     assert done.returncode == 0, done.stderr
     assert "In 2.csv, " in done.stdout
-    assert "No alarm: the new rows do not show that the share has risen." in done.stdout
-    assert (
-        "the whole series is at most 5.0% (measured for the comparison with the training"
-        in done.stdout
-    )
-    done = monitor(kept, "16.csv", "--picture", "sales.svg", "--fail-above", "0.99")
-    assert done.returncode == ALARM
-    assert "Alarm in 16.csv: the share of rows beyond the cut is higher than before" in done.stdout
+    done = monitor(kept, "24.csv", "--picture", "sales.svg", "--fail-above", "0.99")
+    assert done.returncode == RAISED
+    assert "Raised since 24.csv: " in done.stdout
     history = History.load(kept / "sales.history.json")
-    assert [period.name for period in history.periods] == ["2.csv", "16.csv"]
+    assert [period.name for period in history.periods] == ["2.csv", "24.csv"]
     assert "<svg" in (kept / "sales.svg").read_text(encoding="utf-8")
     before = (kept / "sales.history.json").read_bytes()
     done = monitor(kept, "2.csv", "--period", "another name")
     assert (done.returncode, done.stdout) == (2, "")
     assert "These rows were counted already, as '2.csv'" in done.stderr
     assert (kept / "sales.history.json").read_bytes() == before
-    # The replaced period is the one that is told and compared with the limit.
+    # The replaced period is the one that is told and compared with the limit; the state is that
+    # of the newest one.
     done = monitor(kept, "2.csv", "--force", "--fail-above", "0.1")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == RAISED, done.stderr
     assert "In 2.csv, " in done.stdout
     done = monitor(kept, "2.csv", "--force", "--fail-above", "0.001")
     assert done.returncode == ABOVE_LIMIT, done.stderr
@@ -109,7 +105,7 @@ def test_a_history_grows_beside_the_fit_and_does_not_count_rows_twice(kept):
 
 
 def test_the_exit_code_is_3_if_the_newest_interval_lies_above_the_limit(kept):
-    done = monitor(kept, "16.csv", "--history", "limit.json", "--fail-above", "0.05")
+    done = monitor(kept, "24.csv", "--history", "limit.json", "--fail-above", "0.05")
     assert done.returncode == ABOVE_LIMIT
     assert "lies above --fail-above 0.05" in done.stderr
 
@@ -145,41 +141,45 @@ def with_periods(kept, name, counts, group=None):
     return replace(history, periods=periods)
 
 
-def test_the_history_the_answer_and_the_exit_code_agree_about_alarms_of_groups(kept):
-    # A day of "a" that does not ring, and then days of "b" alone, or without groups.
-    with_periods(kept, "agree.json", [Count(100, 2)] * 20 + [Count(100, 10)], "a")
+def test_the_history_the_answer_and_the_exit_code_agree_about_groups(kept):
+    # A day of "a" that shows no change, and then days of "b" alone, or without groups.
+    with_periods(kept, "agree.json", [Count(100, 2)] * 20 + [Count(100, 7)], "a")
     options = ("--history", "agree.json", "--json")
     write_rows(kept / "b.csv", 0.02, 100, 11, shop=["b"] * 100)
     write_rows(kept / "plain.csv", 0.02, 100, 12)
     write_rows(kept / "a.csv", 0.5, 100, 13, shop=["a"] * 100)
-    is_alarm = []
+    codes = []
     for name, by in (("b", ("--by", "shop")), ("plain", ()), ("a", ("--by", "shop"))):
         done = monitor(kept, f"{name}.csv", *options, *by)
         answer = json.loads(done.stdout)
         history = History.load(kept / "agree.json")
-        lines = [line for line in history.to_records() if line["period"] == f"{name}.csv"]
-        rung = [line["group"] for line in lines if line["alarm"]]
-        assert [alarm["group"] for alarm in answer["alarms"]] == rung
-        assert answer["is_alarm"] == bool(rung) == (f"{name}.csv" in history.alarms)
-        assert done.returncode == (ALARM if rung else 0)
-        is_alarm.append(answer["is_alarm"])
-    assert is_alarm == [False, False, True]
+        assert answer["state"]["kind"] == history.state.kind
+        assert list(answer["groups"]) == list(history.changed_groups())
+        codes.append(done.returncode)
+    assert codes == [0, 0, RAISED]
+    assert list(answer["groups"]) == ["a"]
 
 
-def test_an_alarm_that_a_replaced_period_causes_elsewhere_is_told(kept):
-    write_rows(kept / "low.csv", 0.0, 1000, 14, sold=["2026-03-01"] * 1000)
-    counts = [Count(20_000, 860), Count(1000, 56), Count(1000, 56), Count(1000, 20)]
-    assert with_periods(kept, "later.json", counts).alarms == ()
-    options = ("--time", "sold", "--history", "later.json", "--force")
-    done = monitor(kept, "low.csv", *options)
-    assert done.returncode == ALARM, done.stderr
-    alarm = (
-        "Alarm in 2026-03-03: the share of rows beyond the cut in the 2 periods up to this one is"
-    )
-    assert alarm in done.stdout
-    # It was told.
-    assert monitor(kept, "low.csv", *options).returncode == 0
-    assert History.load(kept / "later.json").alarms == ("2026-03-03",)
+def test_the_exit_code_follows_the_state_until_it_is_acknowledged(kept):
+    with_periods(kept, "state.json", [Count(500, 20)] * 35 + [Count(500, 90)] * 2)
+    options = ("--history", "state.json", "--json")
+    for day in (1, 2):  # many rows that are like the training rows, and fewer above the threshold
+        write_rows(kept / f"back{day}.csv", 0.02, 1500, 20 + day)
+    codes, kinds = [], []
+    for files in (["back1.csv"], ["back2.csv"], ["24.csv"], ["--acknowledge"], ["8.csv"]):
+        done = monitor(kept, *files, *options)
+        codes.append(done.returncode)
+        kinds.append(json.loads(done.stdout)["state"]["kind"])
+    assert kinds == ["back", "back", "raised", "learning", "learning"]
+    assert codes == [0, 0, RAISED, 0, 0]
+    assert History.load(kept / "state.json").acknowledged == ("24.csv",)
+    history = with_periods(kept, "fall.json", [Count(500, 150)] * 35)
+    history = replace(history, acknowledged=("2026-03-01",))
+    history.save(kept / "fall.json", overwrite=True)
+    done = monitor(kept, "2.csv", "--history", "fall.json")
+    assert done.returncode == FALLEN
+    done = monitor(kept, "--acknowledge", "--history", "none.json")
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 def test_equal_rows_of_another_day_are_counted_and_no_day_is_lost(kept):
@@ -196,7 +196,7 @@ def test_what_is_replaced_or_dropped_is_told(kept):
     options = ("--history", "told.json")
     monitor(kept, "shops.csv", *options, "--by", "shop")
     (period,) = History.load(kept / "told.json").periods
-    had = f"It had {period.count.n_beyond} of 100 rows beyond the cut."
+    had = f"It had {period.count.n_beyond} of 100 rows above the threshold."
     done = monitor(kept, "shops.csv", *options, "--force")
     lost = "Its counts of groups were dropped, because --by is missing: 'a', 'b'."
     assert f"Period shops.csv was replaced. {had} {lost}" in done.stdout

@@ -1,4 +1,4 @@
-"""`GammaGMM.monitor`: new rows beyond the cut of a real fit, over time."""
+"""`GammaGMM.monitor`: new rows above the threshold of a real fit, over time."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def test_the_count_is_that_of_predict_and_the_reference_that_of_the_training_row
     assert [period.name for period in again.periods] == ["1", "2"]
 
 
-def test_tables_with_2_8_and_16_percent_are_told_in_the_right_order(fitted, mixed):
+def test_tables_with_2_8_and_24_percent_are_told_in_the_right_order(fitted, mixed):
     history = None
-    for share in (0.02, 0.08, 0.16):
+    for share in (0.02, 0.08, 0.24):
         X = mixed(share, 1000, round(1000 * share))
         history = fitted.monitor(X, history=history, name=f"{share:.0%}")
     low, middle, high = (period.count for period in history.periods)
     assert low.share < middle.share < high.share
     assert p_higher(middle, low) < 0.01
     assert p_higher(high, middle) < 0.01
-    assert history.rings[0] is None
-    assert history.alarms == ("8%", "16%")
+    assert [state.kind for state in history.states] == ["learning", "learning", "raised"]
+    assert history.alarms == ("24%",)
 
 
 def test_periods_and_groups_of_the_rows_are_counted(fitted, mixed):

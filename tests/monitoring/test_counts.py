@@ -1,4 +1,4 @@
-"""Counts of rows beyond the cut by period and group."""
+"""Counts of rows above the threshold by period and group."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_labels_of_another_length_and_impossible_counts_are_refused():
         count_periods(BEYOND, ROWS, ["a"], None, "")
     with pytest.raises(ValueError, match="groups must have one value for each of 6 rows"):
         count_periods(BEYOND, ROWS, None, ["a"] * 7, "")
-    with pytest.raises(ValueError, match="4 of 3 rows cannot lie beyond the cut"):
+    with pytest.raises(ValueError, match="4 of 3 rows cannot lie above the threshold"):
         Count(3, 4)
     with pytest.raises(ValueError, match="the groups have more rows than the period"):
         Period("today", Count(3, 1), {"a": Count(2, 1), "b": Count(2, 0)})

@@ -9,8 +9,9 @@ import pytest
 
 from gammagmm import History
 from gammagmm.errors import HistoryError, SavedFileError
-from gammagmm.monitoring.alarms import find_rings, period_levels
+from gammagmm.monitoring.alarms import PER_PERIODS
 from gammagmm.monitoring.counts import Count, Period
+from gammagmm.monitoring.states import find_states
 
 EMPTY = History("fit", Count(2000, 80))
 
@@ -23,7 +24,7 @@ def days(beyond, first=0, digest="{}"):
 
 
 def in_groups(beyond, n_rows=100):
-    """Periods with a dict from group to number of rows beyond the cut."""
+    """Periods with a dict from group to number of rows above the threshold."""
     return [
         Period(
             f"day {t:03}",
@@ -38,22 +39,11 @@ def test_a_history_grows_and_the_alarm_names_its_period():
     history = EMPTY.add(days([20, 18, 22]))
     assert history.alarms == ()
     assert repr(history) == (
-        "History(3 periods; day 002: 22 of 500 rows beyond the cut, 4.4%; no alarm)"
+        "History(3 periods; day 002: 22 of 500 rows above the threshold, 4.4%; learning)"
     )
-    history = history.add(days([60], 3))
+    history = history.add(days([100], 3))
     assert history.alarms == ("day 003",)
     assert (history.newest.name, len(history.periods)) == ("day 003", 4)
-
-
-def test_half_of_the_training_rows_count_with_the_share_rounded_up():
-    beyond = [20, 35, 44, 20]
-    history = History("", Count(2003, 81)).add(days(beyond))
-    levels = period_levels(history.alpha, 4)
-    counts = [Count(500, k) for k in beyond]
-    assert history.rings == find_rings(counts, Count(1001, 41), levels)
-    assert History("", Count(3, 3)).add(days(beyond)).rings == find_rings(
-        counts, Count(1, 1), levels
-    )
 
 
 def test_rows_are_not_counted_twice():
@@ -95,63 +85,61 @@ def test_another_fit_and_another_alpha_are_refused():
 def test_a_group_is_compared_with_its_own_past_at_its_part_of_the_level():
     quiet = [{"large": 2, "small": 20}] * 20
     # 20 % are usual for the small group and a rise for the large one.
-    history = EMPTY.add(in_groups([*quiet, {"large": 20, "small": 20}]))
-    assert [group for group, rings in history.group_rings.items() if rings[20]] == ["large"]
-    levels = period_levels(0.05, 21)
-    large = [Count(100, k) for k in [2] * 20 + [20]]
-    assert history.group_rings["large"] == find_rings(large, Count(0, 0), levels / 4.0)
-    everything = [Count(200, k) for k in [22] * 20 + [40]]
-    assert history.rings == find_rings(everything, Count(1000, 40), levels / 2.0)
+    history = EMPTY.add(in_groups([*quiet, {"large": 30, "small": 20}]))
+    assert list(history.changed_groups()) == ["large"]
+    level = 0.05 / PER_PERIODS
+    large = [Count(100, k) for k in [2] * 20 + [30]]
+    own = find_states(large, Count(0, 0), np.full(21, level / 4.0))
+    assert history.group_states["large"] == own
+    everything = [Count(200, k) for k in [22] * 20 + [50]]
+    own = find_states(everything, EMPTY.reference, np.full(21, level / 2.0))
+    assert history.states == own
 
 
-def test_new_groups_do_not_ring_and_groups_may_be_absent():
-    beyond = [{"a": 2}] * 5 + [{"b": 90}] + [{"a": 2, "b": 3}]
+def test_new_groups_have_no_change_and_groups_may_be_absent():
+    beyond = [{"a": 2}] * 5 + [{"b": 90}] + [{"a": 2, "b": 88}]
     history = EMPTY.add(in_groups(beyond))
-    assert all(ring is None for rings in history.group_rings.values() for ring in rings)
+    assert [history.changed_groups(t) for t in range(7)] == [{}] * 7
 
 
-def test_groups_without_a_change_ring_at_most_as_often_as_stated():
-    rng, n_alarms = np.random.default_rng(0), 0
-    shares = {"a": 0.01, "b": 0.05, "c": 0.3}
-    nothing = History("", Count(0, 0), alpha=0.2)  # the groups alone
-    for _ in range(300):
-        beyond = [{g: int(rng.binomial(20, p)) for g, p in shares.items()} for _ in range(30)]
-        history = nothing.add(in_groups(beyond, 20))
-        n_alarms += any(ring for rings in history.group_rings.values() for ring in rings)
-    assert n_alarms <= 0.1 * 300  # half of alpha
-
-
-@pytest.mark.parametrize("n_between", [0, 1])
-def test_groups_that_come_and_go_ring_at_most_as_often_as_stated(n_between):
-    # 40 groups in every second period, and one or none of them between these.
-    rng, n_series, n_rows = np.random.default_rng(1), 100, 100
+@pytest.mark.parametrize("n_between", [None, 1])
+def test_groups_without_a_change_have_alarms_at_most_as_often_as_stated(n_between):
+    # 12 groups in every period, or in every second one with another number between these.
+    rng, n_series, n_rows = np.random.default_rng(1), 40, 100
     nothing = History("", Count(0, 0), alpha=0.2)
-    beyond = rng.binomial(n_rows, 0.1, size=(n_series, 40, 40))
+    beyond = rng.binomial(n_rows, 0.1, size=(n_series, 40, 12))
     n_alarms = 0
     for series in beyond.tolist():
-        present = [own[: n_between if t % 2 else 40] for t, own in enumerate(series)]
+        present = [own[: n_between if t % 2 else 12] for t, own in enumerate(series)]
         periods = [{f"shop {group}": k for group, k in enumerate(own)} for own in present]
         history = nothing.add(in_groups(periods, n_rows))
-        n_alarms += any(ring for rings in history.group_rings.values() for ring in rings)
+        n_alarms += any(s.is_alarm for own in history.group_states.values() for s in own)
     assert n_alarms <= 0.1 * n_series  # half of alpha
 
 
-def test_a_group_is_not_tested_in_a_period_without_its_rows():
-    # The day of "b" rings neither alone nor, at a higher level, with the empty days after it.
-    beyond = [{"a": 2, "b": 2}] * 20 + [{"a": 2, "b": 10}]
-    history = EMPTY.add(in_groups([*beyond, {"a": 2}, {"a": 2}]))
-    assert not any(history.group_rings["b"])
-    without_groups = [Period(f"later {i}", Count(100, 2)) for i in range(2)]
-    history = EMPTY.add(in_groups(beyond)).add(without_groups)
-    assert not any(history.group_rings["b"])
-    assert history.alarms == ()
-
-
-def test_an_alarm_has_a_line_in_the_table():
-    beyond = [{"a": 2, "b": 2}] * 20 + [{"a": 30}, {"b": 2}, {"a": 30, "b": 30}, {}, {"b": 30}]
+def test_the_alarms_are_the_periods_that_show_a_change_first():
+    beyond = [{"a": 2, "b": 2}] * 20 + [{"a": 40}, {"b": 2}, {"a": 40, "b": 40}, {}, {"b": 40}]
     history = EMPTY.add(in_groups(beyond))
-    rung = {line["period"] for line in history.to_records() if line["alarm"]}
-    assert tuple(sorted(rung)) == history.alarms == ("day 020", "day 022", "day 024")
+    assert history.alarms == ("day 020", "day 022")
+    lines = [line for line in history.to_records() if line["period"] == "day 022"]
+    assert [line["state"] for line in lines] == ["raised"] * 3
+
+
+def test_acknowledging_starts_again_and_stays_with_the_periods():
+    history = EMPTY.add(days([20] * 35 + [70] * 5))
+    assert history.state.kind == "raised"
+    again = history.acknowledge()
+    assert again.state.kind == "learning"
+    assert again.acknowledge() == again
+    later = again.add(days([70] * 30, 40))
+    assert (later.state.kind, later.state.n_quiet) == ("quiet", 30)
+    # A period that is replaced keeps the start; the one before takes that of a dropped one.
+    replaced = later.add([Period("day 039", Count(500, 69), digest="n")], replace_periods=True)
+    assert replaced.acknowledged == ("day 039",)
+    moved = later.add([Period("x", Count(500, 70), digest="39")], replace_periods=True)
+    assert moved.acknowledged == ("day 038",)
+    with pytest.raises(ValueError, match="acknowledged"):
+        History("", Count(10, 1), acknowledged=("nothing",))
 
 
 def test_the_table_has_a_line_for_each_period_and_group():
@@ -160,11 +148,11 @@ def test_the_table_has_a_line_for_each_period_and_group():
     assert frame["group"].tolist() == ["", "a", "b", "", "a"]
     assert frame["n_beyond"].tolist() == [5, 2, 3, 1, 1]
     assert frame.loc[1, ["low", "high"]].tolist() == list(Count(100, 2).interval())
-    assert not frame["alarm"].any()
+    assert set(frame["state"]) == {"learning"}
 
 
 def test_a_saved_history_is_the_same_and_is_replaced_only_on_request(tmp_path):
-    history = EMPTY.add(in_groups([{"a": 2, "b": 3}, {"ü": 1}]))
+    history = EMPTY.add(in_groups([{"a": 2, "b": 3}, {"ü": 1}])).acknowledge()
     path = tmp_path / "h.json"
     history.save(path)
     assert History.load(path) == history
@@ -178,12 +166,12 @@ def test_a_saved_history_is_the_same_and_is_replaced_only_on_request(tmp_path):
     ("change", "message"),
     [
         (lambda d: d.update(schema="gammagmm/posterior"), "schema must be 'gammagmm/history'"),
-        (lambda d: d.update(version=2), "Upgrade gammagmm"),
+        (lambda d: d.update(version=3), "Upgrade gammagmm"),
         (lambda d: d.update(alpha=0), "alpha must lie strictly between 0 and 1"),
         (lambda d: d.pop("fit"), "missing or unexpected fields: fit"),
-        (lambda d: d["reference"].update(n_beyond=2001), "cannot lie beyond the cut"),
+        (lambda d: d["reference"].update(n_beyond=2001), "cannot lie above the threshold"),
         (lambda d: d["periods"][0]["count"].update(n_rows=1.5), "must be a whole number"),
-        (lambda d: d["periods"][0]["count"].update(n_rows=-1), "cannot lie beyond the cut"),
+        (lambda d: d["periods"][0]["count"].update(n_rows=-1), "cannot lie above the threshold"),
         (lambda d: d["periods"][0]["count"].update(n_rows=10**12), "at most 10,000,000,000 rows"),
         (lambda d: d["reference"].update(n_rows=10**30), "at most 10,000,000,000 rows"),
         (lambda d: [p["count"].update(n_rows=10**10) for p in d["periods"]], "at most 10,000"),
@@ -207,11 +195,3 @@ def test_a_foreign_file_is_a_typed_error(tmp_path, content):
     (tmp_path / "h.json").write_bytes(content)
     with pytest.raises(SavedFileError):
         History.load(tmp_path / "h.json")
-
-
-def test_the_largest_counts_are_tested_without_much_memory():
-    history = History("", Count(4 * 10**9, 2 * 10**9))
-    counts = [Count(2 * 10**9, 10**9), Count(2 * 10**9, 2 * 10**9)]
-    history = history.add([Period(str(t), count) for t, count in enumerate(counts)])
-    assert history.alarms == ("1",)
-    assert history.rings[1].p_value == 0.0

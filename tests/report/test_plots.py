@@ -42,14 +42,14 @@ def test_the_degenerate_posterior_is_drawn_as_an_atom_only(ax):
 
 
 def test_a_history_shows_shares_intervals_the_reference_and_alarms(ax):
-    counts = [Count(500, k) for k in (20, 18, 22, 60)]
+    counts = [Count(500, k) for k in (20, 18, 22, 160)]
     quiet = [{"a": Count(250, 10)}] * 3
-    groups = [*quiet, {"a": Count(250, 40)}]
+    groups = [*quiet, {"a": Count(250, 120)}]
     periods = [Period(f"$day_{t}", *own) for t, own in enumerate(zip(counts, groups, strict=True))]
     history = History("", Count(2000, 80)).add(periods)
     assert history.plot(ax) is ax
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    expected = ["training rows 4.0%", "alarm", "alarm in a group", "new rows, 90% interval"]
+    expected = ["training rows 4.0%", "changed", "a group changed", "new rows, 90% interval"]
     assert labels == expected
     reference, shares, alarm, group_alarm = ax.get_lines()
     assert reference.get_ydata() == [0.04, 0.04]

@@ -91,7 +91,7 @@ def _histories_answer(names: Sequence[str], histories: Sequence[History], reques
 
 
 def compare_histories(first: History, second: History) -> dict[str, Any]:
-    """The rows beyond the cut in the newest period of two histories, and whether they differ.
+    """The rows above the threshold in the newest period of two histories, and whether they differ.
 
     The p-value is that of Fisher's exact test for a difference in either direction. It is None, and
     "reason" says why, if the histories belong to different fits.
@@ -115,7 +115,7 @@ def compare_histories(first: History, second: History) -> dict[str, Any]:
 
 def histories_text(names: Sequence[str], pair: Sequence[History]) -> str:
     """A table of the newest periods of two histories, and which share is higher."""
-    table = [["", "period", "rows", "beyond the cut", "share", "90% interval"]]
+    table = [["", "period", "rows", "above the threshold", "share", "90% interval"]]
     for letter, name, history in zip("AB", names, pair, strict=True):
         count = history.newest.count
         numbers = [f"{count.n_rows:,}", f"{count.n_beyond:,}", percent(count.share)]
@@ -129,6 +129,6 @@ def _difference(found: dict[str, Any]) -> str:
     """Which share is higher, or that chance explains the difference."""
     test = f"(Fisher's exact test, p = {found['p_value']:.2g})"
     if found["p_value"] > CLEAR:
-        return f"The difference in the share of rows beyond the cut can be chance {test}."
+        return f"The difference in the share of rows above the threshold can be chance {test}."
     letter = "B" if found["share_b"] > found["share_a"] else "A"
-    return f"The share of rows beyond the cut is higher in {letter} {test}."
+    return f"The share of rows above the threshold is higher in {letter} {test}."

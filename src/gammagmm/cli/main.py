@@ -25,8 +25,8 @@ app = typer.Typer(
     cls=opt.Commands,
     help="What share of these unlabelled rows are anomalies, and how sure can we be?\n\n"
     "Exit codes: 0 success, 1 internal error, 2 invalid input or usage, 3 the interval lies above "
-    "--fail-above, 4 the Dask cluster is lost or not found, 5 no result within --timeout, 6 an "
-    "alarm of monitor, 130 interrupted by Ctrl-C.",
+    "--fail-above, 4 the Dask cluster is lost or not found, 5 no result within --timeout, 6 the "
+    "share of monitor has risen, 7 it has fallen, 130 interrupted by Ctrl-C.",
     pretty_exceptions_enable=False,
 )
 
@@ -115,7 +115,7 @@ def monitor(
     engine: opt.Engine,
     running: opt.Running,
 ) -> None:
-    """Count new rows beyond the cut of a kept fit, over time; exit code 6 means an alarm."""
+    """Count new rows above the threshold over time; exit codes 6 and 7 mean a change."""
     request = opt.Request(
         reading,
         labelling=labelling,

@@ -1,4 +1,4 @@
-"""``gammagmm monitor``: count the new rows beyond the cut of a kept fit, and keep a history."""
+"""``gammagmm monitor``: count the new rows above the threshold, and keep a history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gammagmm.cli.kept import open_kept
 from gammagmm.cli.new_rows import prepare_part, read_new_rows
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import MAX_GROUPS
-from gammagmm.cli.request import check_monitor
+from gammagmm.cli.request import UsageError, check_monitor
 from gammagmm.cli.terminal import Echo, print_answer, tell, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of
 from gammagmm.errors import Note
@@ -27,28 +27,29 @@ from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
-    from gammagmm.monitoring.alarms import Ring
     from gammagmm.monitoring.counts import Count, Period
     from gammagmm.monitoring.history import History
+    from gammagmm.monitoring.states import State
 
-__all__ = ["ALARM", "run_monitor"]
+__all__ = ["FALLEN", "RAISED", "run_monitor"]
 
 Array = NDArray[np.float64]
 
-ALARM = 6
-"""Exit code if the share of rows beyond the cut has risen."""
+RAISED, FALLEN = 6, 7
+"""Exit codes if the share of rows above the threshold has risen or fallen, and is not back."""
 MAX_PERIODS = 14
 """Most periods in the text."""
 METHOD = (
-    "Fisher's exact test of the newest 1, 2, 4 and 8 periods against all rows before them; the "
-    "levels of all tests of the series add up to alpha; with groups, they share half of the level "
-    "of a period equally (Bonferroni); that the rate of false alarms is at most alpha holds for "
-    "independent rows: it is proved for the tests of groups, and measured for those of all rows, "
-    "which include the training rows"
+    "the newest 1, 3 and 8 periods are compared with the quiet periods before them, by Fisher's "
+    "exact test and by a Beta-binomial test with the variation between quiet periods; both must "
+    "show the change; with groups, they share half of the level of a period equally (Bonferroni); "
+    "that 100 periods have a false alarm with a probability of at most alpha is proved for "
+    "independent rows, except for the comparison with training rows in the first 30 periods, and "
+    "measured for periods whose shares differ"
 )
 START_AGAIN = "Start a new history: the periods before were counted by other scores."
 NOT_ANOMALIES = (
-    "A row beyond the cut is unusual, which does not make it an anomaly. To know the share of "
+    "A row above the threshold is unusual, which does not make it an anomaly. To know the share of "
     "anomalies, label rows with `gammagmm label`."
 )
 
@@ -77,25 +78,6 @@ class Counted:
         return [period for period in self.history.periods if period.name in self.names][-1]
 
     @property
-    def alarms(self) -> list[dict[str, Any]]:
-        """The tests that ring in the counted periods, and those that did not ring before the call.
-
-        The second kind occurs if a period was replaced. The group "" means all rows.
-        """
-        rung_before = set() if self.before is None else {place for place, _ in _rings(self.before)}
-        return [
-            {
-                "period": period,
-                "group": group,
-                "window": ring.window,
-                "p_value": ring.p_value,
-                "level": ring.level,
-            }
-            for (period, group), ring in _rings(self.history)
-            if period in self.names or (period, group) not in rung_before
-        ]
-
-    @property
     def changes(self) -> list[Note]:
         """The periods of the history before the call that were replaced or dropped."""
         now = {period.name: period for period in self.history.periods}
@@ -118,19 +100,8 @@ class Counted:
         return notes
 
 
-def _rings(history: History) -> list[tuple[tuple[str, str], Ring]]:
-    """The tests that ring, each with its period and its group, in the order of the periods."""
-    rung = {"": history.rings} | history.group_rings
-    return [
-        ((period.name, group), ring)
-        for t, period in enumerate(history.periods)
-        for group, rings in rung.items()
-        if (ring := rings[t]) is not None
-    ]
-
-
 def _beyond(count: Count) -> str:
-    return f"{count.n_beyond:,} of {count.n_rows:,} rows beyond the cut"
+    return f"{count.n_beyond:,} of {count.n_rows:,} rows above the threshold"
 
 
 def run_monitor(request: Request, echo: Echo) -> int:
@@ -143,19 +114,17 @@ def run_monitor(request: Request, echo: Echo) -> int:
     loaded = open_kept(path)
     if before is not None:
         before.check_fit(loaded.fit.digest, loaded.fit.training_count, monitoring.alpha)
+    if not request.reading.paths:
+        return _acknowledge(history_path, request)
     with cluster_of(request, echo):
         new = read_new_rows(loaded.fit, request)
         wanted = [name for name in (monitoring.time, by) if name is not None]
         with warnings_as_lines(echo):
             fit = loaded.checked()
             found, cells = _score(fit, new, wanted)
+    rows = None if new.collection is not None else new.values
     name = monitoring.period or _file_names(request.reading.paths)
-    periods = None
-    if monitoring.time is not None:
-        every = monitoring.every or "day"
-        lines = new.raw.lines if new.raw is not None else None
-        places = None if lines is None else [lines[row] for row in new.all_places.tolist()]
-        periods = period_names(cells[monitoring.time], every, monitoring.time, places)
+    periods = None if monitoring.time is None else _periods(new, cells, request)
     groups = None if by is None else cells[by]
     notes = list(new.notes)
     tell(notes, request, echo)
@@ -163,6 +132,8 @@ def run_monitor(request: Request, echo: Echo) -> int:
 
     def add(earlier: History | None) -> History:
         seen.append(earlier)  # another process may have changed the file since it was checked
+        if monitoring.acknowledge and earlier is not None:
+            earlier = earlier.acknowledge()
         return fit.monitor(
             found,
             periods,
@@ -171,6 +142,7 @@ def run_monitor(request: Request, echo: Echo) -> int:
             name=name,
             alpha=monitoring.alpha,
             replace=request.running.force,
+            rows=rows,
         )
 
     from gammagmm.monitoring.history import History
@@ -192,6 +164,14 @@ def run_monitor(request: Request, echo: Echo) -> int:
 
         save_picture(history.plot, request.outputs.picture, overwrite=True)
     return _exit_code(counted, request.answer.fail_above, echo)
+
+
+def _periods(new: Table, cells: dict[str, list[str]], request: Request) -> list[str]:
+    """The name of the period of each row, by ``--time`` and ``--every``."""
+    column = cast("str", request.monitoring.time)
+    lines = new.raw.lines if new.raw is not None else None
+    places = None if lines is None else [lines[row] for row in new.all_places.tolist()]
+    return period_names(cells[column], request.monitoring.every or "day", column, places)
 
 
 def _read_history(path: Path) -> History | None:
@@ -238,8 +218,28 @@ def score_rows(
     return score(table.values) if len(table) else np.empty((0, 2)), cells
 
 
+def _acknowledge(path: Path, request: Request) -> int:
+    """Start the series of the history again after its newest period."""
+    from gammagmm.monitoring.history import History
+
+    def change(history: History | None) -> History:
+        if history is None:
+            raise UsageError(f"--acknowledge needs a history, and {path} does not exist")
+        return history.acknowledge()
+
+    history = History.update_file(path, change)
+    if request.answer.as_json:
+        print_answer(json.dumps(_common(history), indent=2, allow_nan=False))
+    else:
+        name = one_line(history.newest.name)
+        print_answer(
+            f"The series starts again after {name}: the next periods are compared with each other."
+        )
+    return 0
+
+
 def _as_text(counted: Counted, fit_notes: Sequence[Note]) -> str:
-    """The new periods as a table, the groups of the newest one, what has changed, and alarms."""
+    """The new periods as a table, the groups of the newest one, what changed, and the state."""
     history, new, newest = counted.history, counted.names, counted.newest
     records = history.to_records()
     of_all = [line for line in records if line["period"] in new and not line["group"]]
@@ -266,72 +266,128 @@ def _as_text(counted: Counted, fit_notes: Sequence[Note]) -> str:
 
 def _table(first: str, records: Sequence[dict[str, Any]]) -> list[list[str]]:
     """Head and lines of a table; its first column is the period or the group."""
-    table = [[first, "rows", "beyond the cut", "share", "90% interval", ""]]
+    table = [[first, "rows", "above the threshold", "share", "90% interval", "state"]]
     for line in records:
         counts = [f"{line['n_rows']:,}", f"{line['n_beyond']:,}"]
-        interval = f"{percent(line['low'])} to {percent(line['high'])}"
-        alarm = "alarm" if line["alarm"] else ""
-        table.append([one_line(line[first]), *counts, percent(line["share"]), interval, alarm])
+        share = percent(line["share"]) if line["n_rows"] else ""
+        interval = f"{percent(line['low'])} to {percent(line['high'])}" if line["n_rows"] else ""
+        table.append([one_line(line[first]), *counts, share, interval, line["state"]])
     return table
 
 
 def _sentences(counted: Counted) -> list[str]:
     history, newest = counted.history, counted.newest
     reference = history.reference
-    low, high = (percent(end) for end in newest.count.interval())
     n_beyond, n_rows = newest.count.n_beyond, newest.count.n_rows
-    lines = [
-        f"In {one_line(newest.name)}, {n_beyond:,} of {n_rows:,} rows lie beyond the cut "
-        f"({percent(newest.count.share)}, 90% interval {low} to {high}). Of the "
-        f"training rows, {reference.n_beyond:,} of {reference.n_rows:,} do "
-        f"({percent(reference.share)})."
+    if n_rows:
+        low, high = (percent(end) for end in newest.count.interval())
+        lines = [
+            f"In {one_line(newest.name)}, {n_beyond:,} of {n_rows:,} rows lie above the threshold "
+            f"({percent(newest.count.share)}, 90% interval {low} to {high}). Of the "
+            f"training rows, {reference.n_beyond:,} of {reference.n_rows:,} do "
+            f"({percent(reference.share)})."
+        ]
+    else:
+        lines = [f"{one_line(newest.name)} has no rows."]
+    lines.append(state_sentence(history))
+    lines += [
+        f"Group {one_line(name)!r}: {history.state_words(state)}."
+        for name, state in history.changed_groups().items()
     ]
-    alarms = counted.alarms
-    for alarm in alarms:
-        where = one_line(alarm["period"])
-        where += f", group {one_line(alarm['group'])!r}" if alarm["group"] else ""
-        window = f"in the {alarm['window']} periods up to this one " * (alarm["window"] > 1)
-        lines.append(
-            f"Alarm in {where}: the share of rows beyond the cut {window}is higher than before "
-            f"(p = {alarm['p_value']:.1g})."
-        )
-    if not alarms:
-        lines.append("No alarm: the new rows do not show that the share has risen.")
     divided = " It covers all rows and every group (Bonferroni)." if newest.groups else ""
     lines.append(
-        "If the rows are independent and nothing changes, the probability of an alarm in the whole "
-        f"series is at most {percent(history.alpha)} (measured for the comparison with the "
-        f"training rows).{divided}"
+        f"If nothing changes, the probability of a false alarm in 100 periods is at most "
+        f"{percent(history.alpha)} (measured; proved for independent rows after the first "
+        f"{history.state.n_learning} periods).{divided}"
     )
     return [*lines, NOT_ANOMALIES]
 
 
-def _as_json(counted: Counted, notes: Sequence[Note]) -> str:
-    history, alarms = counted.history, counted.alarms
+def state_sentence(history: History) -> str:
+    """The state of all rows as a sentence."""
+    state = history.state
+    if state.kind == "learning":
+        return (
+            f"Learning: {state.n_quiet} of {state.n_learning} quiet periods. Until then, the "
+            "variation between periods is assumed, and only large changes raise an alarm."
+        )
+    change, since = state.change, one_line(history.periods[state.since].name)
+    if change is None:
+        return f"Quiet: the share has not changed in {state.n_quiet:,} periods."
+    if state.kind == "back":
+        changed = one_line(history.periods[cast("int", state.changed)].name)
+        return f"Back since {since}: the share had {_VERBS[change.direction]} in {changed}."
+    own = [period.count for period in history.periods[state.since :]]
+    n_rows, n_beyond = (sum(getattr(c, name) for c in own) for name in ("n_rows", "n_beyond"))
+    return (
+        f"{state.kind.capitalize()} since {since}: {percent(n_beyond / n_rows)} of the rows since "
+        f"then lie above the threshold, and {percent(change.base.share)} of the rows before (p = "
+        f"{change.p_value:.1g}). If the new level is the usual one now, start again with "
+        "--acknowledge."
+    )
+
+
+_VERBS = {"raised": "risen", "fallen": "fallen"}
+
+
+def _common(history: History) -> dict[str, Any]:
+    """What every answer says of the history, for JSON."""
     reference = history.reference
-    data = {
+    return {
         "reference": {
             "n_rows": reference.n_rows,
             "n_beyond": reference.n_beyond,
             "share": reference.share,
             "interval_90": list(reference.interval()),
         },
-        "periods": [line for line in history.to_records() if line["period"] in counted.names],
         "n_periods": len(history.periods),
         "alpha": history.alpha,
         "method": METHOD,
-        "is_alarm": bool(alarms),
-        "alarms": alarms,
+        "state": _state_data(history, history.state),
+        "groups": {
+            name: _state_data(history, state) for name, state in history.changed_groups().items()
+        },
+    }
+
+
+def _state_data(history: History, state: State) -> dict[str, Any]:
+    names = [period.name for period in history.periods]
+    change = state.change
+    return {
+        "kind": state.kind,
+        "is_alarm": state.is_alarm,
+        "since": names[state.since] if state.since < len(names) else None,
+        "changed": None if state.changed is None else names[state.changed],
+        "n_quiet": state.n_quiet,
+        "n_learning": state.n_learning,
+        "window": change and change.window,
+        "p_value": change and change.p_value,
+        "level": change and change.level,
+        "share_before": change and change.base.share,
+    }
+
+
+def _as_json(counted: Counted, notes: Sequence[Note]) -> str:
+    history = counted.history
+    records = [line for line in history.to_records() if line["period"] in counted.names]
+    data = _common(history) | {
+        "periods": [
+            {name: None if value != value else value for name, value in line.items()}
+            for line in records
+        ],
         "notes": [note.to_data() for note in notes],
     }
     return json.dumps(data, indent=2, allow_nan=False)
 
 
 def _exit_code(counted: Counted, fail_above: float | None, echo: Echo) -> int:
-    """Exit code by ``--fail-above`` and the alarms; messages say which."""
-    low, high = counted.newest.count.interval()
-    if fail_above is not None and low > fail_above:
-        interval = f"the 90% interval {percent(low)} to {percent(high)}"
-        echo(f"gammagmm: {interval} lies above --fail-above {fail_above:g}.")
-        return ABOVE_LIMIT
-    return ALARM if counted.alarms else 0
+    """Exit code by ``--fail-above`` and the state; messages say which."""
+    if fail_above is not None and counted.newest.count.n_rows:
+        low, high = counted.newest.count.interval()
+        if low > fail_above:
+            interval = f"the 90% interval {percent(low)} to {percent(high)}"
+            echo(f"gammagmm: {interval} lies above --fail-above {fail_above:g}.")
+            return ABOVE_LIMIT
+    history = counted.history
+    kinds = {state.kind for state in (history.state, *history.changed_groups().values())}
+    return RAISED if "raised" in kinds else FALLEN if "fallen" in kinds else 0

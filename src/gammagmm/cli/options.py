@@ -405,10 +405,18 @@ class Monitoring:
     alpha: Annotated[
         float | None,
         _share(
-            help="Probability of a false alarm in the whole series; 0.05 if not given.",
+            help="Probability of a false alarm in 100 periods; 0.05 if not given.",
             rich_help_panel="Method",
         ),
     ] = None
+    acknowledge: Annotated[
+        bool,
+        Option(
+            "--acknowledge",
+            help="Start the series again: after the newest period of the history, before the rows "
+            "that are given, if any.",
+        ),
+    ] = False
 
     def history_path(self, fit_name: Path) -> Path:
         """The file of the history of a kept fit."""

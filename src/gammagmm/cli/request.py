@@ -122,8 +122,11 @@ def check_request(
 def check_monitor(request: Request, history: Path) -> None:
     """The same for `monitor`, and its own options; `history` is the file that grows."""
     # Both are replaced in each call after the first, because the history grows.
-    check_request(request, {"--history": history}, force=history.exists())
     monitoring = request.monitoring
+    needs_files = not monitoring.acknowledge or bool(request.reading.paths)
+    check_request(request, {"--history": history}, force=history.exists(), needs_files=needs_files)
+    if monitoring.acknowledge and not history.exists():
+        raise UsageError(f"--acknowledge needs a history, and {history} does not exist")
     if monitoring.every is not None and monitoring.time is None:
         raise UsageError("--every needs --time", "Add --time COLUMN.")
     if monitoring.period is not None and monitoring.time is not None:

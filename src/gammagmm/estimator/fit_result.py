@@ -27,6 +27,7 @@ from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, le
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.monitoring.counts import Count, count_periods, row_digests
 from gammagmm.monitoring.history import ALPHA, History
+from gammagmm.monitoring.parts import training_parts
 from gammagmm.posterior.decisions import cut_off, is_anomaly, is_far_above
 from gammagmm.posterior.evidence import Evidence, contradiction, find_evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
@@ -399,7 +400,7 @@ class Fit:
 
     @property
     def training_count(self) -> Count:
-        """The training rows beyond the cut of new rows; rows in lists do not count."""
+        """The training rows above the threshold of new rows; rows in lists do not count."""
         if not len(self.known):
             return Count(self.n_rows, self.n_flagged)
         rows = self.known.rows_outside_lists(self.sample).rows
@@ -434,18 +435,25 @@ class Fit:
         name: str | None = None,
         alpha: float | None = None,
         replace: bool = False,
+        rows: Array | None = None,
+        labels: ArrayLike | None = None,
     ) -> History:
         """The `history`, or a new one, with new rows; see `GammaGMM.monitor`.
 
-        `found` is what ``answering.scores_and_digests`` gave for the rows.
+        `found` is what ``answering.scores_and_digests`` gave for the rows. Without the `rows`
+        themselves, their columns are not counted.
         """
         if history is None:
-            history = History(self.digest, self.training_count, ALPHA if alpha is None else alpha)
+            alpha = ALPHA if alpha is None else alpha
+            parts = training_parts(self.rows[: self.n_rows], self.table.columns)
+            history = History(self.digest, self.training_count, alpha, columns=parts)
         history.check_fit(self.digest, self.training_count, alpha)
         scores, digests = np.asarray(found, dtype=np.float64).T
         is_beyond = is_anomaly(scores, self.threshold)
         own_name = str(len(history.periods) + 1) if name is None else name
-        counted = count_periods(is_beyond, digests, periods, groups, own_name)
+        counted = count_periods(
+            is_beyond, digests, periods, groups, own_name, rows, history.columns, labels
+        )
         return history.add(counted, replace_periods=replace)
 
     @cached_property

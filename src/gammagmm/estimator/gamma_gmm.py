@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from gammagmm._support.checks import check_count
 from gammagmm._support.data_frames import as_column
-from gammagmm.distributed.collection import in_memory
+from gammagmm.distributed.collection import in_memory, is_collection
 from gammagmm.errors import SavedFileError
 from gammagmm.estimator.cost import expected_seconds
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.parameters import Plan, check_parameters
-from gammagmm.estimator.rows import map_new_rows, open_rows
+from gammagmm.estimator.rows import map_new_rows, new_rows, open_rows
 from gammagmm.estimator.saved_fit import read_fit, save_fit
 from gammagmm.estimator.space import fit_space_runs, score_space, score_training_rows
 from gammagmm.estimator.summary import FitSummary, summarise
@@ -589,11 +589,12 @@ class GammaGMM(BaseEstimator):
         name: str | None = None,
         alpha: float | None = None,
         replace: bool = False,
+        labels: ArrayLike | None = None,
     ) -> History:
-        """Count the new rows beyond the cut, and say whether their share has risen.
+        """Count the new rows above the threshold, and say whether their share has changed.
 
-        The result speaks of rows beyond the cut `threshold_`, not of the share of anomalies, which
-        only labels show.
+        The result speaks of rows above `threshold_`, not of the share of anomalies, which only
+        labels show.
 
         The page "Monitoring new rows" of the documentation shows it in use.
 
@@ -611,10 +612,13 @@ class GammaGMM(BaseEstimator):
         name : str, default=None
             Name of the period if `periods` is None; None means its number.
         alpha : float, default=None
-            Probability of a false alarm in the whole series. None means that of the `history`, or
-            0.05 for a new one. It cannot change within a history.
+            Probability of a false alarm in 100 periods. None means that of the `history`, or 0.05
+            for a new one. It cannot change within a history.
         replace : bool, default=False
             Whether the new counts replace those of the same rows or periods.
+        labels : array-like of shape (n_rows,), default=None
+            1 for an anomaly, 0 for a normal row, and NaN for a row without a label. The labelled
+            rows of a period must have been chosen at random.
 
         Returns
         -------
@@ -628,15 +632,22 @@ class GammaGMM(BaseEstimator):
         """
         check_is_fitted(self)
         fit = self.fit_
-        found = map_new_rows(X, fit.preparation, fit.answering.scores_and_digests, 2)
+        score = fit.answering.scores_and_digests
+        if is_collection(X):
+            rows, found = None, in_memory(map_new_rows(X, fit.preparation, score, 2))
+        else:
+            rows = new_rows(X, fit.preparation)
+            found = score(rows)
         return fit.monitor(
-            in_memory(found),
+            found,
             in_memory(periods),
             in_memory(groups),
             history,
             name=name,
             alpha=alpha,
             replace=replace,
+            rows=rows,
+            labels=in_memory(labels),
         )
 
     def plot(self, ax: Any = None) -> Any:

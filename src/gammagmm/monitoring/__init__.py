@@ -1,1 +1,1 @@
-"""New rows beyond the fitted cut, counted over time, with an alarm."""
+"""New rows above the fitted threshold, counted over time, with an alarm."""

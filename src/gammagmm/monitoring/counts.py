@@ -1,7 +1,8 @@
-"""Rows, their periods and groups -> how many rows of each lie beyond the cut."""
+"""Rows, their periods and groups -> how many rows of each lie above the threshold, and where."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from numbers import Real
@@ -14,8 +15,9 @@ from gammagmm._support.data_frames import as_column
 from gammagmm.errors import HistoryError
 from gammagmm.labels.exact_interval import binomial_interval
 from gammagmm.labels.labelled_rows import MISSING_GROUP, NO_GROUP
+from gammagmm.monitoring.parts import Parts, count_parts
 
-__all__ = ["MAX_ROWS", "Count", "Period", "check_rows", "count_periods", "row_digests"]
+__all__ = ["MAX_ROWS", "Count", "Labels", "Period", "check_rows", "count_periods", "row_digests"]
 
 ODD, SHIFT, DIGITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(29), np.uint64(11)
 """Multiplier and shift that mix the bits of a row, and the bits that a float cannot hold."""
@@ -25,14 +27,14 @@ MAX_ROWS = 10**10
 
 @dataclass(frozen=True)
 class Count:
-    """How many rows lie beyond the cut.
+    """How many rows lie above the threshold.
 
     Attributes
     ----------
     n_rows : int
         Number of rows.
     n_beyond : int
-        Number of rows beyond the cut.
+        Number of rows above the threshold.
 
     Examples
     --------
@@ -46,16 +48,18 @@ class Count:
 
     def __post_init__(self) -> None:
         if not 0 <= self.n_beyond <= self.n_rows:
-            raise ValueError(f"{self.n_beyond} of {self.n_rows} rows cannot lie beyond the cut")
+            raise ValueError(
+                f"{self.n_beyond} of {self.n_rows} rows cannot lie above the threshold"
+            )
         check_rows(self.n_rows)
 
     @property
     def share(self) -> float:
-        """Share of the rows beyond the cut; NaN without rows."""
+        """Share of the rows above the threshold; NaN without rows."""
         return self.n_beyond / self.n_rows if self.n_rows else np.nan
 
     def interval(self, mass: float = 0.9) -> tuple[float, float]:
-        """Exact confidence interval (Clopper-Pearson) of the probability to lie beyond the cut.
+        """Exact confidence interval (Clopper-Pearson) of the share above the threshold.
 
         Parameters
         ----------
@@ -72,6 +76,26 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Labels:
+    """Labels of rows of a period that were chosen at random.
+
+    Attributes
+    ----------
+    n_labels : int
+        Number of rows with a label.
+    n_anomalies : int
+        Number of anomalies among them.
+    """
+
+    n_labels: int
+    n_anomalies: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.n_anomalies <= self.n_labels:
+            raise ValueError(f"{self.n_anomalies} of {self.n_labels} labels cannot be anomalies")
+
+
+@dataclass(frozen=True)
 class Period:
     """The rows of one period.
 
@@ -85,18 +109,29 @@ class Period:
         Its rows in each group, by the name of the group; empty without groups.
     digest : str, default=""
         Digest of the table that was counted, by which a second count is noticed.
+    columns : dict of tuple of int, default={}
+        Its rows in each part of each column, see `Parts`; empty where they were not counted, as for
+        rows on Dask.
+    labels : Labels or None, default=None
+        What labels of some of its rows say; None without labels.
     """
 
     name: str
     count: Count
     groups: dict[str, Count] = field(default_factory=dict)
     digest: str = ""
+    columns: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    labels: Labels | None = None
 
     def __post_init__(self) -> None:
         if "" in self.groups:  # which means all rows
             raise ValueError("a group has no name")
         if sum(count.n_rows for count in self.groups.values()) > self.count.n_rows:
             raise ValueError("the groups have more rows than the period")
+        if any(min(own) < 0 or sum(own) != self.count.n_rows for own in self.columns.values()):
+            raise ValueError("the parts of a column do not have the rows of the period")
+        if self.labels is not None and self.labels.n_labels > self.count.n_rows:
+            raise ValueError("a period has more labels than rows")
 
 
 def check_rows(n_rows: int) -> None:
@@ -111,13 +146,19 @@ def count_periods(
     periods: ArrayLike | None,
     groups: ArrayLike | None,
     name: str,
+    rows: NDArray[np.float64] | None = None,
+    parts: Mapping[str, Parts] | None = None,
+    labels: ArrayLike | None = None,
 ) -> list[Period]:
     """The periods, in sorted order, that some rows belong to.
 
-    `is_beyond` (n,) is 1 for the rows beyond the cut, and `digests` (n,) recognise them. `periods`
-    and `groups` (n,) are the period and the group of each row. Without `periods`, all rows are one
-    period with this `name`. Ordered categories and numbers keep their order, and all others are
-    sorted as text. A missing period is refused; rows without a group are the group "(missing)".
+    `is_beyond` (n,) is 1 for the rows above the threshold, and `digests` (n,) recognise them.
+    `periods` and `groups` (n,) are the period and the group of each row. Without `periods`, all
+    rows are one period with this `name`. Ordered categories and numbers keep their order, and all
+    others are sorted as text. A missing period is refused; rows without a group are the group
+    "(missing)".
+    With the `rows` (n, d), their values in the `parts` of each column are counted. `labels` (n,)
+    are 1 for an anomaly, 0 for a normal row and NaN for a row without a label.
     """
     places, names = _sorted_labels("periods", periods, len(digests))
     digest = _digest(digests, None if periods is None else [names[place] for place in places])
@@ -127,15 +168,34 @@ def count_periods(
     cells = np.zeros((2, len(names), len(group_names)), dtype=int)
     np.add.at(cells[0], (places, group_places), 1)
     np.add.at(cells[1], (places, group_places), is_beyond)
+    marks = None if labels is None else _checked_labels(labels, len(digests))
     found = []
-    for own_name, n_rows, n_beyond in zip(names, *cells.tolist(), strict=True):
+    for t, (own_name, n_rows, n_beyond) in enumerate(zip(names, *cells.tolist(), strict=True)):
         own = {
             group: Count(n, k)
             for group, n, k in zip(group_names, n_rows, n_beyond, strict=True)
             if n and groups is not None
         }
-        found.append(Period(own_name, Count(sum(n_rows), sum(n_beyond)), own, digest))
+        count, is_own = Count(sum(n_rows), sum(n_beyond)), places == t
+        columns = {} if rows is None or not parts else count_parts(rows[is_own], parts)
+        known = None if marks is None else _labels(marks[is_own])
+        # Periods without rows are not the same rows.
+        period = Period(own_name, count, own, digest if count.n_rows else "", columns, known)
+        found.append(period)
     return found
+
+
+def _checked_labels(labels: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    marks = np.asarray(labels, dtype=np.float64)
+    if marks.shape != (n_rows,) or not (np.isnan(marks) | (marks == 0) | (marks == 1)).all():
+        raise ValueError(f"labels must have 1, 0 or NaN for each of {n_rows} rows.")
+    return marks
+
+
+def _labels(marks: NDArray[np.float64]) -> Labels | None:
+    """What the labels of a period say; None without labels."""
+    known = marks[~np.isnan(marks)]
+    return Labels(len(known), int(known.sum())) if len(known) else None
 
 
 def row_digests(rows: NDArray[np.float64]) -> NDArray[np.float64]:

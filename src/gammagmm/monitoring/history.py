@@ -1,9 +1,9 @@
-"""The periods that were counted -> alarms, a table, and a file that grows."""
+"""The periods that were counted -> a state, a table, and a file that grows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,31 +15,58 @@ from gammagmm._support.documents import Form, Reader, read_document, record_to_d
 from gammagmm._support.files import clear_parts, locked, write_document
 from gammagmm._support.text import counted, listed, one_line, percent
 from gammagmm.errors import HistoryError, MissingExtraError
-from gammagmm.monitoring.alarms import Ring, find_rings, period_levels
+from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior, prior_of
+from gammagmm.monitoring.alarms import PER_PERIODS
+from gammagmm.monitoring.columns import LEVEL, MovedColumn, moved_columns
 from gammagmm.monitoring.counts import Count, Period, check_rows
+from gammagmm.monitoring.parts import Parts
+from gammagmm.monitoring.states import State, find_states
 
-__all__ = ["ALPHA", "History"]
+__all__ = ["ALPHA", "History", "LabelShare"]
 
-FORM = Form("gammagmm/history", 1, "history", "Give a file that gammagmm monitor wrote.")
+FORM = Form("gammagmm/history", 2, "history", "Give a file that gammagmm monitor wrote.")
 ALPHA = 0.05
-"""Probability of a false alarm in the whole series, unless another one is chosen."""
-TRAINING_WEIGHT = 2
-"""This number of training rows counts as one new row in the tests.
+"""Probability of a false alarm in 100 periods, unless another one is chosen."""
 
-The scores of training rows come from detectors that have seen them, so that new rows lie beyond the
-cut a little more or less often, even if nothing has changed.
-"""
+
+@dataclass(frozen=True)
+class LabelShare:
+    """The share of anomalies in a period, from labels of some of its rows.
+
+    Attributes
+    ----------
+    period : str
+        Name of the period.
+    n_labels : int
+        Number of rows with a label.
+    n_anomalies : int
+        Number of anomalies among them.
+    mean : float
+        Posterior mean of the share.
+    low : float
+        Lower end of the 90 % interval.
+    high : float
+        Upper end of this interval.
+    """
+
+    period: str
+    n_labels: int
+    n_anomalies: int
+    mean: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, repr=False)
 class History:
-    """The rows beyond the cut of one fit, period by period, with alarms.
+    """The rows above the threshold of one fit, period by period, with a state.
 
-    `GammaGMM.monitor` makes a history and adds rows to it. An alarm says that the share of rows
-    beyond the cut has risen. If nothing has changed since the fit, the whole series has an alarm
-    with a probability of at most `alpha`, however long it is. For the groups, this is proved if the
-    rows are independent. Every test of all rows includes the training rows; for these tests, the
-    rate was measured and not proved. A history is a frozen value: adding rows gives a new one.
+    `GammaGMM.monitor` makes a history and adds rows to it. The state says whether the share of rows
+    above the threshold has risen or fallen, since when, and whether it is back. Without a change,
+    100 periods have an alarm with a probability of at most `alpha`. This is proved if all rows are
+    independent, and was measured for periods whose shares differ from each other. The first 30
+    quiet periods of a series are those from which their level and their variation are learned. A
+    history is a frozen value: adding rows gives a new one.
 
     The page "Monitoring new rows" of the documentation shows it in use.
 
@@ -48,11 +75,15 @@ class History:
     fit : str
         Digest of the fit, whose cut all periods have in common.
     reference : Count
-        The training rows beyond the cut.
+        The training rows above the threshold.
     alpha : float, default=0.05
-        Probability of a false alarm in the whole series.
+        Probability of a false alarm in 100 periods.
     periods : tuple of Period, default=()
         The periods, in the order in which they were added.
+    acknowledged : tuple of str, default=()
+        Names of the periods after which the series starts again, see `acknowledge`.
+    columns : dict of Parts, default={}
+        The training rows in each part of each column, by which `moved_columns` compares them.
 
     Examples
     --------
@@ -62,19 +93,28 @@ class History:
     >>> estimator = GammaGMM(["HBOS", "KNN"], n_runs=1, random_state=0).fit(X[:400])
     >>> history = estimator.monitor(X[400:600], name="monday")
     >>> estimator.monitor(1.5 * X[600:], name="tuesday", history=history)
-    History(2 periods; tuesday: 118 of 200 rows beyond the cut, 59.0%; alarm)
+    History(2 periods; tuesday: 118 of 200 rows above the threshold, 59.0%; raised since tuesday)
     """
 
     fit: str
     reference: Count
     alpha: float = ALPHA
     periods: tuple[Period, ...] = ()
+    acknowledged: tuple[str, ...] = ()
+    columns: dict[str, Parts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_probability("alpha", self.alpha)
         names = [period.name for period in self.periods]
         if len(set(names)) < len(names):
             raise ValueError("two periods have the same name")
+        if self.acknowledged != tuple(name for name in names if name in self.acknowledged):
+            raise ValueError("the acknowledged periods are not among the periods, or not in order")
+        for own in (period.columns for period in self.periods if period.columns):
+            if {name: len(counts) for name, counts in own.items()} != {
+                name: len(parts.counts) for name, parts in self.columns.items()
+            }:
+                raise ValueError("a period has other columns, or other parts of them")
         check_rows(self.reference.n_rows + sum(period.count.n_rows for period in self.periods))
 
     @property
@@ -85,46 +125,134 @@ class History:
         return self.periods[-1]
 
     @cached_property
-    def rings(self) -> list[Ring | None]:
-        """The test that rings in each period, for all rows; None where none does."""
-        # Rounded so that the reference share is not smaller.
-        n, k = self.reference.n_rows, self.reference.n_beyond
-        base = Count(n // TRAINING_WEIGHT, min(-(-k // TRAINING_WEIGHT), n // TRAINING_WEIGHT))
-        return find_rings([period.count for period in self.periods], base, self._levels)
+    def states(self) -> list[State]:
+        """The state after each period, for all rows."""
+        counts = [period.count for period in self.periods]
+        return find_states(counts, self.reference, self._levels, self._starts)
 
     @cached_property
-    def group_rings(self) -> dict[str, list[Ring | None]]:
+    def group_states(self) -> dict[str, list[State]]:
         """The same for the rows of each group, by the name of the group.
 
         A group is compared with its own earlier periods, because the training rows have no groups.
-        The groups with rows in a period share half of its level equally, and only they are tested.
+        The groups with rows in a period share half of its level equally.
         """
         names = sorted({name for period in self.periods for name in period.groups})
         levels = self._levels / [max(len(period.groups), 1) for period in self.periods]
         nothing = Count(0, 0)
         return {
-            name: find_rings(
-                [period.groups.get(name, nothing) for period in self.periods], nothing, levels
+            name: find_states(
+                [period.groups.get(name, nothing) for period in self.periods],
+                nothing,
+                levels,
+                self._starts,
             )
             for name in names
         }
 
     @property
+    def state(self) -> State:
+        """The state after the newest period, for all rows."""
+        if not self.periods:
+            raise HistoryError("The history has no period yet", "Add rows with monitor.")
+        if self._is_new:
+            return State("learning", len(self.periods), 0)
+        return self.states[-1]
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether the series starts again with the next period."""
+        return self.periods[-1].name in self.acknowledged[-1:]
+
+    def changed_groups(self, t: int = -1) -> dict[str, State]:
+        """The groups whose share has changed and is not back, with their states.
+
+        Parameters
+        ----------
+        t : int, default=-1
+            Place of a period; -1 is the newest one.
+
+        Returns
+        -------
+        dict of State
+            The states after this period, by the names of the groups.
+        """
+        if t == -1 and self._is_new:
+            return {}
+        return {name: own[t] for name, own in self.group_states.items() if own[t].is_alarm}
+
+    @cached_property
+    def all_columns(self) -> list[MovedColumn]:
+        """Every column, with its distance between the quiet periods and those of a change.
+
+        The column that differs most, in standard deviations, is the first one. The list is empty
+        if all rows together show no change, and without columns.
+        """
+        state = self.state
+        if not (state.is_alarm and self.columns):
+            return []
+        first = max([0, *(start for start in self._starts if start <= state.since)])
+        changed = {
+            t
+            for place, own in enumerate(self.states)
+            if own.is_alarm
+            for t in range(own.since, place + 1)
+        }
+        before = [self.periods[t].columns for t in range(first, state.since) if t not in changed]
+        now = [period.columns for period in self.periods[state.since :]]
+        return moved_columns(self.columns, before, now)
+
+    @property
+    def moved_columns(self) -> list[MovedColumn]:
+        """The columns that differ clearly between the quiet periods and those of a change.
+
+        The column that differs most is the first one. If no column differs, one is named in at most
+        5 % of the series (measured).
+        """
+        return [column for column in self.all_columns if column.p_value <= LEVEL]
+
+    @property
     def _levels(self) -> Any:
         """Level of each period for all rows, and for the groups together."""
-        levels = period_levels(self.alpha, len(self.periods))
-        has_groups = np.array([bool(period.groups) for period in self.periods], dtype=bool)
-        return np.where(has_groups, 0.5 * levels, levels)
+        level = self.alpha / PER_PERIODS
+        halves = [0.5 * level if period.groups else level for period in self.periods]
+        return np.array(halves, dtype=float)
+
+    @property
+    def _starts(self) -> list[int]:
+        """Places of the periods, except the first one, with which the series starts again."""
+        names = set(self.acknowledged)
+        return [t + 1 for t, period in enumerate(self.periods) if period.name in names]
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Names of the periods in which all rows, or the rows of a group, ring."""
-        rung = [self.rings, *self.group_rings.values()]
+        """Names of the periods that showed a change of all rows, or of a group, first."""
+        series = [self.states, *self.group_states.values()]
         return tuple(
             period.name
             for t, period in enumerate(self.periods)
-            if any(rings[t] is not None for rings in rung)
+            if any(own[t].is_alarm and (not t or own[t] != own[t - 1]) for own in series)
         )
+
+    def acknowledge(self) -> History:
+        """The history, whose series starts again after the newest period.
+
+        The earlier periods stay in the table and in the picture. The next ones are compared with
+        each other only, so that a new level becomes the usual one.
+
+        Returns
+        -------
+        History
+            The new history.
+
+        Raises
+        ------
+        HistoryError
+            The history has no period.
+        """
+        name = self.newest.name
+        done = self.acknowledged
+        return self if name in done else replace(self, acknowledged=(*done, name))
 
     def add(self, periods: Iterable[Period], *, replace_periods: bool = False) -> History:
         """The history with more periods.
@@ -165,7 +293,18 @@ class History:
             )
         kept = [p for p in self.periods if p.name in new or p.digest not in digests]
         placed = [new.pop(p.name, p) for p in kept]
-        return replace(self, periods=(*placed, *new.values()))
+        acknowledged = self._acknowledged_among({p.name for p in placed})
+        return replace(self, periods=(*placed, *new.values()), acknowledged=acknowledged)
+
+    def _acknowledged_among(self, names: set[str]) -> tuple[str, ...]:
+        """The acknowledged periods; in the place of one that is dropped, the one before it."""
+        found: dict[str, None] = {}
+        last = None
+        for period in self.periods:
+            last = period.name if period.name in names else last
+            if period.name in self.acknowledged and last is not None:
+                found[last] = None
+        return tuple(found)
 
     def check_fit(self, fit: str, reference: Count, alpha: float | None) -> None:
         """Refuse another fit, its `reference`, and another `alpha` than that of the history.
@@ -195,6 +334,24 @@ class History:
                 "Leave alpha out, or start a new history.",
             )
 
+    @cached_property
+    def label_shares(self) -> list[LabelShare]:
+        """The share of anomalies in each period with labels, from its labels.
+
+        Each period has the same prior, as groups have in `LabelledRows.by_group`, so that few
+        labels are pulled towards what is usual in labelled tables.
+        """
+        found = []
+        for period in self.periods:
+            if period.labels is not None:
+                own = period.labels
+                n_rows, n, k = period.count.n_rows, own.n_labels, own.n_anomalies
+                counts = LabelCounts(n_rows, n, k, 0, 0, 0, 0)
+                posterior = labelled_posterior(counts, prior_of(counts))
+                low, high = posterior.interval()
+                found.append(LabelShare(period.name, n, k, posterior.mean, low, high))
+        return found
+
     def to_frame(self) -> Any:
         """The periods, and the groups of each period, as a data frame.
 
@@ -202,7 +359,7 @@ class History:
         -------
         pandas.DataFrame
             A line for each period, and for each group of a period. Columns: period, group ("" for
-            all rows), n_rows, n_beyond, share, low and high (the exact 90 % interval), and alarm.
+            all rows), n_rows, n_beyond, share, low and high (the exact 90 % interval), and state.
 
         Raises
         ------
@@ -224,7 +381,7 @@ class History:
             The values of each line by the names of the columns.
         """
         lines = []
-        rung = {"": self.rings} | self.group_rings
+        states = {"": self.states} | self.group_states
         for t, period in enumerate(self.periods):
             for group, count in ({"": period.count} | period.groups).items():
                 low, high = count.interval()
@@ -237,7 +394,7 @@ class History:
                         "share": count.share,
                         "low": low,
                         "high": high,
-                        "alarm": rung[group][t] is not None,
+                        "state": states[group][t].kind,
                     }
                 )
         return lines
@@ -344,10 +501,27 @@ class History:
         if not self.periods:
             return f"History({n_periods})"
         period = self.newest
-        count = f"{period.count.n_beyond} of {period.count.n_rows} rows beyond the cut"
-        alarm = "alarm" if period.name in self.alarms else "no alarm"
+        count = f"{period.count.n_beyond} of {period.count.n_rows} rows above the threshold"
         share = percent(period.count.share)
-        return f"History({n_periods}; {one_line(period.name)}: {count}, {share}; {alarm})"
+        words = self.state_words(self.state)
+        return f"History({n_periods}; {one_line(period.name)}: {count}, {share}; {words})"
+
+    def state_words(self, state: State) -> str:
+        """A state of this history in words, such as "raised since 2026-03-04".
+
+        Parameters
+        ----------
+        state : State
+            One of `states` or `group_states`.
+
+        Returns
+        -------
+        str
+            The words.
+        """
+        if state.kind in ("learning", "quiet"):
+            return state.kind
+        return f"{state.kind} since {one_line(self.periods[state.since].name)}"
 
     def _repr_html_(self) -> str:
         from gammagmm.report.notebook import history_html

@@ -212,9 +212,10 @@ def plot_groups(groups: GroupShares, ax: Axes) -> None:
 
 @_styled
 def plot_history(history: History, ax: Axes) -> None:
-    """The share of rows beyond the cut in each period, with its exact 90 % interval; returns `ax`.
+    """The share of rows above the threshold by period, with exact 90 % intervals; returns `ax`.
 
-    The band is the interval of the reference share. Alarms are marked, and those of groups above.
+    The band is the interval of the reference share. Periods with a changed share are marked, and
+    those of groups above.
     """
     counts = [period.count for period in history.periods]
     places, shares = np.arange(len(counts)), np.array([count.share for count in counts])
@@ -227,17 +228,17 @@ def plot_history(history: History, ax: Axes) -> None:
     ax.errorbar(
         places, shares, np.abs(ends - shares), fmt="o", color=ACCENT, ms=4.0, lw=1.2, label=label
     )
-    alarms = np.array([ring is not None for ring in history.rings], dtype=bool)
+    alarms = np.array([state.is_alarm for state in history.states], dtype=bool)
     if alarms.any():
-        ax.plot(places[alarms], shares[alarms], "D", color=ALARM, ms=8.0, label="alarm", zorder=3)
-    rung = {t for rings in history.group_rings.values() for t, ring in enumerate(rings) if ring}
-    if rung:
+        ax.plot(places[alarms], shares[alarms], "D", color=ALARM, ms=8.0, label="changed", zorder=3)
+    changed = [t for t in places.tolist() if history.changed_groups(t)]
+    if changed:
         top = ax.get_xaxis_transform()
-        heights = np.full(len(rung), 0.97)
-        ax.plot(sorted(rung), heights, "v", color=ALARM, transform=top, label="alarm in a group")
+        heights = np.full(len(changed), 0.97)
+        ax.plot(changed, heights, "v", color=ALARM, transform=top, label="a group changed")
     _name_periods(ax, [period.name for period in history.periods])
     ax.set_ylim(bottom=0.0)
-    ax.set_ylabel("rows beyond the cut")
+    ax.set_ylabel("rows above the threshold")
     ax.yaxis.set_major_formatter("{x:.1%}")
     ax.legend(loc="upper left")
 

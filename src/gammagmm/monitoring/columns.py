@@ -1,0 +1,141 @@
+"""Rows of periods in each part of each column -> the columns that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.monitoring.alarms import LEARNING_ICC, Sums, p_varying, variation
+from gammagmm.monitoring.parts import Parts
+from gammagmm.monitoring.states import LEARNING_PERIODS
+
+__all__ = ["MovedColumn", "moved_columns"]
+
+Array = NDArray[np.float64]
+Counts = Mapping[str, tuple[int, ...]]
+
+LEVEL = 0.05
+"""Probability that a column is named although none has moved."""
+TESTS_PER_COLUMN = 8.0
+"""About the number of independent tests among those of all ends of a column, in both directions."""
+CLEAR = 2.5
+"""Standard deviations below which the p-value of a distance is not computed."""
+
+
+@dataclass(frozen=True)
+class MovedColumn:
+    """A column whose values differ between the quiet rows and those of the periods of a change.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column, as the fit uses it: of a text, such as "region=east".
+    distance : float
+        The largest difference between both distribution functions, at an end of a part (the
+        Kolmogorov-Smirnov distance).
+    deviations : float
+        The same in standard deviations of this difference between quiet periods.
+    p_value : float
+        P-value of the largest difference, for all columns together (Bonferroni).
+    ends : tuple of float
+        Upper ends of all parts but the last.
+    before : tuple of float
+        Share of the quiet rows in each part.
+    now : tuple of float
+        Share of the rows of the change in each part.
+    """
+
+    name: str
+    distance: float
+    deviations: float
+    p_value: float
+    ends: tuple[float, ...]
+    before: tuple[float, ...]
+    now: tuple[float, ...]
+
+    @property
+    def is_higher(self) -> bool:
+        """Whether the values are larger than before where the difference is largest."""
+        below = np.cumsum(self.before)[:-1] - np.cumsum(self.now)[:-1]
+        return bool(below[np.argmax(np.abs(below))] > 0.0)
+
+
+def moved_columns(
+    training: Mapping[str, Parts], before: Sequence[Counts], now: Sequence[Counts]
+) -> list[MovedColumn]:
+    """All columns, with their distances between the quiet rows and those `now`, the largest first.
+
+    The quiet rows are those of the periods `before`, and the `training` rows as one more period
+    while these are fewer than 30. Each end of a part is tested as the share of rows above the
+    threshold is, with the variation between the quiet periods. In at most 5 % of the series
+    without a change, some `p_value` is at most 0.05.
+    """
+    names = list(training)
+    before = [own for own in before if own]
+    now = [own for own in now if own]
+    if not now or not names:
+        return []
+    quiet, window = _sums(before, names), _sums(now, names)
+    is_learning = len(before) < LEARNING_PERIODS
+    base = (
+        quiet + _sums([{name: own.counts for name, own in training.items()}], names)
+        if is_learning
+        else quiet
+    )
+    icc = variation(quiet, window)
+    if is_learning:
+        middle = np.maximum(icc[:, icc.shape[1] // 2, None], LEARNING_ICC)
+        icc = np.broadcast_to(middle, icc.shape)
+    below, below_now = base.beyond / base.rows, window.beyond / window.rows
+    share = (base.beyond + 0.5) / (base.rows + 1.0)
+    middle_icc = icc[:, icc.shape[1] // 2]
+    spread = middle_icc * (window.squares / window.rows**2 + base.squares / base.rows**2)
+    spread += 1.0 / base.rows + 1.0 / window.rows
+    deviations = np.abs(below_now - below) / np.sqrt(share * (1.0 - share) * spread)
+    places = np.cumsum([0, *(len(training[name].ends) for name in names)])
+    found = []
+    for j, name in enumerate(names):
+        own = slice(places[j], places[j + 1])
+        best = int(places[j] + np.argmax(deviations[own]))
+        p_value = 1.0
+        if deviations[best] > CLEAR:
+            p_value = _p_value(window[best], base[best], icc[best]) * TESTS_PER_COLUMN * len(names)
+        found.append(
+            MovedColumn(
+                name,
+                float(np.abs(below_now - below)[own].max()),
+                float(deviations[best]),
+                min(1.0, p_value),
+                training[name].ends,
+                _shares(below[own]),
+                _shares(below_now[own]),
+            )
+        )
+    return sorted(found, key=lambda column: -column.deviations)
+
+
+def _p_value(window: Sums, base: Sums, icc: Array) -> float:
+    """The smaller p-value of both directions."""
+    upper = p_varying(window, base, icc)
+    return min(upper, p_varying(window.mirrored(), base.mirrored(), icc))
+
+
+def _shares(below: Array) -> tuple[float, ...]:
+    """Shares of the parts, by the shares at or below their ends."""
+    return tuple(np.diff(below, prepend=0.0, append=1.0).tolist())
+
+
+def _sums(periods: Sequence[Counts], names: Sequence[str]) -> Sums:
+    """Sums over periods of the rows at or below each end of each column."""
+    n_ends = sum(len(periods[0][name]) - 1 for name in names) if periods else 1
+    total = Sums(*np.zeros((5, n_ends)))
+    for period in periods:
+        below = np.concatenate([np.cumsum(period[name])[:-1] for name in names]).astype(float)
+        n = float(sum(period[names[0]]))
+        if n:
+            ones = np.ones(len(below))
+            total += Sums(ones, n * ones, below, n * n * ones, below**2 / n)
+    return total

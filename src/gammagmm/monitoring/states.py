@@ -1,0 +1,171 @@
+"""Counts over time -> the state after each period: learning, quiet, raised, fallen or back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gammagmm.monitoring.alarms import (
+    WINDOWS,
+    Change,
+    Series,
+    Sums,
+    p_varying,
+    variation,
+)
+from gammagmm.monitoring.counts import Count
+
+__all__ = ["LEARNING_PERIODS", "Kind", "State", "find_states"]
+
+Array = NDArray[np.float64]
+Kind = Literal["learning", "quiet", "raised", "fallen", "back"]
+
+LEARNING_PERIODS = 30
+"""Number of quiet periods from which the variation between periods and their level are known."""
+BACK_LEVEL = 0.003
+"""Level of the test that the newest periods differ from those of the change."""
+LIKE_QUIET = 0.05
+"""P-value from which the newest periods count as like the quiet ones."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of a series after one of its periods.
+
+    Attributes
+    ----------
+    kind : {"learning", "quiet", "raised", "fallen", "back"}
+        "learning" until there are 30 quiet periods, "raised" or "fallen" from a change on, and
+        "back" once the share is like that of the quiet periods again.
+    since : int
+        Place of the first period of this state; of a change, the first period of the window that
+        showed it.
+    n_quiet : int
+        Number of quiet periods with rows up to here, since the series was started.
+    change : Change or None, default=None
+        The test that showed the change that lasts, or the last one.
+    changed : int or None, default=None
+        Place of the first period of this change.
+    """
+
+    kind: Kind
+    since: int
+    n_quiet: int
+    change: Change | None = None
+    changed: int | None = None
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether the share has changed and is not back."""
+        return self.kind in ("raised", "fallen")
+
+    @property
+    def n_learning(self) -> int:
+        """Number of quiet periods from which the series is learned."""
+        return LEARNING_PERIODS
+
+
+def find_states(
+    periods: Sequence[Count], reference: Count, levels: Array, starts: Sequence[int] = ()
+) -> list[State]:
+    """The state after each of the `periods`.
+
+    `levels` (n_periods,) are the probabilities of a false alarm in each period. The series starts
+    again at the places `starts`. The rows of the `reference` count as one more period while the
+    first of these series is learning. A period without rows has the state of the one before.
+    """
+    states: list[State] = []
+    for first, end in zip((0, *starts), (*starts, len(periods)), strict=True):
+        extra = Sums() if first else Sums.of(reference)
+        states += _of_part(periods[first:end], extra, levels[first:end], first)
+    return states
+
+
+def _of_part(periods: Sequence[Count], extra: Sums, levels: Array, first: int) -> list[State]:
+    """The states of periods without a new start, whose first one has the place `first`."""
+    places = [t for t, period in enumerate(periods) if period.n_rows]
+    found = _of_full([periods[t] for t in places], extra, levels[places])
+    states: list[State] = []
+    last = State("learning", first, 0)
+    for t in range(len(periods)):
+        if t in places:
+            own = found[places.index(t)]
+            changed = None if own.changed is None else first + places[own.changed]
+            since = first + (places[own.since] if own.since else 0)
+            last = State(own.kind, since, own.n_quiet, own.change, changed)
+        states.append(last)
+    return states
+
+
+def _of_full(periods: Sequence[Count], extra: Sums, levels: Array) -> list[State]:
+    """The same for periods that all have rows."""
+    series, states = Series(periods), list[State]()
+    quiet, start, last = Sums(), 0, None
+    while True:
+        found = series.first_change(start, quiet, extra, 0.5 * levels, LEARNING_PERIODS)
+        end = series.n_periods if found is None else found[0]
+        states += _quiet_states(len(states), end, start, int(quiet.periods), last)
+        if found is None:
+            return states
+        place, change = found
+        begin = place + 1 - change.window
+        before = quiet + series.between(start, begin)
+        base = before + (extra if before.periods < LEARNING_PERIODS else Sums())
+        own = State(change.direction, begin, int(before.periods), change, begin)
+        back = _first_back(series, own, place, before, base)
+        states += [own] * ((series.n_periods if back is None else back[1] + 1) - len(states))
+        if back is None:
+            return states
+        quiet, start = before, back[0]
+        kind: Kind = "back"
+        n_quiet = int(before.periods) + back[1] + 1 - start
+        last = State(kind, start, n_quiet, change, begin)
+        states[-1] = last
+
+
+def _quiet_states(
+    first: int, end: int, start: int, n_before: int, last: State | None
+) -> list[State]:
+    """The states of the quiet periods from `first` to before `end`."""
+    states = []
+    for t in range(first, end):
+        n_quiet = n_before + t + 1 - start
+        if last is not None:
+            states.append(State("back", last.since, n_quiet, last.change, last.changed))
+        elif n_quiet < LEARNING_PERIODS:
+            states.append(State("learning", 0, n_quiet))
+        else:
+            states.append(State("quiet", LEARNING_PERIODS - 1, n_quiet))
+    return states
+
+
+def _first_back(
+    series: Series, state: State, place: int, quiet: Sums, base: Sums
+) -> tuple[int, int] | None:
+    """First and last place of the first periods after `place` that are like the quiet ones again.
+
+    These are windows up to the newest period, or all periods after the alarm, which do not differ
+    from the quiet ones and differ from the periods since the change.
+    """
+    newest = series.between(place, place + 1)
+    icc = variation(Sums(*map(np.float64, quiet.values)), newest)
+    for end in range(place + 2, series.n_periods + 1):
+        for first in sorted({place + 1, *(end - w for w in WINDOWS)}, reverse=True):
+            if first <= place:
+                continue
+            window, changed = series.between(first, end), series.between(state.since, first)
+            if state.kind == "fallen":
+                window, changed = window.mirrored(), changed.mirrored()
+            usual = base.mirrored() if state.kind == "fallen" else base
+            is_like_quiet = p_varying(window, usual, icc) > LIKE_QUIET
+            if is_like_quiet and _p_lower(window, changed, icc) <= BACK_LEVEL:
+                return first, end - 1
+    return None
+
+
+def _p_lower(window: Sums, base: Sums, icc: Array) -> float:
+    return p_varying(window.mirrored(), base.mirrored(), icc)
