@@ -390,7 +390,7 @@ def test_the_value_of_a_row_is_a_mark_on_its_column():
 
 
 def test_a_history_is_a_line_of_shares_with_their_intervals():
-    counts = [Count(500, k) for k in (20, 18, 22, 60)]
+    counts = [Count(500, k) for k in (20, 18, 22, 160)]
     history = History("", Count(2000, 80)).add(
         [Period(f"day <{t}>", count) for t, count in enumerate(counts)]
     )

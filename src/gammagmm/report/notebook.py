@@ -188,14 +188,15 @@ def groups_html(groups: Sequence[GroupShare]) -> str:
 
 
 def history_html(history: History) -> str:
-    """The shares of the periods, and which of them raise an alarm."""
+    """The shares of the periods, and the state after the newest one."""
     if not history.periods:
         return _block("history", _words(["The history has no period yet."]))
-    newest, alarms = history.newest, history.alarms
+    newest = history.newest
     words = [
         f"{newest.name}: {newest.count.n_beyond:,} of {newest.count.n_rows:,} rows are above the "
-        f"cut ({percent(newest.count.share)}; training rows {percent(history.reference.share)}).",
-        f"Alarms: {', '.join(alarms[-MAX_LINES:])}." if alarms else "There is no alarm.",
+        f"threshold ({percent(newest.count.share)}; training rows "
+        f"{percent(history.reference.share)}).",
+        f"State: {history.state_words(history.state)}.",
     ]
     return _block("history", _words(words), history_svg(history))
 

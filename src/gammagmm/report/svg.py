@@ -352,8 +352,9 @@ def history_svg(history: History) -> str:
     parts += _text("title", 0.0, 11, f"{percent(top / 1.08)} of the rows", "start", 0.75)
     newest = periods[-1]
     label = (
-        f"Share of rows above the cut in {len(periods)} periods. In {visible(newest.name)} it was "
-        f"{percent(newest.count.share)}, in the training rows {percent(reference.share)}."
+        f"Share of rows above the threshold in {len(periods)} periods. In "
+        f"{visible(newest.name)} it was {percent(newest.count.share)}, in the training rows "
+        f"{percent(reference.share)}."
     )
     return _svg(parts, height + 20, label, kind="history")
 
