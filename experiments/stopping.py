@@ -6,7 +6,8 @@ writes results/stopping.json. It uses the rankings with 30 labels that `experime
 kept. Rows are looked at from the top of the ranking. The rule stops after 20 normal rows in a row;
 it is wrong if less than 80 % of the anomalies are found then. The check looks at random rows at the
 same moments, if these are at most as many as were looked at before. Where it does not certify the
-recall, one looks on until the next 20 normal rows in a row. The confidence of the j-th check is
+recall, one looks on until the next 20 normal rows in a row. `needed_looks` at the top of the
+ranking find 80 %, if one knew when to stop. The confidence of the j-th check is
 1 - 0.1 / 2^j, so that all statements on a table hold together with 90 %.
 
 `left` is how often the 90 % interval of what is left contains the truth after 30 labels for the
@@ -33,6 +34,7 @@ from gammagmm.labels.recall import RecallCheck, n_to_certify
 
 RECALL, MASS, N_NORMAL, N_LABELS = 0.8, 0.9, 20, 30
 ASKED, NUMBERS = (0.3, 0.5, 0.8), (30, 100)
+LOOKS = ("rule_looks", "check_looks", "needed_looks")
 FILE = RESULTS / "stopping.json"
 
 Figures = dict[str, Any]
@@ -138,9 +140,15 @@ def looks(ranked: Ranked, rng: np.random.Generator) -> Figures:
         if result.is_certified:
             break
     looked, recall = int(is_known.sum()), n_found / total
-    rule = found or {"rule_looks": looked, "rule_recall": recall}
-    n_rows = len(y)
-    return rule | {"check_looks": looked, "check_recall": recall, "n_rows": n_rows, "n": total}
+    told = found or {"rule_looks": looked, "rule_recall": recall}
+    told |= {"check_looks": looked, "check_recall": recall, "needed_looks": _needed(ranked, order)}
+    return told | {"n_rows": len(y), "n": total}
+
+
+def _needed(ranked: Ranked, order: np.ndarray) -> int:
+    """How many looks find the share `RECALL` of the anomalies, if one knew when to stop."""
+    found = ranked.y[ranked.known].sum() + np.append(0, np.cumsum(ranked.y[order]))
+    return len(ranked.known) + int(np.argmax(found >= RECALL * ranked.y.sum() - 1e-9))
 
 
 def summary(tables: list[list[Figures]]) -> Figures:
@@ -149,16 +157,15 @@ def summary(tables: list[list[Figures]]) -> Figures:
     def mean(value: Any) -> float:
         return float(np.mean([np.mean([value(draw) for draw in draws]) for draws in tables]))
 
-    looked = [np.mean([draw["check_looks"] / draw["n_rows"] for draw in draws]) for draws in tables]
-    rule = [np.mean([draw["rule_looks"] / draw["n_rows"] for draw in draws]) for draws in tables]
+    def median(key: str, by: str = "") -> float:
+        return float(np.median([np.mean([d[key] / d.get(by, 1) for d in t]) for t in tables]))
+
     return {
         "n_tables": len(tables),
         "rule_is_wrong": mean(lambda draw: draw["rule_recall"] < RECALL),
         "check_is_wrong": mean(lambda draw: draw["check_recall"] < RECALL),
-        "rule_looks": float(np.median([np.median([d["rule_looks"] for d in t]) for t in tables])),
-        "check_looks": float(np.median([np.median([d["check_looks"] for d in t]) for t in tables])),
-        "rule_share_of_rows": float(np.median(rule)),
-        "check_share_of_rows": float(np.median(looked)),
+        **{key: median(key) for key in LOOKS},
+        **{f"{key}_share": median(key, "n_rows") for key in LOOKS},
     }
 
 
