@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-EXTRAS = ("deep", "data", "excel", "dask", "arviz", "mcp", "experiments", "all")
+EXTRAS = ("deep", "data", "excel", "dask", "arviz", "mcp", "notebook", "experiments", "all")
 """Optional groups of packages, as pyproject.toml has them."""
 
 

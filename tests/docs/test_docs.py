@@ -170,7 +170,7 @@ def test_the_table_of_extras_is_that_of_the_package():
     shown = {extra: re.findall(r"`([\w-]+)`", packages) for extra, packages in table}
     extras = tomllib.loads(read(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
     (every,) = extras.pop("all")
-    assert set(re.findall(r"\w+", every)[1:]) == shown.keys() - {"mcp", "peers"}
+    assert set(re.findall(r"\w+", every)[1:]) == shown.keys() - {"mcp", "notebook", "peers"}
     assert shown == {
         extra: [re.match(r"[\w-]+", one)[0] for one in packages]
         for extra, packages in extras.items()

@@ -15,10 +15,10 @@ import webbrowser
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from gammagmm.report.label_view import LabelView, MessageError
+from gammagmm.report.page import asset
 
 if TYPE_CHECKING:
     from gammagmm.labels.sheet import Sheet
@@ -207,11 +207,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are not logged: the token is in them."""
-
-
-def asset(name: str) -> str:
-    """The text of a file beside the report."""
-    return files("gammagmm.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def open_browser(address: str, opens: Callable[[str], object] = webbrowser.open) -> None:

@@ -63,6 +63,7 @@ EXTRA_OF = {
     **dict.fromkeys(("dask", "distributed"), "dask"),
     "arviz": "arviz",
     "mcp": "mcp",
+    "anywidget": "notebook",
     "pythresh": "experiments",
     **dict.fromkeys(("xgboost-cpu", "coniferest"), "peers"),
 }

@@ -559,6 +559,48 @@ class GammaGMM(BaseEstimator):
         fit = self.fit_.update(rows, labels, at_random=at_random, purpose=purpose)
         return self._keep(fit).posterior_
 
+    def label(
+        self,
+        n: int = 30,
+        *,
+        purpose: Purpose = "share",
+        person: str = "",
+        random_state: Any = None,
+    ) -> Any:
+        """A widget for notebooks that shows one training row after the other, to be labelled.
+
+        Every answer is a label of this estimator at once, as if `update` had been called with all
+        answers. The widget works in Jupyter, VS Code and marimo, and needs the extra ``notebook``.
+
+        The page "The labelling page" of the documentation shows it in use.
+
+        Parameters
+        ----------
+        n : int, default=30
+            Number of rows; a button adds more.
+        purpose : "share" or "find", default="share"
+            What rows are asked for at first, see `suggest`. Rows for the share are in simple random
+            order.
+        person : str, default=""
+            Name of the person who answers, if several people do.
+        random_state : int or Generator or RandomState or None, default=None
+            Chooses the rows for the share.
+
+        Returns
+        -------
+        anywidget.AnyWidget
+            The widget.
+
+        Raises
+        ------
+        MissingExtraError
+            anywidget is not installed.
+        """
+        from gammagmm.report.label_widget import label_widget
+
+        check_is_fitted(self)
+        return label_widget(self, n, purpose, person, random_state)
+
     def batch(self, X: ArrayLike) -> LabelledRows:
         """New rows, scored by the fitted detectors, whose own share labels can show.
 

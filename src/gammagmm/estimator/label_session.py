@@ -133,6 +133,11 @@ class LabelSession:
             rows = each.label(rows)
         return rows
 
+    def rest_on(self, fit: Fit) -> None:
+        """Go on with another fit of the same rows, which has more labels."""
+        self.fit = fit
+        self.before = self._labelled_before()
+
     @property
     def labelled_rows(self) -> LabelledRows:
         """The rows with all answers."""

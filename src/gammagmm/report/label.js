@@ -239,7 +239,7 @@ export class Labelling {
         else if (words) this.parts.said.textContent = words;
         this.state = { ...this.state, ...state };
       } catch (error) {
-        this.fail(message, null);
+        this.fail(message, this.isPage ? null : error.message);
       }
     }).finally(() => {
       this.waiting -= 1;
@@ -427,14 +427,16 @@ function render({ model, el }) {
   const open = new Map();
   let last = 0;
   const receive = (content) => {
-    open.get(content.id)?.(content.answer);
+    const waiting = open.get(content.id);
+    if (content.error) waiting?.reject(new Error(content.error));
+    else waiting?.resolve(content.answer);
     open.delete(content.id);
   };
   model.on("msg:custom", receive);
-  const send = (message) => new Promise((resolve) => {
+  const send = (message) => new Promise((resolve, reject) => {
     last += 1;
     const id = `${Date.now()}-${last}`;
-    open.set(id, resolve);
+    open.set(id, { resolve, reject });
     model.send({ id, message });
   });
   const labelling = new Labelling(root, send);

@@ -38,7 +38,7 @@ from gammagmm.report.svg import (
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["GroupLines", "group_lines", "render", "write_report"]
+__all__ = ["GroupLines", "asset", "group_lines", "render", "write_report"]
 
 N_FIRST = 10
 """Rows of the table of the most anomalous rows that are shown at first, as in page.css."""
@@ -57,8 +57,8 @@ def render(findings: Findings) -> str:
     """The report as HTML."""
     return _template().render(
         findings=findings,
-        style=_asset("style.css") + _asset("page.css"),
-        script=_asset("page.js"),
+        style=asset("style.css") + asset("page.css"),
+        script=asset("page.js"),
         data=_script_data(findings),
         start=round(findings.mean.gamma / findings.steps[-1].gamma * N_STEPS),
         reference_range=_reference_range(),
@@ -108,7 +108,7 @@ def _template() -> Template:
     }
     compact = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
     environment.policies["json.dumps_kwargs"] = compact
-    return environment.from_string(_asset("page.html"))
+    return environment.from_string(asset("page.html"))
 
 
 def _shown(value: object) -> object:
@@ -116,7 +116,8 @@ def _shown(value: object) -> object:
     return value if hasattr(value, "__html__") else visible(str(value))
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file beside this module."""
     return files("gammagmm.report").joinpath(name).read_text(encoding="utf-8")
 
 
