@@ -322,7 +322,10 @@ def test_a_fit_without_a_solution_has_no_estimate():
     words, told = words_of(page), estimator.fit_.told
     assert all(each in words for each in (*told["model"], *told["next"]))
     # No line stands for an estimate that there is not.
+    first = page[: page.index('id="rows"')]
     assert 'class="cut"' not in page
+    assert "atom" not in first
+    assert "working cut" not in words
     assert "model range:" not in words
 
 

@@ -71,55 +71,64 @@ def share_svg(posterior: GammaPosterior, curve: RankCurve | None = None) -> str:
     share can be. Without labels, this is what it was in labelled tables, and the model's range is a
     line; with labels it is the posterior, with the labelled tables behind it.
     """
-    end = share_end(posterior)
-    reference, is_known = GammaPosterior.reference(), not posterior.is_model
-    first = posterior if is_known else reference
-    drawn, top = "", 0
+    end, known = share_end(posterior), _known(posterior)
+    start, top, drawn = 0, 0, ""
     if curve is not None:
-        drawn += _curve(curve, end)
-        top = WORDS_HEIGHT + CURVE_HEIGHT + GAP
+        start, top = WORDS_HEIGHT, WORDS_HEIGHT + CURVE_HEIGHT + GAP
+        drawn = _curve(curve, end)
     base = top + DENSITY_HEIGHT
-    drawn += _density(first, end, base, "accent", is_filled=True)
-    if is_known:
-        drawn += _density(reference, end, base, "reference")
-    elif curve is None and posterior.has_estimate:
-        drawn += _density(posterior, end, base, "alarm")
-    drawn += _atom(posterior, base)
+    drawn += _densities(posterior, known, end, base, has_rows=curve is not None)
     if posterior.has_estimate:
         drawn += _cut(posterior, curve, end, base)
-    tables = "nine of ten labelled tables"
-    bars = [(first, posterior.range_name if is_known else tables, "accent")]
-    if is_known:
-        bars.append((reference, tables, "reference"))
-    elif posterior.has_estimate:
-        bars.append((posterior, posterior.range_name, "alarm"))
-    for each, words, name in bars:
+    for each, words, name in _bars(posterior, known):
         drawn += _bar(each, words, name, end, base)
         base += BAR_HEIGHT
     drawn += _share_axis(end, base + 6, None if curve is None else curve.n_rows)
-    height = base + (54 if curve is not None else 24)
-    low, high = first.interval()
-    left, right = (100.0 * _place(min(share, end), end) for share in (low, high))
-    start = 0 if curve is None else WORDS_HEIGHT
+    left, right = (100.0 * _place(min(share, end), end) for share in known.interval())
     band = (
         f'<rect class="accent" x="{left:.2f}%" y="{start}" width="{right - left:.2f}%" '
         f'height="{base - start}" fill="{ACCENT}" fill-opacity="0.1"/>'
     )
-    label = _share_words(posterior, curve)
     data = f' data-end="{end!r}" data-bottom="{base}"'
-    return _svg(band + drawn, height, label, data, "shares")
+    height = base + (24 if curve is None else 54)
+    return _svg(band + drawn, height, _share_words(posterior, curve), data, "shares")
+
+
+def _known(posterior: GammaPosterior) -> GammaPosterior:
+    """What is known of the share: the labelled tables if there are no labels."""
+    return GammaPosterior.reference() if posterior.is_model else posterior
+
+
+def _densities(
+    posterior: GammaPosterior, known: GammaPosterior, end: float, base: float, *, has_rows: bool
+) -> str:
+    """What is known, filled, and what it is compared with; beside rows, the model is a range."""
+    drawn = _density(known, end, base, "accent", is_filled=True)
+    if not posterior.is_model:
+        drawn += _density(GammaPosterior.reference(), end, base, "reference")
+    elif not has_rows:
+        drawn += _density(posterior, end, base, "alarm")
+    return drawn if has_rows and not posterior.has_estimate else drawn + _atom(posterior, base)
+
+
+def _bars(
+    posterior: GammaPosterior, known: GammaPosterior
+) -> list[tuple[GammaPosterior, str, str]]:
+    """The intervals below the densities, with their names and colours."""
+    tables = "nine of ten labelled tables"
+    if not posterior.is_model:
+        reference = GammaPosterior.reference()
+        return [(known, posterior.range_name, "accent"), (reference, tables, "reference")]
+    model = [(posterior, posterior.range_name, "alarm")] if posterior.has_estimate else []
+    return [(known, tables, "accent"), *model]
 
 
 def _share_words(posterior: GammaPosterior, curve: RankCurve | None) -> str:
     """The picture in words."""
-    words = (
-        ""
-        if curve is None
-        else (
-            "Scores of the rows in their order: "
-            f"{curve.n_flagged:,} of {curve.n_rows:,} are flagged. "
-        )
-    )
+    words = ""
+    if curve is not None:
+        flagged = f"{curve.n_flagged:,} of {curve.n_rows:,} are flagged"
+        words = f"Scores of the rows in their order: {flagged}. "
     low, high = (percent(share) for share in GammaPosterior.reference().interval())
     tables = f"In nine of ten labelled tables, the share of anomalies was {low} to {high}."
     return f"{words}{tables} {sentence(posterior)}"
