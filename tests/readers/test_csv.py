@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -314,3 +315,11 @@ def test_large_files_read_alike_with_and_without_pyarrow(write, monkeypatch, is_
     raw = read_raw(write(text + "\n1,x,2\n"), asked=Asked(is_strict=True))
     assert [raw.is_text(j) for j in range(3)] == [False, True, False]
     assert (raw.data[1][20_000], raw.place(20_000)) == ("x", "line 20002")
+
+
+def test_a_line_of_many_megabytes_is_refused_at_once(write):
+    content = b"a,b\n1,2\n" + b"1,2.5," * 7_000_000 + b"\n"
+    start = time.process_time()
+    with pytest.raises(TableError, match=r"has a line of more than 20,000,000 bytes\. Write"):
+        read_raw(write(content, "t.csv"))
+    assert time.process_time() - start < 2.0

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Ended", "end_group", "is_closed_pipe", "memory_limit", "run_group"]
+__all__ = ["Ended", "end_group", "is_closed_pipe", "memory_limit", "physical_memory", "run_group"]
 
 ENDING_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """Sent by Ctrl-C, a time limit, a terminal that closes, and a Windows console that closes."""
@@ -168,6 +168,14 @@ def memory_limit(n_bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def physical_memory() -> int:
+    """Memory of this machine in bytes; a very large number where it is not known."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows has no such function
+        return sys.maxsize
 
 
 def _data_bytes() -> int | None:

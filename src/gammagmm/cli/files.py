@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gammagmm._support.platform import memory_limit
+from gammagmm._support.platform import memory_limit, physical_memory
 from gammagmm.cli.supervisor import MARKER, READ_NOW
 from gammagmm.errors import TableError
 from gammagmm.readers.raw_table import RawTable
@@ -40,7 +40,7 @@ def unreadable(path: str) -> TableError:
     name = STANDARD_INPUT if path == "-" else path
     return TableError(
         f"{name} cannot be read: it is damaged, or it needs more than "
-        f"{_bytes_for(path) / 1e9:.1f} GB of memory, which is the limit for its size",
+        f"{_bytes_for(path) / 1e9:.1f} GB of memory, which is the limit",
         "Write it again, also as CSV, or give fewer rows or columns.",
     )
 
@@ -51,7 +51,7 @@ def _bytes_for(path: str) -> int:
     with suppress(OSError):
         n_bytes = os.stat(path).st_size
     beside = FREE_GB * 10**9 + THREAD_MB * 10**6 * (os.cpu_count() or 1)
-    return beside + EXPANSION * n_bytes
+    return min(beside + EXPANSION * n_bytes, physical_memory())
 
 
 @contextmanager

@@ -65,6 +65,7 @@ LEAST_SHARE = 0.5
 """Share of the first records that must have one number of cells."""
 MAX_LAID_OUT, N_END_LINES = 2_000_000, 500
 """Characters of a text above which only so many lines at each end can be no data."""
+MAX_LINE_BYTES = 20_000_000
 MAX_RECORD_LINES = 100
 """Most lines of a record that is no data."""
 # The decimal mark where no column shows it, and the reason.
@@ -225,6 +226,7 @@ def _fractions(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def open_text(source: Source) -> DelimitedText:
     """Text of a file, with the delimiter and the columns that its first lines show."""
+    _check_lines(source)
     text, notes = decode_any(source)
     declared = SEP_LINE.match(text)
     if declared:  # a blank line in its place keeps the numbers of the lines
@@ -253,6 +255,18 @@ def open_text(source: Source) -> DelimitedText:
         notes = (*notes, Note.of("tables.row names", names[0], name=names[0]))
     check_names(f"{source.name}, line {line}", tuple(name for name in names if name))
     return DelimitedText(source.name, text, delimiter, tuple(names), True, notes, source.asked)
+
+
+def _check_lines(source: Source) -> None:
+    """Refuse a line of many megabytes, whose cells would take gigabytes."""
+    content = source.content
+    for start in range(0, len(content) - MAX_LINE_BYTES, MAX_LINE_BYTES):
+        window = (start, start + MAX_LINE_BYTES)
+        if content.find(b"\n", *window) < 0 and content.find(b"\r", *window) < 0:
+            raise TableError(
+                f"{source.name} has a line of more than {MAX_LINE_BYTES:,} bytes",
+                "Write one row a line.",
+            )
 
 
 def _laid_out(
