@@ -186,9 +186,9 @@ def imported(path):
 
 
 def readme_example():
-    """The first block of code of the README, and a line that prints its result."""
+    """The last block of code of the README, and a line that prints its result."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    code = re.search(r"^```python\n(.*?)^```\n", readme, re.DOTALL | re.MULTILINE)[1]
+    *_, code = re.findall(r"^```python\n(.*?)^```\n", readme, re.DOTALL | re.MULTILINE)
     return code + "\nprint(knn.labels_.sum(), knn.contamination.posterior)\n"
 
 
@@ -204,7 +204,7 @@ for preset in ("classic", "fast"):
 
 
 def check_installed(python, folder):
-    """Run the demo of the command, the first example of the README and fits with progress."""
+    """Run the demo of the command, the last example of the README and fits with progress."""
     printed = run(python.with_name("gammagmm"), "demo", "--jobs", "1", cwd=folder)
     assert " of 367 rows are flagged." in printed.splitlines()[1]
     assert (
@@ -212,7 +212,7 @@ def check_installed(python, folder):
         in printed
     )
     printed = run(python, "-c", readme_example(), cwd=folder)
-    assert re.fullmatch(r"\d+ GammaPosterior\(mean=0\.\d+, model range .*\)\n", printed)
+    assert re.fullmatch(r"\d+ GammaPosterior\(mean=0\.\d+, 90% interval .*\)\n", printed)
     printed = run(python, "-W", "ignore", "-c", WITH_PROGRESS, cwd=folder)
     assert re.search(r"^fit 8/10: \w+ ok, .*^fit 6/8: \w+ ok, ", printed, re.M | re.S)
     assert len(re.findall(r"^fit (?:10/10|8/8): run ", printed, re.M)) == 2
