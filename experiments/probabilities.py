@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from string import Template
 from typing import Any
 
+import numpy as np
+
 from experiments.figures import CYCLE, GREY
+from experiments.group_shares import N_GROUPS
 from experiments.plan import HERE, load_plan
+from experiments.reliability import EDGES
 from experiments.track_record import PAGE, RELIABILITY, as_markdown
 from gammagmm._support.files import write_document
 
@@ -55,8 +60,13 @@ def page(found: Figures) -> str:
         scores=_scores(folds, "whole"),
         new=_scores(folds, "half"),
         other=_scores(found["other_collection"], "whole"),
-        bins=_bins(folds),
+        bins=_bins(folds, "whole"),
+        new_bins=_bins(folds, "half"),
+        least_rows=f"{LEAST_ROWS:,}",
         costs=_costs(folds),
+        flagged=_flagged(folds["f1"]),
+        n_groups=str(N_GROUPS),
+        groups=_groups(found["group_shares"]),
         short=_short(folds),
     )
 
@@ -80,14 +90,19 @@ def _scores(scheme: Figures, part: str) -> str:
     return as_markdown(heads, lines)
 
 
-def _bins(folds: Figures) -> str:
-    """Mean of the stated probabilities of each bin, and the share of anomalies."""
-    heads, lines = ["tables", "rows", "stated", "true"], []
+def _bins(folds: Figures, part: str) -> str:
+    """Mean of the stated probabilities of each bin, and the share of anomalies, in per cent."""
+    ends = [f"{100 * edge:g}" for edge in EDGES]
+    heads = [f"{low} to {high} %" for low, high in pairwise(ends)]
+    lines = []
     for group, words in GROUPS.items():
-        for each in _large_bins(folds[group]["whole"][N_LABELS]):
-            rows = f"{each['n']:,}"
-            lines.append([words, rows, f"{each['stated']:.1%}", f"{each['true']:.1%}"])
-    return as_markdown(heads, lines)
+        for n, by_method in folds[group][part].items():
+            cells = [""] * len(heads)
+            for each in _large_bins(by_method):
+                place = int(np.searchsorted(EDGES, each["stated"], side="right")) - 1
+                cells[place] = f"{100 * each['stated']:.1f} → {100 * each['true']:.1f}"
+            lines.append([words, n, *cells])
+    return as_markdown(["tables", "labels", *heads], lines)
 
 
 def _large_bins(by_method: Figures) -> list[Figures]:
@@ -103,8 +118,40 @@ def _costs(folds: Figures) -> str:
         for miss in by_method["calibrated"]["costs"]:
             costs = {method: by_method[method]["costs"][miss] for method in METHODS}
             change = costs["calibrated"] / costs["rank"] - 1.0
-            lines.append([words, miss, *(f"{x:.4f}" for x in costs.values()), f"{change:+.0%}"])
+            lines.append(
+                [words, miss, *(f"{x:.4f}" for x in costs.values()), f"{round(100 * change):+d}%"]
+            )
     return as_markdown(heads, lines)
+
+
+def _flagged(by_group: Figures) -> str:
+    """F1 scores of the rows that each way to choose a share flags."""
+    names = {
+        "typed 0.1": "typed 10 %",
+        "typed 0.05": "typed 5 %",
+        "without labels": "model",
+        "labels, share": "labels, share",
+        "labels, probabilities": "labels, probabilities",
+    }
+    lines = [
+        [words, n, str(own["n_tables"]), *(f"{own[name]:.3f}" for name in names)]
+        for group, words in GROUPS.items()
+        for n, own in by_group[group].items()
+    ]
+    return as_markdown(["tables", "labels", "number", *names.values()], lines)
+
+
+def _groups(by_case: Figures) -> str:
+    """Coverage, width and CRPS of a prior for each group, and of one that groups share."""
+    lines = [
+        [*case.split("/"), *(_interval_text(own[name]) for name in ("own", "hierarchical"))]
+        for case, own in by_case.items()
+    ]
+    return as_markdown(["groups", "labels of each", "own", "shared"], lines)
+
+
+def _interval_text(own: Figures) -> str:
+    return f"{own['held']:.0%}, {own['width']:.3f}, {own['crps']:.4f}"
 
 
 def _short(folds: Figures) -> str:

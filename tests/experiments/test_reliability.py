@@ -112,6 +112,20 @@ def test_the_page_names_what_is_further_from_the_truth_than_it_should_be():
     assert f"OddBench, 30 labels, a bin of {each['n']:,} rows" not in probabilities.page(found)
 
 
+def test_what_is_stated_keeps_its_bounds():
+    folds = written()["folds"]
+    thirty = folds["oddbench"]["whole"]["30"]
+    ours, former = thirty["calibrated"], thirty["rank"]
+    assert ours["brier"] <= 0.062
+    assert ours["log_loss"] <= 0.215
+    for miss, share in (("10", 0.8), ("30", 0.55)):
+        assert ours["costs"][miss] <= share * former["costs"][miss]
+    for group in reliability.GROUPS:
+        without = folds[group]["whole"]["0"]
+        for score in ("brier", "log_loss"):
+            assert without["calibrated"][score] <= without["constant"][score]
+
+
 def test_the_rows_flagged_have_the_largest_expected_f1(rng):
     p = rng.random(9) ** 3
     found = reliability.flag_by_expected_f1(p)
