@@ -197,8 +197,7 @@ def columns_figures(n_before: int, rng: np.random.Generator) -> dict[str, Any]:
 
     Of real tables, `TRAINING_PART` of the rows are training rows; the others are cut into
     `n_before` quiet periods and three of a change, in which half of the rows have one column higher
-    by a standard
-    deviation.
+    by a standard deviation.
     """
     found: dict[str, list[bool]] = {"first": [], "first and named": [], "named in quiet": []}
     for collection, name in _real_tables():
@@ -275,6 +274,14 @@ def quiet_figures(preset: str, plan: dict[str, Any]) -> Result:
     }
 
 
+def most(false_alarms: Any) -> dict[str, dict[str, float]]:
+    """The largest share of series with a false alarm in each world, in all periods and learning."""
+    return {
+        world: {when: max(own[when] for own in kinds.values()) for when in ("all", "learning")}
+        for world, kinds in false_alarms.items()
+    }
+
+
 def main() -> None:
     plan = load_plan()
     rng = np.random.default_rng(plan["seed"])
@@ -304,6 +311,7 @@ def main() -> None:
         "quiet": {preset: quiet_figures(preset, plan) for preset in plan["quiet"]["presets"]},
         "n_tables": sum(map(len, plan["quiet"]["datasets"].values())),
     }
+    summary["most_false_alarms"] = most(summary["false_alarms"])
     text = json.dumps(summary, indent=1) + "\n"
     write_document(text, RESULTS / "monitoring.json", overwrite=True)
 

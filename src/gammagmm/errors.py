@@ -24,6 +24,7 @@ __all__ = [
     "NewRowsWarning",
     "NoContaminationError",
     "NoLabelsWarning",
+    "NoRowsError",
     "NoSolutionWarning",
     "Note",
     "Problem",
@@ -267,6 +268,25 @@ class TableError(GammaGMMError, ValueError):
         super().__init__(what, todo)
         self.source = source
         self.problems = problems
+
+
+class NoRowsError(TableError):
+    """A file has no rows; the message says which.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of its columns; empty where it has none.
+
+    Examples
+    --------
+    >>> issubclass(NoRowsError, TableError)
+    True
+    """
+
+    def __init__(self, what: str, todo: str = "", columns: tuple[str, ...] = ()) -> None:
+        super().__init__(what, todo)
+        self.columns = columns
 
 
 class GammaGMMWarning(UserWarning):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 from dataclasses import replace
 
@@ -179,6 +180,52 @@ def test_the_exit_code_follows_the_state_until_it_is_acknowledged(kept):
     done = monitor(kept, "2.csv", "--history", "fall.json")
     assert done.returncode == FALLEN
     done = monitor(kept, "--acknowledge", "--history", "none.json")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_day_without_rows_is_a_period_and_a_missing_column_is_refused(kept):
+    (kept / "empty.csv").write_text("a,b,c\n", encoding="utf-8")
+    (kept / "lacking.csv").write_text("a,b\n", encoding="utf-8")
+    options = ("--history", "empty.json", "--json", "--period")
+    for name in ("monday", "tuesday"):
+        done = monitor(kept, "empty.csv", *options, name)
+        assert done.returncode == 0, done.stderr
+    (line,) = json.loads(done.stdout)["periods"]
+    assert (line["period"], line["n_rows"], line["share"]) == ("tuesday", 0, None)
+    assert (
+        "tuesday has no rows."
+        in monitor(
+            kept, "empty.csv", "--history", "empty.json", "--period", "tuesday", "--force"
+        ).stdout
+    )
+    for wrong in (["lacking.csv"], ["empty.csv", "--time", "a"]):
+        done = monitor(kept, *wrong, "--history", "empty.json")
+        assert (done.returncode, done.stdout) == (2, "")
+    assert len(History.load(kept / "empty.json").periods) == 2
+
+
+def test_gaps_are_filled_as_in_training_and_told(kept):
+    (kept / "gap.csv").write_text("a,b,c\n0.1,,0.2\n0.3,0.1,0.2\n", encoding="utf-8")
+    done = monitor(kept, "gap.csv", "--history", "gap.json", "--json")
+    assert done.returncode == 0, done.stderr
+    assert any(note["code"] == "tables.filled" for note in json.loads(done.stdout)["notes"])
+
+
+def test_labels_and_a_report(kept):
+    labels = ["1", "no", "0"] + [""] * 97
+    write_rows(kept / "labelled.csv", 0.3, 100, 31, checked=labels)
+    options = ("--history", "labels.json", "--report", "watch.html", "--label-column", "checked")
+    done = monitor(kept, "labelled.csv", *options, "--json")
+    assert done.returncode == RAISED, done.stderr
+    (share,) = json.loads(done.stdout)["labels"]
+    assert (share["n_labels"], share["n_anomalies"]) == (3, 1)
+    page = (kept / "watch.html").read_text(encoding="utf-8")
+    assert {'id="columns"', 'id="rows"', 'id="labels"'} <= set(re.findall(r'id="\w+"', page))
+    # The page is replaced in each call, as the history is.
+    assert monitor(kept, "--acknowledge", *options[:4]).returncode == 0
+    assert 'id="rows"' not in (kept / "watch.html").read_text(encoding="utf-8")
+    write_rows(kept / "unclear.csv", 0.02, 100, 32, checked=["maybe?"] * 100)
+    done = monitor(kept, "unclear.csv", *options)
     assert (done.returncode, done.stdout) == (2, "")
 
 

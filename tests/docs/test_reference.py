@@ -56,7 +56,7 @@ INTERNAL = {
         "with_labels",
         "with_table",
     },
-    "History": {"check_fit"},
+    "History": {"changed_places", "check_fit", "starts"},
     "KnownRows": {"corrected", "numbered", "rows_left", "rows_outside_lists"},
     "LabelledRows": {"calibration", "found_in_order", "precision_of", "sample"},
     "MixturePrior": {"resolve", "resolve_covariance"},

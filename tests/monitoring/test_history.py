@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from gammagmm import History
 from gammagmm.errors import HistoryError, SavedFileError
 from gammagmm.monitoring.alarms import PER_PERIODS
-from gammagmm.monitoring.counts import Count, Period
+from gammagmm.monitoring.counts import Count, Labels, Period
+from gammagmm.monitoring.parts import count_parts, training_parts
 from gammagmm.monitoring.states import find_states
 
 EMPTY = History("fit", Count(2000, 80))
@@ -142,6 +144,52 @@ def test_acknowledging_starts_again_and_stays_with_the_periods():
         History("", Count(10, 1), acknowledged=("nothing",))
 
 
+def test_quiet_shares_lie_in_the_usual_range_as_often_as_stated():
+    rng = np.random.default_rng(3)
+    shares = rng.beta(0.05 * 499, 0.95 * 499, size=230)
+    history = EMPTY.add(days(rng.binomial(500, shares).tolist()))
+    inside = [
+        low <= period.count.share <= high
+        for period, (low, high) in zip(history.periods, history.usual_ranges, strict=True)
+    ][30:]
+    assert 0.84 <= np.mean(inside) <= 0.96
+    assert np.isnan(EMPTY.add([Period("empty", Count(0, 0))]).usual_ranges[0]).all()
+
+
+def test_the_share_of_labels_is_shrunk_as_that_of_groups_is():
+    periods = [
+        Period("a", Count(500, 20), labels=Labels(10, 0)),
+        Period("b", Count(500, 20)),
+        Period("c", Count(500, 20), labels=Labels(10, 5)),
+    ]
+    first, last = EMPTY.add(periods).label_shares
+    assert [(own.period, own.n_labels, own.n_anomalies) for own in (first, last)] == [
+        ("a", 10, 0),
+        ("c", 10, 5),
+    ]
+    assert 0.0 < first.mean < 0.1
+    assert 0.2 < last.mean < 0.5
+    assert last.low < last.mean < last.high
+
+
+def test_the_column_that_moved_is_named_and_only_in_a_change():
+    rng = np.random.default_rng(4)
+    parts = training_parts(rng.normal(size=(1000, 3)), ["a", "b", "c"])
+
+    def period(t, beyond, step):
+        rows = rng.normal(size=(500, 3))
+        rows[:250, 2] -= step
+        return Period(f"{t}", Count(500, beyond), {}, f"{t}", count_parts(rows, parts))
+
+    history = replace(EMPTY, columns=parts)
+    history = history.add(period(t, 20, 0.0) for t in range(12))
+    assert history.all_columns == history.moved_columns == []
+    history = history.add(period(t, 100, 1.0) for t in range(12, 15))
+    (moved,) = history.moved_columns
+    assert (moved.name, moved.is_higher, len(history.all_columns)) == ("c", False, 3)
+    assert history.acknowledge().moved_columns == []
+
+
 def test_the_table_has_a_line_for_each_period_and_group():
     history = EMPTY.add(in_groups([{"a": 2, "b": 3}, {"a": 1}]))
     frame = history.to_frame()
@@ -177,6 +225,11 @@ def test_a_saved_history_is_the_same_and_is_replaced_only_on_request(tmp_path):
         (lambda d: [p["count"].update(n_rows=10**10) for p in d["periods"]], "at most 10,000"),
         (lambda d: d["periods"].append(d["periods"][0]), "two periods have the same name"),
         (lambda d: d["periods"][0].update(groups=[1]), "must be an object"),
+        (lambda d: d["periods"][0].update(columns={"a": [1]}), "rows of the period"),
+        (lambda d: d["periods"][0].update(columns={"a": [100, 400]}), "other columns"),
+        (lambda d: d["periods"][0].update(labels={"n_labels": 1, "n_anomalies": 2}), "anomalies"),
+        (lambda d: d.update(columns={"a": {"ends": [1.0], "counts": [1]}}), "for each part"),
+        (lambda d: d.update(acknowledged=["x"]), "acknowledged"),
         (lambda d: d.update(periods={}), "must be a list"),
     ],
 )

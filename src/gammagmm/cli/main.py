@@ -110,7 +110,7 @@ def monitor(
     reading: Annotated[opt.Reading, "paths", "table"],
     monitoring: opt.Monitoring,
     labelling: Annotated[opt.Labelling, "by"],
-    outputs: Annotated[opt.Outputs, "picture"],
+    outputs: Annotated[opt.Outputs, "picture", "report"],
     answer: Annotated[opt.Answer, "as_json", "fail_above"],
     engine: opt.Engine,
     running: opt.Running,

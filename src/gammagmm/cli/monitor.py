@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,17 +18,19 @@ from gammagmm.cli.new_rows import prepare_part, read_new_rows
 from gammagmm.cli.options import Request
 from gammagmm.cli.output import MAX_GROUPS
 from gammagmm.cli.request import UsageError, check_monitor
+from gammagmm.cli.sheet import label_of_cell
 from gammagmm.cli.terminal import Echo, print_answer, tell, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of
-from gammagmm.errors import Note
+from gammagmm.errors import NoRowsError, Note
 from gammagmm.monitoring.periods import order_notes, period_names
 from gammagmm.table.preparation import Preparation
 from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
+    from gammagmm.estimator.saved_fit import LoadedFit
     from gammagmm.monitoring.counts import Count, Period
-    from gammagmm.monitoring.history import History
+    from gammagmm.monitoring.history import History, WatchedRow
     from gammagmm.monitoring.states import State
 
 __all__ = ["FALLEN", "RAISED", "run_monitor"]
@@ -37,6 +39,8 @@ Array = NDArray[np.float64]
 
 RAISED, FALLEN = 6, 7
 """Exit codes if the share of rows above the threshold has risen or fallen, and is not back."""
+MAX_FLAGGED = 50
+"""Most rows above the threshold in the report."""
 MAX_PERIODS = 14
 """Most periods in the text."""
 METHOD = (
@@ -48,10 +52,6 @@ METHOD = (
     "measured for periods whose shares differ"
 )
 START_AGAIN = "Start a new history: the periods before were counted by other scores."
-NOT_ANOMALIES = (
-    "A row above the threshold is unusual, which does not make it an anomaly. To know the share of "
-    "anomalies, label rows with `gammagmm label`."
-)
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,22 @@ def _beyond(count: Count) -> str:
     return f"{count.n_beyond:,} of {count.n_rows:,} rows above the threshold"
 
 
+@dataclass(frozen=True)
+class NewRows:
+    """The rows of a call."""
+
+    found: Array  # (n, 2) scores and digests
+    periods: list[str] | None
+    groups: list[str] | None
+    labels: Array | None  # 1, 0 or NaN
+    rows: Array | None  # None where they are not in memory
+    flagged: Sequence[WatchedRow]  # the first rows above the threshold
+    notes: list[Note]
+
+
 def run_monitor(request: Request, echo: Echo) -> int:
     """Exit code of ``gammagmm monitor``."""
-    path, by = cast("Path", request.kept), request.labelling.by
+    path = cast("Path", request.kept)
     monitoring = request.monitoring
     history_path = monitoring.history_path(path)
     check_monitor(request, history_path)
@@ -116,18 +129,9 @@ def run_monitor(request: Request, echo: Echo) -> int:
         before.check_fit(loaded.fit.digest, loaded.fit.training_count, monitoring.alpha)
     if not request.reading.paths:
         return _acknowledge(history_path, request)
-    with cluster_of(request, echo):
-        new = read_new_rows(loaded.fit, request)
-        wanted = [name for name in (monitoring.time, by) if name is not None]
-        with warnings_as_lines(echo):
-            fit = loaded.checked()
-            found, cells = _score(fit, new, wanted)
-    rows = None if new.collection is not None else new.values
+    fit, new = _new_rows(loaded, request, echo)
+    tell(new.notes, request, echo)
     name = monitoring.period or _file_names(request.reading.paths)
-    periods = None if monitoring.time is None else _periods(new, cells, request)
-    groups = None if by is None else cells[by]
-    notes = list(new.notes)
-    tell(notes, request, echo)
     seen: list[History | None] = []
 
     def add(earlier: History | None) -> History:
@@ -135,35 +139,123 @@ def run_monitor(request: Request, echo: Echo) -> int:
         if monitoring.acknowledge and earlier is not None:
             earlier = earlier.acknowledge()
         return fit.monitor(
-            found,
-            periods,
-            groups,
+            new.found,
+            new.periods,
+            new.groups,
             earlier,
             name=name,
             alpha=monitoring.alpha,
             replace=request.running.force,
-            rows=rows,
+            rows=new.rows,
+            labels=new.labels,
         )
 
     from gammagmm.monitoring.history import History
 
     with warnings_as_lines(echo):
         history = History.update_file(history_path, add)
-    before = seen[0]
-    if before is not None and periods is not None:
-        late = order_notes([period.name for period in before.periods], periods)
+    before, notes = seen[0], list(new.notes)
+    if before is not None and new.periods:
+        late = order_notes([period.name for period in before.periods], new.periods)
         notes += late
         tell(late, request, echo)
-    counted = Counted(before, history, {name} if periods is None else set(periods))
+    names = {name} if new.periods is None else set(new.periods)
+    counted = Counted(before, history, names)
     if request.answer.as_json:
         print_answer(_as_json(counted, [*notes, *fit.notes, *counted.changes]))
     else:
         print_answer(_as_text(counted, fit.notes))
+    _draw(history, request, new.flagged)
+    return _exit_code(counted, request.answer.fail_above, echo)
+
+
+def _draw(history: History, request: Request, flagged: Sequence[WatchedRow] = ()) -> None:
+    """Write the picture and the report, if they are asked for."""
     if request.outputs.picture is not None:
         from gammagmm.report.plots import save_picture
 
         save_picture(history.plot, request.outputs.picture, overwrite=True)
-    return _exit_code(counted, request.answer.fail_above, echo)
+    if request.outputs.report is not None:
+        history.report(request.outputs.report, flagged, overwrite=True)
+
+
+def _new_rows(loaded: LoadedFit, request: Request, echo: Echo) -> tuple[Fit, NewRows]:
+    """The new rows, scored. A file without rows has none of them, if it has the columns."""
+    monitoring, by = request.monitoring, request.labelling.by
+    asked = monitoring.time, by, monitoring.label_column
+    wanted = [name for name in asked if name is not None]
+    with cluster_of(request, echo):
+        try:
+            new = read_new_rows(loaded.fit, request)
+        except NoRowsError as error:
+            return _no_rows(loaded, request, error, echo)
+        with warnings_as_lines(echo):
+            fit = loaded.checked()
+            found, cells = _score(fit, new, wanted)
+    periods = None if monitoring.time is None else _periods(new, cells, request)
+    labels = None
+    if monitoring.label_column is not None:
+        labels = _labels(cells[monitoring.label_column], monitoring.label_column)
+    in_memory = new.collection is None
+    flagged: Sequence[WatchedRow] = ()
+    if in_memory and request.outputs.report is not None:
+        flagged = _flagged(fit, new, found[:, 0], periods, request)
+    return fit, NewRows(
+        found,
+        periods,
+        None if by is None else cells[by],
+        labels,
+        new.values if in_memory else None,
+        flagged,
+        list(new.notes),
+    )
+
+
+def _no_rows(
+    loaded: LoadedFit, request: Request, error: NoRowsError, echo: Echo
+) -> tuple[Fit, NewRows]:
+    """A period without rows. Several files, a missing column and --time are refused."""
+    used = loaded.fit.preparation.used
+    lacking = [name for name in used if name not in error.columns]
+    if lacking or len(request.reading.paths) > 1:
+        raise error
+    if request.monitoring.time is not None:
+        raise UsageError(
+            f"{error.what}, so --time names no period", "Name the period with --period instead."
+        ) from None
+    with warnings_as_lines(echo):
+        fit = loaded.checked()
+    rows = np.empty((0, loaded.fit.preparation.n_outputs))
+    groups = None if request.labelling.by is None else list[str]()
+    return fit, NewRows(np.empty((0, 2)), None, groups, None, rows, (), [])
+
+
+def _flagged(
+    fit: Fit, new: Table, scores: Array, periods: list[str] | None, request: Request
+) -> list[WatchedRow]:
+    """The first rows above the threshold, with their reasons."""
+    from gammagmm.estimator.reasons import flag_words
+    from gammagmm.monitoring.history import WatchedRow
+
+    order = np.argsort(-scores, kind="stable")
+    order = order[scores[order] > fit.threshold][:MAX_FLAGGED]
+    usual = fit.usual_values().renamed(new)
+    name = request.monitoring.period or _file_names(request.reading.paths)
+    return [
+        WatchedRow(
+            new.row_names[row],
+            name if periods is None else periods[row],
+            float(scores[row]),
+            flag_words(why),
+        )
+        for row, why in zip(order.tolist(), usual.reasons(new.values[order]), strict=True)
+    ]
+
+
+def _labels(cells: Sequence[str], column: str) -> Array:
+    """1, 0 or NaN for each cell of the column with labels."""
+    found = [label_of_cell(cell, f"Column {column!r}") for cell in cells]
+    return np.array([np.nan if label is None else label for label in found], dtype=np.float64)
 
 
 def _periods(new: Table, cells: dict[str, list[str]], request: Request) -> list[str]:
@@ -228,6 +320,7 @@ def _acknowledge(path: Path, request: Request) -> int:
         return history.acknowledge()
 
     history = History.update_file(path, change)
+    _draw(history, request)
     if request.answer.as_json:
         print_answer(json.dumps(_common(history), indent=2, allow_nan=False))
     else:
@@ -276,6 +369,15 @@ def _table(first: str, records: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 
 def _sentences(counted: Counted) -> list[str]:
+    """What the answer says below the tables."""
+    from gammagmm.monitoring.sentences import (
+        NOT_ANOMALIES,
+        column_words,
+        next_sentence,
+        promise_sentence,
+        state_sentence,
+    )
+
     history, newest = counted.history, counted.newest
     reference = history.reference
     n_beyond, n_rows = newest.count.n_beyond, newest.count.n_rows
@@ -289,45 +391,20 @@ def _sentences(counted: Counted) -> list[str]:
         ]
     else:
         lines = [f"{one_line(newest.name)} has no rows."]
-    lines.append(state_sentence(history))
-    lines += [
+    groups = [
         f"Group {one_line(name)!r}: {history.state_words(state)}."
         for name, state in history.changed_groups().items()
     ]
     divided = " It covers all rows and every group (Bonferroni)." if newest.groups else ""
-    lines.append(
-        f"If nothing changes, the probability of a false alarm in 100 periods is at most "
-        f"{percent(history.alpha)} (measured; proved for independent rows after the first "
-        f"{history.state.n_learning} periods).{divided}"
-    )
-    return [*lines, NOT_ANOMALIES]
-
-
-def state_sentence(history: History) -> str:
-    """The state of all rows as a sentence."""
-    state = history.state
-    if state.kind == "learning":
-        return (
-            f"Learning: {state.n_quiet} of {state.n_learning} quiet periods. Until then, the "
-            "variation between periods is assumed, and only large changes raise an alarm."
-        )
-    change, since = state.change, one_line(history.periods[state.since].name)
-    if change is None:
-        return f"Quiet: the share has not changed in {state.n_quiet:,} periods."
-    if state.kind == "back":
-        changed = one_line(history.periods[cast("int", state.changed)].name)
-        return f"Back since {since}: the share had {_VERBS[change.direction]} in {changed}."
-    own = [period.count for period in history.periods[state.since :]]
-    n_rows, n_beyond = (sum(getattr(c, name) for c in own) for name in ("n_rows", "n_beyond"))
-    return (
-        f"{state.kind.capitalize()} since {since}: {percent(n_beyond / n_rows)} of the rows since "
-        f"then lie above the threshold, and {percent(change.base.share)} of the rows before (p = "
-        f"{change.p_value:.1g}). If the new level is the usual one now, start again with "
-        "--acknowledge."
-    )
-
-
-_VERBS = {"raised": "risen", "fallen": "fallen"}
+    lines += [
+        state_sentence(history),
+        column_words(history),
+        *groups,
+        next_sentence(history),
+        f"{promise_sentence(history)}{divided}",
+        NOT_ANOMALIES,
+    ]
+    return [line for line in lines if line]
 
 
 def _common(history: History) -> dict[str, Any]:
@@ -344,6 +421,17 @@ def _common(history: History) -> dict[str, Any]:
         "alpha": history.alpha,
         "method": METHOD,
         "state": _state_data(history, history.state),
+        "columns": [
+            {
+                "name": column.name,
+                "distance": column.distance,
+                "deviations": column.deviations,
+                "p_value": column.p_value,
+                "is_higher": column.is_higher,
+            }
+            for column in history.moved_columns
+        ],
+        "labels": [asdict(share) for share in history.label_shares],
         "groups": {
             name: _state_data(history, state) for name, state in history.changed_groups().items()
         },

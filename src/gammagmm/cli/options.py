@@ -395,6 +395,13 @@ class Monitoring:
         str | None,
         Option(metavar="NAME", help="Name of the period without --time; the file's if not given."),
     ] = None
+    label_column: Annotated[
+        str | None,
+        _column(
+            help="Column with labels of some rows, chosen at random: 1 (anomaly), 0, or empty. "
+            "They give the share of anomalies of each period."
+        ),
+    ] = None
     history: Annotated[
         Path | None,
         _file(

@@ -29,6 +29,7 @@ __all__ = [
     "agreement_of",
     "checked_words",
     "fill_sheet",
+    "label_of_cell",
     "read_answers",
     "read_sheet",
     "recall_check",
@@ -207,12 +208,12 @@ def _answered(
     }
     said: dict[str, dict[int, int]] = {}
     for i in people:
-        labels = {row: _label(cells[i], where) for row, (where, cells) in found.items()}
+        labels = {row: label_of_cell(cells[i], where) for row, (where, cells) in found.items()}
         if own := {row: label for row, label in labels.items() if label is not None}:
             said[heads[i].removeprefix(ANSWER_BY)] = own
     return Sheet(
         tuple(found),
-        tuple(_label(words[row], where) for row, (where, _) in found.items()),
+        tuple(label_of_cell(words[row], where) for row, (where, _) in found.items()),
         frozenset(row for row, purpose in purposes.items() if purpose != "share"),
         frozenset(row for row, purpose in purposes.items() if purpose == "check"),
         frozenset(row for row, word in words.items() if word in UNSURE_WORDS),
@@ -323,7 +324,7 @@ def _purpose(cell: str, where: str) -> str:
     return word
 
 
-def _label(cell: str, where: str) -> int | None:
+def label_of_cell(cell: str, where: str) -> int | None:
     """1 or 0, or None for an empty cell."""
     word = cell.strip().lower()
     if word in YES or word in NO:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaln, chdtri, gammaln
+from scipy.special import betainc, betaincinv, betaln, chdtri, gammaln
 
 from gammagmm.labels.exact_interval import p_between
 from gammagmm.monitoring.counts import Count
@@ -30,6 +30,7 @@ __all__ = [
     "p_differs",
     "p_higher",
     "p_varying",
+    "usual_range",
 ]
 
 Array = NDArray[np.float64]
@@ -214,6 +215,21 @@ def p_varying(window: Sums, base: Sums, icc: Any) -> float:
     share, total = a / (a + b), a + b
     total = 1.0 / (1.0 / (total + 1.0) + 1.0 / n) - 1.0
     return float(betainc((1.0 - share) * total, share * total, 1.0 - (x - 0.5) / n) @ _PARTS)
+
+
+def usual_range(base: Sums, n_rows: int, is_learning: bool) -> tuple[float, float]:
+    """Ends of the range in which 90 % of the shares of quiet periods with `n_rows` rows lie."""
+    base = Sums(*map(np.float64, base.values))
+    if not (n_rows and base.rows):
+        return np.nan, np.nan
+    window = Sums.of(Count(n_rows, 0))
+    icc = float(variation(base, Sums(*map(np.float64, window.values)))[len(_PARTS) // 2])
+    icc = max(icc, LEARNING_ICC) if is_learning else icc
+    spread = 1.0 + float(base.squares / base.rows**2)
+    variance = min(1.0 / n_rows + 1.0 / (base.rows + 2.0) + icc * spread, 0.99)
+    share, total = (base.beyond + 0.5) / (base.rows + 1.0), 1.0 / variance - 1.0
+    a, b = share * total, (1.0 - share) * total
+    return float(betaincinv(a, b, 0.05)), float(betaincinv(a, b, 0.95))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,17 +16,39 @@ from gammagmm._support.files import clear_parts, locked, write_document
 from gammagmm._support.text import counted, listed, one_line, percent
 from gammagmm.errors import HistoryError, MissingExtraError
 from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior, prior_of
-from gammagmm.monitoring.alarms import PER_PERIODS
+from gammagmm.monitoring.alarms import PER_PERIODS, Sums, usual_range
 from gammagmm.monitoring.columns import LEVEL, MovedColumn, moved_columns
 from gammagmm.monitoring.counts import Count, Period, check_rows
 from gammagmm.monitoring.parts import Parts
-from gammagmm.monitoring.states import State, find_states
+from gammagmm.monitoring.states import LEARNING_PERIODS, State, find_states
 
-__all__ = ["ALPHA", "History", "LabelShare"]
+__all__ = ["ALPHA", "History", "LabelShare", "WatchedRow"]
 
 FORM = Form("gammagmm/history", 2, "history", "Give a file that gammagmm monitor wrote.")
 ALPHA = 0.05
 """Probability of a false alarm in 100 periods, unless another one is chosen."""
+
+
+@dataclass(frozen=True)
+class WatchedRow:
+    """A row above the threshold.
+
+    Attributes
+    ----------
+    name : str
+        Name or number of the row.
+    period : str
+        Name of its period.
+    score : float
+        Its score.
+    reasons : str
+        The columns in which it stands out, in words.
+    """
+
+    name: str
+    period: str
+    score: float
+    reasons: str
 
 
 @dataclass(frozen=True)
@@ -128,7 +150,7 @@ class History:
     def states(self) -> list[State]:
         """The state after each period, for all rows."""
         counts = [period.count for period in self.periods]
-        return find_states(counts, self.reference, self._levels, self._starts)
+        return find_states(counts, self.reference, self._levels, self.starts)
 
     @cached_property
     def group_states(self) -> dict[str, list[State]]:
@@ -145,7 +167,7 @@ class History:
                 [period.groups.get(name, nothing) for period in self.periods],
                 nothing,
                 levels,
-                self._starts,
+                self.starts,
             )
             for name in names
         }
@@ -191,16 +213,40 @@ class History:
         state = self.state
         if not (state.is_alarm and self.columns):
             return []
-        first = max([0, *(start for start in self._starts if start <= state.since)])
-        changed = {
+        first = max([0, *(start for start in self.starts if start <= state.since)])
+        quiet = [t for t in range(first, state.since) if t not in self.changed_places]
+        before = [self.periods[t].columns for t in quiet]
+        now = [period.columns for period in self.periods[state.since :]]
+        return moved_columns(self.columns, before, now)
+
+    @cached_property
+    def changed_places(self) -> set[int]:
+        """Places of the periods of all changes, from the first one of the window that showed it."""
+        return {
             t
             for place, own in enumerate(self.states)
             if own.is_alarm
             for t in range(own.since, place + 1)
         }
-        before = [self.periods[t].columns for t in range(first, state.since) if t not in changed]
-        now = [period.columns for period in self.periods[state.since :]]
-        return moved_columns(self.columns, before, now)
+
+    @cached_property
+    def usual_ranges(self) -> list[tuple[float, float]]:
+        """For each period, the range in which 90 % of the shares lie if nothing changes.
+
+        It comes from the quiet periods before and their variation. It is NaN for a period without
+        rows.
+        """
+        found, quiet = [], Sums()
+        starts = set(self.starts)
+        for t, period in enumerate(self.periods):
+            quiet = Sums() if t in starts else quiet
+            is_first = t < min(starts, default=len(self.periods))
+            is_learning = quiet.periods < LEARNING_PERIODS
+            base = quiet + Sums.of(self.reference) if is_first and is_learning else quiet
+            found.append(usual_range(base, period.count.n_rows, bool(is_learning)))
+            if t not in self.changed_places:
+                quiet += Sums.of(period.count)
+        return found
 
     @property
     def moved_columns(self) -> list[MovedColumn]:
@@ -219,7 +265,7 @@ class History:
         return np.array(halves, dtype=float)
 
     @property
-    def _starts(self) -> list[int]:
+    def starts(self) -> list[int]:
         """Places of the periods, except the first one, with which the series starts again."""
         names = set(self.acknowledged)
         return [t + 1 for t, period in enumerate(self.periods) if period.name in names]
@@ -415,6 +461,29 @@ class History:
         from gammagmm.report.plots import plot_history
 
         return plot_history(self, ax)
+
+    def report(
+        self, path: Any, rows: Sequence[WatchedRow] = (), *, overwrite: bool = False
+    ) -> None:
+        """Write the history as one HTML page that needs no other file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Name of the file.
+        rows : sequence of WatchedRow, default=()
+            Rows above the threshold that the page shows, the most anomalous first.
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        FileExistsError
+            The file exists and `overwrite` is False.
+        """
+        from gammagmm.report.watch import write_watch
+
+        write_watch(self, path, rows, overwrite)
 
     def save(self, path: Any, *, overwrite: bool = False) -> None:
         """Write the history as JSON, completely or not at all.

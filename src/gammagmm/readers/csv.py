@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.errors import Note, TableError
+from gammagmm.errors import NoRowsError, Note, TableError
 from gammagmm.readers.layout import Layout, find_layout, layout_notes, renamed_repeats
 from gammagmm.readers.numbers import (
     NO_MARK,
@@ -112,8 +112,10 @@ def read_delimited(source: Source) -> RawTable:
     numbers = parse_quickly(table) if len(table.text) > MIN_QUICK_CHARACTERS else None
     numbers = numbers or parse(table)
     if not numbers.lines:
-        raise TableError(
-            f"{table.name} contains column names but no rows", "Add the rows below them."
+        raise NoRowsError(
+            f"{table.name} contains column names but no rows",
+            "Add the rows below them.",
+            tuple(table.columns),
         )
     numbers = replace(numbers, text_columns=numbers.text_columns | _codes(table, numbers))
     data: list[NDArray[Any]] = list(numbers.values)
@@ -238,7 +240,9 @@ def open_text(source: Source) -> DelimitedText:
     text, layout, notes = _laid_out(source, text, delimiter, notes)
     sample = _sample(source.name, text, delimiter)
     if not sample:
-        raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
+        raise NoRowsError(
+            f"{source.name} is empty", "Give a file with at least one row of numbers."
+        )
     line, cells = sample[0]
     if is_row(cells) if layout is None else layout.header is None:
         columns = numbered_names(len(cells))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gammagmm._support.text import shown
-from gammagmm.errors import TableError
+from gammagmm.errors import NoRowsError, TableError
 from gammagmm.readers.arff import read_arff
 from gammagmm.readers.arrays import read_npy, read_npz
 from gammagmm.readers.arrow import read_feather, read_parquet
@@ -98,7 +98,9 @@ def read_raw(
     """
     source = replace(open_source(path, [*READERS, *TABLE_READERS]), asked=asked or Asked())
     if not source.content:
-        raise TableError(f"{source.name} is empty", "Give a file with at least one row of numbers.")
+        raise NoRowsError(
+            f"{source.name} is empty", "Give a file with at least one row of numbers."
+        )
     if source.suffix in TABLE_READERS:
         raw = TABLE_READERS[source.suffix](source, table)
     elif table is None:
@@ -109,7 +111,9 @@ def read_raw(
             "Leave out --table: it names a sheet of a workbook or a table of a database.",
         )
     if not raw.n_rows:
-        raise TableError(
-            f"{raw.source} contains no rows or no columns", "Give a file that has both."
+        raise NoRowsError(
+            f"{raw.source} contains no rows or no columns",
+            "Give a file that has both.",
+            raw.columns,
         )
     return replace(raw, digest=source.digest)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gammagmm._support.text import listed, shown
-from gammagmm.errors import MissingExtraError, Note, TableError
+from gammagmm.errors import MissingExtraError, NoRowsError, Note, TableError
 from gammagmm.readers.layout import find_layout, layout_notes, renamed_repeats
 from gammagmm.readers.numbers import is_row, numbers_first_note
 from gammagmm.readers.raw_table import (
@@ -119,7 +119,11 @@ def _table(source: Source, rows: list[list[Any]], first: int, notes: list[Note])
         body, number = list(layout.body), numbers[layout.header or 0]
         notes += [] if layout.header is not None else [numbers_first_note(name, "row", names)]
     if not body:
-        raise TableError(f"{name} contains column names but no rows", "Add the rows below them.")
+        raise NoRowsError(
+            f"{name} contains column names but no rows",
+            "Add the rows below them.",
+            tuple(map(str, names)),
+        )
     columns = [[values[i][j] for i in body] for j in range(len(names))]
     kept = [j for j, n in enumerate(names) if n or any(c is not None for c in columns[j])]
     unique, named = complete_names([names[j] for j in kept])

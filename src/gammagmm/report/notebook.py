@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gammagmm._support.text import percent, visible
+from gammagmm.monitoring.sentences import state_sentence
 from gammagmm.posterior.sentences import (
     NOT_KNOWN,
     recall_sentence,
@@ -196,7 +197,7 @@ def history_html(history: History) -> str:
         f"{newest.name}: {newest.count.n_beyond:,} of {newest.count.n_rows:,} rows are above the "
         f"threshold ({percent(newest.count.share)}; training rows "
         f"{percent(history.reference.share)}).",
-        f"State: {history.state_words(history.state)}.",
+        state_sentence(history),
     ]
     return _block("history", _words(words), history_svg(history))
 

@@ -38,7 +38,7 @@ from gammagmm.report.svg import (
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["GroupLines", "asset", "group_lines", "render", "write_report"]
+__all__ = ["GroupLines", "asset", "group_lines", "render", "template", "write_report"]
 
 N_FIRST = 10
 """Rows of the table of the most anomalous rows that are shown at first, as in page.css."""
@@ -55,7 +55,7 @@ def write_report(fit: Fit, path: Any, overwrite: bool = False) -> None:
 
 def render(findings: Findings) -> str:
     """The report as HTML."""
-    return _template().render(
+    return template().render(
         findings=findings,
         style=asset("style.css") + asset("page.css"),
         script=asset("page.js"),
@@ -73,8 +73,8 @@ def _reference_range() -> str:
     return f"{percent(low)} to {percent(high)}"
 
 
-def _template() -> Template:
-    """The page's template: every value is escaped, and its control characters are written out."""
+def template(name: str = "page.html") -> Template:
+    """The template of a page: every value is escaped, control characters are written out."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -108,7 +108,7 @@ def _template() -> Template:
     }
     compact = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
     environment.policies["json.dumps_kwargs"] = compact
-    return environment.from_string(asset("page.html"))
+    return environment.from_string(asset(name))
 
 
 def _shown(value: object) -> object:
@@ -117,7 +117,7 @@ def _shown(value: object) -> object:
 
 
 def asset(name: str) -> str:
-    """The text of a file beside this module."""
+    """The text of a file of this room."""
     return files("gammagmm.report").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -230,7 +230,7 @@ def plot_history(history: History, ax: Axes) -> None:
     )
     alarms = np.array([state.is_alarm for state in history.states], dtype=bool)
     if alarms.any():
-        ax.plot(places[alarms], shares[alarms], "D", color=ALARM, ms=8.0, label="changed", zorder=3)
+        ax.plot(places[alarms], shares[alarms], "D", color=ALARM, ms=6.0, label="changed", zorder=3)
     changed = [t for t in places.tolist() if history.changed_groups(t)]
     if changed:
         top = ax.get_xaxis_transform()

@@ -317,12 +317,12 @@ def bar_svg(parts: Sequence[tuple[str, str, float]]) -> str:
 
 
 def history_svg(history: History) -> str:
-    """The share of rows above the cut in the last periods, with exact 90 % intervals.
+    """The share of rows above the threshold in the last periods, with exact 90 % intervals.
 
-    The band is the interval of the training rows. Periods with an alarm are diamonds.
+    The band is the interval of the training rows. Periods of a change are diamonds.
     """
     periods = history.periods[-MAX_PERIODS:]
-    alarms = set(history.alarms)
+    alarms = {history.periods[t].name for t in history.changed_places}
     ends = [period.count.interval() for period in periods]
     reference = history.reference
     low, high = reference.interval()

@@ -1,0 +1,233 @@
+"""A history of `monitor` -> one HTML page that needs no other file and sends no request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gammagmm._support.files import write_document
+from gammagmm._support.text import percent, visible
+from gammagmm.monitoring.columns import LEVEL
+from gammagmm.monitoring.sentences import (
+    NOT_ANOMALIES,
+    column_words,
+    next_sentence,
+    promise_sentence,
+    state_sentence,
+)
+from gammagmm.report.page import asset, template
+from gammagmm.report.svg import ShareLine, share_scale
+
+if TYPE_CHECKING:
+    from gammagmm.monitoring.columns import MovedColumn
+    from gammagmm.monitoring.history import History, WatchedRow
+
+__all__ = ["render_watch", "write_watch"]
+
+MAX_DRAWN = 100
+"""Most periods in the picture and in the table, the newest ones."""
+MAX_COLUMNS, MAX_ROWS, MAX_GROUPS = 20, 50, 30
+"""Most columns, rows and groups on the page."""
+MAX_NAME = 60
+"""Most characters of a name."""
+# Pixels.
+WIDTH, HEIGHT = 960, 250
+LEFT, RIGHT, TOP, BOTTOM = 48, 948, 14, 206
+MAX_TICKS = 4.0
+"""Most intervals between lines at round shares."""
+BAR, BARS_HEIGHT = 14, 34
+"""Width of a bar of the small picture of a column, and its height."""
+
+
+def write_watch(
+    history: History, path: Any, rows: Sequence[WatchedRow] = (), overwrite: bool = False
+) -> None:
+    """Write the page to `path`, completely or not at all."""
+    write_document(render_watch(history, rows), path, overwrite)
+
+
+def render_watch(history: History, rows: Sequence[WatchedRow] = ()) -> str:
+    """The page as HTML; `rows` are the first rows above the threshold."""
+    first = max(0, len(history.periods) - MAX_DRAWN)
+    columns = history.all_columns[:MAX_COLUMNS]
+    labels = [
+        ShareLine(_cut(own.period), own.n_labels, own.n_anomalies, own.mean, own.low, own.high)
+        for own in history.label_shares[-MAX_DRAWN:][::-1]
+    ]
+    changed = list(history.changed_groups().items())
+    return template("watch.html").render(
+        history=history,
+        title=_title(history),
+        state=state_sentence(history),
+        why=column_words(history),
+        following=next_sentence(history),
+        promise=promise_sentence(history),
+        not_anomalies=NOT_ANOMALIES,
+        series=series_svg(history),
+        lines=_lines(history, first)[::-1],
+        columns=[ColumnLine.of(column) for column in columns],
+        rows=rows[:MAX_ROWS],
+        groups=[(_cut(name), history.state_words(own)) for name, own in changed[:MAX_GROUPS]],
+        n_groups=len(changed),
+        labels=labels,
+        overall=_overall(history),
+        scale=share_scale(labels, _overall(history)) if labels else None,
+        style=asset("style.css") + asset("page.css") + asset("watch.css"),
+    )
+
+
+@dataclass(frozen=True)
+class ColumnLine:
+    """A line of the table of columns."""
+
+    name: str
+    is_moved: bool
+    words: str
+    deviations: float
+    picture: str
+
+    @classmethod
+    def of(cls, column: MovedColumn) -> ColumnLine:
+        """The line of a column."""
+        below, below_now = (np.cumsum(own)[:-1] for own in (column.before, column.now))
+        j = int(np.argmax(np.abs(below - below_now)))
+        was, now, side = below[j], below_now[j], "at most"
+        if len(column.ends) == 1:  # one of two values, such as a text
+            was, now, side = 1.0 - was, 1.0 - now, "above"
+        words = (
+            f"{percent(was)} of the values were {side} {column.ends[j]:,.6g}, now {percent(now)}"
+        )
+        return cls(
+            _cut(column.name),
+            column.p_value <= LEVEL,
+            words,
+            column.deviations,
+            bars_svg(column.before, column.now),
+        )
+
+
+def _cut(name: str) -> str:
+    return visible(name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…")
+
+
+def _title(history: History) -> str:
+    words = history.state_words(history.state)
+    return words[:1].upper() + words[1:]
+
+
+def _lines(history: History, first: int) -> list[dict[str, Any]]:
+    """The newest periods, with the usual range of each."""
+    found = []
+    for t in range(first, len(history.periods)):
+        count, (low, high) = history.periods[t].count, history.usual_ranges[t]
+        found.append(
+            {
+                "name": _cut(history.periods[t].name),
+                "n_rows": count.n_rows,
+                "n_beyond": count.n_beyond,
+                "share": percent(count.share) if count.n_rows else "",
+                "usual": "" if np.isnan(low) else f"{percent(low)} to {percent(high)}",
+                "state": history.states[t].kind,
+                "is_changed": t in history.changed_places,
+            }
+        )
+    return found
+
+
+def _overall(history: History) -> float:
+    """The share of anomalies among all labelled rows; 0 without labels."""
+    labels = [period.labels for period in history.periods if period.labels is not None]
+    n_labels = sum(own.n_labels for own in labels)
+    return sum(own.n_anomalies for own in labels) / n_labels if n_labels else 0.0
+
+
+def bars_svg(before: Sequence[float], now: Sequence[float]) -> str:
+    """The shares of the rows in each part of a column: before as bars, now as a line."""
+    top, n = max(*before, *now, 1e-9), len(before)
+    height = [(BARS_HEIGHT - 2) * share / top for share in (*before, *now)]
+    bars = "".join(
+        f'<rect class="before" x="{BAR * j + 1}" y="{BARS_HEIGHT - h:.1f}" width="{BAR - 2}" '
+        f'height="{h:.1f}"/>'
+        for j, h in enumerate(height[:n])
+    )
+    steps = " ".join(
+        f"L{BAR * j} {BARS_HEIGHT - h:.1f} L{BAR * (j + 1)} {BARS_HEIGHT - h:.1f}"
+        for j, h in enumerate(height[n:])
+    )
+    line = f'<path class="now" d="M0 {BARS_HEIGHT} {steps} L{BAR * n} {BARS_HEIGHT}" fill="none"/>'
+    size = f'viewBox="-1 0 {BAR * n + 2} {BARS_HEIGHT}" width="{BAR * n + 2}"'
+    xmlns = 'xmlns="http://www.w3.org/2000/svg"'
+    return f'<svg {xmlns} {size} height="{BARS_HEIGHT}" aria-hidden="true">{bars}{line}</svg>'
+
+
+def series_svg(history: History) -> str:
+    """The share of each period, with the range in which shares lie if nothing changes."""
+    first = max(0, len(history.periods) - MAX_DRAWN)
+    counts = [period.count for period in history.periods[first:]]
+    shares = [count.share for count in counts if count.n_rows]
+    highs = [high for _, high in history.usual_ranges[first:] if not np.isnan(high)]
+    end = min(1.0, 1.1 * max([*shares, *highs, history.reference.share, 0.001]))
+    step = (RIGHT - LEFT) / max(len(counts), 1)
+    drawn = _grid(end)
+    for i in range(len(counts)):
+        drawn += _usual(history, first + i, LEFT + step * i, step, end)
+    every = max(1, -(-len(counts) // 8))
+    for i in range(len(counts)):
+        x = LEFT + step * (i + 0.5)
+        if first + i in history.starts and i:
+            at = f"{x - 0.5 * step:.1f}"
+            drawn += f'<line class="start" x1="{at}" y1="{TOP}" x2="{at}" y2="{BOTTOM}"/>'
+        if i % every == 0:
+            name = escape(_cut(history.periods[first + i].name)[:12])
+            drawn += f'<text x="{x:.1f}" y="{BOTTOM + 20}" text-anchor="middle">{name}</text>'
+        drawn += _point(history, first + i, x, end)
+    label = escape(f"Share of rows above the threshold by period. {state_sentence(history)}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}" role="img" aria-label="{label}">{drawn}</svg>'
+    )
+
+
+def _grid(end: float) -> str:
+    """Lines at round shares, with their labels."""
+    drawn = ""
+    steps = [step * 10.0**k for k in range(-6, 1) for step in (1.0, 2.0, 5.0)]
+    step = next((step for step in steps if end / step <= MAX_TICKS), 1.0)
+    for share in (step * np.arange(int(end / step * (1.0 + 1e-9)) + 1)).tolist():
+        y = _y(share, end)
+        drawn += f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
+        drawn += f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{100 * share:.4g}%</text>'
+    return drawn
+
+
+def _usual(history: History, t: int, x: float, step: float, end: float) -> str:
+    """The usual range of a period as a part of the band."""
+    low, high = history.usual_ranges[t]
+    if np.isnan(low):
+        return ""
+    y = _y(min(high, end), end)
+    size = f'width="{step + 0.2:.1f}" height="{_y(low, end) - y:.1f}"'
+    return f'<rect class="usual" x="{x:.1f}" y="{y:.1f}" {size}/>'
+
+
+def _point(history: History, t: int, x: float, end: float) -> str:
+    """The share of a period, as a diamond if it belongs to a change."""
+    period = history.periods[t]
+    count = period.count
+    if not count.n_rows:
+        return ""
+    y, name = _y(min(count.share, end), end), escape(_cut(period.name))
+    about = f"{name}: {count.n_beyond:,} of {count.n_rows:,} rows, {percent(count.share)}"
+    if t in history.changed_places:
+        corners = f"{x:.1f},{y - 6:.1f} {x + 6:.1f},{y:.1f} {x:.1f},{y + 6:.1f} {x - 6:.1f},{y:.1f}"
+        return f'<polygon class="changed" points="{corners}"><title>{about}</title></polygon>'
+    place = f'cx="{x:.1f}" cy="{y:.1f}" r="4"'
+    return f'<circle class="quiet" {place}><title>{about}</title></circle>'
+
+
+def _y(share: float, end: float) -> float:
+    return BOTTOM - (BOTTOM - TOP) * share / end
