@@ -310,8 +310,9 @@ export class Labelling {
   }
 
   showCard(card, isSettled = false) {
-    if (card !== null && card.row === this.shown?.row) return;
-    this.shown = this.isFinished ? null : card;
+    const next = this.isFinished ? null : card;
+    if (next !== null && next.row === this.shown?.row) return;
+    this.shown = next;
     this.parts.answers.hidden = this.isFinished;
     for (const name of ["yes", "no", "unsure", "later"]) this.parts[name].disabled = this.shown === null;
     if (this.shown !== null) this.parts.card.replaceChildren(...this.cardOf(card));
