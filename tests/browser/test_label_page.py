@@ -256,6 +256,37 @@ def test_two_tabs(begin, folder):
         driver.switch_to.window(first)
 
 
+def test_a_second_person_whose_answers_differ(begin, folder):
+    page = begin(folder, "rows.csv", *QUICK)
+    rows = []
+    for _ in range(2):
+        page.until(lambda: page.card() is not None)
+        rows.append(page.card())
+        page.press("n")
+        page.until(lambda: page.card() != rows[-1])
+    page.settle()
+    page.close()
+    page.arguments = (*page.arguments, "--person", "Ann")
+    page.begin()
+    assert page.card() not in rows
+    page.driver.find_element(By.XPATH, "//button[.='Second answers']").click()
+    page.until(lambda: page.card() == rows[0])
+    page.settle()
+    assert "first person" not in page.find("main").text  # what the other said is not shown before
+    page.press("y")
+    page.until(lambda: page.card() == rows[1])
+    page.press("n")
+    page.until(lambda: page.card() is None)
+    page.settle()
+    assert f"Row {rows[0]}: first person normal, Ann anomaly" in page.find(".disputed").text
+    lines = list(csv.DictReader(page.sheet.read_text().splitlines()))
+    told = {int(line["row"]): line for line in lines}
+    for row, own in zip(rows, ("1", "0"), strict=True):
+        line = told[row]
+        answers = line["anomaly by first person"], line["anomaly by Ann"], line["anomaly"]
+        assert answers == ("0", own, own)
+
+
 def test_a_kill_between_two_answers_loses_nothing(begin, folder, data):
     page = begin(folder, "rows.csv", *QUICK)
     given = {}

@@ -58,6 +58,23 @@ def test_a_sheet_with_picked_rows_is_read_as_it_was_written(tmp_path):
     assert read.answered(picked=False) == ([], [])
 
 
+def test_the_answers_of_each_person_and_unsure_rows_are_read_as_they_were_written(tmp_path):
+    sheet = Sheet((3, 0, 2), (None, 0, None)).leave_unsure(2)
+    sheet = sheet.answer(0, 1, "=ann").answer(3, 1, "=ann").answer(3, 0, "bo")
+    (tmp_path / "s.csv").write_text(text := fill_sheet(sheet, TABLE))
+    heads = next(csv.reader(text.splitlines()))
+    assert heads[-4:] == [
+        "anomaly by first person",
+        "anomaly by =ann",
+        "anomaly by bo",
+        "anomaly",
+    ]
+    read = read_sheet(tmp_path / "s.csv", TABLE)
+    assert read == sheet
+    assert read.said == {"first person": {0: 0}, "=ann": {0: 1, 3: 1}, "bo": {3: 0}}
+    assert (read.answers, read.unsure, read.disputed) == ((0, 1, None), {2}, (3, 0))
+
+
 def test_the_rows_of_a_check_are_no_sample(tmp_path):
     sheet = Sheet((3, 0), (1, None), frozenset({3, 0}), frozenset({3, 0}))
     (tmp_path / "s.csv").write_text(text := fill_sheet(sheet, TABLE))

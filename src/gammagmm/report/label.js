@@ -16,7 +16,7 @@ function make(tag, properties = {}, ...children) {
     if (name in element && !name.startsWith("aria")) element[name] = value;
     else if (value !== null) element.setAttribute(name, value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== ""));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== ""));
   return element;
 }
 
