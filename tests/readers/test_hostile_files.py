@@ -281,7 +281,7 @@ def test_a_bomb_is_refused_within_the_limit_of_memory(process, name):
         kind, content = "ods" if "mimetype" in parts else "xlsx", zipped(parts)
     else:
         content = made()
-    assert len(content) < 3_000_000
+    assert len(content) < 10_000_000
     [outcome] = process.outcomes(kind, [content])
     assert (outcome.word, outcome.detail) == ("refused", "")
     assert outcome.peak < MAX_SHARE * (MAX_PEAK_BYTES + 100 * len(content))
