@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
-from gammagmm.errors import HistoryError
+from gammagmm.errors import HistoryError, TableError
 from gammagmm.monitoring.alarms import p_higher
-from gammagmm.monitoring.counts import Count
+from gammagmm.monitoring.counts import Count, Labels
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,27 @@ def test_tables_with_2_8_and_24_percent_are_told_in_the_right_order(fitted, mixe
     assert p_higher(high, middle) < 0.01
     assert [state.kind for state in history.states] == ["learning", "learning", "raised"]
     assert history.alarms == ("24%",)
+
+
+def test_a_period_may_have_no_rows_but_not_lack_a_column(fitted, mixed):
+    history = fitted.monitor(np.empty((0, 4)), name="sunday")
+    history = fitted.monitor(mixed(0.02, 300, 1), history=history, name="monday")
+    assert [period.count.n_rows for period in history.periods] == [0, 300]
+    frame = pd.DataFrame(mixed(0.02, 300, 2), columns=list("abcd"))
+    named = GammaGMM(["HBOS", "IForest"], n_runs=1, random_state=0).fit(frame)
+    assert named.monitor(frame[:0], name="sunday").newest.count == Count(0, 0)
+    with pytest.raises(TableError):
+        named.monitor(frame[["a", "b"]][:0], name="sunday")
+
+
+def test_labels_of_new_rows_are_counted_by_period(fitted, mixed):
+    labels = np.full(200, np.nan)
+    labels[[0, 1, 150]] = [1, 0, 1]
+    history = fitted.monitor(mixed(0.02, 200, 3), np.arange(200) // 100, labels=labels)
+    assert [period.labels for period in history.periods] == [Labels(2, 1), Labels(1, 1)]
+    assert [sum(own) for own in history.periods[0].columns.values()] == [100] * 4
+    with pytest.raises(ValueError, match="labels"):
+        fitted.monitor(mixed(0.02, 200, 3), labels=np.full(200, 2))
 
 
 def test_periods_and_groups_of_the_rows_are_counted(fitted, mixed):

@@ -17,7 +17,7 @@ from gammagmm.errors import SavedFileError
 from gammagmm.estimator.cost import expected_seconds
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.parameters import Plan, check_parameters
-from gammagmm.estimator.rows import map_new_rows, new_rows, open_rows
+from gammagmm.estimator.rows import map_new_rows, open_rows, rows_of_period
 from gammagmm.estimator.saved_fit import read_fit, save_fit
 from gammagmm.estimator.space import fit_space_runs, score_space, score_training_rows
 from gammagmm.estimator.summary import FitSummary, summarise
@@ -678,8 +678,8 @@ class GammaGMM(BaseEstimator):
         if is_collection(X):
             rows, found = None, in_memory(map_new_rows(X, fit.preparation, score, 2))
         else:
-            rows = new_rows(X, fit.preparation)
-            found = score(rows)
+            rows = rows_of_period(X, fit.preparation)
+            found = score(rows) if len(rows) else np.empty((0, 2))
         return fit.monitor(
             found,
             in_memory(periods),

@@ -36,7 +36,15 @@ if TYPE_CHECKING:
     from gammagmm.estimator.gamma_gmm import GammaGMM
     from gammagmm.readers.raw_table import RawTable
 
-__all__ = ["check_columns", "map_new_rows", "new_rows", "new_table", "open_rows", "read_more"]
+__all__ = [
+    "check_columns",
+    "map_new_rows",
+    "new_rows",
+    "new_table",
+    "open_rows",
+    "read_more",
+    "rows_of_period",
+]
 
 Array = NDArray[np.float64]
 
@@ -131,6 +139,17 @@ def _warn_of(guesses: tuple[Guess, ...]) -> None:
 def new_rows(X: Any, preparation: Preparation) -> Array:
     """Finite rows (n, d) of `X`, which must have the columns of the training rows."""
     return new_table(X, preparation).values
+
+
+def rows_of_period(X: Any, preparation: Preparation) -> Array:
+    """The same of rows of which there may be none, if `X` has the columns."""
+    if np.shape(X)[:1] != (0,):
+        return new_rows(X, preparation)
+    names = getattr(X, "columns", None)
+    lacking = [] if names is None else [name for name in preparation.used if name not in names]
+    if lacking:
+        raise TableError(f"X lacks columns of the training rows: {listed(lacking)}")
+    return np.empty((0, preparation.n_outputs))
 
 
 def new_table(X: Any, preparation: Preparation) -> Table:
