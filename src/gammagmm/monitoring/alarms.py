@@ -61,8 +61,8 @@ _PARTS, _MIDDLES = np.diff(_EDGES), 0.5 * (_EDGES[1:] + _EDGES[:-1])
 
 MANY = 10**6
 """With more possible numbers of rows, a p-value is summed over the likely ones."""
-LONG = 20_000
-"""With more rows, a Beta distribution stands for the Beta-binomial one."""
+LONG = 4000
+"""With more rows, a Beta distribution stands for the Beta-binomial one, which takes long to sum."""
 
 
 def p_higher(count: Count, base: Count) -> float:
