@@ -47,6 +47,9 @@ def main() -> None:
                 key = "y" if data.y[session.waiting(asking)[0]] else "n"
                 ActionChains(driver).send_keys(key).perform()
                 time.sleep(0.3)
+            while driver.find_elements("css selector", ".why.none"):  # a row with odd values
+                ActionChains(driver).send_keys(" ").perform()
+                time.sleep(0.5)
             time.sleep(2.0)
             for scheme in ("light", "dark"):
                 path = Path(__file__).parent / f"labelling-{scheme}.png"
