@@ -1019,7 +1019,7 @@ def test_the_dialogue_in_a_terminal(folder, options, data):
     assert "y yes, n no, s skip the row, u undo, q quit" in shown
     for word in ("not sure", "yes", ""):
         terminal.type(word)
-        terminal.until("Please answer y, n, s, u or q.")
+        terminal.until("Please answer y, n, s, u, a or q.")
     assert answers() == [""] * 6
     terminal.type("y")
     assert "however often you look." in terminal.until("2/6")
