@@ -29,13 +29,14 @@ from gammagmm._support.files import write_document
 from gammagmm.detectors.presets import PRESETS
 from mixture import gamgmm, sklearn_fits
 from one_fit import whole_fit
+from page import GROWTH_ROWS
 from timing import RESULTS, TRIAL, in_new_process, rounded
 
 LIMIT = 600.0
 ROWS = (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 COLUMNS = (2, 5, 10, 20, 50, 100, 200, 500)
 TABLES = [("rows", n_rows, 10) for n_rows in ROWS]
-TABLES += [("columns", 2_000, n_columns) for n_columns in COLUMNS]
+TABLES += [("columns", GROWTH_ROWS, n_columns) for n_columns in COLUMNS]
 TRIAL_TABLES = [("rows", 100, 3), ("rows", 200, 3)]
 
 

@@ -69,6 +69,7 @@ GROWTH = {
     "gamgmm": ("GAMGMM, one evaluation", "^-", "#009E73"),
     "sklearn": ("scikit-learn, ten mixtures", "v-", "#CC79A7"),
 }
+GROWTH_ROWS = 2_000
 AXES = {"rows": "n_rows", "columns": "n_columns"}
 
 
@@ -195,7 +196,8 @@ def growth(results):
             cells = [growth_cell(at.get(method), found["limit"]) for method in GROWTH]
             lines.append([f"{shape['n_rows']:,} × {shape['n_columns']}", *cells])
     header = " | ".join(["table", *(label for label, _, _ in GROWTH.values())])
-    return {"limit": f"{found['limit']:.0f}", "table": table(header, lines)}
+    about = {"limit": f"{found['limit']:.0f}", "n_rows": f"{GROWTH_ROWS:,}"}
+    return about | {"table": table(header, lines)}
 
 
 def growth_cell(case, limit):
