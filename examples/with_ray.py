@@ -22,7 +22,7 @@ sample = table.random_sample(0.2, seed=0).to_pandas().set_index("id")
 estimator = GammaGMM("fast", n_runs=3, strict=True, random_state=0).fit(sample)
 print(f"{len(sample)} rows: {estimator.posterior_}")
 
-# A person labels 30 of them; the labels also teach the ranking.
+# A person labels 30 of them; the ranking learns from them.
 chosen = estimator.suggest(30, random_state=0)
 print(estimator.update(chosen, data.y[sample.index[chosen]]))
 
