@@ -17,7 +17,7 @@ from gammagmm.table.encoder import n_texts
 from gammagmm.table.guesses import Guess
 from gammagmm.table.preparation import column_problems, prepare
 from gammagmm.table.problems import without_unusable
-from gammagmm.table.roles import Choices, assign_roles
+from gammagmm.table.roles import Choices, Roles, assign_roles
 from gammagmm.table.words import problem_todo
 
 __all__ = [
@@ -49,9 +49,8 @@ def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
     `by` is the column that groups the rows.
     """
     roles = assign_roles(raw, choices)
-    finite, kept, unusable = without_unusable(raw, roles, choices)
-    left_out = {note.subject: note.message for note in unusable if note.code == UNUSABLE}
-    problems = column_problems(finite, kept, choices)
+    notes, problems = _findings(raw, roles, choices)
+    left_out = {note.subject: note.message for note in notes if note.code == UNUSABLE}
     with_problems = {problem.column for problem in problems}
     chosen, dates = dict(roles.chosen), dict(roles.dates)
     guesses = {guess.column: guess for guess in roles.guesses}
@@ -64,7 +63,7 @@ def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
         uses.append((own, _with_groups("see the problems" if is_wrong else use, name == by)))
     lines = [HEAD, *(_line(raw, j, *use) for j, use in enumerate(uses))]
     text = [aligned(lines, n_words=len(HEAD))]
-    if notes := _notes(raw, choices):
+    if notes:
         said = [f"  {line}" for line in said_lines(notes, MAX_NOTES)]
         text += ["", f"{counted(len(notes), 'note')}:", *said]
     if problems:
@@ -74,12 +73,15 @@ def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
     return "\n".join(text)
 
 
-def _notes(raw: RawTable, choices: Choices) -> tuple[Note, ...]:
-    """What is said about the table, or about reading it where it is refused."""
+def _findings(
+    raw: RawTable, roles: Roles, choices: Choices
+) -> tuple[tuple[Note, ...], list[Problem]]:
+    """What is said about the table, or about reading it where it is refused, and its problems."""
     try:
-        return prepare(raw, choices, COMMAND).notes
+        return prepare(raw, choices, COMMAND).notes, []
     except TableError:
-        return raw.notes
+        finite, kept, unusable = without_unusable(raw, roles, choices)
+        return (*raw.notes, *unusable), column_problems(finite, kept, choices)
 
 
 def _line(raw: RawTable, j: int, kind: str, use: str) -> tuple[str, ...]:
