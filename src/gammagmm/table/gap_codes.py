@@ -60,6 +60,9 @@ def likely_codes(values: NDArray[np.float64]) -> tuple[GapCode, ...]:
     whole number beside positive ones to be a quarter as far. NaN is no value.
     """
     present = values[np.isfinite(values)]
+    ends = (present.min(), present.max()) if len(present) else ()
+    if all(np.count_nonzero(present == end) < MIN_REPEATS for end in ends):
+        return ()
     distinct, counts = np.unique(present, return_counts=True)
     for sign in (1, -1):
         for n in range(1, MAX_CODES + 1):
