@@ -77,7 +77,8 @@ def mutated_files() -> str:
     )
     return (
         f"{table(header, [row])}\n\nThe faults: {kinds}; `stress/FOUND_readers.md` says "
-        f"what they were, and which one is open. `stress/results/readers.json` has the figures of each kind."
+        f"what they were, and which one is open. `stress/results/readers.json` has the figures of "
+        "each kind."
     )
 
 
