@@ -24,6 +24,15 @@ if not os.environ.get("GAMMAGMM_DATA") and DATA.is_dir():
     os.environ["GAMMAGMM_DATA"] = str(DATA)  # for subprocesses, too
 
 
+def pytest_collection_modifyitems(items):
+    """Tests of commands and long tests make small fits, whose starts may have no solution."""
+    ignored = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
+    for item in items:
+        is_long = any(item.get_closest_marker(name) for name in ("slow", "long", "browser"))
+        if is_long or item.path.is_relative_to(Path(__file__).parent / "cli"):
+            item.add_marker(ignored)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread():
     """BLAS and OpenMP on one thread where pytest has several workers: more would wait for cores.

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
 from tests.support.command_line import write_csv
-
-SOME_UNSOLVED = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
-
-
-def pytest_collection_modifyitems(items):
-    """Commands that fit two detectors and two runs are fast; most of their starts may fail."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(SOME_UNSOLVED)
 
 
 @pytest.fixture(scope="session")

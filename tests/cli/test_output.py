@@ -163,7 +163,7 @@ def test_with_labels_the_assumptions_are_not_told(fitted):
 def test_the_answer_names_the_ranking_and_counts_the_rows_that_were_picked(fitted, data):
     answer = json.loads(answer_json(fitted.fit_))
     assert (answer["ranking"], answer["check"], answer["labels"]) == ("consensus", None, None)
-    sampled = fitted.suggest(30, random_state=8)
+    sampled = fitted.suggest(30, random_state=1)
     top = fitted.suggest(15, purpose="find")
     assert len(np.intersect1d(sampled, top)) > 0
     fit = fitted.fit_.update(sampled, data.y[sampled])

@@ -12,6 +12,9 @@ from gammagmm.errors import HistoryError, TableError
 from gammagmm.monitoring.alarms import p_higher
 from gammagmm.monitoring.counts import Count, Labels
 
+# Two detectors and two runs are fast, and may leave most starts without a solution.
+pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
+
 
 @pytest.fixture(scope="module")
 def rows():
@@ -92,7 +95,6 @@ def test_periods_and_groups_of_the_rows_are_counted(fitted, mixed):
             assert count == Count(int(inside.sum()), int(flags[inside].sum()))
 
 
-@pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
 def test_the_same_rows_another_fit_and_another_alpha_are_refused(fitted, mixed):
     X = mixed(0.02, 200, 4)
     history = fitted.monitor(X, alpha=0.01)
@@ -107,7 +109,6 @@ def test_the_same_rows_another_fit_and_another_alpha_are_refused(fitted, mixed):
         fitted.monitor(mixed(0.02, 200, 6), history=history, alpha=0.05)
 
 
-@pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
 def test_labels_move_the_cut_and_the_reference_with_it(mixed):
     estimator = GammaGMM(["HBOS", "IForest"], n_runs=2, random_state=0).fit(mixed(0.05, 400, 7))
     before = estimator.monitor(mixed(0.05, 200, 8))
