@@ -13,6 +13,9 @@ from gammagmm.errors import MissingExtraError
 from gammagmm.estimator.label_session import LabelSession
 from gammagmm.report.label_widget import Answers
 
+# Small fits are fast, and may leave most starts without a solution.
+pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
+
 
 @pytest.fixture
 def data():

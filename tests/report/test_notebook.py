@@ -15,6 +15,9 @@ from gammagmm.monitoring.counts import Count, Period
 from gammagmm.report import palette
 from tests.report.test_svg import Page
 
+# Small fits are fast, and may leave most starts without a solution.
+pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
+
 SOURCE = Path(palette.__file__).parent
 
 
