@@ -272,7 +272,7 @@ def as_number(text):
 
 
 @pytest.mark.parametrize("key", ["click", Keys.ENTER, Keys.SPACE])
-@pytest.mark.parametrize(("head", "index"), [("score", 1), ("P(anomaly)", 2)])
+@pytest.mark.parametrize(("head", "index"), [("score", -1), ("P(anomaly)", 1)])
 def test_numbers_are_sorted_as_numbers(page, head, index, key):
     before = cells(page, ROWS)[1:]
     for way, falls in (("ascending", False), ("descending", True)):
@@ -640,9 +640,9 @@ def test_the_control_shows_the_numbers_of_a_learned_ranking(page, learned):
             [learned.ids[i] for i in order if differ[i]][:MAX_LISTED],
         )
     heads, *rows = cells(page, ROWS)
-    assert heads[1] == "score"
+    assert heads[-1] == "score"
     scores = dict(zip(learned.ids, model.decision_scores_, strict=True))
-    assert [row[1] for row in rows] == [f"{scores[row[0]]:.2f}" for row in rows]
+    assert [row[-1] for row in rows] == [f"{scores[row[0]]:.2f}" for row in rows]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -662,7 +662,7 @@ def test_answer_next_step_and_rows_are_visible_without_scrolling(page, reported,
     assert 0 < bottom_of(page, f"#{ROWS} tbody tr:nth-child(3)") <= 800
     answer = page.find_element(By.ID, "answer").text
     fit = reported.estimator.fit_
-    assert " ".join(fit.told["next"]) in answer
+    assert all(each in answer for each in (fit.told["next"][0], fit.told["next"][2]))
     assert f"{fit.n_flagged} of {fit.n_rows} rows are flagged" in answer
     first = np.argsort(-fit.decision_scores, kind="stable")[:3]
     assert all(reported.ids[row] in answer for row in first)

@@ -16,6 +16,7 @@ from gammagmm.posterior.sentences import (
     model_lines,
     more_sentence,
     precision_sentence,
+    probability_sentence,
     reference_sentence,
     rows_sentence,
     sentence,
@@ -98,11 +99,11 @@ def test_four_lines_tell_what_is_known_without_labels():
     not_known, cut, value, following = lines(NARROW)
     reference = [round(100 * end, 1) for end in GammaPosterior.reference().interval()]
     assert shares(not_known) == shares(reference_sentence(RECORD)) == reference
-    assert "200 labelled tables" in not_known
+    assert "200 other tables" in not_known
     assert "3 of 2,000 rows" in cut
     low, high = (round(100 * end, 1) for end in NARROW.interval())
     assert shares(value) == [5.0, low, high, 44.0, 4.0, 8.0]
-    assert shares(following) == [90.0, 94.0]
+    assert shares(following) == [94.0]
     assert "30 rows" in following
     assert "13 percentage points" in following
     for line in (not_known, cut, value):
@@ -160,8 +161,26 @@ def test_without_an_estimate_there_is_no_record_of_it():
 
 
 def test_no_more_rows_are_to_be_labelled_than_there_are():
-    assert "label all 30 rows" in lines(NARROW, n_rows=30)[3]
-    assert "label 30 rows" in lines(NARROW, n_rows=31)[3]
+    assert "all 30 rows" in lines(NARROW, n_rows=30)[3]
+    assert " at 30 rows" in lines(NARROW, n_rows=31)[3]
+
+
+def test_rows_of_a_file_are_labelled_by_the_command_and_others_in_python():
+    for is_file in (True, False):
+        flagged = rows_sentence(3, 2000), ""
+        *_, how, _ = model_lines(NARROW, evidence(), 8, 2000, flagged, is_file=is_file)["next"]
+        assert ("gammagmm label" in how, "suggest" in how) == (is_file, not is_file)
+
+
+@pytest.mark.parametrize(
+    ("p_first", "rows"), [(0.292, "3"), (0.04, "1"), (0.1, "1"), (0.97, "10"), (0.66, "7")]
+)
+def test_the_first_probability_is_told_as_rows_of_other_tables(p_first, rows):
+    told = probability_sentence(p_first, has_labels=False)
+    assert re.findall(r"(\d+) of 10", told) == [rows]
+    assert shares(told) == [round(100 * p_first, 1)]
+    assert ("fewer than" in told) == (p_first < 0.1)
+    assert shares(probability_sentence(p_first, has_labels=True)) == []
 
 
 @pytest.mark.parametrize(

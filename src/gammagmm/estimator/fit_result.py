@@ -323,6 +323,11 @@ class Fit:
         return usual_values(rows, self.table.columns, self.preparation.encoded)
 
     @property
+    def is_file(self) -> bool:
+        """Whether the rows are those of a file, which a command can read again."""
+        return self.table.name is not None and (bool(self.table.digest) or not self.sample.is_whole)
+
+    @property
     def lines(self) -> list[str]:
         """The answer in words, in at most five lines: what is known first, and what to do last."""
         return [" ".join(filter(None, line)) for line in self.told.values()]
@@ -341,7 +346,14 @@ class Fit:
             expected = float(self.probability.sum())
             why = flagged_sentence(self.n_flagged, expected, has_labels=len(known) > 0)
         if not len(known):
-            return model_lines(self.posterior, self.evidence, n_detectors, n_rows, (flagged, why))
+            return model_lines(
+                self.posterior,
+                self.evidence,
+                n_detectors,
+                n_rows,
+                (flagged, why),
+                is_file=self.is_file,
+            )
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
         told = {"answer": (sentence(self.posterior), flagged, why), "labels": (labels,)}
         ranking = None if self.learning is None else ranking_sentence(self.learning)

@@ -36,6 +36,7 @@ __all__ = [
     "model_lines",
     "more_sentence",
     "precision_sentence",
+    "probability_sentence",
     "ranking_sentence",
     "recall_sentence",
     "record_sentence",
@@ -46,7 +47,7 @@ __all__ = [
     "stop_sentence",
 ]
 
-NOT_KNOWN = "Without labels, the share of anomalies is not known"
+NOT_KNOWN = "The share of anomalies is not known yet"
 RECALL = 0.8
 """Share of all anomalies that a check is to show."""
 N_LABELS = 30
@@ -85,7 +86,7 @@ def flagged_sentence(n_flagged: int, expected: float, *, has_labels: bool = Fals
     added = f"The probabilities add up to {expected:,.0f} anomalies"
     if has_labels:
         return f"{added}; rows with equal scores are flagged together or not at all."
-    return f"{added}: they follow the labelled tables, not the model."
+    return f"{added}: they follow the other tables, not the model."
 
 
 def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> str:
@@ -280,10 +281,13 @@ def model_lines(
     n_detectors: int,
     n_rows: int,
     flagged: tuple[str, str],
+    *,
+    is_file: bool = False,
 ) -> dict[str, tuple[str, ...]]:
     """What is known without labels: the sentences of four lines that end with what to do next.
 
-    `flagged` says how many rows are flagged and why, and the table has `n_rows` rows.
+    `flagged` says how many rows are flagged and why, and the table has `n_rows` rows. Those of a
+    file are labelled by a command, others in Python.
     """
     record = evidence.track_record
     value = [sentence(posterior), _others_sentence(evidence)]
@@ -294,18 +298,21 @@ def model_lines(
             value.append(f"{starts} of the model had no solution.")
     return {
         "share": (f"{NOT_KNOWN}.", reference_sentence(record)),
-        "cut": (f"Working cut: {flagged[0]}", flagged[1]),
+        "cut": (f"A first cut, not a count: {flagged[0]}", flagged[1]),
         "model": tuple(value),
-        "next": _next_sentences(posterior, evidence, n_detectors, n_rows),
+        "next": _next_sentences(posterior, evidence, n_detectors, n_rows, is_file=is_file),
     }
 
 
 def reference_sentence(record: TrackRecord) -> str:
-    """What the share was in the labelled tables."""
+    """What the share was in other tables, whose anomalies are known."""
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
     low, high = (percent(end) for end in GammaPosterior.reference().interval())
-    return f"In nine of ten of {record.n_tables} labelled tables, it was {low} to {high}."
+    return (
+        f"In nine of ten of {record.n_tables} other tables, whose anomalies are known, it was "
+        f"{low} to {high}."
+    )
 
 
 def separate_words(posterior: GammaPosterior, separate: SeparateRows, n_detectors: int) -> str:
@@ -326,6 +333,17 @@ def separate_words(posterior: GammaPosterior, separate: SeparateRows, n_detector
     )
 
 
+def probability_sentence(p_first: float, *, has_labels: bool) -> str:
+    """What the rows' probabilities rest on; `p_first` is that of the first row of the ranking."""
+    if has_labels:
+        return "P(anomaly) follows your answers and other tables, whose anomalies are known."
+    rows = f"about {10.0 * p_first:.0f}" if p_first >= 0.1 else "fewer than 1"
+    return (
+        f"P(anomaly) of the first row is {percent(p_first)}, because without answers the ranking "
+        f"may be wrong: in other tables, {rows} of 10 such rows were anomalies."
+    )
+
+
 def _others_sentence(evidence: Evidence) -> str:
     """How far other answers move the model's value."""
     low, high = evidence.means
@@ -339,22 +357,30 @@ def _others_sentence(evidence: Evidence) -> str:
 
 def record_sentence(record: TrackRecord) -> str:
     """How often ranges of this method contained the truth."""
-    return f"Model ranges were right in {record.held():.0%} of {record.n_tables} labelled tables."
+    return f"Model ranges were right in {record.held():.0%} of {record.n_tables} other tables."
 
 
 def _next_sentences(
-    posterior: GammaPosterior, evidence: Evidence, n_detectors: int, n_rows: int
+    posterior: GammaPosterior,
+    evidence: Evidence,
+    n_detectors: int,
+    n_rows: int,
+    *,
+    is_file: bool,
 ) -> tuple[str, ...]:
-    """What to do next, and what it buys."""
+    """What to do next, with what, and what it buys."""
     record, first = evidence.track_record, ""
     if evidence.separate_rows is not None:
         words = separate_words(posterior, evidence.separate_rows, n_detectors)
         first = f"look first at the {words}, then "
-    how = "(gammagmm label; in Python: suggest, update)"
+    how = f"Use {'gammagmm label' if is_file else 'suggest and update'}."
     if n_rows <= N_LABELS:
-        return (f"Next: {first}label all {n_rows} rows {how} to know the share.",)
+        rows = f"look at all {n_rows} rows and say which are anomalies, to know the share"
+        return (f"Next: {first}{rows}.", how)
     return (
-        f"Next: {first}label {N_LABELS} rows {how}.",
-        f"The 90% intervals were then right in {record.held_30_labels:.0%} of these tables, and "
-        f"{100.0 * record.width_30_labels:.0f} percentage points wide.",
+        f"Next: {first}look at {N_LABELS} rows and say which are anomalies.",
+        how,
+        f"With {N_LABELS} answers, the share was known to about "
+        f"{100.0 * record.width_30_labels:.0f} percentage points in the other tables, right in "
+        f"{record.held_30_labels:.0%} of them.",
     )

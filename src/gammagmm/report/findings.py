@@ -110,6 +110,7 @@ class Findings:
     table: Table
     told: dict[str, tuple[str, ...]]  # sentences, see `Fit.told`
     command: str  # the next step, for a shell or for Python; empty if there is none
+    is_file: bool  # whether the command is one for a shell
     curve: RankCurve
     shapes: dict[tuple[str, str | None], ColumnShape]  # of the columns of the reasons
     separate_rows: tuple[str, ...]  # names of rows separate from the rest, `MAX_SHOWN` at most
@@ -144,6 +145,7 @@ def find(fit: Fit) -> Findings:
         table=table,
         told=fit.told,
         command=_command(fit),
+        is_file=fit.is_file,
         curve=rank_curve(fit, share_end(fit.posterior)),
         shapes=shapes,
         separate_rows=tuple(names[row] for row in separate[:MAX_SHOWN]),
@@ -209,10 +211,9 @@ def _described(
 def _command(fit: Fit) -> str:
     """What a person types to label rows; rows that are no file are labelled in Python."""
     n_left, table = fit.sample.n_rows - len(fit.known), fit.table
-    name, is_file = table.name, bool(table.digest) or not fit.sample.is_whole
     if not n_left:
         return ""
-    if name is None or not is_file:
+    if (name := table.name) is None or not fit.is_file:
         return f"detector.suggest({min(MAX_TO_LABEL, n_left)})"
     # Several files have their names in one, and some names cannot be typed.
     is_typed = name.isprintable() and ", " not in name

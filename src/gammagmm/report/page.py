@@ -19,6 +19,7 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.sentences import (
     NOT_KNOWN,
     if_wrong_sentence,
+    probability_sentence,
     recall_sentence,
     record_sentence,
     rows_sentence,
@@ -101,6 +102,7 @@ def template(name: str = "page.html") -> Template:
         "strip_svg": strip_svg,
         "zip": zip,
         "if_wrong_sentence": if_wrong_sentence,
+        "probability_sentence": probability_sentence,
         "recall_sentence": recall_sentence,
         "record_sentence": record_sentence,
         "rows_sentence": rows_sentence,

@@ -121,14 +121,14 @@ def plot_ranking(fit: Fit, ax: Axes) -> None:
     """The scores of the rows in their order, the cut, and where it can be; returns `ax`.
 
     The band is the 90 % interval of the share or, without labels, the shares in nine of ten
-    labelled tables.
+    other tables.
     """
     posterior = fit.posterior
     end = share_end(posterior)
     curve = rank_curve(fit, end)
     known = GammaPosterior.reference() if posterior.is_model else posterior
     low, high = known.interval()
-    words = "in nine of ten labelled tables" if posterior.is_model else known.range_name
+    words = "in nine of ten other tables" if posterior.is_model else known.range_name
     label = f"{percent(low)} to {percent(high)}: {words}"
     ax.axvspan(low, min(high, end), color=ACCENT, alpha=0.12, lw=0.0, label=label)
     bottom = float(curve.scores.min())

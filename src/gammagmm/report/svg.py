@@ -108,6 +108,8 @@ def _densities(
         drawn += _density(GammaPosterior.reference(), end, base, "reference")
     elif not has_rows:
         drawn += _density(posterior, end, base, "alarm")
+    words = "the share, by your answers" if posterior.n_labels else "shares of other tables"
+    drawn += _text("wave", 1.0, base - DENSITY_HEIGHT + 12, words, "end")
     return drawn if has_rows and not posterior.has_estimate else drawn + _atom(posterior, base)
 
 
@@ -115,7 +117,7 @@ def _bars(
     posterior: GammaPosterior, known: GammaPosterior
 ) -> list[tuple[GammaPosterior, str, str]]:
     """The intervals below the densities, with their names and colours."""
-    tables = "nine of ten labelled tables"
+    tables = "nine of ten other tables"
     if not posterior.is_model:
         reference = GammaPosterior.reference()
         return [(known, posterior.range_name, "accent"), (reference, tables, "reference")]
@@ -130,14 +132,15 @@ def _share_words(posterior: GammaPosterior, curve: RankCurve | None) -> str:
         flagged = f"{curve.n_flagged:,} of {curve.n_rows:,} are flagged"
         words = f"Scores of the rows in their order: {flagged}. "
     low, high = (percent(share) for share in GammaPosterior.reference().interval())
-    tables = f"In nine of ten labelled tables, the share of anomalies was {low} to {high}."
+    tables = f"In nine of ten other tables, the share of anomalies was {low} to {high}."
     return f"{words}{tables} {sentence(posterior)}"
 
 
 def _curve(curve: RankCurve, end: float) -> str:
     """The scores as steps: filled with the alarm colour as far as rows are flagged."""
     top, bottom = float(curve.scores.max()), float(curve.scores.min())
-    bottom -= 0.06 * (top - bottom or 1.0)
+    margin = 0.06 * (top - bottom or 1.0)  # the first row must not look cut off
+    top, bottom = top + margin, bottom - margin
     heights = 1.0 - (curve.scores - bottom) / (top - bottom or 1.0)
     across = np.sqrt(np.minimum(curve.edges / end, 1.0))
     is_flagged = curve.edges[:-1] < (curve.n_flagged - 0.5) / curve.n_rows
@@ -213,20 +216,19 @@ def _atom(posterior: GammaPosterior, base: float) -> str:
 
 
 def _bar(posterior: GammaPosterior, words: str, name: str, end: float, top: float) -> str:
-    """An interval as a line with a point at the mean, below its words."""
+    """An interval as a line below its words."""
     low, high = posterior.interval()
     left, right = (_place(min(share, end), end) for share in (low, high))
     words = f"{words}: {percent(low)} to {percent(high)}"
     anchor, at = "start", left
     if left > NARROW:
         anchor, at = ("end", right) if right > 1.0 - NARROW else ("middle", 0.5 * (left + right))
-    y, colour = top + 25, COLOURS[name]
-    x, mean = f"{100.0 * left:.2f}%", f"{100.0 * _place(min(posterior.mean, end), end):.2f}%"
+    y = top + 25
     return (
         _text("bar", at, top + 15, words, anchor)
-        + f'<line class="{name}-line bar" x1="{x}" y1="{y}" x2="{100.0 * right:.2f}%" y2="{y}" '
-        f'stroke="{colour}" stroke-width="4" stroke-linecap="round"/>'
-        f'<circle class="{name} mean" cx="{mean}" cy="{y}" r="{MARK}" fill="{colour}"/>'
+        + f'<line class="{name}-line bar" x1="{100.0 * left:.2f}%" y1="{y}" '
+        f'x2="{100.0 * right:.2f}%" y2="{y}" stroke="{COLOURS[name]}" stroke-width="4" '
+        'stroke-linecap="round"/>'
     )
 
 
@@ -241,9 +243,8 @@ def _share_axis(end: float, y: float, n_rows: int | None) -> str:
             words = f"{share * n_rows:,.0f}" if share else "rows"
             parts += _text("tick rows", place, y + 30, words, anchor, 0.75)
     if n_rows is not None:
-        parts += _text(
-            "title", 0.5, y + 46, "share of the rows, most anomalous first", "middle", 0.75
-        )
+        words = "share of the rows, most anomalous first (uneven scale)"
+        parts += _text("title", 0.5, y + 46, words, "middle", 0.75)
     return parts
 
 
