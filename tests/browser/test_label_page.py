@@ -205,7 +205,7 @@ def test_undo_unsure_later_reload_and_a_closed_browser(begin, folder, tmp_path):
         )
     page.close()
     page.begin()
-    assert page.find(".count").text == "3 of 30 answered"
+    assert page.find(".count").text == "3 of 30 answered for the share"
     assert [page.saved()[row] for row in rows] == ["1", "0", "unsure", "", "1"]
     assert page.card() == rows[3]  # the one that was to come later
 
@@ -249,7 +249,7 @@ def test_two_tabs(begin, folder):
         assert (page.saved()[one], page.saved()[two]) == ("0", "1")
         driver.switch_to.window(second)
         page.until(lambda: page.card() not in (one, two))
-        assert page.find(".count").text == "2 of 30 answered"
+        assert page.find(".count").text == "2 of 30 answered for the share"
     finally:
         driver.switch_to.window(second)
         driver.close()

@@ -253,7 +253,7 @@ def test_hostile_names_stay_text(page):
     assert IMAGE_NAME in changed(page)[2]
     rows = cells(page, ROWS)
     assert rows[1][0] == FORMULA_NAME
-    assert rows[1][3].startswith(f"{SCRIPT_NAME} 116.4 is far above the usual ")
+    assert rows[1][2].startswith(f"{SCRIPT_NAME} 116.4 is far above the usual ")
     assert IMAGE_NAME in [row[0] for row in rows]
     assert page.title == "Anomalies in <i>demo</i> & more"
 

@@ -1022,7 +1022,7 @@ def test_the_dialogue_in_a_terminal(folder, options, data):
         terminal.until("Please answer y, n, s, u, a or q.")
     assert answers() == [""] * 6
     terminal.type("y")
-    assert "however often you look." in terminal.until("2/6")
+    assert "By your answers alone" in terminal.until("2/6")
     terminal.type("n")
     terminal.until("3/6")
     assert answers()[:3] == ["1", "0", ""]

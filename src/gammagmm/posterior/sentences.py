@@ -157,22 +157,21 @@ def any_look_sentence(ends: tuple[float, float], mass: float = 0.9) -> str:
     """What the labels alone show if one looks after every label."""
     low, high = (percent(end) for end in ends)
     return (
-        f"By the labels alone, the share is {low} to {high} with {mass:.0%} confidence, however "
-        "often you look."
+        f"By your answers alone it is {low} to {high}, with {mass:.0%} confidence even if you look "
+        "after every answer."
     )
 
 
 def left_sentence(left: AnomaliesLeft, n_to_certify: int | None) -> str:
     """How many anomalies are left, and how many random rows would show that most are found."""
     found = (
-        f"{left.n_found:,} found; about {left.mean:,.0f} are left ({left.low:,.0f} to "
-        f"{left.high:,.0f})"
+        f"{left.n_found:,} found, about {left.mean:,.0f} left ({left.low:,.0f} to {left.high:,.0f})"
     )
     if n_to_certify is None:
         return f"{found}."
     return (
-        f"{found}; looking at {_random_rows(n_to_certify)} more, all normal, would show that "
-        f"{RECALL:.0%} are found."
+        f"{found}. To show that {RECALL:.0%} are found: {_random_rows(n_to_certify)} more, if all "
+        "are normal."
     )
 
 

@@ -63,7 +63,9 @@ function pictureOfNumbers(column, value) {
     const tall = height * (HEIGHT - 8) / 100;
     paths[Number(inside)] += `M${i * width + 0.5} ${HEIGHT} v${-tall} h${width - 1} v${tall} Z`;
   });
+  const [low, high] = usual.map((at) => Math.min(Math.max(at, 0), 1) * WIDTH);
   const drawn = [
+    draw("rect", { class: "shade", x: low, y: 0, width: Math.max(high - low, 2), height: HEIGHT }),
     draw("path", { class: "rest", d: paths[0] }),
     draw("path", { class: "usual", d: paths[1] }),
     draw("line", { class: "base", x1: 0, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }),
@@ -341,10 +343,13 @@ export class Labelling {
     return [
       make("div", { className: "head" }, heading, make("p", { className: "note" }, purpose),
         this.parts.count),
+      make("p", { className: "question" }, make("b", {}, "Is this row an anomaly?"),
+        " Unusual is not yet wrong: you judge."),
       make("p", { className: card.why ? "why" : "why none" },
         card.why ? own(`${card.why}.`) : "No single value is unusual."),
       make("p", { className: "legend", "aria-hidden": "true" },
-        make("span", {}, make("span", { className: "key this" }), "this row"),
+        make("span", {}, make("span", { className: "key this" }), make("span", { className: "key this odd" }),
+          "this row (orange: unusual)"),
         make("span", {}, make("span", { className: "key range" }), "usual range"),
         card.ordinary === null ? "" : make("span", {}, make("span", { className: "key beside" }),
           `nearest ordinary row, ${card.ordinary.toLocaleString("en")}`)),
@@ -385,14 +390,14 @@ export class Labelling {
         share ? make("p", { className: "ends" }, share.ends) : null,
         share ? interval(share.low, share.mean, share.high, end) : null,
         make("p", { className: "note" }, progress.share_words)),
-      block("Found",
+      block("Anomalies",
         make("p", { className: "big" }, progress.n_anomalies.toLocaleString("en"),
-          make("small", {}, ` in ${counted(progress.n_answers, "row")}`)),
+          make("small", {}, ` in all ${counted(progress.n_answers, "answer")}`)),
         found.length ? curve : null,
         make("p", { className: "note" }, `Anomalies found against rows looked at.${unsure}`)),
-      block("Left",
+      block("Found so far",
         left ? make("p", { className: "big" }, left.words,
-          make("small", {}, " of all are found")) : null,
+          make("small", {}, " of all")) : null,
         left ? interval(left.low, left.recall, left.high, 1) : null,
         make("p", { className: "note" }, progress.left_words)),
       ...(disputed.length ? [block("Different answers",

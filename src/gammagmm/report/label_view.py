@@ -22,6 +22,8 @@ __all__ = ["LabelView", "MessageError"]
 
 N_CARDS = 3
 """Cards that the page has in advance, so that the next one is there at once."""
+FOR = {"share": "for the share", "find": "to find anomalies", "check": "for the check"}
+"""What the answers to each kind of rows are for."""
 N_MORE = 10
 """Rows that are added if a person goes on."""
 
@@ -163,7 +165,7 @@ class LabelView:
         answers = [sheet.label_of(row) for row in sheet.rows if sheet.purpose(row) == self.asking]
         n_answers = sum(answer is not None for answer in answers)
         n_asked = len(answers) if self.asking == "check" else session.n[self.asking]
-        return f"{n_answers:,} of {n_asked:,} answered"
+        return f"{n_answers:,} of {n_asked:,} answered {FOR[self.asking]}"
 
     def _n_skipped(self) -> int:
         """Rows of this kind that were asked for and have no answer."""
@@ -201,7 +203,7 @@ def _words_of(progress: Progress) -> dict[str, Any]:
         "left_words": "Label some rows for the share first: only they show how many are left.",
     }
     if progress.n_drawn:
-        low, high = progress.interval if progress.any_look is None else progress.any_look
+        low, high = progress.interval
         shown["share"] = {
             "mean": progress.mean,
             "low": low,
@@ -209,14 +211,19 @@ def _words_of(progress: Progress) -> dict[str, Any]:
             "mean_words": percent(progress.mean),
             "ends": f"{percent(low)} to {percent(high)}",
         }
-        shown["share_words"] = "90% interval of the posterior."
+        shown["share_words"] = "90% interval, by your answers and other tables."
         if progress.any_look is not None:
-            shown["share_words"] = any_look_sentence(progress.any_look)
+            shown["share_words"] += f" {any_look_sentence(progress.any_look)}"
         shown["left"] = {
-            "words": percent(left.recall),
+            "words": _about(left.recall),
             "recall": left.recall,
             "low": left.low_recall,
             "high": left.high_recall,
         }
         shown["left_words"] = left_sentence(left, progress.n_to_certify)
     return shown
+
+
+def _about(share: float) -> str:
+    """A share in whole per cent, which are 100 only if it is all."""
+    return f"about {min(100.0 * share, 99.0):.0f}%" if share < 1.0 else "100%"

@@ -243,7 +243,7 @@ def _share_axis(end: float, y: float, n_rows: int | None) -> str:
             words = f"{share * n_rows:,.0f}" if share else "rows"
             parts += _text("tick rows", place, y + 30, words, anchor, 0.75)
     if n_rows is not None:
-        words = "share of the rows, most anomalous first (uneven scale)"
+        words = "rows, most anomalous first (uneven scale)"
         parts += _text("title", 0.5, y + 46, words, "middle", 0.75)
     return parts
 
