@@ -379,7 +379,6 @@ def _next_sentences(
     return (
         f"Next: {first}look at {N_LABELS} rows and say which are anomalies.",
         how,
-        f"With {N_LABELS} answers, the share was known to about "
-        f"{100.0 * record.width_30_labels:.0f} percentage points in the other tables, right in "
-        f"{record.held_30_labels:.0%} of them.",
+        f"With {N_LABELS} answers, ranges of about {100.0 * record.width_30_labels:.0f} percentage "
+        f"points were right in {record.held_30_labels:.0%} of the other tables.",
     )
