@@ -159,6 +159,20 @@ def test_an_answer_that_cannot_be_saved_is_taken_back(fit):
     assert state["cards"][0]["row"] == row
 
 
+def test_the_share_and_what_is_left_are_of_one_kind(fit):
+    """The interval of the share, in rows, is what is found and what is left."""
+    session = LabelSession(fit, n=5, rng=np.random.default_rng(0))
+    view = LabelView(session, save=lambda session: None)
+    view.extend()
+    for label in (1, 0, 0, 0, 0):
+        row = session.waiting("share")[0]
+        state = view.handle({"kind": "answer", "row": row, "label": label})
+    share, left = state["progress"]["share"], session.progress.left
+    for name in ("low", "mean", "high"):
+        assert share[name] * fit.n_rows == pytest.approx(1 + getattr(left, name), abs=1.0)
+    assert str(round(100 * left.recall)) in state["progress"]["left"]["words"]
+
+
 def test_the_ranking_is_learned_beside(served):
     session = served.view.session
     session.n["share"] = 40
