@@ -166,7 +166,7 @@ def test_debug_shows_the_traceback(tmp_path):
     done = gammagmm("estimate", "empty.csv", "--debug", cwd=tmp_path)
     assert done.returncode != 0
     assert "Traceback" in done.stderr
-    assert "TableError" in done.stderr
+    assert "NoRowsError" in done.stderr
 
 
 def test_compare_gives_the_probability_that_b_exceeds_a(fitted, tmp_path):
