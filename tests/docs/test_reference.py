@@ -48,6 +48,7 @@ INTERNAL = {
         "held_by_number",
         "holding",
         "holding_first_rows",
+        "is_file",
         "monitor",
         "reasons",
         "told",

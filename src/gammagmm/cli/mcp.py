@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -113,12 +114,10 @@ class Tools:
 
         It runs in a process of its own: what libraries print does not disturb the protocol.
         """
-        import anyio
-
         command_line = [*COMMAND, command, *arguments, "--config", "none", "--quiet"]
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-            process = await anyio.open_process(
-                command_line,
+            process = await asyncio.create_subprocess_exec(
+                *command_line,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
