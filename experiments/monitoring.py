@@ -3,8 +3,8 @@
     python -m experiments.run --only quiet
     python -m experiments.monitoring
 
-The first command fits some rows of real tables and counts the others in periods; the second writes
-results/monitoring.json, from these series and from simulated ones.
+The first command fits some rows of real and made tables and counts the others in periods; the
+second writes results/monitoring.json, from these series and from simulated ones.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ WORLDS = {
     "rows": (0.0, 1.0),
     "icc 0.002": (0.002, 1.0),
     "icc 0.005": (0.005, 1.0),
+    "icc 0.01": (0.01, 1.0),
+    "icc 0.02": (0.02, 1.0),
     "weekends": (0.0, 1.3),
 }
 CHANGES = {"rise": (0.04, 0.08), "fall": (0.08, 0.04), "jump": (0.04, 0.16)}
@@ -249,7 +251,7 @@ def _real_tables() -> list[tuple[str, str]]:
 
 
 def quiet_figures(preset: str, plan: dict[str, Any]) -> Result:
-    """How often real fits have an alarm without a change, and how the shares of new rows differ."""
+    """How often fits have an alarm without a change, and how the shares of new rows differ."""
     found = [
         split
         for trial, result in read_file(result_file("quiet")).items()
@@ -284,6 +286,7 @@ def most(false_alarms: Any) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     plan = load_plan()
+    datasets = plan["quiet"]["datasets"]
     rng = np.random.default_rng(plan["seed"])
     summary = {
         "alpha": ALPHA,
@@ -309,7 +312,10 @@ def main() -> None:
         "columns": {str(n): columns_figures(n, rng) for n in QUIET_BEFORE},
         "martingale": martingale_figures(rng),
         "quiet": {preset: quiet_figures(preset, plan) for preset in plan["quiet"]["presets"]},
-        "n_tables": sum(map(len, plan["quiet"]["datasets"].values())),
+        "n_tables": {
+            "real": sum(len(names) for kind, names in datasets.items() if kind != "made"),
+            "made": len(datasets["made"]),
+        },
     }
     summary["most_false_alarms"] = most(summary["false_alarms"])
     text = json.dumps(summary, indent=1) + "\n"

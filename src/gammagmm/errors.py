@@ -124,7 +124,7 @@ class FitTimeoutError(GammaGMMError, TimeoutError):
 
 
 class HistoryError(GammaGMMError, ValueError):
-    """Rows cannot be added to a history of `monitor`; the message says why.
+    """Rows cannot be added to a history of `monitor`, or it cannot be saved; the message says why.
 
     Examples
     --------

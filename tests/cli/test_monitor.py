@@ -198,10 +198,70 @@ def test_a_day_without_rows_is_a_period_and_a_missing_column_is_refused(kept):
             kept, "empty.csv", "--history", "empty.json", "--period", "tuesday", "--force"
         ).stdout
     )
-    for wrong in (["lacking.csv"], ["empty.csv", "--time", "a"]):
+    for wrong in (["lacking.csv"], ["empty.csv", "--time", "sold"], ["empty.csv", "--by", "shop"]):
         done = monitor(kept, *wrong, "--history", "empty.json")
         assert (done.returncode, done.stdout) == (2, "")
     assert len(History.load(kept / "empty.json").periods) == 2
+
+
+def codes(done):
+    return [note["code"] for note in json.loads(done.stdout)["notes"]]
+
+
+def test_rows_without_a_time_are_left_out(kept):
+    times = ["2026-03-01", "", "2026-03-02", " "] * 50
+    marks = ["1", "", "", "0"] * 50
+    write_rows(kept / "blank.csv", 0.2, 200, 41, sold=times, shop=["a", "b"] * 100, checked=marks)
+    options = ("--time", "sold", "--by", "shop", "--label-column", "checked", "--report", "b.html")
+    done = monitor(kept, "blank.csv", *options, "--history", "blank.json", "--json")
+    (note,) = [n for n in json.loads(done.stdout)["notes"] if n["code"] == "history.no time"]
+    assert note["values"] == {"n_blank": 100, "n_rows": 200}
+    first, second = History.load(kept / "blank.json").periods
+    assert (first.name, first.count.n_rows) == ("2026-03-01", 50)
+    assert (second.name, second.count.n_rows) == ("2026-03-02", 50)
+    assert (first.groups, second.labels) == ({"a": first.count}, None)
+    assert (first.labels.n_labels, first.labels.n_anomalies) == (50, 50)
+    page = (kept / "b.html").read_text(encoding="utf-8")
+    rows = page[page.index('id="rows"') : page.index('id="labels"')]
+    assert set(re.findall(r"</td><td>(.*?)</td>", rows)) == {"2026-03-01", "2026-03-02"}
+
+
+def test_without_rows_with_a_time_the_state_stays(kept):
+    write_rows(kept / "first.csv", 0.5, 200, 42, sold=["2026-03-01"] * 200)
+    (kept / "none.csv").write_text("a,b,c,sold\n", encoding="utf-8")
+    write_rows(kept / "timeless.csv", 0.5, 200, 43, sold=[""] * 200)
+    options = ("--time", "sold", "--history", "timed.json", "--json")
+    done = monitor(kept, "none.csv", *options)
+    assert (done.returncode, done.stdout) == (2, "")  # there is no state yet
+    assert not (kept / "timed.json").exists()
+    assert monitor(kept, "first.csv", *options).returncode == RAISED
+    before = (kept / "timed.json").read_bytes()
+    for name in ("none.csv", "timeless.csv"):
+        done = monitor(kept, name, *options, "--report", "timed.html")
+        assert done.returncode == RAISED, done.stderr
+        answer = json.loads(done.stdout)
+        assert (answer["state"]["since"], answer["periods"]) == ("2026-03-01", [])
+        assert "history.no period" in codes(done)
+        assert (kept / "timed.json").read_bytes() == before
+        done = monitor(kept, name, *options[:4])
+        assert (done.returncode, "2026-03-01" in done.stdout) == (RAISED, True)
+
+
+def test_a_day_on_which_every_row_is_dropped_is_a_period_without_rows(kept):
+    done = gammagmm_here(
+        "estimate", "rows.csv", "--save", "strict", "--missing", "drop", *QUICK, cwd=kept
+    )
+    assert done.returncode == 0, done.stderr
+    (kept / "gaps.csv").write_text("a,b,c\n0.1,,0.2\n,0.1,0.2\n", encoding="utf-8")
+    done = gammagmm_here(
+        "monitor", "strict", "gaps.csv", "--report", "gaps.html", "--json", cwd=kept
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = json.loads(done.stdout)["periods"]
+    assert (line["period"], line["n_rows"]) == ("gaps.csv", 0)
+    assert "tables.dropped" in codes(done)
+    done = gammagmm_here("predict", "strict", "gaps.csv", "--quiet", cwd=kept)
+    assert done.returncode == 2
 
 
 def test_gaps_are_filled_as_in_training_and_told(kept):
@@ -284,8 +344,10 @@ def test_late_periods_and_periods_of_another_length_are_noted(kept):
     done = gammagmm_here("monitor", "sales", *options, cwd=kept)
     assert "note: 2026-02-27: is before 2026-03-03, which is in the history" in done.stderr
     done = monitor(kept, *options, "--every", "week", "--json")
-    messages = [note["message"] for note in json.loads(done.stdout)["notes"]]
-    assert any("has another length than 2026-02-27" in message for message in messages)
+    assert "history.length" in codes(done)
+    named = ("8.csv", "--period", "2026-02-26", "--history", "late.json", "--json")
+    assert "history.earlier" in codes(monitor(kept, *named))
+    assert "history.earlier" not in codes(monitor(kept, "24.csv", *named[3:]))
 
 
 def test_the_number_of_groups_is_told_and_empty_cells_are_missing(kept):

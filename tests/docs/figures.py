@@ -26,12 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments.monitoring import SHARE, WORLDS
 from pyod.models.knn import KNN
 from pyod.models.lscp import LSCP
 
 from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
 from gammagmm.detectors import presets
+from gammagmm.monitoring.alarms import MEASURED_ICC
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "experiments" / "results"
@@ -293,13 +295,20 @@ def new_rows(scale: str, what: str) -> float:
 
 
 def most_false_alarms() -> float:
-    """The largest share of simulated series without a change that have an alarm."""
-    worlds = figure("monitoring/false_alarms").values()
-    return max(one["all"] for world in worlds for one in world.values())
+    """The largest share of series with a false alarm in the worlds for which `alpha` is stated."""
+    found = figure("monitoring/most_false_alarms")
+    return max(own["all"] for world, own in found.items() if WORLDS[world][0] <= MEASURED_ICC)
+
+
+def share_deviation(world: str) -> float:
+    """Standard deviation of the shares of simulated periods, in percentage points."""
+    (icc, at_weekends), share = WORLDS[world], SHARE
+    by_day = np.where(np.arange(7) >= 5, at_weekends, 1.0) * share
+    return 100.0 * np.sqrt(icc * share * (1.0 - share) + by_day.var())
 
 
 def quiet_series(what: str) -> int:
-    """Series of real tables, or those of them with an alarm, of both presets."""
+    """Series of real and made tables, or those of them with an alarm, of both presets."""
     return sum(one[what] for one in figure("monitoring/quiet").values())
 
 

@@ -101,7 +101,8 @@ def changes_one_by_one(periods, reference, level, n_learning):
             newest, quiet = sums_of(periods[begin : t + 1]), sums_of(periods[:begin])
             icc = variation(*(Sums(*map(np.float64, each.values)) for each in (quiet, newest)))
             if begin < n_learning:
-                icc = np.full(7, max(icc[3], LEARNING_ICC))
+                icc = np.maximum(icc, LEARNING_ICC)
+                icc = icc if begin else np.full(7, icc[3])
             limits = level * WEIGHTS[j], level * EXACT_WEIGHTS[j]
             if is_clear(newest, base, icc, limits):
                 return t, "raised", window, base.count.n_rows

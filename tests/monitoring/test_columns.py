@@ -65,6 +65,25 @@ def test_without_a_change_hardly_a_column_is_named(parts, n_before):
     assert n_named <= LEVEL * n_series + 2.0 * np.sqrt(LEVEL * n_series)
 
 
+def test_days_without_rows_are_no_quiet_periods(parts):
+    rng = np.random.default_rng(2)
+    before, now = periods_of(parts, 10, rng), periods_of(parts, 3, rng, 1)
+    nothing = count_parts(np.empty((0, 5)), parts)
+    expected = moved_columns(parts, before, now)
+    assert moved_columns(parts, [*before, *[nothing] * 30], [*now, nothing]) == expected
+    assert moved_columns(parts, before, [nothing]) == []
+
+
+def test_a_column_keeps_the_end_that_was_tested(parts):
+    rng = np.random.default_rng(3)
+    for own in moved_columns(parts, periods_of(parts, 10, rng), periods_of(parts, 3, rng, 3)):
+        below, below_now = own.below
+        assert below == pytest.approx(np.cumsum(own.before)[own.end])
+        assert below_now == pytest.approx(np.cumsum(own.now)[own.end])
+        assert own.is_higher == (below_now < below)
+        assert abs(below - below_now) <= own.distance + 1e-12
+
+
 def test_without_columns_or_rows_nothing_has_moved(parts):
     assert moved_columns({}, [], [{}]) == []
     assert moved_columns(parts, [], [{}]) == []
@@ -81,3 +100,5 @@ def test_parts_have_ends_that_rise_and_all_rows():
         assert parts[name].counts[0] == (X[:, j] <= parts[name].ends[0]).sum()
     assert parts["constant"].counts == (500, 0)
     assert parts["c"].ends == (0.0,)
+    texts = training_parts(X, names, ["c"])
+    assert [name for name in names if texts[name].is_text] == ["c"]

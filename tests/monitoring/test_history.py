@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gammagmm import History
+from gammagmm._support.documents import MAX_DOCUMENT_BYTES
 from gammagmm.errors import HistoryError, SavedFileError
 from gammagmm.monitoring.alarms import PER_PERIODS
 from gammagmm.monitoring.counts import Count, Labels, Period
@@ -37,14 +38,14 @@ def in_groups(beyond, n_rows=100):
     ]
 
 
-def test_a_history_grows_and_the_alarm_names_its_period():
+def test_a_history_grows_and_the_state_names_its_period():
     history = EMPTY.add(days([20, 18, 22]))
-    assert history.alarms == ()
+    assert history.state.kind == "learning"
     assert repr(history) == (
         "History(3 periods; day 002: 22 of 500 rows above the threshold, 4.4%; learning)"
     )
     history = history.add(days([100], 3))
-    assert history.alarms == ("day 003",)
+    assert history.state_words(history.state) == "raised since day 003"
     assert (history.newest.name, len(history.periods)) == ("day 003", 4)
 
 
@@ -119,10 +120,9 @@ def test_groups_without_a_change_have_alarms_at_most_as_often_as_stated(n_betwee
     assert n_alarms <= 0.1 * n_series  # half of alpha
 
 
-def test_the_alarms_are_the_periods_that_show_a_change_first():
+def test_each_group_of_a_period_has_its_own_state():
     beyond = [{"a": 2, "b": 2}] * 20 + [{"a": 40}, {"b": 2}, {"a": 40, "b": 40}, {}, {"b": 40}]
     history = EMPTY.add(in_groups(beyond))
-    assert history.alarms == ("day 020", "day 022")
     lines = [line for line in history.to_records() if line["period"] == "day 022"]
     assert [line["state"] for line in lines] == ["raised"] * 3
 
@@ -142,6 +142,22 @@ def test_acknowledging_starts_again_and_stays_with_the_periods():
     assert moved.acknowledged == ("day 038",)
     with pytest.raises(ValueError, match="acknowledged"):
         History("", Count(10, 1), acknowledged=("nothing",))
+
+
+def test_the_places_of_a_change_end_where_the_share_is_back():
+    history = EMPTY.add(days([20] * 35 + [35] * 14 + [20] * 12))
+    assert (history.state.kind, history.state.since) == ("back", 49)
+    # It takes two more periods to see that the share is back.
+    assert [state.kind for state in history.states[48:52]] == ["raised"] * 3 + ["back"]
+    assert history.changed_places == set(range(35, 49))
+    again = history.add(days([75] * 5, 61))
+    assert again.changed_places == {*range(35, 49), *range(61, 66)}
+    assert EMPTY.add(days([20] * 5)).changed_places == set()
+
+
+def test_a_period_without_rows_is_described_as_such():
+    history = EMPTY.add([Period("sunday", Count(0, 0))])
+    assert repr(history) == "History(1 period; sunday: no rows; learning)"
 
 
 def test_quiet_shares_lie_in_the_usual_range_as_often_as_stated():
@@ -206,15 +222,27 @@ def test_a_saved_history_is_the_same_and_is_replaced_only_on_request(tmp_path):
     assert History.load(path) == history
     with pytest.raises(FileExistsError):
         history.save(path)
+    assert "\n" not in path.read_text(encoding="utf-8").strip()
     history.add(days([3], 9)).save(path, overwrite=True)
     assert len(History.load(path).periods) == 3
+
+
+def test_a_history_that_could_not_be_read_again_is_not_written(tmp_path):
+    path = tmp_path / "h.json"
+    history = EMPTY.add(days([2, 3]))
+    history.save(path)
+    large = history.add([Period("x" * MAX_DOCUMENT_BYTES, Count(500, 20))])
+    with pytest.raises(HistoryError):
+        large.save(path, overwrite=True)
+    assert History.load(path) == history
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda d: d.update(schema="gammagmm/posterior"), "schema must be 'gammagmm/history'"),
-        (lambda d: d.update(version=3), "Upgrade gammagmm"),
+        (lambda d: d.update(version=4), "Upgrade gammagmm"),
+        (lambda d: d.update(version=2), r"earlier version.*new history with --history\."),
         (lambda d: d.update(alpha=0), "alpha must lie strictly between 0 and 1"),
         (lambda d: d.pop("fit"), "missing or unexpected fields: fit"),
         (lambda d: d["reference"].update(n_beyond=2001), "cannot lie above the threshold"),
@@ -228,7 +256,10 @@ def test_a_saved_history_is_the_same_and_is_replaced_only_on_request(tmp_path):
         (lambda d: d["periods"][0].update(columns={"a": [1]}), "rows of the period"),
         (lambda d: d["periods"][0].update(columns={"a": [100, 400]}), "other columns"),
         (lambda d: d["periods"][0].update(labels={"n_labels": 1, "n_anomalies": 2}), "anomalies"),
-        (lambda d: d.update(columns={"a": {"ends": [1.0], "counts": [1]}}), "for each part"),
+        (
+            lambda d: d.update(columns={"a": {"ends": [1.0], "counts": [1], "is_text": False}}),
+            "for each part",
+        ),
         (lambda d: d.update(acknowledged=["x"]), "acknowledged"),
         (lambda d: d.update(periods={}), "must be a list"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gammagmm.errors import TableError
-from gammagmm.monitoring.periods import period_names
+from gammagmm.monitoring.periods import order_notes, period_names
 
 TIMES = ["2025-12-29 23:59:59", " 2026-01-01", "2026-01-04T10:00:00+02:00"]
 
@@ -34,10 +34,29 @@ def test_dates_may_be_written_in_other_ways():
 
 def test_times_that_cannot_be_read_are_counted_and_the_first_is_named():
     cells = ["2026-01-01", "03.01.26", None, "2026-01-02"]
-    with pytest.raises(TableError, match=r"2 of 4 rows have a time.*in row 2: '03\.01\.26'"):
+    with pytest.raises(TableError, match=r"1 of 4 rows have a time.*in row 2: '03\.01\.26'"):
         period_names(cells, "day", "day")
     with pytest.raises(TableError, match=r"Column 'day': .*in line 7: '03\.01\.26'"):
         period_names(cells, "day", "day", [2, 7, 8, 9])
+
+
+def test_a_blank_cell_has_no_period():
+    names = ["", "2026-01-02", "", ""]
+    assert period_names([None, "2.1.2026", "", "  "], "day", "day") == names
+    assert period_names(["", None], "day", "day") == ["", ""]
+    assert period_names([], "day", "day") == []
+
+
+def test_names_that_are_no_dates_have_no_order():
+    known = ["2026-03-02", "monday.csv", "2026-W10"]
+    found = order_notes(known, ["a.csv", "2026-03-01"])
+    assert [(note.code, note.subject) for note in found] == [
+        ("history.earlier", "2026-03-01"),
+        ("history.length", "2026-03-01"),
+    ]
+    assert [note.fields for note in found] == [{"newest": "2026-03-02"}, {"other": "2026-W10"}]
+    assert order_notes(known, ["a.csv", "2026-03-02"]) == []
+    assert order_notes(["monday.csv"], ["2026-03-01"]) == []
 
 
 def test_a_date_that_can_be_read_in_two_ways_is_refused():

@@ -51,6 +51,16 @@ def test_a_change_while_learning_is_compared_with_the_training_rows():
     assert kinds(states_of(counts((100, 3)), Count(0, 0))) == ["learning"] * 3
 
 
+def test_a_change_begins_with_its_first_period_with_rows():
+    states = states_of([Count(0, 0), *counts((100, 2))])
+    assert kinds(states) == ["learning", "raised", "raised"]
+    assert [state.since for state in states] == [0, 1, 1]
+    assert [state.changed for state in states] == [None, 1, 1]
+    # The place 0 among the periods with rows of a series that starts again.
+    again = states_of([*counts((20, 35)), Count(0, 0), *counts((20, 3))], starts=[35])
+    assert [state.since for state in again[35:]] == [35] * 4
+
+
 def test_a_new_start_makes_the_new_level_the_usual_one():
     periods = counts((20, 35), (70, 40), (20, 10))
     states = states_of(periods, starts=[40])

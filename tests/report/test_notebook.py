@@ -89,8 +89,12 @@ def test_known_rows_are_counted_by_how_they_were_chosen(estimator):
     assert "0 rows" in Page(KnownRows.none()._repr_html_()).words
 
 
-def test_an_empty_history_says_so():
-    assert "no period" in Page(History("", Count(2000, 80))._repr_html_()).words
+def test_an_empty_history_and_an_empty_period_say_so():
+    history = History("", Count(2000, 80))
+    assert "no period" in Page(history._repr_html_()).words
+    words = Page(history.add([Period("sunday", Count(0, 0))])._repr_html_()).words
+    assert "sunday has no rows." in words
+    assert "of 0 rows" not in words
 
 
 def test_pages_and_pictures_have_the_same_colours():

@@ -52,8 +52,13 @@ def test_a_history_shows_shares_intervals_the_reference_and_alarms(ax):
     history = History("", Count(2000, 80)).add(periods)
     assert history.plot(ax) is ax
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    expected = ["training rows 4.0%", "changed", "a group changed", "new rows, 90% interval"]
-    assert labels == expected
+    assert labels == [
+        "usual range",
+        "training rows 4.0%",
+        "changed",
+        "a group changed",
+        "new rows, 90% interval",
+    ]
     reference, shares, alarm, group_alarm = ax.get_lines()
     assert reference.get_ydata() == [0.04, 0.04]
     np.testing.assert_allclose(shares.get_ydata(), [count.share for count in counts])
@@ -61,7 +66,22 @@ def test_a_history_shows_shares_intervals_the_reference_and_alarms(ax):
     (ends,) = (c for c in ax.collections if hasattr(c, "get_segments"))
     drawn = [segment[:, 1] for segment in ends.get_segments()]
     np.testing.assert_allclose(drawn, [count.interval() for count in counts])
+    (band,) = (c for c in ax.collections if not hasattr(c, "get_segments"))
+    corners = band.get_paths()[0].vertices
+    for place, (low, high) in enumerate(history.usual_ranges):
+        heights = corners[np.isclose(corners[:, 0], place - 0.5), 1]
+        assert {round(low, 9), round(high, 9)} <= set(heights.round(9).tolist())
     assert ax.get_xticklabels()[0].get_text() == r"\$day_0"
+
+
+def test_the_plot_of_a_history_marks_the_places_of_a_change_and_leaves_out_empty_periods(ax):
+    beyond = [20] * 35 + [70] * 14 + [20] * 12
+    periods = [Period(f"{t}", Count(500, k)) for t, k in enumerate(beyond)]
+    history = History("", Count(2000, 80)).add([Period("empty", Count(0, 0)), *periods])
+    history.plot(ax)
+    changed = ax.get_lines()[2]
+    assert changed.get_label() == "changed"
+    assert list(changed.get_xdata()) == list(range(36, 50))
 
 
 def test_a_figure_is_made_if_none_is_given():

@@ -19,8 +19,8 @@ from gammagmm.report.svg import (
     ShareLine,
     column_svg,
     found_svg,
-    history_svg,
     left_svg,
+    series_svg,
     share_scale,
     share_svg,
     strip_svg,
@@ -383,25 +383,38 @@ def test_the_value_of_a_row_is_a_mark_on_its_column():
     assert min(h for h in two.heights if h) == pytest.approx(X[:, 1].mean() / (1 - X[:, 1].mean()))
 
 
-def test_a_history_is_a_line_of_shares_with_their_intervals():
+def test_a_history_is_a_line_of_shares_on_their_usual_ranges():
     counts = [Count(500, k) for k in (20, 18, 22, 160)]
-    history = History("", Count(2000, 80)).add(
-        [Period(f"day <{t}>", count) for t, count in enumerate(counts)]
-    )
-    assert history.alarms == ("day <3>",)
-    svg = ElementTree.fromstring(history_svg(history))
-    lines = find(svg, "line", "accent-line") + find(svg, "line", "alarm-line")
-    assert [across(line, "x1") for line in lines] == [0.125, 0.375, 0.625, 0.875]
-    (band,) = find(svg, "rect", "reference")
-    low, high = history.reference.interval()
-    pixels = float(band.get("height")) / (high - low)
-    for line, count in zip(lines, counts, strict=True):
-        start, stop = count.interval()
-        length = float(line.get("y1")) - float(line.get("y2"))
-        assert length == pytest.approx(pixels * (stop - start), abs=0.3)
-    assert len(find(svg, "path", "alarm")) == 1
-    assert len(find(svg, "circle", "accent")) == 3
-    assert "day <3>" in "".join(svg.itertext())
+    periods = [Period(f"2026-03-0{1 + t}T09<", count) for t, count in enumerate(counts)]
+    history = History("", Count(2000, 80)).add([Period("empty", Count(0, 0)), *periods])
+    assert history.changed_places == {4}
+    svg = ElementTree.fromstring(series_svg(history, 4))
+    bands, points = find(svg, "rect", "usual"), find(svg, "circle", "quiet")
+    assert len(bands) == 4
+    bottom, top = (float(line.get("y1")) for line in find(svg, "line", "grid")[:2])
+    (share,) = (float(text.text[:-1]) / 100 for text in find(svg, "text", "tick")[1:2])
+    pixels = (bottom - top) / share
+    for band, (low, high) in zip(bands, history.usual_ranges[1:], strict=True):
+        assert bottom - float(band.get("y")) == pytest.approx(pixels * high, abs=0.3)
+        assert float(band.get("height")) == pytest.approx(pixels * (high - low), abs=0.3)
+    for point, band, count in zip(points, bands, counts, strict=False):
+        middle = across(band, "x") + 0.5 * across(band, "width")
+        assert across(point, "cx") == pytest.approx(middle, abs=1e-4)
+        assert bottom - float(point.get("cy")) == pytest.approx(pixels * count.share, abs=0.3)
+    assert len(points) == 3
+    assert len(find(svg, "path", "changed")) == 1
+    words = [text.text for text in find(svg, "text", "tick")]
+    assert words[-4:] == [f"2026-03-0{1 + t}T09" for t in range(4)]
+    assert len(find(ElementTree.fromstring(series_svg(history, 60)), "rect", "usual")) == 4
+
+
+def test_a_new_start_is_a_dashed_line():
+    periods = [Period(str(t), Count(500, 20)) for t in range(6)]
+    history = History("", Count(2000, 80)).add(periods[:3]).acknowledge().add(periods[3:])
+    svg = ElementTree.fromstring(series_svg(history, 6))
+    (start,) = find(svg, "line", "start")
+    before, after = (across(point, "cx") for point in find(svg, "circle", "quiet")[2:4])
+    assert across(start, "x1") == pytest.approx(0.5 * (before + after), abs=1e-4)
 
 
 LARGE = ShareLine("a", 800, 80, 0.1, 0.08, 0.12)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from gammagmm import History
+from gammagmm.monitoring.columns import MovedColumn
 from gammagmm.monitoring.counts import Count, Labels, Period
 from gammagmm.monitoring.history import WatchedRow
 from gammagmm.monitoring.parts import count_parts, training_parts
-from gammagmm.report.watch import MAX_DRAWN, render_watch
+from gammagmm.report.watch import MAX_DRAWN, ColumnLine, render_watch
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -48,9 +50,10 @@ def test_the_page_needs_no_other_file_and_runs_no_script(page):
 def test_the_picture_has_a_mark_for_each_period_and_the_changed_ones_differ(page):
     history = made_history()
     assert history.state.kind == "raised"
-    assert page.count('<circle class="quiet"') == len(history.periods) - len(history.changed_places)
-    assert page.count('<polygon class="changed"') == len(history.changed_places)
-    assert page.count('<rect class="usual"') == len(history.periods)
+    n_changed = len(history.changed_places)
+    assert page.count('<circle class="accent quiet"') == len(history.periods) - n_changed
+    assert page.count('<path class="alarm changed"') == n_changed
+    assert page.count('<rect class="accent usual"') == len(history.periods)
 
 
 def test_the_column_that_moved_comes_first_and_the_rows_are_shown(page):
@@ -59,6 +62,22 @@ def test_the_column_that_moved_comes_first_and_the_rows_are_shown(page):
     assert columns.count(">clearly<") == 1
     rows = page[page.index('id="rows"') : page.index('id="labels"')]
     assert rows.count("<tr><td>row ") == 3
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ({"is_text": True}, "12.0% of the rows, now 40.0%"),
+        ({}, "12.0% of the values were above 0, now 40.0%"),
+        (
+            {"ends": (0.0, 7.5), "before": (0.5, 0.2, 0.3), "now": (0.2, 0.2, 0.6), "end": 1},
+            "70.0% of the values were at most 7.5, now 40.0%",
+        ),
+    ],
+)
+def test_a_difference_is_told_at_the_tested_end(own, words):
+    moved = MovedColumn("a", 0.3, 0, 5.0, 0.01, (0.0,), (0.88, 0.12), (0.6, 0.4), False)
+    assert ColumnLine.of(replace(moved, **own)).words == words
 
 
 def test_the_labels_have_a_line_for_each_period(page):
@@ -76,7 +95,7 @@ def test_parts_without_content_are_left_out():
 def test_many_periods_are_cut_to_the_newest_ones():
     periods = tuple(Period(f"day {t:04}", Count(100, 4)) for t in range(MAX_DRAWN + 20))
     page = render_watch(History("", Count(1000, 40), periods=periods).acknowledge())
-    assert page.count('<circle class="quiet"') == MAX_DRAWN
+    assert page.count('<circle class="accent quiet"') == MAX_DRAWN
     assert "day 0019" not in page
     assert "day 0119" in page
 

@@ -56,9 +56,10 @@ class Form:
         return {"schema": self.schema, "version": self.version}
 
 
-def to_text(data: dict[str, Any]) -> str:
-    """`data` as JSON; every float reads back as the same float."""
-    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+def to_text(data: dict[str, Any], *, is_compact: bool = False) -> str:
+    """`data` as JSON, in ASCII; every float reads back as the same float."""
+    form: dict[str, Any] = {"separators": (",", ":")} if is_compact else {"indent": 1}
+    return json.dumps(data, allow_nan=False, **form) + "\n"
 
 
 def read_document(path: Any, reader: Reader) -> str:

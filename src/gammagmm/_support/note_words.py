@@ -224,6 +224,8 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "order in which periods are added, so that it is compared with the rows of later periods.",
     "history.length": "has another length than {other}, which is in the history already. Make sure "
     "that no row is counted in both.",
+    "history.no time": "{n_blank:,} of {n_rows:,} rows have no time and are left out",
+    "history.no period": "has no rows with a time, so that no period is added",
     "history.period": _period,
     "history.groups": "Its counts of groups were dropped{reason}: {groups}.",
     "settings.given": "sets {settings}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -48,8 +48,9 @@ METHOD = (
     "exact test and by a Beta-binomial test with the variation between quiet periods; both must "
     "show the change; with groups, they share half of the level of a period equally (Bonferroni); "
     "that 100 periods have a false alarm with a probability of at most alpha is proved for "
-    "independent rows, except for the comparison with training rows in the first 30 periods, and "
-    "measured for periods whose shares differ"
+    "independent rows, except for the comparison with training rows in the first 30 periods; for "
+    "periods whose shares differ, the measured probability is about alpha if two rows of a period "
+    "have a correlation of at most 0.005, and higher if it is larger"
 )
 START_AGAIN = "Start a new history: the periods before were counted by other scores."
 
@@ -74,8 +75,15 @@ class Counted:
 
     @property
     def newest(self) -> Period:
-        """The last of the counted periods."""
-        return [period for period in self.history.periods if period.name in self.names][-1]
+        """The last of the counted periods, or of all if none was counted."""
+        own = [period for period in self.history.periods if period.name in self.names]
+        return (own or self.history.periods)[-1]
+
+    @property
+    def late(self) -> list[Note]:
+        """Notes about counted periods that are earlier than those before, or of another length."""
+        known = () if self.before is None else self.before.periods
+        return order_notes([period.name for period in known], self.names)
 
     @property
     def changes(self) -> list[Note]:
@@ -109,7 +117,7 @@ class NewRows:
     """The rows of a call."""
 
     found: Array  # (n, 2) scores and digests
-    periods: list[str] | None
+    periods: list[str] | None  # "" for a row without a time
     groups: list[str] | None
     labels: Array | None  # 1, 0 or NaN
     rows: Array | None  # None where they are not in memory
@@ -132,10 +140,16 @@ def run_monitor(request: Request, echo: Echo) -> int:
     fit, new = _new_rows(loaded, request, echo)
     tell(new.notes, request, echo)
     name = monitoring.period or _file_names(request.reading.paths)
+    names = {name} if new.periods is None else set(new.periods)
     seen: list[History | None] = []
 
     def add(earlier: History | None) -> History:
         seen.append(earlier)  # another process may have changed the file since it was checked
+        if earlier is None and not names:
+            raise UsageError(
+                f"{name} has no rows with a time, and there is no history yet",
+                "Name the period with --period instead.",
+            )
         if monitoring.acknowledge and earlier is not None:
             earlier = earlier.acknowledge()
         return fit.monitor(
@@ -154,15 +168,11 @@ def run_monitor(request: Request, echo: Echo) -> int:
 
     with warnings_as_lines(echo):
         history = History.update_file(history_path, add)
-    before, notes = seen[0], list(new.notes)
-    if before is not None and new.periods:
-        late = order_notes([period.name for period in before.periods], new.periods)
-        notes += late
-        tell(late, request, echo)
-    names = {name} if new.periods is None else set(new.periods)
-    counted = Counted(before, history, names)
+    counted = Counted(seen[0], history, names)
+    tell(counted.late, request, echo)
     if request.answer.as_json:
-        print_answer(_as_json(counted, [*notes, *fit.notes, *counted.changes]))
+        notes = [*new.notes, *counted.late, *fit.notes, *counted.changes]
+        print_answer(_as_json(counted, notes))
     else:
         print_answer(_as_text(counted, fit.notes))
     _draw(history, request, new.flagged)
@@ -186,9 +196,9 @@ def _new_rows(loaded: LoadedFit, request: Request, echo: Echo) -> tuple[Fit, New
     wanted = [name for name in asked if name is not None]
     with cluster_of(request, echo):
         try:
-            new = read_new_rows(loaded.fit, request)
+            new = read_new_rows(loaded.fit, request, 0)
         except NoRowsError as error:
-            return _no_rows(loaded, request, error, echo)
+            return _no_rows(loaded, request, wanted, error, echo)
         with warnings_as_lines(echo):
             fit = loaded.checked()
             found, cells = _score(fit, new, wanted)
@@ -200,7 +210,7 @@ def _new_rows(loaded: LoadedFit, request: Request, echo: Echo) -> tuple[Fit, New
     flagged: Sequence[WatchedRow] = ()
     if in_memory and request.outputs.report is not None:
         flagged = _flagged(fit, new, found[:, 0], periods, request)
-    return fit, NewRows(
+    rows = NewRows(
         found,
         periods,
         None if by is None else cells[by],
@@ -209,25 +219,50 @@ def _new_rows(loaded: LoadedFit, request: Request, echo: Echo) -> tuple[Fit, New
         flagged,
         list(new.notes),
     )
+    return fit, _with_times(rows, request)
+
+
+def _with_times(new: NewRows, request: Request) -> NewRows:
+    """The rows without those that have no time, where one is asked for, and notes about these."""
+    column, periods = request.monitoring.time, new.periods
+    if column is None or periods is None:
+        return new
+    rows, notes = [row for row, name in enumerate(periods) if name], list(new.notes)
+    if n_blank := len(periods) - len(rows):
+        notes.append(Note.of("history.no time", column, n_blank=n_blank, n_rows=len(periods)))
+    if not rows:
+        notes.append(Note.of("history.no period", _file_names(request.reading.paths)))
+    if not n_blank:
+        return replace(new, notes=notes)
+    return replace(
+        new,
+        found=new.found[rows],
+        periods=[periods[row] for row in rows],
+        groups=None if new.groups is None else [new.groups[row] for row in rows],
+        labels=None if new.labels is None else new.labels[rows],
+        rows=None if new.rows is None else new.rows[rows],
+        notes=notes,
+    )
 
 
 def _no_rows(
-    loaded: LoadedFit, request: Request, error: NoRowsError, echo: Echo
+    loaded: LoadedFit, request: Request, wanted: Sequence[str], error: NoRowsError, echo: Echo
 ) -> tuple[Fit, NewRows]:
-    """A period without rows. Several files, a missing column and --time are refused."""
+    """No rows: a period without rows or, with --time, no period.
+
+    Several files and a missing column, also of those that are `wanted`, are refused.
+    """
     used = loaded.fit.preparation.used
-    lacking = [name for name in used if name not in error.columns]
+    lacking = [name for name in (*used, *wanted) if name not in error.columns]
     if lacking or len(request.reading.paths) > 1:
         raise error
-    if request.monitoring.time is not None:
-        raise UsageError(
-            f"{error.what}, so --time names no period", "Name the period with --period instead."
-        ) from None
     with warnings_as_lines(echo):
         fit = loaded.checked()
     rows = np.empty((0, loaded.fit.preparation.n_outputs))
     groups = None if request.labelling.by is None else list[str]()
-    return fit, NewRows(np.empty((0, 2)), None, groups, None, rows, (), [])
+    periods = None if request.monitoring.time is None else list[str]()
+    new = NewRows(np.empty((0, 2)), periods, groups, None, rows, (), [])
+    return fit, _with_times(new, request)
 
 
 def _flagged(
@@ -238,17 +273,15 @@ def _flagged(
     from gammagmm.monitoring.history import WatchedRow
 
     order = np.argsort(-scores, kind="stable")
-    order = order[scores[order] > fit.threshold][:MAX_FLAGGED]
-    usual = fit.usual_values().renamed(new)
+    order = order[scores[order] > fit.threshold]
     name = request.monitoring.period or _file_names(request.reading.paths)
+    named = ((row, name if periods is None else periods[row]) for row in order.tolist())
+    first = [(row, period) for row, period in named if period][:MAX_FLAGGED]
+    usual, names = fit.usual_values().renamed(new), new.row_names
+    reasons = usual.reasons(new.values[[row for row, _ in first]])
     return [
-        WatchedRow(
-            new.row_names[row],
-            name if periods is None else periods[row],
-            float(scores[row]),
-            flag_words(why),
-        )
-        for row, why in zip(order.tolist(), usual.reasons(new.values[order]), strict=True)
+        WatchedRow(names[row], period, float(scores[row]), flag_words(why))
+        for (row, period), why in zip(first, reasons, strict=True)
     ]
 
 
@@ -314,12 +347,7 @@ def _acknowledge(path: Path, request: Request) -> int:
     """Start the series of the history again after its newest period."""
     from gammagmm.monitoring.history import History
 
-    def change(history: History | None) -> History:
-        if history is None:
-            raise UsageError(f"--acknowledge needs a history, and {path} does not exist")
-        return history.acknowledge()
-
-    history = History.update_file(path, change)
+    history = History.update_file(path, lambda found: cast("History", found).acknowledge())
     _draw(history, request)
     if request.answer.as_json:
         print_answer(json.dumps(_common(history), indent=2, allow_nan=False))
@@ -334,8 +362,8 @@ def _acknowledge(path: Path, request: Request) -> int:
 def _as_text(counted: Counted, fit_notes: Sequence[Note]) -> str:
     """The new periods as a table, the groups of the newest one, what changed, and the state."""
     history, new, newest = counted.history, counted.names, counted.newest
-    records = history.to_records()
-    of_all = [line for line in records if line["period"] in new and not line["group"]]
+    records, own = history.to_records(), new or {newest.name}
+    of_all = [line for line in records if line["period"] in own and not line["group"]]
     tables = [aligned(_table("period", of_all[-MAX_PERIODS:]), n_words=1)]
     if len(of_all) > MAX_PERIODS:
         tables[0] += f"\nThese are the newest {MAX_PERIODS} of {len(of_all):,} periods."

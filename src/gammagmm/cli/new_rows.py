@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["prepare_new_rows", "prepare_part", "read_new_rows"]
 
 
-def read_new_rows(fit: Fit, request: Request) -> Table:
+def read_new_rows(fit: Fit, request: Request, n_least: int = 1) -> Table:
     """The new rows of the files, with the notes about settings.
 
-    For files on Dask, the table has no rows, but the collection of them, whose parts `prepare_part`
-    prepares in the same way.
+    At least `n_least` rows must be left where rows with missing values are dropped. For files on
+    Dask, the table has no rows, but the collection of them, whose parts `prepare_part` prepares in
+    the same way.
     """
     reading = request.reading
     if request.engine.name == "memory":
-        table = prepare_new_rows(fit, read_table(reading), reading.id)
+        table = prepare_new_rows(fit, read_table(reading), reading.id, n_least)
     else:
         name, collection = open_files(reading)
         head = frame_table(collection.take(np.arange(0)), name)  # for the names of its columns

@@ -457,7 +457,8 @@ class Fit:
         """
         if history is None:
             alpha = ALPHA if alpha is None else alpha
-            parts = training_parts(self.rows[: self.n_rows], self.table.columns)
+            texts = self.preparation.encoded
+            parts = training_parts(self.rows[: self.n_rows], self.table.columns, texts)
             history = History(self.digest, self.training_count, alpha, columns=parts)
         history.check_fit(self.digest, self.training_count, alpha)
         scores, digests = np.asarray(found, dtype=np.float64).T

@@ -20,6 +20,7 @@ from gammagmm.monitoring.counts import Count
 
 __all__ = [
     "EXACT_WEIGHTS",
+    "MEASURED_ICC",
     "PER_PERIODS",
     "WEIGHTS",
     "WINDOWS",
@@ -31,6 +32,8 @@ __all__ = [
     "p_higher",
     "p_varying",
     "usual_range",
+    "variation",
+    "while_learning",
 ]
 
 Array = NDArray[np.float64]
@@ -45,8 +48,8 @@ EXACT_WEIGHTS = (0.25, 0.5, 0.25)
 WEIGHTS = (0.1, 1.35, 0.1)
 """The same of the tests for periods that differ.
 
-Their sum may be larger than 1, because windows overlap: experiments/monitoring.py measures that the
-rate of false alarms is at most `alpha`.
+Their sum may be larger than 1, because windows overlap: experiments/monitoring.py measures the rate
+of false alarms, which is about `alpha` at `MEASURED_ICC` and higher above.
 """
 
 PRIOR_PERIODS = 6.0
@@ -55,6 +58,8 @@ PRIOR_ICC = 0.003
 """The usual variation between periods, as the correlation of two rows of the same period."""
 LEARNING_ICC = 0.005
 """The smallest variation that is assumed while a series is learning."""
+MEASURED_ICC = 0.005
+"""Variation up to which the rate of false alarms was measured to be about `alpha`."""
 _EDGES = np.array([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.0])
 _PARTS, _MIDDLES = np.diff(_EDGES), 0.5 * (_EDGES[1:] + _EDGES[:-1])
 """Weights of the values that the variation may have, and their quantiles."""
@@ -183,6 +188,16 @@ def variation(quiet: Sums, window: Sums) -> Any:
     return np.clip((factor - 1.0) / more[..., None], 0.0, 1.0)
 
 
+def while_learning(icc: Any, n_quiet: Any) -> Any:
+    """The values `icc` (..., 7) of `variation` for a series that is learning.
+
+    They are at least `LEARNING_ICC`. Before the first quiet period, all are the median, so that a
+    large difference from the training rows is seen at once.
+    """
+    icc = np.maximum(icc, LEARNING_ICC)
+    return np.where(n_quiet[..., None] > 0.0, icc, icc[..., len(_PARTS) // 2, None])
+
+
 def _betas(window: Sums, base: Sums, icc: Any) -> tuple[Any, Any]:
     """Parameters (..., 7) of the Beta distribution of the share of the window.
 
@@ -278,9 +293,8 @@ class Series:
 
         Windows begin at `start` or later. They are compared with the `quiet` periods before `start`
         and the periods from `start` on before the window; and also with the `extra` rows, as one
-        period more, while these are fewer than `n_learning`; so long, the variation is an assumed
-        one, unless the periods show a larger one. `levels` (n_periods,) are those of one
-        direction.
+        period more, while these are fewer than `n_learning`; so long, the variation is that of
+        `while_learning`. `levels` (n_periods,) are those of one direction.
         """
         ends = np.arange(start + 1, self.n_periods + 1)[:, None]
         firsts = ends - np.array(WINDOWS)
@@ -290,8 +304,7 @@ class Series:
         base = own + Sums(*(value * is_learning for value in extra.values))
         is_tested &= base.rows > 0.0
         icc = variation(own, window)
-        middle = np.maximum(icc[..., len(_PARTS) // 2, None], LEARNING_ICC)
-        icc = np.where(is_learning[..., None], middle, icc)
+        icc = np.where(is_learning[..., None], while_learning(icc, own.periods), icc)
         found: list[tuple[int, int, Change]] = []
         directions: tuple[Direction, ...] = ("raised", "fallen")
         for direction in directions:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.monitoring.alarms import LEARNING_ICC, Sums, p_varying, variation
+from gammagmm.monitoring.alarms import Sums, p_varying, variation, while_learning
 from gammagmm.monitoring.parts import Parts
 from gammagmm.monitoring.states import LEARNING_PERIODS
 
@@ -36,47 +36,61 @@ class MovedColumn:
     distance : float
         The largest difference between both distribution functions, at an end of a part (the
         Kolmogorov-Smirnov distance).
+    end : int
+        Place among the `ends` of the tested one: there, the difference is largest in standard
+        deviations of the differences between quiet periods.
     deviations : float
-        The same in standard deviations of this difference between quiet periods.
+        This difference, in these standard deviations.
     p_value : float
-        P-value of the largest difference, for all columns together (Bonferroni).
+        P-value of this difference, for all columns together (Bonferroni).
     ends : tuple of float
         Upper ends of all parts but the last.
     before : tuple of float
         Share of the quiet rows in each part.
     now : tuple of float
         Share of the rows of the change in each part.
+    is_text : bool
+        Whether the column is 1 for the rows with one text, and 0 for the others.
     """
 
     name: str
     distance: float
+    end: int
     deviations: float
     p_value: float
     ends: tuple[float, ...]
     before: tuple[float, ...]
     now: tuple[float, ...]
+    is_text: bool
 
     @property
     def is_higher(self) -> bool:
-        """Whether the values are larger than before where the difference is largest."""
-        below = np.cumsum(self.before)[:-1] - np.cumsum(self.now)[:-1]
-        return bool(below[np.argmax(np.abs(below))] > 0.0)
+        """Whether more values than before lie above the tested end."""
+        below, below_now = self.below
+        return below_now < below
+
+    @property
+    def below(self) -> tuple[float, float]:
+        """Shares of the rows at or below the tested end, before and now."""
+        return sum(self.before[: self.end + 1]), sum(self.now[: self.end + 1])
 
 
 def moved_columns(
     training: Mapping[str, Parts], before: Sequence[Counts], now: Sequence[Counts]
 ) -> list[MovedColumn]:
-    """All columns, with their distances between the quiet rows and those `now`, the largest first.
+    """All columns, with their distances between the quiet rows and those `now`.
 
-    The quiet rows are those of the periods `before`, and the `training` rows as one more period
-    while these are fewer than 30. Each end of a part is tested as the share of rows above the
-    threshold is, with the variation between the quiet periods. In at most 5 % of the series
-    without a change, some `p_value` is at most 0.05.
+    The first column has the most deviations. The quiet rows are those of the periods `before`, and
+    the `training` rows as one more period while these are fewer than 30. Each end of a part is
+    tested as the share of rows above the threshold is, with the variation between the quiet
+    periods. In at most 5 % of the series without a change, some `p_value` is at most 0.05.
     """
     names = list(training)
-    before = [own for own in before if own]
-    now = [own for own in now if own]
-    if not now or not names:
+    before, now = (
+        [own for own in periods if names and any(own.get(names[0], ()))]  # has rows
+        for periods in (before, now)
+    )
+    if not now:
         return []
     quiet, window = _sums(before, names), _sums(now, names)
     is_learning = len(before) < LEARNING_PERIODS
@@ -87,8 +101,7 @@ def moved_columns(
     )
     icc = variation(quiet, window)
     if is_learning:
-        middle = np.maximum(icc[:, icc.shape[1] // 2, None], LEARNING_ICC)
-        icc = np.broadcast_to(middle, icc.shape)
+        icc = while_learning(icc, quiet.periods)
     below, below_now = base.beyond / base.rows, window.beyond / window.rows
     share = (base.beyond + 0.5) / (base.rows + 1.0)
     middle_icc = icc[:, icc.shape[1] // 2]
@@ -107,11 +120,13 @@ def moved_columns(
             MovedColumn(
                 name,
                 float(np.abs(below_now - below)[own].max()),
+                best - int(places[j]),
                 float(deviations[best]),
                 min(1.0, p_value),
                 training[name].ends,
                 _shares(below[own]),
                 _shares(below_now[own]),
+                training[name].is_text,
             )
         )
     return sorted(found, key=lambda column: -column.deviations)
@@ -129,13 +144,11 @@ def _shares(below: Array) -> tuple[float, ...]:
 
 
 def _sums(periods: Sequence[Counts], names: Sequence[str]) -> Sums:
-    """Sums over periods of the rows at or below each end of each column."""
+    """Sums over periods with rows of those at or below each end of each column."""
     n_ends = sum(len(periods[0][name]) - 1 for name in names) if periods else 1
     total = Sums(*np.zeros((5, n_ends)))
     for period in periods:
         below = np.concatenate([np.cumsum(period[name])[:-1] for name in names]).astype(float)
-        n = float(sum(period[names[0]]))
-        if n:
-            ones = np.ones(len(below))
-            total += Sums(ones, n * ones, below, n * n * ones, below**2 / n)
+        n, ones = float(sum(period[names[0]])), np.ones(len(below))
+        total += Sums(ones, n * ones, below, n * n * ones, below**2 / n)
     return total

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gammagmm._support.checks import check_probability
-from gammagmm._support.documents import Form, Reader, read_document, record_to_data, to_text
+from gammagmm._support.documents import (
+    MAX_DOCUMENT_BYTES,
+    Form,
+    Reader,
+    read_document,
+    record_to_data,
+    to_text,
+)
 from gammagmm._support.files import clear_parts, locked, write_document
 from gammagmm._support.text import counted, listed, one_line, percent
 from gammagmm.errors import HistoryError, MissingExtraError
@@ -24,7 +32,7 @@ from gammagmm.monitoring.states import LEARNING_PERIODS, State, find_states
 
 __all__ = ["ALPHA", "History", "LabelShare", "WatchedRow"]
 
-FORM = Form("gammagmm/history", 2, "history", "Give a file that gammagmm monitor wrote.")
+FORM = Form("gammagmm/history", 3, "history", "Start a new history with --history.")
 ALPHA = 0.05
 """Probability of a false alarm in 100 periods, unless another one is chosen."""
 
@@ -85,10 +93,11 @@ class History:
 
     `GammaGMM.monitor` makes a history and adds rows to it. The state says whether the share of rows
     above the threshold has risen or fallen, since when, and whether it is back. Without a change,
-    100 periods have an alarm with a probability of at most `alpha`. This is proved if all rows are
-    independent, and was measured for periods whose shares differ from each other. The first 30
-    quiet periods of a series are those from which their level and their variation are learned. A
-    history is a frozen value: adding rows gives a new one.
+    100 periods have an alarm with a probability of at most `alpha` if all rows are independent;
+    this is proved after the first 30 periods. It is about `alpha` if two rows of a period have a
+    correlation of at most 0.005, as measured, and higher if periods vary more. The first 30 quiet
+    periods of a series are those from which their level and their variation are learned. A history
+    is a frozen value: adding rows gives a new one.
 
     The page "Monitoring new rows" of the documentation shows it in use.
 
@@ -175,16 +184,12 @@ class History:
     @property
     def state(self) -> State:
         """The state after the newest period, for all rows."""
-        if not self.periods:
-            raise HistoryError("The history has no period yet", "Add rows with monitor.")
-        if self._is_new:
-            return State("learning", len(self.periods), 0)
-        return self.states[-1]
+        return State("learning", len(self.periods), 0) if self._is_new else self.states[-1]
 
     @property
     def _is_new(self) -> bool:
         """Whether the series starts again with the next period."""
-        return self.periods[-1].name in self.acknowledged[-1:]
+        return self.newest.name in self.acknowledged[-1:]
 
     def changed_groups(self, t: int = -1) -> dict[str, State]:
         """The groups whose share has changed and is not back, with their states.
@@ -207,8 +212,8 @@ class History:
     def all_columns(self) -> list[MovedColumn]:
         """Every column, with its distance between the quiet periods and those of a change.
 
-        The column that differs most, in standard deviations, is the first one. The list is empty
-        if all rows together show no change, and without columns.
+        The column with the most deviations is the first one. The list is empty if all rows
+        together show no change, and without columns.
         """
         state = self.state
         if not (state.is_alarm and self.columns):
@@ -221,13 +226,20 @@ class History:
 
     @cached_property
     def changed_places(self) -> set[int]:
-        """Places of the periods of all changes, from the first one of the window that showed it."""
-        return {
-            t
-            for place, own in enumerate(self.states)
-            if own.is_alarm
-            for t in range(own.since, place + 1)
-        }
+        """Places of the periods of all changes.
+
+        They begin with the window that showed the change, and end before the one that showed that
+        the share is back.
+        """
+        found: set[int] = set()
+        pairs = enumerate(self.states)
+        for (kind, since), run in groupby(pairs, lambda pair: (pair[1].kind, pair[1].since)):
+            *_, (last, state) = run
+            if state.is_alarm:
+                found.update(range(since, last + 1))
+            elif kind == "back":
+                found.difference_update(range(since, last + 1))
+        return found
 
     @cached_property
     def usual_ranges(self) -> list[tuple[float, float]]:
@@ -269,16 +281,6 @@ class History:
         """Places of the periods, except the first one, with which the series starts again."""
         names = set(self.acknowledged)
         return [t + 1 for t, period in enumerate(self.periods) if period.name in names]
-
-    @property
-    def alarms(self) -> tuple[str, ...]:
-        """Names of the periods that showed a change of all rows, or of a group, first."""
-        series = [self.states, *self.group_states.values()]
-        return tuple(
-            period.name
-            for t, period in enumerate(self.periods)
-            if any(own[t].is_alarm and (not t or own[t] != own[t - 1]) for own in series)
-        )
 
     def acknowledge(self) -> History:
         """The history, whose series starts again after the newest period.
@@ -384,8 +386,8 @@ class History:
     def label_shares(self) -> list[LabelShare]:
         """The share of anomalies in each period with labels, from its labels.
 
-        Each period has the same prior, as groups have in `LabelledRows.by_group`, so that few
-        labels are pulled towards what is usual in labelled tables.
+        With few labels, the share of a period is pulled towards what is usual in labelled tables,
+        as that of a group is in `LabelledRows.by_group`.
         """
         found = []
         for period in self.periods:
@@ -499,8 +501,17 @@ class History:
         ------
         FileExistsError
             The file exists and `overwrite` is False.
+        HistoryError
+            The file would be larger than `load` allows.
         """
-        write_document(to_text(FORM.header | record_to_data(self)), path, overwrite)
+        text = to_text(FORM.header | record_to_data(self), is_compact=True)
+        if len(text) > MAX_DOCUMENT_BYTES:
+            raise HistoryError(
+                f"The history is not saved: its file would have {len(text):,} bytes, and at most "
+                f"{MAX_DOCUMENT_BYTES:,} can be read again",
+                "Start a new history with --history.",
+            )
+        write_document(text, path, overwrite)
 
     @classmethod
     def load(cls, path: Any) -> History:
@@ -549,7 +560,7 @@ class History:
         Raises
         ------
         HistoryError
-            Another process keeps the file locked, or `change` refuses.
+            Another process keeps the file locked, `change` refuses, or the file becomes too large.
         SavedFileError
             The file is damaged, or `save` did not write it.
         """
@@ -570,10 +581,12 @@ class History:
         if not self.periods:
             return f"History({n_periods})"
         period = self.newest
-        count = f"{period.count.n_beyond} of {period.count.n_rows} rows above the threshold"
-        share = percent(period.count.share)
-        words = self.state_words(self.state)
-        return f"History({n_periods}; {one_line(period.name)}: {count}, {share}; {words})"
+        count, words = period.count, "no rows"
+        if count.n_rows:
+            words = f"{count.n_beyond} of {count.n_rows} rows above the threshold"
+            words += f", {percent(count.share)}"
+        state = self.state_words(self.state)
+        return f"History({n_periods}; {one_line(period.name)}: {words}; {state})"
 
     def state_words(self, state: State) -> str:
         """A state of this history in words, such as "raised since 2026-03-04".

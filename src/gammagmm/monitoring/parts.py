@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,21 +28,28 @@ class Parts:
         Upper ends of all parts but the last, rising; a value at an end lies below it.
     counts : tuple of int
         Number of training rows in each part.
+    is_text : bool, default=False
+        Whether the column is 1 for the rows with one text, and 0 for the others.
     """
 
     ends: tuple[float, ...]
     counts: tuple[int, ...]
+    is_text: bool = False
 
     def __post_init__(self) -> None:
         if len(self.counts) != len(self.ends) + 1 or min(self.counts) < 0:
             raise ValueError("a column must have a count for each part")
 
 
-def training_parts(rows: Array, names: Sequence[str]) -> dict[str, Parts]:
+def training_parts(
+    rows: Array, names: Sequence[str], texts: Collection[str] = ()
+) -> dict[str, Parts]:
     """The parts of each column of the training rows (n, d); a constant column has two.
 
+    `texts` are the names of the columns that stand for a text.
+
     >>> training_parts(np.array([[0.0, 3.0], [0.0, 4.0], [1.0, 5.0]]), ["a", "b"])["b"]
-    Parts(ends=(3.0, 4.0), counts=(1, 1, 1))
+    Parts(ends=(3.0, 4.0), counts=(1, 1, 1), is_text=False)
     """
     shares = QUANTILES if len(names) <= MAX_MANY else QUANTILES_OF_MANY
     parts = {}
@@ -50,7 +57,7 @@ def training_parts(rows: Array, names: Sequence[str]) -> dict[str, Parts]:
         ends = np.unique(np.quantile(column, shares, method="inverted_cdf"))
         ends = ends[ends < column.max()]
         own = tuple(ends.tolist()) or (float(column.min()),)
-        parts[name] = Parts(own, _counts(column, own))
+        parts[name] = Parts(own, _counts(column, own), name in texts)
     return parts
 
 

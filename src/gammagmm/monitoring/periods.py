@@ -25,56 +25,60 @@ EVERY: dict[str, Callable[[datetime], str]] = {
 def period_names(
     cells: Sequence[str | None], every: str, column: str, lines: Sequence[int] | None = None
 ) -> list[str]:
-    """The name of the period of each row, by the date in its cell; the names sort by time.
+    """The name of the period of each row, by the date in its cell; empty where it is blank.
 
-    `every` is a key of `EVERY`. Dates are written in one of `TEXT_FORMS`. An offset from UTC is
-    ignored: the day is the one that is written. The `column` and the `lines` of the rows are named
-    in errors.
+    The names sort by time. `every` is a key of `EVERY`. Dates are written in one of `TEXT_FORMS`.
+    An offset from UTC is ignored: the day is the one that is written. The `column` and the `lines`
+    of the rows are named in errors.
 
-    >>> period_names(["2026-03-01 09:30", "2026-03-02T10:00:00Z"], "week", "time")
-    ['2026-W09', '2026-W10']
+    >>> period_names(["2026-03-01 09:30", "", "2026-03-02T10:00:00Z"], "week", "time")
+    ['2026-W09', '', '2026-W10']
     """
-    n_found = {form: len(cells) - len(_unreadable(cells, form)) for form in TEXT_FORMS}
-    form = max(n_found, key=lambda each: n_found[each])
+    texts = [(cell or "").strip() for cell in cells]
+    given = np.flatnonzero([text != "" for text in texts]).tolist()
+    bad_of = {form: _unreadable([texts[row] for row in given], form) for form in TEXT_FORMS}
+    form = min(bad_of, key=lambda each: len(bad_of[each]))
     where = f"Column {column!r}"
-    if bad := _unreadable(cells, form):
-        place = f"row {bad[0] + 1}" if lines is None else f"line {lines[bad[0]]}"
-        cell = (cells[bad[0]] or "")[:40]
+    if bad := bad_of[form]:
+        row = given[bad[0]]
+        place = f"row {row + 1}" if lines is None else f"line {lines[row]}"
         raise TableError(
             f"{where}: {len(bad):,} of {len(cells):,} rows have a time that cannot be read. The "
-            f"first is in {place}: {cell!r}",
+            f"first is in {place}: {texts[row][:40]!r}",
             "Write times as 2026-03-01, 2026-03-01 09:30 or 2026-03-01T09:30:00.",
         )
-    if n_found["month/day/year"] == n_found["day/month/year"] == len(cells):
+    if given and not bad_of["month/day/year"] and not bad_of["day/month/year"]:
         raise TableError(
-            f"{where}: it is not clear whether {(cells[0] or '')[:40]!r} has the day or the month "
+            f"{where}: it is not clear whether {texts[given[0]][:40]!r} has the day or the month "
             "first",
             "Write times as 2026-03-01, 2026-03-01 09:30 or 2026-03-01T09:30:00.",
         )
-    return [EVERY[every](DATE_FORMS[form]((cell or "").strip())) for cell in cells]
+    return [EVERY[every](DATE_FORMS[form](text)) if text else "" for text in texts]
 
 
-def _unreadable(cells: Sequence[str | None], form: str) -> list[int]:
-    """Places of the cells that are no dates in this form."""
-    return np.flatnonzero(np.isnan(seconds_of(cells, form))).tolist()
+def _unreadable(texts: Sequence[str], form: str) -> list[int]:
+    """Places of the texts that are no dates in this form."""
+    return np.flatnonzero(np.isnan(seconds_of(texts, form))).tolist()
 
 
 def order_notes(known: Iterable[str], names: Iterable[str]) -> list[Note]:
     """Notes if periods with these `names` are earlier than `known` ones, or of another length.
 
+    Names that `period_names` does not give have neither.
+
     >>> [note.subject for note in order_notes(["2026-03-05"], ["2026-03-01"])]
     ['2026-03-01']
     """
-    known = set(known)
-    new, notes = sorted(set(names) - known), []
+    lengths = {name: length for name in known if (length := _length(name))}
+    new = sorted(name for name in set(names) - lengths.keys() if _length(name))
     if not new:
         return []
-    of_length = {name: _length(name) for name in known}
-    same = [name for name in known if of_length[name] == _length(new[0])]
+    notes, own = [], _length(new[0])
+    same = [name for name, length in lengths.items() if length == own]
     if same and new[0] < max(same):
         notes.append(Note.of("history.earlier", new[0], newest=max(same)))
-    if others := sorted(known - set(same) - {name for name in known if of_length[name] is None}):
-        notes.append(Note.of("history.length", new[0], other=others[0]))
+    if others := [name for name, length in lengths.items() if length != own]:
+        notes.append(Note.of("history.length", new[0], other=min(others)))
     return notes
 
 

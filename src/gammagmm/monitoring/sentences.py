@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from gammagmm._support.text import one_line, percent
+from gammagmm.monitoring.alarms import MEASURED_ICC, PER_PERIODS
 
 if TYPE_CHECKING:
     from gammagmm.monitoring.history import History
@@ -16,6 +17,8 @@ NOT_ANOMALIES = (
     "anomalies, label rows with `gammagmm label`."
 )
 VERBS = {"raised": "risen", "fallen": "fallen"}
+DIRECTIONS = (("lower", "higher"), ("less often", "more often"))
+"""Words for a column that moved: of numbers and of a text, each less and more."""
 MAX_NAMED = 5
 """Most columns that a sentence names."""
 
@@ -30,7 +33,7 @@ def state_sentence(history: History) -> str:
         )
     change = state.change
     if change is None:
-        return f"Quiet: the share has not changed in {state.n_quiet:,} periods."
+        return f"Quiet: no change of the share is visible in {state.n_quiet:,} periods."
     since = one_line(history.periods[state.since].name)
     if state.kind == "back":
         changed = one_line(history.periods[cast("int", state.changed)].name)
@@ -62,7 +65,7 @@ def column_words(history: History) -> str:
     if not moved:
         return "No single column differs clearly from before."
     named = ", ".join(
-        f"{one_line(column.name)} ({'higher' if column.is_higher else 'lower'})"
+        f"{one_line(column.name)} ({DIRECTIONS[column.is_text][column.is_higher]})"
         for column in moved[:MAX_NAMED]
     )
     more = f" and {len(moved) - MAX_NAMED} more" if len(moved) > MAX_NAMED else ""
@@ -71,8 +74,10 @@ def column_words(history: History) -> str:
 
 def promise_sentence(history: History) -> str:
     """How often an alarm is false."""
+    alpha = percent(history.alpha)
     return (
-        "If nothing changes, the probability of a false alarm in 100 periods is at most "
-        f"{percent(history.alpha)} (measured; proved for independent rows after the first "
-        f"{history.state.n_learning} periods)."
+        f"If nothing changes, the probability of a false alarm in {PER_PERIODS} periods is at most "
+        f"{alpha} for independent rows (proved after the first {history.state.n_learning} periods) "
+        f"and about {alpha} if two rows of a period have a correlation of at most {MEASURED_ICC} "
+        "(measured). If periods vary more, it is higher."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -88,15 +88,15 @@ def find_states(
 def _of_part(periods: Sequence[Count], extra: Sums, levels: Array, first: int) -> list[State]:
     """The states of periods without a new start, whose first one has the place `first`."""
     places = [t for t, period in enumerate(periods) if period.n_rows]
-    found = _of_full([periods[t] for t in places], extra, levels[places])
+    found = iter(_of_full([periods[t] for t in places], extra, levels[places]))
     states: list[State] = []
     last = State("learning", first, 0)
-    for t in range(len(periods)):
-        if t in places:
-            own = found[places.index(t)]
+    for period in periods:
+        if period.n_rows:
+            own = next(found)
             changed = None if own.changed is None else first + places[own.changed]
-            since = first + (places[own.since] if own.since else 0)
-            last = State(own.kind, since, own.n_quiet, own.change, changed)
+            since = first + (0 if own.kind == "learning" else places[own.since])
+            last = replace(own, since=since, changed=changed)
         states.append(last)
     return states
 

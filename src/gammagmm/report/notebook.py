@@ -23,8 +23,8 @@ from gammagmm.report.svg import (
     ShareLine,
     bar_svg,
     found_svg,
-    history_svg,
     left_svg,
+    series_svg,
     share_scale,
     share_svg,
 )
@@ -50,8 +50,8 @@ __all__ = [
 ]
 
 LEFT = ' style="text-align: left"'
-MAX_LINES = 30
-"""Most lines of a table."""
+MAX_LINES, MAX_PERIODS = 30, 60
+"""Most lines of a table, and most periods in the picture of a history."""
 
 
 def posterior_numbers(posterior: GammaPosterior) -> dict[str, str]:
@@ -192,14 +192,15 @@ def history_html(history: History) -> str:
     """The shares of the periods, and the state after the newest one."""
     if not history.periods:
         return _block("history", _words(["The history has no period yet."]))
-    newest = history.newest
-    words = [
-        f"{newest.name}: {newest.count.n_beyond:,} of {newest.count.n_rows:,} rows are above the "
-        f"threshold ({percent(newest.count.share)}; training rows "
-        f"{percent(history.reference.share)}).",
-        state_sentence(history),
-    ]
-    return _block("history", _words(words), history_svg(history))
+    name, count = history.newest.name, history.newest.count
+    words = f"{name} has no rows."
+    if count.n_rows:
+        words = (
+            f"{name}: {count.n_beyond:,} of {count.n_rows:,} rows are above the threshold "
+            f"({percent(count.share)}; training rows {percent(history.reference.share)})."
+        )
+    lines = _words([words, state_sentence(history)])
+    return _block("history", lines, series_svg(history, MAX_PERIODS))
 
 
 class Drawn(str):

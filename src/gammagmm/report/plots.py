@@ -214,23 +214,24 @@ def plot_groups(groups: GroupShares, ax: Axes) -> None:
 def plot_history(history: History, ax: Axes) -> None:
     """The share of rows above the threshold by period, with exact 90 % intervals; returns `ax`.
 
-    The band is the interval of the reference share. Periods with a changed share are marked, and
-    those of groups above.
+    The band is the range in which 90 % of the shares lie if nothing changes. Periods of a change
+    are marked, and those of groups above.
     """
     counts = [period.count for period in history.periods]
     places, shares = np.arange(len(counts)), np.array([count.share for count in counts])
     ends = np.array([count.interval() for count in counts]).reshape(-1, 2).T
     reference = history.reference
-    ax.axhspan(*reference.interval(), color=LINE, alpha=0.6, lw=0.0)
+    low, high = np.array(history.usual_ranges).reshape(-1, 2).T.repeat(2, axis=1)
+    edges = np.arange(len(counts) + 1).repeat(2)[1:-1] - 0.5
+    ax.fill_between(edges, low, high, color=LINE, alpha=0.6, lw=0.0, label="usual range")
     label = f"training rows {percent(reference.share)}"
     ax.axhline(reference.share, color=REFERENCE, ls="--", lw=1.0, label=label)
     label = "new rows, 90% interval"
     ax.errorbar(
         places, shares, np.abs(ends - shares), fmt="o", color=ACCENT, ms=4.0, lw=1.2, label=label
     )
-    alarms = np.array([state.is_alarm for state in history.states], dtype=bool)
-    if alarms.any():
-        ax.plot(places[alarms], shares[alarms], "D", color=ALARM, ms=6.0, label="changed", zorder=3)
+    if alarms := sorted(history.changed_places):
+        ax.plot(alarms, shares[alarms], "D", color=ALARM, ms=6.0, label="changed", zorder=3)
     changed = [t for t in places.tolist() if history.changed_groups(t)]
     if changed:
         top = ax.get_xaxis_transform()

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gammagmm._support.text import counted, percent, visible
+from gammagmm.monitoring.sentences import state_sentence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.sentences import sentence
 from gammagmm.report.curves import RankCurve, density, share_end, share_ticks
@@ -24,6 +25,7 @@ from gammagmm.report.palette import ACCENT, ALARM, FONT, LINE, REFERENCE
 if TYPE_CHECKING:
     from gammagmm.estimator.reasons import ColumnShape, Reason
     from gammagmm.labels.recall import AnomaliesLeft
+    from gammagmm.monitoring.counts import Period
     from gammagmm.monitoring.history import History
 
 __all__ = [
@@ -32,8 +34,8 @@ __all__ = [
     "bar_svg",
     "column_svg",
     "found_svg",
-    "history_svg",
     "left_svg",
+    "series_svg",
     "share_scale",
     "share_svg",
     "strip_svg",
@@ -51,17 +53,20 @@ COLOURS = {
 # Pixels.
 WORDS_HEIGHT, CURVE_HEIGHT, DENSITY_HEIGHT, BAR_HEIGHT = 20, 110, 68, 32
 GAP, MARK = 10, 4.5
-FOUND_HEIGHT, HISTORY_HEIGHT = 120, 120
+FOUND_HEIGHT, SERIES_TOP, SERIES_BOTTOM = 120, 8, 180
 STRIP_WIDTH, STRIP_HEIGHT = 76, 24
-MAX_PERIODS, MAX_NAME = 60, 24
-"""Most periods in a picture, and most characters of their names."""
+SERIES_LEFT = 6.0
+"""Place of the left edge of a series, in percent: the labels of its shares are beside it."""
+N_NAMES, MAX_NAME, MAX_TITLE = 6, 13, 60
+"""Most names below a series; most of their characters, as of 2026-03-01T09, there and in titles."""
 UNITS = 1000
 """Width of a curve in the units of its own coordinates."""
 NARROW = 0.3
 """Words begin at their interval if it begins left of this place, and end with it at the right."""
 MOST_ROWS = 0.9
 """Share of the rows whose groups must have their whole intervals in the picture."""
-N_GROUP_TICKS = 4.0
+N_TICKS = 4.0
+"""Most intervals between round shares on an even scale."""
 
 
 def share_svg(posterior: GammaPosterior, curve: RankCurve | None = None) -> str:
@@ -317,56 +322,74 @@ def bar_svg(parts: Sequence[tuple[str, str, float]]) -> str:
     return _svg(drawn, 14, label)
 
 
-def history_svg(history: History) -> str:
-    """The share of rows above the threshold in the last periods, with exact 90 % intervals.
+def series_svg(history: History, n_periods: int) -> str:
+    """The share of rows above the threshold in the last `n_periods` periods.
 
-    The band is the interval of the training rows. Periods of a change are diamonds.
+    The band is the range in which 90 % of the shares lie if nothing changes. Periods of a change
+    are diamonds. A dashed line marks where the series was started again.
     """
-    periods = history.periods[-MAX_PERIODS:]
-    alarms = {history.periods[t].name for t in history.changed_places}
-    ends = [period.count.interval() for period in periods]
-    reference = history.reference
-    low, high = reference.interval()
-    top = 1.08 * max([high, *(end for _, end in ends), 1e-6])
-    height = HISTORY_HEIGHT
-
-    def y(share: float) -> str:
-        return f"{height * (1.0 - share / top):.1f}"
-
-    parts = (
-        f'<rect class="reference" x="0" y="{y(high)}" width="100%" '
-        f'height="{height * (high - low) / top:.1f}" fill="{REFERENCE}" fill-opacity="0.25"/>'
-        f'<line class="reference-line" x1="0" y1="{y(reference.share)}" x2="100%" '
-        f'y2="{y(reference.share)}" stroke="{REFERENCE}" stroke-dasharray="4 3"/>'
-        f'<line class="axis" x1="0" y1="{height}" x2="100%" y2="{height}" stroke="currentColor"/>'
-    )
-    for t, (period, (start, stop)) in enumerate(zip(periods, ends, strict=True)):
-        if not period.count.n_rows:
-            continue
-        name = "alarm" if period.name in alarms else "accent"
-        x, colour = f"{100.0 * (t + 0.5) / len(periods):.2f}%", COLOURS[name]
-        parts += (
-            f'<line class="{name}-line" x1="{x}" y1="{y(start)}" x2="{x}" y2="{y(stop)}" '
-            f'stroke="{colour}" stroke-width="1.5"/>'
-            f'<svg x="{x}" y="{y(period.count.share)}" overflow="visible">'
-            + (
-                f'<path class="alarm" d="M0 -7 L7 0 L0 7 L-7 0 Z" fill="{colour}"/></svg>'
-                if name == "alarm"
-                else f'<circle class="accent" r="4" fill="{colour}"/></svg>'
+    first = max(0, len(history.periods) - n_periods)
+    periods, ranges = history.periods[first:], history.usual_ranges[first:]
+    shares = [period.count.share for period in periods]
+    end = min(1.0, 1.1 * np.nanmax([*shares, *(high for _, high in ranges), 0.001]))
+    step = (100.0 - SERIES_LEFT) / max(len(periods), 1)
+    places = [SERIES_LEFT + step * (i + 0.5) for i in range(len(periods))]
+    drawn = _grid(end)
+    for x, (low, high) in zip(places, ranges, strict=True):
+        if not np.isnan(low):
+            drawn += (
+                f'<rect class="accent usual" x="{x - 0.5 * step:.3f}%" y="{_down(high, end):.1f}" '
+                f'width="{step:.3f}%" height="{_down(low, end) - _down(high, end):.1f}" '
+                f'fill="{ACCENT}" fill-opacity="0.18" shape-rendering="crispEdges"/>'
             )
+    every = max(1, -(-len(periods) // N_NAMES))
+    for t, (x, period) in enumerate(zip(places, periods, strict=True)):
+        if t and first + t in history.starts:
+            at = f"{x - 0.5 * step:.2f}%"
+            drawn += (
+                f'<line class="start" x1="{at}" y1="0" x2="{at}" y2="{SERIES_BOTTOM}" '
+                'stroke="currentColor" stroke-dasharray="4 3"/>'
+            )
+        if t % every == 0:
+            words = visible(period.name)[:MAX_NAME]
+            drawn += _text("tick", x / 100.0, SERIES_BOTTOM + 18, words, "middle")
+        if period.count.n_rows:
+            is_changed = first + t in history.changed_places
+            drawn += _point(period, x, _down(period.count.share, end), is_changed=is_changed)
+    label = f"Share of rows above the threshold by period. {state_sentence(history)}"
+    return _svg(drawn, SERIES_BOTTOM + 26, label, kind="history")
+
+
+def _grid(end: float) -> str:
+    """Lines at round shares, with their labels."""
+    drawn = ""
+    for share in _round_shares(end):
+        y = _down(share, end)
+        drawn += (
+            f'<line class="grid" x1="{SERIES_LEFT}%" y1="{y:.1f}" x2="100%" y2="{y:.1f}" '
+            'stroke="currentColor" stroke-opacity="0.2"/>'
         )
-    shown = {0: "start", len(periods) - 1: "end"} if len(periods) > 1 else {0: "middle"}
-    for t, anchor in shown.items():
-        place = 0.5 if anchor == "middle" else float(t > 0)
-        parts += _text("tick", place, height + 15, visible(periods[t].name)[:MAX_NAME], anchor)
-    parts += _text("title", 0.0, 11, f"{percent(top / 1.08)} of the rows", "start", 0.75)
-    newest = periods[-1]
-    label = (
-        f"Share of rows above the threshold in {len(periods)} periods. In "
-        f"{visible(newest.name)} it was {percent(newest.count.share)}, in the training rows "
-        f"{percent(reference.share)}."
+        drawn += _text("tick", SERIES_LEFT / 100.0 - 0.01, y + 4.0, f"{100.0 * share:.4g}%", "end")
+    return drawn
+
+
+def _point(period: Period, x: float, y: float, *, is_changed: bool) -> str:
+    """The share of a period: a diamond if it belongs to a change."""
+    count = period.count
+    words = f"{count.n_beyond:,} of {count.n_rows:,} rows, {percent(count.share)}"
+    title = f"<title>{escape(visible(period.name)[:MAX_TITLE])}: {words}</title>"
+    if not is_changed:
+        place = f'cx="{x:.2f}%" cy="{y:.1f}" r="4"'
+        return f'<circle class="accent quiet" {place} fill="{ACCENT}">{title}</circle>'
+    return (
+        f'<svg x="{x:.2f}%" y="{y:.1f}" overflow="visible"><path class="alarm changed" '
+        f'd="M0 -6 L6 0 L0 6 L-6 0 Z" fill="{ALARM}">{title}</path></svg>'
     )
-    return _svg(parts, height + 20, label, kind="history")
+
+
+def _down(share: float, end: float) -> float:
+    """Where a share is in the picture of a series, in pixels from the top."""
+    return SERIES_BOTTOM - (SERIES_BOTTOM - SERIES_TOP) * share / end
 
 
 def column_svg(shape: ColumnShape, name: str) -> str:
@@ -423,10 +446,7 @@ class ShareScale:
 
     def axis(self) -> str:
         """The ticks above the pictures."""
-        steps = [step for k in range(-6, 1) for step in np.array([1.0, 2.0, 5.0]) * 10.0**k]
-        step = next((step for step in steps if self.end / step <= N_GROUP_TICKS), 1.0)
-        ticks = step * np.arange(int(self.end / step * (1.0 + 1e-9)) + 1)
-        words = [(float(x) / self.end, f"{100.0 * x:.5g}%") for x in ticks]
+        words = [(x / self.end, f"{100.0 * x:.5g}%") for x in _round_shares(self.end)]
         drawn = "".join(
             _text("tick", x, 11, each, "start" if x == 0.0 else "end" if x > 0.97 else "middle")
             for x, each in words
@@ -470,6 +490,13 @@ def share_scale(lines: Sequence[ShareLine], overall: float | None = None) -> Sha
     n_rows = np.cumsum([line.n_rows for line in lines])
     last = int(np.searchsorted(n_rows, MOST_ROWS * n_rows[-1]))
     return ShareScale(max(lines[last].high, 1.05 * (overall or 0.0), 1e-6), overall)
+
+
+def _round_shares(end: float) -> list[float]:
+    """Round shares from 0 to `end`, for an even scale."""
+    steps = [step * 10.0**k for k in range(-6, 1) for step in (1.0, 2.0, 5.0)]
+    step = next((step for step in steps if end / step <= N_TICKS), 1.0)
+    return (step * np.arange(int(end / step * (1.0 + 1e-9)) + 1)).tolist()
 
 
 def _place(share: float, end: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from gammagmm.monitoring.sentences import (
     state_sentence,
 )
 from gammagmm.report.page import asset, template
-from gammagmm.report.svg import ShareLine, share_scale
+from gammagmm.report.svg import ShareLine, series_svg, share_scale
 
 if TYPE_CHECKING:
     from gammagmm.monitoring.columns import MovedColumn
@@ -34,13 +33,8 @@ MAX_COLUMNS, MAX_ROWS, MAX_GROUPS = 20, 50, 30
 """Most columns, rows and groups on the page."""
 MAX_NAME = 60
 """Most characters of a name."""
-# Pixels.
-WIDTH, HEIGHT = 960, 250
-LEFT, RIGHT, TOP, BOTTOM = 48, 948, 14, 206
-MAX_TICKS = 4.0
-"""Most intervals between lines at round shares."""
 BAR, BARS_HEIGHT = 14, 34
-"""Width of a bar of the small picture of a column, and its height."""
+"""Width of a bar of the small picture of a column, and its height, in pixels."""
 
 
 def write_watch(
@@ -67,7 +61,7 @@ def render_watch(history: History, rows: Sequence[WatchedRow] = ()) -> str:
         following=next_sentence(history),
         promise=promise_sentence(history),
         not_anomalies=NOT_ANOMALIES,
-        series=series_svg(history),
+        series=series_svg(history, MAX_DRAWN),
         lines=_lines(history, first)[::-1],
         columns=[ColumnLine.of(column) for column in columns],
         rows=rows[:MAX_ROWS],
@@ -93,18 +87,17 @@ class ColumnLine:
     @classmethod
     def of(cls, column: MovedColumn) -> ColumnLine:
         """The line of a column."""
-        below, below_now = (np.cumsum(own)[:-1] for own in (column.before, column.now))
-        j = int(np.argmax(np.abs(below - below_now)))
-        was, now, side = below[j], below_now[j], "at most"
-        if len(column.ends) == 1:  # one of two values, such as a text
-            was, now, side = 1.0 - was, 1.0 - now, "above"
-        words = (
-            f"{percent(was)} of the values were {side} {column.ends[j]:,.6g}, now {percent(now)}"
-        )
+        was, now = column.below
+        what, is_binary = "rows", len(column.ends) == 1
+        if is_binary:
+            was, now = 1.0 - was, 1.0 - now
+        if not column.is_text:
+            side = "above" if is_binary else "at most"
+            what = f"values were {side} {column.ends[column.end]:,.6g}"
         return cls(
             _cut(column.name),
             column.p_value <= LEVEL,
-            words,
+            f"{percent(was)} of the {what}, now {percent(now)}",
             column.deviations,
             bars_svg(column.before, column.now),
         )
@@ -162,72 +155,3 @@ def bars_svg(before: Sequence[float], now: Sequence[float]) -> str:
     size = f'viewBox="-1 0 {BAR * n + 2} {BARS_HEIGHT}" width="{BAR * n + 2}"'
     xmlns = 'xmlns="http://www.w3.org/2000/svg"'
     return f'<svg {xmlns} {size} height="{BARS_HEIGHT}" aria-hidden="true">{bars}{line}</svg>'
-
-
-def series_svg(history: History) -> str:
-    """The share of each period, with the range in which shares lie if nothing changes."""
-    first = max(0, len(history.periods) - MAX_DRAWN)
-    counts = [period.count for period in history.periods[first:]]
-    shares = [count.share for count in counts if count.n_rows]
-    highs = [high for _, high in history.usual_ranges[first:] if not np.isnan(high)]
-    end = min(1.0, 1.1 * max([*shares, *highs, history.reference.share, 0.001]))
-    step = (RIGHT - LEFT) / max(len(counts), 1)
-    drawn = _grid(end)
-    for i in range(len(counts)):
-        drawn += _usual(history, first + i, LEFT + step * i, step, end)
-    every = max(1, -(-len(counts) // 8))
-    for i in range(len(counts)):
-        x = LEFT + step * (i + 0.5)
-        if first + i in history.starts and i:
-            at = f"{x - 0.5 * step:.1f}"
-            drawn += f'<line class="start" x1="{at}" y1="{TOP}" x2="{at}" y2="{BOTTOM}"/>'
-        if i % every == 0:
-            name = escape(_cut(history.periods[first + i].name)[:12])
-            drawn += f'<text x="{x:.1f}" y="{BOTTOM + 20}" text-anchor="middle">{name}</text>'
-        drawn += _point(history, first + i, x, end)
-    label = escape(f"Share of rows above the threshold by period. {state_sentence(history)}")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-        f'height="{HEIGHT}" role="img" aria-label="{label}">{drawn}</svg>'
-    )
-
-
-def _grid(end: float) -> str:
-    """Lines at round shares, with their labels."""
-    drawn = ""
-    steps = [step * 10.0**k for k in range(-6, 1) for step in (1.0, 2.0, 5.0)]
-    step = next((step for step in steps if end / step <= MAX_TICKS), 1.0)
-    for share in (step * np.arange(int(end / step * (1.0 + 1e-9)) + 1)).tolist():
-        y = _y(share, end)
-        drawn += f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
-        drawn += f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{100 * share:.4g}%</text>'
-    return drawn
-
-
-def _usual(history: History, t: int, x: float, step: float, end: float) -> str:
-    """The usual range of a period as a part of the band."""
-    low, high = history.usual_ranges[t]
-    if np.isnan(low):
-        return ""
-    y = _y(min(high, end), end)
-    size = f'width="{step + 0.2:.1f}" height="{_y(low, end) - y:.1f}"'
-    return f'<rect class="usual" x="{x:.1f}" y="{y:.1f}" {size}/>'
-
-
-def _point(history: History, t: int, x: float, end: float) -> str:
-    """The share of a period, as a diamond if it belongs to a change."""
-    period = history.periods[t]
-    count = period.count
-    if not count.n_rows:
-        return ""
-    y, name = _y(min(count.share, end), end), escape(_cut(period.name))
-    about = f"{name}: {count.n_beyond:,} of {count.n_rows:,} rows, {percent(count.share)}"
-    if t in history.changed_places:
-        corners = f"{x:.1f},{y - 6:.1f} {x + 6:.1f},{y:.1f} {x:.1f},{y + 6:.1f} {x - 6:.1f},{y:.1f}"
-        return f'<polygon class="changed" points="{corners}"><title>{about}</title></polygon>'
-    place = f'cx="{x:.1f}" cy="{y:.1f}" r="4"'
-    return f'<circle class="quiet" {place}><title>{about}</title></circle>'
-
-
-def _y(share: float, end: float) -> float:
-    return BOTTOM - (BOTTOM - TOP) * share / end
