@@ -42,6 +42,7 @@ from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.rows import open_rows
 from gammagmm.estimator.space import score_space, score_training_rows
 from gammagmm.labels.anomaly_probability import (
+    Calibration,
     calibrate,
     log_likelihoods,
     normal_scores,
@@ -59,7 +60,8 @@ from gammagmm.posterior.decisions import (
     probability_at,
     ranks_left,
 )
-from gammagmm.posterior.track_record import ReferenceSlopes
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.track_record import UNIFORM_PART, ReferenceSlopes, with_uniform_part
 
 SLOPES = np.append(0.0, np.geomspace(0.125, 32.0, 17))
 """From a random ranking to one that is as good as perfect; each is 1.4 times the one before."""
@@ -395,23 +397,18 @@ def _answer(
     slopes: ReferenceSlopes,
 ) -> Figures | None:
     """Figures of each method on the rows without labels, or on the new rows; None if none is."""
-    left, scores, known = ranked.left, -ranked.counts.astype(float), ranked.known
+    left, scores = ranked.left, -ranked.counts.astype(float)
     if not len(left):
         return None
-    n_found, n_rows = int(ranked.y[known].sum()), len(ranked.y)
-    posterior = labelled_posterior(LabelCounts(n_rows, len(known), n_found, 0, 0), shares)
-    share = float(np.clip((posterior.mean * n_rows - n_found) / len(left), 0.0, 1.0))
-    prior = slopes.learned if ranked.is_learned else slopes.consensus if n else slopes.unlabelled
-    calibration = calibrate(
-        scores, scores[left], share, (scores[known], ranked.y[known]), (slopes.slopes, prior)
-    )
+    posterior, share, calibration = state(ranked, shares, slopes)
     if part == "whole":
         asked, y = scores[left], ranked.y[left]
     else:
         asked, y = -ranked.counts_new.astype(float), ranked.y_new
     stated = {"calibrated": calibration(asked), "constant": np.full(len(y), share)}
     if n > 0:
-        ranks = ranks_left(scores[left], n_found, n_rows)
+        n_found = int(ranked.y[ranked.known].sum())
+        ranks = ranks_left(scores[left], n_found, len(ranked.y))
         stated["rank"] = probability_at(posterior, ranks.shares_at_least(asked))
     elif ranked.rank_probability is not None:
         stated["rank"] = ranked.rank_probability
@@ -422,12 +419,32 @@ def _answer(
     }
     if part == "whole" and n > 0 and y.any():
         cuts = {f"typed {share:g}": share for share in TYPED} | {"without labels": table.mean}
-        ranks = table.whole[0][0].counts[left] / n_rows
+        ranks = table.whole[0][0].counts[left] / len(ranked.y)
         flagged = {name: ranks <= share for name, share in cuts.items()}
         flagged["labels, share"] = is_anomaly(asked, float(cut_off(asked, share)))
         flagged["labels, probabilities"] = flag_by_expected_f1(stated["calibrated"])
         answer["f1"] = {name: float(f1_score(y, each)) for name, each in flagged.items()}
     return answer
+
+
+def state(
+    ranked: Ranked, shares: BetaMixture, slopes: ReferenceSlopes
+) -> tuple[GammaPosterior, float, Calibration]:
+    """The posterior, the expected share in the rows left and P(anomaly), as the package has them.
+
+    `shares` is the reference. With labels, the prior has a part Beta(1, 1) as well.
+    """
+    known, scores, n_rows = ranked.known, -ranked.counts.astype(float), len(ranked.y)
+    prior, weights = shares, slopes.unlabelled
+    if len(known):
+        prior = with_uniform_part(shares, UNIFORM_PART)
+        weights = slopes.learned if ranked.is_learned else slopes.consensus
+    n_found = int(ranked.y[known].sum())
+    posterior = labelled_posterior(LabelCounts(n_rows, len(known), n_found, 0, 0), prior)
+    share = float(np.clip((posterior.mean * n_rows - n_found) / len(ranked.left), 0.0, 1.0))
+    labelled = scores[known], ranked.y[known]
+    left = scores[ranked.left]
+    return posterior, share, calibrate(scores, left, share, labelled, (slopes.slopes, weights))
 
 
 def flag_by_expected_f1(p: np.ndarray) -> np.ndarray:
@@ -507,11 +524,14 @@ def _means(answers: list[Figures], method: str) -> Figures:
         )
         for name in names
     }
-    n, stated, true = sum(answer["methods"][method]["bins"] for answer in answers)
+    # Each row counts once, however many draws there are.
+    n, stated, true = sum(
+        np.mean([draw["bins"] for draw in draws], axis=0) for draws in by_table.values()
+    )
     bins = [
-        {"n": int(n[i]), "stated": stated[i] / n[i], "true": true[i] / n[i]}
+        {"n": round(n[i]), "stated": stated[i] / n[i], "true": true[i] / n[i]}
         for i in range(len(n))
-        if n[i] > 0
+        if n[i] > 0.5
     ]
     costs = dict(zip(map(str, map(int, MISS_COSTS)), means.pop("costs").tolist(), strict=True))
     return {name: float(value) for name, value in means.items()} | {"costs": costs, "bins": bins}
