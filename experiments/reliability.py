@@ -30,17 +30,13 @@ from sklearn.metrics import f1_score
 
 from experiments import data, group_shares
 from experiments.datasets import MissingDataError
-from experiments.labels import source_of
+from experiments.labels import scored, source_of
 from experiments.plan import Trial, load_plan, record_tables
 from experiments.run import THREADS
 from experiments.track_record import RELIABILITY, as_mixture, fit_reference
 from gammagmm import GammaGMM
 from gammagmm._support.files import write_document
-from gammagmm.detectors.fit import score_rows
 from gammagmm.errors import GammaGMMWarning
-from gammagmm.estimator.parameters import check_parameters
-from gammagmm.estimator.rows import open_rows
-from gammagmm.estimator.space import score_space, score_training_rows
 from gammagmm.labels.anomaly_probability import (
     Calibration,
     calibrate,
@@ -193,22 +189,8 @@ def _ranks_of_table(
     arrays["mean"] = np.array(fit.posterior.mean)
     arrays |= _rankings("whole", inputs, y, inputs[:0], plan, rng)
     half = len(X) // 2
-    trained, new = half_inputs(X[:half], X[half:], plan["seed"])
-    return arrays | _rankings("half", trained, y[:half], new, plan, rng)
-
-
-def half_inputs(X: np.ndarray, new: np.ndarray, seed: int) -> tuple[Inputs, Inputs]:
-    """What a ranking learns from, of the training rows `X` and of new rows."""
-    estimator = GammaGMM(random_state=seed)
-    plan = check_parameters(estimator.get_params(deep=False))
-    rows = open_rows(X, estimator, plan)
-    fitted, columns, _ = score_training_rows(rows, plan)
-    space, scaler = score_space(fitted.scores)
-    scaled = [each if columns is None else columns.transform(each) for each in (rows.values, new)]
-    values = scaler.transform(score_rows(fitted.detectors, scaled[1]))
-    return Inputs(space.values, space.consensus, scaled[0]), Inputs(
-        values, values.mean(axis=1), scaled[1]
-    )
+    trained, of_new = scored(X[:half], plan["seed"])
+    return arrays | _rankings("half", trained, y[:half], of_new(X[half:]), plan, rng)
 
 
 def _rankings(
@@ -329,7 +311,7 @@ def fit_slopes(tables: list[RankedTable], shares: BetaMixture) -> ReferenceSlope
     With labels, each table has a slope of its own. Without, nothing tells which slope a table has,
     and its share has the mean of the reference: the weights are then those of its rows.
     """
-    mean = float(shares.weights @ (shares.a / (shares.a + shares.b)))
+    mean = shares.moment(1)
     consensus, learned, rows, weights = [], [], [], []
     for table in tables:
         first = table.whole[0][0]

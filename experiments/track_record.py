@@ -237,9 +237,6 @@ def _groups(tables: list[Result]) -> dict[str, Any]:
             (table["group"]["share"], table["truth"]) for table in found
         ),
         "precision": _mean(table["group"]["precision"] for table in found),
-        "lift": _mean(
-            table["group"]["precision"] / table["truth"] for table in found if table["truth"]
-        ),
     }
 
 

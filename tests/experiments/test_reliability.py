@@ -139,6 +139,17 @@ def test_the_page_names_what_is_further_from_the_truth_than_it_should_be():
     assert f"OddBench, 30 labels, a bin of {each['n']:,} rows" not in probabilities.page(found)
 
 
+def test_the_page_names_decisions_that_cost_more_than_they_should():
+    found = written()
+    by_method = found["folds"]["classical"]["whole"]["30"]
+    words = "classical, 30 labels, a missed anomaly that costs"
+    for miss, less in probabilities.LESS.items():
+        for share, is_named in ((less + 0.01, False), (less - 0.01, True)):
+            former = by_method["rank"]["costs"][miss]
+            by_method["calibrated"]["costs"][miss] = (1.0 - share) * former
+            assert (f"{words} {miss}:" in probabilities.page(found)) == is_named
+
+
 def test_what_is_stated_keeps_its_bounds():
     folds = written()["folds"]
     thirty = folds["oddbench"]["whole"]["30"]

@@ -263,13 +263,11 @@ def _found(fit: Fit) -> Found | None:
     known, learning = fit.known, fit.learning
     if learning is None or learning.ranking is None or learning.check is None:
         return None
-    labels = known.labels[known.at_random]
-    if not labels.any():
+    if not known.labels[known.at_random].any():
         return None
-    rows = known.rows[known.at_random]
-    rankings = (fit.space.consensus[rows], fit.space.honest_scores[rows])
-    orders = (np.argsort(-scores, kind="stable") for scores in rankings)
-    return Found(*(tuple(np.cumsum(labels[order]).tolist()) for order in orders))
+    learned = fit.labelled_rows
+    consensus = replace(learned, scores=fit.space.consensus, honest_scores=None)
+    return Found(*(tuple(rows.found_in_order.tolist()) for rows in (consensus, learned)))
 
 
 def _steps(fit: Fit) -> tuple[ShareCut, ...]:
