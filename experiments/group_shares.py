@@ -15,7 +15,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import betainc, betaln
 
-from gammagmm.posterior.betas import BetaMixture
+from gammagmm.labels.labelled_share import updated
 from gammagmm.posterior.track_record import load_label_prior, load_reference
 
 N_GROUPS, N_LABELS, N_REPEATS, MASS = 10, (3, 10, 30), 1000, 0.9
@@ -78,7 +78,8 @@ def figures(case: str, n: int) -> dict[str, dict[str, float]]:
 def own(k: Array, n: int) -> Array:
     """Distribution functions (G, grid) of the shares, each by its own labels."""
     distinct, places = np.unique(k, return_inverse=True)
-    return np.array([_updated(load_label_prior(), int(x), n) for x in distinct])[places]
+    parts = updated(load_label_prior(), n, distinct)
+    return np.array([_cdf(*each) for each in zip(*parts, strict=True)])[places]
 
 
 def hierarchical(k: Array, n: int) -> Array:
@@ -96,12 +97,6 @@ def hierarchical(k: Array, n: int) -> Array:
     weights, a, b = weights[kept] / weights[kept].sum(), a[kept], b[kept]
     distinct, places = np.unique(k, return_inverse=True)
     return np.array([_cdf(weights, a + x, b + n - x) for x in distinct])[places]
-
-
-def _updated(prior: BetaMixture, k: int, n: int) -> Array:
-    logs = np.log(prior.weights) + betaln(prior.a + k, prior.b + n - k) - betaln(prior.a, prior.b)
-    weights = np.exp(logs - logs.max())
-    return _cdf(weights / weights.sum(), prior.a + k, prior.b + n - k)
 
 
 def _cdf(weights: Array, a: Array, b: Array) -> Array:

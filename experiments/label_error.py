@@ -10,14 +10,12 @@ that each figure is a sum over its values and over quantiles of the share.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import warnings
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from scipy.stats import binom
 from sklearn.metrics import average_precision_score
 
@@ -25,6 +23,7 @@ from experiments import data
 from experiments.datasets import MissingDataError
 from experiments.labels import default_inputs
 from experiments.plan import load_plan, record_tables
+from experiments.reliability import parse_workers
 from experiments.results import RESULTS
 from gammagmm import GammaPosterior
 from gammagmm._support.files import write_document
@@ -42,9 +41,7 @@ FILE = RESULTS / "label_error.json"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="default: cores")
-    workers = Parallel(n_jobs=parser.parse_args().workers)
+    workers = parse_workers(__doc__)
     coverage = {str(n): {f"{error:g}": figures(n, error) for error in ERRORS} for n in NUMBERS}
     tables = record_tables(load_plan())[::EVERY]
     found = [own for own in workers(delayed(precisions)(*table) for table in tables) if own]

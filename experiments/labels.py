@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 from zlib import crc32
@@ -22,6 +22,7 @@ from experiments.plan import HERE, Trial
 from experiments.results import Result
 from experiments.track_record import as_mixture, fit_reference
 from gammagmm import GammaGMM, GammaPosterior
+from gammagmm.detectors.fit import score_rows
 from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.rows import open_rows
 from gammagmm.estimator.space import score_space, score_training_rows
@@ -81,13 +82,26 @@ def default_consensus(X: np.ndarray, seed: int) -> np.ndarray:
 
 def default_inputs(X: np.ndarray, seed: int) -> Inputs:
     """Score space, consensus and columns of the rows by a default fit, without its mixtures."""
+    return scored(X, seed)[0]
+
+
+def scored(X: np.ndarray, seed: int) -> tuple[Inputs, Callable[[np.ndarray], Inputs]]:
+    """The same, and the function that gives it for new rows."""
     estimator = GammaGMM(random_state=seed)
     plan = check_parameters(estimator.get_params(deep=False))
     rows = open_rows(X, estimator, plan)
     fitted, scaler, _ = score_training_rows(rows, plan)
-    space, _ = score_space(fitted.scores)
-    columns = rows.values if scaler is None else scaler.transform(rows.values)
-    return Inputs(space.values, space.consensus, columns)
+    space, to_space = score_space(fitted.scores)
+
+    def scaled(values: np.ndarray) -> np.ndarray:
+        return values if scaler is None else scaler.transform(values)
+
+    def of_new(new: np.ndarray) -> Inputs:
+        columns = scaled(new)
+        values = to_space.transform(score_rows(fitted.detectors, columns))
+        return Inputs(values, values.mean(axis=1), columns)
+
+    return Inputs(space.values, space.consensus, scaled(rows.values)), of_new
 
 
 def reference_without(name: str) -> BetaMixture:

@@ -30,18 +30,15 @@ from sklearn.metrics import f1_score
 
 from experiments import data, group_shares
 from experiments.datasets import MissingDataError
-from experiments.labels import source_of
+from experiments.labels import scored, source_of
 from experiments.plan import Trial, load_plan, record_tables
 from experiments.run import THREADS
 from experiments.track_record import RELIABILITY, as_mixture, fit_reference
 from gammagmm import GammaGMM
 from gammagmm._support.files import write_document
-from gammagmm.detectors.fit import score_rows
 from gammagmm.errors import GammaGMMWarning
-from gammagmm.estimator.parameters import check_parameters
-from gammagmm.estimator.rows import open_rows
-from gammagmm.estimator.space import score_space, score_training_rows
 from gammagmm.labels.anomaly_probability import (
+    Calibration,
     calibrate,
     log_likelihoods,
     normal_scores,
@@ -59,7 +56,8 @@ from gammagmm.posterior.decisions import (
     probability_at,
     ranks_left,
 )
-from gammagmm.posterior.track_record import ReferenceSlopes
+from gammagmm.posterior.gamma_posterior import GammaPosterior
+from gammagmm.posterior.track_record import UNIFORM_PART, ReferenceSlopes, with_uniform_part
 
 SLOPES = np.append(0.0, np.geomspace(0.125, 32.0, 17))
 """From a random ranking to one that is as good as perfect; each is 1.4 times the one before."""
@@ -191,22 +189,8 @@ def _ranks_of_table(
     arrays["mean"] = np.array(fit.posterior.mean)
     arrays |= _rankings("whole", inputs, y, inputs[:0], plan, rng)
     half = len(X) // 2
-    trained, new = half_inputs(X[:half], X[half:], plan["seed"])
-    return arrays | _rankings("half", trained, y[:half], new, plan, rng)
-
-
-def half_inputs(X: np.ndarray, new: np.ndarray, seed: int) -> tuple[Inputs, Inputs]:
-    """What a ranking learns from, of the training rows `X` and of new rows."""
-    estimator = GammaGMM(random_state=seed)
-    plan = check_parameters(estimator.get_params(deep=False))
-    rows = open_rows(X, estimator, plan)
-    fitted, columns, _ = score_training_rows(rows, plan)
-    space, scaler = score_space(fitted.scores)
-    scaled = [each if columns is None else columns.transform(each) for each in (rows.values, new)]
-    values = scaler.transform(score_rows(fitted.detectors, scaled[1]))
-    return Inputs(space.values, space.consensus, scaled[0]), Inputs(
-        values, values.mean(axis=1), scaled[1]
-    )
+    trained, of_new = scored(X[:half], plan["seed"])
+    return arrays | _rankings("half", trained, y[:half], of_new(X[half:]), plan, rng)
 
 
 def _rankings(
@@ -327,7 +311,7 @@ def fit_slopes(tables: list[RankedTable], shares: BetaMixture) -> ReferenceSlope
     With labels, each table has a slope of its own. Without, nothing tells which slope a table has,
     and its share has the mean of the reference: the weights are then those of its rows.
     """
-    mean = float(shares.weights @ (shares.a / (shares.a + shares.b)))
+    mean = shares.moment(1)
     consensus, learned, rows, weights = [], [], [], []
     for table in tables:
         first = table.whole[0][0]
@@ -395,23 +379,18 @@ def _answer(
     slopes: ReferenceSlopes,
 ) -> Figures | None:
     """Figures of each method on the rows without labels, or on the new rows; None if none is."""
-    left, scores, known = ranked.left, -ranked.counts.astype(float), ranked.known
+    left, scores = ranked.left, -ranked.counts.astype(float)
     if not len(left):
         return None
-    n_found, n_rows = int(ranked.y[known].sum()), len(ranked.y)
-    posterior = labelled_posterior(LabelCounts(n_rows, len(known), n_found, 0, 0), shares)
-    share = float(np.clip((posterior.mean * n_rows - n_found) / len(left), 0.0, 1.0))
-    prior = slopes.learned if ranked.is_learned else slopes.consensus if n else slopes.unlabelled
-    calibration = calibrate(
-        scores, scores[left], share, (scores[known], ranked.y[known]), (slopes.slopes, prior)
-    )
+    posterior, share, calibration = state(ranked, shares, slopes)
     if part == "whole":
         asked, y = scores[left], ranked.y[left]
     else:
         asked, y = -ranked.counts_new.astype(float), ranked.y_new
     stated = {"calibrated": calibration(asked), "constant": np.full(len(y), share)}
     if n > 0:
-        ranks = ranks_left(scores[left], n_found, n_rows)
+        n_found = int(ranked.y[ranked.known].sum())
+        ranks = ranks_left(scores[left], n_found, len(ranked.y))
         stated["rank"] = probability_at(posterior, ranks.shares_at_least(asked))
     elif ranked.rank_probability is not None:
         stated["rank"] = ranked.rank_probability
@@ -422,12 +401,32 @@ def _answer(
     }
     if part == "whole" and n > 0 and y.any():
         cuts = {f"typed {share:g}": share for share in TYPED} | {"without labels": table.mean}
-        ranks = table.whole[0][0].counts[left] / n_rows
+        ranks = table.whole[0][0].counts[left] / len(ranked.y)
         flagged = {name: ranks <= share for name, share in cuts.items()}
         flagged["labels, share"] = is_anomaly(asked, float(cut_off(asked, share)))
         flagged["labels, probabilities"] = flag_by_expected_f1(stated["calibrated"])
         answer["f1"] = {name: float(f1_score(y, each)) for name, each in flagged.items()}
     return answer
+
+
+def state(
+    ranked: Ranked, shares: BetaMixture, slopes: ReferenceSlopes
+) -> tuple[GammaPosterior, float, Calibration]:
+    """The posterior, the expected share in the rows left and P(anomaly), as the package has them.
+
+    `shares` is the reference. With labels, the prior has a part Beta(1, 1) as well.
+    """
+    known, scores, n_rows = ranked.known, -ranked.counts.astype(float), len(ranked.y)
+    prior, weights = shares, slopes.unlabelled
+    if len(known):
+        prior = with_uniform_part(shares, UNIFORM_PART)
+        weights = slopes.learned if ranked.is_learned else slopes.consensus
+    n_found = int(ranked.y[known].sum())
+    posterior = labelled_posterior(LabelCounts(n_rows, len(known), n_found, 0, 0), prior)
+    share = float(np.clip((posterior.mean * n_rows - n_found) / len(ranked.left), 0.0, 1.0))
+    labelled = scores[known], ranked.y[known]
+    left = scores[ranked.left]
+    return posterior, share, calibrate(scores, left, share, labelled, (slopes.slopes, weights))
 
 
 def flag_by_expected_f1(p: np.ndarray) -> np.ndarray:
@@ -507,11 +506,14 @@ def _means(answers: list[Figures], method: str) -> Figures:
         )
         for name in names
     }
-    n, stated, true = sum(answer["methods"][method]["bins"] for answer in answers)
+    # Each row counts once, however many draws there are.
+    n, stated, true = sum(
+        np.mean([draw["bins"] for draw in draws], axis=0) for draws in by_table.values()
+    )
     bins = [
-        {"n": int(n[i]), "stated": stated[i] / n[i], "true": true[i] / n[i]}
+        {"n": round(n[i]), "stated": stated[i] / n[i], "true": true[i] / n[i]}
         for i in range(len(n))
-        if n[i] > 0
+        if n[i] > 0.5
     ]
     costs = dict(zip(map(str, map(int, MISS_COSTS)), means.pop("costs").tolist(), strict=True))
     return {name: float(value) for name, value in means.items()} | {"costs": costs, "bins": bins}

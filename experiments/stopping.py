@@ -17,16 +17,14 @@ share and 70 looks at the top of the ranking, by the trials `finding`. `precisio
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from experiments.plan import load_plan, record_tables
-from experiments.reliability import Ranked, ranks_path, read_ranks
+from experiments.reliability import Ranked, parse_workers, ranks_path, read_ranks
 from experiments.results import RESULTS, Result, read_results
 from gammagmm._support.files import write_document
 from gammagmm.labels.labelled_rows import LabelledRows
@@ -41,9 +39,7 @@ Figures = dict[str, Any]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="default: cores")
-    workers, plan = Parallel(n_jobs=parser.parse_args().workers), load_plan()
+    workers, plan = parse_workers(__doc__), load_plan()
     wanted = [table for table in record_tables(plan) if ranks_path(*table).is_file()]
     found = workers(delayed(of_table)(*table) for table in wanted)
     results = read_results()

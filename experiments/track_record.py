@@ -64,7 +64,7 @@ def all_figures() -> dict[str, Any]:
         "groups": _groups(tables),
         "sceptic": _sceptic(read_results("sceptic")),
         "clean": _clean(read_results("clean")),
-        "shapes": _shapes(read_results("groups")),
+        "shapes": _shapes(read_results("groups"), plan["groups"]["first"]),
     }
 
 
@@ -237,9 +237,6 @@ def _groups(tables: list[Result]) -> dict[str, Any]:
             (table["group"]["share"], table["truth"]) for table in found
         ),
         "precision": _mean(table["group"]["precision"] for table in found),
-        "lift": _mean(
-            table["group"]["precision"] / table["truth"] for table in found if table["truth"]
-        ),
     }
 
 
@@ -300,18 +297,29 @@ def _clean(results: dict[Any, Result]) -> dict[str, Any]:
     }
 
 
-def _shapes(results: dict[Any, Result]) -> dict[str, Any]:
-    """Groups in tables of independent columns by least depth of a valley, and in two blobs."""
+def _shapes(results: dict[Any, Result], n_first: int) -> dict[str, Any]:
+    """Groups in tables of independent columns by least depth of a valley, and in two blobs.
+
+    "again" are those in the tables of later seeds than the `n_first` ones.
+    """
     default = str(MIN_DEPTH)
-    listed = [result | {"group": result["groups"][default]} for result in results.values()]
-    columns = [result for result in listed if not result["truth"]]
-    blobs = [result for result in listed if result["truth"]]
+    first, later = ([], [])
+    for trial, result in results.items():
+        own = result | {"group": result["groups"][default]}
+        (first if int(trial.variant) < n_first else later).append(own)
+    columns = [result for result in first if not result["truth"]]
+    blobs = [result for result in first if result["truth"]]
+    again = [result for result in later if not result["truth"]]
     found = [result for result in blobs if is_found(result)]
     return {
         "n_tables": len(columns),
         "n_groups": {
             depth: sum(result["groups"][depth] is not None for result in columns)
-            for depth in listed[0]["groups"]
+            for depth in first[0]["groups"]
+        },
+        "again": {
+            "n_tables": len(again),
+            "n_groups": sum(result["group"] is not None for result in again),
         },
         "two_blobs": {
             "n_tables": len(blobs),
@@ -417,6 +425,8 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
         "clean_largest": f"{clean['largest_group']:.1%}",
         "n_shaped": str(shapes["n_tables"]),
         "shaped_groups": str(shapes["n_groups"][default]),
+        "n_again": str(shapes["again"]["n_tables"]),
+        "again_groups": str(shapes["again"]["n_groups"]),
         "shaped_depths": ", ".join(
             f"{n} ({float(depth):.0%})"
             for depth, n in shapes["n_groups"].items()

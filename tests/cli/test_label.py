@@ -118,14 +118,11 @@ class Dialogues:
 class TestDialogue(Dialogues):
     def test_rows_are_in_simple_random_order_if_one_looks_after_each(self, begin):
         """So the promise of the interval at any look is proved for them."""
-        asked, at_once = begin(), begin(is_spread=True)
+        asked = begin()
         rows = asked.fit.labelled_rows
         expected = rows.suggest(6, spread=False, random_state=np.random.default_rng(0))
         asked.extend("share", 10)
         assert asked.sheet.rows == tuple(expected.tolist())
-        spread = rows.suggest(6, random_state=np.random.default_rng(0))
-        at_once.extend("share", 10)
-        assert at_once.sheet.rows == tuple(spread.tolist())
 
     def test_each_answer_is_saved_before_the_next_question(self, monkeypatch, begin, data, path):
         start = begin()
@@ -639,7 +636,7 @@ class TestCommand:
         # Rows that were picked take part, and have no answer yet.
         assert {line.rpartition(",")[2] for line in share.read_text().splitlines()[1:]} == {""}
         sampled = fill(share, data.y)
-        assert sampled == whole.suggest(60, random_state=0).tolist()
+        assert sampled == whole.suggest(60, spread=False, random_state=0).tolist()
         both = set(sampled) & set(picked)
         assert len(both) > 1
         told = gammagmm_here(

@@ -59,7 +59,15 @@ INTERNAL = {
     },
     "History": {"changed_places", "check_fit", "starts"},
     "KnownRows": {"corrected", "numbered", "rows_left", "rows_outside_lists"},
-    "LabelledRows": {"calibration", "found_in_order", "precision_of", "sample"},
+    "LabelledRows": {
+        "calibration",
+        "cut_share",
+        "found_in_order",
+        "precision_of",
+        "rows_left",
+        "rows_outside_lists",
+        "sample",
+    },
     "MixturePrior": {"resolve", "resolve_covariance"},
 }
 """Members that only other modules of the package call; the reference leaves them out."""

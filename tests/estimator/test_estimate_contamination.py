@@ -74,6 +74,16 @@ def test_an_estimate_of_zero_is_an_error_that_says_why_and_what_to_do(clean):
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.GammaGMMWarning")
+def test_labels_of_all_rows_may_show_that_there_is_no_anomaly(clean):
+    labels = dict.fromkeys(range(len(clean)), 0)
+    with pytest.raises(NoContaminationError, match="All rows are labelled normal") as caught:
+        estimate_contamination(clean, labels=labels, **OPTIONS)
+    assert caught.value.estimator.contamination_ == 0.0
+    gamma = estimate_contamination(clean, labels=labels, at_least_one=True, **OPTIONS)
+    assert gamma == 1 / 40
+
+
 def test_at_least_one_row_is_one_row(clean):
     with pytest.warns(NoSolutionWarning, match="No solution in any of 1 runs"):
         gamma = estimate_contamination(clean, at_least_one=True, **NO_SOLUTION)

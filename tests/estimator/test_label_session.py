@@ -55,6 +55,22 @@ def test_the_answers_give_what_update_gives(begin, whole, data):
     assert (progress.n_answers, progress.n_drawn) == (20, 12)
 
 
+def test_the_interval_at_any_look_is_that_of_rows_in_simple_random_order(whole, data):
+    """How rows that the fit knows already were drawn is not known."""
+    rows = whole.fit_.labelled_rows.suggest(10, random_state=0)
+    own = whole.fit_.update(rows, data.y[rows])
+    assert LabelSession(own).progress.any_look is None
+    sheet = Sheet().extend(rows.tolist(), "share")
+    for row in rows.tolist():
+        sheet = sheet.answer(row, int(data.y[row]))
+    for with_sheet in (LabelSession(own, sheet), LabelSession(own, earlier=[sheet])):
+        assert with_sheet.progress.any_look == own.labelled_rows.interval_at_any_look()
+    listed = whole.fit_.update(rows, data.y[rows], at_random=False)
+    assert LabelSession(listed).progress.any_look is not None
+    groups = np.arange(len(data.X)) % 3
+    assert LabelSession(whole.fit_.grouped(groups)).progress.any_look is None
+
+
 def test_rows_to_find_are_the_first_of_the_ranking_that_was_learned_last(begin, whole, data):
     session = begin()
     rows = answer_all(session, "share", 30, data.y)

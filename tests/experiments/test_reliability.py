@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,8 @@ from experiments.reliability import Ranked, RankedTable
 
 from experiments import data, group_shares, probabilities, reliability, track_record
 from gammagmm.datasets import Dataset, make_contaminated
-from gammagmm.posterior.track_record import load_slopes
+from gammagmm.labels.labelled_rows import LabelledRows
+from gammagmm.posterior.track_record import load_reference, load_slopes
 
 DRAWS = {"whole": 2, "half": 1}
 
@@ -55,6 +57,31 @@ def test_the_figures_are_those_of_the_rows_without_labels_or_of_the_new_rows(par
     if part == "whole":
         assert answer["methods"]["calibrated"]["bins"].sum(axis=1)[1] == pytest.approx(p * len(y))
     assert constant["costs"][0] == pytest.approx(y.mean())
+
+
+@pytest.mark.parametrize(("n", "is_learned"), [(0, False), (30, False), (30, True)])
+def test_the_experiment_states_the_probabilities_of_the_package(n, is_learned, rng):
+    y = (np.arange(200) < 20).astype(int)
+    counts, known = 1 + rng.permutation(200), rng.permutation(200)[:n]
+    nothing = np.empty(0, dtype=int)
+    ranked = Ranked(y, known, counts, is_learned, nothing, nothing, None)
+    scores = -counts.astype(float)
+    rows = LabelledRows(scores).update(known, y[known])
+    rows = replace(rows, honest_scores=scores) if is_learned else rows
+    posterior, _, calibration = reliability.state(ranked, load_reference(), load_slopes())
+    left = ranked.left
+    np.testing.assert_allclose(calibration(scores[left]), rows.probability[left], rtol=1e-9)
+    assert posterior.mean == pytest.approx(rows.posterior.mean)
+
+
+def test_a_row_counts_once_in_the_bins_however_many_draws_there_are(rng):
+    made, shares = table("A", rng), load_reference()
+    answer = reliability._answer(made, "whole", 30, made.whole[30][0], shares, load_slopes())
+    once, thrice = (reliability._means([answer] * k, "calibrated")["bins"] for k in (1, 3))
+    assert sum(each["n"] for each in once) == len(made.whole[30][0].left)
+    assert [each["n"] for each in thrice] == [each["n"] for each in once]
+    for name in ("stated", "true"):
+        np.testing.assert_allclose([x[name] for x in thrice], [x[name] for x in once])
 
 
 def test_ranks_are_kept_once_and_read_again(monkeypatch, tmp_path):
@@ -110,6 +137,17 @@ def test_the_page_names_what_is_further_from_the_truth_than_it_should_be():
     assert f"OddBench, 30 labels, a bin of {each['n']:,} rows" in probabilities.page(found)
     each["true"] = each["stated"] + 0.049
     assert f"OddBench, 30 labels, a bin of {each['n']:,} rows" not in probabilities.page(found)
+
+
+def test_the_page_names_decisions_that_cost_more_than_they_should():
+    found = written()
+    by_method = found["folds"]["classical"]["whole"]["30"]
+    words = "classical, 30 labels, a missed anomaly that costs"
+    for miss, less in probabilities.LESS.items():
+        for share, is_named in ((less + 0.01, False), (less - 0.01, True)):
+            former = by_method["rank"]["costs"][miss]
+            by_method["calibrated"]["costs"][miss] = (1.0 - share) * former
+            assert (f"{words} {miss}:" in probabilities.page(found)) == is_named
 
 
 def test_what_is_stated_keeps_its_bounds():

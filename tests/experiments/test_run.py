@@ -142,7 +142,7 @@ def check_published(env, found):
     assert {path.stem for path in (folder / "tables").iterdir()} == set(TABLES)
     pages = [path.read_text(encoding="utf-8") for path in sorted((folder / "pages").iterdir())]
     assert len(pages) == 8
-    assert any("On the 4 available\ndatasets" in page for page in pages)
+    assert any("On the 4 available datasets" in page for page in pages)
     assert not any("$" in page for page in pages)
     assert results_of(env) == found
     n_lines = sum(path.read_bytes().count(b"\n") for path in result_files(env))

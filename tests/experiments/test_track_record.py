@@ -132,6 +132,9 @@ def test_the_shape_of_columns_is_hardly_ever_a_group_and_a_blob_is_a_cluster(fig
     shapes = figures["shapes"]
     assert shapes["n_tables"] == 400
     assert shapes["n_groups"][str(MIN_DEPTH)] <= 0.02 * shapes["n_tables"]
+    again = shapes["again"]  # tables on which the least depth was not chosen
+    assert again["n_tables"] == 400
+    assert again["n_groups"] <= 0.02 * again["n_tables"]
     blobs = shapes["two_blobs"]
     assert blobs["n_clusters"] == blobs["n_found"] >= 0.75 * blobs["n_tables"]
 

@@ -72,6 +72,20 @@ def test_a_list_outside_the_sample_counts_in_the_table(sample):
     assert every.rows_left(sample).n_anomalies is None
 
 
+def test_a_corrected_row_of_a_search_is_no_random_row():
+    known = KnownRows.none().add([3, 5], [1, 1], at_random=True, picked=True, n_rows=9)
+    corrected = known.add([3, 3], [0, 0], at_random=True, n_rows=9)
+    assert corrected.labels.tolist() == [0, 1]
+    assert corrected.picked.tolist() == [True, True]
+    assert known.corrected(corrected).tolist() == [3]
+    # A row that is drawn at random and has the same label is one of the random rows.
+    assert known.add([3], [1], at_random=True, n_rows=9).at_random.tolist() == [True, False]
+    # A list has precedence, and random rows stay what they are.
+    assert known.add([3], [0], at_random=False, n_rows=9).listed.tolist() == [True, False]
+    drawn = KnownRows.none().add([3], [1], at_random=True, n_rows=9)
+    assert drawn.add([3], [0], at_random=True, n_rows=9).at_random.tolist() == [True]
+
+
 def test_a_row_of_a_sample_is_named_by_its_number_in_the_table():
     sample = Sample(1000, 2, np.array([40, 700]))
     with pytest.raises(ValueError, match="Row 700 has both labels"):

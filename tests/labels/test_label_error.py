@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 from gammagmm import GammaGMM, GammaPosterior, LabelledRows
 from gammagmm.datasets import load_demo
@@ -32,6 +32,27 @@ def test_it_is_the_integral_over_the_share(n, s, error):
     for x in (0.02, 0.1, 0.4, 0.9):
         below = integrate.quad(density, 0, x, epsabs=1e-14, epsrel=1e-10, limit=200)[0]
         assert found.cdf(x) == pytest.approx(below / whole, abs=1e-6)
+
+
+@pytest.mark.parametrize("error", [(0.0, 0.02), (0.05, 0.05), (0.2, 0.0), (0.45, 0.45)])
+@pytest.mark.parametrize(("n", "s"), [(1000, 500), (3000, 0), (3000, 150), (3000, 2990)])
+def test_many_labels_have_the_integral_as_well(n, s, error):
+    """By a sum over the logits of the share, in logarithms."""
+    false_alarm, miss = error
+    logits = np.linspace(-40.0, 40.0, 400_001)
+    theta, others = special.expit(logits), special.expit(-logits)
+    parts = zip(PRIOR.weights, PRIOR.a, PRIOR.b, strict=True)
+    logs = np.log(sum(w * stats.beta.pdf(theta, a, b) for w, a, b in parts) * theta * others)
+    called = theta * (1 - miss) + others * false_alarm
+    logs += special.xlogy(s, called)
+    logs += special.xlogy(n - s, theta * miss + others * (1 - false_alarm))
+    density = np.exp(logs - logs.max())
+    mean = density @ theta / density.sum()
+    found = posterior_with_errors(n, s, PRIOR, error)
+    assert found.mean == pytest.approx(mean, rel=1e-6)
+    assert found.std == pytest.approx(
+        np.sqrt(density @ (theta - mean) ** 2 / density.sum()), rel=1e-4
+    )
 
 
 def test_without_errors_it_is_the_posterior_of_a_large_table():
@@ -158,6 +179,103 @@ def test_the_intervals_from_the_labels_hold_with_errors(method, share):
     assert held >= 0.9
 
 
+@pytest.mark.parametrize("method", ["exact_interval", "interval_at_any_look"])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.4])
+def test_they_hold_if_all_rows_have_labels(method, share):
+    """The rows have this share, and then a share of the rows from which they were drawn."""
+    n, n_true = 300, round(300 * share)
+    false_alarm, miss = ERROR
+    found = np.arange(n + 1)
+    in_anomalies = stats.binom.pmf(np.arange(n_true + 1), n_true, 1.0 - miss)
+    in_others = stats.binom.pmf(np.arange(n - n_true + 1), n - n_true, false_alarm)
+    of_rows = np.convolve(in_anomalies, in_others)
+    of_source = stats.binom.pmf(found, n, share * (1.0 - miss) + (1.0 - share) * false_alarm)
+    rows, ends = LabelledRows(np.zeros(n), label_error=ERROR), []
+    likely = found[of_rows + of_source > 1e-6]
+    for k in likely:
+        ends.append(getattr(rows.update(np.arange(n), np.arange(n) < k), method)())
+    low, high = np.array(ends).T
+    is_held = (low <= share) & (share <= high)
+    for p_found in (of_rows, of_source):
+        assert p_found[likely] @ is_held >= 0.9
+
+
+@pytest.mark.parametrize("side", ["upper", "lower"])
+@pytest.mark.parametrize("share", [0.02, 0.3])
+def test_an_interval_on_one_side_has_the_whole_probability_there(side, share):
+    n = 60
+    p_called = share * (1.0 - ERROR[1]) + (1.0 - share) * ERROR[0]
+    held = 0.0
+    for k in range(n + 1):
+        rows = LabelledRows(np.zeros(1000), label_error=ERROR)
+        rows = rows.update(np.arange(n), np.arange(n) < k)
+        low, high = rows.exact_interval(side=side)
+        held += stats.binom.pmf(k, n, p_called) * (low <= share <= high)
+        both = rows.exact_interval(0.8)
+        assert (low, high) == ((0.0, both[1]) if side == "upper" else (both[0], 1.0))
+    assert held >= 0.9
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_rows_finds_and_lists_give_one_answer(seed):
+    """What is left, the probabilities and the flags agree, in a ranking that is good."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(1000) < rng.integers(5, 200)).astype(int)
+    scores = -np.arange(1000.0) + rng.normal(size=1000) * rng.choice([0.1, 100.0])
+    error = (rng.choice([0.0, 0.02, 0.05]), rng.choice([0.02, 0.1]))
+    rows = LabelledRows(scores, label_error=error)
+    drawn = rows.suggest(30, random_state=rng)
+    rows = rows.update(drawn, y[drawn])
+    picked = rows.suggest(int(rng.integers(1, 120)), purpose="find")
+    rows = rows.update(picked, y[picked], purpose="find")
+    n_listed = int(rng.choice([0, 40]))
+    listed = rng.permutation(1000)[:n_listed]
+    if n_listed:
+        rows = rows.update(listed, y[listed], at_random=False)
+    left = rows.known_rows.unknown(1000)
+    known = rows.known_rows
+    found = known.labels[known.picked]
+    n_outside = len(left) + len(found)
+    share = rows.posterior_if(error)
+    called = (found.mean() - error[0]) / (1.0 - sum(error))
+    theta = share.sample(200_000, random_state=0)
+    n_found = len(found) * np.clip(called, 0.0, 1.0)
+    each = np.clip(theta * n_outside - n_found, 0.0, len(left))
+    assert rows.posterior.summary() == share.summary()
+    expected = pytest.approx(each.mean(), abs=4.0 * each.std() / np.sqrt(len(theta)))
+    assert rows.left.mean == expected
+    ends = np.clip(np.array(share.interval()) * n_outside - n_found, 0.0, len(left))
+    assert (rows.left.low, rows.left.high) == pytest.approx(tuple(ends), abs=1e-9)
+    assert rows.probability[left].sum() == pytest.approx(rows.left.mean)
+    assert rows.labels[left].sum() == pytest.approx(rows.left.mean, abs=1.0)
+    assert rows.if_wrong == ()
+
+
+def test_an_error_changes_nothing_without_random_rows():
+    every = [
+        LabelledRows(np.arange(1000.0), label_error=error).update(range(150), np.ones(150), **how)
+        for error in ((0.0, 0.0), (0.05, 0.05))
+        for how in ({"at_random": False}, {"purpose": "find"})
+    ]
+    for rows in every:
+        assert rows.posterior.summary() == every[0].posterior.summary()
+        assert rows.probability.sum() == pytest.approx(1000 * rows.posterior.mean)
+        assert rows.left == every[0].left
+
+
+def test_after_a_search_that_found_all_few_are_left():
+    y = (np.arange(1000) < 100).astype(int)
+    rows = LabelledRows(-np.arange(1000.0), label_error=(0.02, 0.02))
+    drawn = rows.suggest(30, random_state=0)
+    rows = rows.update(drawn, y[drawn])
+    picked = rows.suggest(90, purpose="find")
+    rows = rows.update(picked, y[picked], purpose="find")
+    left = rows.left
+    assert left.n_found == 93
+    assert left.low <= 7.0 <= left.mean <= left.high < 90.0
+    assert rows.probability.sum() == pytest.approx(rows.labels.sum(), abs=2.0)
+
+
 def test_what_is_left_is_the_share_of_the_rows_without_a_label():
     rows = rows_with_errors()
     low, high = rows.posterior.interval()
@@ -167,6 +285,10 @@ def test_what_is_left_is_the_share_of_the_rows_without_a_label():
     )
     with pytest.raises(ValueError, match="certify needs labels that are right"):
         rows.certify()
+    with pytest.raises(ValueError, match="expected_width needs labels that are right"):
+        rows.expected_width(10)
+    with pytest.raises(ValueError, match="n_for_width needs labels that are right"):
+        rows.n_for_width(0.1)
 
 
 @pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
@@ -177,6 +299,12 @@ def test_a_fit_keeps_the_rate(tmp_path):
     assert fitted.labelled_rows_.label_error == (0.05, 0.05)
     assert fitted.posterior_.summary() == fitted.labelled_rows_.posterior_if(0.05).summary()
     assert "Each label is taken to be wrong with a probability of 5.0%." in str(fitted.fit_)
+    assert fitted.fit_.told["next"] == ("Next: more labels make this interval narrower.",)
+    fitted.update(fitted.suggest(40, purpose="find"), np.ones(40), purpose="find")
+    rows = fitted.labelled_rows_
+    left = rows.known_rows.unknown(len(X))
+    assert fitted.labels_[left].sum() == pytest.approx(rows.left.mean, abs=1.0)
+    np.testing.assert_array_equal(fitted.labels_, rows.labels)
     assert fitted.batch(X).label_error == (0.05, 0.05)
     fitted.save(tmp_path / "fit.gmm")
     loaded = GammaGMM.load(tmp_path / "fit.gmm")

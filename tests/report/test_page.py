@@ -236,7 +236,10 @@ def test_groups_with_labels_have_their_shares_by_labels(estimator, fitted, data)
     start = text.index("Share of anomalies by group")
     words = words_of(text[start : text.index('id="technical"')])
     for group in found.groups[:2]:
-        shares = f"{group.mean:.1%} {group.low:.1%} to {group.high:.1%}"
+        ends = (group.low, group.high), (group.low_exact, group.high_exact)
+        shares = " ".join(
+            [f"{group.mean:.1%}", *(f"{low:.1%} to {high:.1%}" for low, high in ends)]
+        )
         assert f"{group.group} {group.n_labels} {group.n_anomalies} {shares}" in words
     assert "without labels" not in words
     assert "without labels 3" in words_of(text[:start])
@@ -514,7 +517,7 @@ def test_the_agreement_is_that_with_the_consensus_if_the_ranking_is_learned(lear
 
 
 def test_rows_to_label_have_their_number_in_the_file(estimator, fitted, data):
-    rows = estimator.suggest(30, random_state=estimator.random_state)
+    rows = estimator.suggest(30, spread=False, random_state=estimator.random_state)
     found = find(knowing(fitted, places=np.arange(100, 100 + len(data.X)))).to_label
     assert [row.number for row in found] == [row + 101 for row in rows]
 

@@ -75,7 +75,6 @@ def _inspect_rows(request: Request, echo: Echo) -> int:
             sheet,
             n=inspecting.n,
             earlier=[each for _, each in earlier],
-            is_spread=not asks,
             person=inspecting.person,
             rng=as_generator(request.method.seed),
         )
@@ -219,17 +218,20 @@ def _what_to_do(session: LabelSession, path: Path, asking: Asking) -> str:
             "with the sheets you have labelled before. If all are normal, at least "
             f"{RECALL:.0%} of all anomalies are found (90% confidence)."
         )
+    told = (
+        f"{n_rows} rows to label: write 1 (anomaly) or 0 (normal) in the column anomaly of "
+        f"{name}, for as many rows as you like from the top, and pass the file to gammagmm "
+        "estimate --labels."
+    )
+    if any(session.before.label_error):  # the expected width is that with right labels
+        return told
     some = (n for n in (10, n_rows) if n <= n_rows)
     widths = [
         f"{100.0 * session.before.expected_width(n):.0f} percentage points wide after {n} "
         f"label{'s' * (n > 1)}"
         for n in dict.fromkeys(some)
     ]
-    return (
-        f"{n_rows} rows to label: write 1 (anomaly) or 0 (normal) in the column anomaly of "
-        f"{name}, for as many rows as you like from the top, and pass the file to gammagmm "
-        f"estimate --labels. The 90% interval is expected to be {' and '.join(widths)}."
-    )
+    return f"{told} The 90% interval is expected to be {' and '.join(widths)}."
 
 
 class Dialogue:

@@ -350,7 +350,7 @@ class Inspecting:
     purpose: Annotated[
         str,
         _choice("share", "find", "check")(
-            help="share: rows spread over the ranking, to know the share of anomalies. find: rows "
+            help="share: random rows, to know the share of anomalies. find: rows "
             "from the top of the ranking, which is learned from the labels, to find anomalies. "
             "check: as many random rows without a label as show that 80% of all anomalies are "
             "found; --n does not matter."

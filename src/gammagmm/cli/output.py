@@ -106,10 +106,12 @@ def _group_tables(groups: Sequence[GroupShare], column: str | None) -> list[str]
 
 
 def _share_table(counts: tuple[str, str], name: str, lines: Sequence[ShareLine]) -> str:
-    table = [["group", *counts, "share", name]]
+    exact = ["exact interval"] * any(line.exact is not None for line in lines)
+    table = [["group", *counts, "share", name, *exact]]
     for line in lines:
-        interval = f"{percent(line.low)} to {percent(line.high)}"
-        found = [f"{line.n_rows:,}", f"{line.n_found:,}", percent(line.share), interval]
+        ends = [(line.low, line.high), *([] if line.exact is None else [line.exact])]
+        intervals = [f"{percent(low)} to {percent(high)}" for low, high in ends]
+        found = [f"{line.n_rows:,}", f"{line.n_found:,}", percent(line.share), *intervals]
         table.append([one_line(str(line.group)), *found])
     return aligned(table, n_words=1)
 

@@ -32,8 +32,9 @@ def estimate_contamination(
     """The share of anomalies among the rows of `X`, for PyOD's and scikit-learn's contamination.
 
     Without labels, the share is hardly identifiable, and a `NoLabelsWarning` says how often such
-    estimates are right. With the labels of about 30 rows that were chosen at random, the 90 %
-    interval contains the true share about as often as stated.
+    estimates are right. On average over tables like the 303 that were measured, 94 % of the 90 %
+    intervals from the labels of 30 rows contain the true share (89 % on a collection that the prior
+    does not know).
 
     The page "PyOD and PyThresh" of the documentation shows it in use.
 
@@ -58,7 +59,7 @@ def estimate_contamination(
     Raises
     ------
     NoContaminationError
-        The estimate is 0: no variational run could meet `p_high`.
+        The estimate is 0: no variational run could meet `p_high`, or all rows are labelled normal.
 
     Warns
     -----
@@ -92,6 +93,13 @@ def estimate_contamination(
         return gamma
     if at_least_one:
         return Contamination(gamma.posterior, 1.0 / n_rows)
+    if labels:
+        raise NoContaminationError(
+            "All rows are labelled normal, so the share is 0, but PyOD and scikit-learn do not "
+            "accept a contamination of 0",
+            f"Pass at_least_one=True to get 1 / n_rows = {1.0 / n_rows:.3g}.",
+            estimator,
+        )
     *_, reason = (note.message for note in estimator.notes_ if note.step == "link")
     raise NoContaminationError(
         "The estimate is 0, but PyOD and scikit-learn do not accept a contamination of 0. "

@@ -22,6 +22,7 @@ from gammagmm.estimator.rows import check_columns, new_rows, read_more
 from gammagmm.estimator.space import Space, score_space
 from gammagmm.labels.anomaly_probability import Calibration
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
+from gammagmm.labels.label_error import NO_ERROR
 from gammagmm.labels.labelled_rows import GroupShare, LabelledRows, Precision
 from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
 from gammagmm.mixture.score_space import ScoreScaler
@@ -218,8 +219,9 @@ class Fit:
 
     @property
     def probability(self) -> Array:
-        """Probability (n_rows,) that a training row is an anomaly; 0 or 1 for a known row.
+        """Probability (n_rows,) that a training row is an anomaly.
 
+        It is 0 or 1 for a known row, unless labels may be wrong (`label_error`).
         It is calibrated on labelled real tables and by the labels of known rows, see
         `GammaGMM.predict_proba`.
         """
@@ -393,6 +395,8 @@ class Fit:
         n_left, n = rows.n_rows - len(self.known), rows.n_for_recall
         if self.known.picked.any() and n_left and n:
             return stop_sentence(n)
+        if any(rows.label_error):  # how much more labels buy is not known
+            return more_sentence(None, n_left)
         low, high = self.posterior.interval()
         n_more = rows.n_for_width(0.5 * (high - low)) if high > low else 0
         return more_sentence(n_more, n_left)
@@ -559,7 +563,14 @@ class Fit:
             space=space,
             posterior=posterior,
             own_notes=tuple(notes),
-            **cut_rows(space, self.sample, known, posterior.mean, self.detector_names),
+            **cut_rows(
+                space,
+                self.sample,
+                known,
+                labelled.cut_share,
+                self.detector_names,
+                self.plan.label_error,
+            ),
         )
 
     @property
@@ -597,8 +608,8 @@ class Fit:
     def held(self) -> RowAnswers:
         """The answers for all rows that are held."""
         space, labelled = self.space, self.labelled_rows
-        labels = labelled.labels_at(self.posterior.mean)
-        return RowAnswers(space.decision_scores, labelled.probability, labels, space.scores)
+        answers = labelled.probability, labelled.labels
+        return RowAnswers(space.decision_scores, *answers, space.scores)
 
     @property
     def held_by_number(self) -> tuple[NDArray[np.intp], RowAnswers]:
@@ -709,16 +720,21 @@ def complete_fit(
 
 
 def cut_rows(
-    space: Space, sample: Sample, known: KnownRows, gamma: float, names: Sequence[str]
+    space: Space,
+    sample: Sample,
+    known: KnownRows,
+    gamma: float,
+    names: Sequence[str],
+    label_error: tuple[float, float] = NO_ERROR,
 ) -> dict[str, Any]:
     """Labels and thresholds of a fit whose rows are cut at the share `gamma`.
 
     A known row keeps its label; the other rows are cut at the share that is left for them. New
     rows are like the rows outside lists, labelled or not, and are cut as these would be.
     """
-    labels = LabelledRows(space.decision_scores, known, None, sample).labels_at(gamma)
-    labels = labels[: sample.n_sampled]
-    outside = known.rows_outside_lists(sample)
+    rows = LabelledRows(space.decision_scores, known, None, sample, None, label_error)
+    labels = rows.labels_at(gamma)[: sample.n_sampled]
+    outside = rows.rows_outside_lists
     share = outside.share(gamma)
     threshold = float(cut_off(space.honest_scores[outside.rows], share))
     own = cut_off(space.scores[outside.rows], share).tolist()

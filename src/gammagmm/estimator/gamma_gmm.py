@@ -64,7 +64,8 @@ class GammaGMM(BaseEstimator):
     label_error : float or tuple of two floats, default=0.0
         Probability that a label is wrong, below 0.5. Two numbers are those that a normal row is
         called an anomaly, and that an anomaly is called normal. Two labels of each row show how
-        often labels are wrong, see the page "Labels for the ranking, groups and batches".
+        often labels are wrong, see the page "Labels for the ranking, groups and batches". With it,
+        the share is that of the rows from which the labelled random rows were drawn.
     p0 : float, default=0.01
         Prior probability that there are no anomalies.
     p_high : float, default=0.01
@@ -515,13 +516,14 @@ class GammaGMM(BaseEstimator):
         """Replace the posterior by one from the labels of some training rows.
 
         Labels accumulate: the order of the calls does not matter, and one call with all labels
-        gives the same result. `posterior_`, `contamination_`, the thresholds, `labels_` and the
-        probabilities change; known rows keep their label, and the others are ranked and cut among
-        themselves.
+        gives the same result, except that a label replaces an earlier one of the same row, with a
+        note. A row of "find" whose label is corrected stays one. `posterior_`, `contamination_`,
+        the thresholds, `labels_` and the probabilities change; known rows keep their label, and
+        the others are ranked and cut among themselves.
 
         The share among the other rows has the distribution of the share in labelled real tables
-        (`GammaPosterior.reference`) as its prior, and the labels have a binomial likelihood. The
-        mixtures are not used.
+        (`GammaPosterior.reference`) as its prior, with a part Beta(1, 1) of 10 %, and the labels
+        have a binomial likelihood. The mixtures are not used.
 
         With ``learn=True``, the ranking of the rows is learned from all labels as well, see
         ``fit_.learning``. It moves scores, labels and probabilities, not the posterior.

@@ -85,9 +85,6 @@ class LabelSession:
         Number of rows for the share, and of rows to find anomalies.
     earlier : sequence of Sheet, default=()
         Other sheets with labels.
-    is_spread : bool, default=False
-        Whether rows for the share are spread over the ranking. Otherwise they come in simple random
-        order, for which the interval at any look is proved.
     person : str, default=""
         Name of the person who answers.
     rng : Generator, default=None
@@ -108,14 +105,13 @@ class LabelSession:
         *,
         n: int = 30,
         earlier: Sequence[Sheet] = (),
-        is_spread: bool = False,
         person: str = "",
         rng: np.random.Generator | None = None,
     ) -> None:
         self.fit, self.sheet = fit, Sheet() if sheet is None else sheet
         self.n: dict[Asking, int] = {"share": n, "find": n, "check": n, "again": n}
         self.person = person
-        self.earlier, self._is_spread = tuple(earlier), is_spread
+        self.earlier = tuple(earlier)
         self._rng = np.random.default_rng() if rng is None else rng
         # Rows in the order in which they are asked for; those before `_at` have been.
         answers = zip(self.sheet.rows, self.sheet.answers, strict=True)
@@ -159,8 +155,18 @@ class LabelSession:
 
     @property
     def is_simple(self) -> bool:
-        """Whether rows for the share come in simple random order."""
-        return not self._is_spread and self.fit.table.groups is None
+        """Whether all random rows with labels come in simple random order.
+
+        Those of sheets do, unless the rows have groups. How others were drawn is not known.
+        """
+        known = self.fit.known
+        drawn = known.rows[known.at_random]
+        others = np.setdiff1d(drawn, [row for each in self._sheets for row in each.rows])
+        return self.fit.table.groups is None and not len(others)
+
+    @property
+    def _sheets(self) -> tuple[Sheet, ...]:
+        return (*self.earlier, self.sheet)
 
     @property
     def n_asked(self) -> int:
@@ -265,8 +271,7 @@ class LabelSession:
         """Places of more rows that are chosen at random, outside the samples before."""
         sample, rows = self.fit.sample, self.fit.labelled_rows
         # Rows that were picked can be chosen again: without them, this would be no random sample.
-        sheets = (*self.earlier, self.sheet)
-        before = {row for each in sheets for row in each.rows if row not in each.picked}
+        before = {row for each in self._sheets for row in each.rows if row not in each.picked}
         # Known with any label, these rows are not suggested again.
         known = rows.known_rows.add(
             list(before), [0] * len(before), at_random=False, n_rows=sample.n_held
@@ -277,7 +282,7 @@ class LabelSession:
         groups = self.fit.table.sampled.groups
         by = None if groups is None else groups.values
         chosen = replace(rows, known_rows=known).suggest(
-            n_more, spread=not self.is_simple, by=by, random_state=self._rng
+            n_more, spread=by is not None, by=by, random_state=self._rng
         )
         return sample.places(chosen).tolist()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betaincc, betaln, gammaln, xlog1py, xlogy
 
+from gammagmm.labels.exact_interval import first_true
 from gammagmm.posterior.betas import BetaMixture
 
 __all__ = ["interval_at_any_look", "least_precision"]
@@ -47,9 +46,8 @@ def interval_at_any_look(
     low, high = s, n_rows - (n - s)
     # The likelihood rises up to here and falls from here on, where it is above its mean over K.
     mode = int(np.clip(s * (n_rows + 1) // max(n, 1), low, high))
-    lower = _last_true(lambda step: is_inside(mode - step), mode - low)
-    upper = _last_true(lambda step: is_inside(mode + step), high - mode)
-    return mode - lower, mode + upper
+    lower = first_true(is_inside, low, mode)
+    return lower, first_true(lambda total: not is_inside(total), mode + 1, high + 1) - 1
 
 
 def least_precision(n_drawn: int, n_found: int, mass: float) -> float:
@@ -82,12 +80,3 @@ def least_precision(n_drawn: int, n_found: int, mass: float) -> float:
 
 def _log_choose(n: int, k: int) -> float:
     return float(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
-
-
-def _last_true(is_true: Callable[[int], bool], most: int) -> int:
-    """The largest number from 0 to `most` for which a condition holds that is true up to it."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if is_true(middle) else (low, middle - 1)
-    return low

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, gammaln
 
-__all__ = ["Side", "binomial_interval", "exact_interval", "p_between"]
+__all__ = ["Side", "binomial_interval", "exact_interval", "first_true", "p_between"]
 
 Side = Literal["both", "upper", "lower"]
 
@@ -39,16 +39,19 @@ def exact_interval(
     def p_at_least(total: int) -> float:
         return p_between(n_found, n_drawn, total, n_drawn, n_rows)
 
-    lower = low if side == "upper" else _first(lambda k: p_at_least(k) >= tail, low, high)
+    lower = low if side == "upper" else first_true(lambda k: p_at_least(k) >= tail, low, high)
     if side == "lower":
         return lower, high
     # The largest number that is likely enough: one below the first that is not.
-    upper = _first(lambda k: p_at_most(k) < tail, lower, high + 1) - 1
+    upper = first_true(lambda k: p_at_most(k) < tail, lower, high + 1) - 1
     return lower, upper
 
 
-def _first(is_true: Callable[[int], bool], low: int, high: int) -> int:
-    """The first number from `low` on for which a rising condition holds; `high` if none does."""
+def first_true(is_true: Callable[[int], bool], low: int, high: int) -> int:
+    """The first number from `low` on for which a condition holds, as it does for all after it.
+
+    It is `high` if the condition holds for none below it.
+    """
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if is_true(middle) else (middle + 1, high)

@@ -97,7 +97,8 @@ class KnownRows:
         A row that is given once with ``at_random=False`` belongs to a list and does not count as
         chosen at random: the other rows that were chosen at random are then a random sample of the
         rows outside the list, whether the list or the sample came first. A `picked` row that is
-        given again with ``at_random=True`` counts as chosen at random.
+        given again with ``at_random=True`` and the same label counts as chosen at random; with
+        another label, it is corrected and stays a picked one.
 
         Parameters
         ----------
@@ -134,13 +135,16 @@ class KnownRows:
         how = np.where(self.picked, _PICKED, np.where(self.at_random, _AT_RANDOM, _LISTED))
         columns = (self.rows.tolist(), self.labels.tolist(), how.tolist())
         found = {row: (label, chosen) for row, label, chosen in zip(*columns, strict=True)}
+        before = dict(found)
         now = _PICKED if picked else _AT_RANDOM if at_random else _LISTED
         given: dict[int, int] = {}
         for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
             if given.setdefault(row, label) != label:
                 number = row if sample is None else int(sample.number(np.array([row]))[0])
                 raise ValueError(f"Row {number} has both labels, 0 and 1: give one of them.")
-            found[row] = (label, max(found.get(row, (label, now))[1], now))
+            its_label, its_kind = before.get(row, (label, now))
+            is_correction = its_label != label and its_kind == _PICKED and now == _AT_RANDOM
+            found[row] = (label, _PICKED if is_correction else max(its_kind, now))
         ordered = sorted(found)
         how = np.array([found[row][1] for row in ordered], dtype=int)
         return KnownRows(
@@ -206,13 +210,14 @@ class RowsLeft:
     """Rows that are ranked and cut, of a table of `n_rows` rows.
 
     They are all `n_left` such rows of the table, or a random sample of them. `n_anomalies` of the
-    other rows are anomalies; it is None where there are no other rows.
+    other rows are anomalies, which need not be a whole number; it is None where there are no other
+    rows.
     """
 
     rows: NDArray[np.int_]
     n_rows: int
     n_left: int
-    n_anomalies: int | None = None
+    n_anomalies: float | None = None
 
     def share(self, gamma: float) -> float:
         """The share of anomalies among these rows if it is `gamma` in the whole table."""

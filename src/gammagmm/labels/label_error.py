@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln, gammaln, logsumexp, xlogy
+from scipy.special import betaln, gammaln, logsumexp, xlog1py, xlogy
 
 from gammagmm.labels.exact_interval import binomial_interval
 from gammagmm.labels.known_rows import check_labels
@@ -30,8 +30,10 @@ NO_ERROR = 0.0, 0.0
 They are those that a normal row is called an anomaly, and that an anomaly is called normal.
 """
 
-UNLIKELY = 1e-9
+UNLIKELY = 1e-12
 """Parts of the posterior of a smaller weight are left out."""
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -73,19 +75,16 @@ def posterior_with_errors(
 
         P(labels | theta) = sum over t of c_t theta^t (1 - theta)^(n_drawn - t),
 
-    where c_t is the probability of the labels if t given rows are anomalies. So each part
-    Beta(a, b) of the prior becomes parts Beta(a + t, b + n_drawn - t). No row is known for sure, so
-    the share is that of the rows from which the table was drawn.
+    where c_t is the sum, over the choices of the t rows that are anomalies, of the probability of
+    the labels. So each part Beta(a, b) of the prior becomes parts Beta(a + t, b + n_drawn - t). No
+    row is known for sure, so the share is that of the rows from which the table was drawn.
     """
-    false_alarm, miss = error
-    n, s = n_drawn, n_found
-    # Of the rows that are called anomalies, and of the others, so many are anomalies.
-    called = _log_binomial(s, 1.0 - miss, false_alarm)
-    others = _log_binomial(n - s, miss, 1.0 - false_alarm)
-    log_c = np.log(np.maximum(np.convolve(np.exp(called), np.exp(others)), 1e-300))
+    n = n_drawn
     true = np.arange(n + 1)[:, None]
     a, b = prior.a + true, prior.b + n - true
-    logs = log_c[:, None] + np.log(prior.weights) + betaln(a, b) - betaln(prior.a, prior.b)
+    logs = _log_sums(n, n_found, error)[:, None] + betaln(a, b) - betaln(prior.a, prior.b)
+    with np.errstate(divide="ignore"):
+        logs = logs + np.log(prior.weights)
     weights = np.exp(logs - logsumexp(logs))
     kept = weights > UNLIKELY
     weights = weights[kept] / weights[kept].sum()
@@ -142,8 +141,39 @@ def agreement(first: ArrayLike, second: ArrayLike) -> Agreement:
     return Agreement(n, n_agree, *rates.tolist())
 
 
-def _log_binomial(n: int, p: float, q: float) -> np.ndarray:
-    """Log of C(n, k) p^k q^(n - k) for k = 0, ..., n."""
+def _log_sums(n: int, s: int, error: tuple[float, float]) -> Array:
+    """Log of c_t for t = 0, ..., n, if `s` of `n` labels say "anomaly".
+
+    If theta were the share, c_t theta^t (1 - theta)^(n - t) / P(labels | theta) would be the
+    probability of t anomalies: those among the rows that are called anomalies, and those among the
+    others, both binomial. It underflows where t is far from what theta expects. So several theta
+    are tried; c_t is a sum, of which underflow loses parts, so the largest is right.
+    """
+    false_alarm, miss = error
+    true = np.arange(n + 1.0)
+    found = np.full(n + 1, -np.inf)
+    n_tried = 1 + int(np.sqrt(n) / 16.0)
+    # So close to one another that at most e^-300 is reached halfway between two of them.
+    for theta in np.sin(0.5 * np.pi * (np.arange(n_tried) + 0.5) / n_tried) ** 2:
+        p_called, p_other = p_anomaly(np.full(2, theta), np.array([1, 0]), error)
+        first, called = _binomial(s, p_called)
+        first_other, others = _binomial(n - s, p_other)
+        place = first + first_other + np.arange(len(called) + len(others) - 1)
+        called_anomaly = theta * (1.0 - miss) + (1.0 - theta) * false_alarm
+        log_p_labels = xlogy(s, called_anomaly) + xlog1py(n - s, -called_anomaly)
+        p_true = np.convolve(called, others)
+        p_true[p_true < np.finfo(float).tiny] = 0.0  # these may have been rounded up
+        with np.errstate(divide="ignore"):
+            logs = np.log(p_true) + log_p_labels
+        logs -= xlogy(true, theta)[place] + xlog1py(n - true, -theta)[place]
+        found[place] = np.maximum(found[place], logs)
+    return found
+
+
+def _binomial(n: int, p: float) -> tuple[int, Array]:
+    """The first number that has a probability above 0, and the probabilities from there on."""
     k = np.arange(n + 1.0)
     log_choose = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
-    return np.asarray(log_choose + xlogy(k, p) + xlogy(n - k, q))
+    probabilities = np.exp(log_choose + xlogy(k, p) + xlog1py(n - k, -p))
+    possible = np.flatnonzero(probabilities > np.finfo(float).tiny)
+    return int(possible[0]), probabilities[possible[0] : possible[-1] + 1]

@@ -27,7 +27,7 @@ from gammagmm.labels.exact_interval import (
     exact_interval,
     p_between,
 )
-from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
+from gammagmm.labels.known_rows import KnownRows, Purpose, RowsLeft, check_rows_known
 from gammagmm.labels.label_error import (
     NO_ERROR,
     Agreement,
@@ -61,6 +61,8 @@ RARE = 0.05
 """Probability below which chance does not explain that two lists of rows have no row in common."""
 VERY_RARE = 1e-6
 """Probability below which chance does not explain that rows come from the top of a ranking."""
+MANY_ROWS = 10**8
+"""Rows of a table that is as good as infinite."""
 LABEL_ERRORS = 0.02, 0.05
 """Shares of wrong labels for which the answer tells what it would be."""
 MISSING_GROUP = "(missing)"
@@ -230,8 +232,10 @@ class LabelledRows:
     label_error : tuple of two floats, default=(0.0, 0.0)
         The probabilities that a normal row is labelled an anomaly, and that an anomaly is labelled
         normal. The posterior, the probabilities, the intervals from the labels and `left` take
-        them into account; no row is known for sure then, and rows that were not chosen at random
-        say nothing about the share. `by_group` and `precision_at` take labels as they are.
+        them into account as soon as one of the rows was chosen at random. No row is known for sure
+        then: the share of the posterior and of the intervals is that of the rows from which these
+        rows were drawn, without lists. Other rows say nothing about it, but those of "find" are
+        subtracted in `left`. `by_group` and `precision_at` take labels as they are.
 
     Examples
     --------
@@ -277,20 +281,52 @@ class LabelledRows:
     @property
     def labels(self) -> NDArray[np.int_]:
         """1 for an anomaly at the mean of the posterior, else 0; a known row has its label."""
-        return self.labels_at(self.posterior.mean)
+        return self.labels_at(self.cut_share)
+
+    @cached_property
+    def cut_share(self) -> float:
+        """The share of anomalies at which the rows are cut.
+
+        This is the mean of the posterior. If labels may be wrong, that of a share that is clipped
+        to what the picked rows leave possible.
+        """
+        posterior, left = self.posterior, self.rows_left
+        if not self._has_errors or left.n_anomalies is None:
+            return posterior.mean
+        low = left.n_anomalies / left.n_rows
+        high = low + left.n_left / left.n_rows
+        inside = posterior.betas.restrict(low, high).moment(1)
+        return float(low * posterior.cdf(low) + inside + high * posterior.sf(high))
+
+    @property
+    def rows_left(self) -> RowsLeft:
+        """The rows to rank and to cut: those without a label, or all where none or all have one."""
+        left, counts = self.known_rows.rows_left(self.sample), self._counts
+        if not self._has_errors or left.n_anomalies is None:
+            return left
+        # The share is that of the rows outside the sample and lists, which have the picked ones.
+        called = counts.n_picked_anomalies / max(counts.n_picked, 1)
+        n_anomalies = counts.n_picked * without_errors(called, self.label_error)
+        return replace(left, n_rows=counts.n_outside, n_anomalies=n_anomalies)
+
+    @property
+    def rows_outside_lists(self) -> RowsLeft:
+        """The rows that are as new rows are: those outside lists, or all where all are in one."""
+        outside = self.known_rows.rows_outside_lists(self.sample)
+        return replace(outside, n_anomalies=None) if self._has_errors else outside
 
     @property
     def probability(self) -> Array:
         """Calibrated probability (n_rows,) that a row is an anomaly; a known row has its label.
 
         If labels may be wrong, a known row has the probability that follows from its score and its
-        label. The probabilities add up to the expected number of anomalies: with labels that of
-        `posterior`, and without labels that of the distribution of the share in labelled real
-        tables.
+        label. The probabilities of the other rows add up to the expected number of anomalies: with
+        labels that of `left`, and without labels that of the distribution of the share in labelled
+        real tables.
         """
         probability, known = self.calibration(self.scores), self.known_rows
         probability[known.rows] = known.labels
-        if any(self.label_error):
+        if self._has_errors:
             before = self.calibration(self._honest_scores[known.rows])
             probability[known.rows] = p_anomaly(before, known.labels, self.label_error)
         return probability
@@ -299,7 +335,7 @@ class LabelledRows:
     def calibration(self) -> Calibration:
         """The probability of a row, which may be a new one, by its score."""
         known, honest_scores = self.known_rows, self._honest_scores
-        outside, left = known.rows_outside_lists(self.sample), known.rows_left(self.sample)
+        outside, left = self.rows_outside_lists, self.rows_left
         drawn, reference = known[known.at_random], load_slopes()
         if self.honest_scores is not None:
             weights = reference.learned
@@ -318,9 +354,8 @@ class LabelledRows:
     def _share_left(self) -> float:
         """Expected share of anomalies among the rows without a label."""
         if not len(self.known_rows):
-            return _reference_mean()
-        mean = self._by_labels.mean
-        return mean if self._has_errors else self.known_rows.rows_left(self.sample).share(mean)
+            return load_reference().moment(1)
+        return self.rows_left.share(self.cut_share)
 
     @property
     def rank_probability(self) -> Array:
@@ -333,7 +368,7 @@ class LabelledRows:
         if not len(self.known_rows):
             ranks = exact_ranks(self.scores[: self.sample.n_sampled])
             return probability_at(self.posterior, ranks.shares_at_least(self.scores))
-        ranks = self.known_rows.rows_left(self.sample).ranks(self.scores)
+        ranks = self.rows_left.ranks(self.scores)
         probability = probability_at(self.posterior, ranks.shares_at_least(self.scores))
         probability[self.known_rows.rows] = self.known_rows.labels
         return probability
@@ -352,7 +387,7 @@ class LabelledRows:
             1 for an anomaly, 0 for a normal row; known rows keep their labels.
         """
         check_share("gamma", gamma)
-        left = self.known_rows.rows_left(self.sample)
+        left = self.rows_left
         threshold = float(cut_off(self.scores[left.rows], left.share(gamma)))
         labels = is_anomaly(self.scores, threshold)
         labels[self.known_rows.rows] = self.known_rows.labels
@@ -374,7 +409,7 @@ class LabelledRows:
             Positions of rows, from 0.
         labels : array-like of shape (n,)
             1 for an anomaly, 0 for a normal row. The label of a row that has one already is
-            replaced.
+            replaced; a row with the purpose "find" whose label is corrected keeps this purpose.
         at_random : bool, default=True
             Pass False for rows that were not chosen blindly: they count as themselves only. Pass a
             list of such rows completely, with those that `suggest` has chosen.
@@ -554,6 +589,7 @@ class LabelledRows:
         """
         check_count("n", n, 0)
         check_probability("mass", mass)
+        self._check_right_labels("expected_width")
         n_outside = self._counts.n_outside
         if n > n_outside:
             raise ValueError(
@@ -579,6 +615,7 @@ class LabelledRows:
         """
         check_number("width", width)
         check_probability("mass", mass)
+        self._check_right_labels("n_for_width")
         if not 0.0 < width <= 1.0:
             raise ValueError(f"width must be above 0 and at most 1, got {width!r}.")
         return n_for_width(self._counts, load_label_prior(), width, mass)
@@ -593,6 +630,9 @@ class LabelledRows:
         (``at_random=False``), it contains the true share with at least the probability `mass`,
         whatever the share is. Each end of a two-sided interval holds by itself with the probability
         (1 + `mass`) / 2.
+
+        With a `label_error`, no row is known for sure. The interval is then that of the share among
+        the rows from which these rows were drawn, however many of them have labels.
 
         Parameters
         ----------
@@ -613,8 +653,12 @@ class LabelledRows:
         counts = self._counts
         if not self._has_errors:
             return _exact_shares(counts, mass, side)
-        labels = counts.n_drawn, counts.n_found
-        return self._without_errors(exact_interval(self.n_rows, *labels, mass, side))
+        # With the whole 1 - mass on one side, both ends have it.
+        tails = mass if side == "both" else 2.0 * mass - 1.0
+        low, high = map(float, binomial_interval(counts.n_drawn, counts.n_found, tails))
+        return self._without_errors(
+            0.0 if side == "upper" else low, 1.0 if side == "lower" else high
+        )
 
     def interval_at_any_look(self, mass: float = 0.9) -> tuple[float, float]:
         """Confidence interval of the share from the labels, for any number of them.
@@ -623,7 +667,8 @@ class LabelledRows:
         (``suggest(spread=False)``), the intervals after each label all contain the true share with
         at least the probability `mass`, whatever the share is. So you can look after every label
         and stop when you like. It is wider than `exact_interval`. For rows that are spread over the
-        ranking this is not proved; if the ranking has a pattern, it can be wrong.
+        ranking this is not proved; if the ranking has a pattern, it can be wrong. With a
+        `label_error`, the share is that of the rows from which these rows were drawn.
 
         Parameters
         ----------
@@ -643,14 +688,16 @@ class LabelledRows:
         """
         check_probability("mass", mass)
         counts = self._counts
-        n_rows = counts.n_rows if self._has_errors else counts.n_rows - counts.n_told
+        n_rows = MANY_ROWS if self._has_errors else counts.n_rows - counts.n_told
         labels = counts.n_drawn, counts.n_found
         ends = interval_at_any_look(n_rows, *labels, mass, load_label_prior())
-        return self._without_errors(ends) if self._has_errors else _shares_between(counts, ends)
+        if self._has_errors:
+            return self._without_errors(*(end / n_rows for end in ends))
+        return _shares_between(counts, ends)
 
-    def _without_errors(self, ends: tuple[int, int]) -> tuple[float, float]:
-        """The share of anomalies if so many rows would be called anomalies, right or wrong."""
-        low, high = (without_errors(end / self.n_rows, self.label_error) for end in ends)
+    def _without_errors(self, *ends: float) -> tuple[float, float]:
+        """The shares of anomalies if these shares would be called anomalies, right or wrong."""
+        low, high = (without_errors(end, self.label_error) for end in ends)
         return low, high
 
     def by_group(self, groups: Any) -> GroupShares:
@@ -735,7 +782,8 @@ class LabelledRows:
         """The posterior of the share if labels are wrong with a known probability.
 
         It shows how much an answer depends on right labels. It uses the rows that were chosen at
-        random. No row is known for sure then, so rows of lists and picked rows say nothing.
+        random. No row is known for sure then, so rows of lists and picked rows say nothing, and the
+        share is that of the rows from which the others were drawn.
 
         Parameters
         ----------
@@ -765,8 +813,14 @@ class LabelledRows:
 
     @property
     def if_wrong(self) -> tuple[ShareIfWrong, ...]:
-        """The share if 2 % and if 5 % of the labels were wrong; empty if `label_error` is given."""
-        if any(self.label_error) or not self.known_rows.at_random.any():
+        """The share if 2 % and if 5 % of the labels were wrong.
+
+        It is empty if `label_error` is given, and if there are rows of lists or of "find", because
+        `posterior_if` does not use these.
+        """
+        if any(self.label_error) or not len(self.known_rows):
+            return ()
+        if not self.known_rows.at_random.all():
             return ()
         posteriors = ((error, self.posterior_if(error)) for error in LABEL_ERRORS)
         return tuple(ShareIfWrong(error, p.mean, *p.interval()) for error, p in posteriors)
@@ -809,14 +863,15 @@ class LabelledRows:
         It holds as the 90 % interval of the posterior does, after any mix of labels. Without rows
         that were chosen at random, it rests on the prior distribution.
         """
-        posterior, n_left = self.posterior, self.n_rows - len(self.known_rows)
-        shares = np.array([posterior.mean, *posterior.interval()])
-        n_found = self._counts.n_anomalies
-        if self._has_errors:  # the share is that of the rows left, of which no label is wrong
-            mean, *ends = (n_found + n_left * shares).tolist()
+        counts, left = self._counts, self.rows_left
+        ends = self.posterior.interval()
+        if self._has_errors:  # then the share is not that of all rows, of which some are known
+            shares = [left.share(share) for share in (self.cut_share, *ends)]
+            totals = counts.n_anomalies + counts.n_left * np.array(shares)
         else:
-            mean, *ends = (self.n_rows * shares).tolist()
-        return anomalies_left(n_left, n_found, mean, (ends[0], ends[1]))
+            totals = self.n_rows * np.array([self.posterior.mean, *ends])
+        mean, low, high = totals.tolist()
+        return anomalies_left(counts.n_left, counts.n_anomalies, mean, (low, high))
 
     def certify(
         self, recall: float = 0.8, *, mass: float = 0.9, random_state: Any = None
@@ -853,8 +908,7 @@ class LabelledRows:
         """
         check_probability("recall", recall)
         check_probability("mass", mass)
-        if any(self.label_error):
-            raise ValueError("certify needs labels that are right: use it with label_error=0.")
+        self._check_right_labels("certify")
         if not self.sample.is_whole:
             raise ValueError("certify needs all rows in memory, and these are a sample of a table.")
         unknown = self.known_rows.unknown(self.n_rows)
@@ -862,6 +916,11 @@ class LabelledRows:
         n = n_to_certify(len(unknown), n_found, recall, mass)
         rows = as_generator(random_state).permutation(unknown)[:n]
         return RecallCheck(rows, len(unknown), n_found, recall, mass)
+
+    def _check_right_labels(self, name: str) -> None:
+        """Refuse the method `name`, which does not know that labels may be wrong."""
+        if any(self.label_error):
+            raise ValueError(f"{name} needs labels that are right: use it with label_error=0.")
 
     @property
     def n_for_recall(self) -> int | None:
@@ -924,9 +983,11 @@ class LabelledRows:
     def n_for_precision(self, precision: float) -> int:
         """The most rows from the top of the ranking of which a share `precision` are anomalies.
 
-        With a probability of at least 90 %, the true share is not smaller, although the number is
-        chosen by the labels: this is proved for the consensus, if each row is labelled with the
-        same probability. `precision_at` is for a number of rows that was fixed before.
+        With a probability of about 90 %, the true share is not smaller, although the number is
+        chosen by the labels. It is proved for the share of all rows at the top, known ones
+        included, in the ranking by the consensus, if each row is labelled independently with the
+        same probability; for the rows of `suggest`, it was measured. `precision_at` is for a number
+        of rows that was fixed before.
 
         Parameters
         ----------
@@ -1115,9 +1176,3 @@ def _group_name(value: Any) -> Any:
     """The name of the group of rows that have this value."""
     is_missing = value == "" or value != value
     return MISSING_GROUP if is_missing else value
-
-
-def _reference_mean() -> float:
-    """Mean share of anomalies in labelled real tables."""
-    reference = load_reference()
-    return float(reference.weights @ (reference.a / (reference.a + reference.b)))

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln, gammaln, logsumexp
 
+from gammagmm.labels.exact_interval import first_true
 from gammagmm.labels.known_rows import KnownRows
 from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
@@ -33,6 +34,7 @@ __all__ = [
     "labelled_posterior",
     "n_for_width",
     "prior_of",
+    "updated",
 ]
 
 Array = NDArray[np.float64]
@@ -118,8 +120,8 @@ def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterio
     n_outside, least = counts.n_outside, counts.n_picked_anomalies
     most = least + counts.n_left
     if counts.n_left > 0:
-        updated = _updated(prior, counts.n_drawn, np.array([counts.n_found]))
-        weights, a, b = (part[0] for part in updated)
+        parts = updated(prior, counts.n_drawn, np.array([counts.n_found]))
+        weights, a, b = (part[0] for part in parts)
     else:  # the number of anomalies is known, whatever the parts are
         weights, a, b = np.ones((3, 1))
     prob_zero, first = 0.0, least
@@ -155,7 +157,7 @@ def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float)
     if n_left == 0:
         return 0.0
     found, p_found = _outcomes(counts, prior, n)
-    weights, a, b = _updated(prior, counts.n_drawn + n, counts.n_found + found)
+    weights, a, b = updated(prior, counts.n_drawn + n, counts.n_found + found)
     size = (n_left - 1.0) / (a + b + n_left)
     # One row that is left is an anomaly or not, as the Beta distribution is in the limit.
     a, b = a * np.maximum(size, 1e-6), b * np.maximum(size, 1e-6)
@@ -169,17 +171,17 @@ def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float)
 
 def n_for_width(counts: LabelCounts, prior: BetaMixture, width: float, mass: float) -> int:
     """The smallest number of further labels whose expected width is at most `width`."""
+
+    def is_enough(n: int) -> bool:
+        return expected_width(counts, prior, n, mass) <= width
+
     too_few, enough = -1, 0
-    while enough < counts.n_outside and expected_width(counts, prior, enough, mass) > width:
+    while enough < counts.n_outside and not is_enough(enough):
         too_few, enough = enough, min(2 * enough + 1, counts.n_outside)
-    while enough - too_few > 1:
-        middle = (too_few + enough) // 2
-        is_enough = expected_width(counts, prior, middle, mass) <= width
-        too_few, enough = (too_few, middle) if is_enough else (middle, enough)
-    return enough
+    return first_true(is_enough, too_few + 1, enough)
 
 
-def _updated(prior: BetaMixture, n: int, found: NDArray[np.int_]) -> tuple[Array, Array, Array]:
+def updated(prior: BetaMixture, n: int, found: NDArray[np.int_]) -> tuple[Array, Array, Array]:
     """Weights, a and b (S, J) of the mixture of theta for `found` (S,) anomalies among `n` rows."""
     a = prior.a + found[:, None]
     b = prior.b + (n - found)[:, None]
@@ -210,9 +212,7 @@ def _log_predictive(
     counts: LabelCounts, prior: BetaMixture, n: int, found: NDArray[np.int_]
 ) -> Array:
     """Log probability of `found` anomalies among the next `n` rows, up to a constant."""
-    weights, a, b = (
-        part[0] for part in _updated(prior, counts.n_drawn, np.array([counts.n_found]))
-    )
+    weights, a, b = (part[0] for part in updated(prior, counts.n_drawn, np.array([counts.n_found])))
     fitting = betaln(a + found[:, None], b + (n - found)[:, None]) - betaln(a, b)
     log_choose = -gammaln(found + 1.0) - gammaln(n - found + 1.0)
     return np.asarray(log_choose + logsumexp(fitting, b=weights, axis=1))

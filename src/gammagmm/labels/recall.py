@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gammagmm.labels.exact_interval import exact_interval
+from gammagmm.labels.exact_interval import exact_interval, first_true
 from gammagmm.labels.known_rows import check_labels
 
 __all__ = ["AnomaliesLeft", "RecallCheck", "RecallResult", "anomalies_left", "n_to_certify"]
@@ -140,13 +140,11 @@ def n_to_certify(n_rows: int, n_found: int, recall: float, mass: float) -> int:
 
     `n_found` anomalies have been found outside these rows.
     """
-    too_few, enough = -1, n_rows
-    while enough - too_few > 1:
-        n = (too_few + enough) // 2
-        most = exact_interval(n_rows, n, 0, mass, "upper")[1]
-        is_enough = _is_reached(n_found, most, recall)
-        too_few, enough = (too_few, n) if is_enough else (n, enough)
-    return enough
+
+    def is_enough(n: int) -> bool:
+        return _is_reached(n_found, exact_interval(n_rows, n, 0, mass, "upper")[1], recall)
+
+    return first_true(is_enough, 0, n_rows)
 
 
 def _recall(n_found: int, n_left: float) -> float:

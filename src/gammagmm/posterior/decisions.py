@@ -106,7 +106,7 @@ def new_row_ranks(scores: Array) -> RankTable:
 
 
 def ranks_left(
-    scores: Array, n_anomalies: int, n_rows: int, n_left: int | None = None
+    scores: Array, n_anomalies: float, n_rows: int, n_left: int | None = None
 ) -> RankTable:
     """Rank table of the rows that are not known, whose scores are `scores` (n,).
 

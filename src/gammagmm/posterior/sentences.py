@@ -149,7 +149,7 @@ def exact_sentence(ends: Rates, any_look: Rates, n_anomalies: int, mass: float =
         fixed = f"{low} to {high} with {mass:.0%} confidence"
     return (
         f"By the labels alone, the share is {fixed} if their number was fixed before, and {looked} "
-        "if you looked at the answer in between."
+        "if you looked at the answer in between (rows in simple random order)."
     )
 
 
@@ -222,15 +222,15 @@ def recall_sentence(left: AnomaliesLeft) -> str:
 
 def precision_sentence(precision: Precision) -> str:
     """How many of the flagged rows are anomalies."""
-    n_labels, n_flagged = precision.n_labels, precision.n_flagged
-    found = f"{precision.n_anomalies:,} of the {n_labels:,} labelled rows among the flagged rows"
-    found += f" {'is an anomaly' if precision.n_anomalies == 1 else 'are anomalies'}"
+    n_labels, n_flagged, n_found = precision.n_labels, precision.n_flagged, precision.n_anomalies
+    anomalies = "1 is an anomaly" if n_found == 1 else f"{n_found:,} are anomalies"
     if n_labels == n_flagged:
-        return f"{found}."
+        return f"Of the flagged rows, all of which have labels, {anomalies}."
+    rows = "row that was" if n_labels == 1 else "rows that were"
     low, high = percent(precision.low), percent(precision.high)
     return (
-        f"{found}: {low} to {high} of all {n_flagged:,} (90% confidence, if those were picked at "
-        "random)."
+        f"Of the {n_labels:,} flagged {rows} drawn at random, {anomalies}: {low} to {high} of all "
+        f"{n_flagged:,} (90% confidence)."
     )
 
 
@@ -260,10 +260,12 @@ def ranking_sentence(learning: Learning) -> str:
     return f"The rows are ranked by the detectors and by what the labels teach: {found}"
 
 
-def more_sentence(n_more: int, n_left: int) -> str:
-    """How many more labels make the interval half as wide."""
+def more_sentence(n_more: int | None, n_left: int) -> str:
+    """How many more labels make the interval half as wide; None if that is not known."""
     if n_left == 0:
         return "Every row has a label."
+    if n_more is None:
+        return "Next: more labels make this interval narrower."
     if n_left == 1:
         return "Next: label the last row to know the share."
     if n_more >= n_left:
@@ -336,10 +338,9 @@ def probability_sentence(p_first: float, *, has_labels: bool) -> str:
     """What the rows' probabilities rest on; `p_first` is that of the first row of the ranking."""
     if has_labels:
         return "P(anomaly) follows your answers and other tables, whose anomalies are known."
-    rows = f"about {10.0 * p_first:.0f}" if p_first >= 0.1 else "fewer than 1"
     return (
         f"P(anomaly) of the first row is {percent(p_first)}, because without answers the ranking "
-        f"may be wrong: in other tables, {rows} of 10 such rows were anomalies."
+        "may be wrong."
     )
 
 

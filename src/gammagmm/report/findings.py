@@ -139,7 +139,7 @@ def find(fit: Fit) -> Findings:
     top, chosen = order[:MAX_SHOWN], _rows_to_label(fit)
     why_top, values_chosen, shapes = _described(fit, top, chosen)
     separate = _separate_rows(fit)
-    mean, *ends = cuts_at(fit, np.array([fit.posterior.mean, *fit.posterior.interval()]))
+    mean, *ends = cuts_at(fit, np.array([fit.labelled_rows.cut_share, *fit.posterior.interval()]))
     return Findings(
         summary=summarise(fit),
         table=table,
@@ -176,10 +176,9 @@ def find(fit: Fit) -> Findings:
 
 def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
     """The cut at each of `shares`, by the rule of `GammaGMM.labels_at`."""
-    left = fit.known.rows_left(fit.sample)
+    left, outside = fit.labelled_rows.rows_left, fit.labelled_rows.rows_outside_lists
     scores, shares_left = fit.decision_scores[left.rows], np.array([*map(left.share, shares)])
     thresholds = cut_off(scores, shares_left)
-    outside = fit.known.rows_outside_lists(fit.sample)
     own = cut_off(fit.scores[outside.rows], np.array([*map(outside.share, shares)]))
     # A flagged row lies strictly above the threshold, so equal scores are searched from the right.
     n_flagged = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
@@ -232,7 +231,7 @@ def _rows_to_label(fit: Fit) -> NDArray[np.intp]:
     n = min(MAX_TO_LABEL, fit.n_rows - len(fit.known))
     if n < 1:
         return np.empty(0, dtype=np.intp)
-    numbers = fit.labelled_rows.suggest(n, random_state=fit.plan.seed)
+    numbers = fit.labelled_rows.suggest(n, spread=False, random_state=fit.plan.seed)
     return fit.sample.places(numbers)
 
 
@@ -264,13 +263,11 @@ def _found(fit: Fit) -> Found | None:
     known, learning = fit.known, fit.learning
     if learning is None or learning.ranking is None or learning.check is None:
         return None
-    labels = known.labels[known.at_random]
-    if not labels.any():
+    if not known.labels[known.at_random].any():
         return None
-    rows = known.rows[known.at_random]
-    rankings = (fit.space.consensus[rows], fit.space.honest_scores[rows])
-    orders = (np.argsort(-scores, kind="stable") for scores in rankings)
-    return Found(*(tuple(np.cumsum(labels[order]).tolist()) for order in orders))
+    learned = fit.labelled_rows
+    consensus = replace(learned, scores=fit.space.consensus, honest_scores=None)
+    return Found(*(tuple(rows.found_in_order.tolist()) for rows in (consensus, learned)))
 
 
 def _steps(fit: Fit) -> tuple[ShareCut, ...]:

@@ -146,7 +146,15 @@ def group_lines(groups: Sequence[GroupShare], n: int) -> GroupLines:
         for g in shown
     )
     labelled = (
-        ShareLine(g.group, g.n_labels, g.n_anomalies, g.mean, g.low, g.high)
+        ShareLine(
+            g.group,
+            g.n_labels,
+            g.n_anomalies,
+            g.mean,
+            g.low,
+            g.high,
+            (g.low_exact, g.high_exact),
+        )
         for g in shown
         if g.n_labels
     )

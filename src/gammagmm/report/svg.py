@@ -424,7 +424,10 @@ def strip_svg(reason: Reason, shape: ColumnShape, name: str) -> str:
 
 @dataclass(frozen=True)
 class ShareLine:
-    """A line of a table of groups: a share of the rows of one group, and its 90 % interval."""
+    """A line of a table of groups: a share of the rows of one group, and its 90 % interval.
+
+    `exact` is the exact interval, where this is that of a posterior.
+    """
 
     group: object
     n_rows: int  # that the share comes from
@@ -432,6 +435,7 @@ class ShareLine:
     share: float
     low: float
     high: float
+    exact: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
