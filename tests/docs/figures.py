@@ -45,6 +45,7 @@ KEYS = {
     "finding": ["collection"],
     "labels": ["group", "labels", "method"],
     "p_high_met": ["case"],
+    "peers": ["collection", "method"],
     "seed_methods": ["case"],
     "settings": ["collection", "settings"],
 }
@@ -74,6 +75,11 @@ def figure(path: str) -> Any:
 def percent_of(*path: str) -> str:
     """A figure in percent without the sign, for the first of two figures with one sign."""
     return f"{100 * figure('/'.join(path)):.0f}"
+
+
+def points(*path: str) -> str:
+    """A width in percentage points."""
+    return f"{100 * figure('/'.join(path)):.1f}"
 
 
 @cache
@@ -182,17 +188,6 @@ def held(mass: str) -> float:
     """Share of the tables of the track record whose interval contains the true share."""
     levels = figure("track_record/record/all/levels")
     return next(level["held"] for level in levels if level["mass"] == float(mass))
-
-
-def estimates(how: str) -> float:
-    """The estimates of the track record."""
-    return over((one["figures"]["mean"] for one in results("record").values()), how)
-
-
-def one_detector() -> float:
-    """Share of the fits with a single detector that have no solution."""
-    found = [row for row in rows("ablation") if row["case"].startswith("one detector")]
-    return sum(row["degenerate"] for row in found) / sum(row["fits"] for row in found)
 
 
 def dose(percent: str) -> float:

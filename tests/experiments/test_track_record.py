@@ -190,7 +190,7 @@ def test_clean_tables_hardly_have_groups(figures):
 
 @pytest.mark.parametrize(
     "name",
-    ["README.md", "docs/index.md", "docs/explanations/limits.md", "docs/explanations/faq.md"],
+    ["README.md", "docs/index.md", "docs/explanations/trust.md", "docs/explanations/faq.md"],
 )
 def test_other_pages_agree_with_the_track_record(name, figures):
     words, values = without_breaks(track_record.ROOT / name), track_record.page_values(figures)
@@ -201,8 +201,8 @@ def test_other_pages_agree_with_the_track_record(name, figures):
     )
     if name == "README.md":
         assert f"(CRPS {values['reference_crps']}, gammaGMM {values['crps']})" in words
-    if name == "docs/explanations/limits.md":
-        assert f"the true share is {values['rank_correlation']}." in words
+    if name == "docs/explanations/trust.md":
+        assert f"rank correlation of estimate and share is {values['rank_correlation']}." in words
     if name == "docs/explanations/faq.md":
         assert f"it lies between {values['clean_low']} and {values['clean_high']}." in words
         assert f"None on all but {values['clean_groups']} of these tables" in words

@@ -574,7 +574,7 @@ class GammaGMM(BaseEstimator):
         Every answer is a label of this estimator at once, as if `update` had been called with all
         answers. The widget works in Jupyter, VS Code and marimo, and needs the extra ``notebook``.
 
-        The page "The labelling page" of the documentation shows it in use.
+        The page "Labelling a few rows" of the documentation shows it in use.
 
         Parameters
         ----------
