@@ -73,6 +73,13 @@ def test_the_preferred_citation_is_that_of_the_readme():
     assert int(fields["year"]) == paper["year"]
 
 
+def test_the_changelog_begins_with_this_version_and_its_date():
+    date = yaml.safe_load(read("CITATION.cff"))["date-released"].isoformat()
+    headings = re.findall(r"^## (.*)$", read("CHANGELOG.md"), re.MULTILINE)
+    assert headings[0].startswith(f"{PROJECT['version']} ({date})")
+    assert json.loads(read("codemeta.json"))["datePublished"] == date
+
+
 def test_codemeta_is_of_this_version():
     codemeta = json.loads(read("codemeta.json"))
     urls = PROJECT["urls"]
