@@ -160,7 +160,7 @@ def _interval_text(own: Figures) -> str:
 def _short(folds: Figures) -> str:
     """What is further from the truth than it should be, and decisions that cost more."""
     told = [
-        f"- {words}, {what}: {stated:.1%} is stated, and {true:.1%} is true."
+        f"- {words}, {what}: {stated:.1%} is predicted, {true:.1%} observed."
         for group, words in GROUPS.items()
         for what, stated, true, tolerance in _pairs(folds, group)
         if abs(stated - true) > tolerance
@@ -175,14 +175,14 @@ def _short(folds: Figures) -> str:
         f"Bins of {LEAST_ROWS:,} rows or more should be within {100 * TOLERANCE['oddbench']:.0f} "
         f"percentage points of the truth on OddBench and within {100 * TOLERANCE['classical']:.0f} "
         f"on the classical tables, and ten first rows within {100 * FIRST_TOLERANCE:.0f}. With "
-        f"{N_LABELS} labels, decisions should cost at least "
+        f"{N_LABELS} labels, decisions should cost less than by the rank: "
         + " and ".join(
-            f"{less:.0%} less than by the rank where a missed anomaly costs {miss} false alarms"
+            f"{less:.0%} if a missed anomaly costs {miss} false alarms"
             for miss, less in LESS.items()
         )
         + "."
     )
-    return "\n".join([f"{bounds} Not so:\n" if told else f"{bounds} All hold.", *told])
+    return "\n".join([f"{bounds} These do not:\n" if told else f"{bounds} All do.", *told])
 
 
 def _pairs(folds: Figures, group: str) -> Iterator[tuple[str, float, float, float]]:

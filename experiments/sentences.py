@@ -1,4 +1,4 @@
-"""What default fits tell about ten kinds of tables, without and with labels.
+"""What default fits say about ten kinds of tables, without and with labels.
 
     python -m experiments.sentences
 
@@ -10,6 +10,7 @@ docs/explanations/sentences.md. Read the sentences aloud after each change of th
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Sequence
 from string import Template
@@ -107,8 +108,10 @@ def page(found: list[dict[str, Any]]) -> str:
     template = Template(PAGE_TEMPLATE.read_text(encoding="utf-8"))
     told, sections = set[str](), []
     for each in found:
-        sections.append(_section(each, told))
-        told |= {*each["lines"], *each["labelled"]["lines"]}
+        lines = *each["lines"], *each["labelled"]["lines"]
+        if not {*map(_form, lines)} <= told:
+            sections.append(_section(each, told))
+        told |= {*map(_form, lines)}
     return template.substitute(
         table=_table(found), sections="\n\n".join(sections), n_labels=N_LABELS
     )
@@ -120,6 +123,7 @@ def _table(found: list[dict[str, Any]]) -> str:
         "table",
         "rows",
         "true share",
+        "flagged rows",
         "model range",
         "separate rows",
         f"interval with {N_LABELS} labels",
@@ -134,6 +138,7 @@ def _cells(each: dict[str, Any]) -> tuple[str, ...]:
         each["title"],
         f"{each['n_rows']:,}",
         f"{each['truth']:.1%}",
+        f"{each['n_flagged']:,}",
         _range(each["range"]) if has_range else "no solution",
         "none" if group is None else f"{group[1]:.1%}",
         _range(each["labelled"]["interval"]),
@@ -145,23 +150,23 @@ def _range(ends: Sequence[float]) -> str:
 
 
 def _section(each: dict[str, Any], told: set[str]) -> str:
-    """The sentences of a table, without those that were `told` before."""
+    """The sentences of a table, without those that were `told` before with other numbers."""
     named = ", ".join(f"`{name}`" for name in each["warnings"])
-    warned = f"The fit warns: {named}. " if named else ""
-    return "\n\n".join(
-        [
-            f"## {each['title']}",
-            f"{warned}Without labels:",
-            _quoted(each["lines"], told),
-            f"With {N_LABELS} labels:",
-            _quoted(each["labelled"]["lines"], told),
-        ]
-    )
+    parts = [f"## {each['title']}", f"The fit warns: {named}." if named else ""]
+    for words, own in (("Without labels", each), (f"With {N_LABELS} labels", each["labelled"])):
+        if quoted := _quoted(own["lines"], told):
+            parts += [f"{words}:", quoted]
+    return "\n\n".join(filter(None, parts))
 
 
 def _quoted(lines: list[str], told: set[str]) -> str:
     numbered = enumerate(lines, start=1)
-    return "\n".join(f"> {i}. {line}" for i, line in numbered if line not in told)
+    return "\n".join(f"> {i}. {line}" for i, line in numbered if _form(line) not in told)
+
+
+def _form(line: str) -> str:
+    """The line without its numbers."""
+    return re.sub(r"\d[\d.,]*", "0", line)
 
 
 if __name__ == "__main__":

@@ -89,14 +89,14 @@ def test_the_table_of_columns(customers):
     lines = done.stdout.splitlines()
     assert re.split("  +", lines[0]) == list(HEAD)
     found = [" ".join(line.split()) for line in lines[1:10]]
-    assert found[0].startswith("customer_id id 0 120 100001 left out: it looks like an id by its ")
-    assert found[1].startswith("opened date 0 28 01.03.2024 left out: it contains dates")
+    assert found[0].startswith("customer_id id 0 120 100001 not used: it looks like an id by its ")
+    assert found[1].startswith("opened date 0 28 01.03.2024 not used: it contains dates")
     assert found[2].startswith("amount number 0 ")
     assert found[2].endswith(" used")
     assert found[3].startswith("age number 6 ")
     assert found[3].endswith(" used")
     assert found[4] == "region text 0 3 north used, encoded as columns of 0 and 1"
-    assert " left out: " in found[5]
+    assert " not used: " in found[5]
     assert found[7] == "is_fraud labels 0 2 0 compared with the estimate (--truth)"
     assert lines[10] == ""
     assert lines[11].endswith(" notes:")
@@ -112,7 +112,7 @@ def test_the_table_of_columns(customers):
     assert found[2] == "opened date 0 28 01.03.2024 used, encoded as numbers"
     assert found[5] == "region text 0 3 north used, encoded as columns of 0 and 1"
     assert found[7] == "note id 0 120 note 0 names the rows (--id)"
-    assert found[9] == "r number 0 8 0 left out (--drop)"
+    assert found[9] == "r number 0 8 0 not used (--drop)"
     assert found[10] == ""
 
 

@@ -15,7 +15,7 @@ def test_notes_of_one_kind_are_one_line():
     said = said_together([*NUMBERS, *UNUSABLE, *FILLED])
     assert [(each.kind, len(each.notes)) for each in said] == [
         ("read", 20),
-        ("left out", 3),
+        ("not used", 3),
         ("filled", 9),
     ]
     assert len(said_lines([*NUMBERS, *UNUSABLE, *FILLED])) == 3
@@ -27,11 +27,11 @@ def test_the_lines_are_few_and_the_last_one_counts_the_rest():
     assert len(lines) == MAX_LINES
     # What was left out and filled comes before two of the files; the rest is counted.
     assert lines[2].startswith("9 columns filled")
-    assert lines[3].startswith("3 columns left out")
+    assert lines[3].startswith("3 columns not used")
     assert lines[-1].startswith(f"{len(ALONE) - 2 + len(NUMBERS)} more notes")
 
 
 def test_a_note_about_many_columns_counts_as_many():
     many = Note.of("tables.guesses", "t.csv", kind="date", words="", n_columns=8, columns="")
     [line] = said_lines([many, *UNUSABLE])
-    assert line.startswith("11 columns left out")
+    assert line.startswith("11 columns not used")

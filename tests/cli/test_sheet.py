@@ -182,7 +182,7 @@ def test_a_sheet_as_a_spreadsheet_in_another_country_saves_it(separator, encodin
     [
         (b"", "has no columns 'row' and 'anomaly'. Give a file that"),
         (b"row,a\n1,1\n", "has no columns"),
-        (b"row,anomaly\n2,1\n", "line 2: row 2 is not in the data, or was left out"),
+        (b"row,anomaly\n2,1\n", "line 2: row 2 is not in the data, or was dropped"),
         (b"row,anomaly\n1,1\n1e99,1\n", "line 3: row 1e99 is not in the data"),
         (b"row,anomaly\nx,1\n", "line 2: 'x' is not a row number. Correct the cell."),
         (b"row,anomaly\ninf,1\n", "line 2: row inf is not in the data"),

@@ -396,7 +396,7 @@ class TestMaxFitRows:
         X = make_X(300, n_features=600)
         whole = fit("classic", X, max_fit_rows=300)
         fitted = fit("classic", X, max_fit_rows=300, is_by_cost=True, is_optional=True)
-        assert {info.name: info.n_rows for info in fitted.info if info.status == "left out"} == {
+        assert {info.name: info.n_rows for info in fitted.info if info.status == "skipped"} == {
             "LSCP": 0
         }
         is_kept = [name != "LSCP" for name in whole.detectors]

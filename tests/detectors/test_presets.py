@@ -200,7 +200,7 @@ class TestFitRows:
         limits = 100_000, 20_000, 10
         assert self.rows(*limits, True) == self.rows(*limits) | {"LSCP": 0}
         assert self.rows(*limits)["LSCP"] >= LEAST_FIT_ROWS
-        left_out = Note.of("detectors.left out", "LSCP", n_rows=100_000, n_columns=10)
+        left_out = Note.of("detectors.too slow", "LSCP", n_rows=100_000, n_columns=10)
         assert left_out in resolve_detectors("classic", *limits)[1]
         assert left_out not in resolve_detectors(list(PRESETS["classic"]), *limits)[1]
         assert left_out not in resolve_detectors("classic", 100_000, 20_000)[1]

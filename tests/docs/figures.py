@@ -257,12 +257,6 @@ def default_settings(column: str) -> float:
     return float(np.average(values, weights=sets))
 
 
-def settings_beside_seeds() -> float:
-    """Change of the posterior mean by the default settings, divided by that by another seed."""
-    names = "difference_from_exact", "difference_between_seeds"
-    return float(np.divide(*map(default_settings, names)))
-
-
 def constant_beside_pool() -> float:
     """Error of a constant 5 % on the pool, divided by that of gammaGMM."""
     methods = "constant 5%", "gammaGMM"
@@ -326,7 +320,6 @@ def formula(name: str) -> float:
         "cells_of_lscp": int(costs("MOST_SECONDS") / costs("_CELL_SECONDS")),
         "error_of_5_percent": (0.05 * 0.95 / figure("default/max_rows")) ** 0.5,
         "error_of_1_percent": (0.01 * 0.99 / figure("default/max_rows")) ** 0.5,
-        "small_rows_of_20": figure("code/gammagmm.detectors.fit/MAX_VALUES_HERE") / 20,
     }[name]
 
 

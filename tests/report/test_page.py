@@ -168,7 +168,7 @@ def test_the_page_shows_the_findings(page, fitted, data):
     words = words_of(page)
     low, high = fitted.posterior.interval()
     told = fitted.told
-    # What is known comes first, then the cut, the model's value and its record, and what to do.
+    # What is known comes first, then the threshold, the estimate and its record, and what to do.
     reference = " to ".join(f"{end:.1%}" for end in GammaPosterior.reference().interval())
     flagged = f"{fitted.labels.sum()} of 300 rows are flagged"
     first, _, bought = told["next"]
@@ -329,7 +329,7 @@ def test_a_fit_without_a_solution_has_no_estimate():
     first = page[: page.index('id="rows"')]
     assert 'class="cut"' not in page
     assert "atom" not in first
-    assert "first cut" not in first
+    assert "first guess" not in first
     assert "model range:" not in words
 
 
@@ -445,7 +445,7 @@ def test_the_page_tells_that_the_ranking_is_learned(learned, data):
     findings = find(learned.fit_)
     page = render(findings)
     words = words_of(page)
-    assert "ranked by the consensus of the detectors and by what the labels teach." in words
+    assert "ranked by the consensus of the detectors and by what was learned from the labels." in words
     assert "The ranking is learned from few labels." in words
     assert "It does not improve the ranking" not in words
     assert ranking_sentence(learned.fit_.learning) in words
@@ -470,7 +470,7 @@ def test_the_page_of_the_consensus_has_no_second_ranking(findings, page, fitted,
         words = words_of(text)
         assert (found.summary.ranking, found.found) == ("consensus", None)
         assert "The rows are ranked by the consensus of the detectors." in words
-        assert "what the labels teach" not in words
+        assert "what was learned from the labels" not in words
         assert "It does not improve the ranking" in words
         assert "Their consensus score is above" in words
         assert "Anomalies found among" not in text
@@ -485,7 +485,7 @@ def test_there_is_no_picture_without_a_check_or_without_random_anomalies(fitted,
     found = find(known)
     assert (found.summary.ranking, found.found) == ("learned", None)
     page = render(found)
-    assert "by what the labels teach" in words_of(page)
+    assert "by what was learned from the labels" in words_of(page)
     assert "Anomalies found among" not in page
 
 

@@ -386,7 +386,7 @@ def test_no_column_is_left():
     assert "no column left" in refusal("a,b\n1,2\n3,4\n", id="a", drop=("b",)).what
     error = refusal("a,b\nx,\nx,\n", missing="impute", categories="encode")
     assert error.what == (
-        "t.csv has no usable column. 'b': left out: all its values are missing; 'a': left out: its "
+        "t.csv has no usable column. 'b': not used: all its values are missing; 'a': not used: its "
         "only text is 'x'"
     )
     error = refusal("a,b\nx,u\nx,u\ny,\n,v\n", missing="drop", categories="encode")

@@ -85,26 +85,26 @@ def test_text_that_cannot_be_encoded_is_not_offered_as_data():
 
 MESSAGES = {
     PYTHON: (
-        "left out: it looks like an id by its name; columns={'id': 'id'} names the rows by it, "
+        "not used: it looks like an id by its name; columns={'id': 'id'} names the rows by it, "
         "columns={'use': ['id']} keeps it as data",
-        "left out: it looks like known labels; columns={'truth': 'is fraud'} compares the estimate "
+        "not used: it looks like known labels; columns={'truth': 'is fraud'} compares the estimate "
         "with it, columns={'use': ['is fraud']} keeps it as data",
-        "left out: it contains dates (year-month-day); columns={'dates': 'encode'} turns it into "
+        "not used: it contains dates (year-month-day); columns={'dates': 'encode'} turns it into "
         "numbers, columns={'use': ['day']} keeps it as data",
         "used: its values are different whole numbers, which may name the rows; "
         "columns={'id': 'size'} names the rows by it, columns={'drop': ['size']} leaves it out",
-        "left out: its only value is 7",
+        "not used: its only value is 7",
     ),
     COMMAND: (
-        "left out: it looks like an id by its name; --id id names the rows by it, --use id keeps "
+        "not used: it looks like an id by its name; --id id names the rows by it, --use id keeps "
         "it as data",
-        "left out: it looks like known labels; --truth 'is fraud' compares the estimate with it, "
+        "not used: it looks like known labels; --truth 'is fraud' compares the estimate with it, "
         "--use 'is fraud' keeps it as data",
-        "left out: it contains dates (year-month-day); --dates encode turns it into numbers, "
+        "not used: it contains dates (year-month-day); --dates encode turns it into numbers, "
         "--use day keeps it as data",
         "used: its values are different whole numbers, which may name the rows; --id size names "
         "the rows by it, --drop size leaves it out",
-        "left out: its only value is 7",
+        "not used: its only value is 7",
     ),
 }
 
@@ -291,8 +291,8 @@ def test_many_columns_of_one_kind_have_one_note(words, helps):
     found = [(note.code, note.subject, note.fields["kind"]) for note in prepared.notes]
     assert found == [("tables.guesses", "t.csv", kind) for kind in ("constant", "id")]
     assert [note.message for note in prepared.notes] == [
-        "5 columns with a single value are left out: 'c0', 'c1', 'c2', 'c3', 'c4'",
-        "4 columns that look like ids are left out: 'id 0', 'id 1', 'id 2', 'id 3'; "
+        "5 columns with a single value are not used: 'c0', 'c1', 'c2', 'c3', 'c4'",
+        "4 columns that look like ids are not used: 'id 0', 'id 1', 'id 2', 'id 3'; "
         f"{helps} keeps them",
     ]
 

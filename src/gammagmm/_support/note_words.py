@@ -108,7 +108,7 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "tables.titles": "skipped the text above the column names: {titles}",
     "tables.durations": "durations are read as seconds",
     "tables.rows": lambda values: (
-        f"left out as {ROW_KINDS[values['kind']]}: {values['unit']}"
+        f"not used, as {ROW_KINDS[values['kind']]}: {values['unit']}"
         f"{'' if values['n_rows'] == 1 else 's'} {values['lines']} ({values['texts']})"
     ),
     "tables.words": lambda values: (
@@ -126,7 +126,7 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
         f"{values['words']} read as {counted(values['n_cells'], 'missing value')}"
     ),
     "tables.numbers first": _numbers_first,
-    "tables.computed": "is computed by the database when it is read, and left out",
+    "tables.computed": "is computed by the database when it is read, and is not used",
     "tables.binary": "contains binary data, which are not read",
     "tables.keys": "{words}",
     "tables.collected": "is a lazy frame, whose rows were collected into memory",
@@ -138,24 +138,24 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
         f"{counted(values['n_cells'], 'missing value')} encoded as the text {values['text']!r}"
     ),
     "tables.filled date": _filled("missing date", "median date"),
-    "tables.one text": "left out: its only text is {text}",
-    "tables.implied text": "left out: other columns say the same as its texts {texts}",
-    "tables.unusable": lambda values: f"left out: {UNUSABLE[values['problem']]}",
+    "tables.one text": "not used: its only text is {text}",
+    "tables.implied text": "not used: other columns say the same as its texts {texts}",
+    "tables.unusable": lambda values: f"not used: {UNUSABLE[values['problem']]}",
     "tables.infinite": lambda values: (
         f"{counted(values['n_cells'], 'infinite value')} read as missing"
     ),
     "tables.encoded": _encoded,
     "tables.dates": "dates ({form}) encoded as {columns}",
-    "tables.equal dates": "dates ({form}) left out: they are equal",
+    "tables.equal dates": "dates ({form}) not used: they are equal",
     "tables.unknown text": _unknown,
     "tables.dropped": "dropped {n_dropped:,} of {rows} because they have missing values",
-    "tables.gaps left out": "rows with missing values are left out, and the others are numbered",
+    "tables.gaps dropped": "rows with missing values are dropped, and the others are numbered",
     "tables.added": "columns that the training rows do not have are not used for the scores: "
     "{columns}",
     "tables.no id": "the file does not have this id column, so its rows are numbered",
     "tables.by order": "the training rows have no names of columns, so the columns of the file are "
     "used in their order: {columns}",
-    "tables.groups": "left out of the data: it has the groups; {keep} keeps it",
+    "tables.groups": "not used as data: it has the groups; {keep} keeps it",
     "tables.same id": "{n_repeated} rows have the same id as an earlier row; {id!r} occurs "
     "{n_times} times",
     "tables.sampled": "the fit has a random sample of {n_sampled} of {n_rows} rows",
@@ -164,7 +164,7 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "detectors.skipped": "skipped: {reason}",
     "detectors.sampled": "fitted on {n_fit} random rows of {n_rows}; the others are scored as new "
     "rows",
-    "detectors.left out": "left out: on {n_rows} rows of {n_columns} columns it would take most of "
+    "detectors.too slow": "skipped: on {n_rows} rows of {n_columns} columns it would take most of "
     "the time of the fit; a number for max_fit_rows includes it",
     "detectors.lowered": "{parameter} was lowered from {before} to {after} because the detector is "
     "fitted on {n_rows} rows",
@@ -207,9 +207,10 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "for the other rows, the distribution of the share in labelled real tables as its prior (with "
     "rows chosen at random, it has a part Beta(1, 1)); it "
     "does not use the mixtures",
-    "labels.listed": "{n_rows} known rows were not chosen at random; they count only as themselves",
+    "labels.listed": "{n_rows} known rows were not chosen at random; they affect only their own "
+    "labels",
     "labels.picked": "{n_rows} known rows were picked from the top of the ranking; for the "
-    "posterior, they only bound the number of anomalies",
+    "posterior, they only give a minimum for the number of anomalies",
     "labels.corrected": "the labels of these rows were replaced by other ones: {rows}",
     "labels.ranking": "{words}",
     # Kept fits, histories and settings.
@@ -224,7 +225,7 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "order in which periods are added, so that it is compared with the rows of later periods.",
     "history.length": "has another length than {other}, which is in the history already. Make sure "
     "that no row is counted in both.",
-    "history.no time": "{n_blank:,} of {n_rows:,} rows have no time and are left out",
+    "history.no time": "{n_blank:,} of {n_rows:,} rows have no time and are skipped",
     "history.no period": "has no rows with a time, so that no period is added",
     "history.period": _period,
     "history.groups": "Its counts of groups were dropped{reason}: {groups}.",

@@ -38,7 +38,7 @@ HEAD = ("column", "taken for", "missing", "different", "first value", "what is d
 CHOSEN = {
     "id": ("id", "names the rows (--id)"),
     "truth": ("labels", "compared with the estimate (--truth)"),
-    "drop": ("", "left out (--drop)"),
+    "drop": ("", "not used (--drop)"),
 }
 GROUPS = "groups (--by)"
 

@@ -174,7 +174,7 @@ def _all_columns(cells: Mapping[str, str]) -> list[str]:
 
 
 def _odd_columns(reasons: Sequence[Reason], cells: Mapping[str, str]) -> list[str]:
-    """Lines with the columns in which a row stands out, and with those that are not used.
+    """Lines with the columns in which a row is unusual, and with those that are not used.
 
     `reasons` are what there is to say about the row in each column that is used.
     """
@@ -207,9 +207,10 @@ def _what_to_do(session: LabelSession, path: Path, asking: Asking) -> str:
         return (
             f"{n_rows} rows from the top of the ranking: write 1 (anomaly) or 0 (normal) in the "
             f"column anomaly of {name}, and pass the file to gammagmm estimate --labels, with "
-            "the sheets you have labelled before. These rows find anomalies and teach the ranking. "
-            "They do not show the share of anomalies: label rows with --purpose share for that. "
-            "When you stop, --purpose check shows how many of all anomalies are found."
+            "the sheets you have labelled before. These rows find anomalies, and the ranking "
+            "learns from them. They do not show the share of anomalies: label rows with --purpose "
+            "share for that. When you stop, --purpose check shows how many of all anomalies are "
+            "found."
         )
     if asking == "check":
         return (

@@ -119,7 +119,7 @@ class Method:
         float | None,
         Option(
             help="Time limit: half of it for the detectors, the rest for the mixtures. What is not "
-            "finished is left out; exit code 5 if there is no result.",
+            "finished is skipped; exit code 5 if there is no result.",
             metavar="SECONDS",
             rich_help_panel=RUNNING,
         ),

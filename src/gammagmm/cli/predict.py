@@ -118,7 +118,7 @@ def find_in_part(
 def find_rows(
     table: Table, answers: RowAnswers, usual: UsualValues, n: int, flagged_only: bool
 ) -> Found:
-    """The `n` most anomalous rows, or flagged rows, and in which columns they stand out."""
+    """The `n` most anomalous rows, or flagged rows, and in which columns they are unusual."""
     from gammagmm.estimator.reasons import flag_words, reason_words
 
     order = answers.order

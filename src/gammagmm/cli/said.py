@@ -17,18 +17,18 @@ SUBJECTS = {
     "rows": ("tables.rows",),
     "codes": ("tables.likely code",),
     "clear codes": ("tables.clear code", "tables.codes"),
-    "left out": ("tables.unusable", "tables.one text", "tables.equal dates", "tables.implied text"),
+    "not used": ("tables.unusable", "tables.one text", "tables.equal dates", "tables.implied text"),
     "filled": ("tables.filled", "tables.gap text", "tables.filled date", "tables.infinite"),
     "encoded": ("tables.encoded", "tables.dates"),
     "read": ("tables.numbers", "tables.missing words", "tables.durations", "tables.words"),
 }
 """Codes of notes that are said together, by what was done."""
-ORDER = ("left out", "filled", "rows", "clear codes", "codes", "", "encoded", "read")
+ORDER = ("not used", "filled", "rows", "clear codes", "codes", "", "encoded", "read")
 """Which of them are said first where there are too many lines."""
 DONE = {
     "codes": "with a value that may mark gaps",
     "clear codes": "with a value that is read as missing",
-    "left out": "left out",
+    "not used": "not used",
     "filled": "filled where cells are missing",
     "encoded": "encoded as numbers",
     "read": "read as numbers",
@@ -64,7 +64,7 @@ class Said:
             counts = [f"{n.fields['kind']} ({n.fields['n_rows']:,})" for n in self.notes]
             n_rows = sum(note.fields["n_rows"] for note in self.notes)
             return one_line(
-                f"{first.subject}: {counted(n_rows, 'row')} left out: {', '.join(counts)}"
+                f"{first.subject}: {counted(n_rows, 'row')} not used: {', '.join(counts)}"
             )
         alone = [note.subject for note in self.notes if note.code != "tables.guesses"]
         names = dict.fromkeys(alone)
@@ -93,7 +93,7 @@ def said_together(notes: Iterable[Note]) -> list[Said]:
 def kind_of(note: Note) -> str:
     """What the note says was done to a column; empty for other notes."""
     if note.code in ("tables.guess", "tables.guesses"):
-        return OF_GUESS.get(note.fields["kind"], "left out")
+        return OF_GUESS.get(note.fields["kind"], "not used")
     return KIND_OF.get(note.code, "")
 
 

@@ -269,9 +269,7 @@ def _position(cell: str, positions: dict[int, int], where: str) -> int:
             f"{where}: {cell[:40]!r} is not a row number", "Correct the cell."
         ) from None
     if position is None:
-        raise TableError(
-            f"{where}: row {cell[:40]} is not in the data, or was left out", OTHER_DATA
-        )
+        raise TableError(f"{where}: row {cell[:40]} is not in the data, or was dropped", OTHER_DATA)
     return position
 
 

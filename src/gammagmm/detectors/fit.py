@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Status: TypeAlias = Literal["ok", "failed", "timeout", "constant", "left out"]
+Status: TypeAlias = Literal["ok", "failed", "timeout", "constant", "skipped"]
 
 MAX_DISTANCE = 0.5
 """Largest Kolmogorov-Smirnov distance, besides chance, between fitted and new rows' scores."""
@@ -94,8 +94,8 @@ class DetectorInfo:
     ----------
     name : str
         Name of the detector.
-    status : "ok" or "failed" or "timeout" or "constant" or "left out"
-        How the fit ended; "constant" if all rows got the same score, "left out" if the detector of
+    status : "ok" or "failed" or "timeout" or "constant" or "skipped"
+        How the fit ended; "constant" if all rows got the same score, "skipped" if the detector of
         a preset would have taken too long and was not fitted.
     reason : str
         Why it has no scores; empty if it has.
@@ -156,7 +156,7 @@ def fit_detectors(
     outcomes = {outcome.info.name: outcome for outcome in _run_tasks(tasks, X, settings)}
     for task in planned:
         if task.n_fit == 0:
-            info = task.info("left out", "it would take too long", 0.0)
+            info = task.info("skipped", "it would take too long", 0.0)
             outcomes[task.name] = _Outcome(info)
     ran = {name: outcomes[name] for name in detectors if outcomes[name].info.status == "ok"}
     columns = [np.empty((len(X), 0)), *(outcome.scores[:, None] for outcome in ran.values())]

@@ -110,7 +110,7 @@ def resolve_detectors(
     Takes a preset, or names, PyOD detectors and scikit-learn outlier detectors in a list or as
     the values of a dict. Sizes that need more rows than there are get lowered, in copies; of
     `n_rows` rows, a detector is fitted on as many as `fit_rows` says. With `n_columns`, a detector
-    of a preset may be left out of the fit, which its note says.
+    of a preset may be skipped, which its note says.
 
     >>> detectors, notes = resolve_detectors(["KNN", "LOF"], n_rows=12)
     >>> list(detectors)
@@ -127,7 +127,7 @@ def resolve_detectors(
         is_optional = isinstance(detectors, str)
         n_fit = fit_rows(detector, n_rows, max_fit_rows, n_columns, is_optional)
         if n_fit == 0:
-            notes.append(Note.of("detectors.left out", name, n_rows=n_rows, n_columns=n_columns))
+            notes.append(Note.of("detectors.too slow", name, n_rows=n_rows, n_columns=n_columns))
             continue
         if n_fit < n_rows:
             notes.append(Note.of("detectors.sampled", name, n_fit=n_fit, n_rows=n_rows))

@@ -76,4 +76,4 @@ def left_out_notes(info: list[DetectorInfo]) -> list[Note]:
 
 def _skipped(info: list[DetectorInfo]) -> list[DetectorInfo]:
     """Records of the detectors that were fitted, or should have been, and have no usable scores."""
-    return [record for record in info if record.status not in ("ok", "left out")]
+    return [record for record in info if record.status not in ("ok", "skipped")]

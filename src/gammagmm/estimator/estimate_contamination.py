@@ -44,7 +44,7 @@ def estimate_contamination(
         Rows, most of them without labels.
     labels : mapping of int to int or None, default=None
         The labels of some rows, by their position in `X`: 1 for an anomaly, 0 for a normal row. The
-        rows must be chosen at random, or by `GammaGMM.suggest`, and not because they stand out.
+        rows must be chosen at random, or by `GammaGMM.suggest`, and not because they are unusual.
     at_least_one : bool, default=False
         Whether an estimate of 0 becomes 1 / n_rows, which flags the row with the highest score,
         instead of raising a `NoContaminationError`.

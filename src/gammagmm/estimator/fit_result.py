@@ -432,7 +432,7 @@ class Fit:
         return sha256("\n".join(words).encode()).hexdigest()
 
     def reasons(self, X: Any = None) -> Any:
-        """In which columns each row stands out, in words; see `GammaGMM.reasons`."""
+        """In which columns each row is unusual, in words; see `GammaGMM.reasons`."""
         usual = self.usual_values()
         if X is None:
             return [reason_words(each) for each in usual.reasons(self.rows[: self.n_rows])]

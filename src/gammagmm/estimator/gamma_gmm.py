@@ -99,7 +99,7 @@ class GammaGMM(BaseEstimator):
     max_fit_rows : "auto" or int or None, default="auto"
         Most rows that a slow detector (neighbours, kernels) trains on. With more rows it trains on
         a random sample and scores the other rows as new ones. "auto" means 20,000, or fewer, but
-        at least 5,000, if the detector would take longer than about 2.5 seconds; LSCP is left out
+        at least 5,000, if the detector would take longer than about 2.5 seconds; LSCP is skipped
         of a preset if it would. A number or None (any number of rows) leaves out no detector.
     max_mixture_rows : "auto" or int or None, default="auto"
         Most rows that one variational run is fitted to, each run to its own random rows. "auto"
@@ -134,19 +134,19 @@ class GammaGMM(BaseEstimator):
         What the named columns of a data frame are: ``{"id": name}`` has the names of the rows,
         ``{"truth": name}`` known labels, which the method does not use, and ``{"drop": [names]}``
         leaves columns out; names may be patterns such as "x_*". Columns that look like ids, codes,
-        known labels or dates, and columns with one value, are left out, which a `ColumnsWarning`
+        known labels or dates, and columns with one value, are not used, which a `ColumnsWarning`
         says of the former; ``{"use": [names]}`` keeps them, and ``{"dates": "encode"}`` turns dates
         into numbers. ``{"missing_codes": [-1]}`` has values that count as missing; by default,
         numbers of nines such as -999 do if they repeat and are far from all others. New rows have
         the same columns; those that are not used may be absent. The columns of arrays are used as
         they are.
     strict : bool or None, default=None
-        Whether missing values, columns of text and columns that cannot be used are refused. By
-        default (None), they are refused in arrays, as in scikit-learn, and not in data frames.
-        Where they are not refused, missing values (NaN, None, ``pandas.NA``) in numbers are filled
+        Whether missing values, columns of text and columns that cannot be used are rejected. By
+        default (None), they are rejected in arrays, as in scikit-learn, and not in data frames.
+        Where they are not rejected, missing values (NaN, None, ``pandas.NA``) in numbers are filled
         with the median of the column and are a text of their own in texts, and a column of text
         becomes a column of 0 and 1 for each text of the training rows but the most frequent one.
-        Columns that cannot be used, such as those with more than 20 texts, are left out; `notes_`
+        Columns that cannot be used, such as those with more than 20 texts, are not used; `notes_`
         says which. New rows get the figures of the training rows. For another text in new rows, all
         of these columns are 0, with a `NewRowsWarning`.
 
@@ -467,10 +467,10 @@ class GammaGMM(BaseEstimator):
         purpose : "share" or "find", default="share"
             "share" spreads the rows evenly over the ranking from a random start, which is better
             than a simple random sample if the detectors are good, and as good if they are not. Rows
-            that `update` was given are left out, except those with the purpose "find", without
+            that `update` was given are skipped, except those with the purpose "find", without
             which the sample would be biased: pass the labels of such rows again. "find" gives the
-            first rows of the ranking. Label some rows with the purpose "share" before that: they
-            teach the ranking, and only they can show the share.
+            first rows of the ranking. Label some rows with the purpose "share" before that: the
+            ranking learns from them, and only they can show the share.
         spread : bool, default=True
             Pass False for simple random rows in a random order, without regard to the ranking:
             ``labelled_rows_.interval_at_any_look`` is proved for these. Only for the purpose
@@ -765,7 +765,7 @@ class GammaGMM(BaseEstimator):
         return self.fit_.frame() if X is None else self.fit_.frame_of(X)
 
     def reasons(self, X: ArrayLike | None = None) -> Any:
-        """In which columns each row stands out, in words.
+        """In which columns each row is unusual, in words.
 
         These are at most three columns whose value lies outside the usual range of the training
         rows, the farthest first. They describe the row and not how the detectors work.

@@ -43,8 +43,8 @@ class Progress:
     interval : tuple of two floats
         The 90 % interval of the posterior.
     any_look : tuple of two floats or None
-        The 90 % confidence interval that holds however often one looks; None if the rows are not
-        in simple random order.
+        The 90 % confidence interval that is valid however often it is checked; None if the rows
+        are not in simple random order.
     left : AnomaliesLeft
         How many anomalies are left.
     n_to_certify : int or None

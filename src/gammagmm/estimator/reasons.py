@@ -1,4 +1,4 @@
-"""Training rows -> the usual values of their columns -> the columns in which a row stands out."""
+"""Training rows -> the usual values of their columns -> the columns in which a row is unusual."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_REASONS = 3
 MAX_VALUES = 6
 """Most columns whose values describe a row."""
 COMBINATION = "no single value is unusual; the combination of values is"
-"""The reason of a flagged row that stands out in no column."""
+"""The reason of a flagged row that is unusual in no column."""
 USUAL = 2.0
 """Robust deviations from the median up to which a value is usual."""
 FAR = 6.0
@@ -72,7 +72,7 @@ class ColumnShape:
 
 @dataclass(frozen=True)
 class Reason:
-    """A column in which a row stands out.
+    """A column in which a row is unusual.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class UsualValues:
         return replace(self, names=table.columns, texts=table.preparation.encoded)
 
     def reasons(self, rows: Any) -> list[tuple[Reason, ...]]:
-        """For each of `rows` (n, d), the columns in which it stands out, the farthest first.
+        """For each of `rows` (n, d), the columns in which it is unusual, the farthest first.
 
         These are at most three columns in which its value lies outside the usual range, or is the
         rare one of two values. Training rows and new rows have the same reasons.

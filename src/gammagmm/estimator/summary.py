@@ -43,7 +43,7 @@ class LabelSummary:
     high : float
         Upper end of this interval.
     low_any_look : float
-        Lower end of the 90 % confidence interval that holds if one looks after every label.
+        Lower end of the 90 % confidence interval that is valid if it is checked after every label.
     high_any_look : float
         Upper end of this interval.
     precision : Precision or None

@@ -1,4 +1,4 @@
-"""Counts of rows -> an interval of the share that holds at every look, however often one looks."""
+"""Counts of rows -> an interval of the share that is valid however often it is checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["interval_at_any_look", "least_precision"]
 def interval_at_any_look(
     n_rows: int, n_drawn: int, n_found: int, mass: float, prior: BetaMixture
 ) -> tuple[int, int]:
-    """Ends of a confidence interval for the number of anomalies that holds at all looks at once.
+    """Ends of a confidence interval for the number of anomalies, valid at all checks together.
 
     Rows are drawn one after the other in simple random order; so far, `n_found` of `n_drawn` are
     anomalies. With any distribution of the number K before the first look, which does not know the

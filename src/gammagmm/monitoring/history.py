@@ -50,7 +50,7 @@ class WatchedRow:
     score : float
         Its score.
     reasons : str
-        The columns in which it stands out, in words.
+        The columns in which it is unusual, in words.
     """
 
     name: str

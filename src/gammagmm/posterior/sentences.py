@@ -58,13 +58,13 @@ def sentence(posterior: GammaPosterior) -> str:
     """The estimate in one sentence."""
     if not posterior.has_estimate:
         return (
-            "The model has no value for these rows, because none of its starts had a solution. "
+            "The model gives no estimate for these rows, because no start had a solution. "
             "This does not mean that the rows are clean."
         )
     low, high = (percent(end) for end in posterior.interval())
     interval = f"{posterior.range_name} {low} to {high}"
     if posterior.is_model:
-        return f"The model's value is {percent(posterior.mean)} ({interval})."
+        return f"The estimate without labels is {percent(posterior.mean)} ({interval})."
     return f"About {percent(posterior.mean)} of the rows are anomalies ({interval})."
 
 
@@ -95,10 +95,10 @@ def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> st
     anomalies = "1 anomaly" if n_anomalies == 1 else f"{n_anomalies:,} anomalies"
     uses = f"This estimate uses {rows} ({anomalies})."
     if not fitted.has_estimate:
-        return f"{uses} Without labels, the model had no value."
+        return f"{uses} Without labels, there was no estimate."
     low, high = (percent(end) for end in fitted.interval())
     value = f"{percent(fitted.mean)} ({fitted.range_name} {low} to {high})"
-    return f"{uses} Without labels, the model's value was {value}."
+    return f"{uses} Without labels, the estimate was {value}."
 
 
 def error_sentence(error: Rates) -> str:
@@ -244,8 +244,8 @@ def ranking_sentence(learning: Learning) -> str:
                 "detectors."
             )
         return (
-            "The rows are ranked by the detectors and by what the labels teach. Two anomalies and "
-            "two normal rows, chosen at random, are needed to check this ranking."
+            "The rows are ranked by the detectors and by what was learned from the labels. Two "
+            "anomalies and two normal rows, chosen at random, are needed to check this ranking."
         )
     found = (
         "among the random labelled rows, each ranked without its label, an anomaly is above a "
@@ -257,7 +257,7 @@ def ranking_sentence(learning: Learning) -> str:
             "The rows are still ranked by the consensus of the detectors, because learning from "
             f"the labels makes the ranking worse: {found}"
         )
-    return f"The rows are ranked by the detectors and by what the labels teach: {found}"
+    return f"The rows are ranked by the detectors and by what was learned from the labels: {found}"
 
 
 def more_sentence(n_more: int | None, n_left: int) -> str:
@@ -299,7 +299,7 @@ def model_lines(
             value.append(f"{starts} of the model had no solution.")
     return {
         "share": (f"{NOT_KNOWN}.", reference_sentence(record)),
-        "cut": (f"A first cut, not a count: {flagged[0]}", flagged[1]),
+        "cut": (f"A first guess, not a count: {flagged[0]}", flagged[1]),
         "model": tuple(value),
         "next": _next_sentences(posterior, evidence, n_detectors, n_rows, is_file=is_file),
     }
@@ -345,7 +345,7 @@ def probability_sentence(p_first: float, *, has_labels: bool) -> str:
 
 
 def _others_sentence(evidence: Evidence) -> str:
-    """How far other answers move the model's value."""
+    """How far other answers move the estimate without labels."""
     low, high = evidence.means
     if np.isnan(low):
         return "Other settings give no value either."

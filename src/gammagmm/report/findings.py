@@ -79,7 +79,7 @@ class RankedRow:
     score: float
     probability: float
     is_separate: bool  # from the rest
-    reasons: tuple[Reason, ...]  # the columns in which it stands out
+    reasons: tuple[Reason, ...]  # the columns in which it is unusual
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
 def _described(
     fit: Fit, top: NDArray[np.intp], chosen: NDArray[np.intp]
 ) -> tuple[list[tuple[Reason, ...]], list[str], dict[tuple[str, str | None], ColumnShape]]:
-    """The columns in which the rows `top` stand out, the values of the rows `chosen`, the shapes.
+    """The columns in which the rows `top` are unusual, the values of the rows `chosen`, the shapes.
 
     Rows that are scores themselves have no columns.
     """

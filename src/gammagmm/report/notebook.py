@@ -105,7 +105,7 @@ def _answer(fit: Fit) -> tuple[str, str]:
 
 
 def evidence_html(evidence: Evidence) -> str:
-    """The model's value for each other answer, and how often its ranges were right."""
+    """The estimate for each other assumption, and how often its ranges were right."""
     record = evidence.track_record
     shares = [each.mean for each in evidence.assumptions if not np.isnan(each.mean)]
     lines = [ShareLine("", 1, 0, share, share, share) for share in shares]

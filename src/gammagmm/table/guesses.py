@@ -186,7 +186,7 @@ class Guess:
         """What is done with the column and why, and what to ask for instead."""
         own = {role: f"{words.of(role, self.column)} {does}" for role, does in ROLES.items()}
         own["dates"] = f"{words.dates} turns it into numbers"
-        done = "left out" if self.is_left_out else "used as text" if self.is_text else "used"
+        done = "not used" if self.is_left_out else "used as text" if self.is_text else "used"
         instead = ", ".join(own[each] for each in self.instead)
         return f"{done}: {self.why}" + (f"; {instead}" if instead else "")
 
@@ -335,12 +335,12 @@ def _is_named_like_labels(name: str, words: list[str]) -> bool:
 
 
 TOGETHER: dict[Kind, str] = {
-    "empty": "without values are left out",
-    "constant": "with a single value are left out",
-    "id": "that look like ids are left out",
-    "labels": "that look like known labels are left out",
-    "date": "of dates are left out",
-    "code": "of codes are left out",
+    "empty": "without values are not used",
+    "constant": "with a single value are not used",
+    "id": "that look like ids are not used",
+    "labels": "that look like known labels are not used",
+    "date": "of dates are not used",
+    "code": "of codes are not used",
     "category": "of codes are used as texts",
     "whole numbers": "of different whole numbers are used",
 }

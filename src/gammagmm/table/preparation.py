@@ -241,7 +241,7 @@ def prepare(
     words : Words, default=PYTHON
         The words for what the user can ask for.
     guessing : bool, default=True
-        Whether columns that look like ids, known labels or dates are left out. The columns of an
+        Whether columns that look like ids, known labels or dates are not used. The columns of an
         array have no names to guess by.
 
     Returns

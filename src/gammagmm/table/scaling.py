@@ -41,7 +41,7 @@ class ColumnScaler:
     Attributes
     ----------
     kept : ndarray of shape (k,)
-        Numbers of the columns that vary; the others are left out.
+        Numbers of the columns that vary; the others are not used.
     exponent : ndarray of shape (k,)
         Power of two above the largest absolute value of each of them. `centre` and `spread` are in
         units of 2 ** exponent, so that no sum or difference overflows.

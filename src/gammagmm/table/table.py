@@ -70,7 +70,7 @@ class Table:
     truth : ndarray of shape (n_sampled,) or None, default=None
         1 for an anomaly, 0 for a normal row, by labels that the method does not use.
     notes : tuple of Note, default=()
-        How the rows were read, and everything that was left out, filled in or encoded.
+        How the rows were read, and everything that was not used, filled in or encoded.
     guesses : tuple of Guess, default=()
         What columns probably are that the user did not decide about.
     raw : RawTable or None, default=None
