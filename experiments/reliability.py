@@ -66,6 +66,7 @@ N_FIRST = 10
 SMALLEST = 1e-6
 """Probabilities of 0 and 1 count as this far from them in the log loss."""
 GROUPS = {"oddbench": ("oddbench",), "classical": ("pool", "paper")}
+COLLECTIONS = {name: (name,) for names in GROUPS.values() for name in names}
 TYPED = (0.1, 0.05)
 """Shares of anomalies that people type in when they do not know it."""
 MISS_COSTS = (1.0, 5.0, 10.0, 30.0)
@@ -462,7 +463,7 @@ def _scores_of(p: np.ndarray, y: np.ndarray, first: np.ndarray) -> Figures:
 
 def _summary(answers: list[Figures]) -> Figures:
     """Means over tables of the means over draws, and bins in which rows weigh equally."""
-    summary: Figures = {}
+    summary: Figures = {"f1": _f1_by_group(answers)}
     for group, collections in GROUPS.items():
         for part in ("whole", "half"):
             for n in sorted({answer["key"][3] for answer in answers}):
@@ -471,15 +472,25 @@ def _summary(answers: list[Figures]) -> Figures:
                     for answer in answers
                     if answer["key"][0] in collections and answer["key"][2:] == (part, n)
                 ]
-                if any("f1" in answer for answer in chosen):
-                    place = summary.setdefault("f1", {}).setdefault(group, {})
-                    place[str(n)] = _mean_f1([answer for answer in chosen if "f1" in answer])
                 for method in ("calibrated", "constant", "rank"):
                     own = [a for a in chosen if method in a["methods"]]
                     if own:
                         place = summary.setdefault(group, {}).setdefault(part, {})
                         place.setdefault(str(n), {})[method] = _means(own, method)
     return summary
+
+
+def _f1_by_group(answers: list[Figures]) -> Figures:
+    """The same of the F1 scores of flagged rows, by group or collection and number of labels."""
+    found: Figures = {}
+    for group, collections in (GROUPS | COLLECTIONS).items():
+        by_number: dict[int, list[Figures]] = {}
+        for answer in answers:
+            if "f1" in answer and answer["key"][0] in collections:
+                by_number.setdefault(answer["key"][3], []).append(answer)
+        if by_number:
+            found[group] = {str(n): _mean_f1(by_number[n]) for n in sorted(by_number)}
+    return found
 
 
 def _mean_f1(answers: list[Figures]) -> dict[str, float]:

@@ -86,6 +86,8 @@ def test_the_prior_does_not_know_tables_of_the_same_source():
     assert labels.source_of("PenDigits_v10") == labels.source_of("pendigits") == "pendigits"
     assert labels.source_of("cardio") == labels.source_of("Cardiotocography22")
     assert labels.source_of("http") == labels.source_of("KDDCup99") != labels.source_of("wbc_odds")
+    assert labels.source_of("SystemFailure") == labels.source_of("TelecomMarketing")
+    assert labels.source_of("SystemFailure") != labels.source_of("SystemFailureCases")
     names = [name for _, name in labels._records()]
     same = [name for name in names if labels.source_of(name) == "wbc"]
     assert len(same) > 1
