@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from math import ceil
 from string import Template
 from typing import Any
 
@@ -21,6 +22,7 @@ from experiments.plan import HERE, load_plan
 from experiments.reliability import EDGES
 from experiments.track_record import PAGE, RELIABILITY, as_markdown
 from gammagmm._support.files import write_document
+from gammagmm.posterior.track_record import UNIFORM_PART
 
 TEMPLATE = HERE / "probabilities.md"
 FIGURE = HERE.parent / "docs" / "images" / "probabilities.svg"
@@ -51,15 +53,21 @@ def page(found: Figures) -> str:
     settings, folds = load_plan()["reliability"], found["folds"]
     with_labels = folds["oddbench"]["whole"][N_LABELS]
     former = with_labels["rank"]
-    half = next(x for x in with_labels["calibrated"]["bins"] if 0.5 <= x["stated"] < 0.7)
+    first = folds["classical"]["whole"]["0"]["calibrated"]
+    other = found["other_collection"]["oddbench"]["whole"]["0"]["calibrated"]
+    most = {f"most_{group}": _largest_error(folds[group]["whole"][N_LABELS]) for group in GROUPS}
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         {f"n_{group}": str(n) for group, n in found["n_tables"].items()},
         max_rows=f"{settings['max_rows']:,}",
         n_draws=str(settings["draws"]["whole"]),
         rank_first=f"{former['first_stated']:.0%}",
         rank_true=f"{former['first_true']:.0%}",
-        half_stated=f"{half['stated']:.0%}",
-        half_true=f"{half['true']:.0%}",
+        weight=f"{100 * UNIFORM_PART:g}",
+        **{name: str(ceil(100 * error)) for name, error in most.items()},
+        first_stated=f"{first['first_stated']:.0%}",
+        first_true=f"{first['first_true']:.0%}",
+        other_stated=f"{other['first_stated']:.0%}",
+        other_true=f"{other['first_true']:.0%}",
         scores=_scores(folds, "whole"),
         new=_scores(folds, "half"),
         other=_scores(found["other_collection"], "whole"),
@@ -110,6 +118,11 @@ def _bins(folds: Figures, part: str) -> str:
 
 def _large_bins(by_method: Figures) -> list[Figures]:
     return [each for each in by_method["calibrated"]["bins"] if each["n"] >= LEAST_ROWS]
+
+
+def _largest_error(by_method: Figures) -> float:
+    """How far the share of anomalies in a bin is from what is stated, at most."""
+    return max(abs(each["stated"] - each["true"]) for each in _large_bins(by_method))
 
 
 def _costs(folds: Figures) -> str:
@@ -186,17 +199,14 @@ def _short(folds: Figures) -> str:
 
 
 def _pairs(folds: Figures, group: str) -> Iterator[tuple[str, float, float, float]]:
-    for n, by_method in folds[group]["whole"].items():
-        ours = by_method["calibrated"]
-        yield (
-            f"{n} labels, ten first rows",
-            ours["first_stated"],
-            ours["first_true"],
-            FIRST_TOLERANCE,
-        )
-        for each in _large_bins(by_method):
-            what = f"{n} labels, a bin of {each['n']:,} rows"
-            yield what, each["stated"], each["true"], TOLERANCE[group]
+    for part, new in (("whole", ""), ("half", "new rows, ")):
+        for n, by_method in folds[group][part].items():
+            ours = by_method["calibrated"]
+            what = f"{new}{n} labels, ten first rows"
+            yield what, ours["first_stated"], ours["first_true"], FIRST_TOLERANCE
+            for each in _large_bins(by_method):
+                what = f"{new}{n} labels, a bin of {each['n']:,} rows"
+                yield what, each["stated"], each["true"], TOLERANCE[group]
 
 
 def _pairs_of_costs(by_method: Figures) -> Iterator[tuple[str, float, float]]:
