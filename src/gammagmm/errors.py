@@ -380,7 +380,9 @@ class SavedFitWarning(GammaGMMWarning):
 
 
 class SeparateRowsWarning(GammaGMMWarning):
-    """The share of the rows that are separate from the rest lies above the model range.
+    """Rows are separate from the rest, and the model has no estimate or a smaller one.
+
+    Their share lies above the model range.
 
     Examples
     --------

@@ -342,7 +342,7 @@ class TestNewRows:
 
     def test_scores_further_out_than_a_float_can_span(self):
         scores = np.array([[-1e308, 0.0], [-9e307, 1.0], [-8e307, 3.0], [-5e307, 9.0]])
-        with pytest.warns(GammaGMMWarning, match="No solution"):
+        with pytest.warns(GammaGMMWarning, match="The model has no estimate"):
             estimator = GammaGMM("precomputed", n_components=2, n_runs=1, max_restarts=0).fit(
                 scores
             )

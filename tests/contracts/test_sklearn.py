@@ -117,7 +117,7 @@ def test_the_answers_do_not_depend_on_metadata_routing(data, is_on):
 
 # Half of few rows leaves some runs without a solution.
 QUICK = SMALL | {"p_high": 0.6, "max_restarts": 1}
-few_rows = pytest.mark.filterwarnings("ignore:No solution in:gammagmm.errors.NoSolutionWarning")
+few_rows = pytest.mark.filterwarnings("ignore:The model has no:gammagmm.errors.NoSolutionWarning")
 
 
 @pytest.fixture(scope="module")

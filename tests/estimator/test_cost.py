@@ -50,7 +50,7 @@ def test_the_law():
 
 
 # Too little data for a solution, which is no matter here.
-@pytest.mark.filterwarnings("ignore:No solution in any:gammagmm.errors.NoSolutionWarning")
+@pytest.mark.filterwarnings("ignore:The model has no estimate:gammagmm.errors.NoSolutionWarning")
 def test_the_parts_have_the_names_that_the_progress_has():
     heard = []
     detectors = ["HBOS", KNN(), KNN(n_neighbors=7)]

@@ -61,11 +61,11 @@ def test_labels_must_name_their_rows(labels):
 def test_an_estimate_of_zero_is_an_error_that_says_why_and_what_to_do(clean):
     words = (
         r"The estimate is 0, but PyOD and scikit-learn do not accept a contamination of 0\. "
-        r"No solution in any of 1 runs: .*p_high is 0\.01\..* Use other detectors, or pass "
+        r"The model has no estimate .*p_high is 0\.01\. Label about 30 rows .* Or pass "
         r"at_least_one=True to get 1 / n_rows = 0\.025\."
     )
     with (
-        pytest.warns(NoSolutionWarning, match="No solution in any of 1 runs"),
+        pytest.warns(NoSolutionWarning, match="The model has no estimate"),
         pytest.raises(NoContaminationError, match=words) as caught,
     ):
         estimate_contamination(clean, **NO_SOLUTION)
@@ -85,7 +85,7 @@ def test_labels_of_all_rows_may_show_that_there_is_no_anomaly(clean):
 
 
 def test_at_least_one_row_is_one_row(clean):
-    with pytest.warns(NoSolutionWarning, match="No solution in any of 1 runs"):
+    with pytest.warns(NoSolutionWarning), pytest.warns(NoLabelsWarning):
         gamma = estimate_contamination(clean, at_least_one=True, **NO_SOLUTION)
     assert type(gamma) is Contamination
     assert gamma == 1 / 40
@@ -114,3 +114,20 @@ def test_it_warns_as_the_estimator_does():
         fitted = GammaGMM(**options).fit(scores)
     assert gamma == fitted.contamination_
     assert 2 * fitted.evidence_.n_unsolved_starts > fitted.evidence_.n_starts
+
+
+def test_a_group_without_an_estimate_is_named():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(400, 4))
+    scores[:80] = 12.0 + 0.1 * rng.normal(size=(80, 4))
+    options = {"detectors": "precomputed", "n_runs": 2, "max_restarts": 4, "random_state": 0}
+    no_solution, separate = pytest.warns(NoSolutionWarning), pytest.warns(SeparateRowsWarning)
+    with no_solution, separate, pytest.raises(NoContaminationError) as caught:
+        estimate_contamination(scores, **options)
+    notes = {note.code: note for note in caught.value.estimator.notes_}
+    assert notes["evidence.no estimate"].fields == {"n_rows": 80, "share": 0.2}
+    assert notes["link.no solution"].fields["n_separate"] == 80
+    assert notes["evidence.no estimate"].message in str(caught.value)
+    assert "duplicate" not in str(caught.value)
+    with no_solution, separate, pytest.warns(NoLabelsWarning):
+        assert estimate_contamination(scores, at_least_one=True, **options) == 1 / 400

@@ -119,7 +119,7 @@ def make(**parameters):
 
 
 # Too little data for a solution, which is no matter here.
-@pytest.mark.filterwarnings("ignore:No solution in any:gammagmm.errors.NoSolutionWarning")
+@pytest.mark.filterwarnings("ignore:The model has no estimate:gammagmm.errors.NoSolutionWarning")
 def test_a_subset_is_recorded(rows):
     exact, subset = make(max_fit_rows=None).fit(rows), make(max_fit_rows=60).fit(rows)
     assert [info.n_rows for info in subset.fit_.detector_info] == [60, 150, 150]
@@ -130,7 +130,7 @@ def test_a_subset_is_recorded(rows):
 
 
 # Too little data for a solution, which is no matter here.
-@pytest.mark.filterwarnings("ignore:No solution in any:gammagmm.errors.NoSolutionWarning")
+@pytest.mark.filterwarnings("ignore:The model has no estimate:gammagmm.errors.NoSolutionWarning")
 def test_progress_reaches_the_callback(rows, capsys):
     events = []
     estimator = make(progress=lambda *event: events.append(event)).fit(rows)

@@ -131,7 +131,7 @@ class TestFit:
         assert children() <= before
 
     # Two detectors are too few for a solution, which is no matter here.
-    @pytest.mark.filterwarnings("ignore:No solution in any:gammagmm.errors.NoSolutionWarning")
+    @pytest.mark.filterwarnings("ignore:The model has no:gammagmm.errors.NoSolutionWarning")
     @pytest.mark.parametrize("detector_timeout", [None, 3600.0])
     @pytest.mark.usefixtures("half_over")
     def test_a_slow_detector_is_skipped_once_two_are_done(self, whole, detector_timeout):
@@ -149,7 +149,7 @@ class TestFit:
 
     # On a busy machine, another detector may be skipped, and two are too few for a solution.
     @pytest.mark.filterwarnings("ignore:Detector:gammagmm.errors.DetectorWarning")
-    @pytest.mark.filterwarnings("ignore:No solution in any:gammagmm.errors.NoSolutionWarning")
+    @pytest.mark.filterwarnings("ignore:The model has no:gammagmm.errors.NoSolutionWarning")
     def test_a_slow_detector_leaves_time_for_the_mixtures(self):
         estimator = GammaGMM([*DETECTORS, Sleeper()], **SETTINGS, n_jobs=2, timeout=20.0)
         estimator.fit(X)

@@ -11,6 +11,7 @@ from gammagmm.datasets import load_demo
 from gammagmm.labels.anomaly_probability import log_likelihoods
 from gammagmm.labels.label_error import agreement, posterior_with_errors
 from gammagmm.posterior.betas import BetaMixture
+from gammagmm.posterior.sentences import flagged_sentence
 from gammagmm.posterior.track_record import load_label_prior
 
 PRIOR = BetaMixture(np.array([0.4, 0.6]), np.array([1.5, 1.0]), np.array([12.0, 1.0]))
@@ -299,7 +300,11 @@ def test_a_fit_keeps_the_rate(tmp_path):
     assert fitted.labelled_rows_.label_error == (0.05, 0.05)
     assert fitted.posterior_.summary() == fitted.labelled_rows_.posterior_if(0.05).summary()
     assert "Each label is taken to be wrong with a probability of 5.0%." in str(fitted.fit_)
-    assert fitted.fit_.told["next"] == ("Next: more labels make this interval narrower.",)
+    told, expected = fitted.fit_.told, fitted.fit_.probability.sum()
+    assert told["next"] == {"what": "Next: more labels make this interval narrower."}
+    # No two rows have the same score, so ties are not the reason.
+    reason = flagged_sentence(fitted.fit_.n_flagged, expected, "label error")
+    assert told["answer"]["sum"] == reason != ""
     fitted.update(fitted.suggest(40, purpose="find"), np.ones(40), purpose="find")
     rows = fitted.labelled_rows_
     left = rows.known_rows.unknown(len(X))

@@ -47,7 +47,13 @@ def test_a_group_above_the_range_contradicts_the_estimate():
     note = contradiction(separate(share), POSTERIOR)
     assert note.code == "evidence.separate rows"
     assert note.fields == {"n_rows": 7, "share": share, "high": high}
-    assert contradiction(separate(share), GammaPosterior.degenerate()) is None
+
+
+def test_a_group_without_an_estimate_contradicts_it():
+    assert contradiction(None, GammaPosterior.degenerate()) is None
+    note = contradiction(separate(0.01), GammaPosterior.degenerate())
+    assert note.code == "evidence.no estimate"
+    assert note.fields == {"n_rows": 7, "share": 0.01}
 
 
 def test_the_rows_of_the_group_can_be_left_out(monkeypatch):

@@ -36,7 +36,8 @@ def test_every_kind_of_run_has_its_note(run):
     assert describe_runs((run, run), Constraints(), 40) == []
     described = describe_runs((run, slack, unsolved, capped), Constraints(), 40)
     asked = {"high_gamma": 0.15, "p_high": 0.01}
-    cause = {"low": 0.2, "high": 0.5, "max_gamma": 0.25, "is_first_large": False} | asked
+    cause = {"low": 0.2, "high": 0.5, "max_gamma": 0.25, "is_first_large": False}
+    cause |= {"n_separate": 0} | asked
     assert [(note.code, category, note.fields) for note, category in described] == [
         (
             "mixture.max_iter",

@@ -271,7 +271,7 @@ class TestTheWarningOfPredict:
     def test_an_estimate_of_zero(self, rng):
         scores = rng.uniform(size=(40, 2))
         settings = {"n_runs": 1, "max_restarts": 0, "n_components": 2, "random_state": 0}
-        with pytest.warns(GammaGMMWarning, match="No solution"):
+        with pytest.warns(GammaGMMWarning, match="The model has no estimate"):
             fitted = GammaGMM("precomputed", **settings).fit(scores)
         with warnings.catch_warnings():
             warnings.simplefilter("error")

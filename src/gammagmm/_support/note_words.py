@@ -52,18 +52,21 @@ def _numbers_first(values: dict[str, Any]) -> str:
 
 
 def _cause(values: dict[str, Any]) -> str:
-    """Why runs have no solution, and what to change."""
-    words = (
-        "their mixtures allow {low:.3g} to {high:.3g} for P(gamma >= {high_gamma}), but p_high is "
-        "{p_high}. "
-    )
+    """What to do about runs that have no solution, and why they have none."""
+    words = "Check for duplicate rows, "
+    if values["n_separate"]:
+        words = "Look at the rows that are separate from the rest, "
     if values["is_first_large"]:
         words += (
-            "Their most anomalous component alone contains at least max_gamma={max_gamma} of the "
-            "rows: raise max_gamma, or check for duplicate rows."
+            "or raise max_gamma: the most anomalous component alone contains at least "
+            "max_gamma={max_gamma} of the rows. The"
         )
     else:
-        words += "Raise p_high or high_gamma, or check for duplicate rows."
+        words += "or raise p_high or high_gamma: the"
+    words += (
+        " mixtures allow {low:.3g} to {high:.3g} for P(gamma >= {high_gamma}), but p_high is "
+        "{p_high}."
+    )
     return words.format(**values)
 
 
@@ -190,17 +193,22 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "component, and the posterior averages over draws of r. If this matters, {change} p_high.",
     "link.unsolved": lambda values: (
         f"{values['n_unsolved']} of {values['n_runs']} runs have no solution and are excluded from "
-        f"the posterior: {_cause(values)}"
+        f"the posterior. {_cause(values)}"
     ),
     "link.no solution": lambda values: (
-        f"No solution in any of {values['n_runs']} runs: {_cause(values)} The result is the point "
-        "mass at 0 that the paper prescribes."
+        "The model has no estimate for these rows, which does not mean that they are clean. The "
+        "result is the point mass at 0 that the paper prescribes, because none of "
+        f"{counted(values['n_runs'], 'run')} has a solution. {_cause(values)}"
     ),
     # What speaks for and against the estimate.
     "evidence.separate rows": lambda values: (
         f"{counted(values['n_rows'], 'row')} ({percent(values['share'])}) are separate from the "
         f"rest, but the model range ends at {percent(values['high'])}: look at these rows, and "
         "label some."
+    ),
+    "evidence.no estimate": lambda values: (
+        f"{counted(values['n_rows'], 'row')} ({percent(values['share'])}) are separate from the "
+        "rest, and the model has no estimate: look at these rows, and label some."
     ),
     # Labels.
     "labels.posterior": "the posterior uses {n_known} known rows ({n_anomalies} anomalies) and, "

@@ -20,6 +20,8 @@ ADVICE = (
     "Label about 30 rows that are chosen at random, and pass labels={row: 0 or 1} with their "
     "positions."
 )
+REASONS = ("link.no solution", "evidence.no estimate")
+"""Codes of the notes that say why the model has no estimate."""
 
 
 def estimate_contamination(
@@ -65,6 +67,8 @@ def estimate_contamination(
     -----
     NoLabelsWarning
         There are no labels.
+    SeparateRowsWarning
+        Rows are separate from the rest, and there is no estimate, or a smaller one.
 
     Examples
     --------
@@ -86,10 +90,10 @@ def estimate_contamination(
     if labels:
         estimator.update(list(labels), list(labels.values()))
     gamma, n_rows = estimator.contamination_, len(estimator.labels_)
+    if not labels and (gamma > 0.0 or at_least_one):
+        record = record_sentence(load_track_record())
+        warn_user(f"{NOT_KNOWN}. {record} {ADVICE}", NoLabelsWarning)
     if gamma > 0.0:
-        if not labels:
-            record = record_sentence(load_track_record())
-            warn_user(f"{NOT_KNOWN}. {record} {ADVICE}", NoLabelsWarning)
         return gamma
     if at_least_one:
         return Contamination(gamma.posterior, 1.0 / n_rows)
@@ -100,10 +104,10 @@ def estimate_contamination(
             f"Pass at_least_one=True to get 1 / n_rows = {1.0 / n_rows:.3g}.",
             estimator,
         )
-    *_, reason = (note.message for note in estimator.notes_ if note.step == "link")
+    reasons = [note.message for note in estimator.notes_ if note.code in REASONS]
     raise NoContaminationError(
         "The estimate is 0, but PyOD and scikit-learn do not accept a contamination of 0. "
-        f"{reason}",
-        f"Use other detectors, or pass at_least_one=True to get 1 / n_rows = {1.0 / n_rows:.3g}.",
+        + " ".join(reasons),
+        f"{ADVICE} Or pass at_least_one=True to get 1 / n_rows = {1.0 / n_rows:.3g}.",
         estimator,
     )

@@ -332,11 +332,11 @@ class Fit:
     @property
     def lines(self) -> list[str]:
         """The answer in words, in at most five lines: what is known first, and what to do last."""
-        return [" ".join(filter(None, line)) for line in self.told.values()]
+        return [" ".join(filter(None, line.values())) for line in self.told.values()]
 
     @property
-    def told(self) -> dict[str, tuple[str, ...]]:
-        """The sentences of each line, by what it is about.
+    def told(self) -> dict[str, dict[str, str]]:
+        """The sentences of each line by what they say, by what the line is about.
 
         Without labels these are "share", "cut", "model" and "next". With labels they are "answer",
         "labels", "chosen" if no label says something about other rows, "ranking", "found" and
@@ -346,7 +346,9 @@ class Fit:
         flagged, why = rows_sentence(self.n_flagged, self.n_rows, n_rows), ""
         if self.sample.is_whole or not len(known):  # labelled rows may lie outside a sample
             expected = float(self.probability.sum())
-            why = flagged_sentence(self.n_flagged, expected, has_labels=len(known) > 0)
+            reason = "label error" if any(self.plan.label_error) else "ties"
+            reason = reason if len(known) else "no labels"
+            why = flagged_sentence(self.n_flagged, expected, reason)
         if not len(known):
             return model_lines(
                 self.posterior,
@@ -357,38 +359,39 @@ class Fit:
                 is_file=self.is_file,
             )
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
-        told = {"answer": (sentence(self.posterior), flagged, why), "labels": (labels,)}
+        answer = {"share": sentence(self.posterior), "flagged": flagged, "sum": why}
+        told = {"answer": answer, "labels": {"known": labels}}
         ranking = None if self.learning is None else ranking_sentence(self.learning)
-        ranked = {} if ranking is None else {"ranking": (ranking,)}
+        ranked = {} if ranking is None else {"ranking": {"used": ranking}}
         if self.posterior.n_labels:
             return told | self._told_at_random(labels, ranked)
         if len(known) == n_rows:
-            return told | {"next": (more_sentence(0, 0),)}  # no row is left to rank
-        told["chosen"] = (
-            "The labelled rows were not chosen at random and say nothing about the other rows; "
-            "the estimate for those rests on the prior distribution.",
-        )
+            return told | {"next": {"what": more_sentence(0, 0)}}  # no row is left to rank
+        told["chosen"] = {
+            "how": "The labelled rows were not chosen at random and say nothing about the other "
+            "rows; the estimate for those rests on the prior distribution."
+        }
         n_next = min(30, n_rows - len(known))
         following = f"Next: label {n_next} rows that suggest or gammagmm label chooses."
-        return told | ranked | {"next": (following,)}
+        return told | ranked | {"next": {"what": following}}
 
     def _told_at_random(
-        self, labels: str, ranked: Mapping[str, tuple[str, ...]]
-    ) -> dict[str, tuple[str, ...]]:
+        self, labels: str, ranked: Mapping[str, dict[str, str]]
+    ) -> dict[str, dict[str, str]]:
         """What the labels of rows that were chosen at random tell, `labels` being its begin."""
         known, precision, rows = self.known, self.precision, self.labelled_rows
         alone = rows.exact_interval(), rows.interval_at_any_look()
         exact = exact_sentence(*alone, int(known.labels.sum()))
         found, separate = {}, self.evidence.separate_rows
         if known.picked.any():
-            found["found"] = (recall_sentence(rows.left),)
+            found["found"] = {"what": recall_sentence(rows.left)}
         elif precision is not None and known.listed.any():
-            found["found"] = (precision_sentence(precision),)
+            found["found"] = {"what": precision_sentence(precision)}
         elif separate is not None:
             words = separate_words(self.posterior, separate, len(self.detectors))
-            found["found"] = (f"There are {words}.",)
-        about = {"labels": (labels, error_sentence(rows.label_error), exact)}
-        return {**about, **ranked, **found, "next": (self._next_line(rows),)}
+            found["found"] = {"what": f"There are {words}."}
+        about = {"known": labels, "error": error_sentence(rows.label_error), "alone": exact}
+        return {"labels": about, **ranked, **found, "next": {"what": self._next_line(rows)}}
 
     def _next_line(self, rows: LabelledRows) -> str:
         """What to do after labels of random rows and, perhaps, a search."""
@@ -683,12 +686,6 @@ def complete_fit(
     notes: list[Note],
 ) -> Fit:
     """The fit whose runs are done: posterior, labels, and warnings about its runs."""
-    for note, category in describe_runs(
-        runs, plan.constraints, plan.max_iter, accelerated=plan.accelerated
-    ):
-        notes.append(note)
-        if category is not None:
-            warn_user(note.message, category)
     posterior, known = combine_runs(solved_posteriors(runs)), KnownRows.none()
     names = list(fitted.detectors)
     X = None
@@ -696,6 +693,16 @@ def complete_fit(
         X = table.values[: len(space)]
         X = X if column_scaler is None else column_scaler.transform(X)
     separate = find_separate_rows(space.values, names, X)
+    for note, category in describe_runs(
+        runs,
+        plan.constraints,
+        plan.max_iter,
+        accelerated=plan.accelerated,
+        n_separate=0 if separate is None else separate.n_rows,
+    ):
+        notes.append(note)
+        if category is not None:
+            warn_user(note.message, category)
     if (against := contradiction(separate, posterior)) is not None:
         notes.append(against)
         warn_user(against.message, SeparateRowsWarning)

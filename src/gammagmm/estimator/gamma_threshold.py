@@ -73,7 +73,8 @@ class GammaThreshold(BaseEstimator):
     contamination_ : Contamination
         Mean of the posterior.
     confidence_interval_ : list of two floats
-        The ends of the posterior's `interval`.
+        The ends of the posterior's `interval`. Without labels, this is a model range, which is
+        rarely right.
 
     Examples
     --------

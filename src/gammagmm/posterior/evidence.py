@@ -36,7 +36,7 @@ class Evidence:
     n_unsolved_starts : int
         Number of those that had no solution.
     track_record : TrackRecord
-        How often intervals of this method contained the truth on labelled real tables.
+        How often model ranges contained the truth on labelled real tables.
     constraints : Constraints
         The answers that the fit used: its `p0`, `p_high`, `high_gamma` and `max_gamma`.
 
@@ -106,13 +106,16 @@ def find_evidence(
 
 
 def contradiction(separate: SeparateRows | None, posterior: GammaPosterior) -> Note | None:
-    """A note if the range of the `posterior` excludes some of the separate rows.
+    """A note if the range of the `posterior` excludes some of the separate rows, or there is none.
 
     A share below the range is no contradiction: anomalies need not be separate from the rest.
     """
-    if separate is None or not posterior.has_estimate:
+    if separate is None:
         return None
-    (_, high), n_rows, share = posterior.interval(), separate.n_rows, separate.share
-    if share <= high:
+    found = {"n_rows": separate.n_rows, "share": separate.share}
+    if not posterior.has_estimate:
+        return Note.of("evidence.no estimate", "separate rows", **found)
+    _, high = posterior.interval()
+    if separate.share <= high:
         return None
-    return Note.of("evidence.separate rows", "separate rows", n_rows=n_rows, share=share, high=high)
+    return Note.of("evidence.separate rows", "separate rows", **found, high=high)

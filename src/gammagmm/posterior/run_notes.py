@@ -15,9 +15,17 @@ __all__ = ["describe_runs"]
 
 
 def describe_runs(
-    runs: Sequence[Run], constraints: Constraints, max_iter: int, *, accelerated: bool = False
+    runs: Sequence[Run],
+    constraints: Constraints,
+    max_iter: int,
+    *,
+    accelerated: bool = False,
+    n_separate: int = 0,
 ) -> list[tuple[Note, type[Warning] | None]]:
-    """Notes about the runs, each with the category of its warning, or None if it is not one."""
+    """Notes about the runs, each with the category of its warning, or None if it is not one.
+
+    `n_separate` rows are separate from the rest.
+    """
     n_runs = len(runs)
     unsolved = [run for run in runs if run.status == "unsolved"]
     slack = [run for run in runs if run.status == "slack"]
@@ -54,6 +62,7 @@ def describe_runs(
             "low": min(run.reachable[0] for run in unsolved),
             "high": max(run.reachable[1] for run in unsolved),
             "max_gamma": constraints.max_gamma,
+            "n_separate": n_separate,
             "is_first_large": all(r.first_share >= constraints.max_gamma for r in unsolved),
         }
         if len(unsolved) == n_runs:

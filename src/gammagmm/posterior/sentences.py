@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gammagmm.posterior.track_record import TrackRecord
 
     Rates = tuple[float, float]
+    Lines = dict[str, dict[str, str]]
 
 __all__ = [
     "NOT_KNOWN",
@@ -76,17 +77,20 @@ def rows_sentence(n_flagged: int, n_rows: int, n_table: int | None = None) -> st
     return f"{n_flagged:,} of {rows} {'is' if n_flagged == 1 else 'are'} flagged."
 
 
-def flagged_sentence(n_flagged: int, expected: float, *, has_labels: bool = False) -> str:
+def flagged_sentence(n_flagged: int, expected: float, reason: str) -> str:
     """Why the number of flagged rows differs from the sum of the rows' probabilities.
 
-    It is empty if the two differ by less than a row.
+    The `reason` is "no labels", "ties" or "label error". The sentence is empty if the two differ by
+    less than a row.
     """
     if abs(n_flagged - expected) < 1.0:
         return ""
-    added = f"The probabilities add up to {expected:,.0f} anomalies"
-    if has_labels:
-        return f"{added}; rows with equal scores are flagged together or not at all."
-    return f"{added}: they follow the other tables, not the model."
+    words = {
+        "no labels": "it follows the other tables, and the cut follows the model",
+        "ties": "rows with equal scores are flagged together or not at all",
+        "label error": "labelled rows are flagged by their labels, which may be wrong",
+    }
+    return f"P(anomaly) of all rows adds up to {expected:,.0f}: {words[reason]}."
 
 
 def known_sentence(n_known: int, n_anomalies: int, fitted: GammaPosterior) -> str:
@@ -284,23 +288,25 @@ def model_lines(
     flagged: tuple[str, str],
     *,
     is_file: bool = False,
-) -> dict[str, tuple[str, ...]]:
+) -> Lines:
     """What is known without labels: the sentences of four lines that end with what to do next.
 
     `flagged` says how many rows are flagged and why, and the table has `n_rows` rows. Those of a
     file are labelled by a command, others in Python.
     """
-    record = evidence.track_record
-    value = [sentence(posterior), _others_sentence(evidence)]
-    if posterior.has_estimate:
-        value.insert(1, record_sentence(record))
-        if 2 * evidence.n_unsolved_starts > evidence.n_starts:
-            starts = f"{evidence.n_unsolved_starts:,} of {evidence.n_starts:,} starts"
-            value.append(f"{starts} of the model had no solution.")
+    record, starts = evidence.track_record, ""
+    if posterior.has_estimate and 2 * evidence.n_unsolved_starts > evidence.n_starts:
+        counts = f"{evidence.n_unsolved_starts:,} of {evidence.n_starts:,} starts"
+        starts = f"{counts} of the model had no solution."
     return {
-        "share": (f"{NOT_KNOWN}.", reference_sentence(record)),
-        "cut": (f"A first guess, not a count: {flagged[0]}", flagged[1]),
-        "model": tuple(value),
+        "share": {"known": f"{NOT_KNOWN}.", "reference": reference_sentence(record)},
+        "cut": {"flagged": f"A first guess, not a count: {flagged[0]}", "sum": flagged[1]},
+        "model": {
+            "value": sentence(posterior),
+            "record": record_sentence(record) if posterior.has_estimate else "",
+            "others": _others_sentence(evidence),
+            "starts": starts,
+        },
         "next": _next_sentences(posterior, evidence, n_detectors, n_rows, is_file=is_file),
     }
 
@@ -348,15 +354,15 @@ def _others_sentence(evidence: Evidence) -> str:
     """How far other answers move the estimate without labels."""
     low, high = evidence.means
     if np.isnan(low):
-        return "Other settings give no value either."
+        return "Under other assumptions, there is none either."
     others = " to ".join(dict.fromkeys([percent(low), percent(high)]))  # one if they are the same
     if any(np.isnan(other.mean) for other in evidence.assumptions):
-        others += ", or no value"
-    return f"Other settings give {others}."
+        others += ", or there is none"
+    return f"Under other assumptions, it is {others}."
 
 
 def record_sentence(record: TrackRecord) -> str:
-    """How often ranges of this method contained the truth."""
+    """How often model ranges contained the truth."""
     return f"Model ranges were right in {record.held():.0%} of {record.n_tables} other tables."
 
 
@@ -367,7 +373,7 @@ def _next_sentences(
     n_rows: int,
     *,
     is_file: bool,
-) -> tuple[str, ...]:
+) -> dict[str, str]:
     """What to do next, with what, and what it buys."""
     record, first = evidence.track_record, ""
     if evidence.separate_rows is not None:
@@ -376,10 +382,11 @@ def _next_sentences(
     how = f"Use {'gammagmm label' if is_file else 'suggest and update'}."
     if n_rows <= N_LABELS:
         rows = f"look at all {n_rows} rows and say which are anomalies, to know the share"
-        return (f"Next: {first}{rows}.", how)
-    return (
-        f"Next: {first}look at {N_LABELS} rows and say which are anomalies.",
-        how,
-        f"With {N_LABELS} answers, ranges of about {100.0 * record.width_30_labels:.0f} percentage "
-        f"points were right in {record.held_30_labels:.0%} of the other tables.",
-    )
+        return {"what": f"Next: {first}{rows}.", "how": how, "gain": ""}
+    return {
+        "what": f"Next: {first}look at {N_LABELS} rows and say which are anomalies.",
+        "how": how,
+        "gain": f"With {N_LABELS} answers, ranges of about "
+        f"{100.0 * record.width_30_labels:.0f} percentage points were right in "
+        f"{record.held_30_labels:.0%} of the other tables.",
+    }

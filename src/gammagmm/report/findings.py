@@ -108,7 +108,7 @@ class Findings:
 
     summary: FitSummary
     table: Table
-    told: dict[str, tuple[str, ...]]  # sentences, see `Fit.told`
+    told: dict[str, dict[str, str]]  # sentences, see `Fit.told`
     command: str  # the next step, for a shell or for Python; empty if there is none
     is_file: bool  # whether the command is one for a shell
     curve: RankCurve
