@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from html import unescape
 import os
 import re
 import subprocess
+from html import unescape
 
 import numpy as np
 import pytest

@@ -85,7 +85,11 @@ def test_flagged_rows_that_differ_from_the_sum_are_explained(reason):
     assert flagged_sentence(21, 21.9, reason) == ""
     assert flagged_sentence(21, 20.1, reason) == ""
     assert "adds up to 1,034: " in flagged_sentence(21, 1034.4, reason)
-    words = {"no labels": "model", "ties": "equal scores", "label error": "may be wrong"}
+    words = {
+        "no labels": "not the estimate",
+        "ties": "equal scores",
+        "label error": "may be wrong",
+    }
     assert {key for key in words if words[key] in flagged_sentence(21, 32.0, reason)} == {reason}
 
 

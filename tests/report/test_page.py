@@ -447,7 +447,9 @@ def test_the_page_tells_that_the_ranking_is_learned(learned, data):
     findings = find(learned.fit_)
     page = render(findings)
     words = words_of(page)
-    assert "ranked by the consensus of the detectors and by what was learned from the labels." in words
+    assert (
+        "ranked by the consensus of the detectors and by what was learned from the labels." in words
+    )
     assert "The ranking is learned from few labels." in words
     assert "It does not improve the ranking" not in words
     assert ranking_sentence(learned.fit_.learning) in words

@@ -86,7 +86,7 @@ def flagged_sentence(n_flagged: int, expected: float, reason: str) -> str:
     if abs(n_flagged - expected) < 1.0:
         return ""
     words = {
-        "no labels": "it follows the other tables, and the cut follows the model",
+        "no labels": "it follows the other tables, not the estimate without labels",
         "ties": "rows with equal scores are flagged together or not at all",
         "label error": "labelled rows are flagged by their labels, which may be wrong",
     }
