@@ -38,9 +38,9 @@ while truth[rows].any() or len(rows) == 30:
 
 # The decision.
 known = model.known_rows_
-looks, found = len(known.rows), int(known.labels.sum())
-print(f"{found} of 40 mistakes found with {looks} checks")
-print(f"costs {20 * looks + 200 * (40 - found)}; without checks {200 * 40}")
+checks, found = len(known.rows), int(known.labels.sum())
+print(f"{found} of 40 mistakes found with {checks} checks")
+print(f"costs {20 * checks + 200 * (40 - found)}; without checks {200 * 40}")
 print(f"the share of all invoices with a mistake: {model.posterior_}")
 for row in known.rows[known.labels == 1][:3]:
     print(invoices["invoice_no"].iloc[row], model.reasons()[row])

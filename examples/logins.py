@@ -40,8 +40,8 @@ while found >= 3:
     model.update(rows, is_theft[rows], purpose="find")
     found = is_theft[rows].sum()
 left = model.labelled_rows_.left
-looks = len(model.known_rows_.rows) - 10
-print(f"{left.n_found} thefts are known after {looks} looks", end="; ")
+checks = len(model.known_rows_.rows) - 10
+print(f"{left.n_found} thefts are known after {checks} checks", end="; ")
 print(f"{left.low:.0f} to {left.high:.0f} are left")
 
 # The decision: the accounts of the known thefts are locked, and the next ten log-ins are watched.

@@ -1,4 +1,4 @@
-"""All rows of a Spark table, scored by a fit to a sample of them."""
+"""Which rows of a Spark table a person checks, by a fit to a sample of them."""
 
 import os
 import sys
@@ -40,6 +40,9 @@ def score(part):
 # Spark sends the fitted estimator to the workers together with the function.
 schema = f"{table.schema.toDDL()}, score double, probability double, label long"
 answers = table.mapInPandas(lambda parts: map(score, parts), schema).cache()
-print(f"{answers.filter('label = 1').count()} of {answers.count()} rows flagged, the first three:")
-first = answers.orderBy("score", ascending=False).limit(3).toPandas()
-print(first[["id", "score", "probability"]].round(2).to_string(index=False))
+print(f"{answers.filter('label = 1').count()} of {answers.count()} rows flagged")
+
+# The decision: people can check 500 rows, so they get those with the highest scores.
+first = answers.orderBy("score", ascending=False).limit(500).toPandas()
+print(f"check 500 rows, such as {first['id'][:3].to_list()}", end="; ")
+print(f"{first['probability'].sum():.0f} anomalies are expected, {data.y[first['id']].sum()} found")

@@ -161,7 +161,7 @@ def page(found: dict[str, Any]) -> str:
         f"| {row} | {' | '.join(cell(found[n]) for n in names)} |" for row, cell in rows.items()
     ]
     left_out = [
-        f"| left out | collection | tables | {' | '.join(names)} |",
+        f"| held out | collection | tables | {' | '.join(names)} |",
         "| --- | --- | --- |" + " --- |" * len(names),
     ]
     for key, what in (

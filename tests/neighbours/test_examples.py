@@ -11,13 +11,11 @@ import tempfile
 
 import pytest
 
-from tests.support.example_scripts import GUIDES, NEIGHBOURS, run, show
+from tests.support.example_scripts import GUIDES, NEIGHBOURS, code, run, show
 
 # test_spark uses the names of this script as well, so it runs it.
 SCRIPTS = sorted(set(NEIGHBOURS) - {"with_spark"})
-WITH_OUTPUT = re.compile(
-    r"^```python\n.*?^```\n\nOutput:\n\n```text\n.*?^```\n", re.DOTALL | re.MULTILINE
-)
+WITH_OUTPUT = r"^```python\n{first_line}\n.*?^```\n\nOutput:\n\n```text\n.*?^```\n"
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -32,7 +30,10 @@ def rewrite(name, folder):
     """Write the script and its output into its guide."""
     path = GUIDES / f"{NEIGHBOURS[name]}.md"
     shown = show(name, run(name, folder))
-    page = WITH_OUTPUT.sub(lambda _: shown, path.read_text(encoding="utf-8"))
+    pattern = WITH_OUTPUT.format(first_line=re.escape(code(name).splitlines()[0]))
+    page = re.sub(
+        pattern, lambda _: shown, path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
     path.write_text(page, encoding="utf-8")
 
 

@@ -14,7 +14,7 @@ NEIGHBOURS = {
     "time_series": "time-series",
     "with_nonconform": "p-values",
     "with_mlflow": "mlflow",
-    "with_spark": "spark",
+    "with_spark": "examples",
 }
 """The scripts that `make test-neighbours` runs, and the guides that show them."""
 SHOWN = """```python

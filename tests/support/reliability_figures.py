@@ -48,7 +48,7 @@ def table(header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
 
 
 def random_tables() -> str:
-    header = ("random tables of", "tried", *ANSWERS, "refused", "faults", "longest")
+    header = ("random tables of", "tried", *ANSWERS, "rejected", "faults", "longest")
     rows = []
     for name, found in results("pipeline").items():
         counts = [found["outcomes"].get(word, 0) for word in ANSWERS]
@@ -68,7 +68,7 @@ def mutated_files() -> str:
     slowest = max(readers, key=lambda name: readers[name]["slowest_s"])
     largest = max(readers, key=lambda name: readers[name]["largest_peak_mb"])
     kinds = ", ".join(f"`{one['reader']}`, {one['fault']}" for one in found["faults"]) or "none"
-    header = ("mutated files", "read", "refused", "faults", "longest", "most additional memory")
+    header = ("mutated files", "read", "rejected", "faults", "longest", "most additional memory")
     row = (
         f"{total:,} of {len(readers)} kinds in {found['minutes']:.0f} minutes",
         *(f"{count:,}" for count in (read, refused, failed)),

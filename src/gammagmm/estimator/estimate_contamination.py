@@ -75,7 +75,7 @@ def estimate_contamination(
     >>> from gammagmm.datasets import load_demo
     >>> from pyod.models.knn import KNN
     >>> X, y = load_demo().X, load_demo().y
-    >>> answers = {row: int(y[row]) for row in range(0, 360, 12)}  # your own, of 30 rows
+    >>> answers = {row: int(y[row]) for row in range(0, 360, 12)}  # take yours at random
     >>> options = {"detectors": ["KNN", "LOF", "HBOS"], "n_runs": 2, "random_state": 0}
     >>> gamma = estimate_contamination(X, labels=answers, **options)
     >>> int(KNN(contamination=gamma).fit(X).labels_.sum()), gamma.posterior
