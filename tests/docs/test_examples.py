@@ -24,7 +24,8 @@ SPARK = "A Spark table"
 """The last section, whose script the neighbours run."""
 HEAD = """# Gallery
 
-This page shows six scripts of the folder `examples/`, each from data to a decision, with their output.
+This page shows six scripts of the folder `examples/`, each from data to a decision, with its
+output.
 
 | script | data | what the labels are for |
 |---|---|---|
