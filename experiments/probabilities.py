@@ -19,7 +19,7 @@ import numpy as np
 from experiments.figures import CYCLE, GREY
 from experiments.group_shares import N_GROUPS
 from experiments.plan import HERE, load_plan
-from experiments.reliability import EDGES
+from experiments.reliability import EDGES, N_FEW, N_MANY
 from experiments.track_record import PAGE, RELIABILITY, as_markdown
 from gammagmm._support.files import write_document
 from gammagmm.posterior.track_record import UNIFORM_PART
@@ -55,6 +55,8 @@ def page(found: Figures) -> str:
     former = with_labels["rank"]
     first = folds["classical"]["whole"]["0"]["calibrated"]
     other = found["other_collection"]["oddbench"]["whole"]["0"]["calibrated"]
+    made = found["made_rankings"]
+    few, many = (made["random"][str(n)] for n in (N_FEW, N_MANY))
     most = {f"most_{group}": _largest_error(folds[group]["whole"][N_LABELS]) for group in GROUPS}
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         {f"n_{group}": str(n) for group, n in found["n_tables"].items()},
@@ -68,6 +70,12 @@ def page(found: Figures) -> str:
         first_true=f"{first['first_true']:.0%}",
         other_stated=f"{other['first_stated']:.0%}",
         other_true=f"{other['first_true']:.0%}",
+        n_few=str(N_FEW),
+        n_many=str(N_MANY),
+        made_share=f"{made['share']:.0%}",
+        random_few=f"{few['mean']:.0%}",
+        random_most=f"{few['most']:.0%}",
+        random_many=f"{many['mean']:.0%}",
         scores=_scores(folds, "whole"),
         new=_scores(folds, "half"),
         other=_scores(found["other_collection"], "whole"),

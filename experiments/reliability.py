@@ -63,6 +63,8 @@ SLOPES = np.append(0.0, np.geomspace(0.125, 32.0, 17))
 """From a random ranking to one that is as good as perfect; each is 1.4 times the one before."""
 N_FOLDS = 10
 N_FIRST = 10
+N_FEW, N_MANY = 30, 100
+"""Labels of the made rankings."""
 SMALLEST = 1e-6
 """Probabilities of 0 and 1 count as this far from them in the log loss."""
 GROUPS = {"oddbench": ("oddbench",), "classical": ("pool", "paper")}
@@ -71,6 +73,9 @@ TYPED = (0.1, 0.05)
 """Shares of anomalies that people type in when they do not know it."""
 MISS_COSTS = (1.0, 5.0, 10.0, 30.0)
 EDGES = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0])
+
+MADE = {"n_rows": 1000, "share": 0.1, "n_repeats": 200}
+"""Rows and share of anomalies of a made ranking, and how many there are of each kind."""
 
 Figures = dict[str, Any]
 
@@ -134,8 +139,28 @@ def main() -> None:
         kept = [table for table in wanted if ranks_path(*table).is_file()]
         figures = all_figures(workers(delayed(read_ranks)(*table) for table in kept), workers)
         figures["group_shares"] = group_shares.figures_by_case(workers)
+    figures["made_rankings"] = made_rankings()
     text = json.dumps(figures, indent=1, allow_nan=False) + "\n"
     write_document(text, RELIABILITY, overwrite=True)
+
+
+def made_rankings() -> Figures:
+    """Means of what is stated for the ten first rows of a random and of a perfect ranking."""
+    rng, n_rows, found = np.random.default_rng(0), int(MADE["n_rows"]), {}
+    y = (np.arange(n_rows) < n_rows * MADE["share"]).astype(int)
+    for kind, weight in (("random", 0.0), ("perfect", 1.0)):
+        found[kind] = {}
+        for n in (N_FEW, N_MANY):
+            stated = []
+            for _ in range(int(MADE["n_repeats"])):
+                rows = LabelledRows(weight * y + rng.random(n_rows))
+                known = rows.suggest(n, random_state=rng)
+                rows = rows.update(known, y[known])
+                left = rows.known_rows.unknown(n_rows)
+                first = left[np.argsort(-rows.scores[left])[:N_FIRST]]
+                stated.append(rows.probability[first].mean())
+            found[kind][str(n)] = {"mean": float(np.mean(stated)), "most": float(np.max(stated))}
+    return MADE | found
 
 
 def parse_workers(words: str | None) -> Parallel:

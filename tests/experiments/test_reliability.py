@@ -191,6 +191,18 @@ def test_what_is_stated_keeps_its_bounds():
             assert without["calibrated"][score] <= without["constant"][score]
 
 
+def test_labels_tell_a_random_ranking_from_a_perfect_one(monkeypatch):
+    monkeypatch.setitem(reliability.MADE, "n_repeats", 20)
+    found, kept = reliability.made_rankings(), written()["made_rankings"]
+    for kind in ("random", "perfect"):
+        for n in ("30", "100"):
+            # Means of 20 lie within 4 standard errors, which are at most 0.15 / sqrt(20).
+            assert found[kind][n]["mean"] == pytest.approx(kept[kind][n]["mean"], abs=0.13)
+    few, many = (kept["random"][n]["mean"] - kept["share"] for n in ("30", "100"))
+    assert 0.0 < many < few < 0.2
+    assert kept["perfect"]["30"]["mean"] > 0.9
+
+
 @pytest.mark.parametrize("part", ["whole", "half"])
 @pytest.mark.parametrize("group", reliability.GROUPS)
 def test_bins_with_30_labels_and_ten_first_rows_keep_their_bounds(group, part):

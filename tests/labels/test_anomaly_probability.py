@@ -118,7 +118,9 @@ def test_thirty_labels_tell_a_perfect_ranking_from_a_random_one(share):
     first, _, last, _ = np.mean(stated["perfect"], axis=0)
     assert first > 0.9
     assert last < 0.01
-    _, upper, last, mean = np.mean(stated["random"], axis=0)
+    first, upper, last, mean = np.mean(stated["random"], axis=0)
+    # Few rankings of labelled tables are random, so that 30 labels do not make it certain.
+    assert mean < first < mean + 0.25
     assert upper == pytest.approx(mean, abs=0.15)
     assert last == pytest.approx(mean, abs=0.05)
 
