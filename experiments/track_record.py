@@ -21,6 +21,7 @@ from scipy.special import betaln, logsumexp
 from scipy.stats import spearmanr
 
 from experiments import metrics
+from experiments.made_tables import SHAPED_COLUMNS
 from experiments.plan import HERE, load_plan, record_tables
 from experiments.results import RESULTS, Result, read_file, result_file
 from gammagmm import GammaPosterior
@@ -300,30 +301,42 @@ def _clean(results: dict[Any, Result]) -> dict[str, Any]:
 def _shapes(results: dict[Any, Result], n_first: int) -> dict[str, Any]:
     """Groups in tables of independent columns by least depth of a valley, and in two blobs.
 
-    "again" are those in the tables of later seeds than the `n_first` ones.
+    "again" are those in the tables of later seeds than the `n_first` ones, and "by_kind" those in
+    the tables of all seeds.
     """
     default = str(MIN_DEPTH)
-    first, later = ([], [])
+    first, later, by_kind, blobs = [], [], {}, []
     for trial, result in results.items():
         own = result | {"group": result["groups"][default]}
+        if result["truth"]:
+            blobs.append(own)
+            continue
         (first if int(trial.variant) < n_first else later).append(own)
-    columns = [result for result in first if not result["truth"]]
-    blobs = [result for result in first if result["truth"]]
-    again = [result for result in later if not result["truth"]]
+        by_kind.setdefault(trial.dataset.split("-")[0], []).append(own)
     found = [result for result in blobs if is_found(result)]
+    flat = [result for result in blobs if result["columns"] == SHAPED_COLUMNS[0]]
     return {
-        "n_tables": len(columns),
+        "n_tables": len(first),
         "n_groups": {
-            depth: sum(result["groups"][depth] is not None for result in columns)
+            depth: sum(result["groups"][depth] is not None for result in first)
             for depth in first[0]["groups"]
         },
         "again": {
-            "n_tables": len(again),
-            "n_groups": sum(result["group"] is not None for result in again),
+            "n_tables": len(later),
+            "n_groups": sum(result["group"] is not None for result in later),
+        },
+        "by_kind": {
+            kind: {
+                "n_tables": len(own),
+                "n_groups": sum(result["group"] is not None for result in own),
+            }
+            for kind, own in by_kind.items()
         },
         "two_blobs": {
             "n_tables": len(blobs),
             "n_found": len(found),
+            "n_two_columns": len(flat),
+            "n_found_two_columns": sum(map(is_found, flat)),
             "n_clusters": sum(result["group"]["is_cluster"] for result in found),
         },
     }
@@ -432,7 +445,14 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
             for depth, n in shapes["n_groups"].items()
             if depth != default
         ),
+        **{
+            f"{kind}_{name}": str(shapes["by_kind"][kind][name])
+            for kind in ("lognormal", "t2")
+            for name in ("n_groups", "n_tables")
+        },
         "n_two_blobs": str(shapes["two_blobs"]["n_tables"]),
+        "n_two_columns": str(shapes["two_blobs"]["n_two_columns"]),
+        "found_two_columns": str(shapes["two_blobs"]["n_found_two_columns"]),
         "blobs_found": str(shapes["two_blobs"]["n_found"]),
         "blobs_clusters": str(shapes["two_blobs"]["n_clusters"]),
         "clusters_by_kind": _clusters(sceptic["lines"]),

@@ -135,6 +135,10 @@ def test_the_shape_of_columns_is_hardly_ever_a_group_and_a_blob_is_a_cluster(fig
     again = shapes["again"]  # tables on which the least depth was not chosen
     assert again["n_tables"] == 400
     assert again["n_groups"] <= 0.02 * again["n_tables"]
+    by_kind = shapes["by_kind"]
+    n_groups = shapes["n_groups"][str(MIN_DEPTH)] + again["n_groups"]
+    assert sum(own["n_groups"] for own in by_kind.values()) == n_groups
+    assert {own["n_tables"] for own in by_kind.values()} == {100}
     blobs = shapes["two_blobs"]
     assert blobs["n_clusters"] == blobs["n_found"] >= 0.75 * blobs["n_tables"]
 
