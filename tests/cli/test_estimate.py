@@ -214,6 +214,16 @@ def test_no_solution_in_words_and_in_json(tmp_path):
     assert answer["posterior"]["standard_error"] is None
 
 
+def test_the_answer_stands_before_the_warnings(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    path = write_csv(tmp_path / "clean.csv", dict(zip("ab", rows.T.tolist(), strict=True)))
+    command = [COMMAND, "estimate", str(path), *QUICK, "--quiet"]
+    joined = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ).stdout
+    assert joined.index("Next: ") < joined.index("warning: ")
+
+
 @needs_posix
 def test_a_terminal_shows_a_progress_bar(table):
     import pty

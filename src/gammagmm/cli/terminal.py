@@ -30,12 +30,14 @@ def tell(notes: Iterable[Note], request: Request, echo: Echo) -> None:
 
 @contextmanager
 def warnings_as_lines(echo: Echo) -> Iterator[None]:
-    """Write each warning to standard error as one line."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        echo(f"warning: {one_line(' '.join(str(warning.message).split()))}")
+    """Write each warning to standard error as one line, at the end or before an error."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:
+        for warning in caught:
+            echo(f"warning: {one_line(' '.join(str(warning.message).split()))}")
 
 
 def print_answer(text: str) -> None:
