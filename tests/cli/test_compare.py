@@ -184,7 +184,7 @@ def test_histories_of_2_8_and_16_percent_are_told_in_the_right_order(histories):
     done = gammagmm_here("compare", "2.json", "8.json", "--json", cwd=histories)
     answer = json.loads(done.stdout)
     assert (answer["share_a"], answer["share_b"]) == (0.02, 0.08)
-    assert answer["interval_90_a"] == list(Count(1000, 20).interval())
+    assert answer["exact_range_90_a"] == list(Count(1000, 20).interval())
     expected = fisher_exact([[20, 980], [80, 920]], alternative="less").pvalue
     assert answer["p_value"] == pytest.approx(2.0 * expected, rel=1e-9)
 

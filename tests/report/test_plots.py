@@ -57,7 +57,7 @@ def test_a_history_shows_shares_intervals_the_reference_and_alarms(ax):
         "training rows 4.0%",
         "changed",
         "a group changed",
-        "new rows, 90% interval",
+        "new rows, exact range (90%)",
     ]
     reference, shares, alarm, group_alarm = ax.get_lines()
     assert reference.get_ydata() == [0.04, 0.04]

@@ -106,7 +106,7 @@ def compare_histories(first: History, second: History) -> dict[str, Any]:
             f"n_rows_{letter}": count.n_rows,
             f"n_beyond_{letter}": count.n_beyond,
             f"share_{letter}": count.share,
-            f"interval_90_{letter}": list(count.interval()),
+            f"exact_range_90_{letter}": list(count.interval()),
         }
     is_same = first.fit == second.fit
     p_value = p_differs(*counts) if is_same else None
@@ -115,7 +115,7 @@ def compare_histories(first: History, second: History) -> dict[str, Any]:
 
 def histories_text(names: Sequence[str], pair: Sequence[History]) -> str:
     """A table of the newest periods of two histories, and which share is higher."""
-    table = [["", "period", "rows", "above the threshold", "share", "90% interval"]]
+    table = [["", "period", "rows", "above the threshold", "share", "exact range (90%)"]]
     for letter, name, history in zip("AB", names, pair, strict=True):
         count = history.newest.count
         numbers = [f"{count.n_rows:,}", f"{count.n_beyond:,}", percent(count.share)]

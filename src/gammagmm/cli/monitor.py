@@ -387,7 +387,7 @@ def _as_text(counted: Counted, fit_notes: Sequence[Note]) -> str:
 
 def _table(first: str, records: Sequence[dict[str, Any]]) -> list[list[str]]:
     """Head and lines of a table; its first column is the period or the group."""
-    table = [[first, "rows", "above the threshold", "share", "90% interval", "state"]]
+    table = [[first, "rows", "above the threshold", "share", "exact range (90%)", "state"]]
     for line in records:
         counts = [f"{line['n_rows']:,}", f"{line['n_beyond']:,}"]
         share = percent(line["share"]) if line["n_rows"] else ""
@@ -413,7 +413,7 @@ def _sentences(counted: Counted) -> list[str]:
         low, high = (percent(end) for end in newest.count.interval())
         lines = [
             f"In {one_line(newest.name)}, {n_beyond:,} of {n_rows:,} rows lie above the threshold "
-            f"({percent(newest.count.share)}, 90% interval {low} to {high}). Of the "
+            f"({percent(newest.count.share)}, exact range (90%) {low} to {high}). Of the "
             f"training rows, {reference.n_beyond:,} of {reference.n_rows:,} do "
             f"({percent(reference.share)})."
         ]
@@ -443,7 +443,7 @@ def _common(history: History) -> dict[str, Any]:
             "n_rows": reference.n_rows,
             "n_beyond": reference.n_beyond,
             "share": reference.share,
-            "interval_90": list(reference.interval()),
+            "exact_range_90": list(reference.interval()),
         },
         "n_periods": len(history.periods),
         "alpha": history.alpha,
@@ -501,7 +501,7 @@ def _exit_code(counted: Counted, fail_above: float | None, echo: Echo) -> int:
     if fail_above is not None and counted.newest.count.n_rows:
         low, high = counted.newest.count.interval()
         if low > fail_above:
-            interval = f"the 90% interval {percent(low)} to {percent(high)}"
+            interval = f"the exact range (90%) {percent(low)} to {percent(high)}"
             echo(f"gammagmm: {interval} lies above --fail-above {fail_above:g}.")
             return ABOVE_LIMIT
     history = counted.history

@@ -407,7 +407,7 @@ class History:
         -------
         pandas.DataFrame
             A line for each period, and for each group of a period. Columns: period, group ("" for
-            all rows), n_rows, n_beyond, share, low and high (the exact 90 % interval), and state.
+            all rows), n_rows, n_beyond, share, low and high (the exact 90 % range), and state.
 
         Raises
         ------

@@ -190,7 +190,7 @@ def plot_labels(rows: LabelledRows, ax: Axes) -> None:
 
 @_styled
 def plot_groups(groups: GroupShares, ax: Axes) -> None:
-    """The share of flagged rows of the largest groups with its exact interval; returns `ax`."""
+    """The share of flagged rows of the largest groups with its exact range; returns `ax`."""
     shown = groups[:MAX_GROUPS]
     shares = np.array([each.share_flagged for each in shown])
     ends = np.array([(each.low_flagged, each.high_flagged) for each in shown]).reshape(-1, 2).T
@@ -198,7 +198,7 @@ def plot_groups(groups: GroupShares, ax: Axes) -> None:
     label = f"all rows {percent(overall)}"
     ax.axvline(overall, color=REFERENCE, ls="--", lw=1.0, label=label)
     places = np.arange(len(shown))
-    label = "flagged rows, 90% interval"
+    label = "flagged rows, exact range (90%)"
     ax.errorbar(
         shares, places, xerr=np.abs(ends - shares), fmt="o", color=ACCENT, ms=4.0, label=label
     )
@@ -212,7 +212,7 @@ def plot_groups(groups: GroupShares, ax: Axes) -> None:
 
 @_styled
 def plot_history(history: History, ax: Axes) -> None:
-    """The share of rows above the threshold by period, with exact 90 % intervals; returns `ax`.
+    """The share of rows above the threshold by period, with exact ranges (90 %); returns `ax`.
 
     The band is the range in which 90 % of the shares lie if nothing changes. Periods of a change
     are marked, and those of groups above.
@@ -226,7 +226,7 @@ def plot_history(history: History, ax: Axes) -> None:
     ax.fill_between(edges, low, high, color=LINE, alpha=0.6, lw=0.0, label="usual range")
     label = f"training rows {percent(reference.share)}"
     ax.axhline(reference.share, color=REFERENCE, ls="--", lw=1.0, label=label)
-    label = "new rows, 90% interval"
+    label = "new rows, exact range (90%)"
     ax.errorbar(
         places, shares, np.abs(ends - shares), fmt="o", color=ACCENT, ms=4.0, lw=1.2, label=label
     )
