@@ -127,6 +127,17 @@ def test_more_than_half_of_the_rows_are_not_apart(seed):
     assert find_separate_rows(Z, NAMES) is None
 
 
+def test_detectors_of_one_kind_make_none():
+    """LSCP has the scores of LOF."""
+    Z = np.column_stack([two_humps(), two_humps()])
+    assert find_separate_rows(Z, ["LOF", "LSCP"]) is None
+    assert find_separate_rows(Z, ["LOF", "KNN"]).detectors == ("LOF", "KNN")
+    # Of two sets, it is the one with two kinds, although the other one has deeper valleys.
+    other = np.roll(two_humps(distance=5.0), 300)
+    both = find_separate_rows(np.column_stack([Z, other, other]), ["LOF", "LSCP", "KNN", "HBOS"])
+    assert both.detectors == ("KNN", "HBOS")
+
+
 def test_detectors_that_see_other_rows_make_none():
     Z = np.column_stack([two_humps(seed=seed) for seed in range(2)])
     Z[:, 1] = Z[::-1, 1]

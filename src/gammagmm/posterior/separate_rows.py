@@ -1,7 +1,7 @@
 """Score space -> the rows that are visibly separate from the rest, if there are some.
 
 A person looks at the histogram of the scores for a second hump beyond a valley. Here every detector
-is looked at in this way, and rows are reported if several detectors see the same ones.
+is looked at in this way, and rows are reported if detectors of several kinds see the same ones.
 
 Rows with equal scores count once in the histogram. In a discrete or zero-inflated column, many rows
 share a value, and the density of the rows has a hump there and a valley beside it, although nothing
@@ -28,8 +28,10 @@ MIN_ROWS = 5
 """Fewest rows that are reported."""
 MIN_OVERLAP = 0.8
 """Two detectors see the same rows if they share this much of the rows that either sees."""
-MIN_DETECTORS = 2
-"""Fewest detectors that must see the same rows."""
+MIN_KINDS = 2
+"""Fewest kinds of detectors that must see the same rows."""
+SAME_KIND = {"LSCP": "LOF"}
+"""LSCP has the scores of LOF with several numbers of neighbours, so that both see the same."""
 
 _CELLS_PER_BANDWIDTH = 5
 _MAX_CELLS = 20_000
@@ -82,24 +84,27 @@ def find_separate_rows(
 ) -> SeparateRows | None:
     """The rows of the score space `Z` (n, M) that are separate from the rest, or None.
 
-    Nearly the same rows lie beyond the valleys of several detectors. Of several sets of detectors,
+    Nearly the same rows lie beyond the valleys of detectors of several kinds. Of several such sets,
     it is the one whose valleys are deepest in total, and the rows are those beyond at least half of
     these valleys. `X` (n, d) are the columns that the detectors have, if they are known.
     """
     found = {column: first_valley(Z[:, column], min_depth) for column in range(Z.shape[1])}
     valleys = {column: valley for column, valley in found.items() if valley is not None}
-    if len(valleys) < MIN_DETECTORS:
+    if not valleys:
         return None
     beyond = np.stack([Z[:, column] > valley.at for column, valley in valleys.items()])
     counts = beyond.sum(axis=1)
     both = beyond.astype(np.float32) @ beyond.astype(np.float32).T
     agree = both >= MIN_OVERLAP * (counts[:, None] + counts - both)
     depths = np.array([valley.depth for valley in valleys.values()])
-    chosen = agree[np.argmax(agree @ depths)]
-    if chosen.sum() < MIN_DETECTORS:
+    seen = np.array([names[column] for column in valleys])
+    kinds = np.array([SAME_KIND.get(name, name) for name in seen])
+    is_enough = np.array([len(set(kinds[own])) >= MIN_KINDS for own in agree])
+    if not is_enough.any():
         return None
+    chosen = agree[np.argmax(np.where(is_enough, agree @ depths, 0.0))]
     rows = np.flatnonzero(2 * beyond[chosen].sum(axis=0) >= chosen.sum())
-    seen_by = tuple(names[column] for column in np.array(list(valleys))[chosen])
+    seen_by = tuple(seen[chosen].tolist())
     depth = float(np.median(depths[chosen]))
     is_cluster = None if X is None else are_close_together(X, rows)
     return SeparateRows(rows, len(rows), len(rows) / len(Z), depth, seen_by, is_cluster)
