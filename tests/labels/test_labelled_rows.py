@@ -772,7 +772,7 @@ def test_the_top_is_that_of_the_rows_that_could_have_been_drawn():
     # The 10 picked rows could be drawn again, so that these are no longer the first.
     with pytest.warns(LabelsWarning, match="top of the ranking"):
         rows.update(order[10:25], np.zeros(15))
-    rows.update(order[90:105], np.zeros(15))
+    rows.update(order[150:165], np.zeros(15))
 
 
 def test_the_interval_of_the_precision_is_that_of_the_rows_at_the_top():
@@ -823,8 +823,8 @@ class TestSample:
         own = sample.numbers[: self.N_SAMPLED]
         assert np.isin(held.suggest(30, random_state=0), own).all()
         first = held.suggest(10, purpose="find")
-        expected = own[np.argsort(-scores[own], kind="stable")[:10]]
-        np.testing.assert_array_equal(first, expected)
+        assert np.isin(first, own).all()
+        np.testing.assert_array_equal(scores[first], np.sort(scores[own])[::-1][:10])
         lacking = np.setdiff1d(np.arange(self.N_ROWS), sample.numbers)[0]
         with pytest.raises(ValueError, match=f"row {lacking} of the table"):
             held.update([lacking], [0])

@@ -212,7 +212,7 @@ def test_with_every_row_labelled_it_is_the_share(n_anomalies, tmp_path):
     assert posterior.cdf([share - 1e-4, share]).tolist() == [0.0, 1.0]
     assert posterior.is_degenerate == (n_anomalies == 0)
     assert posterior.has_estimate
-    assert sentence(posterior).startswith(f"About {percent(share)} of the rows are anomalies")
+    assert sentence(posterior) == f"{percent(share)} of the rows are anomalies."
     assert "<svg" in posterior._repr_html_()
     posterior.plot()
     posterior.save(tmp_path / "p.json")
