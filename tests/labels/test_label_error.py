@@ -347,3 +347,14 @@ def test_a_fit_keeps_the_rate(tmp_path):
 def test_the_estimator_refuses_other_rates(error):
     with pytest.raises(ValueError, match="label_error must"):
         GammaGMM("fast", label_error=error).fit(np.zeros((20, 2)))
+
+
+def test_wrong_labels_are_told_beside_picks_and_lists():
+    rows = LabelledRows(np.arange(100.0)).update(range(40), (np.arange(40) < 4).astype(int))
+    found = rows.update(range(90, 100), np.ones(10), purpose="find")
+    listed = found.update([50, 60], [1, 0], at_random=False)
+    assert rows.if_wrong == found.if_wrong == listed.if_wrong != ()
+    for each in found.if_wrong:
+        expected = rows.posterior_if(each.label_error)
+        assert (each.mean, each.low, each.high) == (expected.mean, *expected.interval())
+    assert LabelledRows(np.arange(100.0)).update([3], [1], purpose="find").if_wrong == ()

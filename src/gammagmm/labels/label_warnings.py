@@ -19,8 +19,9 @@ RARE = 0.05
 VERY_RARE = 1e-4
 """Probability below which chance does not explain that rows come from the top of a ranking.
 
-Of 2,000 sessions that test simple random rows after each of 30 labels, at most one or two have less
-by chance. Seven rows from the top among 30 random ones always have less, from 300 rows on.
+Of 2,000 sessions that test simple random rows of 300, 1,000 or 10,000 after each of 30 labels, at
+most one had less. Seven rows from the top beside 30 random ones always had less, and five from
+1,000 rows on.
 """
 
 
