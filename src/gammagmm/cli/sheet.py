@@ -14,7 +14,7 @@ import numpy as np
 from gammagmm._support.text import shown, spreadsheet_safe, visible
 from gammagmm.cli.files import read_file
 from gammagmm.errors import TableError
-from gammagmm.labels.sheet import Sheet
+from gammagmm.labels.sheet import RECALL, Sheet
 from gammagmm.readers.raw_table import number_or_none
 from gammagmm.readers.source import Asked, Source, decode_any
 from gammagmm.table.table import Table
@@ -56,7 +56,7 @@ def recall_check(sheets: Sequence[Sheet], rows: LabelledRows) -> RecallResult | 
 
     `rows` have the labels of all sheets.
     """
-    from gammagmm.labels.recall import RECALL, RecallCheck
+    from gammagmm.labels.recall import RecallCheck
 
     labels = {row: label for sheet in sheets for row, label in sheet.of_check}
     if not labels or None in labels.values():

@@ -39,7 +39,6 @@ from gammagmm.labels.precision import (
     precision_of,
 )
 from gammagmm.labels.recall import (
-    RECALL,
     AnomaliesLeft,
     RecallCheck,
     anomalies_left,
@@ -51,6 +50,7 @@ from gammagmm.labels.share_by_labels import (
     has_errors,
     posterior_by_labels,
 )
+from gammagmm.labels.sheet import RECALL
 from gammagmm.labels.suggestions import by_falling_score, spread_evenly, spread_over_groups
 from gammagmm.posterior.decisions import cut_off, exact_ranks, is_anomaly, probability_at
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words

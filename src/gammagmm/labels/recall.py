@@ -11,16 +11,12 @@ from gammagmm.labels.exact_interval import exact_interval, first_true
 from gammagmm.labels.known_rows import check_labels
 
 __all__ = [
-    "RECALL",
     "AnomaliesLeft",
     "RecallCheck",
     "RecallResult",
     "anomalies_left",
     "n_to_certify",
 ]
-
-RECALL = 0.8
-"""Share of all anomalies that a check is to show."""
 
 
 @dataclass(frozen=True)

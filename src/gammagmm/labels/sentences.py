@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gammagmm._support.text import percent
-from gammagmm.labels.recall import RECALL
+from gammagmm.labels.sheet import RECALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

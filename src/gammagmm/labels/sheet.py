@@ -11,10 +11,12 @@ import numpy as np
 if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import LabelledRows
 
-__all__ = ["UNNAMED", "Sheet"]
+__all__ = ["RECALL", "UNNAMED", "Sheet"]
 
 UNNAMED = "first person"
 """Name of the person whose answers have no name, beside those of a named one."""
+RECALL = 0.8
+"""Share of all anomalies that the rows of a check are to show."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from gammagmm.posterior.separate_rows import SeparateRows
     from gammagmm.posterior.track_record import TrackRecord
 
-
     Lines = dict[str, dict[str, str]]
 
 __all__ = [
