@@ -223,6 +223,9 @@ track-record: install
 	$(BIN)/python -m experiments.track_record
 	$(BIN)/python -m experiments.probabilities
 	$(BIN)/python -m experiments.label_prior
+	$(BIN)/python -m experiments.any_look
+	$(BIN)/python -m experiments.label_error
+	$(BIN)/python -m experiments.stopping
 
 # Hours; continues where it was stopped. Then the tables, the figures and docs/explanations/reproduction*.md.
 reproduce: install

@@ -3,15 +3,16 @@
     python -m experiments.label_error [--workers N]
 
 writes results/label_error.json. The rankings are those of every third table of the track record.
-For the intervals, nothing is simulated: the true share has the reference distribution, and each
-label is wrong with the same probability. The number of labels that say "anomaly" is binomial, so
-that each figure is a sum over its values and over quantiles of the share.
+For the intervals, nothing is simulated: the true share has the reference distribution or is fixed,
+and each label is wrong with the same probability. The number of labels that say "anomaly" is
+binomial, so that each figure is a sum over its values and over quantiles of the share.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from gammagmm.labels.learned_ranking import learn_ranking
 from gammagmm.posterior.track_record import load_label_prior
 
 NUMBERS, ERRORS, N_QUANTILES = (30, 100), (0.0, 0.02, 0.05, 0.1), 400
+SHARES = (0.0, 0.0003, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5)
 MAX_ROWS, N_DRAWS, EVERY = 2_000, 2, 3
 WORSE = 0.02
 """A difference of the average precision that counts."""
@@ -42,10 +44,9 @@ FILE = RESULTS / "label_error.json"
 
 def main() -> None:
     workers = parse_workers(__doc__)
-    coverage = {str(n): {f"{error:g}": figures(n, error) for error in ERRORS} for n in NUMBERS}
     tables = record_tables(load_plan())[::EVERY]
     found = [own for own in workers(delayed(precisions)(*table) for table in tables) if own]
-    told = {"coverage": coverage, "average_precision": summary(found)}
+    told = coverage() | {"average_precision": summary(found)}
     write_document(json.dumps(told, indent=1) + "\n", FILE, overwrite=True)
 
 
@@ -103,24 +104,40 @@ def summary(tables: list[dict[str, float]]) -> dict[str, Any]:
     return told
 
 
-def figures(n: int, error: float) -> dict[str, dict[str, float]]:
-    """Coverage and mean width with the right rate of errors, and as if labels were right."""
-    shares = GammaPosterior.reference().ppf((np.arange(N_QUANTILES) + 0.5) / N_QUANTILES)
+def coverage() -> dict[str, Any]:
+    """Coverage and width by number of labels and rate of errors, over the reference and by share.
+
+    "without" takes the labels as if they were right, and "with" has the right rate.
+    """
+    likely = GammaPosterior.reference().ppf((np.arange(N_QUANTILES) + 0.5) / N_QUANTILES)
+    told: dict[str, Any] = {"coverage": {}, "by_share": {}}
+    for n, error in product(NUMBERS, ERRORS):
+        on_average: dict[str, dict[str, float]] = {}
+        by_share: dict[str, dict[str, float]] = {}
+        for name, assumed in (("without", 0.0), ("with", error)):
+            ends = intervals(n, assumed)
+            held, widths = of_shares(likely, ends, error)
+            on_average[name] = {"held": float(held.mean()), "width": float(widths.mean())}
+            held, _ = of_shares(np.array(SHARES), ends, error)
+            by_share[name] = dict(zip((f"{x:g}" for x in SHARES), held.tolist(), strict=True))
+        told["coverage"].setdefault(str(n), {})[f"{error:g}"] = on_average
+        told["by_share"].setdefault(str(n), {})[f"{error:g}"] = by_share
+    return told
+
+
+def intervals(n: int, error: float) -> np.ndarray:
+    """Ends (n + 1, 2) of the 90 % interval after 0, ..., n labels that say "anomaly"."""
+    prior, rates = load_label_prior(), (error, error)
+    return np.array([posterior_with_errors(n, k, prior, rates).interval() for k in range(n + 1)])
+
+
+def of_shares(shares: np.ndarray, ends: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
+    """Coverage and mean width at each of the `shares` if labels are wrong with this rate."""
+    n, (low, high) = len(ends) - 1, ends.T
     p = shares * (1.0 - error) + (1.0 - shares) * error
     p_found = binom.pmf(np.arange(n + 1), n, p[:, None])
-    found = {}
-    for name, assumed in (("without", 0.0), ("with", error)):
-        posteriors = (
-            posterior_with_errors(n, k, load_label_prior(), (assumed, assumed))
-            for k in range(n + 1)
-        )
-        low, high = np.array([each.interval() for each in posteriors]).T
-        is_held = (low <= shares[:, None]) & (shares[:, None] <= high)
-        found[name] = {
-            "held": float((p_found * is_held).sum() / N_QUANTILES),
-            "width": float((p_found @ (high - low)).mean()),
-        }
-    return found
+    is_held = (low <= shares[:, None]) & (shares[:, None] <= high)
+    return (p_found * is_held).sum(axis=1), p_found @ (high - low)
 
 
 if __name__ == "__main__":

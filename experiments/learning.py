@@ -177,7 +177,7 @@ def _look(
     rows = rows.update(spread, y[spread])
     while len(rows.known_rows) < finding["looks"]:
         scores, _ = rank(replace(rows, scores=consensus))
-        chosen = replace(rows, scores=scores).suggest(step, purpose="find")
+        chosen = replace(rows, scores=scores).suggest(step, purpose="find", random_state=rng)
         rows = rows.update(chosen, y[chosen], purpose="find")
         curve.append(int(rows.known_rows.labels.sum()))
     return curve, rows

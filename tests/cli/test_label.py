@@ -25,14 +25,14 @@ from gammagmm.datasets import load_demo
 from gammagmm.estimator.label_session import LabelSession
 from gammagmm.labels.label_error import agreement
 from gammagmm.labels.recall import RecallCheck, n_to_certify
-from gammagmm.labels.sheet import Sheet
-from gammagmm.posterior.sentences import (
+from gammagmm.labels.sentences import (
     agreement_sentence,
     any_look_sentence,
     check_sentence,
     left_sentence,
     stop_sentence,
 )
+from gammagmm.labels.sheet import Sheet
 from tests.support.command_line import COMMAND, gammagmm, gammagmm_here
 from tests.support.needs import needs_posix
 from tests.support.tables import knowing

@@ -23,9 +23,9 @@ from gammagmm.cli.output import (
     labels_csv,
 )
 from gammagmm.estimator.reasons import COMBINATION
+from gammagmm.labels.sentences import ranking_sentence
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.comparison import NO_ESTIMATE, NO_LABELS, compare_posteriors
-from gammagmm.posterior.sentences import ranking_sentence
 from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.table.table import Groups
 from tests.support.tables import knowing

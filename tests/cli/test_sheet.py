@@ -100,6 +100,15 @@ def test_what_a_row_is_chosen_for_as_a_spreadsheet_saves_it(tmp_path):
     assert read_sheet(tmp_path / "s.csv", TABLE) == Sheet((0, 1), (1, 0), frozenset({0}))
 
 
+def test_a_sheet_knows_which_rows_come_in_simple_random_order(tmp_path):
+    sheet = Sheet().extend([3], "find").extend([0, 2], "share", is_simple=True)
+    sheet = sheet.extend([1], "share").answer(0, 1)
+    (tmp_path / "s.csv").write_text(fill_sheet(sheet, TABLE))
+    assert read_sheet(tmp_path / "s.csv", TABLE) == sheet
+    assert sheet.simple == {0, 2}
+    assert (sheet.picked, sheet.purpose(0)) == ({3}, "share")
+
+
 @pytest.mark.parametrize("picked", [(), (1,), (1, 3)])
 @pytest.mark.parametrize("columns", [("chosen for", "b"), ("a", "chosen for")])
 def test_a_column_of_the_data_may_be_named_chosen_for(columns, picked, tmp_path):
@@ -202,7 +211,7 @@ def test_a_sheet_as_a_spreadsheet_in_another_country_saves_it(separator, encodin
         (
             b"row,chosen for,anomaly\n1,find,1\n3,other,\n",
             "line 3: 'other' is not what a row is chosen for. Do not change the column 'chosen "
-            "for': share, find or check.",
+            "for': share, share (random), find or check.",
         ),
         (b"row,chosen for,anomaly\n1,,1\n", "line 2: '' is not what a row is chosen for"),
         (b"row,anomaly\n1,1\n\n3,0\n1,1\n", "line 5: row 1 occurs twice. Remove one of the lines."),

@@ -11,7 +11,7 @@ import pytest
 from gammagmm import Fit, GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.estimator.summary import summarise
-from gammagmm.posterior.sentences import exact_sentence
+from gammagmm.labels.sentences import exact_sentence
 from gammagmm.posterior.storage import posterior_to_text
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 

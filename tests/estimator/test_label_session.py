@@ -56,19 +56,33 @@ def test_the_answers_give_what_update_gives(begin, whole, data):
 
 
 def test_the_interval_at_any_look_is_that_of_rows_in_simple_random_order(whole, data):
-    """How rows that the fit knows already were drawn is not known."""
+    """How rows were drawn that the fit knows already, or a sheet without a word, is not known."""
     rows = whole.fit_.labelled_rows.suggest(10, random_state=0)
     own = whole.fit_.update(rows, data.y[rows])
     assert LabelSession(own).progress.any_look is None
-    sheet = Sheet().extend(rows.tolist(), "share")
-    for row in rows.tolist():
-        sheet = sheet.answer(row, int(data.y[row]))
-    for with_sheet in (LabelSession(own, sheet), LabelSession(own, earlier=[sheet])):
-        assert with_sheet.progress.any_look == own.labelled_rows.interval_at_any_look()
+    for is_simple in (True, False):
+        sheet = Sheet().extend(rows.tolist(), "share", is_simple=is_simple)
+        for row in rows.tolist():
+            sheet = sheet.answer(row, int(data.y[row]))
+        for session in (LabelSession(own, sheet), LabelSession(own, earlier=[sheet])):
+            expected = own.labelled_rows.interval_at_any_look() if is_simple else None
+            assert session.progress.any_look == expected
     listed = whole.fit_.update(rows, data.y[rows], at_random=False)
     assert LabelSession(listed).progress.any_look is not None
-    groups = np.arange(len(data.X)) % 3
-    assert LabelSession(whole.fit_.grouped(groups)).progress.any_look is None
+
+
+def test_rows_of_groups_are_not_in_simple_random_order(whole, data):
+    """Nor are they in a later session without groups."""
+    grouped = LabelSession(whole.fit_.grouped(np.arange(len(data.X)) % 3), n=10)
+    answer_all(grouped, "share", 10, data.y)
+    assert grouped.progress.any_look is None
+    later = LabelSession(whole.fit_, earlier=[grouped.sheet], n=10)
+    assert later.progress.any_look is None
+    answer_all(later, "share", 10, data.y)
+    assert later.progress.any_look is None
+    simple = LabelSession(whole.fit_, n=10)
+    answer_all(simple, "share", 10, data.y)
+    assert LabelSession(whole.fit_, earlier=[simple.sheet]).progress.any_look is not None
 
 
 def test_rows_to_find_are_the_first_of_the_ranking_that_was_learned_last(begin, whole, data):

@@ -1,10 +1,9 @@
-"""When one may stop to look for anomalies, and wrong labels: the figures of the studies."""
+"""When one may stop to look for anomalies: the figures of the study."""
 
 import numpy as np
-import pytest
 from experiments.reliability import Ranked
 
-from experiments import label_error, stopping
+from experiments import stopping
 
 
 def ranked(y, known, rank):
@@ -45,9 +44,3 @@ def test_the_precision_of_the_numbers_that_are_named():
     assert not any(each["named"] for each in stopping.precisions(none))
     told = stopping.precision([stopping.precisions(table), stopping.precisions(none)])
     assert told["0.5"] == {"n": 2, "n_named": 1, "n_right": 1}
-
-
-def test_the_right_rate_of_errors_keeps_the_coverage():
-    found = label_error.figures(30, 0.05)
-    assert found["with"]["held"] == pytest.approx(0.9, abs=0.01)
-    assert found["without"]["held"] < 0.75

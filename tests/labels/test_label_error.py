@@ -74,13 +74,39 @@ def test_the_right_rate_keeps_the_coverage(error):
     p_found = stats.binom.pmf(found, n, p[:, None])
     held = {}
     for assumed in (0.0, error):
-        ends = [posterior_with_errors(n, k, prior, (assumed,) * 2).interval() for k in found]
-        low, high = np.array(ends).T
-        held[assumed] = (
-            p_found * ((low <= shares[:, None]) & (shares[:, None] <= high))
-        ).sum() / 100
-    assert held[error] == pytest.approx(0.9, abs=0.01)
-    assert held[0.0] < 0.8
+        posteriors = [posterior_with_errors(n, k, prior, (assumed,) * 2) for k in found]
+        for kind, ends in (
+            ("quantiles", [each.ppf([0.05, 0.95]) for each in posteriors]),
+            ("interval", [each.interval() for each in posteriors]),
+        ):
+            low, high = np.array(ends).T
+            is_held = (low <= shares[:, None]) & (shares[:, None] <= high)
+            held[kind, assumed] = (p_found * is_held).sum() / 100
+    assert held["quantiles", error] == pytest.approx(0.9, abs=0.01)
+    assert held["interval", error] >= held["quantiles", error]  # it may start at 0
+    assert held["interval", 0.0] < 0.8
+
+
+@pytest.mark.parametrize("error", [(0.02, 0.02), (0.05, 0.1), (0.0, 0.1)])
+@pytest.mark.parametrize("n", [30, 100])
+@pytest.mark.parametrize("share", [0.0, 0.0003, 0.01])
+def test_a_share_near_zero_is_inside(error, n, share):
+    """By enumeration: labels that say "anomaly" may all be false alarms."""
+    p_called = share * (1.0 - error[1]) + (1.0 - share) * error[0]
+    posteriors = [posterior_with_errors(n, k, load_label_prior(), error) for k in range(n + 1)]
+    held = [each.contains(share) for each in posteriors]
+    assert stats.binom.pmf(np.arange(n + 1), n, p_called) @ held >= 0.9
+    assert not posteriors[n].may_be_zero
+
+
+def test_thirty_normal_labels_that_may_be_wrong_leave_zero_possible(tmp_path):
+    posterior = posterior_with_errors(30, 0, load_label_prior(), (0.02, 0.02))
+    assert posterior.interval()[0] == 0.0
+    posterior.save(tmp_path / "posterior.json")
+    for same in (GammaPosterior.load(tmp_path / "posterior.json"), posterior.given(high=0.5)):
+        assert same.interval()[0] == 0.0
+    assert posterior.given(low=0.01).interval()[0] > 0.01
+    assert posterior_with_errors(0, 0, load_label_prior(), (0.02, 0.02)).interval()[0] > 0.0
 
 
 def test_two_labels_of_the_same_rows_imply_the_rate():
@@ -321,3 +347,14 @@ def test_a_fit_keeps_the_rate(tmp_path):
 def test_the_estimator_refuses_other_rates(error):
     with pytest.raises(ValueError, match="label_error must"):
         GammaGMM("fast", label_error=error).fit(np.zeros((20, 2)))
+
+
+def test_wrong_labels_are_told_beside_picks_and_lists():
+    rows = LabelledRows(np.arange(100.0)).update(range(40), (np.arange(40) < 4).astype(int))
+    found = rows.update(range(90, 100), np.ones(10), purpose="find")
+    listed = found.update([50, 60], [1, 0], at_random=False)
+    assert rows.if_wrong == found.if_wrong == listed.if_wrong != ()
+    for each in found.if_wrong:
+        expected = rows.posterior_if(each.label_error)
+        assert (each.mean, each.low, each.high) == (expected.mean, *expected.interval())
+    assert LabelledRows(np.arange(100.0)).update([3], [1], purpose="find").if_wrong == ()

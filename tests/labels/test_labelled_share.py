@@ -138,6 +138,35 @@ def test_picks_beyond_the_interval_of_the_sample_truncate():
     np.testing.assert_allclose(posterior.cdf(total / 200), cumulative, atol=1e-9)
 
 
+@pytest.mark.parametrize("share", [0.25, 0.3, 0.5, 0.8])
+@pytest.mark.parametrize("is_list", [True, False])
+def test_known_anomalies_alone_say_little_about_the_other_rows(share, is_list):
+    """Reference tables have fewer: a part Beta(1, 1) has its weight above what is known."""
+    k = round(1000 * share)
+    told, picked = (k, 0) if is_list else (0, k)
+    counts = LabelCounts(1000, 0, 0, told, told, picked, picked)
+    posterior = labelled_posterior(counts, prior_of(counts))
+    # Shares above the reference (but for some of its tail) are uniform with a weight of a tenth,
+    # of which the 5 % above the interval are a half.
+    assert posterior.interval()[0] == share
+    assert posterior.interval()[1] == pytest.approx((1.0 + share) / 2.0, abs=0.01)
+    assert share < posterior.mean < share + 0.07
+
+
+@pytest.mark.parametrize("n_left", [1, 2, 9, 60])
+@pytest.mark.parametrize("label", [0, 1])
+def test_few_rows_that_are_left_can_be_of_either_kind(n_left, label):
+    """Without random rows, what is known of the others does not make an interval of no width."""
+    n_known = 1000 - n_left
+    counts = LabelCounts(1000, 0, 0, n_known, label * n_known)
+    posterior = labelled_posterior(counts, prior_of(counts))
+    low, high = posterior.interval()
+    assert low < high
+    assert posterior.cdf(1.0) == pytest.approx(1.0)
+    if label == 0 and n_left <= 2:
+        assert posterior.prob_zero == pytest.approx(1.0 / (n_left + 1), abs=0.05)
+
+
 @pytest.mark.parametrize("counts", PICKED)
 def test_picks_clip_the_interval_to_what_is_possible(counts):
     """The interval without the picks, clipped: it cannot lose a true share."""
@@ -183,7 +212,7 @@ def test_with_every_row_labelled_it_is_the_share(n_anomalies, tmp_path):
     assert posterior.cdf([share - 1e-4, share]).tolist() == [0.0, 1.0]
     assert posterior.is_degenerate == (n_anomalies == 0)
     assert posterior.has_estimate
-    assert sentence(posterior).startswith(f"About {percent(share)} of the rows are anomalies")
+    assert sentence(posterior) == f"{percent(share)} of the rows are anomalies."
     assert "<svg" in posterior._repr_html_()
     posterior.plot()
     posterior.save(tmp_path / "p.json")

@@ -5,17 +5,13 @@ import numpy as np
 import pytest
 
 from gammagmm import GammaPosterior
-from gammagmm.labels.labelled_rows import Precision
 from gammagmm.posterior.assumptions import Assumption
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.sentences import (
     flagged_sentence,
-    known_sentence,
     model_lines,
-    more_sentence,
-    precision_sentence,
     probability_sentence,
     reference_sentence,
     rows_sentence,
@@ -91,13 +87,6 @@ def test_flagged_rows_that_differ_from_the_sum_are_explained(reason):
         "label error": "may be wrong",
     }
     assert {key for key in words if words[key] in flagged_sentence(21, 32.0, reason)} == {reason}
-
-
-def test_labelled_rows_are_counted_with_the_estimate_before_them():
-    found = known_sentence(1200, 1, NARROW)
-    assert "1,200 labelled rows (1 anomaly)" in found
-    assert shares(found) == [round(100 * x, 1) for x in (NARROW.mean, *NARROW.interval())]
-    assert shares(known_sentence(1, 0, NONE)) == []
 
 
 def test_four_lines_tell_what_is_known_without_labels():
@@ -183,26 +172,3 @@ def test_the_first_probability_is_told_without_labels(p_first):
     told = probability_sentence(p_first, has_labels=False)
     assert shares(told) == [round(100 * p_first, 1)]
     assert shares(probability_sentence(p_first, has_labels=True)) == []
-
-
-@pytest.mark.parametrize(
-    ("n_more", "n_left", "told"),
-    [
-        (0, 0, "Every row has a label."),
-        (1, 1, "Next: label the last row to know the share."),
-        (5, 5, "Next: label the other 5 rows to know the share."),
-        (6, 5, "Next: label the other 5 rows to know the share."),
-        (4, 5, "Next: about 4 more labels would make this interval half as wide."),
-        (1, 5, "Next: about 1 more label would make this interval half as wide."),
-        (0, 5, "The interval has no width, although 5 rows have no label."),
-    ],
-)
-def test_how_many_more_labels_are_needed(n_more, n_left, told):
-    assert more_sentence(n_more, n_left) == told
-
-
-def test_all_flagged_rows_with_labels_need_no_interval():
-    assert shares(precision_sentence(Precision(10, 10, 1, 0.1, 0.1, 0.1))) == []
-    some = precision_sentence(Precision(40, 10, 1, 0.1, 0.025, 0.375))
-    assert shares(some) == [2.5, 37.5, 90.0]
-    assert re.findall(r"(\d+) (?:flagged|is|\()", some) == ["10", "1", "40"]

@@ -16,9 +16,10 @@ import pytest
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import DetectorWarning, NoSolutionWarning, Note
+from gammagmm.labels.sentences import known_sentence, ranking_sentence
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.posterior.betas import BetaMixture
-from gammagmm.posterior.sentences import NOT_KNOWN, known_sentence, ranking_sentence
+from gammagmm.posterior.sentences import NOT_KNOWN
 from gammagmm.posterior.separate_rows import SeparateRows
 from gammagmm.report.findings import (
     MAX_RANKED,

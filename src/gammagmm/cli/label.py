@@ -23,7 +23,9 @@ from gammagmm.cli.sheet import checked_words, fill_sheet, read_answers, read_she
 from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_training_rows
 from gammagmm.estimator.label_session import Asking, LabelSession
-from gammagmm.posterior.sentences import RECALL, any_look_sentence, left_sentence, sentence
+from gammagmm.labels.sentences import any_look_sentence, left_sentence
+from gammagmm.labels.sheet import RECALL
+from gammagmm.posterior.sentences import sentence
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import aligned, counted, one_line, percent, spreadsheet_safe
 from gammagmm.cli.new_rows import prepare_part
-from gammagmm.posterior.sentences import agreement_sentence
+from gammagmm.labels.sentences import agreement_sentence
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Answering, Fit, RowAnswers
     from gammagmm.estimator.reasons import UsualValues
+    from gammagmm.labels.group_shares import GroupShare
     from gammagmm.labels.label_error import Agreement
-    from gammagmm.labels.labelled_rows import GroupShare
     from gammagmm.labels.recall import RecallResult
     from gammagmm.posterior.gamma_posterior import GammaPosterior
     from gammagmm.report.svg import ShareLine

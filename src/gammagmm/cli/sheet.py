@@ -14,7 +14,7 @@ import numpy as np
 from gammagmm._support.text import shown, spreadsheet_safe, visible
 from gammagmm.cli.files import read_file
 from gammagmm.errors import TableError
-from gammagmm.labels.sheet import Sheet
+from gammagmm.labels.sheet import RECALL, Sheet
 from gammagmm.readers.raw_table import number_or_none
 from gammagmm.readers.source import Asked, Source, decode_any
 from gammagmm.table.table import Table
@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 ROW, PURPOSE, ANSWER, ANSWER_BY = "row", "chosen for", "anomaly", "anomaly by "
+SIMPLE = "share (random)"
+"""What rows are chosen for that are drawn for the share in simple random order."""
 UNSURE = "unsure"
 """Answer of a person who looked at a row and cannot say what it is."""
 NAME = "name of the row"
@@ -55,7 +57,6 @@ def recall_check(sheets: Sequence[Sheet], rows: LabelledRows) -> RecallResult | 
     `rows` have the labels of all sheets.
     """
     from gammagmm.labels.recall import RecallCheck
-    from gammagmm.posterior.sentences import RECALL
 
     labels = {row: label for sheet in sheets for row, label in sheet.of_check}
     if not labels or None in labels.values():
@@ -68,7 +69,7 @@ def recall_check(sheets: Sequence[Sheet], rows: LabelledRows) -> RecallResult | 
 
 def checked_words(sheets: Sequence[Sheet], rows: LabelledRows) -> list[str]:
     """The same in words, also if answers are missing."""
-    from gammagmm.posterior.sentences import check_sentence
+    from gammagmm.labels.sentences import check_sentence
 
     answers = [label for sheet in sheets for _, label in sheet.of_check]
     if not answers:
@@ -107,22 +108,23 @@ def fill_sheet(
 ) -> str:
     """The sheet as CSV: number of the row in its file, all columns of the file, its label.
 
-    If rows were picked, a column tells what each row was chosen for. If people have names, each has
-    a column with their answers. `cells_of` gives the cells of a row, as ``table.cells`` does.
+    If rows were picked, or come in simple random order, a column tells what each row was chosen
+    for. If people have names, each has a column with their answers. `cells_of` gives the cells of
+    a row, as ``table.cells`` does.
     """
     lines = [(cells_of or table.cells)(row) for row in sheet.rows]
     columns = lines[0] if lines else table.columns
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     # Next to a column of the file with the same name, ours is always there: it is the second.
-    has_purpose = bool(sheet.picked) or PURPOSE in columns
+    has_purpose = bool(sheet.picked or sheet.simple) or PURPOSE in columns
     people = [spreadsheet_safe(f"{ANSWER_BY}{name}") for name in sheet.said]
     heads = [ROW, *[PURPOSE] * has_purpose, *map(spreadsheet_safe, columns), *people, ANSWER]
     writer.writerow(heads)
     for row, cells, answer in zip(sheet.rows, lines, sheet.answers, strict=True):
         label = "" if answer is None else str(answer)
         safe = map(spreadsheet_safe, cells.values())
-        purpose = [sheet.purpose(row)] * has_purpose
+        purpose = [SIMPLE if row in sheet.simple else sheet.purpose(row)] * has_purpose
         own = [str(labels.get(row, "")) for labels in sheet.said.values()]
         label = UNSURE if not label and row in sheet.unsure else label
         writer.writerow([table.row_number(row), *purpose, *safe, *own, label])
@@ -214,9 +216,10 @@ def _answered(
     return Sheet(
         tuple(found),
         tuple(label_of_cell(words[row], where) for row, (where, _) in found.items()),
-        frozenset(row for row, purpose in purposes.items() if purpose != "share"),
+        frozenset(row for row, purpose in purposes.items() if purpose in ("find", "check")),
         frozenset(row for row, purpose in purposes.items() if purpose == "check"),
         frozenset(row for row, word in words.items() if word in UNSURE_WORDS),
+        frozenset(row for row, purpose in purposes.items() if purpose == SIMPLE),
         said,
     )
 
@@ -314,10 +317,10 @@ def _check_name(
 
 def _purpose(cell: str, where: str) -> str:
     """What the row was chosen for."""
-    if (word := cell.strip().lower()) not in ("share", "find", "check"):
+    if (word := cell.strip().lower()) not in ("share", SIMPLE, "find", "check"):
         raise TableError(
             f"{where}: {cell[:40]!r} is not what a row is chosen for",
-            f"Do not change the column {PURPOSE!r}: share, find or check.",
+            f"Do not change the column {PURPOSE!r}: share, {SIMPLE}, find or check.",
         )
     return word
 

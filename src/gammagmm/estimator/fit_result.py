@@ -21,10 +21,22 @@ from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
 from gammagmm.estimator.rows import check_columns, new_rows, read_more
 from gammagmm.estimator.space import Space, score_space
 from gammagmm.labels.anomaly_probability import Calibration
+from gammagmm.labels.group_shares import GroupShare
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
 from gammagmm.labels.label_error import NO_ERROR
-from gammagmm.labels.labelled_rows import GroupShare, LabelledRows, Precision
+from gammagmm.labels.labelled_rows import LabelledRows
 from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
+from gammagmm.labels.precision import Precision
+from gammagmm.labels.sentences import (
+    error_sentence,
+    exact_sentence,
+    known_sentence,
+    more_sentence,
+    precision_sentence,
+    ranking_sentence,
+    recall_sentence,
+    stop_sentence,
+)
 from gammagmm.mixture.score_space import ScoreScaler
 from gammagmm.monitoring.counts import Count, count_periods, row_digests
 from gammagmm.monitoring.history import ALPHA, History
@@ -35,19 +47,11 @@ from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
 from gammagmm.posterior.run_notes import describe_runs
 from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.sentences import (
-    error_sentence,
-    exact_sentence,
     flagged_sentence,
-    known_sentence,
     model_lines,
-    more_sentence,
-    precision_sentence,
-    ranking_sentence,
-    recall_sentence,
     rows_sentence,
     sentence,
     separate_words,
-    stop_sentence,
 )
 from gammagmm.posterior.separate_rows import find_separate_rows
 from gammagmm.table.container import Container
@@ -305,10 +309,13 @@ class Fit:
             return self
         return self.holding(np.sort(self.first_rows(n)))
 
-    def first_rows(self, n: int) -> NDArray[np.intp]:
-        """Numbers of the `n` first rows without a label in the ranking of the whole table."""
+    def first_rows(self, n: int, random_state: Any = None) -> NDArray[np.intp]:
+        """Numbers of the `n` first rows without a label in the ranking of the whole table.
+
+        In memory, rows with the same score are in a random order.
+        """
         if self.sample.is_whole or self.table.collection is None:
-            return self.labelled_rows.suggest(n, purpose="find")
+            return self.labelled_rows.suggest(n, purpose="find", random_state=random_state)
         known = self.known_rows.rows
         score = partial(
             _scores_of_part,

@@ -174,8 +174,9 @@ class GammaGMM(BaseEstimator):
         and the other rows are cut at the share that is left for them.
     labelled_rows_ : LabelledRows
         The training rows with the labels that `update` was given. It answers the questions about
-        labels: `exact_interval`, `expected_width`, `n_for_width`, `precision_at`,
-        `n_for_precision`, `threshold_at`, `labels_at` and `by_group`.
+        labels: `exact_interval`, `interval_at_any_look`, `expected_width`, `n_for_width`, `left`,
+        `certify`, `precision_at`, `n_for_precision`, `threshold_at`, `labels_at`, `by_group`,
+        `posterior_if` and `agreement`.
     known_rows_ : KnownRows
         The rows, with their labels, that `update` was given.
     threshold_ : float
@@ -502,7 +503,7 @@ class GammaGMM(BaseEstimator):
                 raise ValueError(
                     f"n must be at most {n_left}, the number of rows without a label, got {n}."
                 )
-            return self.fit_.first_rows(n)
+            return self.fit_.first_rows(n, random_state)
         return rows.suggest(n, purpose=purpose, spread=spread, by=by, random_state=random_state)
 
     def update(

@@ -157,12 +157,11 @@ class LabelSession:
     def is_simple(self) -> bool:
         """Whether all random rows with labels come in simple random order.
 
-        Those of sheets do, unless the rows have groups. How others were drawn is not known.
+        Sheets know it of their rows. How others were drawn is not known.
         """
-        known = self.fit.known
-        drawn = known.rows[known.at_random]
-        others = np.setdiff1d(drawn, [row for each in self._sheets for row in each.rows])
-        return self.fit.table.groups is None and not len(others)
+        known, own = self.before.known_rows, self.sheet.answered(picked=False)[0]
+        simple = {row for each in self._sheets for row in each.simple}
+        return simple.issuperset([*known.rows[known.at_random].tolist(), *own])
 
     @property
     def _sheets(self) -> tuple[Sheet, ...]:
@@ -216,7 +215,7 @@ class LabelSession:
         fit = self.fit.with_labels(sheet.label(self.before))
         n_waiting = len(sheet.rows) - sheet.n_answers
         n_ranked = min(N_AHEAD + n_waiting, fit.sample.n_rows - len(fit.known))
-        self._ranked = fit.first_rows(n_ranked).tolist() if n_ranked > 0 else []
+        self._ranked = fit.first_rows(n_ranked, self._rng).tolist() if n_ranked > 0 else []
         return fit
 
     def extend(self, asking: Asking, n_at_once: int) -> int:
@@ -235,7 +234,8 @@ class LabelSession:
         return len(self.sheet.rows) - n_rows
 
     def _add(self, rows: list[int], purpose: str) -> None:
-        self.sheet = self.sheet.extend(rows, purpose)
+        is_simple = purpose == "share" and self.fit.table.groups is None
+        self.sheet = self.sheet.extend(rows, purpose, is_simple=is_simple)
         self._order = [*self._order, *(row for row in rows if row not in self._order)]
 
     def _pick(self, n_more: int) -> None:

@@ -11,8 +11,9 @@ from gammagmm._support.documents import Plain, Writer, record_to_data
 from gammagmm.detectors.fit import DetectorInfo
 from gammagmm.errors import Note
 from gammagmm.estimator.fit_result import Fit, Truth
-from gammagmm.labels.labelled_rows import Precision, ShareIfWrong
+from gammagmm.labels.labelled_rows import ShareIfWrong
 from gammagmm.labels.learned_ranking import RankingCheck
+from gammagmm.labels.precision import Precision
 from gammagmm.labels.recall import AnomaliesLeft
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
@@ -44,17 +45,20 @@ class LabelSummary:
         Upper end of this interval.
     low_any_look : float
         Lower end of the 90 % confidence interval that is valid if it is checked after every label.
+        This is proved for rows in simple random order, and measured for rows that are spread
+        evenly.
     high_any_look : float
         Upper end of this interval.
     precision : Precision or None
         Share of anomalies among the rows that are flagged without labels; None if none of them that
-        was chosen at random has a label.
+        was chosen at random has a label, and with a `label_error`.
     left : AnomaliesLeft
         How many anomalies are left among the rows without a label.
     label_error : tuple of two floats
         The probabilities that a normal row is labelled an anomaly, and an anomaly normal.
     if_wrong : tuple of ShareIfWrong
-        The share if 2 % and if 5 % of the labels were wrong; empty if `label_error` is given.
+        The share, outside lists, if 2 % and if 5 % of the labels were wrong; empty if `label_error`
+        is given, and without rows that were chosen at random.
     """
 
     n_rows: int

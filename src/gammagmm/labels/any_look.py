@@ -9,7 +9,7 @@ from scipy.special import betaincc, betaln, gammaln, xlog1py, xlogy
 from gammagmm.labels.exact_interval import first_true
 from gammagmm.posterior.betas import BetaMixture
 
-__all__ = ["interval_at_any_look", "least_precision"]
+__all__ = ["interval_at_any_look", "least_precision", "share_at_any_look"]
 
 
 def interval_at_any_look(
@@ -33,10 +33,7 @@ def interval_at_any_look(
     (143, 2968)
     """
     n, s = n_drawn, n_found
-    log_choose = _log_choose(n, s)
-    parts = betaln(prior.a + s, prior.b + n - s) - betaln(prior.a, prior.b)
-    log_predicted = log_choose + np.log(prior.weights @ np.exp(parts - parts.max())) + parts.max()
-    least_log_p = np.log1p(-mass) + log_predicted
+    least_log_p = np.log1p(-mass) + _log_choose(n, s) + _log_predicted(n, s, prior)
     whole = _log_choose(n_rows, n)
 
     def is_inside(total: int) -> bool:
@@ -48,6 +45,30 @@ def interval_at_any_look(
     mode = int(np.clip(s * (n_rows + 1) // max(n, 1), low, high))
     lower = first_true(is_inside, low, mode)
     return lower, first_true(lambda total: not is_inside(total), mode + 1, high + 1) - 1
+
+
+def share_at_any_look(
+    n_drawn: int, n_found: int, mass: float, prior: BetaMixture
+) -> tuple[float, float]:
+    """The same for the share of anomalies in a table without an end.
+
+    >>> one = np.ones(1)
+    >>> low, high = share_at_any_look(30, 3, 0.9, BetaMixture(one, 0.5 * one, 4.5 * one))
+    >>> round(low, 4), round(high, 4)
+    (0.0141, 0.2971)
+    """
+    n, s = n_drawn, n_found
+    least_log_p = np.log1p(-mass) + _log_predicted(n, s, prior)
+
+    def excess(share: float) -> float:
+        return float(xlogy(s, share) + xlog1py(n - s, -share) - least_log_p)
+
+    ends = []
+    for end, is_certain in ((0.0, s == 0), (1.0, s == n)):
+        inner = np.clip(s / max(n, 1), 1e-15, 1.0 - 1e-15)
+        outer = min(max(end, 1e-300), 1.0 - 1e-16)
+        ends.append(end if is_certain else float(brentq(excess, outer, inner, xtol=1e-15)))
+    return ends[0], ends[1]
 
 
 def least_precision(n_drawn: int, n_found: int, mass: float) -> float:
@@ -76,6 +97,12 @@ def least_precision(n_drawn: int, n_found: int, mass: float) -> float:
         return float(mean - xlogy(s, p) - xlog1py(m - s, -p) - log_needed)
 
     return float(brentq(excess, 1e-9, min(s / m, 1.0 - 1e-9)))
+
+
+def _log_predicted(n: int, s: int, prior: BetaMixture) -> float:
+    """Log of the probability of `s` anomalies among `n` rows in a given order."""
+    parts = betaln(prior.a + s, prior.b + n - s) - betaln(prior.a, prior.b)
+    return float(np.log(prior.weights @ np.exp(parts - parts.max())) + parts.max())
 
 
 def _log_choose(n: int, k: int) -> float:

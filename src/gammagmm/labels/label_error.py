@@ -77,7 +77,9 @@ def posterior_with_errors(
 
     where c_t is the sum, over the choices of the t rows that are anomalies, of the probability of
     the labels. So each part Beta(a, b) of the prior becomes parts Beta(a + t, b + n_drawn - t). No
-    row is known for sure, so the share is that of the rows from which the table was drawn.
+    row is known for sure, so the share is that of the rows from which the table was drawn. The
+    interval starts at 0 where the exact one does: without anomalies, at least so many labels would
+    say "anomaly" with a probability of 5 % or more.
     """
     n = n_drawn
     true = np.arange(n + 1)[:, None]
@@ -89,7 +91,10 @@ def posterior_with_errors(
     kept = weights > UNLIKELY
     weights = weights[kept] / weights[kept].sum()
     betas = BetaMixture(weights, a[kept], b[kept])
-    return GammaPosterior(0.0, betas, standard_error=0.0, n_labels=n, is_model=False)
+    may_be_zero = n > 0 and bool(binomial_interval(n, n_found, 0.9)[0] <= error[0])
+    return GammaPosterior(
+        0.0, betas, standard_error=0.0, n_labels=n, is_model=False, may_be_zero=may_be_zero
+    )
 
 
 def check_label_error(label_error: Any) -> tuple[float, float]:

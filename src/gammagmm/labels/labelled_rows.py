@@ -15,18 +15,10 @@ from gammagmm._support.checks import (
     check_number,
     check_probability,
     check_share,
-    warn_user,
 )
-from gammagmm._support.data_frames import as_column
-from gammagmm.errors import LabelsWarning
 from gammagmm.labels.anomaly_probability import Calibration, calibrate
-from gammagmm.labels.any_look import interval_at_any_look, least_precision
-from gammagmm.labels.exact_interval import (
-    Side,
-    binomial_interval,
-    exact_interval,
-    p_between,
-)
+from gammagmm.labels.exact_interval import Side
+from gammagmm.labels.group_shares import GroupShares, check_groups, group_shares
 from gammagmm.labels.known_rows import KnownRows, Purpose, RowsLeft, check_rows_known
 from gammagmm.labels.label_error import (
     NO_ERROR,
@@ -37,154 +29,40 @@ from gammagmm.labels.label_error import (
     posterior_with_errors,
     without_errors,
 )
-from gammagmm.labels.labelled_share import (
-    LabelCounts,
-    count_labels,
-    expected_width,
-    labelled_posterior,
-    n_for_width,
-    prior_of,
+from gammagmm.labels.label_warnings import check_list, check_not_top
+from gammagmm.labels.labelled_share import LabelCounts, count_labels, expected_width, n_for_width
+from gammagmm.labels.precision import (
+    Precision,
+    labels_at_top,
+    n_for_precision,
+    precision_at,
+    precision_of,
 )
-from gammagmm.labels.recall import AnomaliesLeft, RecallCheck, anomalies_left, n_to_certify
+from gammagmm.labels.recall import (
+    AnomaliesLeft,
+    RecallCheck,
+    anomalies_left,
+    n_to_certify,
+)
+from gammagmm.labels.share_by_labels import (
+    any_look_shares,
+    exact_shares,
+    has_errors,
+    posterior_by_labels,
+)
+from gammagmm.labels.sheet import RECALL
 from gammagmm.labels.suggestions import by_falling_score, spread_evenly, spread_over_groups
-from gammagmm.labels.top_rows import p_top_rows
 from gammagmm.posterior.decisions import cut_off, exact_ranks, is_anomaly, probability_at
 from gammagmm.posterior.gamma_posterior import GammaPosterior, posterior_words
 from gammagmm.posterior.track_record import load_label_prior, load_reference, load_slopes
 from gammagmm.table.sample import Sample
 
-__all__ = ["GroupShare", "GroupShares", "LabelledRows", "Precision", "ShareIfWrong"]
+__all__ = ["LabelledRows", "ShareIfWrong"]
 
 Array = NDArray[np.float64]
 
-RARE = 0.05
-"""Probability below which chance does not explain that two lists of rows have no row in common."""
-VERY_RARE = 1e-6
-"""Probability below which chance does not explain that rows come from the top of a ranking."""
-MANY_ROWS = 10**8
-"""Rows of a table that is as good as infinite."""
 LABEL_ERRORS = 0.02, 0.05
 """Shares of wrong labels for which the answer tells what it would be."""
-MISSING_GROUP = "(missing)"
-"""Name of the group of the rows whose group is missing."""
-NO_GROUP = frozenset({"None", "nan", "NaT", "<NA>"})
-"""Missing values of Python, NumPy and pandas as text."""
-
-
-@dataclass(frozen=True)
-class GroupShare:
-    """The flagged rows in one group of rows, and its share of anomalies by its own labels.
-
-    Attributes
-    ----------
-    group : str or int or float or bool
-        Value that the rows of the group have in common; "(missing)" for rows without one.
-    n_rows : int
-        Number of rows.
-    n_flagged : int
-        Number of rows that are flagged.
-    low_flagged : float
-        Lower end of the exact 90 % confidence interval (Clopper-Pearson) of the probability that a
-        row of this group is flagged. In a group of few rows, the interval is wide.
-    high_flagged : float
-        Upper end of this interval.
-    n_labels : int
-        Number of rows with a label.
-    n_anomalies : int
-        Number of anomalies among the rows with a label.
-    mean : float
-        Posterior mean of the share of anomalies, from the labels of the group, with the same prior
-        for each group; NaN without labels.
-    low : float
-        Lower end of the 90 % interval of that posterior; NaN without labels.
-    high : float
-        Upper end of this interval; NaN without labels.
-    low_exact : float
-        Lower end of the exact 90 % confidence interval of the share, from the labels of the group
-        alone; NaN without labels. Unlike the interval of the posterior, it holds for each group,
-        however unlike the others the group is.
-    high_exact : float
-        Upper end of this interval.
-    share_flagged : float
-        Share of the rows that are flagged.
-    """
-
-    group: Any
-    n_rows: int
-    n_flagged: int
-    low_flagged: float
-    high_flagged: float
-    n_labels: int
-    n_anomalies: int
-    mean: float
-    low: float
-    high: float
-    low_exact: float
-    high_exact: float
-    share_flagged: float
-
-
-class GroupShares(tuple[GroupShare, ...]):
-    """The groups of rows, the largest first.
-
-    The page "Labels for the ranking, groups and batches" of the documentation shows it in use.
-    """
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        from gammagmm.report.notebook import groups_html
-
-        return groups_html(self)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the share of flagged rows of each group with its exact interval.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-        """
-        from gammagmm.report.plots import plot_groups
-
-        return plot_groups(self, ax)
-
-
-@dataclass(frozen=True)
-class Precision:
-    """How many of the flagged rows are anomalies, by those that have labels.
-
-    Attributes
-    ----------
-    n_flagged : int
-        Number of flagged rows.
-    n_labels : int
-        Number of rows with a label that the share comes from: those chosen at random, or all
-        flagged rows if all of them have labels.
-    n_anomalies : int
-        Number of anomalies among these rows.
-    share : float
-        The share of anomalies among the flagged rows, as the labels estimate it; NaN without
-        labels.
-    low : float
-        Lower end of the exact 90 % confidence interval of the share of anomalies among the flagged
-        rows. It holds if the rows with labels are a random sample of the rows that would be
-        flagged. It is a single number if all of them have labels.
-    high : float
-        Upper end of this interval.
-    """
-
-    n_flagged: int
-    n_labels: int
-    n_anomalies: int
-    share: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -229,13 +107,14 @@ class LabelledRows:
     fitted : GammaPosterior or None, default=None
         The posterior without labels; None for the distribution of the share in labelled real
         tables.
-    label_error : tuple of two floats, default=(0.0, 0.0)
-        The probabilities that a normal row is labelled an anomaly, and that an anomaly is labelled
-        normal. The posterior, the probabilities, the intervals from the labels and `left` take
-        them into account as soon as one of the rows was chosen at random. No row is known for sure
-        then: the share of the posterior and of the intervals is that of the rows from which these
-        rows were drawn, without lists. Other rows say nothing about it, but those of "find" are
-        subtracted in `left`. `by_group` and `precision_at` take labels as they are.
+    label_error : float or tuple of two floats, default=(0.0, 0.0)
+        The probability that a label is wrong, below 0.5; two numbers are those that a normal row is
+        labelled an anomaly, and that an anomaly is labelled normal. The posterior, the
+        probabilities, the intervals from the labels and `left` take them into account as soon as
+        one of the rows was chosen at random. No row is known for sure then: the share of the
+        posterior and of the intervals is that of the rows from which these rows were drawn, without
+        lists. Other rows say nothing about it, but those of "find" are subtracted in `left`.
+        Methods that need labels that are right raise an error.
 
     Examples
     --------
@@ -252,6 +131,9 @@ class LabelledRows:
     part: Sample | None = None
     fitted: GammaPosterior | None = None
     label_error: tuple[float, float] = NO_ERROR
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label_error", check_label_error(self.label_error))
 
     @cached_property
     def sample(self) -> Sample:
@@ -276,7 +158,7 @@ class LabelledRows:
 
     @property
     def _has_errors(self) -> bool:
-        return any(self.label_error) and bool(self.known_rows.at_random.any())
+        return has_errors(self._counts, self.label_error)
 
     @property
     def labels(self) -> NDArray[np.int_]:
@@ -443,52 +325,9 @@ class LabelledRows:
             sample=self.part,
         )
         if not at_random and not picked:
-            self._check_list(len(known) - len(self.known_rows), len(np.unique(rows)))
-        self._check_not_top(known)
+            check_list(self._counts, len(known) - len(self.known_rows), len(np.unique(rows)))
+        check_not_top(self.known_rows, known, self._honest_scores, self.sample.n_sampled)
         return replace(self, known_rows=known)
-
-    def _check_list(self, n_new: int, n_given: int) -> None:
-        """Warn if rows chosen at random are missing in a list of `n_given` other rows."""
-        counts = self._counts
-        n_rows = counts.n_rows - counts.n_told
-        if n_new < n_given or p_between(0, 0, n_new, counts.n_drawn, n_rows) > RARE:
-            return
-        n_expected = counts.n_drawn * n_new / n_rows
-        warn_user(
-            f"None of the {counts.n_drawn} rows that were chosen at random is among these "
-            f"{n_new} rows, although about {n_expected:.0f} are expected. If some of them belong "
-            "to the list, pass their labels with it (at_random=False; --known on the command "
-            "line); otherwise the estimate is biased. Pass rows that suggest(purpose='find') chose "
-            "with purpose='find'.",
-            LabelsWarning,
-        )
-
-    def _check_not_top(self, known: KnownRows) -> None:
-        """Warn if the rows that count as random ones come from too far up in the ranking.
-
-        The rows of `known` that did not count as such before are tested alone, and with the others.
-        """
-        before = self.known_rows
-        drawn = known.rows[known.at_random]
-        new = np.setdiff1d(drawn, before.rows[before.at_random])
-        if not len(new):
-            return
-        left = known[~known.picked].unknown(self.sample.n_sampled)  # neither drawn nor listed
-        scores = self.scores if self.honest_scores is None else self.honest_scores
-        p = 1.0
-        for rows in (new, drawn):
-            rising = np.sort(scores[np.union1d(left, rows)])
-            ranks = len(rising) - np.searchsorted(rising, scores[rows])
-            p = min(p, 2.0 * p_top_rows(ranks, len(rising)))
-        if p >= VERY_RARE:
-            return
-        warn_user(
-            f"Of the {len(drawn)} rows that count as chosen at random, too many come from the top "
-            f"of the ranking (p = {p:.1g}). Pass rows that suggest(purpose='find') chose with "
-            "purpose='find', and other rows that were chosen for what they are with "
-            "at_random=False; otherwise the estimate is biased.",
-            LabelsWarning,
-        )
 
     def suggest(
         self,
@@ -519,7 +358,7 @@ class LabelledRows:
             large enough for one row of each group without a label. Only for the purpose "share".
         random_state : int or Generator or RandomState or None, default=None
             Chooses the random start of the purpose "share", and the order of rows with the same
-            score.
+            score for both purposes.
 
         Returns
         -------
@@ -544,16 +383,15 @@ class LabelledRows:
             raise ValueError(
                 f"n must be at most {len(unknown)}, the number of rows {which}, got {n}."
             )
-        if is_find:
-            ranked = unknown[np.argsort(-self.scores[unknown], kind="stable")]
-            return self.sample.number(ranked[:n])
         rng = as_generator(random_state)
         if not spread:
             return self.sample.number(unknown[np.argsort(rng.random(len(unknown)))[:n]])
         ranked = by_falling_score(unknown, self.scores[unknown], rng)
+        if is_find:
+            return self.sample.number(ranked[:n])
         if by is None:
             return self.sample.number(spread_evenly(ranked, rng)[:n])
-        groups = _check_groups(by, self.sample.n_sampled)
+        groups = check_groups(by, self.sample.n_sampled)
         self._check_group_sizes(groups, unknown, n)
         return self.sample.number(spread_over_groups(ranked, groups[ranked], n, rng))
 
@@ -650,15 +488,7 @@ class LabelledRows:
         check_probability("mass", mass)
         if side not in get_args(Side):
             raise ValueError(f"side must be 'both', 'upper' or 'lower', got {side!r}.")
-        counts = self._counts
-        if not self._has_errors:
-            return _exact_shares(counts, mass, side)
-        # With the whole 1 - mass on one side, both ends have it.
-        tails = mass if side == "both" else 2.0 * mass - 1.0
-        low, high = map(float, binomial_interval(counts.n_drawn, counts.n_found, tails))
-        return self._without_errors(
-            0.0 if side == "upper" else low, 1.0 if side == "lower" else high
-        )
+        return exact_shares(self._counts, self.label_error, mass, side)
 
     def interval_at_any_look(self, mass: float = 0.9) -> tuple[float, float]:
         """Confidence interval of the share from the labels, for any number of them.
@@ -687,18 +517,7 @@ class LabelledRows:
         ((0.007, 0.916), (0.017, 0.864))
         """
         check_probability("mass", mass)
-        counts = self._counts
-        n_rows = MANY_ROWS if self._has_errors else counts.n_rows - counts.n_told
-        labels = counts.n_drawn, counts.n_found
-        ends = interval_at_any_look(n_rows, *labels, mass, load_label_prior())
-        if self._has_errors:
-            return self._without_errors(*(end / n_rows for end in ends))
-        return _shares_between(counts, ends)
-
-    def _without_errors(self, *ends: float) -> tuple[float, float]:
-        """The shares of anomalies if these shares would be called anomalies, right or wrong."""
-        low, high = (without_errors(end, self.label_error) for end in ends)
-        return low, high
+        return any_look_shares(self._counts, self.label_error, mass)
 
     def by_group(self, groups: Any) -> GroupShares:
         """The flagged rows in each group of rows, and its share by its own labels.
@@ -714,37 +533,13 @@ class LabelledRows:
             A tuple of `GroupShare`, the largest groups first. ``pandas.DataFrame(groups)`` has a
             line for each.
         """
-        n_sampled = self.sample.n_sampled
-        names, place = np.unique(_check_groups(groups, n_sampled), return_inverse=True)
-        is_flagged = self.labels[:n_sampled] == 1
-        n_rows = np.bincount(place, minlength=len(names))
-        n_flagged = np.bincount(place[is_flagged], minlength=len(names))
-        low, high = binomial_interval(n_rows, n_flagged)
-        known, found = self.known_rows[self.known_rows.rows < n_sampled], []
-        of_known = place[known.rows]
-        for group in np.argsort(-n_rows, kind="stable").tolist():
-            inside, size = known[of_known == group], int(n_rows[group])
-            mean, ends, exact = np.nan, (np.nan, np.nan), (np.nan, np.nan)
-            if len(inside):
-                counts = count_labels(inside, size)
-                posterior = labelled_posterior(counts, prior_of(counts))
-                mean, ends, exact = posterior.mean, posterior.interval(), _exact_shares(counts, 0.9)
-            found.append(
-                GroupShare(
-                    _group_name(names[group].item()),
-                    size,
-                    int(n_flagged[group]),
-                    float(low[group]),
-                    float(high[group]),
-                    len(inside),
-                    int(inside.labels.sum()),
-                    mean,
-                    *ends,
-                    *exact,
-                    int(n_flagged[group]) / size,
-                )
-            )
-        return GroupShares(found)
+        n_sampled, known = self.sample.n_sampled, self.known_rows
+        return group_shares(
+            check_groups(groups, n_sampled),
+            self.labels[:n_sampled] == 1,
+            known[known.rows < n_sampled],
+            self.label_error,
+        )
 
     def precision_of(self, flagged: NDArray[np.int_]) -> Precision | None:
         """Share of anomalies among flagged rows.
@@ -761,22 +556,9 @@ class LabelledRows:
         -------
         Precision or None
             The share and its interval; None if no flagged row that was chosen at random has a
-            label, unless all flagged rows have labels.
+            label, unless all flagged rows have labels, and with a `label_error`.
         """
-        inside = self.known_rows[np.isin(self.known_rows.rows, flagged)]
-        n_flagged, least = len(flagged), int(inside.labels.sum())
-        if n_flagged and len(inside) == n_flagged:
-            return Precision(n_flagged, n_flagged, least, *(least / n_flagged,) * 3)
-        drawn, listed = inside.labels[inside.at_random], inside.labels[inside.listed]
-        n_labels, n_anomalies = len(drawn), int(drawn.sum())
-        if not n_labels:
-            return None
-        n_outside = n_flagged - len(listed)  # of lists: the random rows are a sample of these
-        mean = n_outside * n_anomalies / n_labels
-        ends = exact_interval(n_outside, n_labels, n_anomalies, 0.9)
-        found = int(listed.sum()) + np.array([mean, *ends])
-        possible = np.clip(found, least, least + n_flagged - len(inside))
-        return Precision(n_flagged, n_labels, n_anomalies, *(possible / n_flagged).tolist())
+        return None if any(self.label_error) else precision_of(flagged, self.known_rows)
 
     def posterior_if(self, label_error: float | tuple[float, float]) -> GammaPosterior:
         """The posterior of the share if labels are wrong with a known probability.
@@ -802,25 +584,20 @@ class LabelledRows:
         >>> for label_error in (0.0, 0.02, 0.05):
         ...     print(rows.posterior_if(label_error))
         GammaPosterior(mean=0.035, 90% interval 0.004 to 0.095)
-        GammaPosterior(mean=0.020, 90% interval 0.001 to 0.076)
-        GammaPosterior(mean=0.017, 90% interval 0.001 to 0.067)
+        GammaPosterior(mean=0.020, 90% interval 0.000 to 0.076)
+        GammaPosterior(mean=0.017, 90% interval 0.000 to 0.067)
         """
-        return self._posterior_with(check_label_error(label_error))
-
-    def _posterior_with(self, error: tuple[float, float]) -> GammaPosterior:
-        counts = self._counts
+        counts, error = self._counts, check_label_error(label_error)
         return posterior_with_errors(counts.n_drawn, counts.n_found, load_label_prior(), error)
 
     @property
     def if_wrong(self) -> tuple[ShareIfWrong, ...]:
         """The share if 2 % and if 5 % of the labels were wrong.
 
-        It is empty if `label_error` is given, and if there are rows of lists or of "find", because
-        `posterior_if` does not use these.
+        It is that of `posterior_if`: if there are lists, of the rows outside them. It is empty if
+        `label_error` is given, and without rows that were chosen at random.
         """
-        if any(self.label_error) or not len(self.known_rows):
-            return ()
-        if not self.known_rows.at_random.all():
+        if any(self.label_error) or not self.known_rows.at_random.any():
             return ()
         posteriors = ((error, self.posterior_if(error)) for error in LABEL_ERRORS)
         return tuple(ShareIfWrong(error, p.mean, *p.interval()) for error, p in posteriors)
@@ -874,7 +651,7 @@ class LabelledRows:
         return anomalies_left(counts.n_left, counts.n_anomalies, mean, (low, high))
 
     def certify(
-        self, recall: float = 0.8, *, mass: float = 0.9, random_state: Any = None
+        self, recall: float = RECALL, *, mass: float = 0.9, random_state: Any = None
     ) -> RecallCheck:
         """Random rows whose labels can show that a share `recall` of all anomalies is found.
 
@@ -911,11 +688,10 @@ class LabelledRows:
         self._check_right_labels("certify")
         if not self.sample.is_whole:
             raise ValueError("certify needs all rows in memory, and these are a sample of a table.")
-        unknown = self.known_rows.unknown(self.n_rows)
-        n_found = self._counts.n_anomalies
-        n = n_to_certify(len(unknown), n_found, recall, mass)
+        counts, unknown = self._counts, self.known_rows.unknown(self.n_rows)
+        n = n_to_certify(counts.n_left, counts.n_anomalies, recall, mass)
         rows = as_generator(random_state).permutation(unknown)[:n]
-        return RecallCheck(rows, len(unknown), n_found, recall, mass)
+        return RecallCheck(rows, counts.n_left, counts.n_anomalies, recall, mass)
 
     def _check_right_labels(self, name: str) -> None:
         """Refuse the method `name`, which does not know that labels may be wrong."""
@@ -927,7 +703,7 @@ class LabelledRows:
         """How many random rows ``certify()`` asks for; None if it cannot be used."""
         if any(self.label_error) or not self.sample.is_whole:
             return None
-        return len(self.certify().rows)
+        return n_to_certify(self._counts.n_left, self._counts.n_anomalies, RECALL, 0.9)
 
     def threshold_at(self, n: int) -> float:
         """The score that `n` of the rows exceed.
@@ -969,16 +745,13 @@ class LabelledRows:
             The share, its interval and the labels that they come from.
         """
         check_count("n", n, 1)
+        self._check_right_labels("precision_at")
         n_left = len(self.known_rows.unknown(self.sample.n_sampled))
         if n > n_left:
             raise ValueError(
                 f"n must be at most {n_left}, the number of rows without a label, got {n}."
             )
-        top = self._top()
-        low, high = np.clip(np.array(_left_at_top(top, n)) / n, 0.0, 1.0).tolist()
-        n_labels, n_anomalies = top[n - 1, :2].tolist()
-        share = float(_shares_left(top)[n - 1])
-        return Precision(n, n_labels, n_anomalies, share, low, high)
+        return precision_at(self._top(), n)
 
     def n_for_precision(self, precision: float) -> int:
         """The most rows from the top of the ranking of which a share `precision` are anomalies.
@@ -1002,37 +775,20 @@ class LabelledRows:
         Raises
         ------
         ValueError
-            The labels do not show that the rows at the top reach this share, or no row chosen at
-            random has a label.
+            The labels do not show that the rows at the top reach this share, no row chosen at
+            random has a label, or every row has one.
         """
         check_probability("precision", precision)
+        self._check_right_labels("n_for_precision")
         if not self.known_rows.at_random.any():
             raise ValueError("n_for_precision needs labels of rows that were chosen at random.")
-        top = self._top()
-        if not (n := _last_precise(top, precision)):
-            best = np.nanmax(_shares_left(top), initial=0.0)
-            raise ValueError(
-                f"The labels do not show that a share of {precision:g} of any number of rows from "
-                f"the top are anomalies; the largest estimate is {best:.2g}. Label more rows, or "
-                "ask for less."
-            )
-        return n
+        return n_for_precision(self._top(), precision)
 
     def _top(self) -> NDArray[np.int_]:
-        """What is known of the rows that rank as high as the first n, for n = 1, ..., n_left.
-
-        The columns are the number of rows that were chosen at random and of the anomalies among
-        them, and the same for these and the rows that were picked.
-        """
-        known = self.known_rows[~self.known_rows.listed]
-        known = known[known.rows < self.sample.n_sampled]
-        scores = self._honest_scores[known.rows]
-        order = np.argsort(-scores, kind="stable")
-        drawn, labels = known.at_random[order], known.labels[order]
-        columns = np.column_stack([drawn, drawn & (labels == 1), np.ones(len(order)), labels])
-        counts = np.vstack([np.zeros((1, 4)), np.cumsum(columns, axis=0)]).astype(int)
-        left = np.sort(self.scores[self.known_rows.unknown(self.sample.n_sampled)])[::-1]
-        return counts[np.searchsorted(-scores[order], -left, side="right")]
+        known, n_sampled = self.known_rows[~self.known_rows.listed], self.sample.n_sampled
+        known = known[known.rows < n_sampled]
+        left = self.scores[self.known_rows.unknown(n_sampled)]
+        return labels_at_top(known, self._honest_scores[known.rows], left)
 
     @property
     def _honest_scores(self) -> Array:
@@ -1041,11 +797,9 @@ class LabelledRows:
     @cached_property
     def _by_labels(self) -> GammaPosterior:
         """The posterior from the labels; without labels, the distribution in labelled tables."""
-        if self._has_errors:
-            return self._posterior_with(self.label_error)
-        return labelled_posterior(self._counts, prior_of(self._counts))
+        return posterior_by_labels(self._counts, self.label_error)
 
-    @property
+    @cached_property
     def _counts(self) -> LabelCounts:
         return count_labels(self.known_rows, self.n_rows)
 
@@ -1088,91 +842,8 @@ class LabelledRows:
         return plot_labels(self, ax)
 
 
-def _exact_shares(counts: LabelCounts, mass: float, side: Side = "both") -> tuple[float, float]:
-    """Ends of the exact interval of the share by these labels."""
-    n_rows = counts.n_rows - counts.n_told
-    ends = exact_interval(n_rows, counts.n_drawn, counts.n_found, mass, side)
-    return _shares_between(counts, ends)
-
-
-def _shares_between(counts: LabelCounts, ends: tuple[int, int]) -> tuple[float, float]:
-    """The share in the table if the anomalies outside lists have a number between these `ends`."""
-    # Rows that were picked are known, so that the interval need not contain what they exclude.
-    # Where they exclude all of it, it was wrong: then it is what they leave.
-    least = counts.n_anomalies - counts.n_told_anomalies
-    most = least + counts.n_left
-    ends = (ends[0] if ends[0] <= most else least, ends[1] if ends[1] >= least else most)
-    inside = np.clip(ends, least, most)
-    low, high = ((counts.n_told_anomalies + inside) / counts.n_rows).tolist()
-    return low, high
-
-
-def _left_at_top(top: NDArray[np.int_], n: int) -> tuple[int, int]:
-    """Ends of the exact 90 % interval of the anomalies among the first `n` rows without a label."""
-    n_labels, n_anomalies, n_known, n_found = top[n - 1].tolist()
-    # The sample is one of all rows at the top, of which some were picked since.
-    low, high = exact_interval(n + n_known, n_labels, n_anomalies, 0.9)
-    return low - n_found, high - n_found
-
-
-def _last_precise(top: NDArray[np.int_], precision: float) -> int:
-    """The most rows of which the labels show that they have this precision, or 0."""
-    starts = np.flatnonzero(np.append(True, np.diff(top, axis=0).any(axis=1))) + 1
-    ends = np.append(starts[1:] - 1, len(top))
-    # From the number `start` to `end`, the labels at the top are the same.
-    for start, end in zip(starts[::-1].tolist(), ends[::-1].tolist(), strict=True):
-        n_labels, n_anomalies, n_known, n_found = top[start - 1].tolist()
-        # The share is one of all rows at the top, of which some are known.
-        least = least_precision(n_labels, n_anomalies, 0.9)
-        n, spare = end, least * n_known - n_found
-        if least < precision:
-            n = min(end, int(np.floor(spare / (precision - least))))
-        if n >= start and n * (least - precision) + spare >= 0.0:
-            return n
-    return 0
-
-
-def _shares_left(top: NDArray[np.int_]) -> Array:
-    """Share of anomalies among the first n rows without a label, for n = 1, 2, ...
-
-    The share among the random rows at the top is that of all rows there; what is known to be an
-    anomaly is subtracted. NaN if no random row is at the top.
-    """
-    n = np.arange(1, len(top) + 1)
-    n_labels, n_anomalies, n_known, n_found = top.T
-    with np.errstate(invalid="ignore"):
-        total = (n + n_known) * (n_anomalies / n_labels)
-    return np.clip((total - n_found) / n, 0.0, 1.0)
-
-
 def _check_purpose(purpose: Any) -> Purpose:
     """`purpose`, or a ValueError."""
     if purpose not in get_args(Purpose):
         raise ValueError(f"purpose must be 'share' or 'find', got {purpose!r}.")
     return cast("Purpose", purpose)
-
-
-def _check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
-    """`groups` as an array with one value a row."""
-    values = as_column(groups)
-    if values.shape != (n_rows,):
-        raise ValueError(
-            f"The groups must have one value for each of the {n_rows} rows, got the shape "
-            f"{values.shape}."
-        )
-    if values.dtype.kind not in "OMm":
-        return values
-    # Text and missing values together cannot be sorted.
-    return np.array([_group_text(value) for value in values], dtype=str)
-
-
-def _group_text(value: Any) -> str:
-    """The text of a value; empty if it is missing."""
-    text = str(value)
-    return "" if text in NO_GROUP and not isinstance(value, str) else text
-
-
-def _group_name(value: Any) -> Any:
-    """The name of the group of rows that have this value."""
-    is_missing = value == "" or value != value
-    return MISSING_GROUP if is_missing else value

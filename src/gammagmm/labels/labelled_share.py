@@ -25,7 +25,12 @@ from gammagmm.labels.known_rows import KnownRows
 from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
-from gammagmm.posterior.track_record import load_label_prior, load_reference
+from gammagmm.posterior.track_record import (
+    UNIFORM_PART,
+    load_label_prior,
+    load_reference,
+    with_uniform_part,
+)
 
 __all__ = [
     "LabelCounts",
@@ -118,31 +123,51 @@ def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterio
     if counts.n_drawn == 0:
         counts = counts.as_picked
     n_outside, least = counts.n_outside, counts.n_picked_anomalies
-    most = least + counts.n_left
+    n_apart, most = counts.n_anomalies - least, least + counts.n_left
     if counts.n_left > 0:
         parts = updated(prior, counts.n_drawn, np.array([counts.n_found]))
         weights, a, b = (part[0] for part in parts)
     else:  # the number of anomalies is known, whatever the parts are
         weights, a, b = np.ones((3, 1))
-    prob_zero, first = 0.0, least
-    if counts.n_anomalies == 0:
-        # If every row is known, no number of anomalies but 0 is left.
-        p_none = np.exp(betaln(a, b + n_outside) - betaln(a, b)) if most > 0 else np.ones(len(a))
-        prob_zero, first = float(weights @ p_none), 1
-        weights = weights * (1.0 - p_none)
-    n_apart = counts.n_anomalies - least
     bounds = (least, most) if counts.n_picked > 0 else None
     mixture = BetaBinomialMixture(
-        weights, a, b, counts.n_rows, n_apart, n_outside, first, most, bounds
+        weights, a, b, counts.n_rows, n_apart, n_outside, least, most, bounds
     )
-    if counts.n_drawn and counts.n_left and max(mixture.pmf[0], mixture.pmf[-1]) > CONTRADICTED:
-        # Nearly all probability is beyond a bound: what is possible has the little that it had.
-        whole = replace(mixture, first=0, last=n_outside, bounds=None)
-        inside = whole.restrict((n_apart + first) / counts.n_rows, (n_apart + most) / counts.n_rows)
-        if (total := inside.weights.sum()) > 0.0:
-            mixture = inside.scale((1.0 - prob_zero) / total)
-    n_labels = counts.n_drawn
-    return GammaPosterior(prob_zero, mixture, standard_error=0.0, n_labels=n_labels, is_model=False)
+    limit = CONTRADICTED if counts.n_drawn else 1.0 - UNIFORM_PART
+    if counts.n_left and max(mixture.pmf[0], mixture.pmf[-1]) > limit:
+        mixture = _possible(mixture, counts)
+    is_none_found, prob_zero = counts.n_anomalies == 0, 0.0
+    if is_none_found:
+        prob_zero = float(mixture.pmf[0])
+        mixture = mixture.restrict(1.0 / counts.n_rows, 1.0)
+    return GammaPosterior(
+        prob_zero,
+        mixture,
+        standard_error=0.0,
+        n_labels=counts.n_drawn,
+        is_model=False,
+        may_be_zero=is_none_found and counts.n_drawn > 0,
+    )
+
+
+def _possible(mixture: BetaBinomialMixture, counts: LabelCounts) -> BetaBinomialMixture:
+    """The `mixture` with some probability inside its bounds, where nearly all is put on one.
+
+    Inside, it has the little probability that it had there. Without rows that were chosen blindly,
+    the reference has next to none there: then a part Beta(1, 1) has its usual weight inside, and
+    the rest stays on the bound. Where this is not possible, all is inside.
+    """
+    if counts.n_drawn == 0:
+        p_inside = (counts.n_left + 1) / (counts.n_outside + 1)  # of the part Beta(1, 1)
+        weight = min(UNIFORM_PART / p_inside, 1.0)
+        prior = load_label_prior() if weight == 1.0 else with_uniform_part(load_reference(), weight)
+        mixture = replace(mixture, weights=prior.weights, a=prior.a, b=prior.b)
+        if weight < 1.0:
+            return mixture
+    whole = replace(mixture, first=0, last=counts.n_outside, bounds=None)
+    inside = whole.restrict(*mixture.support)
+    total = inside.weights.sum()
+    return inside.scale(1.0 / total) if total > 0.0 else mixture
 
 
 def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float) -> float:

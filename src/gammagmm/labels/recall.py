@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from gammagmm.labels.exact_interval import exact_interval, first_true
 from gammagmm.labels.known_rows import check_labels
 
-__all__ = ["AnomaliesLeft", "RecallCheck", "RecallResult", "anomalies_left", "n_to_certify"]
+__all__ = [
+    "AnomaliesLeft",
+    "RecallCheck",
+    "RecallResult",
+    "anomalies_left",
+    "n_to_certify",
+]
 
 
 @dataclass(frozen=True)

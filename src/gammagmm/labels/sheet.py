@@ -11,10 +11,12 @@ import numpy as np
 if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import LabelledRows
 
-__all__ = ["UNNAMED", "Sheet"]
+__all__ = ["RECALL", "UNNAMED", "Sheet"]
 
 UNNAMED = "first person"
 """Name of the person whose answers have no name, beside those of a named one."""
+RECALL = 0.8
+"""Share of all anomalies that the rows of a check are to show."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Sheet:
     picked: frozenset[int] = frozenset()  # those that are no random sample of all rows
     checked: frozenset[int] = frozenset()  # of these, random ones to check what was found
     unsure: frozenset[int] = frozenset()  # those that a person looked at and could not answer
+    simple: frozenset[int] = frozenset()  # those that were drawn in simple random order
     said: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Label of each row that a person answered, by the name of the person."""
 
@@ -113,10 +116,11 @@ class Sheet:
         """What a row was chosen for."""
         return "check" if row in self.checked else "find" if row in self.picked else "share"
 
-    def extend(self, rows: Sequence[int], purpose: str) -> Sheet:
+    def extend(self, rows: Sequence[int], purpose: str, *, is_simple: bool = False) -> Sheet:
         """The sheet with more rows at its end, without answers.
 
-        A row that was picked before, and is drawn at random now, becomes one of those.
+        A row that was picked before, and is drawn at random now, becomes one of those. With
+        `is_simple`, the rows come in simple random order.
         """
         new = [row for row in rows if row not in self.rows]
         return replace(
@@ -125,4 +129,5 @@ class Sheet:
             answers=(*self.answers, *(None,) * len(new)),
             picked=self.picked - set(rows) if purpose == "share" else self.picked | set(new),
             checked=self.checked | set(new if purpose == "check" else ()),
+            simple=self.simple | set(rows if is_simple else ()),
         )

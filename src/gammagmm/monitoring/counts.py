@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from gammagmm._support.data_frames import as_column
 from gammagmm.errors import HistoryError
 from gammagmm.labels.exact_interval import binomial_interval
-from gammagmm.labels.labelled_rows import MISSING_GROUP, NO_GROUP
+from gammagmm.labels.group_shares import MISSING_GROUP, NO_GROUP
 from gammagmm.monitoring.parts import Parts, count_parts
 
 __all__ = ["MAX_ROWS", "Count", "Labels", "Period", "check_rows", "count_periods", "row_digests"]

@@ -46,6 +46,10 @@ class GammaPosterior:
     is_model : bool, default=True
         Whether it comes from the model alone, so that its interval is a model range, which contains
         the true share less often than it says; False with labels and for `reference`.
+    may_be_zero : bool, default=False
+        Whether labels of rows that were chosen at random do not show that there are anomalies: none
+        of the labelled rows is one, or no more than false alarms explain (see `label_error`). The
+        equal-tailed interval then starts at 0.
 
     Examples
     --------
@@ -62,6 +66,7 @@ class GammaPosterior:
     between_runs: float = np.nan
     n_labels: int = 0
     is_model: bool = True
+    may_be_zero: bool = False
 
     @classmethod
     def degenerate(cls) -> GammaPosterior:
@@ -226,9 +231,9 @@ class GammaPosterior:
         mass : float, default=0.9
             Probability of the interval.
         kind : "equal-tailed" or "hdi", default="equal-tailed"
-            "equal-tailed" leaves the same probability below and above; it starts at 0 if rows
-            chosen at random have labels and no known row is an anomaly. "hdi" is the shortest
-            single interval (`modes` shows whether the posterior has several humps).
+            "equal-tailed" leaves the same probability below and above; it starts at 0 if
+            `may_be_zero` is True. "hdi" is the shortest single interval (`modes` shows whether the
+            posterior has several humps).
 
         Returns
         -------
@@ -237,8 +242,7 @@ class GammaPosterior:
         """
         check_probability("mass", mass)
         equal_tailed = self._interval_from(0.5 * (1.0 - mass), mass)
-        has_rows = isinstance(self.betas, BetaBinomialMixture)
-        if has_rows and self.n_labels > 0 and self.prob_zero > 0.0:  # no known row is an anomaly
+        if self.may_be_zero:
             equal_tailed = 0.0, equal_tailed[1]
         if kind == "equal-tailed":
             return equal_tailed
@@ -354,7 +358,11 @@ class GammaPosterior:
             raise ValueError(f"The posterior gives no probability to gamma in [{low}, {high}].")
         scaled = betas.scale(1.0 / total)
         return GammaPosterior(
-            prob_zero / total, scaled, n_labels=self.n_labels, is_model=self.is_model
+            prob_zero / total,
+            scaled,
+            n_labels=self.n_labels,
+            is_model=self.is_model,
+            may_be_zero=self.may_be_zero and low == 0.0,
         )
 
     def summary(self) -> dict[str, Any]:

@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 FORM = Form("gammagmm/posterior", 1, "posterior")
 
 _FIELDS = {"prob_zero", "standard_error", "between_runs", "n_labels", "is_model", "betas"}
+_MAY_BE_ZERO = "may_be_zero"  # written only if it is true
 _BETA_FIELDS = {"low", "high", "weights", "a", "b"}
 _COUNTS = ("n_rows", "n_anomalies", "n_left", "first", "last")
 _BETA_BINOMIAL_FIELDS = {"weights", "a", "b", *_COUNTS}
@@ -76,6 +77,7 @@ def posterior_to_data(posterior: GammaPosterior) -> dict[str, Any]:
         "between_runs": or_null(posterior.between_runs),
         "n_labels": posterior.n_labels,
         "is_model": posterior.is_model,
+        **({_MAY_BE_ZERO: True} if posterior.may_be_zero else {}),
         "betas": {
             **place,
             "weights": betas.weights.tolist(),
@@ -89,7 +91,7 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
     """The posterior that `data`, parsed from JSON, describes."""
     reader = Reader(FORM, where)
     data = reader.body(data)
-    reader.check_fields(data, _FIELDS, "the file")
+    reader.check_fields(data, _FIELDS | ({_MAY_BE_ZERO} & data.keys()), "the file")
     has_counts = isinstance(data["betas"], dict) and bool(set(_COUNTS) & data["betas"].keys())
     fields = _BETA_FIELDS
     if has_counts:
@@ -110,6 +112,7 @@ def posterior_of(data: Any, where: str) -> GammaPosterior:
         between_runs=_error("between_runs", data["between_runs"], reader),
         n_labels=_n_labels(data["n_labels"], reader),
         is_model=bool(reader.plain("is_model", data["is_model"], bool)),
+        may_be_zero=bool(reader.plain(_MAY_BE_ZERO, data.get(_MAY_BE_ZERO, False), bool)),
     )
 
 

@@ -14,7 +14,7 @@ from gammagmm._support.text import visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import ColumnShape, Reason
 from gammagmm.estimator.summary import FitSummary, summarise
-from gammagmm.labels.labelled_rows import GroupShare
+from gammagmm.labels.group_shares import GroupShare
 from gammagmm.posterior.decisions import cost_cut, cut_off
 from gammagmm.posterior.runs import Run, first_solved, solved_posteriors
 from gammagmm.report.curves import RankCurve, rank_curve, share_end

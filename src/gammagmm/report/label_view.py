@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from gammagmm._support.text import percent, visible
 from gammagmm.estimator.label_session import Asking
-from gammagmm.posterior.sentences import (
-    NOT_KNOWN,
-    any_look_sentence,
-    left_sentence,
-)
+from gammagmm.labels.sentences import any_look_sentence, left_sentence
+from gammagmm.posterior.sentences import NOT_KNOWN
 from gammagmm.report.label_cards import Cards
 
 if TYPE_CHECKING:

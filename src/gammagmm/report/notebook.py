@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gammagmm._support.text import percent, visible
+from gammagmm.labels.sentences import recall_sentence
 from gammagmm.monitoring.sentences import state_sentence
-from gammagmm.posterior.sentences import (
-    NOT_KNOWN,
-    recall_sentence,
-    record_sentence,
-    reference_sentence,
-    sentence,
-)
+from gammagmm.posterior.sentences import NOT_KNOWN, record_sentence, reference_sentence, sentence
 from gammagmm.posterior.track_record import load_track_record
 from gammagmm.report.curves import rank_curve, share_end
 from gammagmm.report.svg import (
@@ -31,8 +26,9 @@ from gammagmm.report.svg import (
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
+    from gammagmm.labels.group_shares import GroupShare
     from gammagmm.labels.known_rows import KnownRows
-    from gammagmm.labels.labelled_rows import GroupShare, LabelledRows
+    from gammagmm.labels.labelled_rows import LabelledRows
     from gammagmm.monitoring.history import History
     from gammagmm.posterior.evidence import Evidence
     from gammagmm.posterior.gamma_posterior import GammaPosterior

@@ -14,13 +14,12 @@ from gammagmm._support.files import write_document
 from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import reason_words
-from gammagmm.labels.labelled_rows import GroupShare
+from gammagmm.labels.group_shares import GroupShare
+from gammagmm.labels.sentences import if_wrong_sentence, recall_sentence
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.sentences import (
     NOT_KNOWN,
-    if_wrong_sentence,
     probability_sentence,
-    recall_sentence,
     record_sentence,
     rows_sentence,
 )

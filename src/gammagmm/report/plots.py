@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gammagmm.estimator.fit_result import Fit
-    from gammagmm.labels.labelled_rows import GroupShares, LabelledRows
+    from gammagmm.labels.group_shares import GroupShares
+    from gammagmm.labels.labelled_rows import LabelledRows
     from gammagmm.monitoring.history import History
 
 __all__ = [
