@@ -138,7 +138,6 @@ type: install
 # About ten minutes on two cores. Both write benchmarks/README.md and the figures of docs/guides/large-data.md.
 bench: install
 	$(BIN)/python benchmarks/mixture.py
-	$(BIN)/python benchmarks/fits.py
 	$(BIN)/python benchmarks/command.py
 	$(BIN)/python benchmarks/detectors.py
 	$(BIN)/python benchmarks/frames.py
@@ -162,10 +161,10 @@ growth: install
 # About half an hour; continues after the last part that was measured with the same code.
 bench-large: install
 	$(BIN)/python benchmarks/mixture.py --large
-	$(BIN)/python benchmarks/fits.py --large
 	$(BIN)/python benchmarks/command.py --large
 	$(BIN)/python benchmarks/detectors.py --large
 	$(BIN)/python benchmarks/scale.py --large
+	$(BIN)/python benchmarks/heavy_starts.py
 	$(BIN)/python benchmarks/page.py
 
 # From docs/ into site/; needs no network, warnings are errors.

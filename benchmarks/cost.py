@@ -1,11 +1,11 @@
 """Seconds of each detector and of a variational run, for the time that progress bars show.
 
-    python benchmarks/cost.py        1,000 to 100,000 rows with 5 and 20 columns
+    python benchmarks/cost.py        1,000 to a million rows with 5 to 20 columns
 
-Each time is that of one process; imports and compilation are not counted. The seconds are
-described as in gammagmm/estimator/cost.py, by least squares of the logarithms; the columns of a
-run are its detectors. Writes benchmarks/results/cost.json, whose table is that of the package: a
-test compares the two.
+Each time is that of the processor on one thread; imports and compilation are not counted. The
+seconds are described as in gammagmm/estimator/cost.py, by least squares of the logarithms; the
+columns of a run are its detectors. Writes benchmarks/results/cost.json, whose table is that of the
+package: a test compares the two.
 """
 
 from __future__ import annotations
@@ -17,72 +17,74 @@ from itertools import product
 import numpy as np
 
 from gammagmm import GammaGMM
+from gammagmm._support.processes import one_thread
 from gammagmm.detectors.fit import FitSettings, fit_detectors
-from gammagmm.detectors.presets import NAMES, resolve_detectors
-from gammagmm.estimator.cost import MANY_ROWS
-from gammagmm.estimator.parameters import AUTO_FIT_ROWS
+from gammagmm.detectors.presets import AUTO_FIT_ROWS, NAMES, plan_rows, resolve_detectors
+from tables import make_rows
 from timing import measure
 
 ROWS, COLUMNS = (1_000, 5_000, 20_000), (5, 20)
-LARGE = (100_000, 5)
+LARGE = ((100_000, 5), (100_000, 20), (1_000_000, 10))
 N_RUNS = 2
 NETWORKS = ("AE", "VAE")
 NETWORK_ROWS = (1_000, 4_000)
 """Networks take linear time in the rows."""
 
 
-def make_rows(n_rows, n_columns, seed=0):
-    """Rows in eight clusters; 2% of the rows are spread over the whole space."""
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(scale=3.0, size=(8, n_columns))
-    X = centres[rng.integers(8, size=n_rows)] + rng.normal(size=(n_rows, n_columns))
-    is_anomaly = rng.random(n_rows) < 0.02
-    X[is_anomaly] = rng.uniform(-10.0, 10.0, size=(int(is_anomaly.sum()), n_columns))
-    return X
+def standardised_rows(n_rows, n_columns):
+    X = make_rows(n_rows, n_columns)
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def rows_fitted(name, n_rows, n_columns):
+    return plan_rows([name], n_rows, n_columns, "auto").n_fit[name]
 
 
 def fit_one(name, X):
-    """Seconds of a detector, and its scores (n, 1)."""
-    made, _ = resolve_detectors([name], len(X), AUTO_FIT_ROWS, X.shape[1])
-    settings = FitSettings(AUTO_FIT_ROWS, n_jobs=1, is_by_cost=True)
-    fitted = fit_detectors(made, X, np.random.default_rng(0), settings)
-    return fitted.info[0].seconds, fitted.scores
+    """Processor seconds of a detector on one thread, and its scores (n, 1)."""
+    rows = plan_rows([name], *X.shape, "auto")
+    made, _ = resolve_detectors([name], len(X), rows)
+    began = time.process_time()
+    fitted = fit_detectors(made, X, np.random.default_rng(0), FitSettings(rows, n_jobs=1))
+    return time.process_time() - began, fitted.scores
 
 
 def run_seconds(scores):
-    """Seconds of one of N_RUNS variational runs, which are fitted together."""
+    """Processor seconds of one of N_RUNS variational runs, which are fitted together."""
     estimator = GammaGMM(
         "precomputed", n_runs=N_RUNS, max_restarts=0, random_state=0, max_mixture_rows=None
     )
-    began = time.perf_counter()
+    began = time.process_time()
     estimator.fit(scores)
-    return (time.perf_counter() - began) / N_RUNS
+    return (time.process_time() - began) / N_RUNS
 
 
 def power_law(seconds):
-    """The description of `seconds`, which are triples of rows, columns and seconds."""
-    rows, columns, took = np.array(seconds).T
-    few, many = np.minimum(rows, MANY_ROWS) / 1_000, np.maximum(rows / MANY_ROWS, 1.0)
-    logs = np.log([np.full(len(rows), np.e), few, columns / 10, many]).T
+    """The description of `seconds`: tuples of rows, columns, fitted rows and seconds."""
+    rows, columns, fitted, took = np.array(seconds).T
+    few = np.minimum(fitted, AUTO_FIT_ROWS)
+    logs = np.log([np.full(len(rows), np.e), few / 1_000, columns / 10, rows / few]).T
     if not logs[:, -1].any():
         logs = logs[:, :-1]
     solved = np.linalg.lstsq(logs, np.log(took), rcond=None)[0]
-    names = ("factor", "rows", "columns", "many_rows")
+    names = ("factor", "rows", "columns", "more_rows")
     found = dict(zip(names, (np.exp(solved[0]), *solved[1:]), strict=False))
     # What was not measured with many rows grows as it does with few.
-    found.setdefault("many_rows", found["rows"])
+    found.setdefault("more_rows", found["rows"])
     return {name: float(f"{value:.2g}") for name, value in found.items()}
 
 
-def detector_seconds(names, sizes):
-    """Triples of rows, columns and seconds for each detector, and the scores for each size."""
+def detector_seconds(names, sizes, large=()):
+    """Rows, columns, fitted rows and seconds for each detector, and the scores for each size."""
     seconds, scores = {name: [] for name in names}, {}
     for name in names:
         for n_columns in COLUMNS:
-            fit_one(name, make_rows(sizes[0][0], n_columns))  # compiles
-        for n_rows, n_columns in sizes:
-            took, found = fit_one(name, make_rows(n_rows, n_columns))
-            seconds[name].append([n_rows, n_columns, took])
+            fit_one(name, standardised_rows(sizes[-1][0], n_columns))  # compiles
+        for n_rows, n_columns in (*sizes, *large[: 1 if name == "LSCP" else None]):
+            took, found = fit_one(name, standardised_rows(n_rows, n_columns))
+            n_fit = rows_fitted(name, n_rows, n_columns)
+            seconds[name].append([n_rows, n_columns, n_fit, took])
+            print(name, *seconds[name][-1], flush=True)
             scores.setdefault((n_rows, n_columns), []).append(found)
     return seconds, scores
 
@@ -93,15 +95,15 @@ def cost(quick):
         list(product((300, 600) if quick else rows, COLUMNS)) for rows in (ROWS, NETWORK_ROWS)
     )
     others = [name for name in NAMES if name not in NETWORKS][: 2 if quick else None]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), one_thread():
         warnings.simplefilter("ignore")
-        seconds, scores = detector_seconds(others, sizes if quick else [*sizes, LARGE])
+        seconds, scores = detector_seconds(others, sizes, () if quick else LARGE)
         seconds |= {} if quick else detector_seconds(NETWORKS, network_sizes)[0]
         seconds["run"] = []
         for size in sizes:
             columns = np.column_stack(scores[size])
             for some in (columns[:, : columns.shape[1] // 2], columns):
-                seconds["run"].append([size[0], some.shape[1], run_seconds(some)])
+                seconds["run"].append([size[0], some.shape[1], size[0], run_seconds(some)])
     return {"table": {name: power_law(s) for name, s in seconds.items()}, "seconds": seconds}
 
 

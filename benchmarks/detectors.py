@@ -1,11 +1,10 @@
-"""Our detectors compared with plain PyOD, one at a time: `fit`, then `decision_function`.
+"""Our detectors compared with PyOD's, one at a time, and the work of the slow ones.
 
-    python benchmarks/detectors.py            each detector and each preset on PageBlocks
-    python benchmarks/detectors.py --large    "classic" on 100,000 rows; fewer rows for LSCP, OCSVM
+    python benchmarks/detectors.py            each detector on PageBlocks and 20,000 × 40 rows
+    python benchmarks/detectors.py --large    slow ones there; LSCP and OCSVM with fewer rows
 
-Each detector of PyOD runs in a separate process, except in the part `same_process`. Writes
-benchmarks/results/detectors.json and same_process.json, with --large detectors_large.json,
-slow_detectors.json, subsets.json and costs.json.
+Writes benchmarks/results/same_process.json and costs.json, with --large slow_detectors.json and
+subsets.json.
 """
 
 from __future__ import annotations
@@ -20,20 +19,19 @@ import numpy as np
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from fits import make_rows
-from gammagmm._support.processes import one_thread, run_alone
+from gammagmm._support.processes import one_thread
 from gammagmm.datasets import make_contaminated
 from gammagmm.detectors.fit import FitSettings, fit_detectors
 from gammagmm.detectors.presets import (
     LEAST_FIT_ROWS,
     MORE_COLUMNS,
-    NAMES,
     PRESETS,
+    plan_rows,
     resolve_detectors,
 )
-from gammagmm.estimator.parameters import AUTO_FIT_ROWS
 from gammagmm.mixture.score_space import fit_scaler
-from timing import Memory, measure
+from tables import make_rows
+from timing import measure
 
 LABELLED = [("pool", "shuttle"), ("pool", "http"), ("paper", "ALOI"), ("paper", "PenDigits")]
 SUBSET_ROWS = (8_000, 5_000)
@@ -48,25 +46,6 @@ COSTS = {
 }
 COSTS |= {"LOF": COSTS["KNN"], "OCSVM": COSTS["KNN"]}
 """Sizes of the tables for which the slow detectors are measured."""
-
-
-def pyod_scores(name, X):
-    """Training scores of PyOD's detector, and the seconds of fit and scoring.
-
-    The detector is at its defaults.
-    """
-    import torch
-
-    torch.set_num_threads(1)
-    make = pyod_detector(name)
-    if name in ("HBOS", "COPOD", "ECOD"):
-        make().fit(X).decision_function(X)  # compiles
-    detector = make()
-    start = time.perf_counter()
-    detector.fit(X)
-    scores = detector.decision_scores_
-    detector.decision_function(X)
-    return scores, time.perf_counter() - start
 
 
 def pyod_detector(name):
@@ -85,52 +64,13 @@ def pyod_detector(name):
 
 
 def our_fit(detectors, X, n_jobs=1, max_fit_rows="auto"):
-    """Fitted detectors and wall seconds, as GammaGMM runs them."""
-    start = time.perf_counter()
-    is_auto = max_fit_rows == "auto"
-    limit = AUTO_FIT_ROWS if is_auto else max_fit_rows
-    made, _ = resolve_detectors(detectors, len(X), limit, X.shape[1] if is_auto else None)
-    is_optional = isinstance(detectors, str)
-    settings = FitSettings(limit, n_jobs=n_jobs, is_by_cost=is_auto, is_optional=is_optional)
+    """Fitted detectors, and the seconds of the processor, as GammaGMM runs them."""
+    start = time.process_time()
+    rows = plan_rows(detectors, *X.shape, max_fit_rows)
+    made, _ = resolve_detectors(detectors, len(X), rows)
+    settings = FitSettings(rows, n_jobs=n_jobs)
     fitted = fit_detectors(made, X, np.random.default_rng(0), settings)
-    return fitted, time.perf_counter() - start
-
-
-def compare(name, X):
-    """One detector, ours and PyOD's: seconds, ratio and rank agreement."""
-    our_fit([name], X[:200])  # compiles and imports
-    fitted, _ = our_fit([name], X)
-    theirs, pyod_seconds = run_alone(pyod_scores, name, X)
-    seconds = fitted.info[0].seconds
-    return {
-        "detector": name,
-        "ours": seconds,
-        "pyod": pyod_seconds,
-        "ratio": pyod_seconds / seconds,
-        "spearman": spearmanr(fitted.scores[:, 0], theirs)[0],
-    }
-
-
-def detectors(quick):
-    """PageBlocks: each detector, and each preset on all cores against PyOD's sum."""
-    from experiments.datasets import load_benchmark
-
-    X = make_rows(150) if quick else load_benchmark("PageBlocks").X
-    presets = {"trial": ("KNN", "HBOS")} if quick else PRESETS
-    rows = {name: compare(name, X) for name in (presets["trial"] if quick else NAMES)}
-    found = {"n_rows": len(X), "n_columns": X.shape[1], "detectors": list(rows.values())}
-    found["presets"] = {}
-    for preset, names in presets.items():
-        plain = sum(rows[name]["pyod"] for name in names)
-        first, second = run_alone(seconds_of, list(names), X)
-        found["presets"][preset] = {"pyod": plain, "new_process": first, "second_fit": second}
-    return found
-
-
-def seconds_of(names, X):
-    """Seconds of a fit in a new process, and of the shorter of two more fits."""
-    first, *others = (our_fit(names, X, n_jobs=os.cpu_count())[1] for _ in range(3))
-    return first, min(others)
+    return fitted, time.process_time() - start
 
 
 def same_process(quick):
@@ -188,26 +128,27 @@ def in_turns(name, X, n_repeats, n_first=1):
 
 
 def costs(quick):
-    """What `presets.fit_rows` assumes: seconds of each slow detector, and of a unit of its work.
+    """What `presets.plan_rows` assumes: seconds of each slow detector, and of a unit of its work.
 
-    The unit is a column of a pair of rows, in nanoseconds; of LSCP, a value of a scored row, in
-    microseconds; of OCSVM also a column of a pair of rows in its training.
+    They are seconds of the processor on one thread. The unit is a column of a pair of rows, in
+    nanoseconds; of LSCP, a value of a scored row, in microseconds; of OCSVM also a column of a pair
+    of rows in its training.
     """
     found = []
     for name, shapes in {"KNN": ((150, 3),)}.items() if quick else COSTS.items():
         n_fit = 100 if quick else LEAST_FIT_ROWS
-        our_fit([name], make_rows(300), max_fit_rows=None)  # compiles and imports
+        our_fit([name], make_rows(LEAST_FIT_ROWS), max_fit_rows=None)  # compiles and imports
         for n_rows, n_columns in shapes:
             X = make_rows(n_rows, n_columns=n_columns)
             X = (X - X.mean(axis=0)) / X.std(axis=0)
             limit = None if name == "LSCP" else n_fit
-            seconds = our_fit([name], X, max_fit_rows=limit)[0].info[0].seconds
+            seconds = our_fit([name], X, max_fit_rows=limit)[1]
             row = {"detector": name, "n_rows": n_rows, "n_columns": n_columns, "seconds": seconds}
             width = n_columns + MORE_COLUMNS
             if name == "LSCP":
                 row["unit"] = 1e6 * seconds / X.size
             elif name == "OCSVM":
-                fit = our_fit([name], X[:n_fit], max_fit_rows=None)[0].info[0].seconds
+                fit = our_fit([name], X[:n_fit], max_fit_rows=None)[1]
                 row["unit"] = 1e9 * (seconds - fit) / ((n_rows - n_fit) * n_fit * width)
                 row["training_unit"] = 1e9 * fit / (n_fit**2 * width)
             else:
@@ -215,25 +156,6 @@ def costs(quick):
             found.append(row)
             print(row, flush=True)
     return {"rows_fitted": n_fit, "rows": found}
-
-
-def detectors_large(quick):
-    """100,000 rows with `classic`: seconds of each detector, and memory."""
-    preset, n_rows = (["KNN", "HBOS"], 200) if quick else ("classic", 100_000)
-    X = make_rows(n_rows)
-    our_fit(preset, X[:6_000])  # compiles and imports
-    with Memory() as memory:
-        fitted, seconds = our_fit(preset, X, n_jobs=os.cpu_count())
-    return {
-        "n_rows": n_rows,
-        "n_columns": X.shape[1],
-        "seconds": seconds,
-        "peak_gigabytes": memory.peak / 1e9,
-        "detectors": [
-            {"detector": info.name, "seconds": info.seconds, "rows_fitted": info.n_rows}
-            for info in fitted.info
-        ],
-    }
 
 
 def subsets(quick):
@@ -272,8 +194,9 @@ def made_dataset():
 
 def seeded_fit(detector, X, n_fit, seed=0):
     """One detector fitted on random rows, or on all if `n_fit` is None."""
-    made, _ = resolve_detectors([detector], len(X), n_fit)
-    return fit_detectors(made, X, np.random.default_rng(seed), FitSettings(n_fit))
+    rows = plan_rows([detector], *X.shape, n_fit)
+    made, _ = resolve_detectors([detector], len(X), rows)
+    return fit_detectors(made, X, np.random.default_rng(seed), FitSettings(rows))
 
 
 def ranking(classic, y, whole, part):
@@ -292,6 +215,5 @@ def ranking(classic, y, whole, part):
 
 
 if __name__ == "__main__":
-    large = {"detectors_large": detectors_large, "slow_detectors": slow_detectors}
-    large |= {"subsets": subsets, "costs": costs}
-    measure(__doc__, {"detectors": detectors, "same_process": same_process}, large)
+    large = {"slow_detectors": slow_detectors, "subsets": subsets}
+    measure(__doc__, {"same_process": same_process, "costs": costs}, large)

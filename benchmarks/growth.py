@@ -24,15 +24,16 @@ import numpy as np
 import psutil
 
 from detectors import pyod_detector
-from fits import WARM_ROWS, make_rows
 from gammagmm._support.files import write_document
 from gammagmm.detectors.presets import PRESETS
 from mixture import gamgmm, sklearn_fits
 from one_fit import whole_fit
 from page import GROWTH_ROWS
+from tables import make_rows
 from timing import RESULTS, TRIAL, in_new_process, rounded
 
 LIMIT = 600.0
+WARM_ROWS = 6_000
 ROWS = (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 COLUMNS = (2, 5, 10, 20, 50, 100, 200, 500)
 TABLES = [("rows", n_rows, 10) for n_rows in ROWS]

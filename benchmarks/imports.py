@@ -12,8 +12,7 @@ import os
 import subprocess
 import sys
 
-from fits import checked_out
-from timing import SOURCE, measure
+from timing import SOURCE, checked_out, measure
 
 EARLIER = "06da2fb"
 CODE = """

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fits import make_rows
 from gammagmm import GammaGMM
+from tables import make_rows
 from timing import SOURCE, measure
 
 N_LABELS = 30

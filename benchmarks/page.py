@@ -1,4 +1,4 @@
-"""Results -> benchmarks/README.md, docs/guides/large-data.md, and seconds against rows.
+"""Results -> benchmarks/README.md, docs/guides/large-data.md, and the figure of the growth.
 
     python benchmarks/page.py
 
@@ -20,26 +20,24 @@ HERE = Path(__file__).parent
 README = HERE / "README.md"
 SCALING = ROOT / "docs" / "guides" / "large-data.md"
 MARKS = ("<!-- measured by benchmarks/scale.py -->", "<!-- end -->")
-FIGURE = "time.svg"
 GROWTH_FIGURE = "growth.svg"
 SECTION = re.compile(r"^<!-- section (\w+) -->\n", re.MULTILINE)
 # Results, command and script.
 COMMANDS = (
     ("mixture", "make bench", "mixture.py"),
-    ("fits", "make bench", "fits.py"),
     ("waits", "make waits", "waits.py"),
-    ("answers", "make waits", "answers.py"),
+    ("answers|ranking", "make waits", "answers.py"),
     ("growth", "make growth", "growth.py"),
     ("command", "make bench", "command.py"),
-    ("detectors|same_process", "make bench", "detectors.py"),
+    ("same_process|costs", "make bench", "detectors.py"),
     ("imports", "make bench", "imports.py"),
     ("install_size", "make bench", "install_size.py"),
     ("labels", "make bench", "labels.py"),
     ("cost", "make bench", "cost.py"),
+    ("heavy_starts", "make bench-large", "heavy_starts.py"),
     ("ten_runs", "make bench-large", "mixture.py --large"),
-    ("fits_\\w+", "make bench-large", "fits.py --large"),
     ("command_large", "make bench-large", "command.py --large"),
-    ("detectors_large|slow_detectors|subsets|costs", "make bench-large", "detectors.py --large"),
+    ("slow_detectors|subsets", "make bench-large", "detectors.py --large"),
     ("compare|dask", "make bench-large", "scale.py --large"),
 )
 MIN_MEGABYTES = 5.0
@@ -54,13 +52,6 @@ GPU = (
     ("default_posterior_10000000_rows", 10_000_000, "posterior, default settings"),
     ("exact_posterior_1000000_rows", 1_000_000, "posterior, plain steps, `tol=1e-3`, all rows"),
 )
-LINES = {
-    ("ours", "classic"): ("this version, classic", "o-", "#0072B2"),
-    ("ours", "fast"): ("this version, fast", "s--", "#56B4E9"),
-    ("earlier", "classic"): ("before, classic", "o-", "#D55E00"),
-    ("gamgmm", "classic"): ("GAMGMM, one evaluation", "^-", "#009E73"),
-    ("sklearn", "classic"): ("scikit-learn, ten mixtures", "v-", "#CC79A7"),
-}
 
 
 GROWTH = {
@@ -100,52 +91,6 @@ def commands(results):
     return table("command | script | minutes | results", lines) if lines else ""
 
 
-def fit_cases(results):
-    """The whole fits of all files, by preset and number of rows."""
-    files = [found for name, found in results.items() if re.fullmatch(r"fits(_\w+)?", name)]
-    cases = [case for found in files for case in found["cases"]]
-    return sorted(cases, key=lambda case: (str(case["detectors"]), case["n_rows"]))
-
-
-def fits(results):
-    cases = fit_cases(results)
-    if not cases:
-        return None
-    files = [found for name, found in results.items() if name.startswith("fits")]
-    header = (
-        "detectors | rows | s | detectors, s | mixtures, s | GB | before, s | ratio | "
-        "`GAMGMM`, s | scikit-learn, s | posterior mean | before"
-    )
-    return {
-        "cores": files[0]["cores"],
-        "earlier": next((f["earlier"] for f in files if "earlier" in f), ""),
-        "table": table(header, map(fit_line, cases)),
-    }
-
-
-def fit_line(case):
-    ours, earlier = case["ours"], case.get("earlier")
-    name = "" if case["name"] == "made" else f" ({case['name']})"
-    preset = case["detectors"]
-    return [
-        f"`{preset}`" if isinstance(preset, str) else ", ".join(preset),
-        f"{case['n_rows']:,}{name}",
-        *(short(ours[key]) for key in ("seconds", "detectors_seconds", "mixtures_seconds")),
-        f"{ours['peak_gigabytes']:.1f}",
-        short(earlier["seconds"]) if earlier else "",
-        short(case["ratio"]) if earlier else "",
-        *(other_seconds(case.get(method)) for method in ("gamgmm", "sklearn")),
-        f"{ours['posterior_mean']:.4f}",
-        f"{earlier['posterior_mean']:.4f}" if earlier else "",
-    ]
-
-
-def other_seconds(found):
-    if found is None:
-        return ""
-    return short(found["seconds"]) if "seconds" in found else f"> {found['limit']:.0f}"
-
-
 def waits(results):
     found = results.get("waits")
     if found is None:
@@ -181,6 +126,49 @@ def answers(results):
     moved = {"change": f"{found['change']['mean']:+.4f}".replace("-", "−")}
     moved["absolute"] = f"{found['change']['absolute']:.4f}"
     return about | moved | {"table": table("figure | before | now", lines)}
+
+
+def ranking(results):
+    found = results.get("ranking")
+    if found is None:
+        return None
+    lines = [
+        [
+            name,
+            "all" if size == "all" else f"> {found['large_rows']:,}",
+            one["tables"],
+            one["changed"],
+            *(f"{one[key]:.4f}" for key in ("before", "now", "largest_drop")),
+        ]
+        for name, sizes in found["collections"].items()
+        for size, one in sizes.items()
+        if one["tables"]
+    ]
+    header = "collection | rows | tables | changed | before | now | largest drop of a table"
+    return {"earlier": found["earlier"], "table": table(header, lines)}
+
+
+def heavy_starts(results):
+    found = results.get("heavy_starts")
+    if found is None:
+        return None
+    lines = [
+        [
+            rule,
+            f"{one['lost']} of {one['solved']}",
+            f"{one['iterations']:,}",
+            *(
+                f"{one['change'][key]:.4f}".replace("-", "−")
+                for key in ("mean", "absolute", "spread of seeds")
+            ),
+        ]
+        for rule, one in found["rules"].items()
+    ]
+    header = (
+        "a start ends above | solutions lost | iterations | change | absolute | spread of seeds"
+    )
+    about = {"tables": found["tables"], "starts": found["starts"]}
+    return about | {"table": table(header, lines)}
 
 
 def growth(results):
@@ -352,39 +340,11 @@ def labels(results):
     }
 
 
-def detectors(results):
-    found = results.get("detectors")
-    if found is None:
-        return None
-    each = [
-        [
-            one["detector"],
-            *(f"{one[key]:.2f}" for key in ("ours", "pyod")),
-            short(one["ratio"]),
-            f"{one['spearman']:.3f}",
-        ]
-        for one in found["detectors"]
-    ]
-    presets = []
-    for name, one in found["presets"].items():
-        ours = [one["second_fit"], one["new_process"]]
-        cells = [cell for value in ours for cell in (short(value), short(one["pyod"] / value))]
-        presets.append([f"`{name}`", short(one["pyod"]), *cells])
-    return {
-        "n_rows": f"{found['n_rows']:,}",
-        "n_columns": found["n_columns"],
-        "cores": found["cores"],
-        "table": table("detector | ours, s | PyOD, s | ratio | rank correlation", each),
-        "presets": table(
-            "preset | PyOD, s | ours, s | ratio | in a new process, s | ratio", presets
-        ),
-    }
-
-
 def same_process(results):
     found = results.get("same_process")
     if found is None:
         return None
+    slow = results.get("slow_detectors", {"detectors": []})["detectors"]
     lines = [
         [
             one["detector"],
@@ -392,11 +352,12 @@ def same_process(results):
             *(short(one[key]) for key in ("ours", "pyod", "ratio")),
             "0" if one["difference"] == 0 else f"{one['difference']:.0e}",
         ]
-        for one in found["detectors"]
-        + results.get("slow_detectors", {"detectors": []})["detectors"]
+        for one in found["detectors"] + slow
     ]
     header = "detector | rows × columns | ours, s | PyOD, s | ratio | scores differ by"
-    return {"n_repeats": found["n_repeats"], "table": table(header, lines)}
+    single = [f"{one['detector']} at {one['n_rows']:,} × {one['n_columns']}" for one in slow]
+    about = {"n_repeats": found["n_repeats"], "single": " and ".join(single)}
+    return about | {"table": table(header, lines)}
 
 
 def costs(results):
@@ -417,24 +378,6 @@ def costs(results):
     return {"rows_fitted": f"{found['rows_fitted']:,}", "table": table(header, lines)}
 
 
-def detectors_large(results):
-    found = results.get("detectors_large")
-    if found is None:
-        return None
-    lines = [
-        [one["detector"], short(one["seconds"]), f"{one['rows_fitted']:,}"]
-        for one in found["detectors"]
-    ]
-    return {
-        "n_rows": f"{found['n_rows']:,}",
-        "n_columns": found["n_columns"],
-        "cores": found["cores"],
-        "seconds": short(found["seconds"]),
-        "gigabytes": f"{found['peak_gigabytes']:.1f}",
-        "table": table("detector | s | rows fitted", lines),
-    }
-
-
 def subsets(results):
     if "subsets" not in results:
         return None
@@ -453,6 +396,7 @@ def gpu(results):
     found = results.get("gpu")
     if found is None:
         return None
+    small, large = (found[key] for key, _, what in GPU if what == "one iteration of one run")
     lines = []
     for key, n_rows, what in filter(lambda line: line[0] in found, GPU):
         is_posterior = isinstance(found[key], dict)
@@ -461,6 +405,7 @@ def gpu(results):
     return {
         "device": found["device"],
         "torch": found["torch"].split("+")[0],
+        "fixed": f"{small - (large - small) / 9.0:.1f}",
         "table": table("rows | what | time", lines),
     }
 
@@ -510,9 +455,10 @@ def dask(results):
 
 
 VALUES = {
-    "fits": fits,
     "waits": waits,
     "answers": answers,
+    "ranking": ranking,
+    "heavy_starts": heavy_starts,
     "growth": growth,
     "mixture": mixture,
     "ten_runs": ten_runs,
@@ -521,9 +467,7 @@ VALUES = {
     "imports": imports,
     "install_size": install_size,
     "labels": labels,
-    "detectors": detectors,
     "same_process": same_process,
-    "detectors_large": detectors_large,
     "subsets": subsets,
     "costs": costs,
     "compare": compare,
@@ -555,22 +499,6 @@ def scaling(text, results):
     before, rest = text.split(MARKS[0])
     after = rest.split(MARKS[1])[1]
     return f"{before}{MARKS[0]}\n{filled('scaling.md', results)}{MARKS[1]}{after}"
-
-
-def draw(results, path):
-    """Draw seconds against rows, on logarithmic axes."""
-    lines = [
-        (label, style, colour, points)
-        for (which, preset), (label, style, colour) in LINES.items()
-        if (
-            points := [
-                (case["n_rows"], case[which]["seconds"])
-                for case in fit_cases(results)
-                if case["detectors"] == preset and "seconds" in case.get(which, {})
-            ]
-        )
-    ]
-    draw_panels({"rows": lines}, "seconds", path)
 
 
 def draw_growth(results, path):
@@ -617,8 +545,6 @@ def main():
     is_trial = parser.parse_args().quick
     folder = TRIAL if is_trial else RESULTS
     results = load(folder)
-    if fit_cases(results):
-        draw(results, folder / FIGURE)
     if "growth" in results:
         draw_growth(results, folder / GROWTH_FIGURE)
     text = scaling(SCALING.read_text(encoding="utf-8"), results)

@@ -8,6 +8,7 @@ file come from one run.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -116,6 +117,20 @@ def in_new_process(function, *, source=SOURCE, limit=None, **options):
         if process.returncode:
             raise RuntimeError(f"{function.__name__} failed in its process:\n{said.read_text()}")
         return json.loads(answer.read_text()) | {"peak_gigabytes": memory.peak / 1e9}
+
+
+@contextlib.contextmanager
+def checked_out(commit):
+    """The folder with the package of another commit."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "earlier"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        options = {"check": True, "capture_output": True}
+        subprocess.run([*git, "add", "--detach", str(place), commit], **options)
+        try:
+            yield place / "src"
+        finally:
+            subprocess.run([*git, "remove", "--force", str(place)], **options)
 
 
 def _end_group(process):

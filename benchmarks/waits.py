@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fits import checked_out
 from one_fit import whole_fit
-from timing import SOURCE, in_new_process, measure
+from tables import make_rows
+from timing import SOURCE, checked_out, in_new_process, measure
 
 EARLIER = "7a003aa"
 """The last commit whose runs saw 20,000 rows and whose slow detectors had a budget of rows."""
@@ -30,17 +30,6 @@ TABLES = (
     ("100,000 × 10", 100_000, 10, 0),
     ("1,000,000 × 10", 1_000_000, 10, 0),
 )
-
-
-def make_rows(n_rows, n_columns, n_binary=0, seed=0):
-    """Rows in eight clusters, 2 % of them spread over the space; the last columns are binary."""
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(scale=3.0, size=(8, n_columns))
-    X = centres[rng.integers(8, size=n_rows)] + rng.normal(size=(n_rows, n_columns))
-    is_anomaly = rng.random(n_rows) < 0.02
-    X[is_anomaly] = rng.uniform(-10.0, 10.0, size=(int(is_anomaly.sum()), n_columns))
-    binary = rng.random((n_rows, n_binary)) < rng.uniform(0.05, 0.5, size=n_binary)
-    return np.hstack([X, binary])
 
 
 def waits(quick):

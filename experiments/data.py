@@ -15,9 +15,8 @@ import numpy as np
 from experiments.datasets import NO_FOLDER, MissingDataError, data_folder, load_benchmark
 from gammagmm.datasets import Dataset
 from gammagmm.detectors.fit import FitSettings, fit_detectors
-from gammagmm.detectors.presets import detector_parts, resolve_detectors
+from gammagmm.detectors.presets import detector_parts, plan_rows, resolve_detectors
 from gammagmm.detectors.usable import keep_usable
-from gammagmm.estimator.parameters import AUTO_FIT_ROWS
 from gammagmm.mixture.score_space import fit_scaler
 
 CACHE = Path(os.environ.get("GAMMAGMM_CACHE", Path(__file__).parent / "cache"))
@@ -102,7 +101,7 @@ def seeded_scores(collection: str, name: str, part: dict, seed: int) -> Scored:
             _keep(scores_of(dataset.X, dataset.y, part, seed, is_random=False), fixed)
         alike = scored(f"{collection}-fixed", name)
         own = scores_of(dataset.X, dataset.y, part, seed, is_random=True)
-        _keep(_joined(alike, own, resolve_detectors(part["preset"], len(alike.y), None)[0]), path)
+        _keep(_joined(alike, own, resolve_detectors(part["preset"], len(alike.y))[0]), path)
     return scored(f"{collection}-seed-{seed}", name)
 
 
@@ -142,10 +141,9 @@ def scores_of(
 
     `is_random` selects the detectors that use random numbers, or the others.
     """
-    limit = None if part["max_fit_rows"] == "all" else AUTO_FIT_ROWS
-    is_auto = limit is not None
-    n_columns = X.shape[1] if is_auto else None
-    detectors, _ = resolve_detectors(part["preset"], len(X), limit, n_columns)
+    limit = None if part["max_fit_rows"] == "all" else "auto"
+    rows = plan_rows(part["preset"], *X.shape, limit)
+    detectors, _ = resolve_detectors(part["preset"], len(X), rows)
     if is_random is not None:
         detectors = {
             name: detector
@@ -153,8 +151,7 @@ def scores_of(
             if uses_random_numbers(detector) == is_random
         }
     rng = np.random.default_rng(seed)
-    settings = FitSettings(limit, is_by_cost=is_auto, is_optional=is_auto)
-    usable = keep_usable(fit_detectors(detectors, X, rng, settings))
+    usable = keep_usable(fit_detectors(detectors, X, rng, FitSettings(rows)))
     info = [asdict(record) | {"traceback": ""} for record in usable.info]
     return Scored(usable.scores, list(usable.detectors), y, info)
 

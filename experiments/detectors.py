@@ -17,8 +17,12 @@ from experiments.results import Result
 from gammagmm import GammaGMM
 from gammagmm._support.processes import OutOfTimeError, run_alone
 from gammagmm.detectors.fit import FitSettings, fit_detectors
-from gammagmm.detectors.presets import is_superlinear, resolve_detectors
-from gammagmm.estimator.parameters import AUTO_FIT_ROWS
+from gammagmm.detectors.presets import (
+    AUTO_FIT_ROWS,
+    is_superlinear,
+    plan_rows,
+    resolve_detectors,
+)
 from gammagmm.mixture.score_space import fit_scaler
 
 NETWORKS = ("AE", "VAE")
@@ -34,8 +38,9 @@ def pyod_agreement(trial: Trial, plan: dict[str, Any]) -> Result:
     """
     settings, seed = plan["pyod_agreement"], plan["seed"]
     X = data.load(trial.collection, trial.dataset).X
-    made, _ = resolve_detectors(settings["preset"], len(X), AUTO_FIT_ROWS)
-    fitted = fit_detectors(made, X, np.random.default_rng(seed), FitSettings(AUTO_FIT_ROWS))
+    rows = plan_rows(settings["preset"], *X.shape, AUTO_FIT_ROWS)
+    made, _ = resolve_detectors(settings["preset"], len(X), rows)
+    fitted = fit_detectors(made, X, np.random.default_rng(seed), FitSettings(rows))
     scores = dict(zip(fitted.detectors, fitted.scores.T, strict=True))
     # The rows and seeds that `fit_detectors` draws.
     sample_rng, *children = np.random.default_rng(seed).spawn(1 + len(made))
@@ -176,8 +181,9 @@ def _fit_subset(
     X: np.ndarray, names: list[str], n_fitted: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores (n, M) of detectors fitted on random rows, and whether each row is one of those."""
-    made, _ = resolve_detectors(names, len(X), n_fitted)
-    fitted = fit_detectors(made, X, np.random.default_rng(seed), FitSettings(n_fitted))
+    rows = plan_rows(names, *X.shape, n_fitted)
+    made, _ = resolve_detectors(names, len(X), rows)
+    fitted = fit_detectors(made, X, np.random.default_rng(seed), FitSettings(rows))
     if list(fitted.detectors) != names:
         raise RuntimeError("; ".join(info.reason for info in fitted.info if info.reason))
     # The rows that `fit_detectors` draws.

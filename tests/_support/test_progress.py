@@ -98,12 +98,14 @@ class TestTell:
             fit_two(progress)
             progress("run 1", "unsolved", 2.0)
             progress("run 1", "started", 0.0)
+            progress("run 1", "solved", 3.0)
         assert capsys.readouterr() == (
             "",
             "fit 1/3: KNN ok, 1.0 s\n"
             "fit 2/3: LOF failed, 1.0 s\n"
             "fit 3/3: run 1 unsolved, 2.0 s\n"
-            "fit: run 1 again\n",
+            "fit: run 1 again\n"
+            "fit 3/3: run 1 solved, 3.0 s\n",
         )
 
     def test_without_standard_error_nothing_is_shown(self, monkeypatch, capsys):

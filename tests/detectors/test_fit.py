@@ -35,7 +35,7 @@ from sklearn.svm import OneClassSVM
 
 from gammagmm._support.processes import run_alone
 from gammagmm.detectors.fit import FitSettings, fit_detectors, score_rows
-from gammagmm.detectors.presets import LEAST_FIT_ROWS, PRESETS, resolve_detectors
+from gammagmm.detectors.presets import LEAST_FIT_ROWS, PRESETS, plan_rows, resolve_detectors
 from gammagmm.errors import DetectorError, DetectorWarning, Note
 from tests.support.detectors import Broken, fit, make_X
 
@@ -383,19 +383,17 @@ class TestMaxFitRows:
             pass
 
         X = make_X(12_000, n_features=500)
-        settings = FitSettings(10_000, is_by_cost=True)
-        n_fit = settings.n_fit(KDE(), X)
-        assert LEAST_FIT_ROWS < n_fit < 10_000
-        drawn = np.random.default_rng(0).spawn(2)[0].choice(12_000, 10_000, replace=False)
-        fitted = fit([KDE()], X, max_fit_rows=10_000, is_by_cost=True)
+        fitted = fit([KDE()], X, max_fit_rows="auto")
+        (n_fit,) = plan_rows([KDE()], *X.shape, "auto").n_fit.values()
+        assert LEAST_FIT_ROWS < n_fit < len(X)
+        drawn = np.random.default_rng(0).spawn(2)[0].choice(12_000, 12_000, replace=False)
         assert [info.n_rows for info in fitted.info] == [n_fit]
         centre = np.median(X[np.sort(drawn[:n_fit])], axis=0)
         np.testing.assert_allclose(fitted.scores[:, 0], np.linalg.norm(X - centre, axis=1))
 
     def test_a_detector_that_is_left_out_changes_no_other(self):
         X = make_X(300, n_features=600)
-        whole = fit("classic", X, max_fit_rows=300)
-        fitted = fit("classic", X, max_fit_rows=300, is_by_cost=True, is_optional=True)
+        whole, fitted = fit("classic", X), fit("classic", X, max_fit_rows="auto")
         assert {info.name: info.n_rows for info in fitted.info if info.status == "skipped"} == {
             "LSCP": 0
         }
@@ -409,7 +407,7 @@ class TestMaxFitRows:
         np.testing.assert_array_equal(
             fit(["KNN"], X, max_fit_rows=limit).scores[:, 0], KNN().fit(X).decision_scores_
         )
-        assert resolve_detectors(["KNN"], 120, limit)[1] == []
+        assert resolve_detectors(["KNN"], 120, plan_rows(["KNN"], 120, 4, limit))[1] == []
 
     @pytest.mark.usefixtures("in_workers", "two_threads")
     def test_any_n_jobs(self):

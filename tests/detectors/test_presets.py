@@ -20,8 +20,8 @@ from gammagmm.detectors.presets import (
     LEAST_FIT_ROWS,
     NAMES,
     PRESETS,
-    fit_rows,
     is_superlinear,
+    plan_rows,
     resolve_detectors,
 )
 from gammagmm.errors import MissingExtraError, Note
@@ -127,7 +127,8 @@ class TestSizes:
             resolve_detectors(detectors, 9)
 
     def test_a_sample_is_noted(self):
-        made, notes = resolve_detectors(["KNN", "LOF", "HBOS"], 200, 15)
+        names = ["KNN", "LOF", "HBOS"]
+        made, notes = resolve_detectors(names, 200, plan_rows(names, 200, 4, 15))
         assert notes == [
             Note.of("detectors.sampled", "KNN", n_fit=15, n_rows=200),
             Note.of("detectors.sampled", "LOF", n_fit=15, n_rows=200),
@@ -158,18 +159,17 @@ def test_missing_extra(missing, monkeypatch):
     resolve_detectors("classic", 100)
 
 
-class TestFitRows:
-    def rows(self, *limits):
-        detectors, _ = resolve_detectors("classic", 100)
-        return {name: fit_rows(detector, *limits) for name, detector in detectors.items()}
+class TestRowPlan:
+    def rows(self, n_rows, n_columns, limit="auto"):
+        return plan_rows(list(PRESETS["classic"]), n_rows, n_columns, limit).n_fit
 
     def test_a_number_holds_for_all_slow_detectors(self):
-        found = self.rows(100_000, 7_000)
+        found = self.rows(100_000, 10, 7_000)
         assert [name for name, n in found.items() if n == 7_000] == ["KNN", "LOF", "OCSVM", "LSCP"]
         assert sorted(set(found.values())) == [7_000, 100_000]
 
     def test_by_cost_fewer_rows_are_compared_in_more_columns(self):
-        found = [self.rows(20_000, 20_000, n) for n in (5, 20, 80, 500)]
+        found = [self.rows(20_000, n) for n in (5, 20, 80, 500)]
         for name in ("KNN", "LOF", "OCSVM", "LSCP"):
             sizes = [each[name] for each in found]
             assert sizes == sorted(sizes, reverse=True)
@@ -179,40 +179,39 @@ class TestFitRows:
     @pytest.mark.parametrize("name", ["KNN", "OCSVM", "LSCP"])
     def test_by_cost_there_is_no_jump(self, name):
         sizes = np.geomspace(1_000, 10**7, 500).astype(int)
-        found = np.array([self.rows(n, 20_000, 10)[name] for n in sizes])
+        found = np.array([self.rows(int(n), 10)[name] for n in sizes])
         assert found[0] == 1_000
         assert (found >= np.minimum(sizes, LEAST_FIT_ROWS)).all()
         ratios = found[1:] / found[:-1]
         steps = sizes[1:] / sizes[:-1]
         assert ((ratios <= steps * 1.001) & (ratios >= 0.999 / steps)).all()
 
-    def test_by_cost_a_low_limit_holds(self):
-        slow = ("KNN", "LOF", "OCSVM", "LSCP")
-        found = self.rows(10_000, 3_000, 10)
-        assert {found[name] for name in slow} == {3_000}
-
     def test_small_tables_are_fitted_whole(self):
         for n_rows, n_columns in ((5_000, 20), (5_473, 10), (10_000, 10)):
-            found = self.rows(n_rows, 20_000, n_columns, True)
-            assert set(found.values()) == {n_rows}
+            found = plan_rows("classic", n_rows, n_columns, "auto").n_fit
+            assert found == dict.fromkeys(PRESETS["classic"], n_rows)
 
     def test_only_a_preset_leaves_out_lscp(self):
-        limits = 100_000, 20_000, 10
-        assert self.rows(*limits, True) == self.rows(*limits) | {"LSCP": 0}
-        assert self.rows(*limits)["LSCP"] >= LEAST_FIT_ROWS
-        left_out = Note.of("detectors.too slow", "LSCP", n_rows=100_000, n_columns=10)
-        assert left_out in resolve_detectors("classic", *limits)[1]
-        assert left_out not in resolve_detectors(list(PRESETS["classic"]), *limits)[1]
-        assert left_out not in resolve_detectors("classic", 100_000, 20_000)[1]
+        of_preset = plan_rows("classic", 100_000, 10, "auto")
+        asked_for = self.rows(100_000, 10)
+        assert of_preset.n_fit | {"LSCP": asked_for["LSCP"]} == asked_for
+        assert "LSCP" not in of_preset.n_fit
+        assert asked_for["LSCP"] >= LEAST_FIT_ROWS
+        assert plan_rows("classic", 100_000, 10, 20_000).n_fit["LSCP"] == 20_000
+        too_slow = Note.of("detectors.too slow", "LSCP", n_rows=100_000, n_columns=10)
+        assert too_slow in resolve_detectors("classic", 100_000, of_preset)[1]
+
+    @needs_torch
+    def test_a_name_and_its_object_are_fitted_on_as_many_rows(self):
+        for limit in (None, 7_000, "auto"):
+            made, _ = resolve_detectors(list(NAMES), 100)
+            of_objects = plan_rows(made, 100_000, 10, limit)
+            assert of_objects == plan_rows(list(NAMES), 100_000, 10, limit)
 
     def test_the_note_has_the_number_of_rows(self):
-        made, notes = resolve_detectors(["KNN", "OCSVM"], 100_000, 20_000, 10)
+        rows = plan_rows(["KNN", "OCSVM"], 100_000, 10, "auto")
+        _, notes = resolve_detectors(["KNN", "OCSVM"], 100_000, rows)
         assert notes == [
-            Note.of(
-                "detectors.sampled",
-                name,
-                n_fit=fit_rows(detector, 100_000, 20_000, 10),
-                n_rows=100_000,
-            )
-            for name, detector in made.items()
+            Note.of("detectors.sampled", name, n_fit=n_fit, n_rows=100_000)
+            for name, n_fit in rows.n_fit.items()
         ]

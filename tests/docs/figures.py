@@ -325,9 +325,7 @@ def formula(name: str) -> float:
 
 def fit_rows(name: str, n_rows: str, n_columns: str) -> int:
     """Rows that a detector is fitted on with ``max_fit_rows="auto"``."""
-    (detector,) = presets.resolve_detectors([name], int(n_rows))[0].values()
-    limit = figure("code/gammagmm.estimator.parameters/AUTO_FIT_ROWS")
-    return presets.fit_rows(detector, int(n_rows), limit, int(n_columns))
+    return presets.plan_rows([name], int(n_rows), int(n_columns), "auto").n_fit[name]
 
 
 def clean_bound(n: str, confidence: str) -> float:

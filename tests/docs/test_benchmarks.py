@@ -13,16 +13,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 
-FIT = {
-    "seconds": 2.0,
-    "detectors_seconds": 0.5,
-    "mixtures_seconds": 1.25,
-    "iterations": 700,
-    "not_converged": 0,
-    "posterior_mean": 0.0412,
-    "peak_gigabytes": 0.31,
-}
-
 
 def read(path):
     return path.read_text(encoding="utf-8")
@@ -64,36 +54,6 @@ def test_a_page_without_results_has_no_sections(page):
     assert page.filled("scaling.md", {}).strip() == ""
 
 
-def fits_results():
-    """Two sizes: one with all methods, one at which scikit-learn does not end in time."""
-    whole = {"name": "made", "n_rows": 300, "detectors": "classic", "ours": FIT}
-    whole |= {"earlier": FIT | {"seconds": 7.0}, "ratio": 3.5, "gamgmm": {"seconds": 9.0}}
-    whole |= {"sklearn": {"limit": 60.0}}
-    large = {"name": "made", "n_rows": 10**6, "detectors": "fast", "ours": FIT | {"seconds": 100.0}}
-    return {
-        "fits": {"cores": 2, "earlier": "abcdefg", "cases": [whole]},
-        "fits_fast_1000000": {"cores": 2, "seconds_in_all": 120.0, "cases": [large]},
-    }
-
-
-def test_a_whole_fit_stands_beside_the_other_methods(page):
-    text = page.readme(fits_results())
-    cells = "`classic` | 300 | 2.0 | 0.50 | 1.2 | 0.3 | 7.0 | 3.5 | 9.0 | > 60 | 0.0412 | 0.0412"
-    assert f"| {cells} |" in text
-    assert "commit abcdefg" in text
-    assert "| `fast` | 1,000,000 | 100 |" in text
-    assert "| `make bench-large` | `fits.py --large` | 2.0 | `fits_fast_1000000.json` |" in text
-
-
-def test_the_figure_is_the_same_for_the_same_results(page, tmp_path):
-    paths = tmp_path / "a.svg", tmp_path / "b.svg"
-    for path in paths:
-        page.draw(fits_results(), path)
-    assert read(paths[0]) == read(paths[1])
-    assert "GAMGMM, one evaluation" in read(paths[0])
-    assert "scikit-learn" not in read(paths[0])  # it has no time to show
-
-
 def test_growth_is_shown_until_a_method_takes_too_long(page, tmp_path):
     shape = {"axis": "rows", "n_rows": 1000, "n_columns": 10}
     cases = [
@@ -104,8 +64,12 @@ def test_growth_is_shown_until_a_method_takes_too_long(page, tmp_path):
     results = {"growth": {"limit": 60.0, "cases": cases}}
     lines = page.growth(results)["table"].splitlines()[2:]
     assert lines == ["| 300 × 10 |  |  | 7.0 |  |", "| 1,000 × 10 | 1.5 |  | > 60 |  |"]
-    page.draw_growth(results, tmp_path / "growth.svg")
-    assert "scikit-learn" not in read(tmp_path / "growth.svg")
+    figures = tmp_path / "a.svg", tmp_path / "b.svg"
+    for path in figures:
+        page.draw_growth(results, path)
+    assert read(figures[0]) == read(figures[1])
+    assert "GAMGMM, one evaluation" in read(figures[0])
+    assert "scikit-learn" not in read(figures[0])  # it has no time to show
 
 
 def test_the_figures_of_large_tables_are_shown(page):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gammagmm import GammaGMM
+from gammagmm.detectors.presets import AUTO_FIT_ROWS
 from gammagmm.errors import DetectorWarning, GammaGMMWarning, Note
 from gammagmm.estimator.parameters import (
-    AUTO_FIT_ROWS,
     AUTO_MIXTURE_ROWS,
     check_parameters,
 )
@@ -58,12 +58,11 @@ def test_meaning_of_max_fit_rows():
         given: check_parameters(GammaGMM(max_fit_rows=given).get_params())
         for given in ("auto", None)
     }
-    assert meant["auto"].max_fit_rows == AUTO_FIT_ROWS == 20_000
-    assert meant[None].max_fit_rows is None
     number = check_parameters(GammaGMM(max_fit_rows=np.int64(50)).get_params())
-    assert number.max_fit_rows == 50
-    by_cost = [plan.is_fit_by_cost for plan in (meant["auto"], meant[None], number)]
-    assert by_cost == [True, False, False]
+    n_fit = {name: plan.rows(100_000, 10).n_fit for name, plan in (meant | {50: number}).items()}
+    assert AUTO_FIT_ROWS == 20_000
+    assert (n_fit["auto"]["KNN"], n_fit[None]["KNN"], n_fit[50]["KNN"]) == (16_025, 100_000, 50)
+    assert ["LSCP" in each for each in n_fit.values()] == [False, True, True]
 
 
 def test_meaning_of_tol_and_max_mixture_rows():
@@ -136,11 +135,15 @@ def test_progress_reaches_the_callback(rows, capsys):
     estimator = make(progress=lambda *event: events.append(event)).fit(rows)
     names = [event[0] for event in events if not event[0].startswith("run ")]
     assert sorted(names) == sorted(2 * estimator.fit_.detector_names)
-    # Each run is heard of when it has ended, and each new start of it.
-    ended = [event[0] for event in events if event[0].startswith("run ") and event[1] != "started"]
-    assert sorted(ended) == ["run 1", "run 2"]
-    anew = [event for event in events if event[0] in ended and event[1] == "started"]
-    assert len(anew) == sum(run.n_restarts for run in estimator.fit_.runs) > 0
+    # Each run is heard of when it has ended, when it is restarted and when it has ended again.
+    heard = {f"run {i + 1}": [] for i in range(2)}
+    for name, state, _ in events:
+        if name in heard:
+            heard[name].append(state)
+    runs = estimator.fit_.runs
+    assert sum(run.n_restarts for run in runs) > 0
+    for run, states in zip(runs, heard.values(), strict=True):
+        assert states == run.n_restarts * ["unsolved", "started"] + [run.status]
     assert capsys.readouterr() == ("", "")
     make(progress=True).fit(rows)
     out, err = capsys.readouterr()

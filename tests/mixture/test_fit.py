@@ -6,7 +6,7 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from gammagmm.errors import MixtureError
 from gammagmm.mixture.backends import NumpyRows, TorchRows
-from gammagmm.mixture.fit import MIN_COUNT, START_ROWS, ascend, start_rows
+from gammagmm.mixture.fit import CHECK_EVERY, MIN_COUNT, START_ROWS, ascend, start_rows
 from gammagmm.mixture.m_step import MStep
 from gammagmm.mixture.prior import MixturePrior
 from gammagmm.mixture.statistics import Statistics, features, start_moments
@@ -284,3 +284,25 @@ def test_rows_that_k_means_cannot_distinguish_count_once():
     assert len(pairs) == len(np.unique(labels)) == 2
     apart = np.array([[0.0], [3e-7], [1.0], [1.0 + 3e-7]] * 5)
     assert len(np.unique(labels_of(apart, 4, np.random.default_rng(0)))) == 4
+
+
+@pytest.mark.parametrize(
+    ("found", "n_checks"),
+    [([0, 2], 2), ([1, 1], 2), ([1, 0, 1, 0, 1, 1], 6), ([1, 0, 2], 3), ([0] * 8, None)],
+)
+def test_a_run_ends_with_two_doubts_at_one_check_or_at_two_in_a_row(found, n_checks, rng):
+    Z = rng.normal(size=(200, 2))
+    prior = MixturePrior().resolve(Z)
+    _, whitened, start = whitened_start(Z, prior, 4, rng)
+    left = iter(found)
+    ((_, mixture),) = ascend(
+        NumpyRows(whitened),
+        start,
+        prior,
+        len(found) * CHECK_EVERY,
+        0.0,
+        accelerated=True,
+        doubts=lambda parameters: next(left),
+    )
+    assert not mixture.converged
+    assert mixture.n_iter == (len(found) if n_checks is None else n_checks) * CHECK_EVERY

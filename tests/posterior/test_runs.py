@@ -16,9 +16,9 @@ from gammagmm.posterior.runs import (
     AUTO_TOL,
     RunSettings,
     choose_rows,
+    count_doubts,
     first_solved,
     fit_runs,
-    is_too_heavy,
     plan_runs,
     unsolved_runs,
 )
@@ -259,6 +259,9 @@ def test_a_light_component_is_not_too_heavy_however_large_the_others_are(rng):
         sticks, parts.means, parts.covariances, parts.mean_precision, parts.degrees_of_freedom
     )
     assert parts.alpha.max() > 0.5 * parts.alpha.sum()
-    assert not is_too_heavy(Constraints(), parameters)
-    upside_down = replace(parameters, means=-parts.means)
-    assert is_too_heavy(Constraints(), upside_down)
+    assert count_doubts(Constraints(), parameters) == 0
+    assert count_doubts(Constraints(), replace(parameters, means=-parts.means)) == 2
+    share = parts.alpha[0] / parts.alpha.sum()
+    for max_gamma, n_doubts in ((share - 0.01, 2), (share + 0.01, 1), (share + 0.02, 0)):
+        limits = Constraints(high_gamma=share - 0.015, max_gamma=max_gamma)
+        assert count_doubts(limits, parameters) == n_doubts

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from gammagmm.detectors.fit import FitSettings, fit_detectors
-from gammagmm.detectors.presets import resolve_detectors
+from gammagmm.detectors.presets import plan_rows, resolve_detectors
 from gammagmm.detectors.usable import keep_usable
 from tests.support.needs import KILL
 
@@ -21,9 +21,10 @@ def make_X(n_rows=120, n_features=4, seed=0):
     return X
 
 
-def fit(detectors, X, seed=0, n_jobs=None, **settings):
-    made, _ = resolve_detectors(detectors, len(X), settings.get("max_fit_rows"))
-    settings = FitSettings(n_jobs=n_jobs, **settings)
+def fit(detectors, X, seed=0, n_jobs=None, max_fit_rows=None, **settings):
+    rows = plan_rows(detectors, *X.shape, max_fit_rows)
+    made, _ = resolve_detectors(detectors, len(X), rows)
+    settings = FitSettings(rows, n_jobs=n_jobs, **settings)
     return keep_usable(fit_detectors(made, X, np.random.default_rng(seed), settings))
 
 

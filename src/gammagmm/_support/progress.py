@@ -28,7 +28,10 @@ LONG_SECONDS = 10.0
 """Expected seconds of a fit from which on the bar has the time left."""
 
 TRUST = 0.2
-"""Share of the work that the expectation stands for beside what the finished parts took."""
+"""Share of the work that the expectation stands for beside what the finished parts took.
+
+With less, the first short parts would decide; with more, a slower machine would show too late.
+"""
 
 
 def quiet(subject: str, state: str, seconds: float) -> None:

@@ -35,9 +35,9 @@ from gammagmm._support.processes import (
 )
 from gammagmm._support.progress import Progress, quiet
 from gammagmm.detectors.presets import (
+    RowPlan,
     cost_rank,
     detector_parts,
-    fit_rows,
     scores_batches,
     uses_torch,
 )
@@ -64,7 +64,8 @@ MAX_VALUES_HERE = 2_000_000
 """Most values of a table whose detectors are fitted in threads, not in worker processes.
 
 The slow detectors of PyOD do their work outside Python's lock. Workers need about 3 s to start and
-to import PyOD.
+to import PyOD, which is more than the detectors inside the lock take on such a table: IForest, the
+slowest, 0.6 s for 100,000 rows (benchmarks/results/cost.json).
 """
 
 
@@ -72,18 +73,11 @@ to import PyOD.
 class FitSettings:
     """How detectors are fitted."""
 
-    max_fit_rows: int | None = None  # most rows for a detector of superlinear cost
+    rows: RowPlan | None = None  # how many each is fitted on; None: all
     timeout: float | None = None  # seconds for each detector
     n_jobs: int | None = None
     progress: Progress = quiet
     deadline: Deadline = NEVER  # for the whole fit, of which detectors have half, see FirstHalf
-    is_by_cost: bool = False  # whether their time limits the rows further
-    is_optional: bool = False  # whether those that would still take too long are left out
-
-    def n_fit(self, detector: Any, X: FloatArray) -> int:
-        """Number of the rows X (n, d) that the detector is fitted on."""
-        n_columns = X.shape[1] if self.is_by_cost else None
-        return fit_rows(detector, len(X), self.max_fit_rows, n_columns, self.is_optional)
 
 
 @dataclass(frozen=True)
@@ -151,13 +145,11 @@ def fit_detectors(
     # Deviation D1: the published script scores the training rows again, as if they were new.
     deadline = FirstHalf.of(settings.deadline, n_needed(len(detectors)))
     settings = replace(settings, deadline=deadline)
-    planned = _plan(detectors, X, rng, settings)
-    tasks = [task for task in planned if task.n_fit > 0]
+    tasks = _plan(detectors, X, rng, settings)
     outcomes = {outcome.info.name: outcome for outcome in _run_tasks(tasks, X, settings)}
-    for task in planned:
-        if task.n_fit == 0:
-            info = task.info("skipped", "it would take too long", 0.0)
-            outcomes[task.name] = _Outcome(info)
+    for name in detectors.keys() - outcomes.keys():
+        info = DetectorInfo(name, "skipped", "it would take too long", 0.0, 0)
+        outcomes[name] = _Outcome(info)
     ran = {name: outcomes[name] for name in detectors if outcomes[name].info.status == "ok"}
     columns = [np.empty((len(X), 0)), *(outcome.scores[:, None] for outcome in ran.values())]
     return FittedDetectors(
@@ -284,15 +276,16 @@ def _plan(
 ) -> list[_Task]:
     """A task for each detector, the slowest first; the fastest first before a deadline.
 
-    A slow detector then takes no time from those that would have finished.
+    A slow detector then takes no time from those that would have finished. A detector that the
+    settings skip has none.
     """
     sample_rng, *children = rng.spawn(1 + len(detectors))
-    n_rows = len(X)
-    n_fit = {name: settings.n_fit(each, X) for name, each in detectors.items()}
-    n_places = min(n_rows, settings.max_fit_rows or n_rows)
-    is_drawn = min(n_fit.values(), default=n_rows) < n_rows
+    n_rows, n_drawn, n_fit = len(X), len(X), dict.fromkeys(detectors, len(X))
+    if settings.rows is not None:
+        n_drawn, n_fit = settings.rows.n_drawn, settings.rows.n_fit
+    is_drawn = any(n < n_rows for n in n_fit.values())
     # A smaller sample is the first of these rows.
-    places = sample_rng.choice(n_rows, n_places, replace=False) if is_drawn else np.arange(0)
+    places = sample_rng.choice(n_rows, n_drawn, replace=False) if is_drawn else np.arange(0)
     tasks = [
         _Task(
             name,
@@ -306,6 +299,7 @@ def _plan(
             deadline=settings.deadline,
         )
         for (name, detector), child in zip(detectors.items(), children, strict=True)
+        if name in n_fit
     ]
     if settings.deadline.timeout is not None:
         return sorted(tasks, key=_last_if_slow)

@@ -35,7 +35,7 @@ _LANES = 16
 _MAX_LEVELS = 64
 # scikit-learn searches fewer rows in the time that it takes to load our search, and on a new
 # machine nobody has to wait until it is compiled.
-_MANY_ROWS = 1_000
+_LEAST_ROWS = 1_000
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -60,7 +60,7 @@ class Ensemble(NamedTuple):
 
 def searchable(tree: KDTree) -> Tree | KDTree:
     """The tree for `find_nearest`: in our layout if it has many rows, else as it is."""
-    return tree if len(tree.data) < _MANY_ROWS else copy_tree(tree)
+    return tree if len(tree.data) < _LEAST_ROWS else copy_tree(tree)
 
 
 def copy_tree(tree: KDTree) -> Tree:

@@ -17,7 +17,7 @@ from gammagmm.detectors.lscp_search import Tree, find_nearest, searchable
 __all__ = ["QuickLocalOutlierFactor", "Search", "search_quickly"]
 
 # scikit-learn searches fewer rows in the time that loading our search takes, about 0.1 seconds.
-_MANY_ROWS = 5_000
+_LEAST_ROWS = 5_000
 # Distances (n, k) and row numbers (n, k), nearest first.
 Found: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -99,7 +99,7 @@ def search_quickly(model: Any, search: Search | None = None) -> None:
     A `search` that the model shares with others is always used, its own only for many rows.
     """
     tree = getattr(model, "_tree", None)
-    is_worth = search is not None or model.n_samples_fit_ >= _MANY_ROWS
+    is_worth = search is not None or model.n_samples_fit_ >= _LEAST_ROWS
     if is_worth and isinstance(tree, KDTree) and model.effective_metric_ == "euclidean":
         search = Search() if search is None else search
         search.adopt(tree)

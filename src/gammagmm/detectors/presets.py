@@ -7,33 +7,39 @@ import inspect
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain, count
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from gammagmm.errors import DetectorError, MissingExtraError, Note
 
 __all__ = [
+    "AUTO_FIT_ROWS",
     "MIN_ROWS",
     "NAMES",
     "PRESETS",
+    "MaxFitRows",
+    "RowPlan",
     "cost_rank",
     "detector_class",
     "detector_parts",
-    "fit_rows",
     "is_superlinear",
     "name_choices",
     "named_detectors",
+    "plan_rows",
     "resolve_detectors",
     "scores_batches",
     "uses_torch",
 ]
 
 Detectors: TypeAlias = str | Sequence[Any] | Mapping[str, Any]
+MaxFitRows: TypeAlias = int | Literal["auto"] | None
+"""Most rows that a slow detector is fitted on; "auto" limits its time as well, None nothing."""
 
 OURS = {
     "KNN": ("pyod_subclasses", "pyod.models.knn.KNN"),
@@ -77,6 +83,9 @@ MANY_SEARCHES = {"LSCP"}
 Fewer fitted rows save them little time.
 """
 
+AUTO_FIT_ROWS = 20_000
+"""What ``max_fit_rows="auto"`` means for detectors that do not take too long with it."""
+
 MOST_SECONDS = 2.5
 """Seconds on a core of its own that a slow detector may take with ``max_fit_rows="auto"``.
 
@@ -85,10 +94,17 @@ of ten seconds.
 """
 
 LEAST_FIT_ROWS = 5_000
-"""Rows that a slow detector is fitted on at least: with fewer, neighbours would be too far away."""
+"""Rows that a slow detector is fitted on at least.
+
+With fewer, neighbours would be too far away; benchmarks/results/subsets.json has the ranking of
+LSCP and OCSVM with as many.
+"""
 
 MORE_COLUMNS = 16
-"""What the rest of the work for a pair of rows costs, in columns."""
+"""What the rest of the work for a pair of rows costs, in columns.
+
+With it, the work of a pair in benchmarks/results/costs.json grows as its columns do.
+"""
 
 # Measured by the part `costs` of benchmarks/detectors.py.
 _VALUE_SECONDS = 6e-11  # to compare a fitted row and a scored row in one column
@@ -99,18 +115,70 @@ BATCHES = {"COF", "LMDD", "LOCI", "ROD", "RGraph", "SOD", "SOS"}
 """Class names of PyOD's detectors that score each batch of rows by itself, without the fit."""
 
 
+@dataclass(frozen=True)
+class RowPlan:
+    """How many rows of a table each detector is fitted on.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        The size of the table.
+    n_drawn : int
+        Number of rows of the random sample, of which a detector is fitted on the first.
+    n_fit : dict of str to int
+        Number of rows, by the name of the detector. A detector that is skipped has none.
+    """
+
+    n_rows: int
+    n_columns: int
+    n_drawn: int
+    n_fit: dict[str, int]
+
+
+def plan_rows(
+    detectors: Detectors, n_rows: int, n_columns: int, max_fit_rows: MaxFitRows = None
+) -> RowPlan:
+    """How many rows of a table each detector is fitted on.
+
+    A detector of superlinear cost is fitted on `max_fit_rows` at most. With "auto", it is fitted
+    on as many as it can learn from, and score all rows with, in about MOST_SECONDS, but on
+    LEAST_FIT_ROWS at least. If it belongs to a preset and fewer rows save it little time, it is
+    skipped where it would take longer.
+
+    >>> for n_rows in (20_000, 100_000, 1_000_000):
+    ...     plan_rows(["KNN", "OCSVM"], n_rows, 10, "auto").n_fit
+    {'KNN': 20000, 'OCSVM': 12659}
+    {'KNN': 16025, 'OCSVM': 12659}
+    {'KNN': 5000, 'OCSVM': 5000}
+    >>> ["LSCP" in plan_rows("classic", n_rows, 10, "auto").n_fit for n_rows in (10_000, 20_000)]
+    [True, False]
+    """
+    choices = name_choices(detectors)
+    n_drawn = AUTO_FIT_ROWS if max_fit_rows == "auto" else max_fit_rows
+    n_drawn = n_rows if n_drawn is None else min(n_rows, n_drawn)
+    n_fit = {}
+    for name, choice in choices.items():
+        if max_fit_rows is None or not is_superlinear(choice):
+            n_fit[name] = n_rows
+            continue
+        affordable = n_rows
+        if max_fit_rows == "auto":
+            affordable = _affordable_rows(choice, n_rows, n_columns)
+        is_optional = isinstance(detectors, str) and _is_one_of(choice, MANY_SEARCHES)
+        if affordable >= n_rows or not is_optional:
+            n_fit[name] = min(n_drawn, max(affordable, LEAST_FIT_ROWS))
+    return RowPlan(n_rows, n_columns, n_drawn, n_fit)
+
+
 def resolve_detectors(
-    detectors: Detectors,
-    n_rows: int,
-    max_fit_rows: int | None = None,
-    n_columns: int | None = None,
+    detectors: Detectors, n_rows: int, rows: RowPlan | None = None
 ) -> tuple[dict[str, Any], list[Note]]:
     """New unfitted detectors by name, and a note for each change to them.
 
     Takes a preset, or names, PyOD detectors and scikit-learn outlier detectors in a list or as
     the values of a dict. Sizes that need more rows than there are get lowered, in copies; of
-    `n_rows` rows, a detector is fitted on as many as `fit_rows` says. With `n_columns`, a detector
-    of a preset may be skipped, which its note says.
+    `n_rows` rows, a detector is fitted on as many as `rows` says, or on all. A note says which
+    detectors `rows` skips.
 
     >>> detectors, notes = resolve_detectors(["KNN", "LOF"], n_rows=12)
     >>> list(detectors)
@@ -124,11 +192,11 @@ def resolve_detectors(
     made = {name: _make(choice) for name, choice in choices.items()}
     notes = []
     for name, detector in made.items():
-        is_optional = isinstance(detectors, str)
-        n_fit = fit_rows(detector, n_rows, max_fit_rows, n_columns, is_optional)
-        if n_fit == 0:
-            notes.append(Note.of("detectors.too slow", name, n_rows=n_rows, n_columns=n_columns))
+        if rows is not None and name not in rows.n_fit:
+            sizes = {"n_rows": n_rows, "n_columns": rows.n_columns}
+            notes.append(Note.of("detectors.too slow", name, **sizes))
             continue
+        n_fit = n_rows if rows is None else rows.n_fit[name]
         if n_fit < n_rows:
             notes.append(Note.of("detectors.sampled", name, n_fit=n_fit, n_rows=n_rows))
         notes.extend(_adapt(name, detector, n_fit))
@@ -147,38 +215,6 @@ def named_detectors(detectors: Detectors) -> dict[str, str | None]:
     return {name: each if isinstance(each, str) else None for name, each in choices.items()}
 
 
-def fit_rows(
-    detector: Any,
-    n_rows: int,
-    max_fit_rows: int | None,
-    n_columns: int | None = None,
-    is_optional: bool = False,
-) -> int:
-    """Number of rows, of `n_rows`, that the detector is fitted on.
-
-    A detector of superlinear cost is fitted on `max_fit_rows` at most. With `n_columns`, it is
-    fitted on as many as it can learn from, and score all rows with, in about MOST_SECONDS, but on
-    LEAST_FIT_ROWS at least. If it is optional and fewer rows save it little time, it is fitted on
-    none where it would take longer.
-
-    >>> lscp, knn, svm = resolve_detectors(["LSCP", "KNN", "OCSVM"], 100)[0].values()
-    >>> [fit_rows(knn, n, 20_000, n_columns=10) for n in (20_000, 100_000, 1_000_000)]
-    [20000, 16025, 5000]
-    >>> [fit_rows(svm, 20_000, 20_000, n_columns) for n_columns in (10, 40)]
-    [12659, 8625]
-    >>> [fit_rows(lscp, n, 20_000, 10, is_optional=True) for n in (10_000, 20_000)]
-    [10000, 0]
-    """
-    if max_fit_rows is None or not is_superlinear(detector):
-        return n_rows
-    if n_columns is None:
-        return min(n_rows, max_fit_rows)
-    affordable = _affordable_rows(detector, n_rows, n_columns)
-    if is_optional and affordable < n_rows and _is_one_of(detector, MANY_SEARCHES):
-        return 0
-    return min(n_rows, max_fit_rows, max(affordable, LEAST_FIT_ROWS))
-
-
 def _affordable_rows(detector: Any, n_rows: int, n_columns: int) -> int:
     """Rows that a detector of superlinear cost can be fitted on in MOST_SECONDS."""
     if _is_one_of(detector, MANY_SEARCHES):
@@ -190,15 +226,20 @@ def _affordable_rows(detector: Any, n_rows: int, n_columns: int) -> int:
     return int(affordable)
 
 
-def _is_one_of(detector: Any, names: set[str]) -> bool:
-    """Whether the detector's class, or a class that it derives from, has one of the names."""
-    return any(cls.__name__ in names for cls in type(detector).__mro__)
+def _is_one_of(choice: Any, names: set[str]) -> bool:
+    """Whether a detector has one of the names, or its class or one that it derives from."""
+    return not names.isdisjoint(_class_names(choice))
 
 
-def is_superlinear(detector: Any) -> bool:
+def _class_names(choice: Any) -> set[str]:
+    """The name of a detector asked for by it; the names of an object's classes."""
+    return {choice} if isinstance(choice, str) else {cls.__name__ for cls in type(choice).__mro__}
+
+
+def is_superlinear(choice: Any) -> bool:
     """Whether the detector, or one inside it, is known to take more than linear time."""
-    classes = chain.from_iterable(type(part).__mro__ for part in detector_parts(detector))
-    return any(cls.__name__ in SUPERLINEAR for cls in classes)
+    parts = [choice] if isinstance(choice, str) else detector_parts(choice)
+    return any(_is_one_of(part, SUPERLINEAR) for part in parts)
 
 
 def scores_batches(detector: Any) -> bool:

@@ -38,7 +38,10 @@ __all__ = ["HBOS", "KNN", "LOF", "LSCP", "OCSVM", "Frozen", "make_search", "mode
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Rows whose neighbours in all subspaces are in memory at the same time.
-_BLOCK_ROWS = 2_000
+_BLOCK_ROWS = 1_000
+# Megabytes of libsvm's cache of kernel values. More saves no time: 20 columns are computed as fast
+# as they are found in memory.
+_CACHE_MEGABYTES = 50
 # With fewer support vectors libsvm is fast enough, and the scores are PyOD's to the last bit.
 _MANY_SUPPORT_VECTORS = 1_000
 # Up to this number of edges, counting those below each value is faster than a search: five times
@@ -246,6 +249,7 @@ class OCSVM(Frozen, ocsvm.OCSVM):
         # If it is unset, scikit-learn draws it from the global generator. libsvm uses it only to
         # split rows for probability estimates, which a one-class SVM does not have.
         self.detector_.random_state = 0
+        self.detector_.cache_size = min(self.cache_size, _CACHE_MEGABYTES)
         self.detector_.fit(X=X, y=y, sample_weight=sample_weight, **params)
         self.prepare_kernel()
         self.decision_scores_ = self._score(X)

@@ -120,16 +120,16 @@ class GammaGMM(BaseEstimator):
     random_state : int or Generator or RandomState or None, default=None
         The only source of randomness. The same seed gives the same answer for any `n_jobs`.
     n_jobs : int, default=None
-        Number of detectors that work at the same time, as in joblib. On small tables, the
-        detectors of the presets need no worker processes and take turns. The mixtures use as many
-        threads, or as many as BLAS if that is more.
+        Number of detectors that work at the same time, as in joblib; on tables of at most two
+        million values, those of the presets work in threads, without worker processes. The
+        mixtures use as many threads, or as many as BLAS if that is more.
     progress : bool or callable, default=False
         True shows one bar for the whole fit, in a terminal on standard error or in a notebook, with
         the time left if the fit is expected to take more than ten seconds; where there is neither,
         it writes a line for each step to standard error. A function is called as
         ``progress(subject, state, seconds)``: with each detector's name, "started" and later its
         status; then with each run ("run 1", ...) and its status. A run that is restarted is
-        reported as "started" again.
+        reported as "started", and again with its status.
     columns : dict or None, default=None
         What the named columns of a data frame are: ``{"id": name}`` has the names of the rows,
         ``{"truth": name}`` known labels, which the method does not use, and ``{"drop": [names]}``

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from numbers import Integral
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from gammagmm._support.checks import as_generator, check_count, check_positive
 from gammagmm._support.documents import Plain
 from gammagmm._support.processes import Deadline
 from gammagmm._support.progress import Progress, check_progress, tell
-from gammagmm.detectors.presets import MIN_ROWS
+from gammagmm.detectors.presets import MIN_ROWS, MaxFitRows, RowPlan, plan_rows
 from gammagmm.labels.label_error import check_label_error
 from gammagmm.mixture.backends import check_backend
 from gammagmm.mixture.prior import MixturePrior
@@ -24,10 +24,8 @@ from gammagmm.posterior.runs import AUTO_TOL
 from gammagmm.table.roles import Choices
 from gammagmm.table.scaling import SCALES
 
-__all__ = ["AUTO_FIT_ROWS", "AUTO_MIXTURE_ROWS", "Plan", "check_parameters"]
+__all__ = ["AUTO_MIXTURE_ROWS", "Plan", "check_parameters"]
 
-AUTO_FIT_ROWS = 20_000
-"""What ``max_fit_rows="auto"`` means for detectors that do not take too long with it."""
 AUTO_MIXTURE_ROWS = 5_000
 """What ``max_mixture_rows="auto"`` means."""
 
@@ -69,10 +67,8 @@ class Plan:
         Whether the runs make accelerated steps.
     max_rows : int or None
         Most rows of a collection that are sampled; None for any number.
-    max_fit_rows : int or None
-        Most rows that a slow detector trains on; None for any number.
-    is_fit_by_cost : bool
-        Whether their time limits the rows further, and slow ones of a preset may be left out.
+    max_fit_rows : int or "auto" or None
+        Most rows that a slow detector trains on, see `plan_rows`; None for any number.
     max_mixture_rows : int or None
         Most rows that a run is fitted to; None for any number.
     rng, detector_rng, run_rng : numpy.random.Generator
@@ -102,8 +98,7 @@ class Plan:
     tol: float
     accelerated: bool
     max_rows: int | None
-    max_fit_rows: int | None
-    is_fit_by_cost: bool
+    max_fit_rows: MaxFitRows
     max_mixture_rows: int | None
     detector_timeout: float | None
     deadline: Deadline
@@ -122,6 +117,12 @@ class Plan:
     def is_precomputed(self) -> bool:
         """Whether the rows are raw scores already."""
         return isinstance(self.detectors, str) and self.detectors == "precomputed"
+
+    def rows(self, n_rows: int, n_columns: int) -> RowPlan | None:
+        """How many rows of a table each detector is fitted on; None without detectors."""
+        if self.is_precomputed:
+            return None
+        return plan_rows(self.detectors, n_rows, n_columns, self.max_fit_rows)
 
     @property
     def run_options(self) -> dict[str, Any]:
@@ -156,10 +157,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> Plan:
     check_backend(backend, estimator.device)
     if estimator.max_rows is not None:
         check_count("max_rows", estimator.max_rows, MIN_ROWS)
-    max_fit_rows = _check_rows("max_fit_rows", estimator.max_fit_rows, AUTO_FIT_ROWS)
-    max_mixture_rows = _check_rows(
-        "max_mixture_rows", estimator.max_mixture_rows, AUTO_MIXTURE_ROWS
-    )
+    max_fit_rows = _check_rows("max_fit_rows", estimator.max_fit_rows)
+    max_mixture_rows = _check_rows("max_mixture_rows", estimator.max_mixture_rows)
     max_restarts = _check_restarts(estimator.max_restarts)
     for name in ("detector_timeout", "timeout"):
         if getattr(estimator, name) is not None:
@@ -185,8 +184,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> Plan:
         tol=AUTO_TOL if tol is None else tol,
         accelerated=tol is None,
         max_fit_rows=max_fit_rows,
-        is_fit_by_cost=estimator.max_fit_rows == "auto",
-        max_mixture_rows=max_mixture_rows,
+        max_mixture_rows=AUTO_MIXTURE_ROWS if max_mixture_rows == "auto" else max_mixture_rows,
         max_restarts=max_restarts,
         deadline=Deadline.after(estimator.timeout),
         backend=backend,
@@ -232,14 +230,14 @@ def _check_tol(tol: Any) -> float | None:
     return float(tol)
 
 
-def _check_rows(name: str, value: Any, auto: int) -> int | None:
-    """The number that `value` of the parameter `name` stands for; None for any number of rows."""
+def _check_rows(name: str, value: Any) -> int | Literal["auto"] | None:
+    """The checked value of the parameter `name`; None stands for any number of rows."""
     if value is None:
         return None
     if isinstance(value, str):
         if value != "auto":
             raise ValueError(f'{name} must be "auto", a whole number or None, got {value!r}.')
-        return auto
+        return "auto"
     check_count(name, value, MIN_ROWS)
     return int(value)
 

@@ -42,24 +42,15 @@ def score_training_rows(
     if plan.is_precomputed:
         fitted = given_scores(table.values, table.preparation.columns)
     else:
-        n_rows, n_columns = table.values.shape
-        limits = plan.max_fit_rows, n_columns if plan.is_fit_by_cost else None
-        made, notes = resolve_detectors(plan.detectors, n_rows, *limits)
+        rows = plan.rows(*table.values.shape)
+        made, notes = resolve_detectors(plan.detectors, len(table.values), rows)
         if plan.scale is not None:
             column_scaler = fit_column_scaler(table.values, plan.scale)
         preparation = table.preparation
         names = preparation.outputs or None
         notes = constant_notes(column_scaler, preparation.n_outputs, names) + notes
         scaled = table.values if column_scaler is None else column_scaler.transform(table.values)
-        settings = FitSettings(
-            plan.max_fit_rows,
-            plan.detector_timeout,
-            plan.n_jobs,
-            progress,
-            plan.deadline,
-            plan.is_fit_by_cost,
-            is_optional=isinstance(plan.detectors, str),
-        )
+        settings = FitSettings(rows, plan.detector_timeout, plan.n_jobs, progress, plan.deadline)
         fitted = fit_detectors(made, scaled, plan.detector_rng, settings)
         check_detectors(plan, fitted)
     usable = keep_usable(fitted)

@@ -38,7 +38,10 @@ START_ROWS = 200_000
 """Most rows that the k-means of a start is fitted to."""
 
 CHECK_EVERY = 20
-"""Number of iterations after which it is checked whether a run has a prospect."""
+"""Number of iterations after which it is checked whether a run has a prospect.
+
+A check takes as long as a few M-steps, and 20 iterations are a small part of those of a run.
+"""
 
 MIN_COUNT = 0.01
 """Expected number of rows below which a component of an accelerated run gets no rows any more.
@@ -68,7 +71,7 @@ def fit_mixtures(
     tol: float,
     *,
     accelerated: bool = False,
-    is_hopeless: Callable[[Parameters], bool] | None = None,
+    doubts: Callable[[Parameters], int] | None = None,
     backend: str = "numpy",
     device: Any = None,
     deadline: Deadline = NEVER,
@@ -93,7 +96,7 @@ def fit_mixtures(
         max_iter,
         tol,
         accelerated=accelerated,
-        is_hopeless=is_hopeless,
+        doubts=doubts,
         deadline=deadline,
     )
 
@@ -172,15 +175,16 @@ def ascend(
     tol: float,
     *,
     accelerated: bool = False,
-    is_hopeless: Callable[[Parameters], bool] | None = None,
+    doubts: Callable[[Parameters], int] | None = None,
     deadline: Deadline = NEVER,
 ) -> Iterator[tuple[int, Mixture]]:
     """The number and the mixture of each of R runs, as soon as its coordinate ascent has settled.
 
     `rows` and the moments `start` (R, K, n_features) belong to whitened rows; the mixtures are in
     the coordinates of the score space. A run has settled when one plain step, or two accelerated
-    ones in a row, change its bound by less than `tol`. A run whose parameters `is_hopeless` rejects
-    ends at once, unconverged. Raises `OutOfTimeError` if the `deadline` passes.
+    ones in a row, change its bound by less than `tol`. `doubts` counts the reasons why parameters
+    have no prospect, every CHECK_EVERY iterations; a run ends, unconverged, when there are two at
+    one check, or some at two checks in a row. Raises `OutOfTimeError` if the `deadline` passes.
     """
     m_step = MStep(rows, prior)
     step, n_enough = (accelerated_step, 2) if accelerated else (plain_step, 1)
@@ -193,10 +197,13 @@ def ascend(
         is_checked = n_iter % CHECK_EVERY == 0
         if accelerated and is_checked:
             ascents = replace(ascents, is_used=ascents.reached[..., 0] > MIN_COUNT)
-        if is_hopeless is not None and is_checked:
+        if doubts is not None and is_checked:
             state = m_step(ascents.reached)
+            found = np.zeros_like(ascents.n_doubts)
             for place in np.flatnonzero(~is_done).tolist():
-                is_done[place] = is_hopeless(m_step.parameters(state, place))
+                found[place] = doubts(m_step.parameters(state, place))
+            ascents = replace(ascents, n_doubts=np.where(found > 0, ascents.n_doubts + found, 0))
+            is_done |= ascents.n_doubts > 1
         if is_done.any():
             done = ascents.select(np.flatnonzero(is_done).tolist())
             reached = m_step(done.reached)
@@ -226,6 +233,7 @@ class Ascents:
     elbo: Array  # (R,) the bound of the best E-step
     n_steps: Array  # (R,) accelerated steps since the last plain one
     n_small: NDArray[np.intp]  # (R,) steps in a row that changed the bound by less than tol
+    n_doubts: NDArray[np.intp]  # (R,) at the last checks in a row that had some
 
     def select(self, places: list[int]) -> Ascents:
         """The ascents at these places."""
@@ -239,6 +247,7 @@ class Ascents:
             elbo=self.elbo[places],
             n_steps=self.n_steps[places],
             n_small=self.n_small[places],
+            n_doubts=self.n_doubts[places],
         )
 
 
@@ -255,6 +264,7 @@ def begin(rows: Rows, start: Array, m_step: MStep) -> Ascents:
         elbo=np.full(n_runs, -np.inf),
         n_steps=np.zeros(n_runs),
         n_small=np.zeros(n_runs, dtype=np.intp),
+        n_doubts=np.zeros(n_runs, dtype=np.intp),
     )
 
 
@@ -303,28 +313,13 @@ def accelerated_step(ascents: Ascents, m_step: MStep, tol: float) -> Ascents:
     further = rows.xp.where(is_back, before, reached + momentum * (reached - before))
     return replace(
         ascents,
-        state=_nearest_state(m_step, rows, further, reached),
+        state=m_step.nearest(further, reached),
         reached=reached,
         entropy=np.where(has_fallen, ascents.entropy, rows.to_numpy(statistics.entropy)),
         elbo=np.where(has_fallen, ascents.elbo, elbo),
         n_steps=n_steps,
         n_small=np.where(has_fallen, ascents.n_small, np.where(is_small, ascents.n_small + 1, 0)),
     )
-
-
-def _nearest_state(m_step: MStep, rows: Rows, further: Any, reached: Any) -> State:
-    """The mixtures at the moments `further`; at `reached` for a component that has none there.
-
-    A component has none if its count is negative or its covariance not positive definite.
-    """
-    further = rows.xp.where((further[..., 0] > 0.0)[..., None], further, reached)
-    state = m_step(further)
-    is_valid = rows.xp.isfinite(state.coefficients).all(-1)
-    again = [run for run, is_whole in enumerate(is_valid.all(-1).tolist()) if not is_whole]
-    if again:
-        is_valid, further, reached = is_valid[again], further[again], reached[again]
-        state = state.put(again, m_step(rows.xp.where(is_valid[..., None], further, reached)))
-    return state
 
 
 def _check_finite(elbo: Array) -> Array:

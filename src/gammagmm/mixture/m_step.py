@@ -72,8 +72,23 @@ class State:
         """The mixtures of the runs at these places."""
         return State(**{name: value[places] for name, value in vars(self).items()})
 
-    def put(self, places: list[int], others: State) -> State:
-        """These mixtures, with the `others` at their places; the arrays are changed in place."""
+
+@dataclass(frozen=True)
+class _Gaussians:
+    """The components without their weights; the first axes of all arrays count them."""
+
+    counts: Any
+    total: Any
+    products: Any
+    mean_precision: Any
+    degrees_of_freedom: Any
+    means: Any
+    covariances: Any
+    precision: Any
+    log_det: Any  # NaN if the covariance is not positive definite
+
+    def put(self, places: Any, others: _Gaussians) -> _Gaussians:
+        """These components, with the `others` at their places; the arrays are changed in place."""
         for own, other in zip(vars(self).values(), vars(others).values(), strict=True):
             own[places] = other
         return self
@@ -102,7 +117,23 @@ class MStep:
 
     def __call__(self, moments: Any) -> State:
         """The mixtures of `moments` (R, K, n_features)."""
-        xp, prior = self._rows.xp, self._prior
+        return self._state(self._gaussians(moments))
+
+    def nearest(self, further: Any, reached: Any) -> State:
+        """The mixtures of the moments `further`; those of `reached` where a component has none.
+
+        A component has none if its count is negative or its covariance not positive definite.
+        """
+        xp = self._rows.xp
+        gaussians = self._gaussians(xp.where((further[..., 0] > 0.0)[..., None], further, reached))
+        has_none = ~xp.isfinite(gaussians.log_det)
+        if has_none.any():
+            gaussians = gaussians.put(has_none, self._gaussians(reached[has_none]))
+        return self._state(gaussians)
+
+    def _gaussians(self, moments: Any) -> _Gaussians:
+        """The components of `moments` (..., n_features)."""
+        prior = self._prior
         i, j = self._pairs
         # scikit-learn adds this to avoid division by zero; the iterates must be the same.
         n_k = moments[..., 0] + 10.0 * np.finfo(np.float64).eps
@@ -114,23 +145,39 @@ class MStep:
         # Scatter about the mean plus scatter of the mean about the prior mean, which is 0.
         scatter = products - total[..., i] * means[..., j] + self._identity
         covariances = scatter / degrees_of_freedom[..., None]
-        at_least = xp.flip(xp.cumsum(xp.flip(n_k, (-1,)), -1), (-1,))
-        later = xp.concatenate([at_least[..., 1:], xp.zeros_like(n_k[..., :1])], -1)
-        sticks = xp.stack([1.0 + n_k, prior.concentration + later], 1)
         precision, log_det = self._rows.invert(covariances)
-        log_det = log_det - self._log_scale
-        linear = (precision[..., self._places] * means[..., None, :]).sum(-1)
-        constant = self._log_weights(sticks) - 0.5 * (linear * means).sum(-1)
-        constant = constant + self._log_norms(mean_precision, degrees_of_freedom, log_det)
-        coefficients = xp.concatenate([constant[..., None], linear, precision * self._factors], -1)
-        bound = self._bound(sticks, mean_precision, degrees_of_freedom, log_det)
-        used = xp.concatenate([n_k[..., None], total, products], -1)
-        return State(
-            weight_concentration=sticks,
-            means=means,
-            covariances=covariances,
+        return _Gaussians(
+            counts=n_k,
+            total=total,
+            products=products,
             mean_precision=mean_precision,
             degrees_of_freedom=degrees_of_freedom,
+            means=means,
+            covariances=covariances,
+            precision=precision,
+            log_det=log_det - self._log_scale,
+        )
+
+    def _state(self, gaussians: _Gaussians) -> State:
+        """The mixtures of the components (R, K)."""
+        xp, own = self._rows.xp, gaussians
+        at_least = xp.flip(xp.cumsum(xp.flip(own.counts, (-1,)), -1), (-1,))
+        later = xp.concatenate([at_least[..., 1:], xp.zeros_like(own.counts[..., :1])], -1)
+        sticks = xp.stack([1.0 + own.counts, self._prior.concentration + later], 1)
+        linear = (own.precision[..., self._places] * own.means[..., None, :]).sum(-1)
+        constant = self._log_weights(sticks) - 0.5 * (linear * own.means).sum(-1)
+        of_normal = own.mean_precision, own.degrees_of_freedom, own.log_det
+        constant = constant + self._log_norms(*of_normal)
+        squares = own.precision * self._factors
+        coefficients = xp.concatenate([constant[..., None], linear, squares], -1)
+        bound = self._bound(sticks, *of_normal)
+        used = xp.concatenate([own.counts[..., None], own.total, own.products], -1)
+        return State(
+            weight_concentration=sticks,
+            means=own.means,
+            covariances=own.covariances,
+            mean_precision=own.mean_precision,
+            degrees_of_freedom=own.degrees_of_freedom,
             coefficients=coefficients,
             bound=bound,
             divergence=(coefficients * used).sum((1, 2)) - bound,
