@@ -14,8 +14,10 @@ import pytest
 from gammagmm.cli.columns import HEAD, columns_text
 from gammagmm.cli.options import Reading
 from gammagmm.cli.request import read_table
-from gammagmm.cli.said import MAX_LINES
+from gammagmm.cli.said import MAX_LINES, said_lines
+from gammagmm.errors import Note
 from gammagmm.readers.raw_table import RawTable
+from gammagmm.table.preparation import prepare
 from gammagmm.table.roles import Choices
 from tests.support.command_line import gammagmm_here
 
@@ -92,14 +94,13 @@ def test_the_table_of_columns(customers):
     assert found[0].startswith("customer_id id 0 120 100001 not used: it looks like an id by its ")
     assert found[1].startswith("opened date 0 28 01.03.2024 not used: it contains dates")
     assert found[2].startswith("amount number 0 ")
-    assert found[2].endswith(" used")
+    assert " used; read with decimal commas: " in found[2]
     assert found[3].startswith("age number 6 ")
-    assert found[3].endswith(" used")
+    assert " used; read with decimal commas: " in found[3]
+    assert "6 missing values filled with the median" in found[3]
     assert found[4] == "region text 0 3 north used, encoded as columns of 0 and 1"
     assert " not used: " in found[5]
     assert found[7] == "is_fraud labels 0 2 0 compared with the estimate (--truth)"
-    assert lines[10] == ""
-    assert lines[11].endswith(" notes:")
     assert len(lines) < 25
     strict = ("--columns", "--truth", "is_fraud", "--strict")
     lines = gammagmm_here("estimate", "dirty.csv", *strict, cwd=customers).stdout.splitlines()
@@ -137,14 +138,23 @@ def test_columns_of_a_file_without_a_usable_one(tmp_path):
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 3)
 
 
-def test_an_assumption_about_numbers_is_told_below_the_table(tmp_path):
-    rows = "".join(f'"1,{i}",{i % 7}\n' for i in range(100, 112))
-    (tmp_path / "t.csv").write_text(f"a,b\n{rows}")
-    raw = read_table(Reading(paths=[str(tmp_path / "t.csv")]))
+@pytest.mark.parametrize("n", [1, 3])
+def test_an_assumption_about_numbers_is_told_of_each_column_and_first(tmp_path, n):
+    rows = "".join(
+        ",".join([f'"1,{i + j}"' for j in range(n)]) + f",{i % 7}\n" for i in range(100, 112)
+    )
+    names = [f"a{j}" for j in range(n)]
+    (tmp_path / "t.csv").write_text(f"{','.join(names)},b\n{rows}")
+    reading = Reading(paths=[str(tmp_path / "t.csv")])
+    raw = read_table(reading)
+    assert [note.code for note in raw.notes] == ["tables.assumed"] * n
     lines = columns_text(raw, Choices()).splitlines()
-    assert [note.code for note in raw.notes] == ["tables.numbers"]
-    assert lines[3:5] == ["", "2 notes:"]
-    assert len(lines) == 7
+    for line in lines[1 : n + 1]:
+        assert "read with thousands separators" in line
+        assert "--decimal ," in line
+    others = [Note.of("tables.encoding", f"{j}.csv", encoding="Latin-1") for j in range(9)]
+    first = said_lines([*others, *prepare(raw, Choices()).notes])
+    assert any("assumption" in line and "--decimal ," in line for line in first)
 
 
 def test_the_column_of_the_groups(tmp_path):

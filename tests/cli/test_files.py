@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import signal
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from gammagmm._support.platform import memory_limit
-from gammagmm.cli.files import read_file
+from gammagmm.cli.files import read_file, unreadable
 from gammagmm.errors import TableError
 from tests.support.command_line import gammagmm
 from tests.support.workbooks import xlsx_parts, zipped
@@ -56,3 +58,17 @@ def test_too_little_memory_is_the_same_error(tmp_path, monkeypatch):
         monkeypatch.setattr(f"gammagmm.cli.files.{name}", 0)
     with pytest.raises(TableError, match=r"t\.csv\.gz cannot be read: .* memory.*\. Write it"):
         read_file(str(path))
+
+
+@linux
+def test_a_limit_of_time_ends_a_process_that_never_returns():
+    work = "with processor_limit(1):\n    pass\nprint('free', flush=True)\n"
+    work += "with processor_limit(1):\n    sum(iter(int, 1))"
+    code = f"from gammagmm._support.platform import processor_limit\n{work}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=500)
+    assert (done.returncode, done.stdout) == (-signal.SIGXCPU, b"free\n")
+
+
+def test_the_time_for_a_file_grows_with_its_size(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"1" * 2_000_000)
+    assert "28 seconds" in str(unreadable(str(tmp_path / "t.csv")))

@@ -77,6 +77,59 @@ FILES = {
 }
 
 
+def blocks(label, names=("North", "South", "East"), n=20):
+    """Rows of shops in blocks, each with its sum, and the sum of all."""
+    text = "shop,item,amount\n"
+    for k, name in enumerate(names):
+        own = V[n * k : n * (k + 1)]
+        rows = [f"{name},K{n * k + i},{v}\n" for i, v in enumerate(own)]
+        text += "".join(rows) + f"{label.format(name)},,{sum(own):.2f}\n"
+    return text + f"Grand Total,,{sum(V):.2f}\n"
+
+
+SUBTOTALS = ("{} Total", "{} Subtotal", "{} - Subtotal", "Total {}", "{}-Ergebnis", "Totaal {}")
+SUM, MEAN = round(sum(V), 2), round(float(np.mean(V)), 2)
+FIGURES = f"Mean,,{MEAN}\nMin,,{min(V)}\nMax,,{max(V)}\nRange of them,,35\nStd.,,{np.std(V):.2f}\n"
+SUMMARIES = {
+    **{label: (blocks(label), {"total": 4}) for label in SUBTOTALS},
+    "complete rows of a brand": (
+        "day,brand,amount\n" + lines(DAYS, ["TOTAL", "ARAL", "ESSO"] * 20, V),
+        {},
+    ),
+    "tests": ("test,amount\n" + lines(["Total Protein", "ALT"] * 30, V), {}),
+    "products": ("amount,name,n\n" + lines(V, ["Sum Plus", "Basic"] * 30, [1, ""] * 30), {}),
+    "one brand and a sum": (
+        "brand,amount\n" + lines(["Total", "Shell"] * 30, V) + f"Total,{SUM}\n",
+        {"total": 1},
+    ),
+    "figures": ("item,kind,amount\n" + lines(SAMPLES, SHOPS, V) + FIGURES, {"total": 5}),
+    "carries": (
+        "day,shop,amount\n"
+        + lines(DAYS[:30], SHOPS[:30], V[:30])
+        + f"Übertrag,,{sum(V[:30]):.2f}\nPage 1 of 2,,\nday,shop,amount\n"
+        + f"Übertrag,,{sum(V[:30]):.2f}\n"
+        + lines(DAYS[30:], SHOPS[30:], V[30:]),
+        {"total": 2, "remark": 1, "names again": 1},
+    ),
+    "a row of words behind a blank line": (
+        "item,amount,n\n"
+        + lines(SAMPLES[:30], V[:30], W[:30])
+        + "\nS030,sold out,on request\n"
+        + lines(SAMPLES[31:], V[31:], W[31:]),
+        {},
+    ),
+    "a first row without a number": (
+        "item,remark,n\nR0,text,\n" + lines([f"R{i}" for i in range(1, N)], SHOPS[1:], V[1:]),
+        {},
+    ),
+    "a last record that is short": (
+        "a|b|c\n" + lines(V, W, V, mark="|") + "END|000060\n",
+        {"remark": 1},
+    ),
+}
+FILES |= SUMMARIES
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_lines_that_are_no_data(name):
     text, expected = FILES[name]
@@ -123,3 +176,14 @@ def test_only_the_ends_of_a_large_text_are_looked_at():
     assert kinds(raw) == {"title": 1, "remark": 1, "total": 1}
     assert raw.n_rows == 3_000 * N
     assert raw.lines[-1] == 3 + 3_000 * N
+
+
+def test_three_levels_of_headings():
+    text = "Oven,,,,Press,,,\nT,,p,,T,,p,\nmin,max,min,max,min,max,min,max\n" + lines(*[V, W] * 4)
+    assert read(text).columns[:5] == (
+        "Oven T min",
+        "Oven T max",
+        "Oven p min",
+        "Oven p max",
+        "Press T min",
+    )

@@ -225,3 +225,17 @@ def test_a_zip_bomb_is_refused_before_it_is_decompressed(write, monkeypatch):
         content[place : place + 4] = (1000).to_bytes(4, "little")
     with pytest.raises(TableError, match=r"t\.zip cannot be read: Bad CRC-32"):
         read_raw(write(bytes(content), "t.zip"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark(write, encoding):
+    raw = read_raw(write("Ort;Größe\nÅmål;1,5\nLund;2,5\n".encode(encoding)))
+    assert columns_of(raw) == {"Ort": ["Åmål", "Lund"], "Größe": [1.5, 2.5]}
+
+
+def test_a_workbook_with_the_name_of_a_text_is_named_as_such(write):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(TableError, match="is a workbook"):
+        read_raw(write(packed.getvalue()))

@@ -248,7 +248,8 @@ def test_dates_are_left_out_and_durations_are_refused_if_they_are_used(kind, dat
     durations = with_column(kind, data, "when", [datetime.timedelta(seconds=5)] * len(data))
     with pytest.raises(TypeError, match=r"column 'when' of X .*, got '\w+'\. Drop or encode it"):
         make_estimator().set_params(strict=True).fit(durations)
-    found = make_estimator().fit(durations)
+    with pytest.warns(ColumnsWarning, match="'when'"):
+        found = make_estimator().fit(durations)
     assert Note.of("tables.unusable", "when", problem="kind") in found.notes_
     found = make_estimator().set_params(columns={"drop": ["when"]}).fit(durations)
     assert found.posterior_.summary() == fitted.posterior_.summary()
@@ -398,7 +399,8 @@ def test_periods_and_intervals_are_refused_with_what_to_do(values, data):
     frame = pd.DataFrame(data, columns=NAMES).assign(when=values)
     with pytest.raises(TypeError, match=r"column 'when' of X .* got '(Period|Interval)'"):
         make_estimator().set_params(strict=True).fit(frame)
-    assert make_estimator().fit(frame).fit_.preparation.left_out == ("when",)
+    with pytest.warns(ColumnsWarning, match="'when'"):
+        assert make_estimator().fit(frame).fit_.preparation.left_out == ("when",)
 
 
 def test_numbers_beside_texts_of_numbers_are_numbers(data, fitted):

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gammagmm import GammaGMM
-from gammagmm.errors import NewRowsWarning, Note, TableError
+from gammagmm.errors import ColumnsWarning, NewRowsWarning, Note, TableError
 from gammagmm.estimator.parameters import check_parameters
 from gammagmm.estimator.rows import new_rows, open_rows
 
@@ -186,7 +186,9 @@ LEFT_OUT = [
 
 @pytest.mark.parametrize(("X", "expected"), LEFT_OUT)
 def test_columns_that_cannot_be_used_are_left_out(X, expected):
-    notes = open_rows(X, estimator(), check_parameters(estimator().get_params(deep=False))).notes
+    plan = check_parameters(estimator().get_params(deep=False))
+    with pytest.warns(ColumnsWarning, match=repr(expected[0][0])):
+        notes = open_rows(X, estimator(), plan).notes
     found = [(note.subject, note.fields["problem"]) for note in notes if "problem" in note.fields]
     assert found == expected
 

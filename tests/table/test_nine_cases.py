@@ -74,7 +74,7 @@ def test_case_2_points_between_thousands(rng, tmp_path):
     path = written(tmp_path / "t.csv", "revenue;count", cells, rng.integers(10, 90, N))
     table = rows_of(path)
     np.testing.assert_array_equal(table.values[:, 0], numbers)
-    assert ("tables.numbers", "revenue") in codes_of(table)
+    assert ("tables.assumed", "revenue") in codes_of(table)
     found = rows_of(path, decimal=".").values[:, 0]  # where the user knows better
     np.testing.assert_allclose(found, [float(cell) for cell in cells])
 

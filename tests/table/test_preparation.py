@@ -548,7 +548,7 @@ def test_new_rows_are_read_as_the_training_rows():
     prepared = preparation.apply(raw_of("rate;price;x\n17 %;2.183;4\n8 %;3.000;4.25\n"))
     assert prepared.values.tolist() == [[17.0, 2183.0, 4.0], [8.0, 3000.0, 4.25]]
     [note] = [note for note in prepared.notes if note.subject == "price"]
-    assert note.code == "tables.numbers"
+    assert note.code == "tables.assumed"
 
 
 def test_new_rows_whose_points_are_decimals_as_in_the_training_rows():
@@ -556,7 +556,7 @@ def test_new_rows_whose_points_are_decimals_as_in_the_training_rows():
     prepared = preparation.apply(raw_of("a;b\n2.183;2,5\n3.104;3,5\n"))
     assert prepared.values.tolist() == [[2.183, 2.5], [3.104, 3.5]]
     [note] = [note for note in prepared.notes if note.subject == "a"]
-    assert note.code == "tables.numbers"
+    assert note.code == "tables.assumed"
 
 
 def test_a_decimal_mark_far_below_decides():

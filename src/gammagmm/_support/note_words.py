@@ -102,12 +102,13 @@ UNUSABLE = {
 WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     # How a file was read.
     "tables.numbers": "{words}",
+    "tables.assumed": "{words}; --decimal {other} reads it in the other way",
     "tables.other files": "{words}",
     "tables.row names": "the header has one cell less than the rows; the first column is taken as "
     "the names of the rows and is called {name!r}",
     "tables.unnamed": "column {place} has no name in the file and is called {name!r}",
     "tables.encoding": "is not UTF-8: read as {encoding}; --encoding reads it in another way",
-    "tables.sheet": "the sheet {sheet} is read, and not {others}",
+    "tables.sheet": "{sheet} is read, and not {others}; --table NAME reads another one",
     "tables.titles": "skipped the text above the column names: {titles}",
     "tables.durations": "durations are read as seconds",
     "tables.rows": lambda values: (

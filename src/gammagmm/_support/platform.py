@@ -7,6 +7,7 @@ are used, so this module can be imported everywhere.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import signal
 import subprocess
@@ -17,7 +18,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Ended", "end_group", "is_closed_pipe", "memory_limit", "physical_memory", "run_group"]
+__all__ = [
+    "Ended",
+    "end_group",
+    "is_closed_pipe",
+    "memory_limit",
+    "physical_memory",
+    "processor_limit",
+    "run_group",
+]
 
 ENDING_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """Sent by Ctrl-C, a time limit, a terminal that closes, and a Windows console that closes."""
@@ -168,6 +177,30 @@ def memory_limit(n_bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+@contextmanager
+def processor_limit(seconds: float) -> Iterator[None]:
+    """The system ends this process if it computes longer meanwhile; no limit on Windows.
+
+    It also ends a library that never returns to Python.
+    """
+    try:
+        import resource
+    except ImportError:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    limits = [math.ceil(time.process_time() + seconds), soft, hard]
+    allowed = min(own for own in limits if own != resource.RLIM_INFINITY)
+    no_core, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))  # no copy of the memory on the disk
+    resource.setrlimit(resource.RLIMIT_CPU, (allowed, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_CORE, (no_core, most))
 
 
 def physical_memory() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,7 +30,9 @@ __all__ = [
 ]
 
 MAX_NOTES = 15
-"""Most lines about what was done to a table; notes of one kind have one line together."""
+"""Most lines about what was done to a table as a whole."""
+TOLD = ("tables.guess", "tables.unusable", "tables.encoded", "tables.dates")
+"""Notes that say what a column is taken for, as the table does itself."""
 UNUSABLE = "tables.unusable"
 MAX_PROBLEMS = 20
 """Further problems of a file are only counted."""
@@ -51,6 +54,10 @@ def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
     roles = assign_roles(raw, choices)
     notes, problems = _findings(raw, roles, choices)
     left_out = {note.subject: note.message for note in notes if note.code == UNUSABLE}
+    own_notes = defaultdict[str, list[str]](list)
+    for note in notes:
+        if note.code not in TOLD:
+            own_notes[note.subject].append(note.message)
     with_problems = {problem.column for problem in problems}
     chosen, dates = dict(roles.chosen), dict(roles.dates)
     guesses = {guess.column: guess for guess in roles.guesses}
@@ -60,12 +67,15 @@ def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
         own, use = _use(kind, chosen.get(name), guesses.get(name), name in dates)
         use = left_out.get(name, use)
         is_wrong = name in with_problems and chosen.get(name) not in CHOSEN
-        uses.append((own, _with_groups("see the problems" if is_wrong else use, name == by)))
+        use = _with_groups("see the problems" if is_wrong else use, name == by)
+        uses.append((own, "; ".join([use, *own_notes[name]])))
     lines = [HEAD, *(_line(raw, j, *use) for j, use in enumerate(uses))]
     text = [aligned(lines, n_words=len(HEAD))]
-    if notes:
-        said = [f"  {line}" for line in said_lines(notes, MAX_NOTES)]
-        text += ["", f"{counted(len(notes), 'note')}:", *said]
+    names = set(raw.columns)
+    others = [note for note in notes if note.subject not in names]
+    if others:
+        said = [f"  {line}" for line in said_lines(others, MAX_NOTES)]
+        text += ["", f"{counted(len(others), 'note')}:", *said]
     if problems:
         text += ["", f"{counted(len(problems), 'problem')}:", *problem_lines(problems)]
         if is_answered(raw, choices):

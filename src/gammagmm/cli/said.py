@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gammagmm._support.text import counted, listed, one_line
 from gammagmm.errors import Note
@@ -20,10 +21,15 @@ SUBJECTS = {
     "not used": ("tables.unusable", "tables.one text", "tables.equal dates", "tables.implied text"),
     "filled": ("tables.filled", "tables.gap text", "tables.filled date", "tables.infinite"),
     "encoded": ("tables.encoded", "tables.dates"),
-    "read": ("tables.numbers", "tables.missing words", "tables.durations", "tables.words"),
+    "assumed": ("tables.assumed",),
+    "words": ("tables.words", "tables.missing words"),
+    "read": ("tables.numbers", "tables.durations"),
 }
 """Codes of notes that are said together, by what was done."""
-ORDER = ("not used", "filled", "rows", "clear codes", "codes", "", "encoded", "read")
+ORDER = (
+    *("assumed", "not used", "filled", "rows", "clear codes", "codes", "words", ""),
+    *("encoded", "read"),
+)
 """Which of them are said first where there are too many lines."""
 DONE = {
     "codes": "with a value that may mark gaps",
@@ -31,6 +37,8 @@ DONE = {
     "not used": "not used",
     "filled": "filled where cells are missing",
     "encoded": "encoded as numbers",
+    "assumed": "{manner}, which is an assumption (--decimal {other} changes it)",
+    "words": "with words that are read as the number beside them or as missing",
     "read": "read as numbers",
 }
 OF_GUESS = {"whole numbers": "", "category": "encoded"}
@@ -76,16 +84,17 @@ class Said:
         ]
         n_more = len(names) - MAX_NAMES
         more = f" and {n_more:,} more" if n_more > 0 and not others else ""
-        line = f"{counted(n_columns, 'column')} {DONE[self.kind]}: {', '.join(shown)}{more}"
-        return one_line(line)
+        done = DONE[self.kind].format_map(first.fields)
+        return one_line(f"{counted(n_columns, 'column')} {done}: {', '.join(shown)}{more}")
 
 
 def said_together(notes: Iterable[Note]) -> list[Said]:
     """The notes, with those of one kind in one group, in the order of the first of each."""
-    groups, places = defaultdict[tuple[str, int], list[Note]](list), dict[str, int]()
+    groups, places = defaultdict[tuple[str, int], list[Note]](list), dict[tuple[str, Any], int]()
     for i, note in enumerate(notes):
         kind = kind_of(note)
-        place = places.setdefault(kind, i) if kind else i
+        manner = note.fields["manner"] if kind == "assumed" else None
+        place = places.setdefault((kind, manner), i) if kind else i
         groups[kind, place].append(note)
     return [Said(kind, tuple(found)) for (kind, _), found in groups.items()]
 

@@ -26,7 +26,6 @@ from gammagmm.errors import ColumnsWarning, NewRowsWarning, Note, TableError
 from gammagmm.estimator.parameters import Plan
 from gammagmm.table.container import Container
 from gammagmm.table.frames import array_table, frame_table, has_text_names
-from gammagmm.table.guesses import Guess
 from gammagmm.table.preparation import Preparation, prepare
 from gammagmm.table.sample import Sample
 from gammagmm.table.table import Table
@@ -49,8 +48,6 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _COLLECTED = Note.of("tables.collected", "X")
-WARNED = ("id", "labels", "date", "code", "empty")
-"""Kinds of columns whose absence a user must know of."""
 
 
 def open_rows(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
@@ -82,17 +79,18 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
     if frame is None and (estimator.strict is None or plan.choices.missing == "error"):
         values = np.array(_validate(probe, X, reset=True), order="K")  # the user may change `X`
         return _as_it_is(values, None, container, notes)
+    is_strict = plan.choices.missing == "error"
     if frame is None:
-        raw = array_table(_array_cells(X, 2))
+        raw = array_table(_array_cells(X, 2), is_strict=is_strict)
     else:
         _check_size(frame)
         if not is_named:  # scikit-learn refuses names of which some are texts
             validate_data(probe, frame.to_native(), reset=True, skip_check_array=True)
-        raw = frame_table(frame)
+        raw = frame_table(frame, is_strict=is_strict)
     if plan.is_precomputed:
         return _as_it_is(_scores(raw), raw.columns if is_named else None, container, notes)
     table = prepare(raw, plan.choices, PYTHON if is_named else ARRAY, guessing=is_named)
-    _warn_of(table.guesses)
+    _warn_of(table)
     if container.row_names is not None and plan.choices.id is None:
         table = replace(table, ids=None)  # the index names the rows
     notes = (*notes, *table.notes)
@@ -121,13 +119,15 @@ def _scores(raw: RawTable, n_least: int = 2) -> Array:
         return check_array(rows, input_name="X", ensure_min_samples=n_least)
 
 
-def _warn_of(guesses: tuple[Guess, ...]) -> None:
-    """Name the columns that are not used for what they look like."""
-    found = [guess for guess in guesses if guess.kind in WARNED]
+def _warn_of(table: Table) -> None:
+    """Name the columns that are not used."""
+    guesses = [own for own in table.guesses if own.is_left_out and own.kind != "constant"]
+    found = {guess.column: guess.why for guess in guesses}
+    found |= {note.subject: note.message for note in table.notes if note.code == "tables.unusable"}
     if not found:
         return
-    named = "; ".join(f"{shown(guess.column)}: {guess.why}" for guess in found)
-    usable = [guess.column for guess in found if {"use", "dates"} & {*guess.instead}]
+    named = "; ".join(f"{shown(column)}: {why}" for column, why in found.items())
+    usable = [guess.column for guess in guesses if {"use", "dates"} & {*guess.instead}]
     them = "it" if len(usable) == 1 else "them"
     keep = f" To use {them}, pass columns={{'use': {usable}}}." if usable else ""
     warn_user(
@@ -154,18 +154,18 @@ def rows_of_period(X: Any, preparation: Preparation) -> Array:
 
 def new_table(X: Any, preparation: Preparation) -> Table:
     """The same with the names of the rows."""
-    frame = open_frame(X)
+    frame, is_strict = open_frame(X), preparation.missing == "error"
     if frame is None and preparation.encoder is None:
         values = _validate(_probe(preparation), X, reset=False)
         return Table(values, preparation, Sample.whole(len(values)))
     if frame is None:
         cells = _array_cells(X, 1)
         _check_names(cells, preparation)
-        raw = replace(array_table(cells), columns=preparation.names)
+        raw = replace(array_table(cells, is_strict=is_strict), columns=preparation.names)
     else:
         _check_size(frame, 1)
         _check_names(frame.to_native(), preparation)
-        raw = frame_table(frame)
+        raw = frame_table(frame, is_strict=is_strict)
         if preparation.columns is None:
             if preparation.encoder is None:
                 values = _scores(raw, 1)

@@ -22,6 +22,7 @@ from gammagmm.readers.raw_table import (
     written_cells,
 )
 from gammagmm.readers.source import CELL_BYTES, Source, check_expansion, refusing, unpacked
+from gammagmm.readers.values import with_read_texts
 
 __all__ = ["as_matrix", "read_npy", "read_npz", "table_of_arrays"]
 
@@ -98,7 +99,8 @@ def table_of_arrays(source: Source, matrix: Array, vectors: Mapping[str, Array])
     def write_cells(j: int) -> list[str | None]:
         return written_cells(cells[j] if cells[j].dtype == object else arrays[j])
 
-    return RawTable(source.name, columns, data, None, write_cells)
+    raw = RawTable(source.name, columns, data, None, write_cells)
+    return with_read_texts(raw, range(len(columns)), source.asked)
 
 
 def _column(where: str, array: Array) -> Array:

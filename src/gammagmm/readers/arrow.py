@@ -21,6 +21,7 @@ from gammagmm.readers.raw_table import (
     written_cells,
 )
 from gammagmm.readers.source import Source, refusing
+from gammagmm.readers.values import with_read_texts
 
 __all__ = ["read_feather", "read_parquet"]
 
@@ -134,7 +135,9 @@ def _collect(
         digits = (array.cast(arrow.string()).to_pylist() for array in parts[field.name])
         return list(chain.from_iterable(digits))
 
-    return RawTable(source.name, tuple(kinds), data, None, write_cells, refused=refused)
+    raw = RawTable(source.name, tuple(kinds), data, None, write_cells, refused=refused)
+    texts = [j for j, kind in enumerate(kinds.values()) if kind == "text"]
+    return with_read_texts(raw, texts, source.asked)
 
 
 def _read_cells(arrow: Any, array: Any, kind: str) -> list[Any]:

@@ -23,6 +23,7 @@ from gammagmm.readers.numbers import (
     ReadNumbers,
     are_codes,
     decimal_mark,
+    have_groups,
     is_row,
     looks_like_number,
     mark_for,
@@ -188,7 +189,8 @@ def _written_numbers(
     for j, cells in plain().items():
         has_points = any("." in cell for cell in cells if cell is not None)
         if has_points and not decimal_mark(cells) and not (is_usual and not shape_mark(cells)):
-            likely = usual if "," in assumed else POINT_LOCALE
+            is_likely = "," in assumed or ("." not in marks and have_groups(cells))
+            likely = usual if is_likely else POINT_LOCALE
             column = read_column(cells, *mark_for(cells, asked.decimal, marks, likely))
             found |= {} if column is None else {j: column}
     return found

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
 from gammagmm._support.dates import date_form
@@ -15,6 +16,7 @@ from gammagmm.errors import Note, TableError
 from gammagmm.readers.numbers import has_one_number, is_row, looks_like_number
 from gammagmm.readers.raw_table import is_missing, numbered_names
 from gammagmm.readers.source import Asked
+from gammagmm.readers.sums import figure_rows
 
 __all__ = ["Layout", "find_layout", "layout_notes", "renamed_repeats"]
 
@@ -32,24 +34,9 @@ MOST = 0.6
 """Share of the cells of a column that are numbers or dates where the column holds such values."""
 N_SHAPES = 0.2
 """Share of the cells of a column that have the shape of a cell that belongs there."""
+N_FOLLOWING, FITTING = 20, 0.75
+"""Rows that show whether a table goes on, and the share of their cells that fits then."""
 N_SHOWN = 3
-TOTAL = re.compile(
-    r"\*+$|\W*(?:(?:grand|sub|sous|net|gross|overall|running|gesamt|general|end)[\s-]*)?(?:"
-    r"totals?|totales?|totali|totale|totaal|totalt|totaux|subtotaa?le?n?|subtotals?|sum|summe|summen|"
-    r"zwischensumme|teilsumme|gesamt|gesamtsumme|gesamtergebnis|endsumme|ergebnis|insgesamt|somme|"
-    r"somma|suma|suma częściowa|som|summa|delsumma|delsum|delsom|i alt|razem|ogółem|celkem|"
-    r"mezisoučet|összesen|részösszeg|toplam|ara toplam|yhteensä|välisumma|"
-    r"итого|всего|合計|小計|総計"
-    r")(?![^\W_])",
-    re.IGNORECASE,
-)
-"""How a label of a row of sums begins, in the languages of Europe and some others."""
-FIGURE = re.compile(
-    r"\W*(?:average|mean|median|min(?:imum)?|max(?:imum)?|count|std|mittelwert|durchschnitt|anzahl|"
-    r"moyenne|nombre|promedio|media|gemiddelde|aantal|średnia|medelvärde|antal|průměr)\W*",
-    re.IGNORECASE,
-)
-"""Labels of other figures below a table."""
 FRACTION = re.compile(r"\d[.,]\d")
 MIN_LABELLED = 10
 """Fewest rows by whose labels it is found that the last one has sums."""
@@ -115,6 +102,8 @@ class _Finder:
             j for j, n in held.items() if n >= MOST * self.n_cells[j] and 10 * n >= len(wide)
         }
         self.n_wide = len(wide)
+        widths = Counter(len(self.whole[i]) for i in wide)
+        self.width = max(widths, key=lambda width: widths[width], default=0)
         pairs = ((i, j) for i in wide[:MAX_HEAD] for j in self.values.intersection(self.filled[i]))
         self.dates = {j for i, j in pairs if _is_day(self.rows[i][j])}
 
@@ -177,11 +166,11 @@ class _Finder:
         return len({*map(str, self._cells(i))})
 
     def _is_row_of_data(self, i: int) -> bool:
-        """Whether a row with few numbers has one at all, or a label like those of other rows."""
-        if any(_is_value(self.rows[i][j]) for j in self.filled[i] if j in self.values):
-            return True
-        labels = [j for j in self.filled[i] if j not in self.values]
-        return bool(labels) and self._belongs(i, labels[0])
+        """Whether a row above the first complete one is data: it has a number, or only labels."""
+        own = [j for j in self.filled[i] if j in self.values]
+        if own:
+            return any(_is_value(self.rows[i][j]) for j in own)
+        return len(self.filled[i]) > 1 or self._belongs(i, self.filled[i][0])
 
     def _body_after(self, header: int) -> int:
         below = self._present(range(header + 1, len(self.rows)))
@@ -207,15 +196,17 @@ class _Finder:
         return 2 * len(self.filled[i]) >= self.usual and n_values > 0 and 2 * n_values >= len(cells)
 
     def _groups(self, header: int) -> list[int]:
-        """The row of headings directly above the names, where it has no values."""
-        above = [header - 1] if header else []
-        return [
-            i
-            for i in self._present(above)
-            if len(self.filled[i]) > 1
-            and not any(_is_value(c) and not _is_year(c) for c in self._cells(i))
-            and (2 * len(self.filled[i]) >= len(self.filled[header]) or self._spans(i, header))
-        ]
+        """The rows of headings directly above the names, from the top, which have no values."""
+        found = list[int]()
+        while header - len(found) > 0 and self._are_headings(header - len(found) - 1, header):
+            found.insert(0, header - len(found) - 1)
+        return found
+
+    def _are_headings(self, i: int, header: int) -> bool:
+        """Whether a row has headings of the groups of columns."""
+        if len(self.filled[i]) < 2 or any(_is_value(c) and not _is_year(c) for c in self._cells(i)):
+            return False
+        return 2 * len(self.filled[i]) >= len(self.filled[header]) or self._spans(i, header)
 
     def _spans(self, i: int, header: int) -> bool:
         """Whether headings stand over names, and not only at the left, as a title does."""
@@ -225,9 +216,9 @@ class _Finder:
         """The names; with the headings of their groups where they would be the same."""
         row = [*map(_as_text, self.whole[header]), *[""] * (width - len(self.whole[header]))]
         counts = Counter(name for name in row if name)
-        if groups:
+        for i in reversed(groups):
             heads, last = list[str](), ""
-            above = [*map(_as_text, self.whole[groups[0]]), *[""] * width]
+            above = [*map(_as_text, self.whole[i]), *[""] * width]
             for name in above[:width]:
                 last = name or last
                 heads.append(last)
@@ -235,19 +226,21 @@ class _Finder:
                 head if not name and above[j] else f"{head} {name}" if counts[name] > 1 else name
                 for j, (name, head) in enumerate(zip(row, heads, strict=True))
             ]
+            counts = Counter(name for name in row if name)
         return tuple(row)
 
     def _below(self, below: list[int], head: list[int]) -> dict[int, Role]:
         """What rows below the names are that are no data."""
         found: dict[int, Role] = {}
         texts = [self._cells(i) for i in head if self.filled[i]]
-        figures = {i for i in below if self._is_total(i) or FIGURE.fullmatch(self._label(i))}
-        figures |= {i for i in below[-1:] if self._lacks_labels(i)}
-        last = max((i for i in below if self._is_data(i) and i not in figures), default=-1)
+        figures = self._figures(below)
+        short = set(takewhile(lambda i: len(self.whole[i]) < self.width, reversed(below)))
+        rows = (i for i in below if self._is_data(i) and i not in figures | short)
+        last = max(rows, default=-1)
         for place, i in enumerate(below):
             if any(self._is_same(self._cells(i), own) for own in texts):
                 found[i] = "names again"
-            elif self._is_total(i) or (i > last and i in figures):
+            elif i in figures:
                 found[i] = "total"
             elif self._is_remark(i, i > last) or self._is_rule(i):
                 found[i] = "remark"
@@ -258,19 +251,22 @@ class _Finder:
     def _is_same(self, cells: list[Any], names: list[Any]) -> bool:
         return len(cells) > 1 and cells == names
 
-    def _label(self, i: int) -> str:
-        """The first text of a row that is no value."""
-        found = (cell for cell in self._cells(i) if isinstance(cell, str) and not _is_value(cell))
-        return next(found, "")
+    def _figures(self, below: list[int]) -> set[int]:
+        """The rows of sums and of other figures."""
+        keys = {j for j, n in self.n_cells.items() if n >= 0.9 * self.n_wide}
+        labels = self.dates | (self.n_cells.keys() - self.values)
+        nameless = self._nameless(below, keys & labels)
+        columns = sorted(self.values - self.dates)
+        rows = [self.rows[i] for i in below]
+        found = {below[k] for k in figure_rows(rows, keys, labels, columns, nameless)}
+        return found | {i for i in below[-1:] if self._lacks_labels(i)}
 
-    def _is_total(self, i: int) -> bool:
-        """Whether the label of a row says that it has sums, and it lacks what names other rows."""
-        if not TOTAL.match(self._label(i)):
-            return False
-        keys = [j for j, n in self.n_cells.items() if n >= 0.9 * self.n_wide]
-        lacking = [j for j in keys if j not in self.filled[i]]
-        labels = [j for j in keys if j not in self.values]
-        return bool(lacking) or len(labels) <= 1
+    def _nameless(self, below: list[int], labels: set[int]) -> list[int]:
+        """Places of the rows of numbers without a text or a date, where the others have several."""
+        if len(labels) < 2 or self.n_wide < MIN_LABELLED:
+            return []
+        filled = [set(self.filled[i]) for i in below]
+        return [k for k, own in enumerate(filled) if own & self.values and not own & labels]
 
     def _is_rule(self, i: int) -> bool:
         """Whether a row is a line of dashes."""
@@ -285,8 +281,10 @@ class _Finder:
         return is_long and len(usual) > 1 and bool(own & self.values) and not usual & own
 
     def _is_remark(self, i: int, is_last: bool) -> bool:
-        """Whether a row has a text alone, such as a source below the table."""
+        """Whether a row has a text alone, or is a last line that is too short for data."""
         own = self.filled[i]
+        if is_last and len(self.whole[i]) < self.width:
+            return True
         if any(_is_value(self.rows[i][j]) for j in own if j in self.values):
             return False
         if is_last and 2 * len(own) <= self.usual + 1 and len(own) < self.usual:
@@ -307,11 +305,25 @@ class _Finder:
     def _begins_table(self, below: list[int], place: int) -> bool:
         """Whether names of another table stand here: after a blank row, and above its data."""
         i = below[place]
-        is_after_blank = place > 0 and self._is_gap_before(i)
-        cells = [self.rows[i][j] for j in self.filled[i]]
+        if place == 0 or not self._is_gap_before(i):
+            return False
+        cells = self._cells(i)
         are_texts = len(cells) > 1 and not any(map(_is_value, cells))
         has_values = any(j in self.values for j in self.filled[i])
-        return is_after_blank and are_texts and has_values
+        return are_texts and has_values and not self._goes_on(below[:place], below[place + 1 :])
+
+    def _goes_on(self, above: list[int], below: list[int]) -> bool:
+        """Whether most of the next rows have the columns of those above, and values in the same."""
+        above, below = [[i for i in rows if self._is_data(i)] for rows in (above, below)]
+        kinds = Counter(key for i in above for key in self._kinds(i))
+        usual = {key for key, n in kinds.items() if n >= MOST * len(above)}
+        following = [self._kinds(i) for i in below[:N_FOLLOWING]]
+        fitting = [k for k in following if len(k & usual) >= FITTING * max(len(k), len(usual))]
+        return 2 * len(fitting) > len(following)
+
+    def _kinds(self, i: int) -> set[tuple[int, bool]]:
+        """The columns of a row, and whether they hold values there."""
+        return {(j, _is_value(self.rows[i][j])) for j in self.filled[i]}
 
     def _is_gap_before(self, i: int) -> bool:
         """Whether a blank row stands above, which a text may have lost."""
@@ -356,8 +368,8 @@ def _is_year(cell: Any) -> bool:
 
 
 def _shape(cell: Any) -> str:
-    """The text with 9 for each digit and a for each run of letters."""
-    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d", "9", _as_text(cell)))
+    """The text with 9 for each run of digits and a for each run of letters."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", _as_text(cell)))
 
 
 def renamed_repeats(names: Sequence[str]) -> tuple[tuple[str, ...], list[Note]]:

@@ -34,11 +34,13 @@ __all__ = [
     "decimal_mark",
     "has_numbers",
     "has_one_number",
+    "have_groups",
     "is_row",
     "looks_like_number",
     "mark_for",
     "marks_word",
     "missing_words_note",
+    "number_and_digits",
     "number_notes",
     "numbers_first_note",
     "other_units",
@@ -82,6 +84,9 @@ BY_SHAPE = "by the numbers below 1,000 in the column"
 BY_FRACTIONS = "other numbers of the column have fractions"
 LEAST_PLAIN = 0.02
 """Share of numbers without a mark in a column from which `shape_mark` decides by them."""
+GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}(?!\d)")
+MIN_ALIKE = 20
+"""Numbers with three digits after the mark among which one without a mark decides."""
 MIN_CODE = 3
 """Fewest digits of a code that begins with 0; days and months have two."""
 MAX_GAPS, MAX_CODES = 0.2, 0.05
@@ -113,6 +118,8 @@ IN_WORDS = re.compile(
     \s*(?P<unit>(?:[^\W\d_]|[°%µ²³/·^.]){{0,15}})\s*(?:[*?!~]{{1,3}}|\((?:{BESIDE})\.?\))?""",
     re.VERBOSE | re.IGNORECASE,
 )
+MIN_STEM, MAX_ENDING = 3, 2
+"""Letters that the forms of one unit have in common, and those in which they differ."""
 CODE_IN_WORDS = re.compile(r"[^\W_]*\d[^\s]*")
 FACTORS = frozenset(
     {"k", "tsd", "thousand", "tausend", "mille", "mil", "t€", "mio", "mln", "million", "millions"}
@@ -186,6 +193,14 @@ class ReadNumbers:
     def assumed(self) -> str:
         """The decimal mark that was assumed, "" if the column shows it."""
         return "" if self.form.is_certain else self.form.decimal
+
+    def note(self, column: str) -> Note:
+        """A note about how this column was read; one about an assumption has a code of its own."""
+        if not self.assumed:
+            return Note.of("tables.numbers", column, words=self.message)
+        other = {".": ",", ",": "."}[self.assumed]
+        manner = self.message.partition(":")[0]
+        return Note.of("tables.assumed", column, words=self.message, manner=manner, other=other)
 
 
 def read_column(cells: Texts, assumed: str = "", reason: str = "") -> ReadNumbers | None:
@@ -292,7 +307,9 @@ def shape_mark(cells: Texts) -> str:
     """The decimal mark of a column of whole numbers and numbers such as "1.232".
 
     Where no number above 999 lacks the mark and some below have none, it stands between thousands.
-    Where one above 999 lacks it, it is the decimal mark. Empty text where neither is so.
+    One such number is enough among many with three digits after the mark, where a fraction of three
+    digits would be written as 391.000. Where one above 999 lacks the mark, it is the decimal mark.
+    Empty text where neither is so.
     """
     cores = [amount.core for cell in cells if cell is not None and (amount := _amount(cell))]
     used = {mark for core in cores for mark in ".," if mark in core}
@@ -302,7 +319,14 @@ def shape_mark(cells: Texts) -> str:
     lengths = [len(core) for core in cores if core.isdigit() and core.strip("0")]
     if any(length > 3 for length in lengths):
         return mark
-    return {".": ",", ",": "."}[mark] if len(lengths) >= max(2, LEAST_PLAIN * len(cores)) else ""
+    least = 1 if have_groups(cores) else max(2, LEAST_PLAIN * len(cores))
+    return {".": ",", ",": "."}[mark] if len(lengths) >= least else ""
+
+
+def have_groups(cells: Texts) -> bool:
+    """Whether cells are many numbers that all have three digits after their only mark, if any."""
+    numbers = [cell for cell in cells if cell is not None]
+    return len(numbers) >= MIN_ALIKE and all(n.isdigit() or GROUPED.match(n) for n in numbers)
 
 
 def are_codes(cells: Texts) -> bool:
@@ -330,19 +354,17 @@ def without_words(cells: Texts, n_plain: int = 0) -> tuple[Texts, CellsWithWords
     sign = _sign_of_most(counts, other)
     other |= {c: n for c, n in counts.items() if c not in other and sign != ("%" in c)}
     parts = {cell: None if looks_like_number(cell) else _number_in_words(cell) for cell in other}
-    units = Counter[str]()
+    counted = Counter[str]()
     for cell, part in parts.items():
         if part is not None and part[1]:
-            units[part[1]] += other[cell]
-    unit = units.most_common(1)[0][0] if units else ""
-    if len(units) > 1 and len({n for _, n in units.most_common(2)}) == 1:
-        unit = ""
+            counted[part[1]] += other[cell]
+    units = _as_one(counted)
     has_plain = len(other) < len(counts) or n_plain > 0
     values = {
         cell: part[0]
         for cell, part in parts.items()
         if part is not None
-        and part[1] in ("", unit)
+        and part[1] in ("", *units)
         and not (has_plain and part[1].rstrip(".") in FACTORS)
     }
     gaps = {cell: n for cell, n in other.items() if cell not in values}
@@ -361,9 +383,43 @@ def without_words(cells: Texts, n_plain: int = 0) -> tuple[Texts, CellsWithWords
     return cleaned, CellsWithWords(n_numbers, n_gaps, tuple(examples))
 
 
+def _as_one(units: Counter[str]) -> list[str]:
+    """The most frequent unit in its forms, such as "day" and "days"; none if two are as frequent.
+
+    Forms of one unit differ in at most two letters at their ends, behind three equal ones.
+    """
+    groups = list[list[str]]()
+    for unit in units:
+        same = next((own for own in groups if _are_forms(unit, own[0])), None)
+        groups += [[unit]] if same is None else []
+        if same is not None:
+            same.append(unit)
+    groups.sort(key=lambda own: sum(units[unit] for unit in own), reverse=True)
+    n_first = [sum(units[unit] for unit in own) for own in groups[:2]]
+    return groups[0] if groups and len(set(n_first)) == len(n_first) else []
+
+
+def _are_forms(unit: str, other: str) -> bool:
+    n_common = max(MIN_STEM, max(len(unit), len(other)) - MAX_ENDING)
+    return unit[:n_common] == other[:n_common]
+
+
 def has_one_number(cell: str) -> bool:
     """Whether a cell is a number with words that do not change it, such as "12 kg"."""
     return _number_in_words(cell.strip()) is not None
+
+
+def number_and_digits(cell: str, decimal: str) -> tuple[float, int] | None:
+    """The number in a cell with this decimal mark, and its digits after the mark; None without."""
+    amount = _amount(cell.strip())
+    if amount is None:
+        in_words = _number_in_words(cell.strip())
+        amount = None if in_words is None else _amount(in_words[0])
+    if amount is None:
+        return None
+    found = next((own for own in _styles([amount.core]) if own[0] == decimal), None)
+    value = None if found is None else _value(amount, *found)
+    return None if value is None else (value, len(amount.core.partition(decimal)[2]))
 
 
 def _sign_of_most(counts: Mapping[str, int], other: Collection[str]) -> bool:
@@ -429,11 +485,9 @@ def missing_words_note(column: str, words: Mapping[str, int]) -> Note:
 
 def number_notes(column: str, read: ReadNumbers) -> list[Note]:
     """Notes about how a column of numbers was read."""
-    if read.words is None:
-        return [Note.of("tables.numbers", column, words=read.message)]
-    is_plain = read.form == NumberForm(".") or read.form == NumberForm()
-    plain = [] if is_plain else [Note.of("tables.numbers", column, words=read.message)]
-    return [*plain, read.words.note(column)]
+    is_plain = read.form in (NumberForm("."), NumberForm())
+    own = [] if is_plain and read.words is not None else [read.note(column)]
+    return own if read.words is None else [*own, read.words.note(column)]
 
 
 def numbers_first_note(source: str, unit: str, columns: Sequence[str]) -> Note:
@@ -463,8 +517,9 @@ def reread(raw: RawTable, j: int, decimal: str, reason: str) -> RawTable:
     if column is None:
         return raw
     name = raw.columns[j]
-    others = [note for note in raw.notes if (note.code, note.subject) != ("tables.numbers", name)]
-    notes = (*others, Note.of("tables.numbers", name, words=column.message))
+    replaced = [(code, name) for code in ("tables.numbers", "tables.assumed")]
+    others = [note for note in raw.notes if (note.code, note.subject) not in replaced]
+    notes = (*others, column.note(name))
     data = (*raw.data[:j], column.values, *raw.data[j + 1 :])
     return replace(raw, data=data, notes=notes, forms={**raw.forms, j: column.form})
 

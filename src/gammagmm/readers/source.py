@@ -48,6 +48,9 @@ GZIP_BITS = 31  # the code of zlib for such a stream
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MARKS = (codecs.BOM_UTF8, *UTF_16_MARKS)
 CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")  # no text has these bytes
+PACKED_MARK = b"PK\x03\x04"
+MIN_WIDE, MAX_ODD = 20, 2_000
+"""Bytes in which every other one is NUL where a text is UTF-16 without a byte order mark."""
 MAX_REASON = 300  # characters that are quoted from the message of a library
 
 
@@ -271,6 +274,14 @@ def decode(source: Source) -> str:
             text = content.decode("utf-16")
         if "\0" not in text:
             return text
+    if encoding := _unmarked_utf_16(content):
+        with refusing(source.name, (UnicodeDecodeError,), "Save the file as UTF-8."):
+            return content.decode(encoding)
+    if content.startswith(PACKED_MARK):
+        raise TableError(
+            f"{source.name} is a workbook or another packed file, and no text",
+            "Give it the suffix of its format, such as .xlsx or .ods.",
+        )
     position = content.find(b"\0")
     if position >= 0:
         raise TableError(
@@ -288,6 +299,14 @@ def decode(source: Source) -> str:
             f"on line {line} cannot be decoded",
             "Save the file as UTF-8.",
         ) from error
+
+
+def _unmarked_utf_16(content: bytes) -> str:
+    """The encoding of UTF-16 without a byte order mark; empty for other texts."""
+    first = content[:MAX_ODD]
+    n_zeros = [first[i::2].count(0) for i in (0, 1)]
+    is_mixed = min(n_zeros) > 0 or len(content) < MIN_WIDE or 4 * max(n_zeros) < len(first)
+    return "" if is_mixed else "utf-16-be" if n_zeros[0] else "utf-16-le"
 
 
 def decode_any(source: Source) -> tuple[str, tuple[Note, ...]]:

@@ -30,7 +30,7 @@ BINARY = "(binary)"
 
 
 def read_sqlite(source: Source, table: str | None) -> RawTable:
-    """Raw table of the table `table`, or of the only one."""
+    """Raw table of the table `table`, or of the largest one."""
     if not source.content.startswith(MAGIC):
         raise TableError(f"{source.name} is not an SQLite database", "Give an SQLite 3 file.")
     with (
@@ -38,7 +38,8 @@ def read_sqlite(source: Source, table: str | None) -> RawTable:
         closing(sqlite3.connect(":memory:")) as connection,
     ):
         _load(source, connection)
-        return _read(source, connection, _chosen(source, connection, table))
+        chosen, notes = _chosen(source, connection, table)
+        return _read(source, connection, chosen, notes)
 
 
 def _load(source: Source, connection: sqlite3.Connection) -> None:
@@ -53,20 +54,29 @@ def _load(source: Source, connection: sqlite3.Connection) -> None:
     connection.set_progress_handler(lambda: next(calls, None) is None, STEPS_PER_CALL)
 
 
-def _chosen(source: Source, connection: sqlite3.Connection, table: str | None) -> str:
+def _chosen(
+    source: Source, connection: sqlite3.Connection, table: str | None
+) -> tuple[str, list[Note]]:
+    """The name of the table that is read, and a note if others are not."""
     names = [name for (name,) in connection.execute(TABLES)]
     if not names:
         raise TableError(f"{source.name} contains no table", "Give a database with a table.")
-    if table is None and len(names) > 1:
-        raise TableError(
-            f"{source.name} contains {len(names)} tables: {listed(names)}",
-            "Choose one with --table NAME.",
-        )
     if table is not None and table not in names:
         raise TableError(
             f"{source.name} has no table {shown(table)}", f"Choose one of: {listed(names)}."
         )
-    return names[0] if table is None else table
+    if table is not None:
+        return table, []
+    largest = max(names, key=lambda name: _n_cells(connection, name))
+    others = listed(name for name in names if name != largest)
+    read = {"sheet": shown(largest), "others": others}
+    return largest, [Note.of("tables.sheet", source.name, **read)] if others else []
+
+
+def _n_cells(connection: sqlite3.Connection, table: str) -> int:
+    n_columns = len(connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall())
+    [(n_rows,)] = connection.execute(f"SELECT count(*) FROM {_quoted(table)}")
+    return n_columns * int(n_rows)
 
 
 def _authorize(action: int, *_: Any) -> int:
@@ -74,10 +84,12 @@ def _authorize(action: int, *_: Any) -> int:
     return sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY
 
 
-def _read(source: Source, connection: sqlite3.Connection, table: str) -> RawTable:
+def _read(
+    source: Source, connection: sqlite3.Connection, table: str, notes: list[Note]
+) -> RawTable:
     information = connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
     names = [column[1] for column in information if column[6] != COMPUTED]
-    notes = [
+    notes += [
         Note.of("tables.computed", column[1]) for column in information if column[6] == COMPUTED
     ]
     connection.set_authorizer(_authorize)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from gammagmm.readers.numbers import (
 from gammagmm.readers.raw_table import RawTable, check_names, is_missing, text_column, written
 from gammagmm.readers.source import Asked
 
-__all__ = ["Value", "table_of_values"]
+__all__ = ["Value", "table_of_values", "with_read_texts"]
 
 Value = str | float | None  # bool and int are among the numbers
 
@@ -77,6 +77,24 @@ def table_of_values(
         for j, column in numbers.items()
     }
     return RawTable(name, names, data, lines, cells_of, notes=tuple(found), unit=unit, forms=forms)
+
+
+def with_read_texts(raw: RawTable, texts: Collection[int], asked: Asked | None = None) -> RawTable:
+    """`raw`, in which its columns `texts` are numbers if their cells can be read as such."""
+    cells = {j: [*map(_text_or_none, raw.data[j])] for j in texts if raw.is_text(j)}
+    read = read_texts(cells, asked=asked)
+    data, notes = list(raw.data), list(raw.notes)
+    for j, column in read.items():
+        name, data[j] = raw.columns[j], column.values
+        words = unusual_words(c.strip() for c in raw.data[j] if c is not None and is_missing(c))
+        notes += number_notes(name, column)
+        notes += [missing_words_note(name, words)] if words else []
+    forms = {**raw.forms, **{j: column.form for j, column in read.items()}}
+    return replace(raw, data=tuple(data), notes=tuple(notes), forms=forms)
+
+
+def _text_or_none(cell: str | None) -> str | None:
+    return None if cell is None or is_missing(cell) else cell.strip()
 
 
 def _is_mixed(cells: Sequence[Value], column: ReadNumbers) -> bool:

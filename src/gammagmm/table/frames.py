@@ -19,6 +19,8 @@ from gammagmm.readers.raw_table import (
     written,
     written_cells,
 )
+from gammagmm.readers.source import Asked
+from gammagmm.readers.values import with_read_texts
 
 if TYPE_CHECKING:
     from narwhals.stable.v2 import DataFrame
@@ -33,10 +35,17 @@ def has_text_names(frame: DataFrame[Any]) -> bool:
     return all(isinstance(name, str) for name in frame.columns)
 
 
-def frame_table(X: Any, name: str = "X", numbers: NDArray[np.intp] | None = None) -> RawTable:
+def frame_table(
+    X: Any,
+    name: str = "X",
+    numbers: NDArray[np.intp] | None = None,
+    *,
+    is_strict: bool = False,
+) -> RawTable:
     """Raw table of a data frame that Narwhals knows; rows are counted from 0, as in Python.
 
-    `numbers`, from 0, are given for rows of a file. These are counted from 1.
+    `numbers`, from 0, are given for rows of a file. These are counted from 1. Texts are read as
+    numbers as in files, and unless `is_strict`, a few cells may have words there.
     """
     frame = open_frame(X)
     if frame is None:
@@ -44,7 +53,8 @@ def frame_table(X: Any, name: str = "X", numbers: NDArray[np.intp] | None = None
     columns = list(frame.iter_columns())
     whole = {j: column for j, column in enumerate(columns) if column.dtype.is_integer()}
     places = range(len(frame)) if numbers is None else (numbers + 1).tolist()
-    return _table(name, [*map(str, frame.columns)], map(_cells_of, columns), places, whole)
+    names = [*map(str, frame.columns)]
+    return _table(name, names, map(_cells_of, columns), places, whole, is_strict)
 
 
 def array_names(d: int) -> tuple[str, ...]:
@@ -52,10 +62,10 @@ def array_names(d: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(d))
 
 
-def array_table(cells: Cells) -> RawTable:
+def array_table(cells: Cells, *, is_strict: bool = False) -> RawTable:
     """Raw table of an array (n, d)."""
     names, columns = array_names(cells.shape[1]), map(as_cells, cells.T)
-    return _table("X", names, columns, range(len(cells)), {})
+    return _table("X", names, columns, range(len(cells)), {}, is_strict)
 
 
 def _table(
@@ -64,9 +74,11 @@ def _table(
     columns: Iterable[Cells],
     places: Sequence[int],
     whole: dict[int, Any],
+    is_strict: bool,
 ) -> RawTable:
     """Raw table of columns as `as_cells` gives them; those of `whole` hold whole numbers."""
     data, texts, refused = list[Cells](), dict[int, list[str | None]](), dict[int, Exception]()
+    dates = set[int]()
     for j, cells in enumerate(columns):
         if cells.dtype != object:
             data.append(cells)
@@ -74,6 +86,7 @@ def _table(
         kinds = {type(cell) for cell in cells if cell is not None}
         if all(issubclass(kind, date) for kind in kinds):
             texts[j] = [_moment(cell) for cell in cells]
+            dates.add(j)
         elif kinds <= {str, float}:
             texts[j] = [written([cell])[0] if isinstance(cell, float) else cell for cell in cells]
         else:
@@ -91,9 +104,11 @@ def _table(
             return [None if value is None else str(value) for value in whole[j].to_list()]
         return texts[j] if j in texts else written_cells(data[j])
 
-    return RawTable(
+    raw = RawTable(
         name, tuple(names), tuple(data), places, write_cells, unit="row", refused=refused
     )
+    written_by_people = texts.keys() - dates - refused.keys()
+    return with_read_texts(raw, sorted(written_by_people), Asked(is_strict=is_strict))
 
 
 def _cells_of(column: Any) -> Cells:

@@ -32,94 +32,34 @@ N_EXAMPLES = 1_000
 MAX_NOTES = 3
 """Above this number of columns of one kind there is one note about all of them."""
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Words of a name that say that a column is an id, whatever its values are.
-ID_WORDS = frozenset({"id", "ids", "uuid", "guid"})
-# Words that say so if all values are different.
-NUMBER_WORDS = frozenset(
-    {"nr", "no", "num", "number", "nummer", "numero", "key", "code", "index", "idx", "unnamed"}
-)
-ENTITY_NUMBERS = frozenset({"nr", "no", "num", "number", "nummer", "numero", "número", "numer"})
+ID_WORDS = frozenset({"id", "ids", "uuid", "guid", "imei"})
+# Words that say so if all values are different; behind another word they say that it is a code.
+NUMBER_WORDS = _words("nr no num number nummer numero número numer key code index idx unnamed")
 NUMBER_ENDINGS = ("number", "nummer", "nr", "schluessel", "schlüssel", "konto", "account")
 # A number in a name: "N° client".
 NUMBER_SIGN = re.compile(r"(?:^|\W)(?:n[°ºr]|no\.|#)(?:\W|$)|№", re.IGNORECASE)
 # Words that say that whole numbers are codes.
-CODE_WORDS = frozenset(
-    {"plz", "postleitzahl", "zip", "zipcode", "postcode", "postal", "postnummer", "postnr", "cedex"}
-    | {"postort", "psč", "postinumero", "irányítószám", "ean", "gtin", "upc", "isbn", "barcode"}
-    | {
-        "iban",
-        "bic",
-        "blz",
-        "swift",
-        "sku",
-        "siret",
-        "siren",
-        "phone",
-        "telephone",
-        "telefon",
-        "tel",
-    }
-    | {
-        "telefone",
-        "téléphone",
-        "teléfono",
-        "mobile",
-        "handy",
-        "fax",
-        "code",
-        "kod",
-        "código",
-        "codice",
-    }
+CODE_WORDS = _words(
+    "plz postleitzahl zip zipcode postcode postal postnummer postnr cedex postort psč "
+    "postinumero irányítószám ean gtin upc isbn barcode iban bic blz swift routing sku siret "
+    "siren naics nace phone telephone telefon tel telefone téléphone teléfono mobile handy fax "
+    "code kod código codice buchungskreis kostenstelle kst dept department département "
+    "departamento dipartimento avdelning oddział"
 )
 # Words that say so if all numbers have as many digits, four or more.
-ENTITY_WORDS = frozenset(
-    {
-        "account",
-        "accounts",
-        "acct",
-        "konto",
-        "compte",
-        "cuenta",
-        "conto",
-        "conta",
-        "rekening",
-        "tili",
-    }
-    | {
-        "kreditor",
-        "debitor",
-        "creditor",
-        "debtor",
-        "vendor",
-        "supplier",
-        "lieferant",
-        "fournisseur",
-    }
-    | {
-        "proveedor",
-        "fornitore",
-        "leverancier",
-        "leverantör",
-        "dostawca",
-        "customer",
-        "client",
-        "kunde",
-    }
-    | {"kund", "klant", "cliente", "klient", "article", "artikel", "item", "product", "produkt"}
-    | {"material", "matnr", "employee", "personal", "matricule", "patient", "invoice", "rechnung"}
-    | {
-        "facture",
-        "factura",
-        "fattura",
-        "order",
-        "auftrag",
-        "beleg",
-        "document",
-        "contract",
-        "vertrag",
-    }
-    | {"station", "device", "gerät", "machine", "maschine", "kostenstelle", "center", "centre"}
+ENTITY_WORDS = _words(
+    "account accounts acct konto compte cuenta conto conta rekening tili kreditor debitor "
+    "creditor debtor vendor supplier lieferant fournisseur proveedor fornitore leverancier "
+    "leverantör dostawca customer client kunde kund klant cliente klient article artikel item "
+    "product produkt material matnr employee personal matricule patient invoice rechnung "
+    "facture factura fattura order auftrag beleg document contract vertrag station device "
+    "gerät machine maschine center centre store filiale branch dossier case file akte"
 )
 STATUS_WORDS = frozenset({"status", "statut", "estado", "stato", "state", "http"})
 YEAR_WORDS = frozenset(
@@ -141,6 +81,8 @@ DENSE, MAX_DAYS = 0.2, 4_000
 MAX_STEPS = 10
 """Times the number of rows up to which rising whole numbers number the rows."""
 MIN_DIGITS, ALIKE = 4, 0.9
+MIN_LONG = 1e9
+"""Smallest whole number that is more probably a code than a quantity."""
 # Words that say that a column of two values has labels, anywhere in the name or at its end.
 LABEL_WORDS = frozenset(
     {"anomaly", "anomalies", "anomalous", "anomalie", "outlier", "outliers", "fraud", "fraudulent"}
@@ -272,6 +214,8 @@ def _guess_whole_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | Non
         return _id(name, "because its values are consecutive whole numbers")
     if is_code or _is_named_like_numbers(words):
         return _id(name, "by its name and because its values are all different")
+    if present.min() >= MIN_LONG:
+        return _id(name, "because its values are different whole numbers of ten or more digits")
     if (np.diff(values) > 0.0).all() and span <= MAX_STEPS * len(values):
         return _id(name, "because its values rise in small steps")
     why = "its values are different whole numbers, which may name the rows"
@@ -305,17 +249,17 @@ def _number_date(name: str, words: list[str], present: NDArray[np.float64]) -> s
 
 def _is_code(name: str, words: list[str], present: NDArray[np.float64]) -> bool:
     """Whether whole numbers are codes by their name and, for some names, by their digits."""
-    if CODE_WORDS.intersection(words) or NUMBER_SIGN.search(name):
+    last = words[-1] if words else ""
+    is_number = len(words) > 1 and (last in NUMBER_WORDS or last.endswith(NUMBER_ENDINGS))
+    if CODE_WORDS.intersection(words) or NUMBER_SIGN.search(name) or is_number:
         return True
     if STATUS_WORDS.intersection(words):
         return len(np.unique(present)) <= MAX_CATEGORIES
     digits = np.floor(np.log10(np.maximum(present, 1.0))) + 1.0
     most = np.bincount(digits.astype(np.intp)).argmax()
     are_alike = most >= MIN_DIGITS and bool((digits == most).mean() >= ALIKE)
-    last = words[-1] if words else ""
     is_entity = last in ENTITY_WORDS or (len(words) == 1 and last.endswith(NUMBER_ENDINGS))
-    is_number = len(words) > 1 and (last in ENTITY_NUMBERS or last.endswith(NUMBER_ENDINGS))
-    return bool(are_alike and (is_entity or is_number))
+    return bool(are_alike and is_entity)
 
 
 def _id(name: str, why: str, can_be_used: bool = True) -> Guess:
