@@ -197,8 +197,8 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
         f"the posterior. {_cause(values)}"
     ),
     "link.no solution": lambda values: (
-        "The model has no estimate for these rows, which does not mean that they are clean. The "
-        "result is the point mass at 0 that the paper prescribes, because none of "
+        "The model has no estimate for this table, which does not mean that its rows are clean. "
+        "The result is the point mass at 0 that the paper prescribes, because none of "
         f"{counted(values['n_runs'], 'run')} has a solution. {_cause(values)}"
     ),
     # What speaks for and against the estimate.

@@ -20,7 +20,7 @@ ADVICE = (
     "Label about 30 rows that are chosen at random, and pass labels={row: 0 or 1} with their "
     "positions."
 )
-REASONS = ("link.no solution", "evidence.no estimate")
+REASONS = ("evidence.no estimate", "link.no solution")
 """Codes of the notes that say why the model has no estimate."""
 
 
@@ -104,7 +104,8 @@ def estimate_contamination(
             f"Pass at_least_one=True to get 1 / n_rows = {1.0 / n_rows:.3g}.",
             estimator,
         )
-    reasons = [note.message for note in estimator.notes_ if note.code in REASONS]
+    messages = {note.code: note.message for note in estimator.notes_}
+    reasons = [messages[code] for code in REASONS if code in messages]
     raise NoContaminationError(
         "The estimate is 0, but PyOD and scikit-learn do not accept a contamination of 0. "
         + " ".join(reasons),

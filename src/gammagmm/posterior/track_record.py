@@ -1,4 +1,4 @@
-"""How often the intervals of gammaGMM contained the truth, and which shares of anomalies occur.
+"""How often the model ranges of gammaGMM contained the truth, and which shares of anomalies occur.
 
 Both were measured on labelled real tables and are stored in ``track_record.json``, which
 ``python -m experiments.track_record`` writes.
@@ -34,14 +34,14 @@ UNIFORM_PART = 0.1
 
 @dataclass(frozen=True)
 class Level:
-    """How often the intervals of one nominal probability contained the true share.
+    """How often the model ranges of one nominal probability contained the true share.
 
     Attributes
     ----------
     mass : float
         The nominal probability.
     held : float
-        The share of the tables whose interval contained the truth.
+        The share of the tables whose range contained the truth.
     standard_error : float
         Standard error of `held`.
     """
@@ -60,8 +60,8 @@ class TrackRecord:
     n_tables : int
         Number of tables.
     levels : tuple of Level
-        How often the intervals contained the true share, by their nominal probability: each level
-        has the attributes ``mass``, ``held`` and ``standard_error``.
+        How often the model ranges contained the true share, by their nominal probability: each
+        level has the attributes ``mass``, ``held`` and ``standard_error``.
     width_30_labels : float
         Mean width of the 90 % interval after 30 rows of each table were labelled.
     held_30_labels : float
@@ -74,12 +74,12 @@ class TrackRecord:
     held_30_labels: float
 
     def held(self, mass: float = 0.9) -> float:
-        """The share of the tables whose interval contained the truth.
+        """The share of the tables whose range contained the truth.
 
         Parameters
         ----------
         mass : float, default=0.9
-            Nominal probability of the interval, one of those in `levels`.
+            Nominal probability of the range, one of those in `levels`.
 
         Returns
         -------
