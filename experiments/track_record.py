@@ -414,9 +414,7 @@ def page_values(figures: dict[str, Any]) -> dict[str, str]:
             for name, place in (("10", 0), ("50", 2), ("90", 4))
         },
         "n_labels": str(labels["n_labels"]),
-        "n_draws": str(labels["n_draws"]),
         "labelled_held": f"{labels['held']:.0%}",
-        "labelled_width": f"{100 * labels['width']:.0f}",
         "labelled_crps": f"{labels['crps']:.4f}",
         "n_contradicted": str(groups["n_contradicted"]),
         **{
