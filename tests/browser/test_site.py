@@ -42,11 +42,11 @@ SEARCHES = {
     "Excel": {"guides/files.html", "guides/command-line.html", "start/install.html"},
     "labels": {"start/labels.html", "guides/labels.html"},
     "labelling": {"start/labels.html"},
-    "contamination": {"guides/pyod.html"},
+    "contamination": {"guides/pyod.html", "reference/contamination.html"},
     "GridSearchCV": {"guides/scikit-learn.html"},
     "threshold": {"guides/new-rows.html"},
     "polars": {"guides/frames.html"},
-    "alarm": {"guides/monitoring.html"},
+    "alarm": {"guides/monitoring.html", "explanations/monitoring.html"},
 }
 N_SEEN = 5  # results that a reader looks at
 
@@ -161,7 +161,9 @@ def violations(driver, page, *rules):
     driver.get(page.as_uri())
     driver.execute_script(AXE.read_text(encoding="utf-8"))
     code = "axe.run(arguments[0]).then((found) => arguments[1](found.violations))"
-    found = driver.execute_async_script(code, {"runOnly": rules} if rules else {})
+    options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
+    driver.set_script_timeout(120)
+    found = driver.execute_async_script(code, options)
     return [(one["id"], node["target"], node["html"]) for one in found for node in one["nodes"]]
 
 
