@@ -2,7 +2,7 @@
 
     python -m experiments.probabilities
 
-writes docs/explanations/probabilities.md and docs/images/probabilities.svg.
+writes docs/explanations/probabilities.md, docs/images/probabilities.svg and flagged.svg.
 """
 
 from __future__ import annotations
@@ -23,10 +23,24 @@ from experiments.reliability import EDGES, N_FEW, N_MANY
 from experiments.track_record import PAGE, RELIABILITY, as_markdown
 from gammagmm._support.files import write_document
 from gammagmm.posterior.track_record import UNIFORM_PART
+from gammagmm.report.palette import ACCENT, LINE, MUTED, REFERENCE
 
+SAME_FILE = {"svg.hashsalt": "gammagmm", "svg.fonttype": "none"}
+"""Settings of matplotlib with which the same figures give the same file."""
 TEMPLATE = HERE / "probabilities.md"
 FIGURE = HERE.parent / "docs" / "images" / "probabilities.svg"
+FLAGGED = FIGURE.with_name("flagged.svg")
 GROUPS = {"oddbench": "OddBench", "classical": "classical"}
+WITH_LABELS = "labels, probabilities"
+"""What is flagged so that the F1 score that the probabilities predict is largest."""
+COLLECTION_NAMES = {"oddbench": "OddBench", "pool": "pool", "paper": "paper"}
+BARS = {
+    "typed 0.05": ("contamination=0.05", LINE),
+    "typed 0.1": ("contamination=0.1", REFERENCE),
+    "without labels": ("estimate_contamination(X)", MUTED),
+    WITH_LABELS: ("30 labels", ACCENT),
+}
+"""Ways to flag rows, with their names and colours in the picture."""
 METHODS = {"calibrated": "stated", "constant": "constant", "rank": "rank"}
 N_LABELS = "30"
 LEAST_ROWS = 1_000
@@ -46,6 +60,7 @@ def main() -> None:
     found = json.loads(RELIABILITY.read_text(encoding="utf-8"))
     write_document(page(found), PAGE.with_name(TEMPLATE.name), overwrite=True)
     draw(found)
+    draw_flagged(found["folds"]["f1"])
 
 
 def page(found: Figures) -> str:
@@ -148,19 +163,19 @@ def _costs(folds: Figures) -> str:
     return as_markdown(heads, lines)
 
 
-def _flagged(by_group: Figures) -> str:
+def _flagged(by_collection: Figures) -> str:
     """F1 scores of the rows that each way to choose a share flags."""
     names = {
         "typed 0.1": "typed 10 %",
         "typed 0.05": "typed 5 %",
         "without labels": "model",
         "labels, share": "labels, share",
-        "labels, probabilities": "labels, probabilities",
+        WITH_LABELS: "labels, probabilities",
     }
     lines = [
         [words, n, str(own["n_tables"]), *(f"{own[name]:.3f}" for name in names)]
-        for group, words in GROUPS.items()
-        for n, own in by_group[group].items()
+        for collection, words in COLLECTION_NAMES.items()
+        for n, own in by_collection[collection].items()
     ]
     return as_markdown(["tables", "labels", "number", *names.values()], lines)
 
@@ -228,7 +243,7 @@ def draw(found: Figures) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context({"svg.hashsalt": "gammagmm", "svg.fonttype": "none"}):
+    with rc_context(SAME_FILE):
         figure = Figure(figsize=(8.0, 4.2), layout="constrained")
         for ax, (group, words) in zip(
             figure.subplots(1, 2, sharey=True), GROUPS.items(), strict=True
@@ -247,6 +262,31 @@ def draw(found: Figures) -> None:
         figure.axes[0].set_ylabel("share of anomalies")
         figure.axes[0].legend(frameon=False)
         figure.savefig(FIGURE, metadata={"Date": None, "Creator": None})
+
+
+def draw_flagged(by_collection: Figures) -> None:
+    """Draw the F1 scores of the rows that are flagged, by collection and way to flag them."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(SAME_FILE):
+        figure = Figure(figsize=(8.0, 3.6), layout="constrained")
+        ax = figure.subplots()
+        shown = [by_collection[collection][N_LABELS] for collection in COLLECTION_NAMES]
+        width = 0.8 / len(BARS)
+        for i, (name, (words, colour)) in enumerate(BARS.items()):
+            places = np.arange(len(shown)) + (i - (len(BARS) - 1) / 2) * width
+            bars = ax.bar(places, [own[name] for own in shown], width, label=words, color=colour)
+            ax.bar_label(bars, fmt="{:.2f}", padding=2, fontsize=9)
+        words = zip(COLLECTION_NAMES.values(), shown, strict=True)
+        ax.set_xticks(
+            range(len(shown)), [f"{name}\n({own['n_tables']} tables)" for name, own in words]
+        )
+        ax.set(ylabel="mean F1 score of the flagged rows", ylim=(0.0, None))
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.margins(y=0.12)
+        ax.legend(frameon=False, ncols=len(BARS), loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        figure.savefig(FLAGGED, metadata={"Date": None, "Creator": None})
 
 
 def _line(ax: Any, bins: Iterable[Figures], label: str, colour: str, style: str) -> None:

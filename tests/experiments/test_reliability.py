@@ -151,6 +151,13 @@ def test_the_picture_has_the_figures_of_the_experiment(tmp_path, monkeypatch):
     assert (tmp_path / "figure.svg").read_bytes() == kept
 
 
+def test_the_picture_of_flagged_rows_has_the_figures_of_the_experiment(tmp_path, monkeypatch):
+    kept = probabilities.FLAGGED.read_bytes()
+    monkeypatch.setattr(probabilities, "FLAGGED", tmp_path / "flagged.svg")
+    probabilities.draw_flagged(written()["folds"]["f1"])
+    assert (tmp_path / "flagged.svg").read_bytes() == kept
+
+
 @pytest.mark.parametrize(("part", "new"), [("whole", ""), ("half", "new rows, ")])
 def test_the_page_names_what_is_further_from_the_truth_than_it_should_be(part, new):
     found = written()
