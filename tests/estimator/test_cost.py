@@ -88,7 +88,7 @@ def test_the_parts_are_those_that_are_heard_of(n_columns):
 def test_objects_of_a_known_class_are_expected_to_take_as_long():
     parts = expected(["HBOS", KNN(), KNN(n_neighbors=7)], 200, 3, n_runs=1)
     assert list(parts) == ["HBOS", "KNN", "KNN_2", "run 1"]
-    assert parts["KNN"] == parts["KNN_2"] == COST["KNN"].seconds(200, 3, 200)
+    assert parts["KNN"] == parts["KNN_2"] == pytest.approx(COST["KNN"].seconds(200, 3, 200))
 
 
 def test_detectors_that_were_not_measured_are_average():
