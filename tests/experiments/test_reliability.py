@@ -210,6 +210,17 @@ def test_labels_tell_a_random_ranking_from_a_perfect_one(monkeypatch):
     assert kept["perfect"]["30"]["mean"] > 0.9
 
 
+def test_flagged_rows_of_the_classical_tables_are_those_of_the_pool_and_the_paper():
+    scores = written()["folds"]["f1"]
+    for n, own in scores["classical"].items():
+        parts = [scores[name][n] for name in ("pool", "paper")]
+        counts = [part["n_tables"] for part in parts]
+        assert own["n_tables"] == sum(counts)
+        for name in own.keys() - {"n_tables"}:
+            mean = np.average([part[name] for part in parts], weights=counts)
+            assert own[name] == pytest.approx(mean, rel=1e-9)
+
+
 @pytest.mark.parametrize("part", ["whole", "half"])
 @pytest.mark.parametrize("group", reliability.GROUPS)
 def test_bins_with_30_labels_and_ten_first_rows_keep_their_bounds(group, part):
