@@ -92,7 +92,7 @@ def test_a_file_that_shows_its_decimal_mark_decides_for_the_others():
     assert joined.form(0) == NumberForm(",")
     assert [note.message for note in joined.notes if "w.csv" in note.message] == [
         "in 'w.csv': read with thousands separators: '3.104' is 3104; this is an assumption: "
-        "other files have decimal commas"
+        "other files have decimal commas; --decimal . reads it in the other way"
     ]
     points = join_raw([tables[2], table("price,b\n7.25,1\n", "y.csv")])
     assert points.data[0].tolist() == [3.104, 7.25]

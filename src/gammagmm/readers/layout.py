@@ -39,7 +39,7 @@ N_FOLLOWING, FITTING = 20, 0.75
 N_SHOWN = 3
 FRACTION = re.compile(r"\d[.,]\d")
 MIN_LABELLED = 10
-"""Fewest rows by whose labels it is found that the last one has sums."""
+"""Fewest rows by which it is found that the last one has sums, or is too short for data."""
 MIN_ROWS = 5
 """Fewest rows of data by which it is found that there are no names."""
 RULE = re.compile(r"[-=_:+]{3,}")
@@ -103,7 +103,8 @@ class _Finder:
         }
         self.n_wide = len(wide)
         widths = Counter(len(self.whole[i]) for i in wide)
-        self.width = max(widths, key=lambda width: widths[width], default=0)
+        is_known = self.n_wide >= MIN_LABELLED
+        self.width = max(widths, key=lambda width: widths[width]) if is_known else 0
         pairs = ((i, j) for i in wide[:MAX_HEAD] for j in self.values.intersection(self.filled[i]))
         self.dates = {j for i, j in pairs if _is_day(self.rows[i][j])}
 
