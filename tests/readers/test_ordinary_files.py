@@ -22,7 +22,6 @@ import pytest
 
 from gammagmm.cli.options import Reading
 from gammagmm.cli.request import ColumnsError, read_rows
-from gammagmm.errors import TableError
 from gammagmm.readers.registry import read_raw
 from tests.support.raw_columns import columns_of
 from tests.support.workbooks import ods, xlsx, zipped
