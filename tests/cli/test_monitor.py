@@ -269,6 +269,29 @@ def test_gaps_are_filled_as_in_training_and_told(kept):
     done = monitor(kept, "gap.csv", "--history", "gap.json", "--json")
     assert done.returncode == 0, done.stderr
     assert any(note["code"] == "tables.filled" for note in json.loads(done.stdout)["notes"])
+    assert [period.n_filled for period in History.load(kept / "gap.json").periods] == [1]
+
+
+def test_a_day_without_rows_between_two_days_is_a_period(kept):
+    times = ["2026-03-02"] * 50 + ["2026-03-04"] * 50
+    write_rows(kept / "between.csv", 0.02, 100, 51, sold=times)
+    options = ("--time", "sold", "--history", "between.json", "--json")
+    found = json.loads(monitor(kept, "between.csv", *options).stdout)["periods"]
+    assert [(line["period"], line["n_rows"]) for line in found] == [
+        ("2026-03-02", 50),
+        ("2026-03-03", 0),
+        ("2026-03-04", 50),
+    ]
+
+
+def test_the_promise_is_printed_first_and_with_a_change(kept):
+    options = ("--history", "news.json", "--period")
+    told = []
+    for i, share in enumerate((0.02, 0.02, 0.5, 0.5)):
+        write_rows(kept / "news.csv", share, 500, 60 + i)
+        done = monitor(kept, "news.csv", *options, f"day {i}")
+        told.append("the probability of a false alarm" in done.stdout)
+    assert told == [True, False, True, False]
 
 
 def test_labels_and_a_report(kept):
@@ -279,6 +302,8 @@ def test_labels_and_a_report(kept):
     assert done.returncode == RAISED, done.stderr
     (share,) = json.loads(done.stdout)["labels"]
     assert (share["n_labels"], share["n_anomalies"]) == (3, 1)
+    words = monitor(kept, "labelled.csv", *options, "--force").stdout
+    assert "Of 3 labelled rows in labelled.csv, 1 are anomalies" in words
     page = (kept / "watch.html").read_text(encoding="utf-8")
     assert {'id="columns"', 'id="rows"', 'id="labels"'} <= set(re.findall(r'id="\w+"', page))
     # The page is replaced in each call, as the history is.

@@ -44,7 +44,7 @@ def test_a_part_without_a_complete_row_is_empty(fit, data):
     shared = fit.preparation, "rows.parquet", fit.answering, fit.usual_values()
     assert find_in_part(part, 0, *shared, 5, False) == Found(0, 0, [])
     counted, cells = score_part(part, 0, *shared[:2], fit.answering.scores_and_digests, ["mass"])
-    assert (counted.shape, cells) == ((0, 2), [[]])
+    assert (counted.scores.shape, counted.digests.shape, cells) == ((0,), (0,), [[]])
     empty, full = (part_frame(each, 0, *shared, fit.detector_names) for each in (part, whole))
     assert (len(empty), len(full)) == (0, 20)
     assert empty.dtypes.tolist() == full.dtypes.tolist()

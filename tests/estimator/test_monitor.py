@@ -9,8 +9,8 @@ import pytest
 from gammagmm import GammaGMM
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import HistoryError, TableError
-from gammagmm.monitoring.alarms import p_higher
 from gammagmm.monitoring.counts import Count, Labels
+from gammagmm.monitoring.variation import p_higher
 
 # Two detectors and two runs are fast, and may leave most starts without a solution.
 pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
@@ -47,6 +47,25 @@ def test_the_count_is_that_of_predict_and_the_reference_that_of_the_training_row
     assert history.newest.name == "1"
     again = fitted.monitor(mixed(0.02, 400, 2), history=history)
     assert [period.name for period in again.periods] == ["1", "2"]
+
+
+def test_filled_values_and_days_without_rows_are_in_the_history(mixed):
+    frame = pd.DataFrame(mixed(0.02, 600, 0), columns=list("abcd"))
+    fitted = GammaGMM(["HBOS", "KNN"], n_runs=1, random_state=0).fit(frame)
+    new = frame.iloc[:90] + 0.01
+    new.iloc[:3, 1] = new.iloc[1, 2] = new.iloc[50, 0] = np.nan
+    days = np.repeat(["2026-03-02", "2026-03-04", "2026-03-05"], 30)
+    history = fitted.monitor(new, periods=days)
+    counted = [(period.name, period.count.n_rows, period.n_filled) for period in history.periods]
+    assert counted == [
+        ("2026-03-02", 30, 4),
+        ("2026-03-03", 0, 0),
+        ("2026-03-04", 30, 1),
+        ("2026-03-05", 30, 0),
+    ]
+    # A day that is known keeps its rows.
+    again = fitted.monitor(new[:2] + 1.0, periods=["2026-03-01", "2026-03-06"], history=history)
+    assert [period.count.n_rows for period in again.periods] == [30, 0, 30, 30, 1, 1]
 
 
 def test_tables_with_2_8_and_24_percent_are_told_in_the_right_order(fitted, mixed):

@@ -7,20 +7,18 @@ import pytest
 from scipy.stats import betabinom, fisher_exact
 
 from gammagmm.labels.exact_interval import p_between
-from gammagmm.monitoring.alarms import (
-    EXACT_WEIGHTS,
+from gammagmm.monitoring.alarms import EXACT_WEIGHTS, WEIGHTS, WINDOWS, Series
+from gammagmm.monitoring.counts import Count
+from gammagmm.monitoring.variation import (
     LEARNING_ICC,
+    LEARNING_PERIODS,
     LONG,
-    WEIGHTS,
-    WINDOWS,
-    Series,
     Sums,
     p_differs,
     p_higher,
     p_varying,
     variation,
 )
-from gammagmm.monitoring.counts import Count
 
 NO_VARIATION = np.zeros(7)
 
@@ -30,7 +28,7 @@ def counts(n_each, beyond):
 
 
 def sums_of(periods):
-    return Series(periods).between(0, len(periods))
+    return Series(periods).between(0, len(periods)).total
 
 
 @pytest.mark.parametrize(("x", "n", "k", "m"), [(4, 10, 1, 20), (0, 5, 3, 9), (58, 500, 80, 2000)])
@@ -78,9 +76,9 @@ def test_the_variation_is_that_of_the_periods():
     varied = Series(counts(n, rng.binomial(n, shares)))
     newest = Sums.of(Count(n, 25))
     # With thousands of periods, the assumed ones do not matter.
-    assert variation(same.between(0, 4000), newest) == pytest.approx(0.0, abs=2e-4)
-    assert variation(varied.between(0, 4000), newest) == pytest.approx(0.005, rel=0.15)
-    few = variation(varied.between(0, 30), newest)
+    assert variation(same.between(0, 4000).total, newest) == pytest.approx(0.0, abs=2e-4)
+    assert variation(varied.between(0, 4000).total, newest) == pytest.approx(0.005, rel=0.15)
+    few = variation(varied.between(0, 30).total, newest)
     assert few[-1] > 2.0 * few[0]
 
 
@@ -89,18 +87,18 @@ def test_the_parts_of_the_levels_of_the_exact_tests_add_up_to_one():
     assert len(WINDOWS) == len(WEIGHTS) == len(EXACT_WEIGHTS)
 
 
-def changes_one_by_one(periods, reference, level, n_learning):
+def changes_one_by_one(periods, reference, level):
     """The first window that shows a change, one test after another."""
     for t in range(len(periods)):
         for j, window in enumerate(WINDOWS):
             begin = t + 1 - window
             base = sums_of(periods[: max(begin, 0)])
-            base += Sums.of(reference) if begin < n_learning else Sums()
+            base += Sums.of(reference) if begin < LEARNING_PERIODS else Sums()
             if begin < 0 or not base.rows:
                 continue
             newest, quiet = sums_of(periods[begin : t + 1]), sums_of(periods[:begin])
-            icc = variation(*(Sums(*map(np.float64, each.values)) for each in (quiet, newest)))
-            if begin < n_learning:
+            icc = variation(quiet, newest)
+            if begin < LEARNING_PERIODS:
                 icc = np.maximum(icc, LEARNING_ICC)
                 icc = icc if begin else np.full(7, icc[3])
             limits = level * WEIGHTS[j], level * EXACT_WEIGHTS[j]
@@ -119,14 +117,15 @@ def is_clear(window, base, icc, limits):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_first_change_is_that_of_one_test_after_another(seed):
     rng = np.random.default_rng(seed)
-    shares = np.repeat([0.08, 0.2 if seed % 2 else 0.02], 14)
+    shares = np.repeat([0.08, 0.2 if seed % 2 else 0.02], [12 + 7 * seed, 14])
     rows = rng.integers(50, 400, size=len(shares))
     periods = [Count(int(n), int(x)) for n, x in zip(rows, rng.binomial(rows, shares), strict=True)]
     reference = Count(400, 32) if seed % 3 else Count(0, 0)
     levels = np.full(len(periods), 0.01)
-    found = Series(periods).first_change(0, Sums(), Sums.of(reference), levels, 10)
+    series = Series(periods)
+    found = series.first_change(0, series.between(0, 0), Sums.of(reference), levels)
     place, change = found
-    expected = changes_one_by_one(periods, reference, 0.01, 10)
+    expected = changes_one_by_one(periods, reference, 0.01)
     assert (place, change.direction, change.window, change.base.n_rows) == expected
 
 

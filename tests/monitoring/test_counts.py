@@ -32,6 +32,13 @@ def test_periods_are_sorted_and_count_their_rows_and_groups():
     ]
 
 
+def test_filled_values_are_added_up_in_each_period():
+    filled = np.array([0, 1, 2, 0, 0, 3])
+    found = count_periods(BEYOND, ROWS, list("babaac"), None, "", n_filled=filled)
+    assert [period.n_filled for period in found] == [1, 2, 3]
+    assert count_periods(BEYOND, ROWS, None, None, "")[0].n_filled == 0
+
+
 def test_without_periods_and_groups_all_rows_are_one_period():
     (period,) = count_periods(BEYOND, ROWS, None, None, "today")
     assert (period.name, period.count, period.groups) == ("today", Count(6, 3), {})

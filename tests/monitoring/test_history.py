@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date, timedelta
 
 import numpy as np
 import pytest
@@ -172,6 +173,25 @@ def test_quiet_shares_lie_in_the_usual_range_as_often_as_stated():
     assert np.isnan(EMPTY.add([Period("empty", Count(0, 0))]).usual_ranges[0]).all()
 
 
+def test_the_usual_range_of_a_day_is_that_of_its_weekday():
+    shares = [45 if t % 7 >= 5 else 20 for t in range(70)]
+    others = EMPTY.add(Period(f"no {t}", Count(500, k)) for t, k in enumerate(shares))
+    first = date(2026, 1, 5)  # a Monday
+    names = [(first + timedelta(days=t)).isoformat() for t in range(70)]
+    days = EMPTY.add(Period(n, Count(500, k)) for n, k in zip(names, shares, strict=True))
+    inside = [
+        np.mean([low <= 0.09 <= high for low, high in history.usual_ranges[40:][7::7]])
+        for history in (days, others)
+    ]
+    width = [
+        np.mean([high - low for low, high in history.usual_ranges[40:]])
+        for history in (days, others)
+    ]
+    assert inside == [1.0, 1.0]
+    assert width[0] < 0.8 * width[1]
+    assert all(high < 0.09 for low, high in days.usual_ranges[42:47])
+
+
 def test_the_share_of_labels_is_shrunk_as_that_of_groups_is():
     periods = [
         Period("a", Count(500, 20), labels=Labels(10, 0)),
@@ -260,6 +280,7 @@ def test_a_history_that_could_not_be_read_again_is_not_written(tmp_path):
             lambda d: d.update(columns={"a": {"ends": [1.0], "counts": [1], "is_text": False}}),
             "for each part",
         ),
+        (lambda d: d["periods"][0].update(n_filled=-1), "negative"),
         (lambda d: d.update(acknowledged=["x"]), "acknowledged"),
         (lambda d: d.update(periods={}), "must be a list"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gammagmm.errors import TableError
-from gammagmm.monitoring.periods import order_notes, period_names
+from gammagmm.monitoring.periods import empty_days, order_notes, period_names, weekdays_of
 
 TIMES = ["2025-12-29 23:59:59", " 2026-01-01", "2026-01-04T10:00:00+02:00"]
 
@@ -62,3 +62,17 @@ def test_names_that_are_no_dates_have_no_order():
 def test_a_date_that_can_be_read_in_two_ways_is_refused():
     with pytest.raises(TableError, match="not clear whether '05/03/2026' has the day or the month"):
         period_names(["05/03/2026", "06/03/2026"], "day", "day")
+
+
+def test_days_have_weekdays_and_other_periods_have_none():
+    assert weekdays_of(["2024-02-29", "2026-03-01", "2026-03-02"]) == [3, 6, 0]
+    for other in ("2026-W09", "2026-03", "2026-03-01T09", "monday", "2026-02-30"):
+        assert weekdays_of(["2026-03-01", other]) is None
+
+
+def test_days_between_are_empty_unless_they_are_the_majority():
+    assert empty_days(["2026-03-01", "2026-02-27"]) == ["2026-02-28"]
+    assert empty_days(["2026-03-06", "2026-03-09"]) == ["2026-03-07", "2026-03-08"]
+    assert empty_days(["2026-03-06", "2026-03-10"]) == []
+    assert empty_days(["2026-03-06", "2062-03-07"]) == []
+    assert empty_days(["2026-W09", "2026-W11"]) == empty_days([]) == []

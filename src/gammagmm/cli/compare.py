@@ -96,7 +96,7 @@ def compare_histories(first: History, second: History) -> dict[str, Any]:
     The p-value is that of Fisher's exact test for a difference in either direction. It is None, and
     "reason" says why, if the histories belong to different fits.
     """
-    from gammagmm.monitoring.alarms import p_differs
+    from gammagmm.monitoring.variation import p_differs
 
     data: dict[str, Any] = {}
     counts = [history.newest.count for history in (first, second)]

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm._support.text import aligned, listed, one_line, percent
+from gammagmm._support.text import one_line, percent
 from gammagmm.cli.estimate import ABOVE_LIMIT
 from gammagmm.cli.kept import open_kept
 from gammagmm.cli.new_rows import prepare_part, read_new_rows
 from gammagmm.cli.options import Request
-from gammagmm.cli.output import MAX_GROUPS
 from gammagmm.cli.request import UsageError, check_monitor
 from gammagmm.cli.sheet import label_of_cell
 from gammagmm.cli.terminal import Echo, print_answer, tell, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of
 from gammagmm.errors import NoRowsError, Note
-from gammagmm.monitoring.periods import order_notes, period_names
+from gammagmm.monitoring.periods import period_names
 from gammagmm.table.preparation import Preparation
 from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
+    from gammagmm.cli.monitor_output import Counted
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.estimator.saved_fit import LoadedFit
-    from gammagmm.monitoring.counts import Count, Period
-    from gammagmm.monitoring.history import History, WatchedRow
-    from gammagmm.monitoring.states import State
+    from gammagmm.monitoring.counts import ScoredRows
+    from gammagmm.monitoring.history import History
+    from gammagmm.monitoring.watched_row import WatchedRow
 
 __all__ = ["FALLEN", "RAISED", "run_monitor"]
 
@@ -41,82 +41,13 @@ RAISED, FALLEN = 6, 7
 """Exit codes if the share of rows above the threshold has risen or fallen, and is not back."""
 MAX_FLAGGED = 50
 """Most rows above the threshold in the report."""
-MAX_PERIODS = 14
-"""Most periods in the text."""
-METHOD = (
-    "the newest 1, 3 and 8 periods are compared with the quiet periods before them, by Fisher's "
-    "exact test and by a Beta-binomial test with the variation between quiet periods; both must "
-    "show the change; with groups, they share half of the level of a period equally (Bonferroni); "
-    "that 100 periods have a false alarm with a probability of at most alpha is proved for "
-    "independent rows, except for the comparison with training rows in the first 30 periods; for "
-    "periods whose shares differ, the measured probability is about alpha if two rows of a period "
-    "have a correlation of at most 0.005, and higher if it is larger"
-)
-START_AGAIN = "Start a new history: the periods before were counted by other scores."
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What a call has counted.
-
-    Attributes
-    ----------
-    before : History or None
-        The history before the call; None if there was none.
-    history : History
-        The history with the counted periods.
-    names : set of str
-        Names of the counted periods.
-    """
-
-    before: History | None
-    history: History
-    names: set[str]
-
-    @property
-    def newest(self) -> Period:
-        """The last of the counted periods, or of all if none was counted."""
-        own = [period for period in self.history.periods if period.name in self.names]
-        return (own or self.history.periods)[-1]
-
-    @property
-    def late(self) -> list[Note]:
-        """Notes about counted periods that are earlier than those before, or of another length."""
-        known = () if self.before is None else self.before.periods
-        return order_notes([period.name for period in known], self.names)
-
-    @property
-    def changes(self) -> list[Note]:
-        """The periods of the history before the call that were replaced or dropped."""
-        now = {period.name: period for period in self.history.periods}
-        notes = []
-        for was in () if self.before is None else self.before.periods:
-            what, own = "", now.get(was.name)
-            if own is None:
-                what = "dropped"
-            elif was.name in self.names:
-                what = "replaced"
-            subject, groups = f"Period {was.name}", ""
-            if own is not None and (lost := sorted(was.groups.keys() - own.groups.keys())):
-                reason = "" if own.groups else ", because --by is missing"
-                own_note = Note.of("history.groups", subject, reason=reason, groups=listed(lost))
-                groups = f" {own_note.message}"
-                notes += [] if what else [own_note]
-            if what:
-                had = {"what": what, "had": _beyond(was.count), "groups": groups}
-                notes.append(Note.of("history.period", subject, **had))
-        return notes
-
-
-def _beyond(count: Count) -> str:
-    return f"{count.n_beyond:,} of {count.n_rows:,} rows above the threshold"
 
 
 @dataclass(frozen=True)
 class NewRows:
     """The rows of a call."""
 
-    found: Array  # (n, 2) scores and digests
+    scored: ScoredRows
     periods: list[str] | None  # "" for a row without a time
     groups: list[str] | None
     labels: Array | None  # 1, 0 or NaN
@@ -153,7 +84,7 @@ def run_monitor(request: Request, echo: Echo) -> int:
         if monitoring.acknowledge and earlier is not None:
             earlier = earlier.acknowledge()
         return fit.monitor(
-            new.found,
+            new.scored,
             new.periods,
             new.groups,
             earlier,
@@ -164,17 +95,20 @@ def run_monitor(request: Request, echo: Echo) -> int:
             labels=new.labels,
         )
 
+    from gammagmm.cli.monitor_output import Counted, monitor_json, monitor_text
     from gammagmm.monitoring.history import History
 
     with warnings_as_lines(echo):
         history = History.update_file(history_path, add)
+    known = set() if seen[0] is None else {period.name for period in seen[0].periods}
+    names |= {period.name for period in history.periods} - known  # with days without rows
     counted = Counted(seen[0], history, names)
     tell(counted.late, request, echo)
     if request.answer.as_json:
         notes = [*new.notes, *counted.late, *fit.notes, *counted.changes]
-        print_answer(_as_json(counted, notes))
+        print_answer(monitor_json(counted, notes))
     else:
-        print_answer(_as_text(counted, fit.notes))
+        print_answer(monitor_text(counted, fit.notes))
     _draw(history, request, new.flagged)
     return _exit_code(counted, request.answer.fail_above, echo)
 
@@ -201,7 +135,7 @@ def _new_rows(loaded: LoadedFit, request: Request, echo: Echo) -> tuple[Fit, New
             return _no_rows(loaded, request, wanted, error, echo)
         with warnings_as_lines(echo):
             fit = loaded.checked()
-            found, cells = _score(fit, new, wanted)
+            scored, cells = _score(fit, new, wanted)
     periods = None if monitoring.time is None else _periods(new, cells, request)
     labels = None
     if monitoring.label_column is not None:
@@ -209,9 +143,9 @@ def _new_rows(loaded: LoadedFit, request: Request, echo: Echo) -> tuple[Fit, New
     in_memory = new.collection is None
     flagged: Sequence[WatchedRow] = ()
     if in_memory and request.outputs.report is not None:
-        flagged = _flagged(fit, new, found[:, 0], periods, request)
+        flagged = _flagged(fit, new, scored.scores, periods, request)
     rows = NewRows(
-        found,
+        scored,
         periods,
         None if by is None else cells[by],
         labels,
@@ -236,7 +170,7 @@ def _with_times(new: NewRows, request: Request) -> NewRows:
         return replace(new, notes=notes)
     return replace(
         new,
-        found=new.found[rows],
+        scored=new.scored[rows],
         periods=[periods[row] for row in rows],
         groups=None if new.groups is None else [new.groups[row] for row in rows],
         labels=None if new.labels is None else new.labels[rows],
@@ -261,7 +195,10 @@ def _no_rows(
     rows = np.empty((0, loaded.fit.preparation.n_outputs))
     groups = None if request.labelling.by is None else list[str]()
     periods = None if request.monitoring.time is None else list[str]()
-    new = NewRows(np.empty((0, 2)), periods, groups, None, rows, (), [])
+    from gammagmm.monitoring.counts import ScoredRows
+
+    nothing = ScoredRows(np.empty(0), np.empty(0))
+    new = NewRows(nothing, periods, groups, None, rows, (), [])
     return fit, _with_times(new, request)
 
 
@@ -270,7 +207,7 @@ def _flagged(
 ) -> list[WatchedRow]:
     """The first rows above the threshold, with their reasons."""
     from gammagmm.estimator.reasons import flag_words
-    from gammagmm.monitoring.history import WatchedRow
+    from gammagmm.monitoring.watched_row import WatchedRow
 
     order = np.argsort(-scores, kind="stable")
     order = order[scores[order] > fit.threshold]
@@ -309,8 +246,10 @@ def _file_names(paths: Sequence[str]) -> str:
     return ", ".join("standard input" if path == "-" else Path(path).name for path in paths)
 
 
-def _score(fit: Fit, table: Table, names: Sequence[str]) -> tuple[Array, dict[str, list[str]]]:
-    """Scores and digests (n, 2) of all new rows, and their cells of the columns with `names`."""
+def _score(fit: Fit, table: Table, names: Sequence[str]) -> tuple[ScoredRows, dict[str, list[str]]]:
+    """The scores of all new rows, and their cells of the columns with `names`."""
+    from gammagmm.monitoring.counts import ScoredRows
+
     score = fit.answering.scores_and_digests
     if table.collection is None:
         parts: Sequence[Any] = [score_rows(table, score, names)]
@@ -320,7 +259,7 @@ def _score(fit: Fit, table: Table, names: Sequence[str]) -> tuple[Array, dict[st
         shared = table.preparation, table.name, score, names
         parts = table.collection.gather(score_part, *shared)
     cells = {name: [cell for _, own in parts for cell in own[j]] for j, name in enumerate(names)}
-    return np.concatenate([found for found, _ in parts]), cells
+    return ScoredRows.joined([scored for scored, _ in parts]), cells
 
 
 def score_part(
@@ -330,170 +269,37 @@ def score_part(
     source: str,
     score: Callable[[Array], Array],
     names: Sequence[str],
-) -> tuple[Array, list[list[str]]]:
+) -> tuple[ScoredRows, list[list[str]]]:
     """The same of a part of files on Dask, whose first row has the number `first`."""
     return score_rows(prepare_part(part, first, preparation, source), score, names)
 
 
 def score_rows(
     table: Table, score: Callable[[Array], Array], names: Sequence[str]
-) -> tuple[Array, list[list[str]]]:
+) -> tuple[ScoredRows, list[list[str]]]:
     """The same of the rows of a table, which may have none."""
+    from gammagmm.monitoring.counts import ScoredRows
+
     cells = [table.column(name) for name in names]
-    return score(table.values) if len(table) else np.empty((0, 2)), cells
+    scores, digests = score(table.values).T if len(table) else np.empty((2, 0))
+    return ScoredRows(scores, digests, table.n_gaps), cells
 
 
 def _acknowledge(path: Path, request: Request) -> int:
     """Start the series of the history again after its newest period."""
+    from gammagmm.cli.monitor_output import history_data
     from gammagmm.monitoring.history import History
 
     history = History.update_file(path, lambda found: cast("History", found).acknowledge())
     _draw(history, request)
     if request.answer.as_json:
-        print_answer(json.dumps(_common(history), indent=2, allow_nan=False))
+        print_answer(json.dumps(history_data(history), indent=2, allow_nan=False))
     else:
         name = one_line(history.newest.name)
         print_answer(
             f"The series starts again after {name}: the next periods are compared with each other."
         )
     return 0
-
-
-def _as_text(counted: Counted, fit_notes: Sequence[Note]) -> str:
-    """The new periods as a table, the groups of the newest one, what changed, and the state."""
-    history, new, newest = counted.history, counted.names, counted.newest
-    records, own = history.to_records(), new or {newest.name}
-    of_all = [line for line in records if line["period"] in own and not line["group"]]
-    tables = [aligned(_table("period", of_all[-MAX_PERIODS:]), n_words=1)]
-    if len(of_all) > MAX_PERIODS:
-        tables[0] += f"\nThese are the newest {MAX_PERIODS} of {len(of_all):,} periods."
-    of_groups = [r for r in records if r["period"] == newest.name and r["group"] in newest.groups]
-    if newest.groups:
-        largest = sorted(of_groups, key=lambda line: -line["n_rows"])[:MAX_GROUPS]
-        table = aligned(_table("group", largest), n_words=1)
-        tables.append(f"Groups in {one_line(newest.name)}:\n{table}")
-        if len(of_groups) > MAX_GROUPS:
-            tables[-1] += f"\nThese are the {MAX_GROUPS} largest of {len(of_groups):,} groups."
-            tables[-1] += " --json prints all."
-    changes = [f"{one_line(note.subject)} {one_line(note.message)}" for note in counted.changes]
-    changed_detectors = [
-        f"Detector {one_line(note.subject)} {one_line(note.message)}. {START_AGAIN}"
-        for note in fit_notes
-        if note.step == "load"
-    ]
-    lines = [*changes, *changed_detectors]
-    return "\n\n".join([*tables, "\n".join([*lines, *_sentences(counted)])])
-
-
-def _table(first: str, records: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Head and lines of a table; its first column is the period or the group."""
-    table = [[first, "rows", "above the threshold", "share", "exact range (90%)", "state"]]
-    for line in records:
-        counts = [f"{line['n_rows']:,}", f"{line['n_beyond']:,}"]
-        share = percent(line["share"]) if line["n_rows"] else ""
-        interval = f"{percent(line['low'])} to {percent(line['high'])}" if line["n_rows"] else ""
-        table.append([one_line(line[first]), *counts, share, interval, line["state"]])
-    return table
-
-
-def _sentences(counted: Counted) -> list[str]:
-    """What the answer says below the tables."""
-    from gammagmm.monitoring.sentences import (
-        NOT_ANOMALIES,
-        column_words,
-        next_sentence,
-        promise_sentence,
-        state_sentence,
-    )
-
-    history, newest = counted.history, counted.newest
-    reference = history.reference
-    n_beyond, n_rows = newest.count.n_beyond, newest.count.n_rows
-    if n_rows:
-        low, high = (percent(end) for end in newest.count.interval())
-        lines = [
-            f"In {one_line(newest.name)}, {n_beyond:,} of {n_rows:,} rows lie above the threshold "
-            f"({percent(newest.count.share)}, exact range (90%) {low} to {high}). Of the "
-            f"training rows, {reference.n_beyond:,} of {reference.n_rows:,} do "
-            f"({percent(reference.share)})."
-        ]
-    else:
-        lines = [f"{one_line(newest.name)} has no rows."]
-    groups = [
-        f"Group {one_line(name)!r}: {history.state_words(state)}."
-        for name, state in history.changed_groups().items()
-    ]
-    divided = " It covers all rows and every group (Bonferroni)." if newest.groups else ""
-    lines += [
-        state_sentence(history),
-        column_words(history),
-        *groups,
-        next_sentence(history),
-        f"{promise_sentence(history)}{divided}",
-        NOT_ANOMALIES,
-    ]
-    return [line for line in lines if line]
-
-
-def _common(history: History) -> dict[str, Any]:
-    """What every answer says of the history, for JSON."""
-    reference = history.reference
-    return {
-        "reference": {
-            "n_rows": reference.n_rows,
-            "n_beyond": reference.n_beyond,
-            "share": reference.share,
-            "exact_range_90": list(reference.interval()),
-        },
-        "n_periods": len(history.periods),
-        "alpha": history.alpha,
-        "method": METHOD,
-        "state": _state_data(history, history.state),
-        "columns": [
-            {
-                "name": column.name,
-                "distance": column.distance,
-                "deviations": column.deviations,
-                "p_value": column.p_value,
-                "is_higher": column.is_higher,
-            }
-            for column in history.moved_columns
-        ],
-        "labels": [asdict(share) for share in history.label_shares],
-        "groups": {
-            name: _state_data(history, state) for name, state in history.changed_groups().items()
-        },
-    }
-
-
-def _state_data(history: History, state: State) -> dict[str, Any]:
-    names = [period.name for period in history.periods]
-    change = state.change
-    return {
-        "kind": state.kind,
-        "is_alarm": state.is_alarm,
-        "since": names[state.since] if state.since < len(names) else None,
-        "changed": None if state.changed is None else names[state.changed],
-        "n_quiet": state.n_quiet,
-        "n_learning": state.n_learning,
-        "window": change and change.window,
-        "p_value": change and change.p_value,
-        "level": change and change.level,
-        "share_before": change and change.base.share,
-    }
-
-
-def _as_json(counted: Counted, notes: Sequence[Note]) -> str:
-    history = counted.history
-    records = [line for line in history.to_records() if line["period"] in counted.names]
-    data = _common(history) | {
-        "periods": [
-            {name: None if value != value else value for name, value in line.items()}
-            for line in records
-        ],
-        "notes": [note.to_data() for note in notes],
-    }
-    return json.dumps(data, indent=2, allow_nan=False)
 
 
 def _exit_code(counted: Counted, fail_above: float | None, echo: Echo) -> int:

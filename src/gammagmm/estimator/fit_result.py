@@ -38,9 +38,10 @@ from gammagmm.labels.sentences import (
     stop_sentence,
 )
 from gammagmm.mixture.score_space import ScoreScaler
-from gammagmm.monitoring.counts import Count, count_periods, row_digests
+from gammagmm.monitoring.counts import Count, Period, ScoredRows, count_periods, row_digests
 from gammagmm.monitoring.history import ALPHA, History
 from gammagmm.monitoring.parts import training_parts
+from gammagmm.monitoring.periods import empty_days
 from gammagmm.posterior.decisions import cut_off, is_anomaly, is_far_above
 from gammagmm.posterior.evidence import Evidence, contradiction, find_evidence
 from gammagmm.posterior.gamma_posterior import GammaPosterior, combine_runs
@@ -453,7 +454,7 @@ class Fit:
 
     def monitor(
         self,
-        found: Array,
+        scored: ScoredRows,
         periods: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         history: History | None = None,
@@ -466,8 +467,7 @@ class Fit:
     ) -> History:
         """The `history`, or a new one, with new rows; see `GammaGMM.monitor`.
 
-        `found` is what ``answering.scores_and_digests`` gave for the rows. Without the `rows`
-        themselves, their columns are not counted.
+        Without the `rows` themselves, their columns are not counted.
         """
         if history is None:
             alpha = ALPHA if alpha is None else alpha
@@ -475,12 +475,23 @@ class Fit:
             parts = training_parts(self.rows[: self.n_rows], self.table.columns, texts)
             history = History(self.digest, self.training_count, alpha, columns=parts)
         history.check_fit(self.digest, self.training_count, alpha)
-        scores, digests = np.asarray(found, dtype=np.float64).T
-        is_beyond = is_anomaly(scores, self.threshold)
         own_name = str(len(history.periods) + 1) if name is None else name
         counted = count_periods(
-            is_beyond, digests, periods, groups, own_name, rows, history.columns, labels
+            is_anomaly(scored.scores, self.threshold),
+            scored.digests,
+            periods,
+            groups,
+            own_name,
+            rows,
+            history.columns,
+            labels,
+            scored.n_filled,
         )
+        known = {period.name for period in history.periods}
+        gaps = set(empty_days(period.name for period in counted)) - known
+        if gaps:
+            counted += [Period(day, Count(0, 0)) for day in gaps]
+            counted.sort(key=lambda period: period.name)
         return history.add(counted, replace_periods=replace)
 
     @cached_property

@@ -17,13 +17,14 @@ from gammagmm.errors import SavedFileError
 from gammagmm.estimator.cost import expected_seconds
 from gammagmm.estimator.fit_result import Fit, complete_fit
 from gammagmm.estimator.parameters import Plan, check_parameters
-from gammagmm.estimator.rows import map_new_rows, open_rows, rows_of_period
+from gammagmm.estimator.rows import map_new_rows, open_rows, period_table
 from gammagmm.estimator.saved_fit import read_fit, save_fit
 from gammagmm.estimator.space import fit_space_runs, score_space, score_training_rows
 from gammagmm.estimator.summary import FitSummary, summarise
 from gammagmm.labels.known_rows import Purpose
 from gammagmm.labels.labelled_rows import LabelledRows
 from gammagmm.mixture.prior import MixturePrior
+from gammagmm.monitoring.counts import ScoredRows
 from gammagmm.monitoring.history import History
 from gammagmm.posterior.contamination import Contamination
 from gammagmm.posterior.decisions import cost_cut, is_anomaly
@@ -649,7 +650,8 @@ class GammaGMM(BaseEstimator):
             New rows, with the columns of the training rows.
         periods : array-like of shape (n_rows,), default=None
             The period of each row. Periods are added in sorted order, so name them in the order of
-            time, for example 2026-03-01. None means that all rows are one period.
+            time, for example 2026-03-01. None means that all rows are one period. Of days, those
+            between that have no rows are added as well if they are not the majority.
         groups : array-like of shape (n_rows,), default=None
             The group of each row; each group has its own tests.
         history : History, default=None
@@ -679,12 +681,15 @@ class GammaGMM(BaseEstimator):
         fit = self.fit_
         score = fit.answering.scores_and_digests
         if is_collection(X):
-            rows, found = None, in_memory(map_new_rows(X, fit.preparation, score, 2))
+            rows, n_gaps = None, None
+            found = in_memory(map_new_rows(X, fit.preparation, score, 2))
         else:
-            rows = rows_of_period(X, fit.preparation)
+            table = period_table(X, fit.preparation)
+            rows, n_gaps = table.values, table.n_gaps
             found = score(rows) if len(rows) else np.empty((0, 2))
+        scores, digests = np.asarray(found, dtype=np.float64).T
         return fit.monitor(
-            found,
+            ScoredRows(scores, digests, n_gaps),
             in_memory(periods),
             in_memory(groups),
             history,

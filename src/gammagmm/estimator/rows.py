@@ -41,8 +41,8 @@ __all__ = [
     "new_rows",
     "new_table",
     "open_rows",
+    "period_table",
     "read_more",
-    "rows_of_period",
 ]
 
 Array = NDArray[np.float64]
@@ -141,15 +141,15 @@ def new_rows(X: Any, preparation: Preparation) -> Array:
     return new_table(X, preparation).values
 
 
-def rows_of_period(X: Any, preparation: Preparation) -> Array:
-    """The same of rows of which there may be none, if `X` has the columns."""
+def period_table(X: Any, preparation: Preparation) -> Table:
+    """New rows as a table, of which there may be none if `X` has the columns."""
     if np.shape(X)[:1] != (0,):
-        return new_rows(X, preparation)
+        return new_table(X, preparation)
     names = getattr(X, "columns", None)
     lacking = [] if names is None else [name for name in preparation.used if name not in names]
     if lacking:
         raise TableError(f"X lacks columns of the training rows: {listed(lacking)}")
-    return np.empty((0, preparation.n_outputs))
+    return Table(np.empty((0, preparation.n_outputs)), preparation, Sample.whole(0))
 
 
 def new_table(X: Any, preparation: Preparation) -> Table:

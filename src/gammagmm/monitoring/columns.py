@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gammagmm.monitoring.alarms import Sums, p_varying, variation, while_learning
 from gammagmm.monitoring.parts import Parts
-from gammagmm.monitoring.states import LEARNING_PERIODS
+from gammagmm.monitoring.variation import Sums, Usual, deviations, p_varying, usual_for
 
 __all__ = ["MovedColumn", "moved_columns"]
 
@@ -92,36 +91,25 @@ def moved_columns(
     )
     if not now:
         return []
-    quiet, window = _sums(before, names), _sums(now, names)
-    is_learning = len(before) < LEARNING_PERIODS
-    base = (
-        quiet + _sums([{name: own.counts for name, own in training.items()}], names)
-        if is_learning
-        else quiet
-    )
-    icc = variation(quiet, window)
-    if is_learning:
-        icc = while_learning(icc, quiet.periods)
-    below, below_now = base.beyond / base.rows, window.beyond / window.rows
-    share = (base.beyond + 0.5) / (base.rows + 1.0)
-    middle_icc = icc[:, icc.shape[1] // 2]
-    spread = middle_icc * (window.squares / window.rows**2 + base.squares / base.rows**2)
-    spread += 1.0 / base.rows + 1.0 / window.rows
-    deviations = np.abs(below_now - below) / np.sqrt(share * (1.0 - share) * spread)
+    extra = _sums([{name: own.counts for name, own in training.items()}], names)
+    quiet, by_period = _sums(before, names), _sums(now, names)
+    window, usual = by_period.total, usual_for(by_period, quiet, extra.total)
+    below, below_now = usual.base.beyond / usual.base.rows, window.beyond / window.rows
+    clear = np.abs(deviations(window, usual))
     places = np.cumsum([0, *(len(training[name].ends) for name in names)])
     found = []
     for j, name in enumerate(names):
         own = slice(places[j], places[j + 1])
-        best = int(places[j] + np.argmax(deviations[own]))
+        best = int(places[j] + np.argmax(clear[own]))
         p_value = 1.0
-        if deviations[best] > CLEAR:
-            p_value = _p_value(window[best], base[best], icc[best]) * TESTS_PER_COLUMN * len(names)
+        if clear[best] > CLEAR:
+            p_value = _p_value(window[best], usual[best]) * TESTS_PER_COLUMN * len(names)
         found.append(
             MovedColumn(
                 name,
                 float(np.abs(below_now - below)[own].max()),
                 best - int(places[j]),
-                float(deviations[best]),
+                float(clear[best]),
                 min(1.0, p_value),
                 training[name].ends,
                 _shares(below[own]),
@@ -132,10 +120,10 @@ def moved_columns(
     return sorted(found, key=lambda column: -column.deviations)
 
 
-def _p_value(window: Sums, base: Sums, icc: Array) -> float:
+def _p_value(window: Sums, usual: Usual) -> float:
     """The smaller p-value of both directions."""
-    upper = p_varying(window, base, icc)
-    return min(upper, p_varying(window.mirrored(), base.mirrored(), icc))
+    sides = (window, usual), (window.mirrored(), usual.mirrored())
+    return min(p_varying(own, before.base, before.icc) for own, before in sides)
 
 
 def _shares(below: Array) -> tuple[float, ...]:
@@ -144,11 +132,11 @@ def _shares(below: Array) -> tuple[float, ...]:
 
 
 def _sums(periods: Sequence[Counts], names: Sequence[str]) -> Sums:
-    """Sums over periods with rows of those at or below each end of each column."""
+    """Sums (n_ends, 1) over periods with rows of those at or below each end of each column."""
     n_ends = sum(len(periods[0][name]) - 1 for name in names) if periods else 1
     total = Sums(*np.zeros((5, n_ends)))
     for period in periods:
         below = np.concatenate([np.cumsum(period[name])[:-1] for name in names]).astype(float)
         n, ones = float(sum(period[names[0]])), np.ones(len(below))
         total += Sums(ones, n * ones, below, n * n * ones, below**2 / n)
-    return total
+    return total[:, None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from numbers import Real
@@ -17,7 +17,16 @@ from gammagmm.labels.exact_interval import binomial_interval
 from gammagmm.labels.group_shares import MISSING_GROUP, NO_GROUP
 from gammagmm.monitoring.parts import Parts, count_parts
 
-__all__ = ["MAX_ROWS", "Count", "Labels", "Period", "check_rows", "count_periods", "row_digests"]
+__all__ = [
+    "MAX_ROWS",
+    "Count",
+    "Labels",
+    "Period",
+    "ScoredRows",
+    "check_rows",
+    "count_periods",
+    "row_digests",
+]
 
 ODD, SHIFT, DIGITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(29), np.uint64(11)
 """Multiplier and shift that mix the bits of a row, and the bits that a float cannot hold."""
@@ -114,6 +123,9 @@ class Period:
         rows on Dask.
     labels : Labels or None, default=None
         What labels of some of its rows say; None without labels.
+    n_filled : int, default=0
+        Number of missing values that were filled in as in the training rows; 0 where they
+        were not counted, as for a Dask data frame.
     """
 
     name: str
@@ -122,6 +134,7 @@ class Period:
     digest: str = ""
     columns: dict[str, tuple[int, ...]] = field(default_factory=dict)
     labels: Labels | None = None
+    n_filled: int = 0
 
     def __post_init__(self) -> None:
         if "" in self.groups:  # which means all rows
@@ -132,6 +145,41 @@ class Period:
             raise ValueError("the parts of a column do not have the rows of the period")
         if self.labels is not None and self.labels.n_labels > self.count.n_rows:
             raise ValueError("a period has more labels than rows")
+        if self.n_filled < 0:
+            raise ValueError("a number of missing values cannot be negative")
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """New rows with their scores.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n,)
+        Their scores.
+    digests : ndarray of shape (n,)
+        Numbers by which they are recognised, see `row_digests`.
+    n_filled : ndarray of shape (n,) or None, default=None
+        Number of missing values in each row; None if they were not counted.
+    """
+
+    scores: NDArray[np.float64]
+    digests: NDArray[np.float64]
+    n_filled: NDArray[np.int_] | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[ScoredRows]) -> ScoredRows:
+        """The rows of all parts, of which there is at least one."""
+        filled = [part.n_filled for part in parts if part.n_filled is not None]
+        return cls(
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.digests for part in parts]),
+            np.concatenate(filled) if len(filled) == len(parts) else None,
+        )
+
+    def __getitem__(self, rows: Any) -> ScoredRows:
+        filled = None if self.n_filled is None else self.n_filled[rows]
+        return ScoredRows(self.scores[rows], self.digests[rows], filled)
 
 
 def check_rows(n_rows: int) -> None:
@@ -149,6 +197,7 @@ def count_periods(
     rows: NDArray[np.float64] | None = None,
     parts: Mapping[str, Parts] | None = None,
     labels: ArrayLike | None = None,
+    n_filled: NDArray[np.int_] | None = None,
 ) -> list[Period]:
     """The periods, in sorted order, that some rows belong to.
 
@@ -158,7 +207,8 @@ def count_periods(
     others are sorted as text. A missing period is refused; rows without a group are the group
     "(missing)".
     With the `rows` (n, d), their values in the `parts` of each column are counted. `labels` (n,)
-    are 1 for an anomaly, 0 for a normal row and NaN for a row without a label.
+    are 1 for an anomaly, 0 for a normal row and NaN for a row without a label. `n_filled` (n,) are
+    the missing values of each row.
     """
     places, names = _sorted_labels("periods", periods, len(digests))
     digest = _digest(digests, None if periods is None else [names[place] for place in places])
@@ -179,8 +229,11 @@ def count_periods(
         count, is_own = Count(sum(n_rows), sum(n_beyond)), places == t
         columns = {} if rows is None or not parts else count_parts(rows[is_own], parts)
         known = None if marks is None else _labels(marks[is_own])
+        filled = 0 if n_filled is None else int(n_filled[is_own].sum())
         # Periods without rows are not the same rows.
-        period = Period(own_name, count, own, digest if count.n_rows else "", columns, known)
+        period = Period(
+            own_name, count, own, digest if count.n_rows else "", columns, known, filled
+        )
         found.append(period)
     return found
 

@@ -23,68 +23,22 @@ from gammagmm._support.documents import (
 from gammagmm._support.files import clear_parts, locked, write_document
 from gammagmm._support.text import counted, listed, one_line, percent
 from gammagmm.errors import HistoryError, MissingExtraError
-from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior, prior_of
-from gammagmm.monitoring.alarms import PER_PERIODS, Sums, usual_range
+from gammagmm.monitoring.alarms import PER_PERIODS, Series
 from gammagmm.monitoring.columns import LEVEL, MovedColumn, moved_columns
 from gammagmm.monitoring.counts import Count, Period, check_rows
+from gammagmm.monitoring.label_shares import LabelShare, label_shares
 from gammagmm.monitoring.parts import Parts
-from gammagmm.monitoring.states import LEARNING_PERIODS, State, find_states
+from gammagmm.monitoring.periods import weekdays_of
+from gammagmm.monitoring.sentences import state_words
+from gammagmm.monitoring.states import State, find_states
+from gammagmm.monitoring.variation import Sums, usual_for, usual_range
+from gammagmm.monitoring.watched_row import WatchedRow
 
-__all__ = ["ALPHA", "History", "LabelShare", "WatchedRow"]
+__all__ = ["ALPHA", "History"]
 
 FORM = Form("gammagmm/history", 3, "history", "Start a new history with --history.")
 ALPHA = 0.05
 """Probability of a false alarm in 100 periods, unless another one is chosen."""
-
-
-@dataclass(frozen=True)
-class WatchedRow:
-    """A row above the threshold.
-
-    Attributes
-    ----------
-    name : str
-        Name or number of the row.
-    period : str
-        Name of its period.
-    score : float
-        Its score.
-    reasons : str
-        The columns in which it is unusual, in words.
-    """
-
-    name: str
-    period: str
-    score: float
-    reasons: str
-
-
-@dataclass(frozen=True)
-class LabelShare:
-    """The share of anomalies in a period, from labels of some of its rows.
-
-    Attributes
-    ----------
-    period : str
-        Name of the period.
-    n_labels : int
-        Number of rows with a label.
-    n_anomalies : int
-        Number of anomalies among them.
-    mean : float
-        Posterior mean of the share.
-    low : float
-        Lower end of the 90 % interval.
-    high : float
-        Upper end of this interval.
-    """
-
-    period: str
-    n_labels: int
-    n_anomalies: int
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,7 +113,7 @@ class History:
     def states(self) -> list[State]:
         """The state after each period, for all rows."""
         counts = [period.count for period in self.periods]
-        return find_states(counts, self.reference, self._levels, self.starts)
+        return find_states(counts, self.reference, self._levels, self.starts, self._weekdays)
 
     @cached_property
     def group_states(self) -> dict[str, list[State]]:
@@ -177,6 +131,7 @@ class History:
                 nothing,
                 levels,
                 self.starts,
+                self._weekdays,
             )
             for name in names
         }
@@ -190,6 +145,11 @@ class History:
     def _is_new(self) -> bool:
         """Whether the series starts again with the next period."""
         return self.newest.name in self.acknowledged[-1:]
+
+    @cached_property
+    def _weekdays(self) -> list[int] | None:
+        """The weekday of each period, from 0 for Monday; None if the periods are not days."""
+        return weekdays_of(period.name for period in self.periods)
 
     def changed_groups(self, t: int = -1) -> dict[str, State]:
         """The groups whose share has changed and is not back, with their states.
@@ -248,16 +208,17 @@ class History:
         It comes from the quiet periods before and their variation. It is NaN for a period without
         rows.
         """
-        found, quiet = [], Sums()
-        starts = set(self.starts)
-        for t, period in enumerate(self.periods):
-            quiet = Sums() if t in starts else quiet
-            is_first = t < min(starts, default=len(self.periods))
-            is_learning = quiet.periods < LEARNING_PERIODS
-            base = quiet + Sums.of(self.reference) if is_first and is_learning else quiet
-            found.append(usual_range(base, period.count.n_rows, bool(is_learning)))
-            if t not in self.changed_places:
-                quiet += Sums.of(period.count)
+        series = Series([period.count for period in self.periods], self._weekdays)
+        quiet, extra, found = series.between(0, 0), Sums.of(self.reference), []
+        starts, has_rows = set(self.starts), [period.count.n_rows > 0 for period in self.periods]
+        for t, is_full in enumerate(has_rows):
+            if t in starts:
+                quiet, extra = series.between(0, 0), Sums()
+            window = series.between(t, t + 1)
+            usual = usual_for(window, quiet, extra)
+            found.append(usual_range(window.total, usual) if is_full else (np.nan, np.nan))
+            if is_full and t not in self.changed_places:
+                quiet = quiet + window
         return found
 
     @property
@@ -389,16 +350,7 @@ class History:
         With few labels, the share of a period is pulled towards what is usual in labelled tables,
         as that of a group is in `LabelledRows.by_group`.
         """
-        found = []
-        for period in self.periods:
-            if period.labels is not None:
-                own = period.labels
-                n_rows, n, k = period.count.n_rows, own.n_labels, own.n_anomalies
-                counts = LabelCounts(n_rows, n, k, 0, 0, 0, 0)
-                posterior = labelled_posterior(counts, prior_of(counts))
-                low, high = posterior.interval()
-                found.append(LabelShare(period.name, n, k, posterior.mean, low, high))
-        return found
+        return label_shares(self.periods)
 
     def to_frame(self) -> Any:
         """The periods, and the groups of each period, as a data frame.
@@ -601,9 +553,7 @@ class History:
         str
             The words.
         """
-        if state.kind in ("learning", "quiet"):
-            return state.kind
-        return f"{state.kind} since {one_line(self.periods[state.since].name)}"
+        return state_words(self, state)
 
     def _repr_html_(self) -> str:
         from gammagmm.report.notebook import history_html

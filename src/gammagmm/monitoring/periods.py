@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
 import numpy as np
 
 from gammagmm._support.dates import DATE_FORMS, TEXT_FORMS, seconds_of
 from gammagmm.errors import Note, TableError
 
-__all__ = ["EVERY", "order_notes", "period_names"]
+__all__ = ["EVERY", "empty_days", "order_notes", "period_names", "weekdays_of"]
 
 EVERY: dict[str, Callable[[datetime], str]] = {
     "hour": lambda time: f"{time:%Y-%m-%dT%H}",
@@ -80,6 +80,42 @@ def order_notes(known: Iterable[str], names: Iterable[str]) -> list[Note]:
     if others := [name for name, length in lengths.items() if length != own]:
         notes.append(Note.of("history.length", new[0], other=min(others)))
     return notes
+
+
+def weekdays_of(names: Iterable[str]) -> list[int] | None:
+    """The weekdays of periods that are days, from 0 for Monday; None if some are not.
+
+    >>> weekdays_of(["2026-03-02", "2026-03-08"])
+    [0, 6]
+    """
+    days = _days(names)
+    return None if days is None else [day.weekday() for day in days]
+
+
+def empty_days(names: Iterable[str]) -> list[str]:
+    """The days between those of `names` that are not among them; none if these are the majority.
+
+    A few scattered days, or one with a wrong year, do not make the days between empty ones.
+
+    >>> empty_days(["2026-03-02", "2026-03-04"]), empty_days(["2026-03-02", "2027-03-02"])
+    (['2026-03-03'], [])
+    """
+    days = set(_days(names) or ())
+    if not days or (n_all := (max(days) - min(days)).days + 1) > 2 * len(days):
+        return []
+    every = {min(days) + timedelta(days=t) for t in range(n_all)}
+    return [day.isoformat() for day in sorted(every - days)]
+
+
+def _days(names: Iterable[str]) -> list[date] | None:
+    """The days with these names; None if some are not days."""
+    names = list(names)
+    if any(_length(name) != "day" for name in names):
+        return None
+    try:
+        return [date.fromisoformat(name) for name in names]
+    except ValueError:  # such as 2026-02-30
+        return None
 
 
 def _length(name: str) -> str | None:

@@ -172,6 +172,7 @@ class Preparation:
             digest=raw.digest,
             ids=_ids(raw, self.id if self.id in raw.columns else None, rows),
             places=None if len(rows) == raw.n_rows else rows,
+            n_gaps=np.sum([own[rows] for own in gaps], axis=0, dtype=np.int_),
             notes=(*raw.notes, *notes, *dropped, *encoding),
             raw=raw,
             words=words,

@@ -67,6 +67,8 @@ class Table:
         Names of the rows by the column of the choice ``id``; None without it, see `given_names`.
     places : ndarray of shape (n_held,) or None, default=None
         Place of each row among those that were read, from 0; None if all of these are held.
+    n_gaps : ndarray of shape (n_held,) or None, default=None
+        Number of missing values in each row of new rows; None for training rows.
     truth : ndarray of shape (n_sampled,) or None, default=None
         1 for an anomaly, 0 for a normal row, by labels that the method does not use.
     notes : tuple of Note, default=()
@@ -91,6 +93,7 @@ class Table:
     container: Container = field(default_factory=Container)
     ids: tuple[str, ...] | None = None
     places: NDArray[np.intp] | None = None
+    n_gaps: NDArray[np.int_] | None = None
     truth: NDArray[np.int64] | None = None
     notes: tuple[Note, ...] = ()
     guesses: tuple[Guess, ...] = ()
