@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.by import By
 
-from gammagmm.monitoring.history import WatchedRow
+from gammagmm.monitoring.watched_row import WatchedRow
 from tests.report.test_watch import HOSTILE, made_history
 from tests.support.browser import emulate
 
@@ -51,6 +51,10 @@ def test_a_narrow_screen_shows_the_newest_period_first(page):
     emulate(page, 390)
     newest = page.find_elements(By.CSS_SELECTOR, ".series .changed")[-1]
     assert 0 < newest.rect["x"] < 390
+    label = page.find_elements(By.CSS_SELECTOR, ".series .axis text")[-1]
+    assert 0 <= label.rect["x"] < newest.rect["x"]
+    heights = {bar.rect["height"] for bar in page.find_elements(By.CSS_SELECTOR, ".parts td svg")}
+    assert len(heights) == 1
 
 
 def test_nothing_is_requested_and_nothing_is_wrong(page):

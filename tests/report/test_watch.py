@@ -11,8 +11,8 @@ import pytest
 from gammagmm import History
 from gammagmm.monitoring.columns import MovedColumn
 from gammagmm.monitoring.counts import Count, Labels, Period
-from gammagmm.monitoring.history import WatchedRow
 from gammagmm.monitoring.parts import count_parts, training_parts
+from gammagmm.monitoring.watched_row import WatchedRow
 from gammagmm.report.watch import MAX_DRAWN, ColumnLine, render_watch
 
 HOSTILE = "<script>alert(1)</script>"
@@ -78,6 +78,28 @@ def test_the_column_that_moved_comes_first_and_the_rows_are_shown(page):
 def test_a_difference_is_told_at_the_tested_end(own, words):
     moved = MovedColumn("a", 0.3, 0, 5.0, 0.01, (0.0,), (0.88, 0.12), (0.6, 0.4), False)
     assert ColumnLine.of(replace(moved, **own)).words == words
+
+
+def test_code_is_marked_and_not_between_backticks(page):
+    assert "`" not in re.sub("<style>.*?</style>", "", page, flags=re.S)
+    assert "<code>gammagmm label</code>" in page
+    assert "<code>--acknowledge</code>" in page
+
+
+def test_the_shares_are_labelled_beside_the_picture_that_is_scrolled(page):
+    axis = page[page.index('class="axis"') : page.index('class="periods"')]
+    periods = page[page.index('class="periods"') : page.index("Table of the periods")]
+    assert re.findall(r">([\d.]+)%</text>", axis)
+    assert not re.findall(r">([\d.]+)%</text>", periods)
+
+
+def test_filled_values_are_shown_where_there_are_some(page):
+    assert "filled values" not in page
+    history = made_history()
+    *others, newest = history.periods
+    filled = render_watch(replace(history, periods=(*others, replace(newest, n_filled=7))))
+    assert '<td class="n">7</td>' in filled
+    assert "7 missing values were filled in" in filled
 
 
 def test_the_labels_have_a_line_for_each_period(page):

@@ -86,6 +86,7 @@ def template(name: str = "page.html") -> Template:
         keep_trailing_newline=True,
     )
     environment.filters |= {
+        "code": _with_code,
         "count": lambda n: f"{n:,}",
         "percent": percent,
         "reasons": reason_words,
@@ -115,6 +116,15 @@ def template(name: str = "page.html") -> Template:
 def _shown(value: object) -> object:
     """The text of a value, with control characters written out; HTML as it is."""
     return value if hasattr(value, "__html__") else visible(str(value))
+
+
+def _with_code(words: str) -> str:
+    """Words as HTML, with those between backticks as code."""
+    from markupsafe import Markup, escape
+
+    parts = [escape(visible(part)) for part in words.split("`")]
+    code = Markup("<code>{}</code>")
+    return Markup("").join(code.format(p) if i % 2 else p for i, p in enumerate(parts))
 
 
 def asset(name: str) -> str:

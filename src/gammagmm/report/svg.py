@@ -35,6 +35,7 @@ __all__ = [
     "column_svg",
     "found_svg",
     "left_svg",
+    "series_axis_svg",
     "series_svg",
     "share_scale",
     "share_svg",
@@ -322,19 +323,21 @@ def bar_svg(parts: Sequence[tuple[str, str, float]]) -> str:
     return _svg(drawn, 14, label)
 
 
-def series_svg(history: History, n_periods: int) -> str:
+def series_svg(history: History, n_periods: int, left: float = SERIES_LEFT) -> str:
     """The share of rows above the threshold in the last `n_periods` periods.
 
     The band is the range in which 90 % of the shares lie if nothing changes. Periods of a change
-    are diamonds. A dashed line marks where the series was started again.
+    are diamonds. A dashed line marks where the series was started again. The labels of the shares
+    take the part `left` of the width, in percent; with 0, `series_axis_svg` has them.
     """
     first = max(0, len(history.periods) - n_periods)
     periods, ranges = history.periods[first:], history.usual_ranges[first:]
-    shares = [period.count.share for period in periods]
-    end = min(1.0, 1.1 * np.nanmax([*shares, *(high for _, high in ranges), 0.001]))
-    step = (100.0 - SERIES_LEFT) / max(len(periods), 1)
-    places = [SERIES_LEFT + step * (i + 0.5) for i in range(len(periods))]
-    drawn = _grid(end)
+    end = _series_end(history, first)
+    step = (100.0 - left) / max(len(periods), 1)
+    places = [left + step * (i + 0.5) for i in range(len(periods))]
+    drawn = _grid(end, left)
+    if left:
+        drawn += _share_labels(end, left / 100.0 - 0.01)
     for x, (low, high) in zip(places, ranges, strict=True):
         if not np.isnan(low):
             drawn += (
@@ -352,7 +355,8 @@ def series_svg(history: History, n_periods: int) -> str:
             )
         if t % every == 0:
             words = visible(period.name)[:MAX_NAME]
-            drawn += _text("tick", x / 100.0, SERIES_BOTTOM + 18, words, "middle")
+            place, anchor = (x / 100.0, "middle") if t or left else (0.0, "start")
+            drawn += _text("tick", place, SERIES_BOTTOM + 18, words, anchor)
         if period.count.n_rows:
             is_changed = first + t in history.changed_places
             drawn += _point(period, x, _down(period.count.share, end), is_changed=is_changed)
@@ -360,17 +364,34 @@ def series_svg(history: History, n_periods: int) -> str:
     return _svg(drawn, SERIES_BOTTOM + 26, label, kind="history")
 
 
-def _grid(end: float) -> str:
-    """Lines at round shares, with their labels."""
-    drawn = ""
-    for share in _round_shares(end):
-        y = _down(share, end)
-        drawn += (
-            f'<line class="grid" x1="{SERIES_LEFT}%" y1="{y:.1f}" x2="100%" y2="{y:.1f}" '
-            'stroke="currentColor" stroke-opacity="0.2"/>'
-        )
-        drawn += _text("tick", SERIES_LEFT / 100.0 - 0.01, y + 4.0, f"{100.0 * share:.4g}%", "end")
-    return drawn
+def series_axis_svg(history: History, n_periods: int) -> str:
+    """The labels of the shares of `series_svg`, which stay in place where that is scrolled."""
+    end = _series_end(history, max(0, len(history.periods) - n_periods))
+    return _svg(_share_labels(end, 1.0), SERIES_BOTTOM + 26, "", kind="axis")
+
+
+def _series_end(history: History, first: int) -> float:
+    """The largest share in the picture of the periods from the place `first` on."""
+    shares = [period.count.share for period in history.periods[first:]]
+    highs = [high for _, high in history.usual_ranges[first:]]
+    return float(min(1.0, 1.1 * np.nanmax([*shares, *highs, 0.001])))
+
+
+def _grid(end: float, left: float) -> str:
+    """Lines at round shares, from the place `left` on, in percent."""
+    return "".join(
+        f'<line class="grid" x1="{left:g}%" y1="{_down(share, end):.1f}" x2="100%" '
+        f'y2="{_down(share, end):.1f}" stroke="currentColor" stroke-opacity="0.2"/>'
+        for share in _round_shares(end)
+    )
+
+
+def _share_labels(end: float, right: float) -> str:
+    """The labels of these lines, which end at the place `right`."""
+    return "".join(
+        _text("tick", right, _down(share, end) + 4.0, f"{100.0 * share:.4g}%", "end")
+        for share in _round_shares(end)
+    )
 
 
 def _point(period: Period, x: float, y: float, *, is_changed: bool) -> str:

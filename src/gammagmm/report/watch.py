@@ -17,13 +17,15 @@ from gammagmm.monitoring.sentences import (
     next_sentence,
     promise_sentence,
     state_sentence,
+    state_words,
 )
 from gammagmm.report.page import asset, template
-from gammagmm.report.svg import ShareLine, series_svg, share_scale
+from gammagmm.report.svg import ShareLine, series_axis_svg, series_svg, share_scale
 
 if TYPE_CHECKING:
     from gammagmm.monitoring.columns import MovedColumn
-    from gammagmm.monitoring.history import History, WatchedRow
+    from gammagmm.monitoring.history import History
+    from gammagmm.monitoring.watched_row import WatchedRow
 
 __all__ = ["render_watch", "write_watch"]
 
@@ -53,6 +55,9 @@ def render_watch(history: History, rows: Sequence[WatchedRow] = ()) -> str:
         for own in history.label_shares[-MAX_DRAWN:][::-1]
     ]
     changed = list(history.changed_groups().items())
+    has_filled = any(period.n_filled for period in history.periods)
+    filled = {"filled values": "n"} if has_filled else {}
+    heads = {"period": "", "rows": "n", "above the threshold": "n", "share": "n"}
     return template("watch.html").render(
         history=history,
         title=_title(history),
@@ -61,11 +66,14 @@ def render_watch(history: History, rows: Sequence[WatchedRow] = ()) -> str:
         following=next_sentence(history),
         promise=promise_sentence(history),
         not_anomalies=NOT_ANOMALIES,
-        series=series_svg(history, MAX_DRAWN),
+        axis=series_axis_svg(history, MAX_DRAWN),
+        series=series_svg(history, MAX_DRAWN, 0.0),
         lines=_lines(history, first)[::-1],
+        has_filled=has_filled,
+        heads=heads | {"usual range": ""} | filled | {"state": ""},
         columns=[ColumnLine.of(column) for column in columns],
         rows=rows[:MAX_ROWS],
-        groups=[(_cut(name), history.state_words(own)) for name, own in changed[:MAX_GROUPS]],
+        groups=[(_cut(name), state_words(history, own)) for name, own in changed[:MAX_GROUPS]],
         n_groups=len(changed),
         labels=labels,
         overall=_overall(history),
@@ -108,7 +116,7 @@ def _cut(name: str) -> str:
 
 
 def _title(history: History) -> str:
-    words = history.state_words(history.state)
+    words = state_words(history, history.state)
     return words[:1].upper() + words[1:]
 
 
@@ -125,6 +133,7 @@ def _lines(history: History, first: int) -> list[dict[str, Any]]:
                 "share": percent(count.share) if count.n_rows else "",
                 "usual": "" if np.isnan(low) else f"{percent(low)} to {percent(high)}",
                 "state": history.states[t].kind,
+                "n_filled": history.periods[t].n_filled,
                 "is_changed": t in history.changed_places,
             }
         )
