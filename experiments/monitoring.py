@@ -4,16 +4,19 @@
     python -m experiments.monitoring
 
 The first command fits some rows of real and made tables and counts the others in periods; the
-second writes results/monitoring.json, from these series and from simulated ones.
+second writes results/monitoring.json, from these series and from simulated ones. It takes about 15
+minutes on two cores; all periods are days, so that weekdays are learned.
 """
 
 from __future__ import annotations
 
 import json
 from itertools import pairwise
+from math import comb
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from experiments import data
@@ -22,15 +25,16 @@ from experiments.plan import Trial, load_plan
 from experiments.results import RESULTS, Result, read_file, result_file
 from gammagmm import GammaGMM
 from gammagmm._support.files import write_document
-from gammagmm.monitoring.alarms import PER_PERIODS
+from gammagmm.monitoring.alarms import EXACT_WEIGHTS, PER_PERIODS, WEIGHTS, WINDOWS, Series
 from gammagmm.monitoring.columns import LEVEL, moved_columns
 from gammagmm.monitoring.counts import Count
 from gammagmm.monitoring.history import ALPHA
 from gammagmm.monitoring.parts import count_parts, training_parts
-from gammagmm.monitoring.states import LEARNING_PERIODS, State, find_states
+from gammagmm.monitoring.states import State, find_states
+from gammagmm.monitoring.variation import LEARNING_PERIODS, Sums, p_higher, p_varying, usual_for
 
-N_SERIES, N_CHANGES = 1000, 400
-"""Numbers of series without and with a change, in each world."""
+N_SERIES, N_LATER, N_CHANGES = 400, 1000, 400
+"""Numbers of series without a change, from the start and after learning, and with a change."""
 N_PERIODS = 100
 SHARE = 0.04
 """Share of rows above the threshold without a change, on average."""
@@ -44,9 +48,15 @@ WORLDS = {
     "icc 0.01": (0.01, 1.0),
     "icc 0.02": (0.02, 1.0),
     "weekends": (0.0, 1.3),
+    "weekends 1.5": (0.002, 1.5),
+    "weekends 3": (0.002, 3.0),
 }
 CHANGES = {"rise": (0.04, 0.08), "fall": (0.08, 0.04), "jump": (0.04, 0.16)}
-QUIET_PERIODS = (2, 10, 30, 60, 90)
+QUIET_PERIODS = {"icc 0.002": (2, 10, 30, 60, 90), "rows": (30,), "icc 0.005": (30,)}
+QUIET_PERIODS |= {"weekends": (30, 60), "weekends 1.5": (30, 60)}
+N_JOBS = -1
+"""Number of processes: all cores."""
+LONG_QUIET = (30, 60, 90)
 WITHIN = (1, 3, 7)
 LASTS = 10
 """Number of periods that a change lasts."""
@@ -96,7 +106,9 @@ def shares_of(mean: Any, world: str, rng: np.random.Generator) -> NDArray[np.flo
 def states_of(reference: Count, n_each: int, beyond: Any, alpha: float = ALPHA) -> list[State]:
     """The states after periods with `n_each` rows, of which `beyond` lie above the threshold."""
     periods = [Count(n_each, int(n)) for n in beyond]
-    return find_states(periods, reference, np.full(len(periods), alpha / PER_PERIODS))
+    weekdays = [t % 7 for t in range(len(periods))]
+    levels = np.full(len(periods), alpha / PER_PERIODS)
+    return find_states(periods, reference, levels, weekdays=weekdays)
 
 
 def first_alarm(states: list[State]) -> int:
@@ -113,11 +125,11 @@ def false_alarms(
     a probability that has a Beta distribution.
     """
     n_beyond = round(SHARE * n_train)
-    first = []
+    first, reference = [], Sums.of(Count(n_train, n_beyond))
+    levels = np.full(N_PERIODS, ALPHA / PER_PERIODS)
     for share in rng.beta(n_beyond + 1, n_train - n_beyond, size=N_SERIES):
         shares = shares_of(np.full(N_PERIODS, share), world, rng)
-        states = states_of(Count(n_train, n_beyond), n_each, rng.binomial(n_each, shares))
-        first.append(first_alarm(states))
+        first.append(first_place(n_each, rng.binomial(n_each, shares), reference, levels))
     found = np.array(first)
     return {
         "all": float((found < N_PERIODS).mean()),
@@ -125,19 +137,44 @@ def false_alarms(
     }
 
 
+def alarms_after_learning(n_each: int, world: str, rng: np.random.Generator) -> float:
+    """Share of series without a change that have an alarm in the 100 periods after learning.
+
+    The periods of learning have no alarm. What follows does not depend on the training rows.
+    """
+    n_all, n_alarms = LEARNING_PERIODS + N_PERIODS, 0
+    levels = np.where(np.arange(n_all) < LEARNING_PERIODS, 0.0, ALPHA / PER_PERIODS)
+    for _ in range(N_LATER):
+        beyond = rng.binomial(n_each, shares_of(np.full(n_all, SHARE), world, rng))
+        n_alarms += first_place(n_each, beyond, Sums(), levels) < n_all
+    return n_alarms / N_LATER
+
+
+def first_place(n_each: int, beyond: Any, reference: Sums, levels: NDArray[np.float64]) -> int:
+    """Place of the first of some days with `n_each` rows that shows a change, or their number."""
+    series = Series([Count(n_each, int(k)) for k in beyond], [t % 7 for t in range(len(beyond))])
+    found = series.first_change(0, series.between(0, 0), reference, 0.5 * levels)
+    return len(beyond) if found is None else found[0]
+
+
 def seen_within(change: str, world: str, n_quiet: int, rng: np.random.Generator) -> dict[str, Any]:
     """Share of series in which a change is seen, and seen to be over, by the periods it takes.
 
     A period has 500 rows and there are 2,000 training rows. "early" is the share of series with an
-    alarm before the change, and "back early" of those that are back before it ends.
+    alarm before the change, and "back early" of those that are back before it ends. "since" are the
+    shares of the changes that are seen within three periods whose first period is named exactly,
+    and too early.
     """
     before, after = CHANGES[change]
     mean = np.repeat([before, after, before], [n_quiet, LASTS, LASTS])
-    delays, backs = [], []
+    delays, backs, off = [], [], []
     for _ in range(N_CHANGES):
         beyond = rng.binomial(500, shares_of(mean, world, rng))
         states = states_of(Count(2000, round(2000 * before)), 500, beyond)
-        delays.append(first_alarm(states) - n_quiet)
+        place = first_alarm(states)
+        delays.append(place - n_quiet)
+        if n_quiet <= place < n_quiet + 3:
+            off.append(states[place].since - n_quiet)
         places = [t for t, state in enumerate(states) if state.kind == "back"]
         backs.append(min(places, default=len(states)) - n_quiet - LASTS)
     seen, back = np.array(delays), np.array(backs)
@@ -146,7 +183,43 @@ def seen_within(change: str, world: str, n_quiet: int, rng: np.random.Generator)
         "early": float((seen < 0).mean()),
         "back": {str(n): float(((back >= 0) & (back < n)).mean()) for n in WITHIN},
         "back early": float((back < 0).mean()),
+        "since": {"exact": _share(off, 0, 0), "early": _share(off, -n_quiet, -1)},
     }
+
+
+def _share(found: list[int], low: int, high: int) -> float | None:
+    """Share of the numbers that lie between two ends; None without numbers."""
+    return float(np.mean([low <= n <= high for n in found])) if found else None
+
+
+def seen_if_known(change: str, n_quiet: int, rng: np.random.Generator) -> float:
+    """The same within three periods if the variation between periods were known: no rule can."""
+    icc, _ = WORLDS["icc 0.002"]
+    before, after = CHANGES[change]
+    return float(
+        np.mean(
+            [
+                _is_seen(rng.binomial(500, shares_of(mean, "icc 0.002", rng)), n_quiet, icc)
+                for mean in [np.repeat([before, after], [n_quiet, 3])] * N_CHANGES
+            ]
+        )
+    )
+
+
+def _is_seen(beyond: Any, n_quiet: int, icc: float) -> bool:
+    """Whether the tests of `Series` show a change after `n_quiet` periods if `icc` is known."""
+    series, level = Series([Count(500, int(k)) for k in beyond]), 0.5 * ALPHA / PER_PERIODS
+    for end in range(n_quiet + 1, len(beyond) + 1):
+        for size, weight, exact in zip(WINDOWS, WEIGHTS, EXACT_WEIGHTS, strict=True):
+            by_day = series.between(end - size, end)
+            usual = usual_for(by_day, series.between(0, end - size), Sums())
+            window, base = by_day.total, usual.rows
+            for own, other in ((window, base), (window.mirrored(), base.mirrored())):
+                p_value = p_varying(own, other, np.full(7, icc))
+                is_clear = p_value <= level * weight
+                if is_clear and p_higher(own.count, other.count) <= level * exact:
+                    return True
+    return False
 
 
 TRAINING_PART, QUIET_BEFORE, N_NOW, MIN_EACH = 0.4, (10, 30), 3, 10
@@ -192,6 +265,64 @@ def martingale_figures(rng: np.random.Generator) -> dict[str, float]:
         ]
         figures[name] = float(np.mean(found))
     return figures
+
+
+RANK_LEVELS = (0.00025, 0.0005)
+"""Levels of a period and a direction of the permutation test: Bonferroni, and twice as large."""
+
+
+def ranks_of_three(beyond: Any, first: int) -> NDArray[np.float64]:
+    """P-values (2, n) that the newest three periods are as high or low as any three, from `first`.
+
+    It is a candidate that is not used: the share of all sets of three periods up to the newest one
+    whose sum is at least that of the newest three, which is exact for exchangeable periods.
+    """
+    p_values = np.ones((2, len(beyond)))
+    for side, sign in enumerate((1, -1)):
+        values = sign * np.asarray(beyond)
+        values = values - values.min()
+        for t in range(first, len(values)):
+            p_values[side, t] = _share_of_threes(values[: t + 1])
+    return p_values
+
+
+def _share_of_threes(values: NDArray[np.int_]) -> float:
+    """Share of the sets of three values whose sum is at least that of the last three."""
+    once = np.bincount(values).astype(float)
+    n = len(once)
+    twice, thrice = np.zeros(2 * n - 1), np.zeros(3 * n - 2)
+    twice[::2], thrice[::3] = once, once
+    ordered = np.convolve(np.convolve(once, once), once) - 3.0 * np.convolve(twice, once)
+    sets = (ordered + 2.0 * thrice) / 6.0
+    return float(sets[values[-3:].sum() :].sum() / comb(len(values), 3))
+
+
+def rank_figures(rng: np.random.Generator) -> dict[str, Any]:
+    """False alarms of the permutation test, and changes that it sees within three periods."""
+    n_series, least = N_CHANGES, LEARNING_PERIODS + 2
+    false_alarms = {}
+    for world in ("rows", "icc 0.002", "icc 0.005", "icc 0.02", "weekends"):
+        least_p = [
+            ranks_of_three(rng.binomial(500, shares_of(np.full(100, SHARE), world, rng)), least)
+            for _ in range(n_series)
+        ]
+        false_alarms[world] = _at_levels(np.array(least_p))
+    seen = {}
+    for name in ("rise", "fall"):
+        for n_quiet in LONG_QUIET:
+            mean = np.repeat(CHANGES[name], [n_quiet, 3])
+            least_p = [
+                ranks_of_three(rng.binomial(500, shares_of(mean, "icc 0.002", rng)), n_quiet + 2)
+                for _ in range(n_series)
+            ]
+            seen.setdefault(name, {})[str(n_quiet)] = _at_levels(np.array(least_p))
+    return {"n_series": n_series, "false alarms": false_alarms} | seen
+
+
+def _at_levels(p_values: NDArray[np.float64]) -> dict[str, float]:
+    """Share of the series (n, 2, n_periods) with a p-value below each of the levels."""
+    least = p_values.min(axis=(1, 2))
+    return {str(level): float((least <= level).mean()) for level in RANK_LEVELS}
 
 
 def columns_figures(n_before: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -276,48 +407,78 @@ def quiet_figures(preset: str, plan: dict[str, Any]) -> Result:
     }
 
 
-def most(false_alarms: Any) -> dict[str, dict[str, float]]:
-    """The largest share of series with a false alarm in each world, in all periods and learning."""
+def most(false_alarms: Any, after_learning: Any) -> dict[str, dict[str, float]]:
+    """The largest share of series with a false alarm in each world: over all kinds of rows.
+
+    "all" are the first 100 periods, "learning" the first 30 of them, and "later" the 100 after
+    these 30.
+    """
     return {
         world: {when: max(own[when] for own in kinds.values()) for when in ("all", "learning")}
+        | {"later": max(after_learning[world].values())}
         for world, kinds in false_alarms.items()
     }
+
+
+def in_parallel(function: Any, cases: list[tuple[Any, ...]], rng: np.random.Generator) -> list[Any]:
+    """The function of each of the cases, each with a random stream of its own."""
+    streams = zip(cases, rng.spawn(len(cases)), strict=True)
+    return Parallel(n_jobs=N_JOBS)(delayed(function)(*case, own) for case, own in streams)
 
 
 def main() -> None:
     plan = load_plan()
     datasets = plan["quiet"]["datasets"]
     rng = np.random.default_rng(plan["seed"])
+    kinds = [(n_train, n, world) for world in WORLDS for n in ROWS for n_train in TRAINING_ROWS]
+    alarms: dict[str, dict[str, Any]] = {world: {} for world in WORLDS}
+    for (n_train, n, world), found in zip(
+        kinds, in_parallel(false_alarms, kinds, rng), strict=True
+    ):
+        alarms[world][f"{n} rows, {n_train} training rows"] = found
+    kinds_later = [(n, world) for world in WORLDS for n in ROWS]
+    later: dict[str, dict[str, float]] = {world: {} for world in WORLDS}
+    for (n, world), rate in zip(
+        kinds_later, in_parallel(alarms_after_learning, kinds_later, rng), strict=True
+    ):
+        later[world][f"{n} rows"] = rate
+    changes = [
+        (change, world, n)
+        for world, ns in QUIET_PERIODS.items()
+        for n in ns
+        for change in CHANGES
+        if world == "icc 0.002" or change == "rise"
+    ]
+    seen: dict[str, Any] = {change: {world: {} for world in QUIET_PERIODS} for change in CHANGES}
+    for (change, world, n), found in zip(
+        changes, in_parallel(seen_within, changes, rng), strict=True
+    ):
+        seen[change][world][str(n)] = found
+    known = [(change, n) for change in ("rise", "fall") for n in LONG_QUIET]
+    if_known: dict[str, dict[str, float]] = {"rise": {}, "fall": {}}
+    for (change, n), rate in zip(known, in_parallel(seen_if_known, known, rng), strict=True):
+        if_known[change][str(n)] = rate
     summary = {
         "alpha": ALPHA,
         "n_series": N_SERIES,
+        "n_later": N_LATER,
         "n_changes": N_CHANGES,
-        "n_kinds": len(WORLDS) * len(ROWS) * len(TRAINING_ROWS),
+        "n_kinds": len(kinds),
         "n_periods": N_PERIODS,
-        "false_alarms": {
-            world: {
-                f"{n_each} rows, {n_train} training rows": false_alarms(n_train, n_each, world, rng)
-                for n_each in ROWS
-                for n_train in TRAINING_ROWS
-            }
-            for world in WORLDS
-        },
-        "seen_within": {
-            change: {
-                world: {str(n): seen_within(change, world, n, rng) for n in QUIET_PERIODS}
-                for world in ("rows", "icc 0.002", "icc 0.005")
-            }
-            for change in CHANGES
-        },
+        "false_alarms": alarms,
+        "after_learning": later,
+        "most_false_alarms": most(alarms, later),
+        "seen_within": seen,
+        "seen_if_known": if_known,
         "columns": {str(n): columns_figures(n, rng) for n in QUIET_BEFORE},
         "martingale": martingale_figures(rng),
+        "ranks": rank_figures(rng),
         "quiet": {preset: quiet_figures(preset, plan) for preset in plan["quiet"]["presets"]},
         "n_tables": {
             "real": sum(len(names) for kind, names in datasets.items() if kind != "made"),
             "made": len(datasets["made"]),
         },
     }
-    summary["most_false_alarms"] = most(summary["false_alarms"])
     text = json.dumps(summary, indent=1) + "\n"
     write_document(text, RESULTS / "monitoring.json", overwrite=True)
 
